@@ -1,0 +1,487 @@
+"""`Semiring`: one definition, from which everything else derives.
+
+A semiring is a set with ⊕ (commutative, associative, neutral element 0̄) and ⊗ (associative, neutral element 1̄), where
+⊗ distributes over ⊕ and 0̄ ⊗ x = x ⊗ 0̄ = 0̄. The last law is enforced, not assumed: every product with the zero is the zero.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from semiring.errors import AlgebraError, DTypeError, ExpressionError, IntegerOverflowError
+from semiring.expressions import Constant, Expression, parse, trace, typed_constant
+from semiring.namespaces import array_namespace
+
+if TYPE_CHECKING:
+    from semiring.axioms import AxiomReport
+
+__all__ = ["DTYPES", "Domain", "Operation", "Semiring"]
+
+#: The element types of the CPU backend, by name. The GPU adds float16 and bfloat16.
+DTYPES = ("float32", "float64", "int16", "int32", "int64", "uint8", "bool")
+
+OperationLike: TypeAlias = Callable[..., Any] | str | Expression
+_X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
+
+
+@dataclass(frozen=True)
+class Domain:
+    """An interval of the extended reals: the elements on which a semiring is one."""
+
+    lower: Constant = -math.inf
+    upper: Constant = math.inf
+    lower_open: bool = False
+    upper_open: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.lower < self.upper:
+            raise AlgebraError(f"the domain {self} is empty: its lower end must lie below its upper end")
+
+    @classmethod
+    def of(cls, given: Domain | tuple[Constant, Constant] | str | None) -> Domain:
+        """From a pair of closed ends ``(0, 1)``, text such as ``"[0, inf)"``, or None for every number."""
+        if given is None:
+            return cls()
+        if isinstance(given, Domain):
+            return given
+        if isinstance(given, str):
+            match = re.fullmatch(r"\s*([\[(])\s*([^,\s]+)\s*,\s*([^,\s]+)\s*([\])])\s*", given)
+            try:
+                if match:
+                    lower, upper = (float(match[i]) for i in (2, 3))
+                    return cls(lower, upper, match[1] == "(", match[4] == ")")
+            except ValueError:
+                pass
+            raise AlgebraError(f"the domain {given!r} is not an interval such as '[0, inf)' or '(0, 1]'")
+        try:
+            lower, upper = given
+            return cls(lower, upper)
+        except (TypeError, ValueError):
+            raise AlgebraError(
+                f"the domain {given!r} is not a pair (lower, upper) or text such as '[0, inf)'"
+            ) from None
+
+    @property
+    def everything(self) -> bool:
+        return self == Domain()
+
+    def contains(self, values: Any) -> Any:
+        """Entry by entry, whether the values lie in the domain (NaN never does)."""
+        above = values > self.lower if self.lower_open else values >= self.lower
+        below = values < self.upper if self.upper_open else values <= self.upper
+        return above & below
+
+    def __str__(self) -> str:
+        return f"{'(' if self.lower_open else '['}{self.lower:g}, {self.upper:g}{')' if self.upper_open else ']'}"
+
+
+class Operation:
+    """⊕, ⊗ or the star of a semiring: its tree, and its action on scalars and arrays entry by entry.
+
+    Arrays of NumPy, CuPy, PyTorch and JAX stay where they are; lists and scalars go through NumPy.
+    """
+
+    def __init__(self, expression: Expression, semiring: Semiring, *, annihilates: bool = False) -> None:
+        self.expression = expression
+        self._semiring, self._annihilates = semiring, annihilates
+
+    def __call__(self, *operands: Any) -> Any:
+        names = ("x", "y")[: len(operands)]
+        if not self.expression.variables <= set(names) or not operands:
+            raise TypeError(f"{self.expression} takes {', '.join(sorted(self.expression.variables))}")
+        xp = array_namespace(*operands)
+        if xp is np:
+            dtype = self._semiring.common_dtype(*operands)
+            arrays = [np.asarray(operand) for operand in operands]
+            self._semiring.check_dtype(dtype)
+            arrays = [array.astype(dtype, copy=False) for array in arrays]
+        else:
+            arrays = list(operands)
+            dtype = np.dtype(str(arrays[0].dtype).removeprefix("torch."))
+            self._semiring.check_dtype(dtype)
+        result = self.expression.evaluate(dict(zip(names, arrays, strict=True)), dtype, xp)
+        if self._annihilates:
+            zero = self._semiring.zero_for(dtype)
+            absorbed = (arrays[0] == zero) | (arrays[1] == zero)
+            if self._semiring.tropical and dtype.kind == "i":
+                _check_sum(arrays[0], arrays[1], result, absorbed, zero, dtype)
+            result = xp.where(absorbed, zero, result)
+        return result[()] if xp is np else result
+
+    def __str__(self) -> str:
+        return str(self.expression)
+
+    def __repr__(self) -> str:
+        return f"Operation({self.expression.text!r})"
+
+
+def _check_sum(x: Any, y: Any, total: Any, absorbed: Any, zero: Any, dtype: np.dtype[Any]) -> None:
+    """A sum of two integers must neither wrap nor land on the value that means "no path"."""
+    wrapped = ((x ^ total) & (y ^ total)) < 0
+    if bool(((wrapped | (total == zero)) & ~absorbed).any()):
+        raise IntegerOverflowError(f"a sum does not fit {dtype}: use a wider dtype (float64 holds every sum, rounded)")
+
+
+class Semiring:
+    """A semiring, defined once and usable everywhere.
+
+    Parameters
+    ----------
+    name
+        What `repr`, messages and the catalogue call it.
+    add, mul
+        ⊕ and ⊗: a callable of two arguments, or text over ``x`` and ``y`` such as ``"max(0, x + y - 1)"``.
+    zero, one
+        The neutral elements: numbers (±inf is the extreme value of an integer dtype), or text without variables
+        (``"~0"``: all bits set, whatever the dtype).
+    star
+        a* = 1 ⊕ a ⊕ a² ⊕ … as a callable of one argument or text over ``x``, ``nan`` where it does not exist. Not
+        needed where 1 ⊕ a = 1 on the whole domain: there a* = 1.
+    domain
+        The elements on which the laws hold: a pair ``(0, 1)`` or text such as ``"[0, inf)"``; by default every number.
+    idempotent, selective, commutative, absorptive
+        Claims: x ⊕ x = x; x ⊕ y is x or y; x ⊗ y = y ⊗ x; 1 ⊕ x = 1. Without a claim the property is derived when it
+        is first needed. A claim that a derivation refutes raises `AlgebraError`.
+    contract
+        Whether ⊕ after ⊗ may be one fused multiply-add with one rounding. Only plus_times wants it.
+    dtypes
+        The dtypes on which the operations mean what they say. By default floats where the operations allow them,
+        integers and booleans where the operations are exact on them (min, max, comparisons, bit operations, and the
+        sums of min-plus and max-plus). Naming an integer dtype here accepts arithmetic that wraps around.
+
+    Semirings are equal when their definitions are, whatever their names; they can be hashed and pickled.
+
+    >>> import semiring as sr
+    >>> R = sr.Semiring("reliability", add="max(x, y)", mul="x * y", zero=0, one=1, domain=(0, 1))
+    >>> R.add(0.5, 0.25), R.mul(0.5, 0.25)
+    (np.float64(0.5), np.float64(0.125))
+    """
+
+    def __init__(
+        self,
+        name: str,
+        add: OperationLike,
+        mul: OperationLike,
+        zero: Constant | str,
+        one: Constant | str,
+        star: OperationLike | None = None,
+        domain: Domain | tuple[Constant, Constant] | str | None = None,
+        *,
+        idempotent: bool | None = None,
+        selective: bool | None = None,
+        commutative: bool | None = None,
+        absorptive: bool | None = None,
+        contract: bool = False,
+        dtypes: Iterable[str] | None = None,
+        description: str = "",
+    ) -> None:
+        self.name, self.description, self.contract = str(name), description, bool(contract)
+        self.add = Operation(_operation(add, ("x", "y")), self)
+        self.mul = Operation(_operation(mul, ("x", "y")), self, annihilates=True)
+        self.zero, self.one = _element(zero), _element(one)
+        self._star = None if star is None else _operation(star, ("x",), allow_nan=True)
+        self.domain = Domain.of(domain)
+        self._dtypes = None if dtypes is None else tuple(np.dtype(dtype).name for dtype in dtypes)
+        self._claims = {
+            key: bool(claim)
+            for key, claim in {
+                "idempotent": idempotent,
+                "selective": selective,
+                "commutative": commutative,
+                "absorptive": absorptive,
+            }.items()
+            if claim is not None
+        }
+        if not self.dtypes:
+            raise DTypeError(
+                f"{self.name} is defined on no dtype: {add} and {mul} with zero {self.zero} and one {self.one} "
+                f"fit none of {', '.join(DTYPES)}"
+            )
+        for key, claim in self._claims.items():
+            if (key, claim) not in _KNOWN.get(self.definition, ()):
+                self._verify_claim(key, claim)
+
+    # ------------------------------------------------------------------------------------------------- definition
+
+    @cached_property
+    def definition(self) -> tuple[Any, ...]:
+        """What makes two semirings equal: everything but the name, the description and the claims."""
+        star = self._star.text if self._star else None
+        return (
+            self.add.expression.text,
+            self.mul.expression.text,
+            self.zero.text,
+            self.one.text,
+            star,
+            self.domain,
+            self.contract,
+            self._dtypes,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return self.definition == other.definition if isinstance(other, Semiring) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.definition)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (
+            (self.name, self.add.expression, self.mul.expression, self.zero, self.one, self._star, self.domain),
+            {"contract": self.contract, "dtypes": self._dtypes, "description": self.description},
+            self._claims,
+        )
+
+    def __repr__(self) -> str:
+        star = f", star={self._star.text!r}" if self._star else ""
+        domain = "" if self.domain.everything else f", domain='{self.domain}'"
+        return (
+            f"Semiring({self.name!r}, add={self.add.expression.text!r}, mul={self.mul.expression.text!r}, "
+            f"zero={self.zero}, one={self.one}{star}{domain})"
+        )
+
+    def latex(self) -> str:
+        """The definition as LaTeX (needs SymPy, which comes with the library)."""
+        from semiring.symbolic import semiring_latex
+
+        return semiring_latex(self)
+
+    def _repr_latex_(self) -> str:
+        return f"${self.latex()}$"
+
+    # ----------------------------------------------------------------------------------------------------- dtypes
+
+    @cached_property
+    def dtypes(self) -> tuple[str, ...]:
+        """The CPU dtypes on which the semiring is defined, by name."""
+        return tuple(name for name in DTYPES if self._refusal(np.dtype(name)) is None)
+
+    def supports(self, dtype: Any) -> bool:
+        """Whether the semiring is defined on ``dtype``."""
+        return self._refusal(np.dtype(dtype)) is None
+
+    def check_dtype(self, dtype: np.dtype[Any]) -> None:
+        """Raise `DTypeError`, with the reason and the dtypes that would do, unless the semiring is defined on ``dtype``."""
+        reason = self._refusal(dtype)
+        if reason is not None:
+            raise DTypeError(f"{self.name} is not defined on {dtype}: {reason}. Use one of {', '.join(self.dtypes)}")
+
+    def _refusal(self, dtype: np.dtype[Any]) -> str | None:
+        return _refusal(self, dtype)
+
+    def common_dtype(self, *operands: Any) -> np.dtype[Any]:
+        """The dtype in which ``operands`` meet: NumPy's promotion of the arrays; lists and scalars alone become float64
+        (bool where they are truth values and the semiring knows bool).
+        """
+        typed = [operand for operand in operands if hasattr(operand, "dtype")]
+        plain = [operand for operand in operands if not hasattr(operand, "dtype")]
+        if typed:
+            weak = [operand if isinstance(operand, bool | int | float) else np.asarray(operand) for operand in plain]
+            return np.result_type(*typed, *weak)
+        found = np.result_type(*(np.asarray(operand) for operand in plain))
+        if found.kind in "iu" or (found.kind == "b" and not self.supports(found)):
+            return np.dtype(np.float64 if self.supports(np.float64) else self.dtypes[0])
+        return found
+
+    def zero_for(self, dtype: Any) -> Any:
+        """0̄ as a NumPy scalar of ``dtype``: for min_plus ∞ in a float, the largest value of an integer."""
+        return _typed(self.zero, np.dtype(dtype))
+
+    def one_for(self, dtype: Any) -> Any:
+        """1̄ as a NumPy scalar of ``dtype``."""
+        return _typed(self.one, np.dtype(dtype))
+
+    # ------------------------------------------------------------------------------------------------- properties
+
+    @cached_property
+    def tropical(self) -> str | None:
+        """``"min"`` or ``"max"`` where the semiring is (min, +) or (max, +): its integers have a value for "no path"."""
+        for op in ("min", "max"):
+            if self.add.expression in (Expression(op, (_X, _Y)), Expression(op, (_Y, _X))):
+                if self.mul.expression in (Expression("add", (_X, _Y)), Expression("add", (_Y, _X))):
+                    if self.zero.leaf == (math.inf if op == "min" else -math.inf) and self.one.leaf == 0:
+                        return op
+        return None
+
+    @cached_property
+    def idempotent(self) -> bool:
+        """Whether x ⊕ x = x on the domain."""
+        return self._property("idempotent")
+
+    @cached_property
+    def selective(self) -> bool:
+        """Whether x ⊕ y is always one of x and y: then every entry of a product has a witness."""
+        return self._property("selective")
+
+    @cached_property
+    def commutative(self) -> bool:
+        """Whether x ⊗ y = y ⊗ x on the domain."""
+        return self._property("commutative")
+
+    @cached_property
+    def absorptive(self) -> bool:
+        """Whether 1 ⊕ x = 1 on the domain: then every star is 1 and every closure exists."""
+        return self._property("absorptive")
+
+    def _property(self, key: str) -> bool:
+        if key in self._claims:
+            return self._claims[key]
+        from semiring.axioms import derive_property
+
+        return bool(derive_property(self, key))
+
+    def _verify_claim(self, key: str, claim: bool) -> None:
+        from semiring.axioms import derive_property
+
+        verdict = derive_property(self, key)
+        if bool(verdict) != claim:
+            raise AlgebraError(f"{self.name} was claimed to be {'' if claim else 'not '}{key}, but {verdict}")
+
+    @cached_property
+    def star_expression(self) -> Expression | None:
+        """The star as a tree over ``x``, with 0̄ where it does not exist; None where the semiring has no star."""
+        if self._star is not None:
+            return _replace_nan(self._star, self.zero)
+        return self.one if self.absorptive else None
+
+    @cached_property
+    def divergence(self) -> Expression | None:
+        """A truth over ``x``: the star does not exist. None where it exists on the whole domain (or nowhere)."""
+        if self._star is None:
+            return None
+        truth = _nan_condition(self._star)
+        return truth if isinstance(truth, Expression) else None
+
+    def star(self, x: Any) -> Any:
+        """a* = 1 ⊕ a ⊕ a² ⊕ …, entry by entry: NaN where it does not exist (0̄ on an integer dtype).
+
+        Raises `AlgebraError` where the semiring has no star.
+        """
+        if self.star_expression is None:
+            raise AlgebraError(f"{self.name} has no star: give one, Semiring(..., star=...)")
+        xp = array_namespace(x)
+        values = np.asarray(x, self.common_dtype(x)) if xp is np else x
+        floating = "float" in str(values.dtype)
+        expression = self._star if self._star is not None and floating else self.star_expression
+        result = Operation(expression, self)(values)
+        return xp.where(xp.ones_like(values, dtype=bool), result, values)[()]  # a constant star has no shape of its own
+
+    def check_axioms(self, **options: Any) -> AxiomReport:
+        """Prove or refute the laws on the domain: see `semiring.axioms.check_axioms`."""
+        from semiring.axioms import check_axioms
+
+        return check_axioms(self, **options)
+
+
+# The claims of the catalogue, proved by the tests: not verified again at import.
+_KNOWN: dict[tuple[Any, ...], frozenset[tuple[str, bool]]] = {}
+
+
+def known_semiring(*arguments: Any, claims: dict[str, bool], **options: Any) -> Semiring:
+    """A semiring whose claims the caller answers for: the catalogue's are proved by the tests, a pickle's were verified."""
+    semiring = Semiring(*arguments, **options)
+    _KNOWN[semiring.definition] = frozenset(claims.items())
+    semiring._claims.update(claims)
+    return semiring
+
+
+def _rebuild(arguments: tuple[Any, ...], options: dict[str, Any], claims: dict[str, bool]) -> Semiring:
+    return known_semiring(*arguments, claims=claims, **options)
+
+
+def _operation(given: OperationLike, variables: tuple[str, ...], *, allow_nan: bool = False) -> Expression:
+    if isinstance(given, Expression):
+        expression = given
+    elif isinstance(given, str):
+        expression = parse(given, variables, allow_nan=allow_nan)
+    elif callable(given):
+        expression = trace(given, variables, allow_nan=allow_nan)
+    else:
+        raise ExpressionError(f"an operation is a callable or text, not {given!r} of type {type(given).__name__}")
+    missing = set(variables) - expression.variables
+    if missing and len(variables) == 2:
+        raise ExpressionError(
+            f"{expression} does not use {' and '.join(sorted(missing))}: no ⊕ or ⊗ ignores an operand"
+        )
+    return expression
+
+
+def _element(given: Constant | str | Expression) -> Expression:
+    if isinstance(given, Expression):
+        return given
+    return parse(given, ()) if isinstance(given, str) else trace(lambda: given, ())
+
+
+@lru_cache(maxsize=1024)
+def _typed(element: Expression, dtype: np.dtype[Any]) -> Any:
+    if element.op == "const":
+        return typed_constant(element.leaf, dtype)  # type: ignore[arg-type]  # a const's leaf is a Constant
+    return dtype.type(element.evaluate({}, dtype))
+
+
+@lru_cache(maxsize=1024)
+def _refusal(semiring: Semiring, dtype: np.dtype[Any]) -> str | None:
+    """Why the semiring is not defined on the dtype; None where it is."""
+    if dtype.kind not in "fiub":
+        return f"{dtype} is not a real number type"
+    if semiring._dtypes is not None and dtype.name not in semiring._dtypes:
+        return "its definition does not name it"
+    operations = semiring.add.expression.operations | semiring.mul.expression.operations
+    arithmetic = operations & {"add", "sub", "mul", "neg", "abs"}
+    if dtype.kind in "iu" and arithmetic and semiring._dtypes is None:
+        if not (semiring.tropical and dtype.kind == "i"):
+            return f"{', '.join(sorted(arithmetic))} can leave the integers it holds (name the dtype in dtypes= to accept that)"
+    try:
+        for expression in (semiring.add.expression, semiring.mul.expression, semiring.zero, semiring.one):
+            expression.check_dtype(dtype)
+        if semiring.zero_for(dtype) == semiring.one_for(dtype):
+            return f"its zero {semiring.zero} and its one {semiring.one} coincide there"
+    except DTypeError as error:
+        return str(error)
+    return None
+
+
+# ------------------------------------------------------------------------------------------------- where a star is NaN
+
+
+def _is_nan(expression: Expression) -> bool:
+    return expression.op == "const" and expression.leaf != expression.leaf
+
+
+def _replace_nan(expression: Expression, replacement: Expression) -> Expression:
+    if _is_nan(expression):
+        return replacement
+    if not expression.args:
+        return expression
+    return Expression(expression.op, tuple(_replace_nan(arg, replacement) for arg in expression.args))
+
+
+def _nan_condition(expression: Expression) -> Expression | bool:
+    """The truth that an expression takes one of its NaN constants: so that integers, which have no NaN, can tell."""
+    if not expression.args:
+        return _is_nan(expression)
+    if expression.op == "where":
+        condition, chosen, other = expression.args
+        return _or(
+            _and(condition, _nan_condition(chosen)), _and(Expression("invert", (condition,)), _nan_condition(other))
+        )
+    result: Expression | bool = False
+    for arg in expression.args:
+        result = _or(result, _nan_condition(arg))
+    return result
+
+
+def _and(left: Expression, right: Expression | bool) -> Expression | bool:
+    return Expression("and", (left, right)) if isinstance(right, Expression) else (left if right else False)
+
+
+def _or(left: Expression | bool, right: Expression | bool) -> Expression | bool:
+    if isinstance(left, Expression) and isinstance(right, Expression):
+        return Expression("or", (left, right))
+    return left if isinstance(left, Expression) or left else right

@@ -1,0 +1,101 @@
+"""Every error this library raises on purpose. Each says what was given, what was expected, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+__all__ = [
+    "AlgebraError",
+    "DTypeError",
+    "DivergenceError",
+    "DomainError",
+    "ExpressionError",
+    "FormatError",
+    "IntegerOverflowError",
+    "MissingExtraError",
+    "NegativeCycleError",
+    "NoPathError",
+    "SemiringError",
+    "ShapeError",
+    "UnknownNameError",
+]
+
+
+class SemiringError(Exception):
+    """The base of every error of this library; each one is also the built-in exception a caller would expect."""
+
+
+class ExpressionError(SemiringError, ValueError):
+    """An operation of a semiring cannot be traced or parsed."""
+
+
+class AlgebraError(SemiringError, ValueError):
+    """A claim about a semiring is false, or the definition lacks what a call needs (a star, a selective ⊕)."""
+
+
+class ShapeError(SemiringError, ValueError):
+    """The shapes of the operands do not fit each other."""
+
+
+class DTypeError(SemiringError, TypeError):
+    """The semiring is not defined on this dtype, or the operands have no common one."""
+
+
+class DomainError(SemiringError, ValueError):
+    """An entry is NaN or lies outside the domain of the semiring."""
+
+
+class IntegerOverflowError(SemiringError, OverflowError):
+    """A finite result does not fit the integer dtype; the message names one that would hold it."""
+
+
+class DivergenceError(SemiringError, ArithmeticError):
+    """The closure does not exist: a pivot has no star."""
+
+
+class NegativeCycleError(DivergenceError):
+    """A cycle improves without end: negative in min-plus, positive in max-plus.
+
+    ``cycle`` lists its vertices in order, the first one not repeated at the end.
+    """
+
+    def __init__(self, message: str, cycle: Sequence[int] = ()) -> None:
+        super().__init__(message)
+        self.cycle = tuple(cycle)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.args[0], self.cycle)
+
+
+class NoPathError(SemiringError, LookupError):
+    """No path leads from one vertex to the other."""
+
+
+class UnknownNameError(SemiringError, LookupError):
+    """A name is not in the list it was looked up in; the message holds the list."""
+
+    def __init__(self, what: str, name: str, valid: Iterable[str]) -> None:
+        names = sorted(valid)
+        near = get_close_matches(str(name), names, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        super().__init__(f"no {what} is named {name!r}.{hint} Valid names: {', '.join(names)}")
+        self._arguments = (what, name, tuple(names))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), self._arguments
+
+
+class FormatError(SemiringError, ValueError):
+    """A file does not hold what its format promises; the message names the file and, where there is one, the line."""
+
+
+class MissingExtraError(SemiringError, ImportError):
+    """An optional package is not installed; the message names the extra that brings it."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs {package}, which is not installed: pip install 'semiring[{extra}]'")
+        self._arguments = (package, extra, purpose)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), self._arguments

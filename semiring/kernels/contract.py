@@ -1,0 +1,104 @@
+"""What every backend provides, and what it may rely on.
+
+Every call takes a `Plan`: frozen, made once per public call, handed down a recursion. A, B and C are 2-D arrays of
+``plan.dtype`` on the backend's device, A (m, k), B (k, n), C (m, n).
+
+* Any size, 0 and 1 included, and any strides: rows, columns, negative ones, the strides of a transpose. Kernels may be
+  faster on unit column stride; they are right on all.
+* No *element* of C is an element of A or B. Interleaved views of one matrix are fine; so a recursion works in place.
+* Entries are finite or ±∞, never NaN, and "no path" is ``plan.zero`` (not the caller's value for it: see `semiring.numbers`).
+* Tiles that stick out of a matrix are filled with ``plan.zero``.
+* The same input gives the same bits, whatever the number of threads: no two threads ever add into one entry, and the
+  order of k within an entry is fixed.
+* With ``storage="bits"`` the arrays hold uint32 words along the rows: bit b of word w is column 32·w + b, tail bits are
+  zero, and the inner size k is given by ``plan.columns`` where words alone do not tell it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from semiring.algebra import Semiring
+
+__all__ = ["Backend", "Facts", "Plan", "Status"]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of every entry of every operand of a public call. False means "not known"."""
+
+    nonnegative: bool = False  # no entry is below zero and no sign bit is set (-0.0 has one)
+
+
+@dataclass
+class Status:
+    """What kernels noticed. The public call reads it once, at its end."""
+
+    diverged: int = -1  # the first pivot without a star, -1 while there is none
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One public call, as the kernels see it."""
+
+    semiring: Semiring
+    dtype: np.dtype[Any]
+    zero: Any  # 0̄ inside the call: half the range of an integer dtype in min-plus, so that no sum of two values wraps
+    one: Any
+    facts: Facts = Facts()
+    storage: Literal["elements", "bits"] = "elements"
+    threads: int = 1
+    stream: Any = None
+    pivot_chunk: int = 64  # the length of the runs of k that `multiply_add_pivots` tells apart
+    status: Status = field(default_factory=Status, compare=False)
+
+    def with_threads(self, threads: int) -> Plan:
+        return replace(self, threads=threads)
+
+
+class Backend(Protocol):
+    """The kernel contract. ``C``, ``W``, ``P`` are written in place; nothing is returned."""
+
+    name: str
+
+    def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
+        """Whether every kernel below accepts this combination."""
+        ...
+
+    def multiply(self, plan: Plan, C: Any, A: Any, B: Any) -> None:
+        """C ← A ⊗ B. C is not read, and may be uninitialised. With k = 0, C becomes all zero."""
+        ...
+
+    def multiply_add(self, plan: Plan, C: Any, A: Any, B: Any) -> None:
+        """C ← C ⊕ A ⊗ B, each entry folded as ((C ⊕ A₀B₀) ⊕ A₁B₁) ⊕ … up to reassociation fixed by the sizes alone."""
+        ...
+
+    def multiply_add_witness(self, plan: Plan, C: Any, W: Any, A: Any, B: Any, k0: int) -> None:
+        """As `multiply_add`, for a selective ⊕; W (m, n) is int32 or int64.
+
+        Where A ⊗ B is strictly better than C, W[i, j] becomes k0 + the smallest k that attains it. Elsewhere C and W stay.
+        """
+        ...
+
+    def multiply_add_pivots(self, plan: Plan, C: Any, P: Any, A: Any, B: Any, k0: int) -> None:
+        """As `multiply_add`, for a selective ⊕; P (m, n) is int32.
+
+        k is cut into runs of ``plan.pivot_chunk``. Where C strictly improves in a run, P[i, j] becomes k0 + the first k of the
+        *last* run in which it did. Elsewhere P stays. Costs a few per cent over `multiply_add`: this is how closures
+        remember paths.
+        """
+        ...
+
+    def close_block(self, plan: Plan, A: Any) -> None:
+        """A ← A* in place, A (n, n) of at most some hundred rows, one pivot at a time with the star at each pivot.
+
+        A pivot whose star does not exist sets ``plan.status.diverged`` to its index and leaves A undefined.
+        """
+        ...
+
+    def close_block_pivots(self, plan: Plan, A: Any, P: Any, k0: int) -> None:
+        """As `close_block`, for a selective ⊕: where pivot k strictly improves A[i, j], P[i, j] becomes k0 + k."""
+        ...

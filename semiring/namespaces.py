@@ -1,0 +1,31 @@
+"""Which array library an array belongs to, found by its type: nothing is imported that is not already loaded."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+__all__ = ["array_namespace", "is_device_array"]
+
+# The root package of an array's type, and the module that holds its functions.
+_LIBRARIES = {"numpy": "numpy", "cupy": "cupy", "torch": "torch", "jax": "jax.numpy", "jaxlib": "jax.numpy"}
+
+
+def _library(array: Any) -> str | None:
+    return _LIBRARIES.get(type(array).__module__.partition(".")[0])
+
+
+def array_namespace(*arrays: Any) -> Any:
+    """The module whose functions act on ``arrays``: NumPy, CuPy, torch or jax.numpy. Lists and scalars count as NumPy."""
+    for array in arrays:
+        name = _library(array)
+        if name is not None and name != "numpy":
+            return sys.modules[name]
+    return np
+
+
+def is_device_array(array: Any) -> bool:
+    """Whether the array lives on a GPU."""
+    return hasattr(array, "__cuda_array_interface__")
