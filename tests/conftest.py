@@ -1,0 +1,56 @@
+"""Seeds that follow from a test's name, the command that repeats a failure, and tests that need a GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import sys
+import zlib
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+# The same examples on every run, so that a red test means a changed program. HYPOTHESIS_PROFILE=explore draws new ones.
+_SHARED = {"deadline": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("default", max_examples=30, derandomize=True, database=None, **_SHARED)
+settings.register_profile("explore", max_examples=500, derandomize=False, **_SHARED)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """Random numbers that depend on the name of the test alone, not on the tests that ran before it."""
+    return np.random.default_rng(zlib.crc32(request.node.name.encode()))
+
+
+@functools.cache
+def missing_gpu() -> str | None:
+    """Why tests marked ``gpu`` cannot run here; None where they can. Asks the driver: no CUDA package is imported."""
+    library = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+    try:
+        driver = ctypes.CDLL(library)
+    except OSError:
+        return f"no NVIDIA driver: {library} is not there"
+    count = ctypes.c_int(0)
+    if (code := driver.cuInit(0)) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0 or count.value == 0:
+        return f"the NVIDIA driver finds no GPU (cuInit returned {code})"
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if any(item.get_closest_marker("gpu") for item in items) and (reason := missing_gpu()):
+        for item in items:
+            if item.get_closest_marker("gpu"):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
+    report = yield
+    if report.failed:
+        profile = os.environ.get("HYPOTHESIS_PROFILE")
+        command = f"python -m pytest {item.nodeid!r}"
+        report.sections.append(("repeat it", f"HYPOTHESIS_PROFILE={profile} {command}" if profile else command))
+    return report
