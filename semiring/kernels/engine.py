@@ -1,0 +1,126 @@
+"""A backend bound to a plan, and the in-place products that closures are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.encoding import inner_zero
+from semiring.kernels.contract import Backend, Facts, Plan
+from semiring.namespaces import array_namespace
+
+__all__ = ["Engine", "make_plan"]
+
+Array: TypeAlias = Any  # a 2-D array of the backend's device, or a view of one
+
+#: Columns (or rows) of the panel that an in-place product copies: wide enough for the kernels to run at full speed,
+#: narrow enough to be small beside the matrix (a recursion's panels are n/2 high: 3 % of the matrix at n = 8192).
+PANEL = 512
+
+
+@lru_cache(maxsize=1024)
+def _identities(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    semiring.check_dtype(dtype)
+    return inner_zero(semiring, dtype), semiring.one_for(dtype)
+
+
+def make_plan(
+    semiring: Semiring,
+    dtype: Any,
+    *,
+    nonnegative: bool = False,
+    storage: Literal["elements", "bits"] = "elements",
+    threads: int = 1,
+) -> Plan:
+    """The plan of one public call. Raises `DTypeError` where the semiring is not defined on the dtype."""
+    dtype = np.dtype(dtype)
+    zero, one = _identities(semiring, dtype)
+    return Plan(semiring, dtype, zero, one, Facts(nonnegative), storage, threads)
+
+
+class Engine:
+    """The kernels of ``backend`` under ``plan``. Matrices are views of the caller's; C, W, P are written in place.
+
+    The copies that in-place products need are kept and used again, so one engine serves one thread at a time.
+    """
+
+    def __init__(self, backend: Backend, plan: Plan, panel: int = PANEL) -> None:
+        self.backend, self.plan, self.panel = backend, plan, panel
+        self._workspace: Array | None = None
+
+    # ------------------------------------------------------------------------------------- the contract, plan bound
+
+    def multiply(self, C: Array, A: Array, B: Array) -> None:
+        """C ← A ⊗ B. C is not read."""
+        self.backend.multiply(self.plan, C, A, B)
+
+    def multiply_add(self, C: Array, A: Array, B: Array) -> None:
+        """C ← C ⊕ A ⊗ B."""
+        self.backend.multiply_add(self.plan, C, A, B)
+
+    def multiply_add_witness(self, C: Array, W: Array, A: Array, B: Array, k0: int = 0) -> None:
+        """C ← C ⊕ A ⊗ B; where that is strictly better than C, W becomes k0 + the smallest k that attains it."""
+        self.backend.multiply_add_witness(self.plan, C, W, A, B, k0)
+
+    def multiply_add_pivots(self, C: Array, P: Array, A: Array, B: Array, k0: int = 0) -> None:
+        """C ← C ⊕ A ⊗ B; P remembers the last run of k in which C improved."""
+        self.backend.multiply_add_pivots(self.plan, C, P, A, B, k0)
+
+    def close_block(self, A: Array) -> None:
+        """A ← A* for a block of at most some hundred rows."""
+        self.backend.close_block(self.plan, A)
+
+    def close_block_pivots(self, A: Array, P: Array, k0: int = 0) -> None:
+        """A ← A*; where pivot k strictly improves A[i, j], P[i, j] becomes k0 + k."""
+        self.backend.close_block_pivots(self.plan, A, P, k0)
+
+    # ------------------------------------------------------------------------------------------- products in place
+
+    def multiply_left(self, A: Array, B: Array, P: Array | None = None, k0: int = 0) -> None:
+        """B ← A ⊗ B in place, A (m, m), B (m, n): column panels of B are copied and multiplied back.
+
+        A column of the result depends on that column of B alone, so the panels are independent, whatever ⊕ is, and the
+        result does not depend on any order of execution. A and B share no element. Workspace m × `panel`.
+
+        With P (m, n) each panel is accumulated by `multiply_add_pivots` instead, which is the same product where ⊕ is
+        idempotent and A's diagonal is at least 1̄ (as that of every A* is).
+        """
+        for columns, pivots in self._column_panels(B):
+            panel = self._copy(B[:, columns])
+            if P is None:
+                self.multiply(B[:, columns], A, panel)
+            else:
+                self.multiply_add_pivots(B[:, columns], P[:, pivots], A, panel, k0)
+
+    def multiply_right(self, B: Array, A: Array, P: Array | None = None, k0: int = 0) -> None:
+        """B ← B ⊗ A in place, B (m, n), A (n, n): row panels of B are copied and multiplied back.
+
+        As `multiply_left`, with workspace `panel` × n.
+        """
+        for start in range(0, B.shape[0], self.panel):
+            rows = slice(start, start + self.panel)
+            panel = self._copy(B[rows])
+            if P is None:
+                self.multiply(B[rows], panel, A)
+            else:
+                self.multiply_add_pivots(B[rows], P[rows], panel, A, k0)
+
+    def _column_panels(self, B: Array) -> Iterator[tuple[slice, slice]]:
+        """The columns of B as it is stored (elements or words), and as P counts them."""
+        per_item = 32 if self.plan.storage == "bits" else 1
+        width = max(1, self.panel // per_item)
+        for start in range(0, B.shape[1], width):
+            yield slice(start, start + width), slice(start * per_item, (start + width) * per_item)
+
+    def _copy(self, view: Array) -> Array:
+        """A dense copy of a panel in the workspace, which the next copy overwrites."""
+        size = view.shape[0] * view.shape[1]
+        if self._workspace is None or self._workspace.size < size:
+            self._workspace = array_namespace(view).empty(size, dtype=view.dtype)
+        copy = self._workspace[:size].reshape(view.shape)
+        copy[...] = view
+        return copy

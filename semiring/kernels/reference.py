@@ -1,0 +1,160 @@
+"""The kernel contract in plain NumPy: the fallback for what no fast backend takes, and the oracle of their tests.
+
+Every product is k rank-one updates, in the order of k, so the fold is exactly the one the contract states and memory
+stays O(m·n). Slow (some 10⁸ pairs a second), right on any strides, and on every dtype NumPy has, float16 included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.algebra import Semiring
+from semiring.errors import AlgebraError
+from semiring.kernels.contract import Plan
+
+__all__ = ["ReferenceBackend"]
+
+Array: TypeAlias = NDArray[Any]
+
+
+def _add(plan: Plan, x: Array, y: Array) -> Array:
+    result: Array = plan.semiring.add.expression.evaluate({"x": x, "y": y}, plan.dtype)
+    return result
+
+
+def _mul(plan: Plan, x: Array, y: Array) -> Array:
+    """The product of entries, 0̄ ⊗ x = x ⊗ 0̄ = 0̄ by definition, whatever the expression makes of the zero."""
+    product = plan.semiring.mul.expression.evaluate({"x": x, "y": y}, plan.dtype)
+    result: Array = np.where((x == plan.zero) | (y == plan.zero), plan.zero, product)
+    return result
+
+
+def _terms(plan: Plan, A: Array, B: Array) -> Iterator[tuple[int, Array]]:
+    """The rank-one terms A[:, k] ⊗ B[k, :] of a product, in the order of k."""
+    for k in range(B.shape[0]):
+        yield k, _mul(plan, A[:, k : k + 1], B[k : k + 1, :])
+
+
+def _unpack(words: Array, columns: int) -> Array:
+    """Bits to truth values: bit b of word w is column 32·w + b."""
+    octets = np.ascontiguousarray(words).astype("<u4", copy=False).view(np.uint8)
+    return np.unpackbits(octets, axis=1, count=columns, bitorder="little").view(np.bool_)
+
+
+def _pack_into(words: Array, values: Array) -> None:
+    """Truth values to bits, tail bits zero."""
+    octets = np.zeros((words.shape[0], 4 * words.shape[1]), np.uint8)
+    packed = np.packbits(values, axis=1, bitorder="little")
+    octets[:, : packed.shape[1]] = packed
+    words[...] = octets.view("<u4")
+
+
+class ReferenceBackend:
+    """`semiring.kernels.contract.Backend` in NumPy. Packed bits are unpacked, computed with, and packed again."""
+
+    name = "reference"
+
+    def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
+        """Every semiring on every dtype it is defined on; bits where False is the zero, so that tail bits stay zero."""
+        if not semiring.supports(dtype):
+            return False
+        return storage == "elements" or (dtype == np.bool_ and not semiring.zero_for(dtype))
+
+    def multiply(self, plan: Plan, C: Array, A: Array, B: Array) -> None:
+        """C ← A ⊗ B without reading C."""
+        if plan.storage == "bits":
+            C[...] = 0
+        else:
+            C[...] = plan.zero
+        self.multiply_add(plan, C, A, B)
+
+    def multiply_add(self, plan: Plan, C: Array, A: Array, B: Array) -> None:
+        """C ← C ⊕ A ⊗ B."""
+        if plan.storage == "bits":
+            values, A, B = _operands(C, A, B)
+            for _, term in _terms(plan, A, B):
+                values = _add(plan, values, term)
+            _pack_into(C, values)
+            return
+        for _, term in _terms(plan, A, B):
+            C[...] = _add(plan, C, term)
+
+    def multiply_add_witness(self, plan: Plan, C: Array, W: Array, A: Array, B: Array, k0: int) -> None:
+        """As `multiply_add`, with the smallest attaining k0 + k where the product is strictly better than C."""
+        product = np.full(W.shape, plan.zero, plan.dtype)
+        witness = np.full(W.shape, -1, W.dtype)
+        current = C
+        if plan.storage == "bits":
+            current, A, B = _operands(C, A, B, W.shape[1])
+        for k, term in _terms(plan, A, B):
+            better = _add(plan, product, term) != product
+            product[better] = term[better]
+            witness[better] = k0 + k
+        better = _add(plan, current, product) != current
+        W[better] = witness[better]
+        if plan.storage == "bits":
+            _pack_into(C, np.where(better, product, current))
+        else:
+            C[better] = product[better]
+
+    def multiply_add_pivots(self, plan: Plan, C: Array, P: Array, A: Array, B: Array, k0: int) -> None:
+        """As `multiply_add`; P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved."""
+        current = C
+        if plan.storage == "bits":
+            current, A, B = _operands(C, A, B, P.shape[1])
+        before = current.copy()
+        for k, term in _terms(plan, A, B):
+            current[...] = _add(plan, current, term)
+            if (k + 1) % plan.pivot_chunk == 0 or k + 1 == B.shape[0]:
+                P[current != before] = k0 + k - k % plan.pivot_chunk
+                before[...] = current
+        if plan.storage == "bits":
+            _pack_into(C, current)
+
+    def close_block(self, plan: Plan, A: Array) -> None:
+        """A ← A* in place, one pivot at a time."""
+        self._close(plan, A, None, 0)
+
+    def close_block_pivots(self, plan: Plan, A: Array, P: Array, k0: int) -> None:
+        """As `close_block`; where pivot k strictly improves A[i, j], P[i, j] becomes k0 + k."""
+        self._close(plan, A, P, k0)
+
+    def _close(self, plan: Plan, A: Array, P: Array | None, k0: int) -> None:
+        """Lehmann's elimination: A[i, j] ⊕= A[i, k] ⊗ A[k, k]* ⊗ A[k, j] for each pivot k, its row and column last."""
+        if plan.storage == "bits":
+            values = _unpack(A, A.shape[0])
+            self._eliminate(plan, values, P, k0)
+            _pack_into(A, values)
+        else:
+            self._eliminate(plan, A, P, k0)
+
+    def _eliminate(self, plan: Plan, A: Array, P: Array | None, k0: int) -> None:
+        if plan.semiring.star_expression is None:
+            raise AlgebraError(f"{plan.semiring.name} has no star: give one, Semiring(..., star=...)")
+        plan.semiring.star_expression.check_dtype(plan.dtype)
+        for k in range(A.shape[0]):
+            before = A.copy() if P is not None else None
+            pivot = A[k : k + 1, k : k + 1].copy()
+            divergence = plan.semiring.divergence
+            if divergence is not None and np.any(divergence.evaluate({"x": pivot}, plan.dtype)):
+                plan.status.diverged = k
+                return
+            star = np.broadcast_to(plan.semiring.star_expression.evaluate({"x": pivot}, plan.dtype), (1, 1))
+            column, row = _mul(plan, A[:, k : k + 1], star), A[k : k + 1, :].copy()
+            others = np.arange(A.shape[0]) != k
+            A[np.ix_(others, others)] = _add(plan, A, _mul(plan, column, row))[np.ix_(others, others)]
+            A[others, k] = column[others, 0]
+            A[k, others] = _mul(plan, star, row)[0, others]
+            A[k, k] = star[0, 0]
+            if P is not None and before is not None:
+                P[before != A] = k0 + k
+
+
+def _operands(C: Array, A: Array, B: Array, columns: int | None = None) -> tuple[Array, Array, Array]:
+    """C, A and B unpacked. The rows of B give the inner size; zero tail bits give zero tail columns."""
+    n = 32 * C.shape[1] if columns is None else columns
+    return _unpack(C, n), _unpack(A, B.shape[0]), _unpack(B, n)
