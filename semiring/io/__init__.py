@@ -1,0 +1,208 @@
+"""Networks in files: NumPy, SciPy, Matrix Market, DIMACS and edge lists, in and out.
+
+>>> import numpy as np
+>>> from semiring.io import read, write
+>>> write("triangle.csv", np.array([[np.inf, 2.0, 9.0], [np.inf, np.inf, 3.0], [1.0, np.inf, np.inf]]))
+>>> read("triangle.csv").matrix
+array([[inf,  2.,  9.],
+       [inf, inf,  3.],
+       [ 1., inf, inf]])
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.catalogue import as_semiring
+from semiring.errors import FormatError, SemiringError, ShapeError
+from semiring.io import dimacs, edge_list, matrix_market, npy
+from semiring.io.atomic import atomic_file
+from semiring.io.files import binary_lines
+from semiring.io.network import Edges, Entries, Network, assemble, square
+from semiring.io.positions import with_positions
+
+__all__ = ["FORMATS", "Network", "atomic_file", "format_of", "read", "with_positions", "write", "write_vertices"]
+
+#: The formats, by the ending of a file's name; the text formats and Matrix Market also with .gz behind it.
+FORMATS = {
+    ".npy": "npy",
+    ".npz": "npz",
+    ".mtx": "mtx",
+    ".gr": "gr",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".txt": "txt",
+    ".edges": "txt",
+    ".edgelist": "txt",
+}
+
+
+def format_of(path: str | os.PathLike[str]) -> str:
+    """The format that the ending of a name stands for ("-": an edge list); `FormatError` for an unknown ending."""
+    name = os.fspath(path)
+    if name == "-":
+        return "txt"
+    ending = Path(name.removesuffix(".gz")).suffix.lower()
+    if ending not in FORMATS or (name.endswith(".gz") and ending in (".npy", ".npz")):
+        raise FormatError(
+            f"{name}: the ending says no known format; known are {', '.join(FORMATS)} (text also with .gz)"
+        )
+    return FORMATS[ending]
+
+
+def read(
+    path: str | os.PathLike[str],
+    semiring: Semiring | str = "min_plus",
+    *,
+    dtype: Any = None,
+    directed: bool = True,
+    format: str | None = None,  # noqa: A002  # what numpy, pandas and networkx call it
+    header: bool | None = None,
+    weight: str | None = None,
+) -> Network:
+    """Read a network: the (n, n) matrix over ``semiring``, with the vertices' names if the file has them.
+
+    Parameters
+    ----------
+    path
+        A file that ends in one of `FORMATS`, plain or (text) with .gz; "-" reads an edge list from standard input.
+    semiring
+        A semiring or the name of one: its zero fills the matrix where there is no edge.
+    dtype
+        The dtype of the matrix; by default that of the file (npy, npz, integer mtx), else float64, or the nearest that
+        the semiring is defined on.
+    directed
+        False takes each edge in both directions.
+    format
+        One of the values of `FORMATS`, whatever the name ends in.
+    header, weight
+        Of edge lists: whether the first line names the columns (None: when it reads like that), and the title of the
+        column that holds the weights.
+
+    What is not listed is no edge (the semiring's zero); what is listed is an edge, of weight 0 too; edges listed more
+    than once combine by ⊕. In a dense matrix every entry is an element of the semiring. Nothing is unpickled.
+
+    Raises `FormatError`, `ShapeError`, `DomainError` (NaN, or outside the domain), each naming file and line,
+    `DTypeError`, `OSError`. Time O(size of the file), memory n² elements and some 100 bytes an edge.
+    """
+    semiring, source = as_semiring(semiring), os.fspath(path)
+    kind = format or format_of(source)
+    if kind not in FORMATS.values():
+        raise FormatError(f"no format is named {kind!r}: known are {', '.join(dict.fromkeys(FORMATS.values()))}")
+    if (header is not None or weight is not None) and kind not in ("csv", "tsv", "txt"):
+        raise FormatError(f"{source}: a header and a column of weights belong to edge lists, not to {kind}")
+    shown = "<stdin>" if source == "-" else source
+    with binary_lines(source) as stream:
+        found: Edges | Entries
+        if kind == "npy":
+            found = npy.read_npy(cast("BinaryIO", stream), shown)
+        elif kind == "npz":
+            found = npy.read_npz(cast("BinaryIO", stream), shown)
+        elif kind == "mtx":
+            found = matrix_market.read_matrix_market(stream.read(), shown)
+        elif kind == "gr":
+            found = dimacs.read_dimacs(stream, shown)
+        else:
+            mark = "\t" if kind == "tsv" else None
+            found = edge_list.read_edge_list(stream, shown, delimiter=mark, header=header, weight=weight)
+    matrix = assemble(found, semiring, dtype, directed=directed)
+    return Network(matrix, names=found.names, unit=found.unit, title=_stem(source))
+
+
+def _stem(source: str) -> str:
+    return "stdin" if source == "-" else Path(source.removesuffix(".gz")).stem
+
+
+def write(
+    path: str | os.PathLike[str],
+    matrix: Any,
+    semiring: Semiring | str = "min_plus",
+    *,
+    names: Sequence[str] | None = None,
+    unit: str = "",
+    format: str | None = None,  # noqa: A002
+) -> None:
+    """Write an (n, n) matrix over ``semiring`` in the format that ``path`` ends in: whole, or not at all.
+
+    The text formats and Matrix Market list the entries other than the semiring's zero; .npy and .npz hold the matrix as
+    it is. ``names`` are kept by .npz and by edge lists. What is written reads back equal, bit for bit (mtx, gr and edge
+    lists do not record the dtype). An existing file keeps its permissions, and its content when anything fails.
+
+    Raises `FormatError`, `ShapeError`, `OSError`.
+    """
+    semiring, kind = as_semiring(semiring), format or format_of(path)
+    array = np.asarray(matrix)
+    n = square(array.shape, "the matrix")
+    checked = _check_names(names, n)
+    zero = semiring.zero_for(array.dtype)
+
+    def fill(stream: BinaryIO) -> None:
+        if kind == "npy":
+            npy.write_npy(stream, array)
+        elif kind == "npz":
+            npy.write_npz(stream, array, checked)
+        elif kind == "mtx":
+            matrix_market.write_matrix_market(stream, array, zero)
+        elif kind == "gr":
+            dimacs.write_dimacs(stream, array, zero)
+        else:
+            mark = "," if kind == "csv" else "\t"
+            edge_list.write_edge_list(stream, array, zero, checked, delimiter=mark, unit=unit)
+
+    _write(path, fill)
+
+
+def write_vertices(
+    path: str | os.PathLike[str],
+    matrix: Any,
+    *,
+    names: Sequence[str] | None = None,
+    title: str = "predecessor",
+    none: int = -9999,
+) -> None:
+    """Write an (n, n) integer matrix of vertices, such as predecessors: .npy, .npz, or a table with a column ``title``.
+
+    The table lists the entries other than ``none``, by name where vertices have one. Errors as in `write`.
+    """
+    kind, array = format_of(path), np.asarray(matrix)
+    checked = _check_names(names, square(array.shape, "the matrix"))
+    if kind not in ("npy", "npz", "csv", "tsv", "txt"):
+        raise FormatError(f"{os.fspath(path)}: a matrix of vertices goes to .npy, .npz, .csv or .tsv, not to .{kind}")
+
+    def fill(stream: BinaryIO) -> None:
+        if kind == "npy":
+            npy.write_npy(stream, array)
+        elif kind == "npz":
+            npy.write_npz(stream, array, checked)
+        else:
+            mark = "," if kind == "csv" else "\t"
+            edge_list.write_table(stream, array, checked, title=title, none=none, delimiter=mark)
+
+    _write(path, fill)
+
+
+def _check_names(names: Sequence[str] | None, n: int) -> Sequence[str] | None:
+    if names is None:
+        return None
+    texts = [str(name) for name in names]
+    if len(texts) != n:
+        raise ShapeError(f"{len(texts)} names for {n} vertices")
+    if len(set(texts)) < n:
+        raise SemiringError("two vertices have the same name")
+    return texts
+
+
+def _write(path: str | os.PathLike[str], fill: Any) -> None:
+    with atomic_file(path) as stream:
+        if os.fspath(path).endswith(".gz"):
+            with gzip.GzipFile(fileobj=stream, mode="wb", mtime=0) as packed:  # mtime 0: equal content, equal bytes
+                fill(packed)
+        else:
+            fill(stream)

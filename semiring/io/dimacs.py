@@ -1,0 +1,77 @@
+"""DIMACS shortest-path files (.gr): ``p sp <vertices> <arcs>``, then ``a <tail> <head> <weight>``, vertices from 1.
+
+Source: the 9th DIMACS Implementation Challenge, 2006. The challenge's weights are integers; floats are read and written
+as well. Vertices have no names.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from semiring.errors import FormatError
+from semiring.io.network import Edges
+from semiring.io.text import at_line, decoded, edge_chunks, numbers_as_text, parse_number
+
+__all__ = ["read_dimacs", "write_dimacs"]
+
+
+def read_dimacs(lines: Iterable[bytes], source: str) -> Edges:
+    """The arcs of a .gr file; their number must be the one that its ``p`` line promises."""
+    size, promised = -1, 0
+    rows, columns, numbers = array("q"), array("q"), array("q")
+    values: list[int | float] = []
+    for number, line in decoded(lines, source):
+        fields = line.split()
+        if not fields or fields[0] == "c":
+            continue
+        place = f"{source}:{number}"
+        if fields[0] == "p":
+            if size >= 0:
+                raise FormatError(f"{place}: a second 'p' line")
+            size, promised = _problem(fields, place)
+        elif fields[0] == "a":
+            if size < 0:
+                raise FormatError(f"{place}: an arc before the line 'p sp <vertices> <arcs>'")
+            tail, head, weight = _arc(fields, size, place)
+            rows.append(tail)
+            columns.append(head)
+            values.append(weight)
+            numbers.append(number)
+        else:
+            raise FormatError(f"{place}: a line begins with c, p or a, not {fields[0][:20]!r}")
+    if size < 0:
+        raise FormatError(f"{source}: no line 'p sp <vertices> <arcs>'")
+    if len(rows) != promised:
+        raise FormatError(f"{source}: {len(rows)} arcs, and the 'p' line promises {promised}")
+    weights = np.array(values) if values else np.zeros(0)
+    return Edges(size, np.array(rows, np.int64), np.array(columns, np.int64), weights, at_line(source, numbers))
+
+
+def _problem(fields: list[str], place: str) -> tuple[int, int]:
+    if len(fields) != 4 or fields[1] != "sp" or not (fields[2].isdecimal() and fields[3].isdecimal()):
+        raise FormatError(f"{place}: expected 'p sp <vertices> <arcs>'")
+    return int(fields[2]), int(fields[3])
+
+
+def _arc(fields: list[str], size: int, place: str) -> tuple[int, int, int | float]:
+    if len(fields) != 4:
+        raise FormatError(f"{place}: expected 'a <tail> <head> <weight>'")
+    for field in fields[1:3]:
+        if not field.isdecimal() or not 1 <= int(field) <= size:
+            raise FormatError(f"{place}: the vertex {field!r} is not one of 1 … {size}")
+    try:
+        return int(fields[1]) - 1, int(fields[2]) - 1, parse_number(fields[3])
+    except ValueError as error:
+        raise FormatError(f"{place}: the weight {fields[3]!r} is {error}") from None
+
+
+def write_dimacs(stream: BinaryIO, matrix: np.ndarray[Any, Any], zero: Any) -> None:
+    """Every entry other than zero as an arc."""
+    stream.write(f"p sp {len(matrix)} {np.count_nonzero(matrix != zero)}\n".encode())
+    for rows, columns, values in edge_chunks(matrix, zero):
+        chunk = zip(rows, columns, numbers_as_text(values), strict=True)
+        stream.write("".join(f"a {i + 1} {j + 1} {weight}\n" for i, j, weight in chunk).encode())

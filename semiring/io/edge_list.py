@@ -1,0 +1,264 @@
+"""Edge lists: one edge a line, ``source, target[, weight]``, as csv, tsv or words between blanks.
+
+* The first line may name the columns; then there may be more columns than three, in any order.
+* A line whose target is empty, ``name,,``, declares a vertex (which may have no edge).
+* Lines that are empty or begin with ``#`` or ``%`` are skipped. Fields may stand in double quotes.
+* An edge without a weight column weighs 1.
+* Vertices that are numbers are put in numerical order, others in the order in which they occur. When they are exactly
+  0 … n - 1 they are indices, and the network has no names.
+"""
+
+from __future__ import annotations
+
+import csv
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from semiring.errors import FormatError
+from semiring.io.network import Edges
+from semiring.io.text import at_line, decoded, edge_chunks, numbers_as_text, parse_number
+
+__all__ = ["read_edge_list", "split_line", "write_edge_list", "write_table"]
+
+SOURCES = ("source", "from", "src", "tail", "origin", "start", "u")
+TARGETS = ("target", "to", "dst", "dest", "head", "destination", "end", "v")
+WEIGHTS = ("weight", "w", "distance", "length", "cost", "value", "capacity", "probability", "time")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where a line holds what: indices of fields."""
+
+    source: int = 0
+    target: int = 1
+    weight: int | None = None
+    count: int = 2
+    unit: str = ""
+
+
+def read_edge_list(
+    lines: Iterable[bytes],
+    source: str,
+    *,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    weight: str | None = None,
+) -> Edges:
+    """The edges in ``lines``; ``source`` is what errors call the file.
+
+    ``delimiter`` None: tab, comma, semicolon or blanks, as in the first line. ``header`` None: the first line names the
+    columns when it reads like that. ``weight`` names the column of the weights (with a header).
+    """
+    rows = _fields(decoded(lines, source), source, delimiter)
+    first = next(rows, None)
+    if first is None:
+        empty = np.zeros(0, np.int64)
+        return Edges(0, empty, empty, None, at_line(source, []))
+    number, fields = first
+    guessed = header is None and not _names_columns(fields)
+    if header is None:
+        header = _names_columns(fields) or _third_is_no_number(fields)
+    if weight is not None and not header:
+        raise FormatError(f"{source}:{number}: no header names a column {weight!r}")
+    columns = _named_columns(fields, weight, source, number) if header else _plain_columns(fields, source, number)
+    body = rows if header else _chain(first, rows)
+    found = _collect(body, columns, source)
+    if header and guessed and (clash := next((name for name in fields[:2] if name in found.names), None)):
+        raise FormatError(
+            f"{source}:{number}: the first line reads like a header, but {clash!r} is also a vertex: say which "
+            "(--header, --no-header)"
+        )
+    return found.edges(columns, source)
+
+
+def _fields(lines: Iterator[tuple[int, str]], source: str, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
+    for number, line in lines:
+        if not line.strip() or line.lstrip()[0] in "#%":
+            continue
+        if delimiter is None:
+            delimiter = next((mark for mark in "\t,;" if mark in line), " ")
+        yield number, split_line(line, delimiter, f"{source}:{number}")
+
+
+def split_line(line: str, delimiter: str, place: str) -> list[str]:
+    """The fields of one line, without the blanks around them; " " splits at any run of blanks."""
+    if '"' not in line:
+        return line.split() if delimiter == " " else [field.strip() for field in line.split(delimiter)]
+    try:
+        fields = next(csv.reader([line], delimiter=delimiter, strict=True, skipinitialspace=True))
+    except csv.Error:
+        raise FormatError(f"{place}: a double quote is not closed (a quote inside quotes is written twice)") from None
+    return [field for field in fields if field] if delimiter == " " else fields
+
+
+def _names_columns(fields: Sequence[str]) -> bool:
+    lowered = [field.casefold() for field in fields]
+    return any(name in SOURCES for name in lowered) and any(name in TARGETS for name in lowered)
+
+
+def _third_is_no_number(fields: Sequence[str]) -> bool:
+    def number(text: str) -> bool:
+        try:
+            parse_number(text)
+        except ValueError:
+            return False
+        return True
+
+    return len(fields) > 2 and bool(fields[2]) and not any(map(number, fields))
+
+
+def _named_columns(fields: Sequence[str], weight: str | None, source: str, number: int) -> Columns:
+    lowered = [field.casefold() for field in fields]
+    if len(fields) < 2:
+        raise FormatError(f"{source}:{number}: a header names at least two columns, source and target")
+
+    def find(known: Sequence[str], default: int) -> int:
+        return next((lowered.index(name) for name in known if name in lowered), default)
+
+    tail = find(SOURCES, 0)
+    head = find(TARGETS, 1 if tail == 0 else 0)
+    if weight is not None:
+        if weight.casefold() not in lowered:
+            raise FormatError(f"{source}:{number}: no column is named {weight!r}; there are {', '.join(fields)}")
+        where = lowered.index(weight.casefold())
+    else:
+        rest = [column for column in range(len(fields)) if column not in (tail, head)]
+        where = find(WEIGHTS, rest[0] if rest else -1)
+    if where < 0:
+        return Columns(tail, head, None, len(fields))
+    unit = "" if lowered[where] in WEIGHTS else fields[where]
+    return Columns(tail, head, where, len(fields), unit)
+
+
+def _plain_columns(fields: Sequence[str], source: str, number: int) -> Columns:
+    if len(fields) not in (2, 3):
+        hint = "; name the columns in a header" if len(fields) > 3 else ""
+        count = f"{len(fields)} field{'s' * (len(fields) != 1)}"
+        raise FormatError(f"{source}:{number}: {count} where an edge is source, target[, weight]{hint}")
+    return Columns(0, 1, 2 if len(fields) == 3 else None, len(fields))
+
+
+def _chain(first: tuple[int, list[str]], rest: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
+    yield first
+    yield from rest
+
+
+def _is_index(name: str) -> bool:
+    return len(name) < 20 and name.isascii() and name.isdigit() and (name == "0" or name[0] != "0")
+
+
+class _Collected:
+    """Edges as they come in; a vertex gets its number where it first occurs."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, int] = {}
+        self.rows, self.columns, self.lines = array("q"), array("q"), array("q")
+        self.values: list[int | float] = []
+
+    def vertex(self, name: str) -> int:
+        return self.names.setdefault(name, len(self.names))
+
+    def edges(self, columns: Columns, source: str) -> Edges:
+        n, names = len(self.names), tuple(self.names)
+        rows, targets = np.array(self.rows, np.int64), np.array(self.columns, np.int64)
+        if all(map(_is_index, names)):
+            order = sorted(range(n), key=lambda vertex: int(names[vertex]))
+            place = np.empty(n, np.int64)
+            place[order] = np.arange(n)
+            rows, targets = place[rows], place[targets]
+            names = tuple(names[vertex] for vertex in order)
+        values: np.ndarray[Any, Any] | None = None
+        if columns.weight is not None:
+            values = np.array(self.values) if self.values else np.zeros(0)
+        indices = all(name == str(vertex) for vertex, name in enumerate(names))
+        locate = at_line(source, self.lines)
+        return Edges(n, rows, targets, values, locate, False, None if indices else names, columns.unit)
+
+
+def _collect(rows: Iterable[tuple[int, list[str]]], columns: Columns, source: str) -> _Collected:
+    found = _Collected()
+    tail, head, weight, count = columns.source, columns.target, columns.weight, columns.count
+    for number, fields in rows:
+        if len(fields) != count:
+            raise FormatError(f"{source}:{number}: {len(fields)} field{'s' * (len(fields) != 1)}, expected {count}")
+        start, end = fields[tail], fields[head]
+        if not start:
+            raise FormatError(f"{source}:{number}: the source is empty")
+        if not end:
+            if weight is not None and fields[weight]:
+                raise FormatError(
+                    f"{source}:{number}: the target is empty (a vertex without edges has no weight either)"
+                )
+            found.vertex(start)
+            continue
+        if weight is not None:
+            try:
+                found.values.append(parse_number(fields[weight]))
+            except ValueError as error:
+                given = f"the weight {fields[weight]!r} is {error}" if fields[weight] else "the weight is missing"
+                raise FormatError(f"{source}:{number}: {given}") from None
+        found.rows.append(found.vertex(start))
+        found.columns.append(found.vertex(end))
+        found.lines.append(number)
+    return found
+
+
+def write_edge_list(
+    stream: BinaryIO,
+    matrix: np.ndarray[Any, Any],
+    zero: Any,
+    names: Sequence[str] | None,
+    *,
+    delimiter: str = ",",
+    unit: str = "",
+) -> None:
+    """Every entry other than zero as ``source,target,weight`` under a header; vertices without any as ``name,,``.
+
+    Named vertices come back in the order in which the edges name them.
+    """
+    labels = _quoted(names, len(matrix), delimiter)
+    header = delimiter.join(("source", "target", _quote(unit, delimiter) or "weight"))
+    stream.write(f"{header}\n".encode())
+    there = matrix != zero
+    isolated = ~(there.any(axis=0) | there.any(axis=1))
+    stream.write("".join(f"{labels[i]}{delimiter}{delimiter}\n" for i in np.flatnonzero(isolated)).encode())
+    for rows, columns, values in edge_chunks(matrix, zero):
+        chunk = zip(rows, columns, numbers_as_text(values), strict=True)
+        stream.write("".join(f"{labels[i]}{delimiter}{labels[j]}{delimiter}{w}\n" for i, j, w in chunk).encode())
+
+
+def write_table(
+    stream: BinaryIO,
+    matrix: np.ndarray[Any, Any],
+    names: Sequence[str] | None,
+    *,
+    title: str,
+    none: int,
+    delimiter: str = ",",
+) -> None:
+    """A matrix of vertices (predecessors, witnesses) as ``source,target,<title>``, without the entries ``none``."""
+    labels = _quoted(names, len(matrix), delimiter)
+    stream.write(f"source{delimiter}target{delimiter}{title}\n".encode())
+    for rows, columns, values in edge_chunks(matrix, none):
+        chunk = zip(rows, columns, values.tolist(), strict=True)
+        stream.write(
+            "".join(f"{labels[i]}{delimiter}{labels[j]}{delimiter}{labels[k]}\n" for i, j, k in chunk).encode()
+        )
+
+
+def _quoted(names: Sequence[str] | None, n: int, delimiter: str) -> list[str]:
+    if names is None:
+        return numbers_as_text(np.arange(n))
+    for name in names:
+        if not name or any(ord(letter) < 32 or letter in "\x7f\x85\u2028\u2029" for letter in name):
+            raise FormatError(f"the name {name!r} is empty or holds a control character: an edge list cannot hold it")
+    return [_quote(name, delimiter) for name in names]
+
+
+def _quote(name: str, delimiter: str) -> str:
+    plain = name == name.strip() and not name.startswith(("#", "%")) and delimiter not in name and '"' not in name
+    return name if plain else '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,33 @@
+"""Opening a file to read: plain or gzip, or standard input."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import sys
+import zlib
+from collections.abc import Iterator
+from typing import IO, cast
+
+from semiring.errors import FormatError
+
+__all__ = ["binary_lines"]
+
+
+@contextlib.contextmanager
+def binary_lines(source: str) -> Iterator[IO[bytes]]:
+    """The bytes of a file, unpacked when its name ends in .gz; "-" is standard input.
+
+    Raises `OSError`, and `FormatError` for damaged gzip data.
+    """
+    if source == "-":
+        yield sys.stdin.buffer
+        return
+    with contextlib.ExitStack() as stack:
+        stream: IO[bytes] = stack.enter_context(open(source, "rb"))
+        if source.endswith(".gz"):
+            stream = cast("IO[bytes]", stack.enter_context(gzip.GzipFile(fileobj=stream)))
+        try:
+            yield stream
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise FormatError(f"{source}: damaged gzip data: {error}") from None

@@ -1,0 +1,245 @@
+"""A network as the file formats know it, and its matrix over a semiring.
+
+Formats that list edges hand over `Edges`; formats that hold a matrix hand over its entries. Both become a square matrix
+here: an edge that is not listed is 0̄, a listed edge is an edge whatever its weight (0 too), and edges listed more than
+once combine by ⊕.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.errors import DomainError, FormatError, SemiringError, ShapeError
+
+__all__ = ["Edges", "Entries", "Network", "assemble", "convert", "square"]
+
+Locate: TypeAlias = Callable[[int], str]
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A weighted directed graph: its matrix, and what its file says of the vertices.
+
+    Attributes
+    ----------
+    matrix
+        (n, n); ``matrix[i, j]`` is the weight of the edge i → j, the semiring's zero where there is none.
+    names
+        One for each vertex, or None where vertices are 0 … n - 1.
+    labels
+        A longer name for each vertex ("Boston" beside "BOS"), or None.
+    positions
+        (n, 2) coordinates x, y to draw the vertices at, or None; if ``geographic``, longitude and latitude in degrees.
+    unit
+        What the weights count ("km"), or "".
+    title
+        What to call the network, usually the stem of its file's name.
+    """
+
+    matrix: np.ndarray[Any, Any]
+    names: tuple[str, ...] | None = None
+    labels: tuple[str, ...] | None = None
+    positions: np.ndarray[Any, Any] | None = None
+    geographic: bool = False
+    unit: str = ""
+    title: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """Edges as a file lists them: ``rows[e]`` → ``columns[e]`` of weight ``values[e]`` (None: every edge weighs 1)."""
+
+    size: int
+    rows: np.ndarray[Any, Any]
+    columns: np.ndarray[Any, Any]
+    values: np.ndarray[Any, Any] | None
+    locate: Locate
+    typed: bool = False  # whether the file says which dtype the values have, as text does not
+    names: tuple[str, ...] | None = None
+    unit: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """A square matrix whose entries are elements of the semiring, as a file holds them."""
+
+    matrix: np.ndarray[Any, Any]
+    locate: Locate
+    typed: bool = True
+    names: tuple[str, ...] | None = None
+    unit: str = ""
+
+
+def square(shape: Sequence[int], source: str) -> int:
+    """The number of vertices of a matrix of that shape; `ShapeError` unless it is square."""
+    if len(shape) != 2 or shape[0] != shape[1]:
+        size = " × ".join(str(side) for side in shape) or "a single number"
+        raise ShapeError(f"{source}: the array is {size}; the matrix of a network is square")
+    return int(shape[0])
+
+
+def assemble(
+    found: Edges | Entries, semiring: Semiring, dtype: Any = None, *, directed: bool = True
+) -> np.ndarray[Any, Any]:
+    """The (n, n) matrix of a network; ``directed=False`` takes each edge in both directions, ⊕ where both are given.
+
+    Raises `DomainError` for NaN and for weights outside the domain, `FormatError` for weights that the dtype does not
+    hold; both name the place.
+    """
+    if isinstance(found, Entries):
+        flat = convert(found.matrix.reshape(-1), semiring, dtype, found.locate, typed=found.typed)
+        matrix = flat.reshape(found.matrix.shape)
+        if directed:
+            return matrix
+        both = np.asarray(semiring.add(matrix, matrix.T), matrix.dtype)
+        np.fill_diagonal(both, matrix.diagonal())
+        return both
+    values = np.ones(len(found.rows), np.int64) if found.values is None else found.values
+    weights = convert(values, semiring, dtype, found.locate, typed=found.typed, listed=True)
+    rows, columns = found.rows, found.columns
+    if not directed:
+        proper = rows != columns
+        rows, columns = np.concatenate([rows, columns[proper]]), np.concatenate([columns, rows[proper]])
+        weights = np.concatenate([weights, weights[proper]])
+    matrix = _full(found.size, semiring, weights.dtype)
+    _combine(matrix, rows, columns, weights, semiring)
+    return matrix
+
+
+def _full(n: int, semiring: Semiring, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    bytes_needed = n * n * dtype.itemsize
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        if bytes_needed > there > 0:
+            raise SemiringError(
+                f"the {dtype} matrix of {n:,} vertices takes {bytes_needed / 2**30:,.1f} GiB, "
+                f"and this machine has {there / 2**30:,.1f} GiB: use a narrower dtype or a part of the network"
+            )
+    return np.full((n, n), semiring.zero_for(dtype), dtype)
+
+
+def _combine(
+    matrix: np.ndarray[Any, Any],
+    rows: np.ndarray[Any, Any],
+    columns: np.ndarray[Any, Any],
+    weights: np.ndarray[Any, Any],
+    semiring: Semiring,
+) -> None:
+    """Write the edges into the matrix; the k-th time an edge is listed it is added to what the first k - 1 gave."""
+    flat = matrix.reshape(-1)
+    cells = rows.astype(np.int64) * matrix.shape[1] + columns
+    order = np.argsort(cells, kind="stable")  # edges of one cell stay in the order of the file
+    cells, weights = cells[order], weights[order]
+    while len(cells):
+        first = np.ones(len(cells), bool)
+        first[1:] = cells[1:] != cells[:-1]
+        flat[cells[first]] = semiring.add(flat[cells[first]], weights[first])
+        cells, weights = cells[~first], weights[~first]
+
+
+def convert(
+    values: np.ndarray[Any, Any],
+    semiring: Semiring,
+    dtype: Any,
+    locate: Locate,
+    *,
+    typed: bool,
+    listed: bool = False,
+) -> np.ndarray[Any, Any]:
+    """Values of a file as elements of the semiring in ``dtype`` (None: the file's own where it has one that fits).
+
+    "No edge" stays "no edge" from dtype to dtype. ``listed``: the values belong to edges that a file lists, so in the
+    boolean semiring each of them is True, whatever its weight.
+    """
+    if values.dtype.kind not in "fiub":
+        raise FormatError(f"{locate(-1)}: holds {values.dtype}, not real numbers")
+    target = np.dtype(dtype) if dtype is not None else _own_dtype(values, semiring, typed=typed)
+    semiring.check_dtype(target)
+    if values.dtype.kind == "f":
+        _refuse(np.isnan(values), values, locate, DomainError, "the weight is not a number (NaN)")
+    if target.kind == "b":
+        return _truths(values, locate, listed=listed)
+    none = _no_edge(values, semiring)
+    if target.kind in "iu":
+        result = _integers(values, none, semiring, target, locate)
+    else:
+        with np.errstate(over="ignore"):
+            result = np.asarray(values, target)
+        if values.dtype.kind == "f":
+            lost = np.isinf(result) & ~np.isinf(values)
+            _refuse(lost, values, locate, FormatError, f"the weight {{}} does not fit {target}")
+    if none.any():
+        result = np.where(none, semiring.zero_for(target), result)
+    outside = ~(semiring.domain.contains(result) | none)
+    reason = f"the weight {{}} lies outside the domain {semiring.domain} of {semiring.name}"
+    _refuse(outside, values, locate, DomainError, reason)
+    return result
+
+
+def _own_dtype(values: np.ndarray[Any, Any], semiring: Semiring, *, typed: bool) -> np.dtype[Any]:
+    if typed and values.dtype.name in semiring.dtypes:
+        return np.dtype(str(values.dtype.name))  # in this machine's byte order
+    wanted = ("float64", "int64", "uint8", "bool", *semiring.dtypes)
+    return np.dtype(next(name for name in wanted if name in semiring.dtypes))
+
+
+def _no_edge(values: np.ndarray[Any, Any], semiring: Semiring) -> np.ndarray[Any, Any]:
+    """Where a value says "no edge" in the dtype that it has."""
+    if values.dtype.kind == "f":
+        zero = semiring.zero.leaf if semiring.zero.op == "const" else None
+        infinite = isinstance(zero, float) and math.isinf(zero)
+        return np.asarray(values == zero) if infinite else np.zeros(values.shape, bool)
+    if semiring.tropical and semiring.supports(values.dtype) and values.dtype.kind == "i":
+        return np.asarray(values == semiring.zero_for(values.dtype))
+    return np.zeros(values.shape, bool)
+
+
+def _truths(values: np.ndarray[Any, Any], locate: Locate, *, listed: bool) -> np.ndarray[Any, Any]:
+    if values.dtype.kind == "b":
+        return values
+    if listed:
+        return np.ones(values.shape, bool)
+    _refuse((values != 0) & (values != 1), values, locate, FormatError, "{} is neither 0 nor 1, so no truth value")
+    return values.astype(bool)
+
+
+def _integers(
+    values: np.ndarray[Any, Any], none: np.ndarray[Any, Any], semiring: Semiring, target: np.dtype[Any], locate: Locate
+) -> np.ndarray[Any, Any]:
+    limits = np.iinfo(target)
+    wrong = (values < limits.min) | (values > limits.max)
+    if values.dtype.kind == "f":
+        # float64(2**63 - 1) is 2**63: a float at or past the upper end does not fit.
+        wrong |= (values >= float(limits.max)) & (float(limits.max) > limits.max)
+        wrong |= values != np.floor(values)
+        one = semiring.one.leaf if semiring.one.op == "const" else None
+        if isinstance(one, float) and math.isinf(one):  # max_min, min_max: ∞ is the extreme value of an integer dtype
+            wrong &= values != one
+            none = none | (values == one)
+    _refuse(wrong & ~none, values, locate, FormatError, f"the weight {{}} is not an {target}")
+    if semiring.tropical:
+        taken = (values == semiring.zero_for(target)) & ~none
+        reason = f"the weight {{}} means “no edge” in {target}: use a wider dtype"
+        _refuse(taken, values, locate, FormatError, reason)
+    result: np.ndarray[Any, Any] = np.where(none, 0, values).astype(target)
+    if values.dtype.kind == "f" and none.any():
+        result[none & (values > 0)] = limits.max
+        result[none & (values < 0)] = limits.min
+    return result
+
+
+def _refuse(
+    wrong: np.ndarray[Any, Any], values: np.ndarray[Any, Any], locate: Locate, error: type[SemiringError], reason: str
+) -> None:
+    """Raise ``error`` for the first wrong value, naming its place; ``{}`` in the reason stands for the value."""
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        value = values[first]
+        raise error(f"{locate(first)}: {reason.format(f'{value:g}' if values.dtype.kind == 'f' else value)}")

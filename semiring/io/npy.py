@@ -1,0 +1,118 @@
+"""NumPy's .npy and .npz, and SciPy's sparse .npz. Nothing is ever unpickled.
+
+A dense .npz holds the matrix under ``matrix`` (or is a single array), and ``names`` where vertices have them.
+In a dense matrix every entry is an element of the semiring; in a sparse one an entry that is not stored
+is no edge, and a stored 0 is an edge of weight 0.
+"""
+
+from __future__ import annotations
+
+import struct
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from semiring.errors import FormatError, SemiringError
+from semiring.io.network import Edges, Entries, square
+
+__all__ = ["read_npy", "read_npz", "write_npy", "write_npz"]
+
+# What NumPy, zipfile and SciPy raise on a file that is damaged or none of theirs.
+_DAMAGED = (
+    *(ValueError, EOFError, KeyError, TypeError, SyntaxError, OverflowError, NotImplementedError),
+    *(zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError),
+)
+
+
+def read_npy(stream: BinaryIO, source: str) -> Entries:
+    """The matrix of a .npy file."""
+    try:
+        if stream.read(6) != b"\x93NUMPY":
+            raise FormatError(f"{source}: not a .npy file")
+        stream.seek(0)
+        matrix = np.lib.format.read_array(stream, allow_pickle=False)
+    except SemiringError:
+        raise
+    except _DAMAGED as error:
+        raise FormatError(f"{source}: {_reason(error)}") from None
+    return _entries(matrix, source)
+
+
+def read_npz(stream: BinaryIO, source: str) -> Edges | Entries:
+    """The matrix of a .npz file: SciPy's sparse formats, or a dense one with the names of its vertices."""
+    try:
+        if not zipfile.is_zipfile(stream):
+            raise FormatError(f"{source}: not a .npz file")
+        stream.seek(0)
+        with np.load(stream, allow_pickle=False) as archive:
+            held = list(archive.files)
+            if {"format", "shape"} <= set(held):
+                return _sparse(stream, source)
+            key = "matrix" if "matrix" in held else held[0] if len(held) == 1 else None
+            if key is None:
+                raise FormatError(f"{source}: holds {', '.join(held) or 'nothing'}; the matrix is the array 'matrix'")
+            matrix = archive[key]
+            names = archive["names"] if "names" in held else None
+    except SemiringError:
+        raise
+    except _DAMAGED as error:
+        raise FormatError(f"{source}: {_reason(error)}") from None
+    return _entries(matrix, source, names)
+
+
+def _reason(error: BaseException) -> str:
+    if "pickle" in str(error):
+        return "holds Python objects, which are never loaded (they could run code)"
+    text = str(error).splitlines()
+    return f"damaged: {text[0]}" if text else f"damaged: {type(error).__name__}"
+
+
+def _entries(matrix: np.ndarray[Any, Any], source: str, names: np.ndarray[Any, Any] | None = None) -> Entries:
+    n = square(matrix.shape, source)
+    found = None
+    if names is not None:
+        if names.shape != (n,) or names.dtype.kind != "U":
+            raise FormatError(f"{source}: 'names' is {names.dtype} {names.shape}; {n} vertices need {n} texts")
+        found = tuple(names.tolist())
+        if len(set(found)) < n:
+            raise FormatError(f"{source}: two vertices have the same name")
+    return Entries(matrix, _entry(source, n), names=found)
+
+
+def _entry(source: str, n: int) -> Callable[[int], str]:
+    return lambda index: source if index < 0 else f"{source}: entry ({index // n}, {index % n})"
+
+
+def _sparse(stream: BinaryIO, source: str) -> Edges:
+    from scipy.sparse import load_npz
+
+    stream.seek(0)
+    matrix: Any = load_npz(stream)
+    n = square(matrix.shape, source)
+    found = matrix.tocoo()
+    rows, columns = np.asarray(found.row, np.int64), np.asarray(found.col, np.int64)
+    for indices in (rows, columns):
+        if len(indices) and not (indices.min() >= 0 and indices.max() < n):
+            raise FormatError(f"{source}: an index lies outside the {n} × {n} matrix")
+
+    def locate(index: int) -> str:
+        return source if index < 0 else f"{source}: entry ({rows[index % len(rows)]}, {columns[index % len(rows)]})"
+
+    return Edges(n, rows, columns, np.asarray(found.data), locate, typed=True)
+
+
+def write_npy(stream: BinaryIO, matrix: np.ndarray[Any, Any]) -> None:
+    """The matrix as it is, in its own dtype."""
+    np.lib.format.write_array(stream, matrix, allow_pickle=False)
+
+
+def write_npz(stream: BinaryIO, matrix: np.ndarray[Any, Any], names: Sequence[str] | None) -> None:
+    """The matrix and the names of its vertices, compressed."""
+    arrays = {"matrix": matrix}
+    if names is not None:
+        arrays["names"] = np.array(list(names), dtype=np.str_)
+    np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]  # the stubs take the arrays for the flag allow_pickle

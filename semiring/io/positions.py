@@ -1,0 +1,98 @@
+"""Where to draw the vertices: a csv table with a header (name, x, y or longitude, latitude, label), or DIMACS .co."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from semiring.errors import FormatError
+from semiring.io.edge_list import split_line
+from semiring.io.files import binary_lines
+from semiring.io.network import Network
+from semiring.io.text import decoded
+
+__all__ = ["with_positions"]
+
+NAMES = ("name", "id", "vertex", "node", "code", "station")
+ACROSS = {"x": False, "longitude": True, "lon": True, "lng": True, "long": True}
+UP = ("y", "latitude", "lat")
+LABELS = ("label", "title", "city", "place")
+
+Row = tuple[str, str, str, str]  # name, x, y, label
+
+
+def with_positions(network: Network, path: str | os.PathLike[str]) -> Network:
+    """The network with the coordinates, and the labels if there are any, of the table at ``path``.
+
+    Vertices that the table does not name are drawn nowhere (their position is NaN); rows of other vertices are ignored.
+    Raises `FormatError` for a table that cannot be read or that names none of the vertices.
+    """
+    source = os.fspath(path)
+    with binary_lines(source) as stream:
+        lines = decoded(stream, source)
+        dimacs = source.removesuffix(".gz").endswith(".co")
+        geographic, rows = (False, _dimacs_rows(lines, source)) if dimacs else _table_rows(lines, source)
+        place = {name: vertex for vertex, name in enumerate(_names(network))}
+        positions = np.full((len(place), 2), np.nan)
+        labels = list(_names(network))
+        for number, (name, across, up, label) in rows:
+            vertex = place.get(name)
+            if vertex is None:
+                continue
+            positions[vertex] = _point(across, up, f"{source}:{number}")
+            labels[vertex] = label or name
+    if len(place) and not np.isfinite(positions).any():
+        raise FormatError(f"{source}: names none of the {len(place)} vertices of {network.title or 'the network'}")
+    given = tuple(labels) if labels != list(_names(network)) else network.labels
+    return replace(network, positions=positions, geographic=geographic, labels=given)
+
+
+def _names(network: Network) -> Sequence[str]:
+    return network.names if network.names is not None else [str(vertex) for vertex in range(len(network.matrix))]
+
+
+def _point(across: str, up: str, place: str) -> Any:
+    try:
+        point = float(across), float(up)
+    except ValueError:
+        raise FormatError(f"{place}: the coordinates {across!r}, {up!r} are not two numbers") from None
+    if not np.isfinite(point).all():
+        raise FormatError(f"{place}: the coordinates {across!r}, {up!r} are not finite")
+    return point
+
+
+def _dimacs_rows(lines: Iterator[tuple[int, str]], source: str) -> Iterator[tuple[int, Row]]:
+    for number, line in lines:
+        fields = line.split()
+        if fields and fields[0] == "v":
+            if len(fields) != 4 or not fields[1].isdecimal():
+                raise FormatError(f"{source}:{number}: expected 'v <vertex> <x> <y>'")
+            yield number, (str(int(fields[1]) - 1), fields[2], fields[3], "")
+
+
+def _table_rows(lines: Iterator[tuple[int, str]], source: str) -> tuple[bool, Iterator[tuple[int, Row]]]:
+    """Whether the columns are longitude and latitude, and the rows."""
+    kept = ((number, line) for number, line in lines if line.strip() and not line.startswith("#"))
+    number, line = next(kept, (1, ""))
+    mark = next((mark for mark in "\t,;" if mark in line), " ")
+    titles = [title.casefold() for title in split_line(line, mark, f"{source}:{number}")]
+
+    def column(known: Sequence[str]) -> int:
+        return next((titles.index(title) for title in known if title in titles), -1)
+
+    name, across, up, label = (column(tuple(known)) for known in (NAMES, ACROSS, UP, LABELS))
+    if min(name, across, up) < 0:
+        raise FormatError(f"{source}:{number}: a header with name, x, y or name, longitude, latitude is expected")
+
+    def rows() -> Iterator[tuple[int, Row]]:
+        for number, line in kept:
+            fields = split_line(line, mark, f"{source}:{number}")
+            if len(fields) != len(titles):
+                raise FormatError(f"{source}:{number}: {len(fields)} fields, expected {len(titles)}")
+            yield number, (fields[name], fields[across], fields[up], fields[label] if label >= 0 else "")
+
+    return ACROSS[titles[across]], rows()

@@ -1,0 +1,75 @@
+"""What the text formats share: lines with their numbers, numbers as text, one way to say where an error is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from semiring.errors import FormatError
+
+__all__ = ["at_line", "decoded", "edge_chunks", "numbers_as_text", "parse_number"]
+
+
+def decoded(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, str]]:
+    """Each line with its number from 1, without line end and byte-order mark; `FormatError` where it is not UTF-8."""
+    for number, line in enumerate(lines, 1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError:
+            raise FormatError(f"{source}:{number}: not UTF-8 text") from None
+        if "\0" in text:
+            raise FormatError(f"{source}:{number}: holds a zero byte, so it is no text")
+        yield number, text.rstrip("\r\n")
+
+
+def parse_number(text: str) -> int | float:
+    """An integer of at most 64 bits or a float, as files write them; `ValueError` with the reason otherwise.
+
+    Python's digit separators are no part of a number, and a number beyond float64 is an error, never ∞.
+    """
+    try:
+        if "_" in text:
+            raise ValueError
+        whole = int(text)
+        if -(2**63) <= whole < 2**63:
+            return whole
+    except ValueError:
+        pass
+    try:
+        value = float("" if "_" in text else text)
+    except ValueError:
+        raise ValueError("not a number") from None
+    if math.isinf(value) and "inf" not in text.lower():
+        raise ValueError("beyond the range of float64")
+    return value
+
+
+def numbers_as_text(values: np.ndarray[Any, Any]) -> list[str]:
+    """The shortest text of each value that reads back as the same value of its dtype; 3.0 is written 3."""
+    if values.dtype.kind == "b":
+        return ["1" if value else "0" for value in values]
+    if values.dtype.kind in "iu":
+        return [str(value) for value in values.tolist()]
+    exact: Sequence[Any] = values.tolist() if values.dtype == np.float64 else list(values)
+    return [str(value).removesuffix(".0") for value in exact]
+
+
+def at_line(source: str, lines: Sequence[int]) -> Callable[[int], str]:
+    """A function that names the place of entry ``index`` of a file: ``file.csv:17``."""
+
+    def locate(index: int) -> str:
+        return source if index < 0 else f"{source}:{lines[index % len(lines)]}"
+
+    return locate
+
+
+def edge_chunks(matrix: np.ndarray[Any, Any], zero: Any) -> Iterator[tuple[list[int], list[int], np.ndarray[Any, Any]]]:
+    """Rows, columns and values of all entries other than zero, row by row, in chunks of bounded size."""
+    height = max(1, 2**16 // max(1, len(matrix)))
+    for start in range(0, len(matrix), height):
+        block = matrix[start : start + height]
+        rows, columns = np.nonzero(block != zero)
+        yield (rows + start).tolist(), columns.tolist(), block[rows, columns]
