@@ -8,6 +8,7 @@ from difflib import get_close_matches
 __all__ = [
     "AlgebraError",
     "DTypeError",
+    "DeviceError",
     "DivergenceError",
     "DomainError",
     "ExpressionError",
@@ -40,6 +41,10 @@ class ShapeError(SemiringError, ValueError):
 
 class DTypeError(SemiringError, TypeError):
     """The semiring is not defined on this dtype, or the operands have no common one."""
+
+
+class DeviceError(SemiringError, TypeError):
+    """The array lives on a device for which this installation has no backend."""
 
 
 class DomainError(SemiringError, ValueError):

@@ -1,0 +1,171 @@
+"""Whose array is this, and where does it live: operands in, results in the caller's own library.
+
+Lists, scalars, NumPy arrays, SciPy sparse matrices and pandas frames give NumPy results. Any other library that speaks
+DLPack or ``__array__`` (PyTorch, JAX) is read without a copy where it can be, and gets its own kind of array back.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.algebra import Semiring
+from semiring.encoding import convert
+from semiring.errors import DeviceError, DTypeError, ShapeError
+from semiring.namespaces import is_device_array
+
+__all__ = ["as_array", "as_matrix", "as_output", "as_result", "common_dtype", "in_host_memory", "operands"]
+
+Array: TypeAlias = NDArray[Any]
+
+_HOST_DEVICES = (1, 3, 11)  # DLPack's codes of host memory: ordinary, pinned by CUDA, pinned by ROCm
+
+
+def in_host_memory(x: Any, name: str = "A") -> Any:
+    """What NumPy can read of ``x`` without a copy: an array, a masked array, a sparse matrix, or a list or scalar.
+
+    Raises `DeviceError` for an array on a GPU, and `TypeError` for a tensor that records gradients.
+    """
+    if type(x) is np.ndarray or isinstance(x, np.ndarray | np.generic | list | tuple | int | float):
+        return x
+    if hasattr(x, "__dlpack__") and not is_device_array(x):
+        if getattr(x, "requires_grad", False):
+            raise TypeError(f"{name} records gradients, which stop here: pass {name}.detach()")
+        if x.__dlpack_device__()[0] in _HOST_DEVICES:
+            try:
+                return np.from_dlpack(x)
+            except (BufferError, RuntimeError, TypeError, ValueError):  # a dtype that one of the two cannot describe
+                return np.asarray(x)
+    if is_device_array(x) or hasattr(x, "__dlpack__"):
+        raise DeviceError(
+            f"{name} is a {type(x).__module__}.{type(x).__qualname__} on a GPU, and no backend of this installation "
+            "computes there: copy it to the host first (cupy.asnumpy(A), A.cpu())"
+        )
+    if hasattr(x, "to_numpy"):  # a frame or series
+        return x.to_numpy()
+    if _is_sparse(x) or not hasattr(x, "__array__"):
+        return x
+    return np.asarray(x)
+
+
+def _is_sparse(x: Any) -> bool:
+    # Without importing SciPy: an object can only be one of its matrices if it is loaded.
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(x))
+
+
+def _dense(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) -> Array:
+    """What `in_host_memory` gave, as an array of ``dtype`` in native byte order."""
+    if isinstance(x, np.ma.MaskedArray):
+        result = np.array(convert(np.ma.getdata(x), semiring, dtype, name))
+        result[np.ma.getmaskarray(x)] = semiring.zero_for(dtype)
+        return result
+    if _is_sparse(x):
+        return _from_sparse(x, semiring, dtype, name)
+    array = np.asarray(x)
+    if array.dtype.kind not in "fiub":
+        raise DTypeError(f"{name} has dtype {array.dtype}: its entries are not real numbers")
+    return convert(array, semiring, dtype, name)
+
+
+def _from_sparse(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) -> Array:
+    """Stored entries as they are, zeros included, and 0̄ everywhere else; entries stored twice are added by ⊕."""
+    if x.ndim != 2:
+        raise ShapeError(f"{name} is a sparse array of {x.ndim} dimensions: only matrices are accepted")
+    entries = x.tocoo()
+    rows, columns = entries.row.astype(np.int64), entries.col.astype(np.int64)
+    values = convert(np.asarray(entries.data), semiring, dtype, name)
+    result = np.full(x.shape, semiring.zero_for(dtype), dtype)
+    order = np.argsort(rows * x.shape[1] + columns, kind="stable")
+    rows, columns, values = rows[order], columns[order], values[order]
+    again = np.zeros(rows.size, bool)
+    again[1:] = (rows[1:] == rows[:-1]) & (columns[1:] == columns[:-1])
+    result[rows[~again], columns[~again]] = values[~again]
+    for i in np.flatnonzero(again):
+        result[rows[i], columns[i]] = semiring.add(result[rows[i], columns[i]], values[i])
+    return result
+
+
+def common_dtype(semiring: Semiring, *arrays: Any) -> np.dtype[Any]:
+    """NumPy's promotion of what `in_host_memory` gave, in native byte order; `DTypeError` unless the semiring has it."""
+    dtype = semiring.common_dtype(*arrays)
+    semiring.check_dtype(dtype)
+    return dtype if dtype.isnative else dtype.newbyteorder("=")
+
+
+def operands(semiring: Semiring, dtype: Any = None, **named: Any) -> list[Array]:
+    """The arguments as NumPy arrays of one dtype, in the order given; copies only where the dtype changes."""
+    given = list(named.values())
+    if dtype is None and all(type(x) is np.ndarray for x in given):
+        first = given[0].dtype
+        if first.isnative and all(x.dtype == first for x in given):
+            semiring.check_dtype(first)
+            return given
+    hosted = [in_host_memory(x, name) for name, x in named.items()]
+    if dtype is None:
+        dtype = common_dtype(semiring, *hosted)
+    else:
+        dtype = np.dtype(dtype)
+        semiring.check_dtype(dtype)
+    return [_dense(x, semiring, dtype, name) for name, x in zip(named, hosted, strict=True)]
+
+
+def as_array(x: Any, semiring: Semiring, dtype: Any = None, *, name: str = "A") -> Array:
+    """``x`` as a NumPy array of a dtype on which the semiring is defined (its own, or ``dtype``).
+
+    NumPy arrays of that dtype are returned as they are, read-only and strided ones too. Lists become float64 (bool
+    where they hold truths). Masked entries, and entries a sparse matrix does not store, become 0̄; stored zeros stay.
+    Raises `DTypeError`.
+    """
+    return operands(semiring, dtype, **{name: x})[0]
+
+
+def as_matrix(x: Any, semiring: Semiring, dtype: Any = None, *, name: str = "A", square: bool = False) -> Array:
+    """`as_array` with two dimensions, of one size where ``square``; raises `ShapeError`."""
+    array = as_array(x, semiring, dtype, name=name)
+    if array.ndim != 2:
+        raise ShapeError(f"{name} has {array.ndim} dimensions, shape {array.shape}: a matrix has two")
+    if square and array.shape[0] != array.shape[1]:
+        raise ShapeError(f"{name} is {array.shape}: a square matrix is needed")
+    return array
+
+
+def as_output(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], name: str = "out") -> Array:
+    """``out`` as a writable view of ``shape`` and ``dtype``; raises `ShapeError`, `DTypeError`, `ValueError`."""
+    array = in_host_memory(out, name)
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{name} is a {type(out).__name__}: results are written into arrays")
+    array = np.asarray(array)
+    if array.shape != shape:
+        raise ShapeError(f"{name} is {array.shape}, the result is {shape}")
+    if array.dtype != dtype:
+        raise DTypeError(f"{name} has dtype {array.dtype}, the result {dtype}")
+    if not array.flags.writeable:
+        raise ValueError(f"{name} is read-only")
+    return array
+
+
+def as_result(*given: Any) -> Callable[[Array], Any]:
+    """How to hand a NumPy result back in the library of the arguments ``given``, without a copy where that can be."""
+    for x in given:
+        if type(x) is np.ndarray or not hasattr(x, "__dlpack__") or isinstance(x, np.ndarray | np.generic):
+            continue
+        if hasattr(x, "__array_namespace__"):
+            xp: Any = x.__array_namespace__()
+        else:
+            xp = sys.modules.get(type(x).__module__.partition(".")[0])
+        if hasattr(xp, "from_dlpack"):
+            return lambda result: _exported(xp, result)
+    return lambda result: result
+
+
+def _exported(xp: Any, result: Any) -> Any:
+    array = np.asarray(result)
+    try:
+        return xp.from_dlpack(array)
+    except (BufferError, RuntimeError, TypeError, ValueError):  # a dtype or layout the library does not import
+        return xp.asarray(array)
