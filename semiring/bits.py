@@ -1,0 +1,442 @@
+"""Boolean matrices with 32 entries to a word, and boolean operations as operations on words.
+
+A `BitMatrix` holds uint32 words along its rows: bit b of word w of a row is column 32·w + b, and the tail bits of the
+last word are zero. It is a storage, not an algebra: `matmul`, `closure` and their relatives take it wherever a semiring
+is defined on bool.
+
+*Views.* ``A[i0:i1, j0:j1]`` shares the words of A. So a column range must start at a multiple of 32 and end at one, or
+at the last column; rows are free. A recursion that splits its columns at multiples of 32 therefore works in place.
+
+On {0̄, 1̄} every operation is one of few: `truth_table` says which, `to_bitwise` writes it with ``& | ^ ~`` alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from semiring.errors import DomainError, DTypeError, ExpressionError, ShapeError
+from semiring.expressions import Expression
+
+__all__ = ["WORD_BITS", "BitMatrix", "pack", "polynomial", "to_bitwise", "truth_table"]
+
+WORD_BITS = 32
+Words: TypeAlias = NDArray[np.uint32]
+
+_ALL = np.uint32(0xFFFFFFFF)
+_MAX_VARIABLES = 5  # of a truth table: 2⁵ rows
+
+
+def _words_for(columns: int) -> int:
+    return -(-columns // WORD_BITS)
+
+
+class BitMatrix:
+    """A boolean matrix (m, n) as uint32 words (m, ⌈n/32⌉) along its rows.
+
+    Parameters
+    ----------
+    words
+        uint32, (m, ⌈n/32⌉), adjacent words of a row adjacent in memory; rows may have any stride. Shared, not copied.
+    shape
+        (m, n), by default all columns the words hold.
+
+    Raises `DTypeError`, `ShapeError`, or `DomainError` where a bit beyond column n is set.
+
+    >>> A = pack([[True, False, True]])
+    >>> A.words
+    array([[5]], dtype=uint32)
+    >>> A.unpack()
+    array([[ True, False,  True]])
+    """
+
+    __slots__ = ("shape", "words")
+    __hash__: ClassVar[None]  # type: ignore[assignment]  # it is mutable, as arrays are
+
+    words: Words
+    shape: tuple[int, int]
+
+    def __init__(self, words: Words, shape: Sequence[int] | None = None) -> None:
+        if not isinstance(words, np.ndarray) or words.dtype != np.uint32:
+            found = words.dtype if isinstance(words, np.ndarray) else type(words).__name__
+            raise DTypeError(
+                f"the words of a BitMatrix are a uint32 array, not {found}; pack(array) makes them from bool"
+            )
+        if words.ndim != 2:
+            raise ShapeError(f"the words of a BitMatrix are 2-D, not {words.ndim}-D of shape {words.shape}")
+        m, n = _shape(shape) if shape is not None else (words.shape[0], words.shape[1] * WORD_BITS)
+        if words.shape != (m, _words_for(n)):
+            raise ShapeError(
+                f"a BitMatrix of shape {(m, n)} has words of shape {(m, _words_for(n))}, not {words.shape}"
+            )
+        if words.shape[1] > 1 and words.shape[0] and words.strides[1] != words.itemsize:
+            raise ShapeError(
+                f"the words of a row must be adjacent (stride 4 bytes, not {words.strides[1]}): "
+                "use numpy.ascontiguousarray(words)"
+            )
+        self.words, self.shape = words, (m, n)
+        if n % WORD_BITS and bool((words[:, -1] & ~self.tail).any()):
+            row = int(np.flatnonzero(words[:, -1] & ~self.tail)[0])
+            raise DomainError(
+                f"row {row} has bits set beyond column {n - 1}: the tail bits of the last word must be zero "
+                f"(words[:, -1] &= {int(self.tail):#x} clears them)"
+            )
+
+    @classmethod
+    def _view(cls, words: Words, shape: tuple[int, int]) -> BitMatrix:
+        """Words known to be right."""
+        matrix = object.__new__(cls)
+        matrix.words, matrix.shape = words, shape
+        return matrix
+
+    @classmethod
+    def zeros(cls, shape: Sequence[int]) -> BitMatrix:
+        """All False."""
+        m, n = _shape(shape)
+        return cls._view(np.zeros((m, _words_for(n)), np.uint32), (m, n))
+
+    @classmethod
+    def full(cls, shape: Sequence[int], value: bool) -> BitMatrix:
+        """Every entry ``value``."""
+        matrix = cls.zeros(shape)
+        matrix.fill(value)
+        return matrix
+
+    @classmethod
+    def identity(cls, n: int) -> BitMatrix:
+        """True on the diagonal, False elsewhere."""
+        matrix = cls.zeros((n, n))
+        i = np.arange(n)
+        matrix.words[i, i // WORD_BITS] = np.uint32(1) << (i % WORD_BITS).astype(np.uint32)
+        return matrix
+
+    # ------------------------------------------------------------------------------------------------- what it is
+
+    @property
+    def dtype(self) -> np.dtype[np.bool_]:
+        """bool: the type of the entries, not of the words."""
+        return np.dtype(np.bool_)
+
+    @property
+    def ndim(self) -> int:
+        return 2
+
+    @property
+    def size(self) -> int:
+        return self.shape[0] * self.shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        return self.words.nbytes
+
+    @property
+    def tail(self) -> np.uint32:
+        """The bits of the last word of a row that are columns of the matrix."""
+        return np.uint32((1 << (self.shape[1] % WORD_BITS or WORD_BITS)) - 1)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        m, n = self.shape
+        if 0 < m <= 16 and 0 < n <= 64:
+            rows = "\n".join("  " + "".join(".1"[entry] for entry in row) for row in self.unpack().astype(int))
+            return f"BitMatrix({m} × {n}, {self.count()} set\n{rows})"
+        return f"BitMatrix({m} × {n}, {self.count()} set)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BitMatrix, (np.ascontiguousarray(self.words), self.shape)
+
+    # ------------------------------------------------------------------------------------------------- conversions
+
+    def unpack(self) -> NDArray[np.bool_]:
+        """The matrix as a new C-ordered bool array (m, n)."""
+        m, n = self.shape
+        if not m or not n:
+            return np.zeros((m, n), np.bool_)
+        words = self.words if sys.byteorder == "little" else self.words.byteswap()
+        return np.unpackbits(words.view(np.uint8), axis=1, count=n, bitorder="little").view(np.bool_)
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError("a BitMatrix becomes an array only by a copy: its entries are bits of words")
+        return self.unpack().astype(np.bool_ if dtype is None else dtype, copy=False)
+
+    def copy(self) -> BitMatrix:
+        """The same entries in words of their own, contiguous."""
+        return self._view(self.words.copy(), self.shape)
+
+    @property
+    def T(self) -> BitMatrix:
+        """The transpose, a new matrix: blocks of 32 × 32 bits by five exchanges (Warren, Hacker's Delight, 7-3)."""
+        m, n = self.shape
+        result = self.zeros((n, m))
+        if not n:
+            return result
+        for i in range(0, m, _TRANSPOSE_ROWS):
+            block = _transposed(self.words[i : i + _TRANSPOSE_ROWS])[:n]
+            first = i // WORD_BITS
+            result.words[:, first : first + block.shape[1]] = block
+        return result
+
+    def count(self) -> int:
+        """How many entries are True."""
+        return int(np.bitwise_count(self.words).sum(dtype=np.int64))
+
+    # ------------------------------------------------------------------------------------------------- entries, views
+
+    def __getitem__(self, key: Any) -> Any:
+        """``A[i, j]``: one entry. ``A[rows]``, ``A[rows, columns]``: a view, its columns as the module says."""
+        rows, columns = _pair(key)
+        if not isinstance(rows, slice) and not isinstance(columns, slice):
+            i, j = _index(rows, self.shape[0], "row"), _index(columns, self.shape[1], "column")
+            return np.bool_((self.words[i, j // WORD_BITS] >> np.uint32(j % WORD_BITS)) & np.uint32(1))
+        if not isinstance(rows, slice) or not isinstance(columns, slice):
+            raise TypeError(f"a BitMatrix has no 1-D rows or columns: index with two integers or slices, not {key!r}")
+        start, stop = _column_range(columns, self.shape[1])
+        words = self.words[rows, start // WORD_BITS : _words_for(stop)]
+        return self._view(words, (words.shape[0], stop - start))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        rows, columns = _pair(key)
+        if not isinstance(rows, slice) and not isinstance(columns, slice):
+            i, j = _index(rows, self.shape[0], "row"), _index(columns, self.shape[1], "column")
+            bit = np.uint32(1 << (j % WORD_BITS))
+            word = self.words[i, j // WORD_BITS]
+            self.words[i, j // WORD_BITS] = word | bit if _truth(value) else word & ~bit
+            return
+        target: BitMatrix = self[key]
+        if isinstance(value, bool | np.bool_):
+            target.fill(bool(value))
+            return
+        source = value if isinstance(value, BitMatrix) else pack(value)
+        if source.shape != target.shape:
+            raise ShapeError(f"a part of shape {target.shape} cannot hold a matrix of shape {source.shape}")
+        target.words[...] = source.words
+
+    def fill(self, value: bool) -> None:
+        """Set every entry to ``value``."""
+        self.words[...] = _ALL if _truth(value) else 0
+        if self.words.shape[1]:
+            self.words[:, -1] &= self.tail
+
+    # ------------------------------------------------------------------------------------------------- entry by entry
+
+    def __eq__(self, other: object) -> bool:
+        """Whether shapes and all entries agree: one truth, as for other Python values."""
+        if not isinstance(other, BitMatrix):
+            return NotImplemented
+        return self.shape == other.shape and bool((self.words == other.words).all())
+
+    def __and__(self, other: BitMatrix) -> BitMatrix:
+        return self._combine(np.bitwise_and, other)
+
+    def __or__(self, other: BitMatrix) -> BitMatrix:
+        return self._combine(np.bitwise_or, other)
+
+    def __xor__(self, other: BitMatrix) -> BitMatrix:
+        return self._combine(np.bitwise_xor, other)
+
+    def __invert__(self) -> BitMatrix:
+        words = ~self.words
+        if words.shape[1]:
+            words[:, -1] &= self.tail
+        return self._view(words, self.shape)
+
+    def _combine(self, operation: np.ufunc, other: BitMatrix) -> BitMatrix:
+        if not isinstance(other, BitMatrix):
+            return NotImplemented
+        if other.shape != self.shape:
+            raise ShapeError(f"{operation.__name__} of BitMatrices of shapes {self.shape} and {other.shape}")
+        return self._view(operation(self.words, other.words), self.shape)
+
+
+def pack(array: ArrayLike | BitMatrix) -> BitMatrix:
+    """The `BitMatrix` of a 2-D bool array of any memory order and strides (a copy), or of a nested list of truths.
+
+    Raises `DTypeError` unless the entries are bool (write ``pack(A != 0)`` for numbers), `ShapeError` unless 2-D.
+    """
+    if isinstance(array, BitMatrix):
+        return array.copy()
+    entries = np.asarray(array)
+    if entries.ndim != 2:
+        raise ShapeError(f"pack takes a 2-D array, not {entries.ndim}-D of shape {entries.shape}")
+    if entries.size and entries.dtype != np.bool_:
+        raise DTypeError(f"pack takes bool entries, not {entries.dtype}: write pack(A != 0)")
+    m, n = entries.shape
+    result = BitMatrix.zeros((m, n))
+    if m and n:
+        octets = np.packbits(entries.astype(np.bool_, copy=False), axis=1, bitorder="little")
+        result.words.view(np.uint8)[:, : octets.shape[1]] = octets
+        if sys.byteorder == "big":
+            result.words.byteswap(inplace=True)
+    return result
+
+
+# ------------------------------------------------------------------------------------------------- arguments
+
+
+def _shape(shape: Sequence[int]) -> tuple[int, int]:
+    try:
+        m, n = (int(extent) for extent in shape)
+    except (TypeError, ValueError):
+        m = n = -1
+    if m < 0 or n < 0:
+        raise ShapeError(f"the shape of a BitMatrix is a pair of sizes (rows, columns), not {shape!r}")
+    return m, n
+
+
+def _truth(value: Any) -> bool:
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise DTypeError(f"an entry of a BitMatrix is a bool, not {value!r} of type {type(value).__name__}")
+
+
+def _pair(key: Any) -> tuple[Any, Any]:
+    rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
+    for part in (rows, columns):
+        if not isinstance(part, slice) and (isinstance(part, bool) or not isinstance(part, int | np.integer)):
+            raise TypeError(f"a BitMatrix is indexed by two integers, or by one or two slices, not by {key!r}")
+    return rows, columns
+
+
+def _index(index: int, size: int, what: str) -> int:
+    if not -size <= index < size:
+        raise IndexError(f"{what} {index} is out of bounds: there are {size}")
+    return int(index) % size
+
+
+def _column_range(columns: slice, n: int) -> tuple[int, int]:
+    start, stop, step = columns.indices(n)
+    stop = max(start, stop)
+    if step != 1 or (start % WORD_BITS and start != n) or (stop % WORD_BITS and stop != n and start != stop):
+        raise IndexError(
+            f"columns {start}:{stop}{'' if step == 1 else f':{step}'} of {n} are no view: a range of columns starts "
+            f"at a multiple of {WORD_BITS} and ends at one or at {n}; unpack() has them all"
+        )
+    return (0, 0) if start == stop else (start, stop)
+
+
+# ------------------------------------------------------------------------------------------------- transpose
+
+_TRANSPOSE_ROWS = 256  # at a time, so that the exchanges stay in cache
+
+
+def _transposed(words: Words) -> Words:
+    """(r, w) words → (32·w, ⌈r/32⌉): the bits transposed."""
+    r, w = words.shape
+    blocks = np.zeros((_words_for(r), WORD_BITS, w), np.uint32)
+    blocks.reshape(-1, w)[:r] = words
+    width, mask = 16, np.uint32(0x0000FFFF)
+    while width:
+        # Exchange the high bits of the upper rows with the low bits of the lower rows, in squares of `width`.
+        pairs = blocks.reshape(blocks.shape[0], -1, 2, width, w)
+        upper, lower = pairs[:, :, 0], pairs[:, :, 1]
+        change = ((upper >> np.uint32(width)) ^ lower) & mask
+        lower ^= change
+        upper ^= change << np.uint32(width)
+        width //= 2
+        mask ^= mask << np.uint32(width)
+    return blocks.transpose(2, 1, 0).reshape(w * WORD_BITS, -1)
+
+
+# ------------------------------------------------------------------------------------------------- expressions
+
+
+def truth_table(expression: Expression, variables: Sequence[str]) -> int:
+    """The boolean function of an expression, as bits: bit r is its value where variable v is bit v of r.
+
+    So ``x & y`` over ("x", "y") is 0b1000. For three variables it is the immediate of a three-input logic instruction
+    up to the order of the variables. A truth (a comparison) counts as the bit it is.
+    Raises `DTypeError` where an operation or a constant means nothing on bool.
+
+    >>> from semiring.expressions import parse
+    >>> bin(truth_table(parse("max(x, y)", ("x", "y")), ("x", "y")))
+    '0b1110'
+    """
+    names = tuple(variables)
+    missing = expression.variables - set(names)
+    if missing or len(names) > _MAX_VARIABLES:
+        raise ExpressionError(
+            f"{expression}: a truth table is over at most {_MAX_VARIABLES} variables that include all of the "
+            f"expression's, not over ({', '.join(names)})"
+        )
+    expression.check_dtype(np.dtype(np.bool_))
+    rows = np.arange(1 << len(names))
+    values = {name: (rows >> v & 1).astype(np.bool_) for v, name in enumerate(names)}
+    outcome = np.broadcast_to(expression.evaluate(values, np.dtype(np.bool_)), rows.shape)
+    return sum(1 << int(row) for row in np.flatnonzero(outcome))
+
+
+_X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
+
+
+def to_bitwise(expression: Expression) -> Expression:
+    """The same boolean function with ``& | ^ ~`` alone, so that it acts on all the bits of a word at once.
+
+    min, max, comparisons, `where` and constants go; the result depends on the function alone, not on how it was
+    written, and means the same on bool and on every integer dtype (True is written ``~0``). At most five variables.
+    Raises `DTypeError` where the expression is not defined on bool.
+
+    >>> from semiring.expressions import parse
+    >>> to_bitwise(parse("where(x < y, x, min(x, y))", ("x", "y")))
+    Expression('x & y')
+    """
+    names = tuple(sorted(expression.variables))
+    table = truth_table(expression, names)
+    arguments = [Expression("var", (), name) for name in names]
+    if len(names) == 2:
+        return _TWO[table].substitute({"x": arguments[0], "y": arguments[1]})
+    return _normal_form(table, arguments)
+
+
+def _not(x: Expression) -> Expression:
+    return Expression("invert", (x,))
+
+
+def _of(op: str, x: Expression, y: Expression) -> Expression:
+    return Expression(op, (x, y))
+
+
+_NONE = Expression("const", (), 0)
+#: The sixteen functions of two variables, by truth table (bit 2·y + x).
+_TWO = (
+    *(_NONE, _not(_of("or", _X, _Y)), _of("and", _X, _not(_Y)), _not(_Y)),
+    *(_of("and", _not(_X), _Y), _not(_X), _of("xor", _X, _Y), _not(_of("and", _X, _Y))),
+    *(_of("and", _X, _Y), _not(_of("xor", _X, _Y)), _X, _of("or", _X, _not(_Y))),
+    *(_Y, _of("or", _not(_X), _Y), _of("or", _X, _Y), _not(_NONE)),
+)
+
+
+def polynomial(table: int, variables: int) -> list[int]:
+    """The Zhegalkin polynomial of a truth table: coefficient r, 0 or 1, is that of the product of the variables in r.
+
+    The function is the exclusive or of those products; the polynomial is unique (the Möbius transform over GF(2)).
+    """
+    rows = 1 << variables
+    coefficients = [table >> row & 1 for row in range(rows)]
+    for v in range(variables):
+        for row in range(rows):
+            if row >> v & 1:
+                coefficients[row] ^= coefficients[row ^ 1 << v]
+    return coefficients
+
+
+def _normal_form(table: int, arguments: Sequence[Expression]) -> Expression:
+    coefficients = polynomial(table, len(arguments))
+    result: Expression | None = None
+    for row in range(1, len(coefficients)):
+        if coefficients[row]:
+            product: Expression | None = None
+            for v, argument in enumerate(arguments):
+                if row >> v & 1:
+                    product = argument if product is None else _of("and", product, argument)
+            assert product is not None  # row is not 0
+            result = product if result is None else _of("xor", result, product)
+    if result is None:
+        return _not(_NONE) if coefficients[0] else _NONE
+    return _not(result) if coefficients[0] else result
