@@ -91,7 +91,7 @@ def _from_sparse(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) ->
 
 
 def common_dtype(semiring: Semiring, *arrays: Any) -> np.dtype[Any]:
-    """NumPy's promotion of what `in_host_memory` gave, in native byte order; `DTypeError` unless the semiring has it."""
+    """The promotion by NumPy of what `in_host_memory` gave; `DTypeError` unless the semiring is defined on it."""
     dtype = semiring.common_dtype(*arrays)
     semiring.check_dtype(dtype)
     return dtype if dtype.isnative else dtype.newbyteorder("=")

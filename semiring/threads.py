@@ -14,13 +14,14 @@ from contextvars import ContextVar
 from functools import cache
 from operator import index
 
-__all__ = ["get_threads", "set_threads", "threads"]
+__all__ = ["checked_threads", "get_threads", "set_threads", "threads"]
 
 _process: int | None = None  # what `set_threads` set
 _block: ContextVar[int | None] = ContextVar("semiring_threads", default=None)  # what the innermost `threads` block set
 
 
-def _checked(n: int) -> int:
+def checked_threads(n: int) -> int:
+    """A number of threads from a caller; raises `TypeError` or `ValueError` where it is none."""
     try:
         count = index(n)
     except TypeError:
@@ -35,7 +36,7 @@ def _default() -> int:
     given = os.environ.get("NUMBA_NUM_THREADS", "").strip()
     if given:
         try:
-            return _checked(int(given))
+            return checked_threads(int(given))
         except ValueError:
             raise ValueError(
                 f"the environment variable NUMBA_NUM_THREADS is {given!r}, not a number from 1 up"
@@ -61,13 +62,13 @@ def set_threads(n: int | None) -> None:
     Raises `ValueError` unless n is at least 1. More threads than cores is allowed, and slow.
     """
     global _process
-    _process = None if n is None else _checked(n)
+    _process = None if n is None else checked_threads(n)
 
 
 @contextmanager
 def threads(n: int) -> Iterator[None]:
     """Use ``n`` threads inside a ``with`` block, in this Python thread (or asyncio task) alone."""
-    token = _block.set(_checked(n))
+    token = _block.set(checked_threads(n))
     try:
         yield
     finally:

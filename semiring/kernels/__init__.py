@@ -1,7 +1,12 @@
-"""The backends of the kernel contract (`semiring.kernels.contract`), imported when first asked for."""
+"""The backends of the kernel contract (`semiring.kernels.contract`), imported when first asked for.
+
+The environment variable SEMIRING_BACKEND names the one backend to use for arrays in the memory of the host:
+``reference`` to rule out a fault of a fast one.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from importlib import import_module
@@ -44,7 +49,8 @@ def backend_for(array: Any, semiring: Semiring, dtype: np.dtype[Any], storage: s
 
 @lru_cache(maxsize=1024)
 def _host_backend(semiring: Semiring, dtype: np.dtype[Any], storage: str) -> Backend:
-    for name in BACKENDS:
+    forced = os.environ.get("SEMIRING_BACKEND")
+    for name in [forced] if forced else BACKENDS:
         backend = get_backend(name)
         if backend.supports(semiring, dtype, storage):
             return backend

@@ -1,0 +1,25 @@
+"""Dense linear algebra over any semiring: what users call.
+
+Every function reads: check the arguments → return what is trivial → hand the rest to the kernels. Operands are anything
+`semiring.arrays` can read; results come back in the library of the operands, in NumPy's promotion of their dtypes.
+"""
+
+from semiring.linalg.blas import axpy, dot, gemm, gemv, ger
+from semiring.linalg.elementwise import add, identity, multiply, reduce, zeros
+from semiring.linalg.products import matmul, matmul_witness, power
+
+__all__ = [
+    "add",
+    "axpy",
+    "dot",
+    "gemm",
+    "gemv",
+    "ger",
+    "identity",
+    "matmul",
+    "matmul_witness",
+    "multiply",
+    "power",
+    "reduce",
+    "zeros",
+]

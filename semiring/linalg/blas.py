@@ -1,0 +1,257 @@
+"""The names of the BLAS, over any semiring: gemm, gemv, ger, axpy, dot."""
+
+from __future__ import annotations
+
+from math import isinf
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.algebra import Semiring
+from semiring.arrays import as_output, as_result, operands
+from semiring.bits import BitMatrix
+from semiring.catalogue import as_semiring
+from semiring.encoding import (
+    Encoding,
+    Scan,
+    decode,
+    has_inner_zero,
+    inner_zero,
+    product_encoding,
+)
+from semiring.errors import ShapeError
+from semiring.expressions import typed_constant
+from semiring.linalg import packed
+from semiring.linalg.dispatch import engine_for, inside, look, overlaps
+from semiring.linalg.elementwise import add, multiply
+from semiring.linalg.products import matmul
+
+__all__ = ["axpy", "dot", "gemm", "gemv", "ger"]
+
+Array: TypeAlias = NDArray[Any]
+
+
+def gemm(
+    A: Any,
+    B: Any,
+    C: Any = None,
+    semiring: Semiring | str = "min_plus",
+    *,
+    alpha: Any = None,
+    beta: Any = None,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    out: Any = None,
+    check: bool = True,
+    threads: int | None = None,
+) -> Any:
+    """D = (α ⊗ A ⊗ B) ⊕ (β ⊗ C), in this order of factors.
+
+    A (m, k) and B (k, n), each transposed first where so asked (a view, never a copy), C (m, n). α is one by default,
+    β zero: as in every BLAS, **C is read only where β is given**. ``out`` may be C itself, or any operand. Operands,
+    dtypes (α and β take part as in NumPy's promotion), ``check``, ``threads`` and errors as in `matmul`. Costs m·k·n
+    pairs, and a copy of A where α is not the one.
+
+    >>> import numpy as np
+    >>> A, C = np.array([[0.0, 2.0], [1.0, 0.0]]), np.array([[9.0, 1.0], [0.0, 9.0]])
+    >>> gemm(A, A, C, "min_plus", alpha=5, beta=0)
+    array([[5., 1.],
+           [0., 5.]])
+    >>> gemm(A, A, transpose_b=True)
+    array([[0., 1.],
+           [1., 0.]])
+    """
+    semiring = as_semiring(semiring)
+    if beta is not None and C is None:
+        raise ValueError("beta is given, but no C for it to scale")
+    read = {"A": A, "B": B} | ({"C": C} if beta is not None else {})
+    if any(isinstance(x, BitMatrix) for x in (A, B, C)):
+        return packed.gemm(A, B, C, semiring, alpha, beta, (transpose_a, transpose_b), out, threads)
+    arrays, first, second = _gather(semiring, alpha, beta, read)
+    for name, array in arrays.items():
+        if array.ndim != 2:
+            raise ShapeError(f"{name} is {array.shape}: gemm takes matrices (see matmul for stacks of them)")
+    left, right = (arrays["A"].T if transpose_a else arrays["A"]), (arrays["B"].T if transpose_b else arrays["B"])
+    result = _general(semiring, left, right, arrays.get("C"), first, second, out, check, threads)
+    return as_result(A, B, *read.values())(result) if out is None else out
+
+
+def gemv(
+    A: Any,
+    x: Any,
+    y: Any = None,
+    semiring: Semiring | str = "min_plus",
+    *,
+    alpha: Any = None,
+    beta: Any = None,
+    transpose: bool = False,
+    out: Any = None,
+    check: bool = True,
+    threads: int | None = None,
+) -> Any:
+    """(α ⊗ A ⊗ x) ⊕ (β ⊗ y) for a matrix A (m, n), x (n,) and y (m,); with ``transpose`` Aᵀ in place of A.
+
+    Everything else as in `gemm`: y is read only where β is given. Costs m·n pairs.
+
+    >>> gemv([[0, 3], [8, 1]], [5, 1])
+    array([4., 2.])
+    """
+    semiring = as_semiring(semiring)
+    if beta is not None and y is None:
+        raise ValueError("beta is given, but no y for it to scale")
+    arrays, first, second = _gather(semiring, alpha, beta, {"A": A, "x": x} | ({"y": y} if beta is not None else {}))
+    matrix, vector, last = arrays["A"].T if transpose else arrays["A"], arrays["x"], arrays.get("y")
+    if matrix.ndim != 2 or vector.ndim != 1 or (last is not None and last.ndim != 1):
+        shapes = ", ".join(f"{name} is {array.shape}" for name, array in arrays.items())
+        raise ShapeError(f"{shapes}: gemv takes a matrix and vectors")
+    column = None if last is None else last[:, None]
+    target = None if out is None else as_output(out, matrix.shape[:1], matrix.dtype)[:, None]
+    result = _general(semiring, matrix, vector[:, None], column, first, second, target, check, threads, "Axy")
+    return as_result(A, x, y)(result[:, 0]) if out is None else out
+
+
+def ger(
+    x: Any,
+    y: Any,
+    A: Any = None,
+    semiring: Semiring | str = "min_plus",
+    *,
+    alpha: Any = None,
+    out: Any = None,
+    check: bool = True,
+    threads: int | None = None,
+) -> Any:
+    """A ⊕ (α ⊗ x ⊗ yᵀ), the rank-one update, x (m,), y (n,), A (m, n); without A the product alone. See `gemm`.
+
+    >>> ger([0, 1], [5, 2, 7])
+    array([[5., 2., 7.],
+           [6., 3., 8.]])
+    """
+    semiring = as_semiring(semiring)
+    arrays, first, _ = _gather(semiring, alpha, None, {"x": x, "y": y} | ({} if A is None else {"A": A}))
+    column, row = arrays["x"], arrays["y"]
+    if column.ndim != 1 or row.ndim != 1:
+        raise ShapeError(f"x is {column.shape}, y is {row.shape}: ger takes vectors")
+    one = None if A is None else semiring.one_for(column.dtype)
+    result = _general(semiring, column[:, None], row[None, :], arrays.get("A"), first, one, out, check, threads, "xyA")
+    return as_result(x, y, A)(result) if out is None else out
+
+
+def axpy(
+    alpha: Any, x: Any, y: Any, semiring: Semiring | str = "min_plus", *, out: Any = None, check: bool = True
+) -> Any:
+    """(α ⊗ x) ⊕ y, entry by entry; x and y of any shapes that broadcast. As `multiply` and `add`; ``out`` may be y.
+
+    >>> axpy(2, [1, 4], [9, 5])
+    array([3., 5.])
+    """
+    semiring = as_semiring(semiring)
+    return add(multiply(alpha, x, semiring, check=check), y, semiring, out=out, check=check)
+
+
+def dot(
+    x: Any, y: Any, semiring: Semiring | str = "min_plus", *, check: bool = True, threads: int | None = None
+) -> Any:
+    """⊕ᵢ x[i] ⊗ y[i] of two vectors of one length, a scalar. Operands and errors as in `matmul`.
+
+    >>> dot([1, 2, 3], [3, 0, 1])
+    np.float64(2.0)
+    """
+    semiring = as_semiring(semiring)
+    for name, vector in (("x", x), ("y", y)):
+        if np.ndim(vector) != 1:
+            raise ShapeError(f"{name} has {np.ndim(vector)} dimensions: dot takes vectors (see matmul)")
+    return matmul(x, y, semiring, check=check, threads=threads)
+
+
+def _gather(semiring: Semiring, alpha: Any, beta: Any, read: dict[str, Any]) -> tuple[dict[str, Array], Any, Any]:
+    """The arrays that are read, and α and β as scalars, all of one dtype."""
+    scalars = {name: value for name, value in (("alpha", alpha), ("beta", beta)) if value is not None}
+    # ±∞ exists in every dtype, as its extreme value, so it takes no part in the promotion.
+    infinite = {name for name, value in scalars.items() if isinstance(value, float) and isinf(value)}
+    finite = {name: value for name, value in scalars.items() if name not in infinite}
+    converted = dict(zip([*read, *finite], operands(semiring, None, **read, **finite), strict=True))
+    dtype = next(iter(converted.values())).dtype
+    for name in scalars:
+        if name in infinite:
+            scalars[name] = typed_constant(scalars[name], dtype)
+            continue
+        if converted[name].ndim:
+            raise ShapeError(f"{name} is {converted[name].shape}: it must be a scalar")
+        scalars[name] = converted[name][()]
+    return {name: converted[name] for name in read}, scalars.get("alpha"), scalars.get("beta")
+
+
+def _general(
+    semiring: Semiring,
+    A: Array,
+    B: Array,
+    C: Array | None,
+    alpha: Any,
+    beta: Any,
+    out: Any,
+    check: bool,
+    threads: int | None,
+    names: str = "ABC",
+) -> Array:
+    """(α ⊗ A ⊗ B) ⊕ (β ⊗ C) of arrays of one dtype; a missing α is one, a missing C zero, a missing β one."""
+    dtype, shape = A.dtype, (A.shape[0], B.shape[1])
+    if A.shape[1] != B.shape[0]:
+        raise ShapeError(
+            f"{names[0]} is {A.shape}, {names[1]} is {B.shape}: inner sizes {A.shape[1]} and {B.shape[0]} differ"
+        )
+    if C is not None and C.shape != shape:
+        raise ShapeError(f"{names[2]} is {C.shape}, the product is {shape}")
+    zero, one = semiring.zero_for(dtype), semiring.one_for(dtype)
+    a, b = look(A, semiring, names[0], check), look(B, semiring, names[1], check)
+    c = Scan(nonnegative=True) if C is None else look(C, semiring, names[2], check)
+    for name, scalar in (("alpha", alpha), ("beta", beta)):
+        if scalar is not None:
+            look(np.asarray(scalar), semiring, name, check)
+    has_product = A.shape[1] > 0 and (alpha is None or alpha != zero)
+    addend = C if beta is None or beta != zero else None
+    alpha, beta = (None if scalar is None or scalar == one else scalar for scalar in (alpha, beta))
+    nonnegative = a.nonnegative and b.nonnegative and c.nonnegative and alpha is None and beta is None
+
+    target = None if out is None else as_output(out, shape, dtype)
+    result = target if target is not None and not overlaps(target, A, B) else np.empty(shape, dtype)
+    code = None
+    if has_inner_zero(semiring, dtype):
+        terms = (_shifted(a, alpha), b) if has_product else (Scan(), Scan())
+        code = product_encoding(semiring, dtype, *terms, _shifted(c, beta) if addend is not None else Scan())
+    work = result if code is None or code.dtype == dtype else np.empty(shape, code.dtype)
+    engine = engine_for(semiring, work.dtype, nonnegative, threads)
+    if addend is not None:
+        work[...] = _scaled(semiring, addend, beta, c, code)
+    if has_product:
+        left, right = _scaled(semiring, A, alpha, a, code), B if code is None else inside(B, semiring, b, code)
+        kernel = engine.multiply if addend is None else engine.multiply_add
+        kernel(work, left, right)
+    elif addend is None:
+        work[...] = engine.plan.zero
+    if code is not None:
+        decode(work, semiring, dtype, limit=code.limit, out=result)
+    if target is not None and result is not target:
+        target[...] = result
+    return result
+
+
+def _shifted(scan: Scan, scalar: Any) -> Scan:
+    if scalar is None or scan.low is None:
+        return scan
+    return Scan(scan.low + int(scalar), scan.high + int(scalar), scan.has_zero)
+
+
+def _scaled(semiring: Semiring, array: Array, scalar: Any, scan: Scan, code: Encoding | None) -> Array:
+    """``scalar`` ⊗ array as the kernels hold it; a missing scalar is one. The zero stays the zero."""
+    if scalar is None:
+        return array if code is None else inside(array, semiring, scan, code)
+    zero = semiring.zero_for(array.dtype)
+    if code is not None:
+        shifted = array.astype(code.dtype) + code.dtype.type(scalar)
+        scaled: Array = np.where(array == zero, inner_zero(semiring, code.dtype), shifted)
+    else:
+        product = semiring.mul.expression.evaluate({"x": scalar, "y": array}, array.dtype)
+        scaled = np.where(array == zero, zero, product)
+    return scaled

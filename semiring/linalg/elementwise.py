@@ -1,0 +1,151 @@
+"""Entry by entry: sums, products and reductions; and the matrices of zeros and ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from operator import index
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.algebra import Operation, Semiring
+from semiring.arrays import as_array, as_output, as_result, operands
+from semiring.bits import BitMatrix
+from semiring.catalogue import as_semiring
+from semiring.encoding import check_entries
+from semiring.errors import ShapeError
+from semiring.expressions import Expression
+from semiring.linalg import packed
+
+__all__ = ["add", "identity", "multiply", "reduce", "zeros"]
+
+Array: TypeAlias = NDArray[Any]
+
+
+def _dtype(semiring: Semiring, dtype: Any) -> np.dtype[Any]:
+    if dtype is None:
+        dtype = np.float64 if semiring.supports(np.float64) else semiring.dtypes[0]
+    result: np.dtype[Any] = np.dtype(dtype)
+    semiring.check_dtype(result)
+    return result
+
+
+def zeros(shape: int | Sequence[int], semiring: Semiring | str = "min_plus", dtype: Any = None) -> Array:
+    """An array filled with the zero of the semiring; float64 by default, or the first dtype it is defined on.
+
+    >>> zeros((1, 3), "min_plus")
+    array([[inf, inf, inf]])
+    """
+    semiring = as_semiring(semiring)
+    dtype = _dtype(semiring, dtype)
+    return np.full(shape, semiring.zero_for(dtype), dtype)
+
+
+def identity(n: int, semiring: Semiring | str = "min_plus", dtype: Any = None) -> Array:
+    """The n × n matrix with the one of the semiring on its diagonal and the zero elsewhere; dtype as in `zeros`.
+
+    >>> identity(2, "max_plus")
+    array([[  0., -inf],
+           [-inf,   0.]])
+    """
+    semiring = as_semiring(semiring)
+    if index(n) < 0:
+        raise ValueError(f"the size of an identity is at least 0, not {n}")
+    result = zeros((n, n), semiring, dtype)
+    np.fill_diagonal(result, semiring.one_for(result.dtype))
+    return result
+
+
+def add(A: Any, B: Any, semiring: Semiring | str = "min_plus", *, out: Any = None, check: bool = True) -> Any:
+    """A ⊕ B entry by entry. Shapes broadcast; operands, dtypes and errors as in `matmul`. ``out`` may be an operand.
+
+    >>> add([1, 5], [3, 2], "max_plus")
+    array([3., 5.])
+    """
+    semiring = as_semiring(semiring)
+    return _entrywise("add", semiring, A, B, out, check)
+
+
+def multiply(A: Any, B: Any, semiring: Semiring | str = "min_plus", *, out: Any = None, check: bool = True) -> Any:
+    """A ⊗ B entry by entry (not the matrix product: that is `matmul`). As `add`.
+
+    The zero absorbs everything. On integers of min-plus and max-plus a sum that does not fit the dtype, or that would
+    mean "no path", raises `IntegerOverflowError`.
+
+    >>> multiply([[1, float("inf")]], 4, "min_plus")
+    array([[ 5., inf]])
+    """
+    semiring = as_semiring(semiring)
+    return _entrywise("mul", semiring, A, B, out, check)
+
+
+def _entrywise(which: str, semiring: Semiring, A: Any, B: Any, out: Any, check: bool) -> Any:
+    if isinstance(A, BitMatrix) or isinstance(B, BitMatrix):
+        return packed.entrywise(which, A, B, semiring, out)
+    left, right = operands(semiring, A=A, B=B)
+    if check:
+        check_entries(left, semiring, "A")
+        check_entries(right, semiring, "B")
+    operation: Operation = getattr(semiring, which)
+    try:
+        shape = np.broadcast_shapes(left.shape, right.shape)
+    except ValueError:
+        raise ShapeError(f"A is {left.shape}, B is {right.shape}: their shapes do not broadcast") from None
+    if out is None:
+        return as_result(A, B)(operation(left, right))
+    as_output(out, shape, left.dtype)[...] = operation(left, right)
+    return out
+
+
+_UFUNCS = {
+    **{"min": np.fmin, "max": np.fmax, "add": np.add},
+    **{"or": np.bitwise_or, "and": np.bitwise_and, "xor": np.bitwise_xor},
+}
+
+
+@lru_cache(maxsize=256)
+def _ufunc(add: Expression) -> np.ufunc | None:
+    """The NumPy function that is ⊕, where there is one."""
+    plain = len(add.args) == 2 and {arg.leaf for arg in add.args if arg.op == "var"} == {"x", "y"}
+    return _UFUNCS.get(add.op) if plain else None
+
+
+def reduce(
+    A: Any, semiring: Semiring | str = "min_plus", axis: int | tuple[int, ...] | None = None, *, check: bool = True
+) -> Any:
+    """The ⊕ of all entries (``axis=None``), or along one axis or several. The sum of no entries is the zero.
+
+    Entries are added in pairs, in an order that depends on the shape alone. Costs about as long as reading A.
+
+    >>> reduce([[3, 1], [2, 5]], "min_plus"), reduce([[3, 1], [2, 5]], "max_plus", axis=0)
+    (np.float64(1.0), array([3., 5.]))
+    """
+    semiring = as_semiring(semiring)
+    array = as_array(A, semiring)
+    if check:
+        check_entries(array, semiring)
+    axes = tuple(range(array.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = np.lib.array_utils.normalize_axis_tuple(axes, array.ndim, "axis")
+    ufunc = _ufunc(semiring.add.expression)
+    kept = [size for i, size in enumerate(array.shape) if i not in axes]
+    if array.size == 0 or not axes:
+        result = np.full(kept, semiring.zero_for(array.dtype), array.dtype) if axes else array.copy()
+    elif ufunc is not None:
+        result = ufunc.reduce(array, axis=axes, dtype=array.dtype)
+    else:
+        first = np.moveaxis(array, axes, range(len(axes))).reshape(-1, *kept)
+        result = _fold(semiring, first)
+    return as_result(A)(np.asarray(result)[()] if not kept else result)
+
+
+def _fold(semiring: Semiring, terms: Array) -> Array:
+    """The ⊕ along the first axis, by halves: log n array operations, and rounding errors that grow with log n."""
+    while terms.shape[0] > 1:
+        half = terms.shape[0] // 2
+        values = {"x": terms[:half], "y": terms[half : 2 * half]}
+        folded = semiring.add.expression.evaluate(values, terms.dtype)
+        terms = np.concatenate([folded, terms[2 * half :]]) if terms.shape[0] % 2 else folded
+    total: Array = terms[0]
+    return total

@@ -1,0 +1,145 @@
+"""Linear algebra on `BitMatrix`: 32 truth values to a word, for every semiring that is defined on bool."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.arrays import as_matrix
+from semiring.bits import BitMatrix, pack, to_bitwise
+from semiring.encoding import Scan
+from semiring.errors import ShapeError
+from semiring.kernels import backend_for
+from semiring.kernels.engine import Engine, make_plan
+from semiring.linalg.dispatch import multiply_into, overlaps, witness_into
+from semiring.threads import checked_threads, get_threads
+
+__all__ = ["entrywise", "gemm", "matmul", "matmul_witness", "power"]
+
+_BOOL = np.dtype(np.bool_)
+
+
+def _bits(x: Any, semiring: Semiring, name: str) -> BitMatrix:
+    """A `BitMatrix` itself, or any other matrix of truths, packed."""
+    semiring.check_dtype(_BOOL)
+    return x if isinstance(x, BitMatrix) else pack(as_matrix(x, semiring, _BOOL, name=name))
+
+
+def _into(out: Any, shape: tuple[int, int], *others: BitMatrix) -> BitMatrix:
+    """``out`` where it fits and shares nothing with the operands, else a new matrix."""
+    if out is None:
+        return BitMatrix.zeros(shape)
+    if not isinstance(out, BitMatrix):
+        raise TypeError(f"out is a {type(out).__name__}: a product of BitMatrix operands is a BitMatrix")
+    if out.shape != shape:
+        raise ShapeError(f"out is {out.shape}, the result is {shape}")
+    return BitMatrix.zeros(shape) if overlaps(out.words, *(other.words for other in others)) else out
+
+
+def _handed_back(out: Any, result: BitMatrix) -> BitMatrix:
+    if out is None or out is result:
+        return result
+    out.words[...] = result.words
+    return out  # type: ignore[no-any-return]  # _into saw that it is a BitMatrix
+
+
+def matmul(A: Any, B: Any, semiring: Semiring, out: Any, threads: int | None) -> BitMatrix:
+    """`semiring.matmul` where an operand is a `BitMatrix`; the other may be any matrix of truths."""
+    left, right = _bits(A, semiring, "A"), _bits(B, semiring, "B")
+    if left.shape[1] != right.shape[0]:
+        raise ShapeError(
+            f"A is {left.shape}, B is {right.shape}: inner sizes {left.shape[1]} and {right.shape[0]} differ"
+        )
+    result = _into(out, (left.shape[0], right.shape[1]), left, right)
+    _multiply(semiring, result, left, right, threads)
+    return _handed_back(out, result)
+
+
+def _multiply(semiring: Semiring, C: BitMatrix, A: BitMatrix, B: BitMatrix, threads: int | None) -> None:
+    if not A.shape[1] or not C.size:
+        C.fill(bool(semiring.zero_for(_BOOL)))
+    elif semiring.zero_for(_BOOL):  # tail bits are False, so kernels on words take no other zero
+        result = np.empty(C.shape, _BOOL)
+        multiply_into(semiring, result, A.unpack(), B.unpack(), Scan(), Scan(), threads)
+        C.words[...] = pack(result).words
+    else:
+        count = get_threads() if threads is None else checked_threads(threads)
+        plan = make_plan(semiring, _BOOL, storage="bits", threads=count)
+        Engine(backend_for(None, semiring, _BOOL, "bits"), plan).multiply(C.words, A.words, B.words)
+
+
+def matmul_witness(A: Any, B: Any, semiring: Semiring, threads: int | None) -> tuple[BitMatrix, Any]:
+    """`semiring.matmul_witness` where an operand is a `BitMatrix`: the entries are unpacked for it."""
+    left, right = _bits(A, semiring, "A"), _bits(B, semiring, "B")
+    if left.shape[1] != right.shape[0]:
+        raise ShapeError(
+            f"A is {left.shape}, B is {right.shape}: inner sizes {left.shape[1]} and {right.shape[0]} differ"
+        )
+    shape = left.shape[0], right.shape[1]
+    C, W = np.full(shape, semiring.zero_for(_BOOL), _BOOL), np.full(shape, -1, np.int32)
+    if left.shape[1] and C.size:
+        witness_into(semiring, C, W, left.unpack(), right.unpack(), Scan(), Scan(), threads)
+    return pack(C), W
+
+
+def power(A: BitMatrix, exponent: int, semiring: Semiring, threads: int | None) -> BitMatrix:
+    """`semiring.power` of a `BitMatrix`."""
+    semiring.check_dtype(_BOOL)
+    if A.shape[0] != A.shape[1]:
+        raise ShapeError(f"A is {A.shape}: a square matrix is needed")
+    if exponent == 0:
+        identity = BitMatrix.identity(A.shape[0])
+        return ~identity if semiring.zero_for(_BOOL) else identity
+    result, base = None, A
+    while exponent:
+        if exponent & 1:
+            result = base.copy() if result is None else matmul(result, base, semiring, None, threads)
+        exponent >>= 1
+        if exponent:
+            base = matmul(base, base, semiring, None, threads)
+    assert result is not None
+    return result
+
+
+def entrywise(which: str, A: Any, B: Any, semiring: Semiring, out: Any) -> BitMatrix:
+    """⊕ (``"add"``) or ⊗ (``"mul"``) of two matrices of one shape, a word at a time."""
+    left, right = _bits(A, semiring, "A"), _bits(B, semiring, "B")
+    if left.shape != right.shape:
+        raise ShapeError(f"A is {left.shape}, B is {right.shape}: packed matrices do not broadcast")
+    if which == "add":
+        add = to_bitwise(semiring.add.expression)
+        words = add.evaluate({"x": left.words, "y": right.words}, np.dtype(np.uint32))
+    else:  # on zero and one alone, the zero absorbs: that is all ⊗ does
+        words = (left.words | right.words) if semiring.zero_for(_BOOL) else (left.words & right.words)
+    result = _into(out, left.shape)
+    result.words[...] = words
+    if result.words.shape[1]:
+        result.words[:, -1] &= result.tail
+    return result
+
+
+def gemm(
+    A: Any,
+    B: Any,
+    C: Any,
+    semiring: Semiring,
+    alpha: Any,
+    beta: Any,
+    transpose: tuple[bool, bool],
+    out: Any,
+    threads: int | None,
+) -> BitMatrix:
+    """`semiring.gemm` where an operand is a `BitMatrix`: α and β are zero or one, so each term is there or not."""
+    left, right = _bits(A, semiring, "A"), _bits(B, semiring, "B")
+    left, right = left.T if transpose[0] else left, right.T if transpose[1] else right
+    zero = bool(semiring.zero_for(_BOOL))
+    if alpha is not None and bool(alpha) == zero:
+        result = BitMatrix.full((left.shape[0], right.shape[1]), zero)
+    else:
+        result = matmul(left, right, semiring, None, threads)
+    if beta is not None and bool(beta) != zero:
+        result = entrywise("add", result, C, semiring, None)
+    _into(out, result.shape)
+    return _handed_back(out, result)

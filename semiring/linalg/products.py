@@ -1,0 +1,164 @@
+"""Products of matrices, vectors and stacks of them, and powers."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.algebra import Semiring
+from semiring.arrays import as_matrix, as_output, as_result, operands
+from semiring.bits import BitMatrix
+from semiring.catalogue import as_semiring
+from semiring.encoding import has_inner_zero
+from semiring.errors import AlgebraError, ShapeError
+from semiring.linalg import packed
+from semiring.linalg.dispatch import batch_shape, look, multiply_into, overlaps, witness_into
+from semiring.linalg.elementwise import identity
+
+__all__ = ["matmul", "matmul_witness", "power"]
+
+Array: TypeAlias = NDArray[Any]
+
+
+def matmul(
+    A: Any,
+    B: Any,
+    semiring: Semiring | str = "min_plus",
+    *,
+    out: Any = None,
+    check: bool = True,
+    threads: int | None = None,
+) -> Any:
+    """C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j].
+
+    Parameters
+    ----------
+    A, B
+        Matrices (m, k) and (k, n), or stacks of them whose leading dimensions broadcast, as in NumPy's matmul; a 1-D
+        operand is one row (left) or one column (right), and loses that dimension again. Lists, read-only and strided
+        arrays, SciPy sparse matrices, frames; `BitMatrix` for a semiring on bool, with a `BitMatrix` as result.
+    semiring
+        A `Semiring` or the name of one in the catalogue.
+    out
+        Where the result goes: an array of the result's shape and dtype. It may be one of the operands.
+    check
+        Look at every entry for NaN and the domain. Without it nothing that depends on the data is raised, and integers
+        of min-plus and max-plus are taken to be at most a sixth of their dtype's range in size.
+    threads
+        By default what `set_threads` says. The result does not depend on it.
+
+    The dtype is NumPy's promotion of the operands'. With k = 0 every entry is the zero. On integers of min-plus and
+    max-plus the extreme value of the dtype is "no path" and stays so; where sums could leave half the dtype's range, a
+    wider one takes over inside.
+
+    Raises `ShapeError`, `DTypeError`, `DomainError` (an entry is NaN or outside the domain) or `IntegerOverflowError`
+    (a result does not fit the dtype; it names one that would hold it). Costs m·k·n pairs, and no memory beyond the
+    result but packing buffers.
+
+    >>> import numpy as np
+    >>> A = np.array([[0, 3], [np.inf, 1]])
+    >>> matmul(A, A, "min_plus")
+    array([[ 0.,  3.],
+           [inf,  2.]])
+    >>> matmul(A, [5, 1])
+    array([4., 2.])
+    """
+    semiring = as_semiring(semiring)
+    if isinstance(A, BitMatrix) or isinstance(B, BitMatrix):
+        return packed.matmul(A, B, semiring, out, threads)
+    left, right = operands(semiring, A=A, B=B)
+    a, b = look(left, semiring, "A", check), look(right, semiring, "B", check)
+    left, right, shape, axes = _aligned(left, right)
+    target = None if out is None else as_output(out, shape, left.dtype)
+    result = np.empty(shape, left.dtype) if target is None or overlaps(target, left, right) else target
+    C = np.expand_dims(result, axes) if axes else result
+    if left.shape[-1] and C.size:
+        multiply_into(semiring, C, left, right, a, b, threads)
+    else:
+        C[...] = semiring.zero_for(left.dtype)
+    if target is None:
+        return as_result(A, B)(result if result.ndim else result[()])
+    if result is not target:
+        target[...] = result
+    return out
+
+
+def _aligned(A: Array, B: Array) -> tuple[Array, Array, tuple[int, ...], tuple[int, ...]]:
+    """Operands with at least two dimensions, the shape of the result, and the axes the result has lost."""
+    if not A.ndim or not B.ndim:
+        raise ShapeError(f"A is {A.shape}, B is {B.shape}: a scalar is no operand of a product (see multiply)")
+    left, right = A[None, :] if A.ndim == 1 else A, B[:, None] if B.ndim == 1 else B
+    if left.shape[-1] != right.shape[-2]:
+        raise ShapeError(f"A is {A.shape}, B is {B.shape}: inner sizes {left.shape[-1]} and {right.shape[-2]} differ")
+    batch = batch_shape(left, right) if left.ndim + right.ndim > 4 else ()
+    rows = left.shape[-2:-1] if A.ndim > 1 else ()
+    columns = right.shape[-1:] if B.ndim > 1 else ()
+    axes = ((-2,) if A.ndim == 1 else ()) + ((-1,) if B.ndim == 1 else ())
+    return left, right, batch + rows + columns, axes
+
+
+def matmul_witness(
+    A: Any, B: Any, semiring: Semiring | str = "min_plus", *, check: bool = True, threads: int | None = None
+) -> tuple[Any, Any]:
+    """The product and its witness: (C, W) with C = A ⊗ B and C[i, j] = A[i, W[i, j]] ⊗ B[W[i, j], j].
+
+    W holds the smallest such k, and -1 where C is the zero. It is int32 (int64 for k ≥ 2³¹). Operands, shapes and
+    errors as in `matmul`; `AlgebraError` where ⊕ is not selective (then no single k attains a sum).
+
+    >>> C, W = matmul_witness([[4, 1]], [[1, 2], [7, 1]])
+    >>> C, W
+    (array([[5., 2.]]), array([[0, 1]], dtype=int32))
+    """
+    semiring = as_semiring(semiring)
+    if not semiring.selective:
+        raise AlgebraError(f"{semiring.name} has no witnesses: x ⊕ y is not always one of x and y")
+    if isinstance(A, BitMatrix) or isinstance(B, BitMatrix):
+        return packed.matmul_witness(A, B, semiring, threads)
+    left, right = operands(semiring, A=A, B=B)
+    a, b = look(left, semiring, "A", check), look(right, semiring, "B", check)
+    left, right, shape, axes = _aligned(left, right)
+    result = np.full(shape, semiring.zero_for(left.dtype), left.dtype)
+    witness = np.full(shape, -1, np.int32 if left.shape[-1] < 2**31 else np.int64)
+    C, W = np.expand_dims(result, axes), np.expand_dims(witness, axes)
+    if left.shape[-1] and C.size:
+        witness_into(semiring, C, W, left, right, a, b, threads)
+    back = as_result(A, B)
+    return back(result if result.ndim else result[()]), back(witness if witness.ndim else witness[()])
+
+
+def power(
+    A: Any, k: int, semiring: Semiring | str = "min_plus", *, check: bool = True, threads: int | None = None
+) -> Any:
+    """Aᵏ = A ⊗ … ⊗ A by repeated squaring; A⁰ is the identity.
+
+    In min-plus, entry (i, j) is the least weight of a walk of exactly k edges. A is (n, n), dense, sparse or a
+    `BitMatrix`; k ≥ 0. Costs at most 2·log₂ k products and three matrices. Raises as `matmul`, and `ValueError` for a
+    negative k.
+
+    >>> power([[0, 2], [float("inf"), 1]], 3)
+    array([[ 0.,  2.],
+           [inf,  3.]])
+    """
+    semiring, exponent = as_semiring(semiring), index(k)
+    if exponent < 0:
+        raise ValueError(f"the exponent is {exponent}: a matrix over a semiring has no inverse, so k is at least 0")
+    if isinstance(A, BitMatrix):
+        return packed.power(A, exponent, semiring, threads)
+    base = as_matrix(A, semiring, square=True)
+    look(base, semiring, "A", check)
+    back = as_result(A)
+    if exponent == 0:
+        return back(identity(base.shape[0], semiring, base.dtype))
+    # Entries of products are elements again; only the integers that mean "no path" must be looked at every time.
+    again = check and has_inner_zero(semiring, base.dtype)
+    result: Array | None = None
+    while True:
+        if exponent & 1:
+            result = base.copy() if result is None else matmul(result, base, semiring, check=again, threads=threads)
+        exponent >>= 1
+        if result is not None and not exponent:
+            return back(result)
+        base = matmul(base, base, semiring, check=again, threads=threads)
