@@ -1,0 +1,142 @@
+"""The arithmetic of the checkers: ⊕ and ⊗ entry by entry, in a wider dtype where that is more exact, and comparisons.
+
+None of it calls a backend: it is the definition of the semiring applied to whole NumPy arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.algebra import Semiring
+
+__all__ = ["close", "compare", "dense", "epsilon", "lift", "multiply", "none_of", "relative", "times", "tolerance"]
+
+Array: TypeAlias = NDArray[Any]
+
+
+def dense(x: Any, semiring: Semiring) -> Array:
+    """``x`` as a NumPy array: lists, packed bits, and SciPy sparse matrices, whose missing entries become the zero."""
+    if hasattr(x, "unpack"):
+        return np.asarray(x.unpack())
+    if hasattr(x, "tocoo"):
+        entries = x.tocoo()
+        result = np.full(x.shape, semiring.zero_for(entries.data.dtype), entries.data.dtype)
+        result[entries.row, entries.col] = entries.data
+        return result
+    return np.asarray(x) if hasattr(x, "dtype") else np.asarray(x, semiring.common_dtype(x))
+
+
+def epsilon(dtype: np.dtype[Any]) -> float:
+    """The relative spacing of a floating dtype; 0 of the others, which do not round."""
+    return float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
+
+
+def lift(x: Array, semiring: Semiring) -> Array:
+    """``x`` in float64, or int64 for the integers of min-plus and max-plus, "no path" being that of the wider dtype."""
+    if x.dtype.kind == "f" and x.dtype.itemsize < 8 and semiring.supports(np.float64):
+        return x.astype(np.float64)
+    if x.dtype.kind == "i" and semiring.tropical:
+        return np.where(x == semiring.zero_for(x.dtype), semiring.zero_for(np.int64), x.astype(np.int64))
+    return x
+
+
+def times(x: Array, y: Array, semiring: Semiring) -> Array:
+    """X ⊗ y; a sum of integers too bad to fit (too large in min-plus) counts as no path, for no result can be it."""
+    if not (semiring.tropical and x.dtype.kind == "i"):
+        return np.asarray(semiring.mul(x, y))
+    x, y = np.broadcast_arrays(x, y)
+    none = semiring.zero_for(x.dtype)
+    with np.errstate(over="ignore"):
+        total = x + y
+    absent = (x == none) | (y == none)
+    wrapped = (((x ^ total) & (y ^ total)) < 0) & ~absent
+    if bool((wrapped & ((x > 0) != (none > 0))).any()):
+        raise AssertionError(f"a sum leaves {x.dtype} on the good side: no correct result of this dtype exists")
+    return np.where(absent | wrapped, none, total)
+
+
+def multiply(A: Array, B: Array, semiring: Semiring, start: Array | None = None) -> tuple[Array, Array]:
+    """Start ⊕ A ⊗ B by its definition, and for each entry the magnitude that rounding is relative to.
+
+    The magnitude is 0 where ⊕ rounds nothing: for integers, booleans and a selective ⊕.
+    """
+    if A.shape[-1] != B.shape[-2]:
+        raise AssertionError(f"A is {A.shape}, B is {B.shape}: inner sizes {A.shape[-1]} and {B.shape[-2]} differ")
+    dtype = np.result_type(A, B)
+    shape = (*np.broadcast_shapes(A.shape[:-2], B.shape[:-2]), A.shape[-2], B.shape[-1])
+    rounds = dtype.kind == "f" and not semiring.selective
+    if rounds:
+        A, B = lift(A, semiring), lift(B, semiring)
+        dtype = np.result_type(A, B)
+    A, B = A.astype(dtype, copy=False), B.astype(dtype, copy=False)
+    value = np.full(shape, semiring.zero_for(dtype), dtype) if start is None else np.broadcast_to(start, shape)
+    value = value.astype(dtype)
+    scale = _magnitude(value) if rounds else np.zeros(shape)
+    largest = scale
+    for k in range(A.shape[-1]):
+        candidate = times(A[..., :, k, None], B[..., None, k, :], semiring)
+        value = np.asarray(semiring.add(value, candidate))
+        if rounds:
+            scale, largest = scale + _magnitude(candidate), np.maximum(largest, _magnitude(value))
+    return value, scale + largest
+
+
+def _magnitude(x: Array) -> Array:
+    return np.where(np.isfinite(x), np.abs(x), 0)
+
+
+def tolerance(rtol: float, D: Array, A: Array, semiring: Semiring) -> Array:
+    """What each entry of D may be off by: ``rtol`` times itself where ⊗ only ever adds up relative errors (sums and
+    products of values ≥ 0), else times the largest finite magnitude in A and D. Integers are exact.
+    """
+    if D.dtype.kind != "f":
+        return np.zeros(D.shape, np.int64)
+    if relative(semiring, A) and relative(semiring, D):
+        return rtol * _magnitude(D)
+    return np.full(D.shape, rtol * max(float(_magnitude(x).max(initial=0)) for x in (A, D)))
+
+
+def relative(semiring: Semiring, x: Array) -> bool:
+    """Whether ⊗ on values like those of ``x`` keeps relative errors small: no subtraction, nothing negative."""
+    nodes = list(semiring.mul.expression.walk())
+    operations = {node.op for node in nodes if node.args}
+    constants = [node.leaf for node in nodes if node.op == "const"]
+    harmless = operations <= {"add", "mul", "min", "max"} and not constants
+    return harmless and bool((x[np.isfinite(x)] >= 0).all())
+
+
+def close(x: Array, y: Array, allowed: Array) -> Array:
+    """Entry by entry: equal (NaN equals NaN), or finite and no further apart than ``allowed``."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        same = (x == y) | ((x != x) & (y != y))  # only NaN differs from itself, in every dtype
+        if x.dtype.kind != "f" or not np.any(allowed):
+            return np.asarray(same)
+        return np.asarray(same | (np.abs(x - y) <= allowed) & np.isfinite(x) & np.isfinite(y))
+
+
+def compare(actual: Array, expected: Array, allowed: Array, said: str, name: str) -> None:
+    """Raise `AssertionError` naming the first entry of ``actual`` that is not the expected one, and how many
+    there are.
+    """
+    if actual.shape != expected.shape:
+        raise AssertionError(f"{name} is {actual.shape}, but {said} is {expected.shape}")
+    off = ~close(actual, expected, allowed)
+    none_of(off, actual, lambda *at: f"but {said} is {expected[at]} there", name=name)
+
+
+def none_of(
+    bad: Array, values: Array, reason: str | Callable[..., str], *, name: str = "D", row: int | None = None
+) -> None:
+    """Raise `AssertionError` about the first entry where ``bad`` holds: its place, its value, the reason."""
+    if not bad.any():
+        return
+    at = tuple(int(index) for index in np.argwhere(bad)[0])
+    place = ", ".join(str(index) for index in (at if row is None else (row, *at)))
+    text = reason if isinstance(reason, str) else reason(*at)
+    count = int(bad.sum())
+    more = f" ({count} entries are wrong)" if count > 1 else ""
+    raise AssertionError(f"{name}[{place}] = {values[at]} {text}{more}")

@@ -1,0 +1,261 @@
+"""Checks of results against their definition, for products, closures, distances, paths and predecessors.
+
+They share no code with what they check: plain NumPy on the elementwise ⊕ and ⊗ of the semiring. Each returns
+nothing, or raises `AssertionError` that names the first offending entry. All cost more than what they check, and say
+how much.
+
+Tolerances are relative: ``rtol`` times the magnitudes that went into an entry. The default is 0 (equality) wherever
+the result allows one: integers and booleans, products with a selective ⊕ (one rounded ⊗ a candidate, then an exact
+choice). Otherwise it is a small multiple of n·ε, ε of the dtype of the result. For whole numbers held in floats pass
+``rtol=0``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.algebra import Semiring
+from semiring.catalogue import as_semiring
+from semiring.testing.arithmetic import (
+    close,
+    compare,
+    dense,
+    epsilon,
+    lift,
+    multiply,
+    none_of,
+    relative,
+    times,
+    tolerance,
+)
+
+__all__ = [
+    "check_closure",
+    "check_path",
+    "check_predecessors",
+    "check_product",
+    "check_reachability",
+    "check_shortest_paths",
+]
+
+Array: TypeAlias = NDArray[Any]
+
+
+def check_product(A: Any, B: Any, C: Any, semiring: Semiring | str = "min_plus", *, rtol: float | None = None) -> None:
+    """C = A ⊗ B: (…, m, k) times (…, k, n) is (…, m, n), leading dimensions broadcast. O(m·n·k)."""
+    semiring = as_semiring(semiring)
+    A, B, C = dense(A, semiring), dense(B, semiring), dense(C, semiring)
+    expected, scale = multiply(A, B, semiring)
+    if rtol is None:
+        rtol = 0.0 if semiring.selective else 4 * (A.shape[-1] + 2) * epsilon(C.dtype)
+    compare(C, expected, rtol * scale, "A ⊗ B", "C")
+
+
+def check_closure(
+    A: Any, D: Any, semiring: Semiring | str = "min_plus", *, reflexive: bool = True, rtol: float | None = None
+) -> None:
+    """D = A*, or A⁺ with ``reflexive=False``.
+
+    An idempotent ⊕: D is compared with I ⊕ A ⊕ A² ⊕ … ⊕ Aⁿ (A ⊕ … ⊕ Aⁿ), so no cycle may improve on what it closes.
+    O(n³) for each step until nothing changes, which are as many as the longest of the best paths has edges.
+
+    Any other ⊕: the equations D = I ⊕ A ⊗ D and D = I ⊕ D ⊗ A (A in place of I) must hold. In a field they determine D
+    where I - A is invertible. O(n³).
+    """
+    semiring = as_semiring(semiring)
+    A, D = dense(A, semiring), dense(D, semiring)
+    if rtol is None:
+        rtol = 16 * (len(A) + 2) * epsilon(D.dtype)
+    A, D = lift(A, semiring), lift(D, semiring)
+    _same_square(A, D)
+    start = _identity(len(A), A.dtype, semiring) if reflexive else A
+    if not semiring.idempotent:
+        for left, right, said in ((A, D, "A ⊗ D"), (D, A, "D ⊗ A")):
+            expected, scale = multiply(left, right, semiring, start)
+            compare(D, expected, rtol * scale, f"{'I' if reflexive else 'A'} ⊕ {said}", "D")
+        return
+    expected = start
+    for _ in range(len(A)):
+        following, _ = multiply(A, expected, semiring, start)
+        if np.array_equal(following, expected):
+            break
+        expected = following
+    compare(D, expected, tolerance(rtol, expected, A, semiring), "A*" if reflexive else "A⁺", "D")
+
+
+def check_shortest_paths(A: Any, D: Any, *, rtol: float | None = None) -> None:
+    """D[i, j] is the least weight of a path from i to j along the edges A (min-plus, the empty path included).
+
+    Two conditions, which together say just that: the triangle inequality D[i, j] ≤ D[i, k] + A[k, j] for all i, k,
+    j, and attainment: from each source every vertex at a finite distance is reached along edges where the inequality
+    is an equality. Both hold up to ``rtol`` times the distance, or times the largest magnitude in A and D where
+    signs are mixed. O(n³).
+    """
+    semiring = as_semiring("min_plus")
+    A, D = dense(A, semiring), dense(D, semiring)
+    if rtol is None:
+        rtol = 4 * (len(A) + 2) * epsilon(D.dtype)
+    A, D = lift(A, semiring), lift(D, semiring)
+    _same_square(A, D)
+    none = semiring.zero_for(D.dtype)
+    if D.dtype.kind == "f":
+        none_of(np.isnan(D) | np.isneginf(D), D, "is no distance")
+    none_of(np.diag(np.diagonal(D) != 0), D, "is the distance of a vertex from itself, which is 0")
+    allowed = tolerance(rtol, D, A, semiring)
+    for i in range(len(A)):
+        candidates = times(D[i, :, None], A, semiring)  # [k, j]: to k, then the edge k → j
+        _check_triangles(i, D[i], candidates, allowed[i])
+        tight = (candidates <= D[i] + allowed[i]) & (candidates != none)
+        none_of((D[i] != none) & ~_reached(i, tight), D[i], "is attained by no path", row=i)
+
+
+def _check_triangles(i: int, distance: Array, candidates: Array, allowed: Array) -> None:
+    best = candidates.min(axis=0)
+
+    def reason(j: int) -> str:
+        return f"exceeds D[{i}, {(k := candidates[:, j].argmin())}] + A[{k}, {j}] = {best[j]}"
+
+    none_of(distance > best + allowed, distance, reason, row=i)
+
+
+def _reached(source: int, edge: Array) -> Array:
+    """The vertices a breadth-first search finds from the source; the source itself only along a cycle."""
+    reached = np.zeros(len(edge), bool)
+    frontier = np.arange(len(edge)) == source
+    while frontier.any():
+        frontier = edge[frontier].any(axis=0) & ~reached
+        reached |= frontier
+    return reached
+
+
+def check_path(
+    A: Any,
+    path: Sequence[int],
+    distance: Any = None,
+    semiring: Semiring | str = "min_plus",
+    *,
+    source: int | None = None,
+    target: int | None = None,
+    rtol: float | None = None,
+) -> None:
+    """``path`` is a list of different vertices joined by edges of A, from ``source`` to ``target``, and its weight
+    is ``distance``.
+
+    The weight is 1̄ ⊗ A[v₀, v₁] ⊗ A[v₁, v₂] ⊗ …; for min-plus and max-plus it is added up exactly. ``rtol`` is
+    relative to the sum of the magnitudes. What is None is not checked. O(length).
+    """
+    semiring = as_semiring(semiring)
+    A, path = dense(A, semiring), [int(vertex) for vertex in path]
+    _require(path, "the path is empty: a vertex alone is a path of one vertex")
+    for position, vertex in enumerate(path):
+        _require(0 <= vertex < len(A), f"the path {path} visits {vertex}, which is none of {len(A)} vertices")
+        _require(vertex not in path[:position], f"the path {path} visits {vertex} twice")
+    _require(source is None or path[0] == source, f"the path {path} starts at {path[0]}, not at {source}")
+    _require(target is None or path[-1] == target, f"the path {path} ends at {path[-1]}, not at {target}")
+    weights = A[path[:-1], path[1:]]
+    for u, v, weight in zip(path[:-1], path[1:], weights, strict=True):
+        _require(weight != semiring.zero_for(A.dtype), f"the path {path} uses {u} → {v}, which is no edge")
+    if distance is None:
+        return
+    if rtol is None:
+        rtol = 4 * (len(path) + 2) * epsilon(np.result_type(A.dtype, np.asarray(distance).dtype))
+    total, magnitude = _weight(weights, semiring)
+    _require(
+        close(np.asarray(total), np.asarray(distance), np.asarray(rtol * magnitude)),
+        f"the path {path} has weight {total}, not {distance}",
+    )
+
+
+def _weight(weights: Array, semiring: Semiring) -> tuple[Any, float]:
+    """The product of the weights, and the magnitude that its rounding is relative to."""
+    if semiring.tropical:
+        total = math.fsum(weights.tolist()) if weights.dtype.kind == "f" else sum(weights.tolist())
+    else:
+        total = semiring.one_for(weights.dtype)
+        for weight in weights:
+            total = semiring.mul(total, weight)
+    summands = [abs(float(x)) for x in (total, *weights) if np.isfinite(x)]
+    return total, summands[0] if summands and relative(semiring, weights) else sum(summands)
+
+
+def check_predecessors(
+    A: Any,
+    D: Any,
+    predecessors: Any,
+    semiring: Semiring | str = "min_plus",
+    *,
+    none: int = -9999,
+    rtol: float | None = None,
+) -> None:
+    """Row i of ``predecessors`` is a tree rooted at i, spanning what i reaches, whose paths have the weights D[i, :].
+
+    predecessors[i, j] is the vertex before j on a path from i, ``none`` for j = i and where there is no path. Every
+    edge of a tree exists in A; following predecessors leads to i, never round in a circle. O(n² log n).
+    """
+    semiring = as_semiring(semiring)
+    A, D, P = dense(A, semiring), dense(D, semiring), np.asarray(predecessors)
+    if rtol is None:
+        rtol = 4 * (len(A) + 2) * epsilon(D.dtype)
+    A, D = lift(A, semiring), lift(D, semiring)
+    _same_square(A, D, P)
+    n, zero = len(A), semiring.zero_for(A.dtype)
+    source, vertex = np.indices((n, n))
+    wanted = (zero != D) & (source != vertex)
+    none_of((none != P) & ~wanted, P, f"should be {none}: it is the source, or there is no path", name="predecessors")
+    none_of(wanted & ((P < 0) | (n <= P)), P, "is no vertex, but there is a path", name="predecessors")
+    parent = np.where(wanted, P, vertex).astype(np.intp)
+    edge = np.where(wanted, A[parent, vertex], semiring.one_for(A.dtype))
+    none_of(wanted & (edge == zero), P, lambda i, j: f"has no edge to {j}", name="predecessors")
+    weight, ancestor = edge, parent
+    for _ in range(n.bit_length()):  # each step doubles the number of edges covered
+        weight = times(weight[source, ancestor], weight, semiring)
+        ancestor = ancestor[source, ancestor]
+    none_of(wanted & (ancestor != source), P, "never leads back to the source", name="predecessors")
+    off = wanted & ~close(weight, D, tolerance(rtol, D, A, semiring))
+    none_of(off, D, lambda i, j: f"is not the weight of the path that the predecessors give, {weight[i, j]}")
+
+
+def check_reachability(A: Any, R: Any, semiring: Semiring | str | None = None, *, reflexive: bool = True) -> None:
+    """R[i, j] says whether a path leads from i to j: checked by a breadth-first search from every vertex.
+
+    A and R are boolean, or matrices of a semiring (min-plus when not said) where all but its zero are edges and
+    paths. With ``reflexive=False`` a vertex reaches itself only along a cycle. O(n³) at worst.
+    """
+    algebra = as_semiring("min_plus" if semiring is None else semiring)
+    edge, claimed = _truths(A, algebra), _truths(R, algebra)
+    _same_square(edge, claimed)
+    for i in range(len(edge)):
+        reached = _reached(i, edge)
+        reached[i] |= reflexive
+        none_of(
+            reached != claimed[i],
+            claimed[i],
+            "is wrong by a breadth-first search from the row's vertex",
+            name="R",
+            row=i,
+        )
+
+
+def _truths(x: Any, semiring: Semiring) -> Array:
+    x = dense(x, semiring)
+    return np.asarray(x if x.dtype.kind == "b" else x != semiring.zero_for(x.dtype))
+
+
+def _identity(n: int, dtype: np.dtype[Any], semiring: Semiring) -> Array:
+    return np.asarray(np.where(np.eye(n, dtype=bool), semiring.one_for(dtype), semiring.zero_for(dtype)))
+
+
+def _same_square(*matrices: Array) -> None:
+    shapes = [matrix.shape for matrix in matrices]
+    square = len(shapes[0]) == 2 and shapes[0][0] == shapes[0][1]
+    _require(square and len(set(shapes)) == 1, f"the matrices are {shapes}: they should be square, of one size")
+
+
+def _require(condition: Any, message: str) -> None:
+    if not condition:
+        raise AssertionError(message)

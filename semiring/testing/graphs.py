@@ -1,0 +1,360 @@
+"""Random and structured weight matrices: what tests and benchmarks of shortest paths run on.
+
+Every generator returns a dense (n, n) array in which the semiring's zero means "no edge", or with ``sparse=True`` a
+SciPy CSR array that stores the edges alone (an explicit 0 is an edge of weight 0). ``seed`` is a number or a
+`numpy.random.Generator`; the same seed gives the same matrix. Edges are drawn whole arrays at a time: 600 edges for
+each of 100,000 vertices take some seconds. There are no self-loops unless a docstring says so.
+
+Weights are drawn from ``weights = (low, high)``: whole numbers, both ends included, with ``integer=True`` or an
+integer dtype; else uniform. They are never the semiring's zero, so that the number of edges is exact. Without
+``weights`` they come from the first of (1, 1000), (-1000, -1) and (½, 1) on which no cycle improves (1 ⊕ a = 1), so
+that the closure exists; a semiring without such an interval takes the first that lies in its domain.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.catalogue import as_semiring
+from semiring.errors import DomainError, ShapeError
+from semiring.testing.weights import Weights, draw_weights
+
+__all__ = [
+    "cycle_graph",
+    "dag",
+    "grid_graph",
+    "height_difference_grid",
+    "path_graph",
+    "planted_negative_cycle",
+    "rmat_graph",
+    "uniform_graph",
+    "zero_weight_cycles",
+]
+
+Seed = int | np.random.Generator
+
+
+def uniform_graph(
+    n: int,
+    edges_per_vertex: float,
+    *,
+    semiring: Semiring | str = "min_plus",
+    dtype: Any = "float64",
+    weights: Weights = None,
+    integer: bool = False,
+    sparse: bool = False,
+    seed: Seed = 0,
+) -> Any:
+    """Exactly round(n · ``edges_per_vertex``) different directed edges, each set of them equally likely.
+
+    The papers on all-pairs shortest paths use 6, 60 and 600 edges a vertex (Buluç, Gilbert, Budak 2010).
+    Raises `ShapeError` where n vertices have no room for so many edges.
+    """
+    rng = np.random.default_rng(seed)
+    count = _edge_count(n, edges_per_vertex, n * (n - 1))
+    rows, columns = _off_diagonal(_distinct(n * (n - 1), count, rng), n)
+    return _graph(n, rows, columns, semiring, dtype, weights, integer, sparse, rng)
+
+
+def rmat_graph(
+    scale: int,
+    edges_per_vertex: float,
+    *,
+    a: float = 0.57,
+    b: float = 0.19,
+    c: float = 0.19,
+    d: float = 0.05,
+    shuffle: bool = True,
+    semiring: Semiring | str = "min_plus",
+    dtype: Any = "float64",
+    weights: Weights = None,
+    integer: bool = False,
+    sparse: bool = False,
+    seed: Seed = 0,
+) -> Any:
+    """A scale-free graph of 2^``scale`` vertices and exactly round(2^``scale`` · ``edges_per_vertex``) different edges.
+
+    R-MAT (Chakrabarti, Zhan, Faloutsos 2004): each edge falls into one quadrant of the matrix with probabilities a,
+    b, c, d, then into a quadrant of that, and so on; repeated edges are drawn anew. The defaults are those of
+    Graph500, and ``shuffle`` hides the degrees from the labels, as it does there. Raises `ShapeError` for more than
+    a quarter of all possible edges: so skewed a distribution hardly reaches them.
+    """
+    probabilities = np.array([a, b, c, d], np.float64)
+    if abs(probabilities.sum() - 1) > 1e-9 or (probabilities < 0).any():
+        raise DomainError(f"a, b, c, d are probabilities of sum 1, not {a}, {b}, {c}, {d}")
+    rng = np.random.default_rng(seed)
+    n = 1 << scale
+    count = _edge_count(n, edges_per_vertex, n * (n - 1) // 4)
+    codes = np.empty(0, np.int64)
+    while len(codes) < count:
+        batch = 2 * (count - len(codes)) + 64
+        row, column = np.zeros(batch, np.int64), np.zeros(batch, np.int64)
+        for _ in range(scale):
+            quadrant = np.searchsorted(probabilities.cumsum()[:-1], rng.random(batch), side="right")
+            row, column = 2 * row + quadrant // 2, 2 * column + quadrant % 2
+        drawn = np.concatenate([codes, (row * n + column)[row != column]])
+        _, first = np.unique(drawn, return_index=True)
+        codes = drawn[np.sort(first)[:count]]  # in the order in which they came: no edge is favoured by its place
+    rows, columns = np.divmod(codes, n)
+    if shuffle:
+        labels = rng.permutation(n)
+        rows, columns = labels[rows], labels[columns]
+    return _graph(n, rows, columns, semiring, dtype, weights, integer, sparse, rng)
+
+
+def grid_graph(
+    rows: int,
+    columns: int,
+    *,
+    semiring: Semiring | str = "min_plus",
+    dtype: Any = "float64",
+    weights: Weights = None,
+    integer: bool = False,
+    sparse: bool = False,
+    seed: Seed = 0,
+) -> Any:
+    """A grid with edges both ways between neighbours, each of its own weight; vertex (r, c) is r·columns + c."""
+    tails, heads = _grid_edges(rows, columns)
+    return _graph(rows * columns, tails, heads, semiring, dtype, weights, integer, sparse, np.random.default_rng(seed))
+
+
+def height_difference_grid(
+    rows: int, columns: int, *, dtype: Any = "float64", sparse: bool = False, seed: Seed = 0
+) -> tuple[Any, np.ndarray]:
+    """A grid of min-plus weights h[j] - h[i], and the heights h (rows · columns,), normally distributed.
+
+    Every cycle has weight zero, so the distance from i to j is h[j] - h[i]; yet rounding gives some cycles a weight
+    just below zero, on which the usual algorithms run away or report a negative cycle.
+    """
+    rng = np.random.default_rng(seed)
+    heights = rng.standard_normal(rows * columns).astype(dtype)
+    tails, heads = _grid_edges(rows, columns)
+    values = heights[heads] - heights[tails]
+    return _matrix(rows * columns, tails, heads, values, as_semiring("min_plus"), sparse), heights
+
+
+def path_graph(
+    n: int,
+    *,
+    semiring: Semiring | str = "min_plus",
+    dtype: Any = "float64",
+    weights: Weights = None,
+    integer: bool = False,
+    sparse: bool = False,
+    seed: Seed = 0,
+) -> Any:
+    """The edges 0 → 1 → … → n-1: the longest chain a closure can have to follow."""
+    tails = np.arange(max(n - 1, 0))
+    return _graph(n, tails, tails + 1, semiring, dtype, weights, integer, sparse, np.random.default_rng(seed))
+
+
+def cycle_graph(
+    n: int,
+    *,
+    semiring: Semiring | str = "min_plus",
+    dtype: Any = "float64",
+    weights: Weights = None,
+    integer: bool = False,
+    sparse: bool = False,
+    seed: Seed = 0,
+) -> Any:
+    """The edges 0 → 1 → … → n-1 → 0; for n = 1 a self-loop."""
+    tails = np.arange(n)
+    return _graph(
+        n, tails, (tails + 1) % max(n, 1), semiring, dtype, weights, integer, sparse, np.random.default_rng(seed)
+    )
+
+
+def dag(
+    n: int,
+    edges_per_vertex: float,
+    *,
+    shuffle: bool = True,
+    semiring: Semiring | str = "min_plus",
+    dtype: Any = "float64",
+    weights: Weights = None,
+    integer: bool = False,
+    sparse: bool = False,
+    seed: Seed = 0,
+) -> Any:
+    """An acyclic graph of exactly round(n · ``edges_per_vertex``) edges, each set of them equally likely.
+
+    With ``shuffle=False`` every edge leads to a larger number, and the matrix is strictly upper triangular.
+    """
+    rng = np.random.default_rng(seed)
+    pairs = n * (n - 1) // 2
+    codes = _distinct(pairs, _edge_count(n, edges_per_vertex, pairs), rng)
+    heads = ((1 + np.sqrt(1 + 8 * codes.astype(np.float64))) / 2).astype(np.int64)
+    heads -= heads * (heads - 1) // 2 > codes  # the root was rounded: one step down or up mends it
+    heads += heads * (heads + 1) // 2 <= codes
+    tails = codes - heads * (heads - 1) // 2
+    if shuffle:
+        labels = rng.permutation(n)
+        tails, heads = labels[tails], labels[heads]
+    return _graph(n, tails, heads, semiring, dtype, weights, integer, sparse, rng)
+
+
+def planted_negative_cycle(
+    n: int,
+    length: int,
+    *,
+    edges_per_vertex: float = 6,
+    total: int = -1,
+    weights: tuple[int, int] = (1, 1000),
+    dtype: Any = "float64",
+    sparse: bool = False,
+    seed: Seed = 0,
+) -> tuple[Any, tuple[int, ...]]:
+    """A min-plus graph with exactly one negative simple cycle, of ``length`` edges and weight ``total``; and the cycle.
+
+    All weights are whole numbers, of both signs: those of a uniform graph from ``weights``, at least -``total``
+    each, and zeros and one ``total`` on the planted cycle, all then shifted by random potentials, which change no
+    cycle's weight. A cycle that leaves the planted one is therefore not negative. Length 1 is a negative self-loop.
+    Where ``n`` leaves no room for ``edges_per_vertex``, the graph is complete. For max-plus negate the matrix.
+    """
+    if not 1 <= length <= n:
+        raise ShapeError(f"a cycle of {length} vertices does not fit a graph of {n}")
+    low, high = weights
+    if not 0 < -total <= low <= high:
+        raise DomainError(
+            f"the weights {weights} must be at least -total, which is {-total}: else other cycles are negative"
+        )
+    rng = np.random.default_rng(seed)
+    cycle = rng.permutation(n)[:length]
+    count = min(_edge_count(n, min(edges_per_vertex, max(n - 1, 0)), n * (n - 1)), n * (n - 1))
+    tails, heads = _off_diagonal(_distinct(n * (n - 1), count, rng), n)
+    values = rng.integers(low, high, len(tails), endpoint=True)
+    planted = np.zeros(length, np.int64)
+    planted[rng.integers(length)] = total
+    codes = np.concatenate(
+        [cycle * n + np.roll(cycle, -1), tails * n + heads]
+    )  # a planted edge replaces one drawn before
+    codes, first = np.unique(codes, return_index=True)
+    values = np.concatenate([planted, values])[first]
+    tails, heads = np.divmod(codes, n)
+    potential = rng.integers(-high, high, n, endpoint=True)
+    values = (values + potential[tails] - potential[heads]).astype(dtype)
+    return _matrix(n, tails, heads, values, as_semiring("min_plus"), sparse), tuple(cycle.tolist())
+
+
+def zero_weight_cycles(
+    n: int,
+    length: int,
+    *,
+    edges_per_vertex: float = 6,
+    weights: tuple[float, float] = (1, 1000),
+    integer: bool = True,
+    dtype: Any = "float64",
+    sparse: bool = False,
+    seed: Seed = 0,
+) -> Any:
+    """A min-plus graph with no negative cycle in which every vertex lies on a cycle of weight zero.
+
+    The vertices form rings of ``length`` edges (the last one may be shorter, and a vertex left alone has none). Ring
+    edges weigh h[j] - h[i] for random potentials h; the other edges of a uniform graph weigh more than that by
+    ``weights``. With ``integer`` all of it is exact; otherwise rounding gives some of the rings a weight just below
+    or above zero.
+    """
+    if not 1 <= length <= max(n, 1):
+        raise ShapeError(f"rings of {length} vertices do not fit a graph of {n}")
+    rng = np.random.default_rng(seed)
+    order, place = rng.permutation(n), np.arange(n)
+    following = np.where((place % length == length - 1) | (place == n - 1), place - place % length, place + 1)
+    ring = order * n + order[following]
+    ring = ring[following != place]
+    count = _edge_count(n, min(edges_per_vertex, max(n - 1, 0)), n * (n - 1))
+    tails, heads = _off_diagonal(_distinct(n * (n - 1), count, rng), n)
+    codes, first = np.unique(np.concatenate([ring, tails * n + heads]), return_index=True)
+    low, high = weights
+    drawn = (
+        rng.integers(int(low), int(high), len(tails), endpoint=True) if integer else rng.uniform(low, high, len(tails))
+    )
+    extra = np.concatenate([np.zeros(len(ring), drawn.dtype), drawn])[first]
+    potential = rng.integers(-1000, 1000, n, endpoint=True) if integer else rng.normal(0, 1000, n)
+    tails, heads = np.divmod(codes, max(n, 1))
+    values = (potential[heads] - potential[tails] + extra).astype(dtype)
+    return _matrix(n, tails, heads, values, as_semiring("min_plus"), sparse)
+
+
+# ---------------------------------------------------------------------------------------------------------- edges
+
+
+def _edge_count(n: int, edges_per_vertex: float, room: int) -> int:
+    count = round(n * edges_per_vertex)
+    if n < 0 or not 0 <= count <= room:
+        raise ShapeError(
+            f"{count} edges ({edges_per_vertex} for each of {n} vertices) do not fit: there is room for {room}"
+        )
+    return count
+
+
+def _distinct(population: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    """``count`` different numbers below ``population``, each set equally likely, in ascending order.
+
+    Drawn with repetition, sorted and topped up until there are enough; what is too much goes at random.
+    `Generator.choice` would build a hash table or the whole population.
+    """
+    if 2 * count > population:  # choose what is left out
+        kept = np.ones(population, bool)
+        kept[_distinct(population, population - count, rng)] = False
+        return np.flatnonzero(kept)
+    drawn = np.empty(0, np.int64)
+    while len(drawn) < count:
+        missing = count - len(drawn)
+        more = rng.integers(0, population, missing + missing // 2 + 16)
+        drawn = np.concatenate([drawn, more])
+        drawn.sort()
+        drawn = drawn[np.concatenate([[True], drawn[1:] != drawn[:-1]])]
+    if len(drawn) > count:
+        surplus = len(drawn) - count
+        keep = np.ones(len(drawn), bool)
+        keep[rng.choice(len(drawn), surplus, replace=False, shuffle=False)] = False
+        drawn = drawn[keep]
+    return drawn
+
+
+def _off_diagonal(codes: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """The places of an (n, n) matrix off its diagonal, counted along the rows."""
+    rows, columns = np.divmod(codes, max(n - 1, 1))
+    columns += columns >= rows
+    return rows, columns
+
+
+def _grid_edges(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    vertex = np.arange(rows * columns).reshape(rows, columns)
+    across, along = (vertex[:, :-1].ravel(), vertex[:, 1:].ravel()), (vertex[:-1].ravel(), vertex[1:].ravel())
+    return np.concatenate([across[0], across[1], along[0], along[1]]), np.concatenate(
+        [across[1], across[0], along[1], along[0]]
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------- matrices
+
+
+def _graph(
+    n: int,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    semiring: Semiring | str,
+    dtype: Any,
+    weights: Weights,
+    integer: bool,
+    sparse: bool,
+    rng: np.random.Generator,
+) -> Any:
+    semiring, dtype = as_semiring(semiring), np.dtype(dtype)
+    semiring.check_dtype(dtype)
+    return _matrix(n, rows, columns, draw_weights(len(rows), semiring, dtype, weights, integer, rng), semiring, sparse)
+
+
+def _matrix(n: int, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, semiring: Semiring, sparse: bool) -> Any:
+    if sparse:
+        from scipy.sparse import csr_array
+
+        return csr_array((values, (rows, columns)), shape=(n, n))
+    result = np.full((n, n), semiring.zero_for(values.dtype), values.dtype)
+    result[rows, columns] = values
+    return result

@@ -1,0 +1,245 @@
+"""Hypothesis strategies: semirings, their elements with the awkward values, and matrices in every memory order.
+
+Hypothesis is imported when a strategy is made; `MissingExtraError` names the extra that brings it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.catalogue import CATALOGUE, as_semiring
+from semiring.errors import DomainError, MissingExtraError
+from semiring.testing.examples import EXAMPLES
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+__all__ = ["LAYOUTS", "closable_matrices", "elements", "exact_elements", "in_layout", "matrices", "semirings"]
+
+
+def _hypothesis() -> Any:
+    try:
+        import hypothesis.strategies
+    except ImportError:
+        raise MissingExtraError("hypothesis", "testing", "a strategy") from None
+    return hypothesis.strategies
+
+
+def semirings(*, dtype: Any = None, examples: bool = True, **properties: bool) -> SearchStrategy[Semiring]:
+    """The catalogue, and with ``examples`` the semirings of `semiring.testing.examples`.
+
+    ``dtype`` keeps those defined on it; properties such as ``idempotent=True`` or ``commutative=False`` those that
+    have them. Shrinks towards min_plus.
+    """
+    st = _hypothesis()
+    members = [*CATALOGUE.values(), *(EXAMPLES.values() if examples else ())]
+    kept = [
+        semiring
+        for semiring in members
+        if (dtype is None or semiring.supports(dtype))
+        and all(getattr(semiring, name) == wanted for name, wanted in properties.items())
+    ]
+    return st.sampled_from(kept)  # type: ignore[no-any-return]  # Hypothesis is imported lazily, so mypy sees Any
+
+
+def elements(semiring: Semiring | str, dtype: Any = "float64") -> SearchStrategy[Any]:
+    """Every element of the domain in ``dtype``, the corners often: zero, one, the ends of the domain and of the
+    dtype, -0.0, subnormal numbers, ±∞ where they belong to the domain. Never NaN. Values are Python numbers.
+    """
+    semiring, dtype = as_semiring(semiring), np.dtype(dtype)
+    semiring.check_dtype(dtype)
+    st = _hypothesis()
+    if dtype.kind == "b":
+        return st.booleans()  # type: ignore[no-any-return]  # as above
+    lower, upper = _ends(semiring, dtype)
+    corners = st.sampled_from([value.item() for value in _corners(semiring, dtype)])
+    if dtype.kind in "iu":
+        return st.one_of(corners, st.integers(lower, upper))  # type: ignore[no-any-return]  # as above
+    numbers = st.floats(
+        lower,
+        upper,
+        allow_nan=False,
+        allow_infinity=math.isinf(lower) or math.isinf(upper),
+        width=8 * dtype.itemsize,
+    )
+    inside = numbers.filter(lambda value: bool(semiring.domain.contains(value)))
+    return st.one_of(corners, inside)  # type: ignore[no-any-return]  # as above
+
+
+def exact_elements(semiring: Semiring | str, dtype: Any = "float64", *, largest: int = 32) -> SearchStrategy[Any]:
+    """Elements on which the operations do not round, in any order: whole numbers up to ``largest`` in magnitude
+    within the domain, sixty-fourths where the domain lies within [0, 1] (powers of ½ where ⊗ is a product), and the
+    zero.
+
+    So equality is exact and no tolerance hides a bug. log_plus rounds everything: there they are only small.
+    """
+    semiring, dtype = as_semiring(semiring), np.dtype(dtype)
+    semiring.check_dtype(dtype)
+    st = _hypothesis()
+    if dtype.kind == "b":
+        return st.booleans()  # type: ignore[no-any-return]  # as above
+    operations = semiring.add.expression.operations | semiring.mul.expression.operations
+    if operations <= _NEVER_ROUND:
+        return elements(semiring, dtype)
+    product = "mul" in operations
+    lower, upper = _ends(semiring, dtype)
+    if dtype.kind == "f" and lower >= 0 and upper <= 1:
+        values: Any = (
+            st.integers(0, 8).map(lambda power: 0.5**power)
+            if product
+            else st.integers(0, 64).map(lambda count: count / 64)
+        )
+    elif dtype.kind == "f" and product and semiring.selective:
+        values = st.integers(-4 if lower < 1 else 0, 4).map(lambda power: 2.0**power)
+    else:
+        reach = min(largest, 3) if product else largest
+        values = st.integers(int(max(lower, -reach)), int(min(upper, reach)))
+    zero = semiring.zero_for(dtype).item()
+    inside = values.filter(lambda value: bool(semiring.domain.contains(value)))
+    return st.one_of(inside, st.just(zero))  # type: ignore[no-any-return]  # as above
+
+
+def matrices(
+    semiring: Semiring | str,
+    dtype: Any = "float64",
+    shape: Any = (5, 5),
+    *,
+    entries: Any = None,
+    layouts: Any = None,
+) -> SearchStrategy[Any]:
+    """Arrays of ``shape`` (a tuple or a strategy of tuples), in one of `LAYOUTS` drawn with them.
+
+    ``entries`` is a strategy of elements, `exact_elements` by default; many entries are the zero. ``layouts``
+    restricts the memory orders. What lies between the entries of a strided layout is poison: NaN or the dtype's
+    extreme value.
+    """
+    semiring, dtype = as_semiring(semiring), np.dtype(dtype)
+    st = _hypothesis()
+    from hypothesis.extra.numpy import arrays
+
+    chosen = exact_elements(semiring, dtype) if entries is None else entries
+    zero = semiring.zero_for(dtype).item()
+    plain = arrays(dtype, shape, elements=chosen, fill=st.just(zero))
+    return st.builds(in_layout, plain, st.sampled_from(list(LAYOUTS) if layouts is None else list(layouts)))  # type: ignore[no-any-return]  # as above
+
+
+def closable_matrices(
+    semiring: Semiring | str, dtype: Any = "float64", sizes: Any = None, *, layouts: Any = None
+) -> SearchStrategy[Any]:
+    """Square matrices whose closure exists, and is exact as far as `exact_elements` are.
+
+    Where enough elements satisfy 1 ⊕ a = 1, any matrix of those; otherwise (plus_times, log_plus, xor_and) the matrices
+    of acyclic graphs, whose powers end. ``sizes`` is a strategy of numbers, by default 0 to 9.
+    """
+    semiring, dtype = as_semiring(semiring), np.dtype(dtype)
+    st = _hypothesis()
+    one = semiring.one_for(dtype)
+
+    def absorbed(value: Any) -> bool:
+        return bool(semiring.add(dtype.type(value), one) == one)
+
+    orders = st.integers(0, 9) if sizes is None else sizes
+    squares = orders.map(lambda n: (n, n))
+    if semiring.idempotent and (semiring.absorptive or semiring.tropical or semiring.domain.contains(1)):
+        entries = exact_elements(semiring, dtype).filter(absorbed)
+        return matrices(semiring, dtype, squares, entries=entries, layouts=layouts)
+    zero = semiring.zero_for(dtype)
+
+    def acyclic(square: Any, layout: str, seed: int) -> Any:
+        labels = np.random.default_rng(seed).permutation(len(square))
+        above = np.where(np.triu(np.ones(square.shape, bool), 1), square, zero)
+        return in_layout(above[np.ix_(labels, labels)], layout)
+
+    names = list(LAYOUTS) if layouts is None else list(layouts)
+    plain = matrices(semiring, dtype, squares, layouts=["C"])
+    return st.builds(acyclic, plain, st.sampled_from(names), st.integers(0, 99))  # type: ignore[no-any-return]  # as above
+
+
+_NEVER_ROUND = {"min", "max", "and", "or", "xor", "invert", "where", "lt", "le", "gt", "ge", "eq", "ne"}
+
+
+# ---------------------------------------------------------------------------------------------------- memory orders
+
+
+def _poison(dtype: np.dtype[Any]) -> Any:
+    return np.nan if dtype.kind == "f" else True if dtype.kind == "b" else np.iinfo(dtype).max
+
+
+def _every_other(x: np.ndarray) -> np.ndarray:
+    wide = np.full((2 * x.shape[0] + 1, 3 * x.shape[1] + 2), _poison(x.dtype), x.dtype)
+    view = wide[1::2, 1::3][: x.shape[0], : x.shape[1]]
+    view[...] = x
+    return view
+
+
+def _window(x: np.ndarray) -> np.ndarray:
+    wide = np.full((x.shape[0] + 3, x.shape[1] + 5), _poison(x.dtype), x.dtype)
+    view = wide[1 : 1 + x.shape[0], 2 : 2 + x.shape[1]]
+    view[...] = x
+    return view
+
+
+def _read_only(x: np.ndarray) -> np.ndarray:
+    copy = np.array(x, order="C")
+    copy.flags.writeable = False
+    return copy
+
+
+#: Memory orders of a matrix, by name: each makes an equal matrix that lies differently in memory.
+LAYOUTS: dict[str, Any] = {
+    "C": lambda x: np.array(x, order="C"),
+    "Fortran": lambda x: np.array(x, order="F"),
+    "rows reversed": lambda x: np.array(x[::-1], order="C")[::-1],
+    "columns reversed": lambda x: np.array(x[:, ::-1], order="C")[:, ::-1],
+    "both reversed, Fortran": lambda x: np.array(x[::-1, ::-1], order="F")[::-1, ::-1],
+    "every other": _every_other,
+    "every other, transposed": lambda x: _every_other(x.T).T,
+    "window": _window,
+    "read-only": _read_only,
+}
+
+
+def in_layout(x: Any, layout: str) -> np.ndarray:
+    """An array equal to the matrix ``x`` (m, n), laid out in memory as one of `LAYOUTS`."""
+    if layout not in LAYOUTS:
+        raise DomainError(f"{layout!r} is no memory order: {', '.join(LAYOUTS)}")
+    result: np.ndarray = LAYOUTS[layout](np.asarray(x))
+    return result
+
+
+# --------------------------------------------------------------------------------------------------------- elements
+
+
+def _ends(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """The ends of the domain within the dtype; where they are no values of it, the nearest ones inside."""
+    lower, upper = semiring.domain.lower, semiring.domain.upper
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return (
+            limits.min if lower <= limits.min else math.ceil(lower),
+            limits.max if upper >= limits.max else math.floor(upper),
+        )
+    low, high = dtype.type(lower), dtype.type(upper)
+    if low < lower:
+        low = np.nextafter(low, dtype.type(np.inf))
+    if high > upper:
+        high = np.nextafter(high, dtype.type(-np.inf))
+    return low.item(), high.item()
+
+
+def _corners(semiring: Semiring, dtype: np.dtype[Any]) -> list[Any]:
+    lower, upper = _ends(semiring, dtype)
+    values = [semiring.zero_for(dtype), semiring.one_for(dtype)]
+    if dtype.kind == "f":
+        limits = np.finfo(dtype)
+        positive = [0.0, limits.smallest_subnormal, limits.tiny, 1e-9, 1.0, limits.max, np.inf]
+        values += [sign * value for value in positive for sign in (1, -1)] + [lower, upper]
+    else:
+        values += [value for value in (0, 1, lower, lower + 1, upper - 1, upper) if lower <= value <= upper]
+    typed = [dtype.type(value) for value in values]
+    zero = semiring.zero_for(dtype)
+    return [value for value in typed if bool(semiring.domain.contains(value)) or value == zero]
