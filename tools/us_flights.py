@@ -1,11 +1,11 @@
-"""Make semiring/data/us-flights*.csv from the PyPI package bokeh_sampledata (tested with 2026.1). Not needed at run time.
+"""Make semiring/data/us-flights*.csv from the PyPI package bokeh_sampledata (tested with 2026.1).
 
     python -m pip install --no-deps bokeh_sampledata
     python tools/us_flights.py
 
-The package holds airport locations by OurAirports (public domain) and the routes observed in the flight reports of July
-2026 of the U.S. Bureau of Transportation Statistics (a work of the U.S. government, public domain). Kept here: each pair
-of airports that at least one carrier connects, once, with the great-circle distance.
+Not needed at run time. The package holds airport locations by OurAirports (public domain) and the routes observed in
+the flight reports of July 2026 of the U.S. Bureau of Transportation Statistics (a work of the U.S. government, public
+domain). Kept here: each pair of airports that at least one carrier connects, once, with the great-circle distance.
 """
 
 from __future__ import annotations

@@ -1,0 +1,132 @@
+"""A closure as a heat map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.catalogue import as_semiring
+from semiring.plot.layout import seriate
+from semiring.plot.style import (
+    COLORS,
+    FAINT_INK,
+    INK,
+    NONE_COLOR,
+    VERTEX_COLOR,
+    add_color_bar,
+    color_scale,
+    headline,
+    new_figure,
+    quantity,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["plot_matrix"]
+
+ALL_NAMES = 40  # vertices up to which each row and column has its name
+SOME_NAMES = 24  # names along an axis beyond that
+SERIATED = 1500  # vertices up to which named rows and columns are sorted by likeness
+PIXELS = 2000  # rows and columns drawn at most: a larger matrix is sampled evenly
+
+
+def plot_matrix(
+    matrix: Any,
+    semiring: Semiring | str = "min_plus",
+    *,
+    names: Sequence[str] | None = None,
+    title: str = "",
+    unit: str = "",
+) -> Figure:
+    """A heat map of an (n, n) closure, a row for each source; pairs with the semiring's zero are shown apart, in grey.
+
+    Rows and columns of named vertices are sorted so that alike ones are neighbours; numbered ones keep their order. Of
+    a matrix of more than 2000 rows evenly spaced ones are drawn. Raises `MissingExtraError` without matplotlib.
+    """
+    semiring, array = as_semiring(semiring), np.asarray(matrix)
+    n = len(array)
+    figure: Figure = new_figure(8.6, 7.4)
+    axes = figure.add_subplot()
+    zero = semiring.zero_for(array.dtype)
+    none = array == zero
+    order = np.arange(n)
+    if names is not None and n <= SERIATED:
+        order = seriate(_nearness(array, none, small_is_near=bool(zero > semiring.one_for(array.dtype))))
+    if n > PIXELS:
+        order = order[np.linspace(0, n - 1, PIXELS).astype(int)]
+    shown, none = array[np.ix_(order, order)], none[np.ix_(order, order)]
+    what, nothing = quantity(semiring)
+    if n:
+        _draw(figure, axes, shown, none, f"{what} ({unit})" if unit else what)
+        _legend(figure, what, nothing, none, truths=array.dtype.kind == "b")
+    labels = [str(vertex) if names is None else names[int(vertex)] for vertex in order]
+    _ticks(axes, labels)
+    axes.set_xlabel("to", color=INK)
+    axes.set_ylabel("from", color=INK)
+    missing = int(np.count_nonzero(array == zero))
+    subtitle = f"{n:,} vertices, {n * n - missing:,} of {n * n:,} pairs connected, {semiring.name} {array.dtype}"
+    if names is not None and 2 < n <= SERIATED:
+        subtitle += "; alike vertices side by side"
+    headline(axes, title or "Closure", subtitle)
+    return figure
+
+
+def _nearness(array: Any, none: Any, *, small_is_near: bool) -> Any:
+    """Larger for pairs that are closer, 0 for pairs that are not connected."""
+    if array.dtype.kind == "b":
+        return array.astype(float)
+    values = array.astype(float)
+    finite = np.isfinite(values) & ~none
+    if not finite.any():
+        return np.zeros(values.shape)
+    kept = values[finite]
+    scale = float(kept.std()) or 1.0
+    far = np.where(finite, values, 0.0)
+    far = far - kept.min() if small_is_near else kept.max() - far
+    return np.where(finite, np.exp(-np.maximum(far, 0) / scale), 0.0)
+
+
+def _draw(figure: Any, axes: Any, shown: Any, none: Any, label: str) -> None:
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    options = {"interpolation": "nearest" if len(shown) <= 500 else "antialiased", "aspect": "equal"}
+    if shown.dtype.kind == "b":
+        axes.imshow(shown, cmap=ListedColormap([NONE_COLOR, VERTEX_COLOR]), vmin=0, vmax=1, **options)
+        return
+    values = np.ma.masked_array(shown.astype(float), none)
+    norm, extend = color_scale(values.compressed())
+    colors = colormaps[COLORS].with_extremes(bad=NONE_COLOR)
+    # An infinite entry that is not the zero (the widest path from a vertex to itself) takes the colour of its end.
+    finite = np.ma.masked_array(np.clip(values.data, norm.vmin, norm.vmax), none)
+    image = axes.imshow(finite, cmap=colors, norm=norm, **options)
+    add_color_bar(figure, image, axes, label, extend)
+
+
+def _legend(figure: Any, what: str, nothing: str, none: Any, *, truths: bool) -> None:
+    from matplotlib.patches import Patch
+
+    patches = [Patch(facecolor=VERTEX_COLOR, label=what)] if truths else []
+    if none.any():
+        share = np.count_nonzero(none) / none.size
+        amount = "under 0.1 %" if share < 0.001 else f"{share:.1%}".replace("%", " %")
+        patches.append(Patch(facecolor=NONE_COLOR, edgecolor="#B0B0B0", label=f"{nothing} ({amount} of the pairs)"))
+    if patches:
+        figure.legend(handles=patches, loc="outside lower left", frameon=False, fontsize=9, labelcolor=INK, ncols=2)
+
+
+def _ticks(axes: Any, labels: list[str]) -> None:
+    n = len(labels)
+    at = np.arange(n) if n <= ALL_NAMES else np.unique(np.linspace(0, n - 1, SOME_NAMES).astype(int))
+    words = [labels[i] if len(labels[i]) <= 14 else labels[i][:13] + "…" for i in at]
+    size = 9 if n <= 20 else 7
+    upright = max(map(len, words), default=0) > 2 and n > 8
+    axes.set_xticks(at, words, fontsize=size, rotation=90 if upright else 0, color=INK)
+    axes.set_yticks(at, words, fontsize=size, color=INK)
+    axes.tick_params(length=2, color=FAINT_INK)
+    for spine in axes.spines.values():
+        spine.set_visible(False)

@@ -1,0 +1,213 @@
+"""A network as a picture, with a path drawn on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.catalogue import as_semiring
+from semiring.io import Network
+from semiring.io.text import numbers_as_text
+from semiring.plot.labels import Label, place_labels
+from semiring.plot.layout import arc, layout, map_center, project
+from semiring.plot.style import (
+    COLORS,
+    EDGE_COLOR,
+    FAINT_INK,
+    INK,
+    NONE_COLOR,
+    PATH_COLOR,
+    VERTEX_COLOR,
+    add_color_bar,
+    color_scale,
+    headline,
+    new_figure,
+    quantity,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["plot_network"]
+
+WITH_ARROWS = 80  # edges up to which each one has an arrowhead
+WITH_WEIGHTS = 30  # edges up to which each one has its weight
+ALL_NAMES = 40  # vertices up to which each one has its name
+HUBS = 14  # vertices with the most edges that are named in a larger network
+STRAIGHT = 20_000  # edges beyond which great circles are drawn as straight lines
+
+
+def plot_network(
+    network: Network,
+    semiring: Semiring | str = "min_plus",
+    *,
+    path: Sequence[int] = (),
+    values: Any = None,
+    values_label: str = "",
+    title: str = "",
+) -> Figure:
+    """The network with ``path`` (vertex indices in order) drawn on it.
+
+    ``values`` (n,) colours the vertices, by distance from one of them say; those with the semiring's zero are shown
+    apart, as unreachable. ``values_label`` is the title of the colour bar. Vertices stand at ``network.positions``, on
+    a map around their middle if those are longitudes and latitudes, else where a layout by hops puts them. Raises
+    `MissingExtraError` without matplotlib.
+    """
+    semiring = as_semiring(semiring)
+    there = np.asarray(network.matrix != semiring.zero_for(network.matrix.dtype))
+    edges = np.argwhere(there)
+    edges = edges[edges[:, 0] != edges[:, 1]]
+    placed, curves = _geometry(network, there, edges)
+    figure: Figure = new_figure(*_size(placed))
+    axes = figure.add_subplot()
+    axes.set_aspect("equal")
+    axes.axis("off")
+    edges = edges[np.isfinite(placed[edges]).all((1, 2))]  # both ends have a place
+    stops = np.asarray(path, int)
+    legs = np.stack([stops[:-1], stops[1:]], axis=1)
+    legs = legs[np.isfinite(placed[legs]).all((1, 2))]
+    if len(edges) <= WITH_ARROWS:
+        _draw_arrows(axes, placed, edges, legs)
+    else:
+        _draw_lines(axes, edges, curves, legs)
+    sizes = _marker_sizes(there)
+    _draw_vertices(figure, axes, placed, sizes, values, semiring, values_label)
+    if len(stops):
+        area = np.maximum(sizes[stops], 34)
+        area[[0, -1]] = np.maximum(area[[0, -1]], 80)
+        x, y = placed[stops].T
+        axes.scatter(x, y, s=area, c="white", edgecolors=PATH_COLOR, linewidths=2.0, zorder=5)
+    _frame(axes, placed)
+    count, edge_count = len(there), int(np.count_nonzero(there))
+    subtitle = f"{count:,} {'vertex' if count == 1 else 'vertices'}, {edge_count:,} edge{'s' * (edge_count != 1)}"
+    headline(axes, title or network.title or "Network", subtitle)
+    labels = _labels(network, there, path, placed)
+    if len(edges) <= WITH_WEIGHTS:
+        _draw_weights(axes, network, placed, edges)
+    lines = (curves(legs).reshape(-1, 2), placed[edges].mean(1) if len(edges) <= WITH_ARROWS else placed[:0])
+    place_labels(figure, axes, labels, placed, np.sqrt(sizes), np.concatenate(lines))
+    return figure
+
+
+def _geometry(network: Network, there: Any, edges: Any) -> tuple[Any, Any]:
+    """Where the vertices stand, and a function from pairs of vertices to the polylines between them."""
+    if network.positions is None:
+        placed = layout(there)
+        return placed, lambda pairs: placed[pairs]
+    if not network.geographic:
+        placed = np.asarray(network.positions, float)
+        return placed, lambda pairs: placed[pairs]
+    points = np.asarray(network.positions, float)
+    center = map_center(points)
+    placed = project(points, center)
+    if len(edges) > STRAIGHT:
+        return placed, lambda pairs: placed[pairs]
+    return placed, lambda pairs: project(arc(points[pairs[:, 0]], points[pairs[:, 1]]), center)
+
+
+def _size(placed: Any) -> tuple[float, float]:
+    finite = placed[np.isfinite(placed).all(1)]
+    if len(finite) < 2:
+        return 8.0, 5.0
+    width, height = np.maximum(finite.max(0) - finite.min(0), 1e-9)
+    return 11.0, float(np.clip(9.5 * height / width + 1.0, 4.8, 9.5))
+
+
+def _frame(axes: Any, placed: Any) -> None:
+    finite = placed[np.isfinite(placed).all(1)]
+    low, high = (finite.min(0), finite.max(0)) if len(finite) else (np.zeros(2), np.ones(2))
+    margin = np.maximum(0.04 * (high - low).max(), 1e-9 if len(finite) > 1 else 1.0)
+    axes.set_xlim(low[0] - margin, high[0] + margin)
+    axes.set_ylim(low[1] - margin, high[1] + margin)
+
+
+def _marker_sizes(there: Any) -> Any:
+    """Areas in square points: larger for vertices with more edges, smaller when there are many vertices."""
+    n = max(len(there), 1)
+    degree = (there | there.T).sum(1)
+    share = degree / max(int(degree.max(initial=0)), 1)
+    return np.clip(6500 / n, 6, 160) * (0.7 + 1.8 * (share if n > ALL_NAMES else np.full(len(there), 0.25)))
+
+
+def _draw_arrows(axes: Any, placed: Any, edges: Any, legs: Any) -> None:
+    """A small network: an arrow for each edge, bent where the opposite edge exists; those of the path stand out."""
+    pairs, on_path = ({(int(i), int(j)) for i, j in group} for group in (edges, legs))
+    for i, j in sorted(pairs | on_path):
+        look = {"color": EDGE_COLOR, "lw": 0.9, "alpha": 0.75, "mutation_scale": 9}
+        if (i, j) in on_path:
+            look = {"color": PATH_COLOR, "lw": 2.4, "alpha": 1.0, "mutation_scale": 15}
+        bend = f"arc3,rad={0.12 if (j, i) in pairs else 0.0}"
+        look |= {"arrowstyle": "-|>", "shrinkA": 7, "shrinkB": 8, "connectionstyle": bend}
+        axes.annotate("", xy=placed[j], xytext=placed[i], zorder=4 if (i, j) in on_path else 1, arrowprops=look)
+
+
+def _draw_lines(axes: Any, edges: Any, curves: Any, legs: Any) -> None:
+    """A larger network: a faint line for each pair of neighbours, and the path in one strong line."""
+    from matplotlib import patheffects
+    from matplotlib.collections import LineCollection
+
+    once = np.unique(np.sort(edges, axis=1), axis=0)  # both directions are one line
+    alpha = float(np.clip(280 / len(once), 0.05, 0.55))
+    axes.add_collection(LineCollection(curves(once), colors=EDGE_COLOR, linewidths=0.6, alpha=alpha, zorder=1))
+    lines = LineCollection(curves(legs), colors=PATH_COLOR, linewidths=2.6, capstyle="round", zorder=4)
+    lines.set_path_effects([patheffects.withStroke(linewidth=5, foreground="white", alpha=0.9)])
+    axes.add_collection(lines)
+
+
+def _draw_vertices(
+    figure: Any, axes: Any, placed: Any, sizes: Any, values: Any, semiring: Semiring, label: str
+) -> None:
+    edge = {"edgecolors": "white", "linewidths": 0.5, "zorder": 3}
+    if values is None:
+        axes.scatter(*placed.T, s=sizes, c=VERTEX_COLOR, **edge)
+        return
+    shown = np.asarray(values)
+    none = shown == semiring.zero_for(shown.dtype)
+    what, nothing = quantity(semiring)
+    if shown.dtype.kind == "b":
+        axes.scatter(*placed[~none].T, s=sizes[~none], c=VERTEX_COLOR, label=what, **edge)
+    elif not none.all():
+        norm, extend = color_scale(shown[~none].astype(float))
+        numbers = np.clip(shown[~none].astype(float), norm.vmin, norm.vmax)
+        dots = axes.scatter(*placed[~none].T, s=sizes[~none], c=numbers, cmap=COLORS, norm=norm, **edge)
+        add_color_bar(figure, dots, axes, label or what, extend)
+    if none.any():
+        hollow = {"facecolors": NONE_COLOR, "edgecolors": FAINT_INK, "linewidths": 0.7, "marker": "X", "zorder": 3}
+        area = np.maximum(sizes[none], 28)
+        axes.scatter(*placed[none].T, s=area, label=f"{nothing} ({np.count_nonzero(none):,})", **hollow)
+    if none.any() or shown.dtype.kind == "b":
+        figure.legend(loc="outside lower left", frameon=False, fontsize=9, labelcolor=INK, ncols=2)
+
+
+def _labels(network: Network, there: Any, path: Sequence[int], placed: Any) -> list[Label]:
+    """Which vertices are named, the most important first."""
+    names = network.names if network.names is not None else [str(vertex) for vertex in range(len(there))]
+
+    def text(vertex: int) -> str:
+        long = network.labels[vertex] if network.labels is not None else names[vertex]
+        return names[vertex] if long == names[vertex] else f"{names[vertex]}  {long}"
+
+    ends = dict.fromkeys([*path[:1], *path[-1:], *path])
+    on_path = [Label(vertex, text(vertex), strong=True) for vertex in ends]
+    degree = (there | there.T).sum(1)
+    others = np.argsort(-degree, kind="stable")
+    if len(there) > ALL_NAMES:
+        others = others[:HUBS]
+        others = others[degree[others] > 2 * np.median(degree)]  # where nobody stands out, nobody is named
+    rest = [Label(int(vertex), str(names[vertex])) for vertex in others if int(vertex) not in ends]
+    return [label for label in on_path + rest if np.isfinite(placed[label.vertex]).all()]
+
+
+def _draw_weights(axes: Any, network: Network, placed: Any, edges: Any) -> None:
+    if network.matrix.dtype.kind == "b":
+        return
+    pairs = {(int(i), int(j)) for i, j in edges}
+    for (i, j), text in zip(edges, numbers_as_text(network.matrix[edges[:, 0], edges[:, 1]]), strict=True):
+        along = placed[j] - placed[i]
+        side = np.array([along[1], -along[0]]) * (0.06 if (int(j), int(i)) in pairs else 0.0)
+        box = {"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
+        middle = placed[i] + 0.5 * along + side
+        axes.text(*middle, text, fontsize=7.5, color=FAINT_INK, ha="center", va="center", bbox=box, zorder=4.5)

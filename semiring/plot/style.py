@@ -1,0 +1,114 @@
+"""What the pictures have in common: colours that colour-blind readers tell apart, words for what weights measure."""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.errors import FormatError, MissingExtraError
+from semiring.io import atomic_file
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["quantity", "require_matplotlib", "save"]
+
+# Okabe, Ito, "Color universal design", 2008; viridis (Smith, van der Walt 2015) for numbers.
+PATH_COLOR = "#D55E00"
+VERTEX_COLOR = "#0072B2"
+EDGE_COLOR = "#66717F"
+NONE_COLOR = "#E4E4E4"
+INK = "#20262E"
+FAINT_INK = "#5F6873"
+COLORS = "viridis"
+
+FORMATS = ("png", "svg", "pdf")
+
+_QUANTITIES = {
+    "min_plus": ("distance", "unreachable"),
+    "max_plus": ("length of the longest path", "unreachable"),
+    "max_min": ("capacity", "not connected"),
+    "min_max": ("highest edge", "not connected"),
+    "max_times": ("reliability", "not connected"),
+    "min_times": ("product of factors", "unreachable"),
+    "boolean": ("reachable", "unreachable"),
+}
+
+
+def quantity(semiring: Semiring) -> tuple[str, str]:
+    """What an entry of a closure measures, and what the zero means."""
+    return _QUANTITIES.get(semiring.name, (f"entry of the {semiring.name} closure", "zero"))
+
+
+def require_matplotlib() -> None:
+    """Raise `MissingExtraError` unless matplotlib is there."""
+    try:
+        import matplotlib.figure  # noqa: F401  # only whether it is there
+    except ImportError:
+        raise MissingExtraError("matplotlib", "plot", "a picture") from None
+
+
+def new_figure(width: float, height: float) -> Any:
+    """An empty figure with an off-screen canvas, whatever the user's matplotlib is set to."""
+    require_matplotlib()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    engine = ConstrainedLayoutEngine(w_pad=0.14, h_pad=0.14)
+    figure = Figure(figsize=(width, height), facecolor="white", layout=engine)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def headline(axes: Any, title: str, subtitle: str) -> None:
+    """A title in bold with a fainter line below it, both from the left edge."""
+    axes.set_title(title, loc="left", fontsize=13, fontweight="bold", color=INK, pad=24 if subtitle else 10)
+    if subtitle:
+        axes.annotate(
+            subtitle,
+            xy=(0, 1),
+            xytext=(0, 8),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            fontsize=9.5,
+            color=FAINT_INK,
+            ha="left",
+            va="bottom",
+        )
+
+
+def color_scale(values: Any) -> tuple[Any, str]:
+    """The norm that maps the finite values to colours, and which ends hold infinite ones ("neither", "max", ...)."""
+    from matplotlib.colors import Normalize
+
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    below, above = bool((values == -np.inf).any()), bool((values == np.inf).any())
+    return Normalize(low, high), {(0, 0): "neither", (0, 1): "max", (1, 0): "min", (1, 1): "both"}[below, above]
+
+
+def add_color_bar(figure: Any, mappable: Any, axes: Any, label: str, extend: str) -> None:
+    """A slim colour bar with its label."""
+    bar = figure.colorbar(mappable, ax=axes, shrink=0.75, aspect=32, pad=0.015, extend=extend)
+    bar.set_label(label, color=INK, fontsize=9.5)
+    bar.ax.tick_params(labelsize=8.5, color=FAINT_INK, labelcolor=INK)
+    bar.ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
+    bar.outline.set_visible(False)
+
+
+def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150) -> None:
+    """Write a figure to a .png, .svg or .pdf file, whole or not at all. Raises `FormatError` for other endings."""
+    ending = os.path.splitext(os.fspath(path))[1].lower().removeprefix(".")
+    if ending not in FORMATS:
+        raise FormatError(f"{os.fspath(path)}: a picture goes to a file that ends in .{', .'.join(FORMATS)}")
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=ending, dpi=dpi)
+    with atomic_file(path) as stream:
+        stream.write(drawn.getvalue())
