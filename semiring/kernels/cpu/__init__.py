@@ -1,0 +1,136 @@
+"""The CPU backend: any semiring, compiled to the vector instructions of the machine.
+
+From the bottom up: `lower` turns expressions into vector instructions, `tile` and `eliminate` make native functions of
+them (`native` compiles, `cache` keeps), `macro` holds the loops around those, compiled by Numba (`jit`), `pool` the
+threads. `assembly` shows the code for any CPU.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.algebra import Semiring
+from semiring.errors import AlgebraError
+from semiring.kernels.contract import Plan
+from semiring.kernels.cpu.kernels import Kernels, kernels_for
+from semiring.kernels.cpu.pool import run_tasks
+
+__all__ = ["CpuBackend"]
+
+Array: TypeAlias = NDArray[Any]
+
+_DTYPES = frozenset("fdhilqB?")
+_NO_MARKS = np.empty((0, 0), np.int32)
+
+
+class CpuBackend:
+    """`semiring.kernels.contract.Backend` on float32, float64, int16, int32, int64, uint8 and bool, and on packed bits."""
+
+    name = "cpu"
+
+    def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
+        """Every semiring on every dtype of the host that it is defined on."""
+        if storage == "bits":
+            from semiring.kernels.cpu import bits
+
+            return bool(dtype == np.bool_ and bits.supports(semiring))
+        return dtype.char in _DTYPES and dtype.isnative and semiring.supports(dtype)
+
+    def multiply(self, plan: Plan, C: Array, A: Array, B: Array) -> None:
+        """C ← A ⊗ B without reading C."""
+        if plan.storage == "bits":
+            from semiring.kernels.cpu import bits
+
+            bits.multiply(plan, C, A, B)
+        elif A.shape[1]:
+            _product(plan, kernels_for(plan), C, A, B, accumulate=0)
+        else:
+            C[...] = plan.zero
+
+    def multiply_add(self, plan: Plan, C: Array, A: Array, B: Array) -> None:
+        """C ← C ⊕ A ⊗ B."""
+        if plan.storage == "bits":
+            from semiring.kernels.cpu import bits
+
+            bits.multiply_add(plan, C, A, B)
+        elif A.shape[1]:
+            _product(plan, kernels_for(plan), C, A, B, accumulate=1)
+
+    def multiply_add_witness(self, plan: Plan, C: Array, W: Array, A: Array, B: Array, k0: int) -> None:
+        """As `multiply_add`, with the smallest attaining k0 + k where the product is strictly better than C."""
+        if A.shape[1] == 0:
+            return
+        if W.dtype == np.int32:
+            _product(plan, kernels_for(plan), C, A, B, accumulate=1, P=W, chunk=1, k0=k0)
+            return
+        local = np.full(W.shape, -1, np.int32)
+        _product(plan, kernels_for(plan), C, A, B, accumulate=1, P=local, chunk=1)
+        np.add(local, k0, out=W, where=local >= 0)
+
+    def multiply_add_pivots(self, plan: Plan, C: Array, P: Array, A: Array, B: Array, k0: int) -> None:
+        """As `multiply_add`; P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved."""
+        if A.shape[1]:
+            _product(plan, kernels_for(plan), C, A, B, accumulate=1, P=P, chunk=plan.pivot_chunk, k0=k0)
+
+    def close_block(self, plan: Plan, A: Array) -> None:
+        """A ← A* in place."""
+        if plan.storage == "bits":
+            from semiring.kernels.cpu import bits
+
+            bits.close_block(plan, A)
+            return
+        _check_star(plan)
+        if A.shape[0] == 0:
+            return
+        if A.strides[1] != A.itemsize:
+            copy = np.ascontiguousarray(A)
+            self.close_block(plan, copy)
+            A[...] = copy
+            return
+        _report(plan, kernels_for(plan).close(A))
+
+    def close_block_pivots(self, plan: Plan, A: Array, P: Array, k0: int) -> None:
+        """As `close_block`; where pivot k changes A[i, j], P[i, j] becomes k0 + k."""
+        _check_star(plan)
+        if A.shape[0]:
+            _report(plan, kernels_for(plan).close_pivots(A, P, k0))
+
+
+def _check_star(plan: Plan) -> None:
+    if plan.semiring.star_expression is None:
+        raise AlgebraError(f"{plan.semiring.name} has no star: give one, Semiring(..., star=...)")
+    plan.semiring.star_expression.check_dtype(plan.dtype)
+
+
+def _report(plan: Plan, failed: int) -> None:
+    if failed >= 0:
+        plan.status.diverged = failed
+
+
+def _product(
+    plan: Plan,
+    kernels: Kernels,
+    C: Array,
+    A: Array,
+    B: Array,
+    *,
+    accumulate: int,
+    P: Array = _NO_MARKS,
+    chunk: int = 0,
+    k0: int = 0,
+) -> None:
+    """A product on one thread, or cut into blocks of C for several."""
+    m, n = C.shape
+    product = kernels.marked_product if chunk else kernels.product
+    pairs = m * n * A.shape[1]
+    if plan.threads > 1 and pairs >= 2 * kernels.config.parallel_pairs:
+        tasks = [
+            (C, A, B, P, accumulate, chunk, k0, *block)
+            for block in kernels.blocks(m, n, min(4 * plan.threads, pairs // kernels.config.parallel_pairs))
+        ]
+        run_tasks(product, tasks, plan.threads)
+    elif m and n:
+        product(C, A, B, P, accumulate, chunk, k0, 0, m, 0, n)

@@ -1,0 +1,136 @@
+"""What one compiled kernel computes: a semiring on a dtype under a plan, reduced to expressions and constants."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.expressions import Expression
+from semiring.kernels.contract import Plan
+
+__all__ = ["KernelDefinition", "define"]
+
+_X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
+
+
+@dataclass(frozen=True)
+class KernelDefinition:
+    """Everything the code of a kernel depends on, beside the machine. ``key`` identifies it across processes."""
+
+    dtype: np.dtype[Any]
+    add: Expression
+    mul: Expression  # 0̄ ⊗ x is neutral under ⊕ here, by nature or by an explicit `where`
+    zero: Expression  # constants of the dtype
+    one: Expression
+    star: Expression | None
+    divergence: Expression | None
+    contract: bool
+    idempotent: bool
+
+    @cached_property
+    def key(self) -> str:
+        expressions = (self.add, self.mul, self.zero, self.one, self.star, self.divergence)
+        texts = [None if expression is None else expression.text for expression in expressions]
+        return json.dumps([self.dtype.name, *texts, self.contract, self.idempotent])
+
+    @property
+    def zero_bits(self) -> int:
+        """The zero as the unsigned integer of its size with the same bits."""
+        return _bits(self.zero, self.dtype)
+
+    @property
+    def one_bits(self) -> int:
+        return _bits(self.one, self.dtype)
+
+
+def _bits(element: Expression, dtype: np.dtype[Any]) -> int:
+    value = np.asarray(element.leaf, dtype)
+    return int(value.view(f"u{dtype.itemsize}"))
+
+
+def define(plan: Plan, *, closing: bool = False) -> KernelDefinition:
+    """The definition behind a plan: for products, or for closures, which know a star and whether ⊕ is idempotent."""
+    return _define(plan.semiring, plan.dtype, _Scalar(plan.zero), _Scalar(plan.one), plan.facts.nonnegative, closing)
+
+
+class _Scalar:
+    """A NumPy scalar hashed by its bits: 0.0 and -0.0 differ."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.identity = (np.asarray(value).dtype.str, np.asarray(value).tobytes())
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Scalar) and self.identity == other.identity
+
+
+@lru_cache(maxsize=1024)
+def _define(
+    semiring: Semiring, dtype: np.dtype[Any], zero: _Scalar, one: _Scalar, nonnegative: bool, closing: bool
+) -> KernelDefinition:
+    zero_value, one_value = dtype.type(zero.value), dtype.type(one.value)
+    zero_constant = Expression("const", (), zero_value.item())
+    mul = semiring.mul.expression
+    if not _annihilates(semiring, dtype, zero_value, nonnegative):
+        absorbed = Expression("or", (Expression("eq", (_X, zero_constant)), Expression("eq", (_Y, zero_constant))))
+        mul = Expression("where", (absorbed, zero_constant, mul))
+    return KernelDefinition(
+        dtype,
+        semiring.add.expression,
+        mul,
+        zero_constant,
+        Expression("const", (), one_value.item()),
+        semiring.star_expression if closing else None,
+        semiring.divergence if closing else None,
+        semiring.contract,
+        semiring.idempotent if closing else False,
+    )
+
+
+def _annihilates(semiring: Semiring, dtype: np.dtype[Any], zero: Any, nonnegative: bool) -> bool:
+    """Whether c ⊕ (0̄ ⊗ x) = c for every c and x that occur, without a `where` in ⊗.
+
+    Integers of min-plus have a sentinel for 0̄: sentinel + x loses every minimum against C ≤ sentinel where x ≥ 0, and
+    would be mistaken for a path where x < 0. Everything else is tried on corner values of the domain.
+    """
+    if semiring.tropical and dtype.kind == "i":
+        return semiring.tropical == "min" and nonnegative
+    x = _corner_values(semiring, dtype, zero)
+    with np.errstate(all="ignore"):
+        for left, right in ((zero, x), (x, zero)):
+            product = semiring.mul.expression.evaluate({"x": left, "y": right}, dtype)
+            c = np.repeat(x, x.size)
+            total = semiring.add.expression.evaluate(
+                {"x": c, "y": np.tile(np.broadcast_to(product, x.shape), x.size)}, dtype
+            )
+            if not bool(np.all(np.broadcast_to(total, c.shape) == c)):
+                return False
+    return True
+
+
+def _corner_values(semiring: Semiring, dtype: np.dtype[Any], zero: Any) -> Any:
+    """The ends, the special and some ordinary values of the domain, as far as the dtype holds them."""
+    if dtype.kind == "b":
+        return np.array([False, True])
+    ordinary = [0, 1, -1, 2, -2, 3, 7, -11, 100, -100]
+    domain = semiring.domain
+    ends = [end for end in (domain.lower, domain.upper) if np.isfinite(end)]
+    if dtype.kind == "f":
+        limits = np.finfo(dtype)
+        special = [limits.max, limits.min, limits.tiny, -limits.tiny, limits.eps, 1 - limits.eps, np.inf, -np.inf]
+        values = [*ordinary, *special, *ends, 0.5, -0.5, 0.1, 0.7, 1e-3, 3.14159, 1e6, -1e6]
+        inside = np.array(values, dtype)
+    else:
+        bounds = np.iinfo(dtype)
+        special = [bounds.max, bounds.min, bounds.max - 1, bounds.min + 1, bounds.max // 2]
+        inside = np.array([value for value in (*ordinary, *special, *ends) if bounds.min <= value <= bounds.max], dtype)
+    kept = inside[domain.contains(inside)]
+    return np.append(kept, dtype.type(zero))

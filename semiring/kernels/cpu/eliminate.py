@@ -1,0 +1,141 @@
+"""The scalar chain of a closure: eliminate the pivots of a small block, one after the other.
+
+Lehmann, "Algebraic structures for transitive closure", Theoretical Computer Science 4 (1977); Floyd and Warshall where
+⊕ is idempotent. C interface, 64-bit integers, strides in bytes:
+
+    eliminate(n, a, a_row, vectors) -> the first pivot without a star, or -1
+    eliminate_pivots(n, a, a_row, vectors, p, p_row, first)
+
+The block is (n, n), its rows padded to ``vectors`` whole vectors, which are read and written too. ``a`` is aligned to
+vectors. Where pivot k changes an entry, P (int32, padded likewise) becomes ``first + k``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.ir as ir
+from numba.core import cgutils
+
+from semiring.kernels.cpu.definition import KernelDefinition
+from semiring.kernels.cpu.lower import Operand, lower
+from semiring.kernels.cpu.target import Target
+from semiring.kernels.cpu.tile import Pair, constant_marks
+from semiring.kernels.cpu.vector import I1, I32, I64, Element, Value, Vectors
+
+__all__ = ["ELIMINATE_ARGUMENTS", "build_eliminate"]
+
+ELIMINATE_ARGUMENTS = ("n", "a", "a_row", "vectors")
+PIVOT_ARGUMENTS = (*ELIMINATE_ARGUMENTS, "p", "p_row", "first")
+
+
+def build_eliminate(module: Any, name: str, definition: KernelDefinition, target: Target, *, pivots: bool) -> None:
+    """Add the function to an LLVM module. The definition must have a star."""
+    arguments = PIVOT_ARGUMENTS if pivots else ELIMINATE_ARGUMENTS
+    function = ir.Function(module, ir.FunctionType(I64, [I64] * len(arguments)), name)
+    for argument, label in zip(function.args, arguments, strict=True):
+        argument.name = label
+    _Eliminate(function, definition, target, pivots).build()
+
+
+class _Eliminate:
+    def __init__(self, function: Any, definition: KernelDefinition, target: Target, pivots: bool) -> None:
+        self.definition, self.target, self.pivots = definition, target, pivots
+        self.arguments = {argument.name: argument for argument in function.args}
+        self.builder = ir.IRBuilder(function.append_basic_block("entry"))
+        self.element = Element(definition.dtype)
+        self.lanes = target.vector_bytes // self.element.size
+        self.vectors = Vectors(self.builder, self.element, self.lanes)
+        self.pair = Pair(self.vectors, definition, target)
+
+    # ------------------------------------------------------------------------------------------------- addressing
+
+    def address(self, base: str, row: Value, column: Value, size: int) -> Value:
+        b = self.builder
+        offset = b.add(b.mul(row, self.arguments[f"{base}_row"]), b.mul(column, ir.Constant(I64, size)))
+        return b.add(self.arguments[base], offset)
+
+    def load(self, address: Value, kind: Any, align: int) -> Value:
+        value = self.builder.load(self.builder.inttoptr(address, kind.as_pointer()))
+        value.align = align
+        return value
+
+    def store(self, value: Value, address: Value, align: int) -> None:
+        self.builder.store(value, self.builder.inttoptr(address, value.type.as_pointer())).align = align
+
+    def entry(self, i: Value, j: Value) -> Value:
+        return self.address("a", i, j, self.element.size)
+
+    # ------------------------------------------------------------------------------------------------------- code
+
+    def build(self) -> None:
+        b, n = self.builder, self.arguments["n"]
+        _ = self.pair.one
+        with cgutils.for_range(b, n) as pivots:
+            k = pivots.index
+            corner = self.entry(k, k)
+            pivot = self.vectors.splat(self.load(corner, self.element.ir, self.element.size))
+            self.return_if_divergent(pivot, k)
+            star = self.unary(self.definition.star, pivot)
+            mark = b.trunc(b.add(self.arguments["first"], k), I32) if self.pivots else None
+            self.pivot_row(k, pivot, star, corner, mark)
+            with cgutils.for_range(b, n) as rows, b.if_then(b.icmp_signed("!=", rows.index, k)):
+                self.other_row(rows.index, k, mark)
+        b.ret(ir.Constant(I64, -1))
+
+    def unary(self, expression: Any, x: Value) -> Value:
+        return lower(self.vectors, self.target, expression, {"x": Operand(x)}).value
+
+    def return_if_divergent(self, pivot: Value, k: Value) -> None:
+        if self.definition.divergence is None:
+            return
+        truth = self.unary(self.definition.divergence, pivot)
+        if truth.type != ir.VectorType(I1, self.lanes):
+            return
+        with self.builder.if_then(self.builder.extract_element(truth, ir.Constant(I32, 0)), likely=False):
+            self.builder.ret(k)
+
+    def pivot_row(self, k: Value, pivot: Value, star: Value, corner: Value, mark: Value | None) -> None:
+        """Row k becomes star ⊗ row k, and its diagonal entry the star."""
+        b, v = self.builder, self.vectors
+        first = ir.Constant(I32, 0)
+        old_mark = None
+        if mark is not None:
+            mark_address = self.address("p", k, k, 4)
+            old_mark = self.load(mark_address, I32, 4)
+        with cgutils.for_range(b, self.arguments["vectors"]) as loop:
+            address, old = self.row_vector(k, loop.index)
+            product = self.pair.product(star, old)
+            new = self.pair.sum(old, product) if self.definition.idempotent else product.value
+            self.change(new, old, address, k, loop.index, mark)
+        self.store(b.extract_element(star, first), corner, self.element.size)
+        if mark is not None:
+            changed = b.extract_element(v.compare("!=", star, pivot), first)
+            self.store(b.select(changed, mark, old_mark), mark_address, 4)
+
+    def other_row(self, i: Value, k: Value, mark: Value | None) -> None:
+        """Row i becomes row i ⊕ A[i, k] ⊗ row k; its entry in column k is replaced unless ⊕ is idempotent."""
+        b = self.builder
+        address = self.entry(i, k)
+        scalar = self.load(address, self.element.ir, self.element.size)
+        factor = self.vectors.splat(scalar)
+        if not self.definition.idempotent:
+            self.store(self.element.constant(self.definition.zero.leaf), address, self.element.size)
+        with cgutils.for_range(b, self.arguments["vectors"]) as loop:
+            _, row = self.row_vector(k, loop.index)
+            target, old = self.row_vector(i, loop.index)
+            self.change(self.pair.accumulate(old, factor, row), old, target, i, loop.index, mark)
+
+    def row_vector(self, i: Value, index: Value) -> tuple[Value, Value]:
+        column = self.builder.mul(index, ir.Constant(I64, self.lanes))
+        address = self.entry(i, column)
+        return address, self.load(address, self.vectors.type, self.target.vector_bytes)
+
+    def change(self, new: Value, old: Value, address: Value, i: Value, index: Value, mark: Value | None) -> None:
+        self.store(new, address, self.target.vector_bytes)
+        if mark is not None:
+            column = self.builder.mul(index, ir.Constant(I64, self.lanes))
+            marks = constant_marks(self.builder, mark, self.lanes)
+            p = self.address("p", i, column, 4)
+            changed = self.vectors.compare("!=", new, old)
+            self.store(self.builder.select(changed, marks, self.load(p, marks.type, 4)), p, 4)

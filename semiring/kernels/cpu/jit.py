@@ -1,0 +1,71 @@
+"""Numba functions as kernels: one signature, called without dispatch, cached by `semiring.kernels.cpu.cache`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import cache as memoize
+from typing import Any
+
+from numba import types
+from numba.core.caching import _Cache
+from numba.core.compiler import CompileResult
+from numba.core.compiler_lock import global_compiler_lock
+
+from semiring.kernels.cpu import cache, macro
+
+__all__ = ["KernelCache", "entry"]
+
+
+class KernelCache(_Cache):  # type: ignore[misc]  # Numba has no types
+    """What Numba's dispatcher asks for compiled code: the store of this package instead of Numba's own."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def cache_path(self) -> str:
+        return str(cache.cache_folder())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        target_context.refresh()
+        return cache.load(self._key(sig), lambda state: CompileResult._rebuild(target_context, *state))
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        cache.save(self._key(sig), data._reduce())
+
+    def enable(self) -> None:
+        """Always on: an unusable folder is a miss."""
+
+    def disable(self) -> None:
+        """Always on."""
+
+    def flush(self) -> None:
+        """Entries are never stale."""
+
+    def _key(self, sig: Any) -> str:
+        return f"{self.name} {sig}"
+
+
+@memoize
+def entry(name: str, size: int) -> Callable[..., Any]:
+    """The compiled `macro` kernel of that name for elements of ``size`` bytes.
+
+    The Python-callable entry point of the one signature there is: arrays are taken by their element size whatever their
+    dtype, and nothing is checked but that.
+    """
+    function = getattr(macro, name)
+    element = types.Integer.from_bitwidth(8 * size, signed=False)
+    matrix = types.Array(element, 2, "A")
+    kinds = {
+        "A": matrix,
+        "B": matrix,
+        "C": matrix,
+        "P": types.Array(types.int32, 2, "A"),
+        "zero": element,
+        "one": element,
+    }
+    signature = tuple(kinds.get(label, types.intp) for label in inspect.signature(function.py_func).parameters)
+    with global_compiler_lock:
+        function._cache = KernelCache(name)
+        return function.compile(signature)  # type: ignore[no-any-return]

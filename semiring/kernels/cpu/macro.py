@@ -1,0 +1,291 @@
+"""The loops around the micro-kernel: cutting, packing, edges.
+
+B is packed in panels of the tile's width, `CpuConfig.panels` of them by `CpuConfig.depth` steps of k, which stay in the
+second-level cache. A is read in place where its rows are contiguous and its elements at least four bytes, else it is
+packed. What sticks out of a matrix is filled with 0̄. Tiles that do not lie wholly inside C, or whose rows are not
+contiguous, are computed in a corner of the workspace.
+
+All of it is compiled once for each size of an element: the addresses of the native functions are arguments.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+
+from semiring.kernels.cpu.memory import address, call9, call13, close4, close7, copy_bytes, fetch, put, put_repeated
+
+__all__ = ["close", "close_pivots", "product"]
+
+Array = Any  # inside a kernel: Numba's own types
+
+_inner = numba.njit(nogil=True, error_model="numpy")
+
+
+@_inner
+def pack_columns(b: int, row: int, column: int, steps: int, n: int, width: int, size: int, zero: Any, to: int) -> None:
+    """B's n columns from address ``b`` on, in panels of ``width`` columns, the last one filled up with zeros."""
+    for start in range(0, n, width):
+        inside = min(width, n - start)
+        if inside == width and column == size:
+            for k in range(steps):
+                copy_bytes(to + k * width * size, b + k * row + start * size, width * size)
+        else:
+            for k in range(steps):
+                source, target = b + k * row + start * column, to + k * width * size
+                for j in range(inside):
+                    put(fetch(zero, source + j * column), target + j * size)
+                for j in range(inside, width):
+                    put(zero, target + j * size)
+        to += steps * width * size
+
+
+@_inner
+def pack_rows(a: int, row: int, column: int, m: int, steps: int, rows: int, unit: int, zero: Any, to: int) -> None:
+    """A's m rows from address ``a`` on, in tiles of ``rows`` rows, the last one filled up with zeros."""
+    for start in range(0, m, rows):
+        inside = min(rows, m - start)
+        for i in range(inside):
+            source, target = a + (start + i) * row, to + i * unit
+            for k in range(steps):
+                put_repeated(fetch(zero, source + k * column), target + k * rows * unit)
+        for i in range(inside, rows):
+            for k in range(steps):
+                put_repeated(zero, to + i * unit + k * rows * unit)
+        to += steps * rows * unit
+
+
+@_inner
+def move_tile(
+    like: Any, m: int, n: int, source: int, row: int, column: int, to: int, to_row: int, to_column: int
+) -> None:
+    """Copy an m × n block of elements of the type of ``like``."""
+    for i in range(m):
+        for j in range(n):
+            put(fetch(like, source + i * row + j * column), to + i * to_row + j * to_column)
+
+
+@_inner
+def product(
+    C: Array,
+    A: Array,
+    B: Array,
+    P: Array,
+    tile: int,
+    rows: int,
+    width: int,
+    depth: int,
+    columns: int,
+    block: int,
+    zero: Any,
+    accumulate: int,
+    chunk: int,
+    k0: int,
+    top: int,
+    bottom: int,
+    left: int,
+    right: int,
+    workspace: int,
+) -> None:
+    """C ← [C ⊕] A ⊗ B on rows top:bottom and columns left:right of C.
+
+    ``tile`` is a native tile of ``rows`` × ``width`` elements; with ``chunk`` > 0 it is one that marks P.
+    """
+    size, marked = C.itemsize, numba.int32(0)
+    unit = max(size, 4)
+    c, a, b, p = address(C), address(A), address(B), address(P)
+    (c_row, c_column), (a_row, a_column), (b_row, b_column), (p_row, p_column) = (
+        C.strides,
+        A.strides,
+        B.strides,
+        P.strides,
+    )
+    packed_b = workspace
+    packed_a = packed_b + depth * columns * size
+    corner = packed_a + block * depth * unit
+    corner_p = corner + rows * width * size
+    in_place = size >= 4 and a_column == size
+    contiguous = c_column == size and (chunk == 0 or p_column == 4)
+    inner = A.shape[1]
+    start = 0
+    while start < inner:
+        steps, first = min(depth, inner - start), start
+        if chunk > depth:  # a run longer than a panel: every piece of it is marked with its beginning
+            first = start - start % chunk
+            steps = min(steps, first + chunk - start)
+        load = 1 if accumulate or start > 0 else 0
+        for j0 in range(left, right, columns):
+            n = min(columns, right - j0)
+            pack_columns(b + start * b_row + j0 * b_column, b_row, b_column, steps, n, width, size, zero, packed_b)
+            for i0 in range(top, bottom, block):
+                m = min(block, bottom - i0)
+                whole = m // rows * rows if in_place else 0
+                source = a + i0 * a_row + start * a_column
+                pack_rows(source + whole * a_row, a_row, a_column, m - whole, steps, rows, unit, zero, packed_a)
+                for i in range(0, m, rows):
+                    if i < whole:
+                        x, x_row, x_step = source + i * a_row, a_row, a_column
+                    else:
+                        x, x_row, x_step = packed_a + (i - whole) * steps * unit, unit, rows * unit
+                    for j in range(0, n, width):
+                        y = packed_b + j * steps * size
+                        target = c + (i0 + i) * c_row + (j0 + j) * c_column
+                        mark = p + (i0 + i) * p_row + (j0 + j) * p_column
+                        inside_m, inside_n = min(rows, m - i), min(width, n - j)
+                        if inside_m == rows and inside_n == width and contiguous:
+                            ahead = target + width * size if j + width < n else target + rows * c_row - j * size
+                            if chunk == 0:
+                                call9(tile, (steps, x, x_row, x_step, y, target, c_row, load, ahead))
+                            else:
+                                call13(
+                                    tile,
+                                    (steps, x, x_row, x_step, y, target, c_row, load, ahead)
+                                    + (mark, p_row, chunk, k0 + first),
+                                )
+                            continue
+                        if load:
+                            move_tile(zero, inside_m, inside_n, target, c_row, c_column, corner, width * size, size)
+                        if chunk == 0:
+                            call9(tile, (steps, x, x_row, x_step, y, corner, width * size, load, corner))
+                        else:
+                            move_tile(marked, inside_m, inside_n, mark, p_row, p_column, corner_p, width * 4, 4)
+                            call13(
+                                tile,
+                                (steps, x, x_row, x_step, y, corner, width * size, load, corner)
+                                + (corner_p, width * 4, chunk, k0 + first),
+                            )
+                            move_tile(marked, inside_m, inside_n, corner_p, width * 4, 4, mark, p_row, p_column)
+                        move_tile(zero, inside_m, inside_n, corner, width * size, size, target, c_row, c_column)
+        start += steps
+
+
+@_inner
+def close(
+    A: Array,
+    eliminate: int,
+    tile: int,
+    rows: int,
+    width: int,
+    padded: int,
+    pivots: int,
+    zero: Any,
+    one: Any,
+    idempotent: int,
+    vectors: int,
+    workspace: int,
+) -> int:
+    """A ← A* in place, A (n, n) with contiguous rows: ``pivots`` pivots at a time. The first without a star, or -1.
+
+    The pivot block is closed by ``eliminate``. Then its rows become D* ⊗ (its rows), and every other row i becomes
+    A[i, :] ⊕ A[i, K] ⊗ (the new rows K), where A[i, K] itself starts from 0̄ unless ⊕ is idempotent: block elimination, for
+    every semiring with a star.
+    """
+    n, size = A.shape[0], A.itemsize
+    unit = max(size, 4)
+    a, row = address(A), A.strides[0]
+    block_row = padded * size
+    block = workspace
+    panel = block + pivots * block_row
+    packed = panel + pivots * ((n + width - 1) // width * width) * size
+    corner = packed + (pivots + rows) * pivots * unit
+    for start in range(0, n, pivots):
+        count = min(pivots, n - start)
+        diagonal = a + start * row + start * size
+        for i in range(count):
+            for j in range(count, padded):
+                put(zero, block + i * block_row + j * size)
+        move_tile(zero, count, count, diagonal, row, size, block, block_row, size)
+        failed = close4(eliminate, (count, block, block_row, vectors))
+        if failed >= 0:
+            return start + failed
+        move_tile(zero, count, count, block, block_row, size, diagonal, row, size)
+        # The pivot rows: the columns of the block itself are multiplied as the identity, so they become D*.
+        pack_columns(a + start * row, row, size, count, n, width, size, zero, panel)
+        for i in range(count):
+            for j in range(start, start + count):
+                value = one if j - start == i else zero
+                put(value, panel + j // width * width * count * size + (i * width + j % width) * size)
+        pack_rows(block, block_row, size, count, count, rows, unit, zero, packed)
+        multiply_rows(
+            a + start * row,
+            row,
+            count,
+            n,
+            packed,
+            panel,
+            count,
+            tile,
+            rows,
+            width,
+            size,
+            unit,
+            zero,
+            idempotent,
+            corner,
+        )
+        pack_columns(a + start * row, row, size, count, n, width, size, zero, panel)
+        for part in range(2):
+            first, last = (0, start) if part == 0 else (start + count, n)
+            for i in range(first, last, rows):
+                m = min(rows, last - i)
+                pack_rows(a + i * row + start * size, row, size, m, count, rows, unit, zero, packed)
+                if not idempotent:
+                    for q in range(m):
+                        for j in range(start, start + count):
+                            put(zero, a + (i + q) * row + j * size)
+                multiply_rows(
+                    a + i * row, row, m, n, packed, panel, count, tile, rows, width, size, unit, zero, 1, corner
+                )
+    return -1
+
+
+@_inner
+def multiply_rows(
+    c: int,
+    row: int,
+    m: int,
+    n: int,
+    packed: int,
+    panel: int,
+    steps: int,
+    tile: int,
+    rows: int,
+    width: int,
+    size: int,
+    unit: int,
+    zero: Any,
+    load: int,
+    corner: int,
+) -> None:
+    """m rows of C from packed rows of A and packed columns of B."""
+    for i in range(0, m, rows):
+        x = packed + i * steps * unit
+        for j in range(0, n, width):
+            target, y = c + i * row + j * size, panel + j * steps * size
+            inside_m, inside_n = min(rows, m - i), min(width, n - j)
+            if inside_m == rows and inside_n == width:
+                call9(tile, (steps, x, unit, rows * unit, y, target, row, load, target))
+            else:
+                if load:
+                    move_tile(zero, inside_m, inside_n, target, row, size, corner, width * size, size)
+                call9(tile, (steps, x, unit, rows * unit, y, corner, width * size, load, corner))
+                move_tile(zero, inside_m, inside_n, corner, width * size, size, target, row, size)
+
+
+@_inner
+def close_pivots(
+    A: Array, P: Array, eliminate: int, padded: int, vectors: int, zero: Any, k0: int, workspace: int
+) -> int:
+    """A ← A* in place, A (n, n), one pivot at a time through all of it; P becomes k0 + k where pivot k changes an entry."""
+    n, size, marked = A.shape[0], A.itemsize, numba.int32(0)
+    block, row, marks, marks_row = workspace, padded * size, workspace + n * padded * size, padded * 4
+    for i in range(n):
+        for j in range(n, padded):
+            put(zero, block + i * row + j * size)
+    move_tile(zero, n, n, address(A), A.strides[0], A.strides[1], block, row, size)
+    move_tile(marked, n, n, address(P), P.strides[0], P.strides[1], marks, marks_row, 4)
+    failed = close7(eliminate, (n, block, row, vectors, marks, marks_row, k0))
+    move_tile(zero, n, n, block, row, size, address(A), A.strides[0], A.strides[1])
+    move_tile(marked, n, n, marks, marks_row, 4, address(P), P.strides[0], P.strides[1])
+    return failed

@@ -1,0 +1,94 @@
+"""Threads for kernels that release the GIL.
+
+Threads start when they are first needed and wait for work; a process made by fork starts its own. The caller works too,
+so a product on t threads wakes t - 1. Tasks go to whichever thread is free: they write different entries, each in an
+order of its own, so results do not depend on who does what.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from queue import SimpleQueue
+from typing import Any
+
+__all__ = ["run_tasks"]
+
+
+class _Job:
+    """Tasks of one call, taken one by one by the caller and by helpers; who comes late finds none."""
+
+    def __init__(self, function: Callable[..., None], tasks: Sequence[tuple[Any, ...]]) -> None:
+        self.function = function
+        self.remaining: Iterator[tuple[Any, ...]] = iter(tasks)  # next() on it is atomic under the GIL
+        self.unfinished = len(tasks)
+        self.lock, self.done = threading.Lock(), threading.Lock()
+        self.done.acquire()
+        self.error: BaseException | None = None
+
+    def work(self) -> None:
+        for task in self.remaining:
+            if self.error is None:
+                try:
+                    self.function(*task)
+                except BaseException as error:
+                    self.error = error
+            with self.lock:
+                self.unfinished -= 1
+                if self.unfinished == 0:
+                    self.done.release()
+
+
+class _Pool:
+    def __init__(self) -> None:
+        self.queue: SimpleQueue[_Job] = SimpleQueue()
+        self.size = 0
+        self.lock = threading.Lock()
+
+    def grow(self, size: int) -> None:
+        with self.lock:
+            while self.size < size:
+                self.size += 1
+                threading.Thread(target=self.serve, name=f"semiring-{self.size}", daemon=True).start()
+
+    def serve(self) -> None:
+        while True:
+            self.queue.get().work()
+
+    def run(self, function: Callable[..., None], tasks: Sequence[tuple[Any, ...]], threads: int) -> None:
+        helpers = min(threads, len(tasks)) - 1
+        if self.size < helpers:
+            self.grow(helpers)
+        job = _Job(function, tasks)
+        for _ in range(helpers):
+            self.queue.put(job)
+        job.work()
+        job.done.acquire()
+        if job.error is not None:
+            raise job.error
+
+
+_pool = _Pool()
+
+
+def _renew() -> None:
+    """After a fork the child has none of the threads, and locks may be held by nobody."""
+    global _pool
+    _pool = _Pool()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
+
+
+def run_tasks(function: Callable[..., None], tasks: Sequence[tuple[Any, ...]], threads: int) -> None:
+    """``function(*task)`` for every task, on up to ``threads`` threads; returns when all are done.
+
+    A task's exception is raised here, after the tasks already begun have ended.
+    """
+    if threads <= 1 or len(tasks) <= 1:
+        for task in tasks:
+            function(*task)
+    else:
+        _pool.run(function, tasks, threads)
