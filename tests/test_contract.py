@@ -1,0 +1,623 @@
+"""The kernel contract: one suite for every backend, semiring, dtype and storage of the validity matrix.
+
+The matrix is ``semiring.dtypes``. The expected values come from `oracles`, which writes every semiring down again. The
+data are chosen so that equality is exact (small integers held in floats, powers of two, eighths); only log_plus has a
+tolerance.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import oracles
+import pytest
+
+from semiring import CATALOGUE, Semiring
+from semiring.errors import AlgebraError, DTypeError, UnknownNameError
+from semiring.kernels import BACKENDS, backend_for, get_backend
+from semiring.kernels.engine import Engine, make_plan
+
+CASES = [(name, dtype) for name, semiring in CATALOGUE.items() for dtype in semiring.dtypes]
+SELECTIVE = [(name, dtype) for name, dtype in CASES if oracles.ORACLES[name].selective]
+PACKED = ["boolean", "max_min", "xor_and"]  # the semirings whose zero is False
+
+# (m, k, n): nothing at all, single entries, odd sizes, and one less and one more than the tiles of the kernels.
+SHAPES = [
+    *((0, 3, 2), (3, 0, 2), (2, 3, 0), (1, 1, 1), (1, 2, 1), (2, 5, 7), (6, 1, 65), (5, 64, 63)),
+    *((7, 63, 65), (65, 65, 64), (64, 7, 97), (97, 97, 6), (13, 130, 33)),
+]
+SELECTIVE_SHAPES = [(0, 3, 2), (3, 0, 2), (1, 1, 1), (2, 5, 7), (7, 63, 65), (65, 130, 63), (6, 200, 97)]
+BLOCKS = [0, 1, 2, 5, 31, 65]
+
+# Half the range of each integer dtype: what "no path" is inside a call, in min-plus; in max-plus minus one more.
+HALF = {"int16": 16_383, "int32": 1_073_741_823, "int64": 4_611_686_018_427_387_903}
+
+
+@pytest.fixture(params=sorted(BACKENDS))
+def backend(request):
+    return get_backend(request.param)
+
+
+def bind(backend, name, dtype, **options):
+    plan = make_plan(CATALOGUE[name], dtype, **options)
+    if not backend.supports(plan.semiring, plan.dtype, plan.storage):
+        pytest.skip(f"{backend.name} leaves {name} on {dtype} as {plan.storage} to another backend")
+    return Engine(backend, plan)
+
+
+# ------------------------------------------------------------------------------------------------- data
+
+
+def entries(rng, name, dtype, shape, *, tame=False):
+    """Elements as the caller sees them: zeros, ones, ties, infinities. ``tame``: no cycle improves on the one."""
+    dtype = np.dtype(dtype)
+    zero, one = oracles.zero(name, dtype), oracles.one(name, dtype)
+    if dtype.kind == "b":
+        return rng.random(shape) < 0.3
+    if name in ("min_plus", "max_plus", "log_plus"):
+        sign = {"min_plus": 1, "max_plus": -1, "log_plus": -1}[name]
+        values = sign * rng.integers(0 if tame else -9, 10, shape)
+        if name == "log_plus" and tame:
+            values = values - 6
+    elif name in ("max_min", "min_max"):
+        values = rng.integers(0, 12, shape) if dtype.kind == "u" else rng.integers(-9, 10, shape)
+    elif name in ("max_times", "min_times"):
+        values = np.exp2(rng.integers(0 if tame and name == "min_times" else -2, 1 if tame else 3, shape))
+    elif name == "lukasiewicz":
+        values = rng.integers(0, 9, shape) / 8
+    elif name == "xor_and" or (name == "plus_times" and dtype.kind == "i"):
+        info = np.iinfo(dtype)
+        values = rng.integers(info.min, info.max, shape, dtype, endpoint=True)  # these wrap around
+    else:
+        values = rng.integers(-9, 10, shape)
+    values = values.astype(dtype)
+    values[rng.random(shape) < 0.25] = zero
+    values[rng.random(shape) < 0.1] = one
+    if name in ("min_plus", "max_plus", "max_min", "min_max") and dtype.kind == "f" and not tame:
+        values[rng.random(shape) < 0.05] = -zero
+    return values
+
+
+def inside(values, name):
+    """As the kernels hold them: half the range for "no path" of integers."""
+    if name not in ("min_plus", "max_plus") or values.dtype.kind != "i":
+        return values.copy()
+    half = HALF[values.dtype.name]
+    inner = half if name == "min_plus" else -half - 1
+    return np.where(values == oracles.zero(name, values.dtype), values.dtype.type(inner), values)
+
+
+def outside(values, name):
+    """As the caller sees them; a sentinel that met numbers of at most 100 is still one."""
+    if name not in ("min_plus", "max_plus") or values.dtype.kind != "i":
+        return values
+    half, zero = HALF[values.dtype.name], oracles.zero(name, values.dtype)
+    absent = values >= half - 100 if name == "min_plus" else values <= -half + 100
+    return np.where(absent, zero, values)
+
+
+def poison(shape, dtype):
+    """What uninitialised memory may hold, at its worst for every ⊕."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "f":
+        return np.full(shape, np.nan, dtype)
+    if dtype.kind == "b":
+        return np.ones(shape, dtype)
+    worst = np.full(shape, np.iinfo(dtype).min, dtype)
+    worst.reshape(-1)[1::2] = np.iinfo(dtype).max
+    return worst
+
+
+LAYOUTS = ("rows", "columns", "strided", "reversed")
+
+
+def laid_out(values, layout):
+    """The same matrix in another memory order, as a view of something larger."""
+    m, n = values.shape
+    if layout == "columns":
+        view = np.zeros((n + 2, m + 3), values.dtype).T[1 : m + 1, 2 : n + 2]
+    elif layout == "strided":
+        view = np.zeros((2 * m, 3 * n), values.dtype)[::2, ::3]
+    elif layout == "reversed":
+        view = np.zeros((m, n + 1), values.dtype)[::-1, :0:-1]
+    else:
+        view = np.zeros((m, n), values.dtype)
+    view[...] = values
+    return view
+
+
+def agree(found, expected, name):
+    __tracebackhide__ = True
+    if name == "log_plus":
+        tolerance = 2e-5 if found.dtype == np.float32 else 1e-12
+        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+    else:
+        np.testing.assert_array_equal(found, expected)
+
+
+# ------------------------------------------------------------------------------------------------- products
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_products(backend, name, dtype, rng):
+    engine = bind(backend, name, dtype)
+    layouts = itertools.cycle(itertools.product(LAYOUTS, repeat=3))
+    for m, k, n in SHAPES:
+        first, second, third = next(layouts)
+        A, B, C = (entries(rng, name, dtype, shape) for shape in ((m, k), (k, n), (m, n)))
+        inner_a, inner_b = laid_out(inside(A, name), first), laid_out(inside(B, name), second)
+        result = laid_out(poison((m, n), dtype), third)
+        engine.multiply(result, inner_a, inner_b)
+        agree(outside(result, name), oracles.product(A, B, name), name)
+        result = laid_out(inside(C, name), third)
+        engine.multiply_add(result, inner_a, inner_b)
+        agree(outside(result, name), oracles.product(A, B, name, C), name)
+        np.testing.assert_array_equal(inner_a, inside(A, name), "an operand was written to")
+        np.testing.assert_array_equal(inner_b, inside(B, name), "an operand was written to")
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("min_plus", "float32"),
+        ("plus_times", "float64"),
+        ("max_min", "int16"),
+        ("boolean", "bool"),
+        ("min_plus", "int64"),
+    ],
+)
+def test_every_layout_of_every_operand(backend, name, dtype, rng):
+    engine = bind(backend, name, dtype)
+    A, B, C = (entries(rng, name, dtype, shape) for shape in ((19, 33), (33, 70), (19, 70)))
+    expected = oracles.product(A, B, name), oracles.product(A, B, name, C)
+    for first, second, third in itertools.product(LAYOUTS, repeat=3):
+        inner = laid_out(inside(A, name), first), laid_out(inside(B, name), second)
+        result = laid_out(poison(C.shape, dtype), third)
+        engine.multiply(result, *inner)
+        np.testing.assert_array_equal(outside(result, name), expected[0], f"{first}, {second}, {third}")
+        result = laid_out(inside(C, name), third)
+        engine.multiply_add(result, *inner)
+        np.testing.assert_array_equal(outside(result, name), expected[1], f"{first}, {second}, {third}")
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("plus_times", "float64"), ("xor_and", "uint8")])
+def test_views_of_one_matrix(backend, name, dtype, rng):
+    engine = bind(backend, name, dtype)
+    views = {  # A, B, C: the quadrants of a recursion, and rows and columns that interleave
+        "quadrants": (np.s_[65:, :65], np.s_[:65, 65:], np.s_[65:, 65:]),
+        "columns": (np.s_[:65, 1::2], np.s_[65:, 1::2], np.s_[:65, ::2]),
+        "rows": (np.s_[1::2, :65], np.s_[1::2, 65:], np.s_[::2, 65:]),
+    }
+    for a, b, c in views.values():
+        M = entries(rng, name, dtype, (130, 130))
+        expected = M.copy()
+        expected[c] = oracles.product(M[a], M[b], name, M[c])
+        engine.multiply_add(M[c], M[a], M[b])
+        np.testing.assert_array_equal(M, expected)
+        expected[c] = oracles.product(M[a], M[b], name)
+        engine.multiply(M[c], M[a], M[b])
+        np.testing.assert_array_equal(M, expected)
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_products_where_no_sign_bit_is_set(backend, name, dtype, rng):
+    """Facts may select faster kernels; the result is that of the others."""
+    engine = bind(backend, name, dtype, nonnegative=True)
+    top = 9 if np.dtype(dtype).kind in "fi" else 2
+    for m, k, n in [(2, 5, 7), (65, 130, 67)]:
+        A, B, C = (rng.integers(0, top, shape).astype(dtype) for shape in ((m, k), (k, n), (m, n)))
+        if name == "lukasiewicz":
+            A, B, C = A / 8, B / 8, C / 8
+            A, B, C = A.astype(dtype), B.astype(dtype), C.astype(dtype)
+        if name in ("min_plus", "min_max") and A.dtype.kind == "f":
+            A[rng.random(A.shape) < 0.3] = np.inf
+            C[rng.random(C.shape) < 0.3] = np.inf
+        result = C.copy()
+        engine.multiply_add(result, A, B)
+        agree(result, oracles.product(A, B, name, C), name)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("name", "data"), [("max_plus", -1), ("max_min", -1), ("min_plus", 1), ("max_plus", 1)])
+def test_the_zero_is_the_semirings_own(backend, name, data, dtype, rng):
+    """All-negative data, and all-positive ones: a kernel that starts from 0 or pads with 0 shows it here."""
+    engine = bind(backend, name, dtype)
+    A, B = (data * rng.integers(100, 200, shape).astype(dtype) for shape in ((7, 9), (9, 67)))
+    result = poison((7, 67), dtype)
+    engine.multiply(result, A, B)
+    combine = {"max_plus": np.add, "max_min": np.minimum, "min_plus": np.add}[name]
+    choose = np.max if name.startswith("max") else np.min
+    np.testing.assert_array_equal(result, choose(combine(A[:, :, None], B[None]), axis=1))
+
+
+def test_an_undefined_candidate_is_no_path(backend):
+    """∞ ⊗ -∞ is NaN in IEEE arithmetic: no path here, wherever it stands among the candidates."""
+    for name, other in (("min_plus", 5.0), ("max_plus", -5.0)):
+        engine = bind(backend, name, "float64")
+        for position in range(70):
+            A, B = np.full((1, 70), engine.plan.zero), np.full((70, 1), -engine.plan.zero)
+            result = np.empty((1, 1))
+            engine.multiply(result, A, B)
+            assert result == engine.plan.zero
+            A[0, position], B[position] = other, 1.0
+            engine.multiply(result, A, B)
+            assert result == other + 1.0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_the_order_of_the_factors(backend, dtype, rng):
+    """An operation that does not commute, with operands whose transposes would tempt a kernel to swap them."""
+    uneven = Semiring("uneven", "max(x, y)", "where(x < y, x + 2 * y, x)", float("-inf"), 0, dtypes=[dtype])
+    if not backend.supports(uneven, np.dtype(dtype)):
+        pytest.skip(f"{backend.name} does not take it")
+    engine = Engine(backend, make_plan(uneven, dtype))
+    A, B = rng.integers(1, 50, (7, 65)).astype(dtype), rng.integers(1, 50, (65, 66)).astype(dtype)
+    candidates = np.where(A[:, :, None] < B[None], A[:, :, None] + 2 * B[None], A[:, :, None])
+    for first, second, third in itertools.product(("rows", "columns"), repeat=3):
+        result = laid_out(poison((7, 66), dtype), third)
+        engine.multiply(result, laid_out(A, first), laid_out(B, second))
+        np.testing.assert_array_equal(result, candidates.max(axis=1))
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("min_plus", "float32"), ("plus_times", "float32"), ("log_plus", "float64")]
+)
+def test_threads_change_no_bit(backend, name, dtype, rng):
+    A, B, C = (rng.standard_normal(shape).astype(dtype) for shape in ((301, 67), (67, 289), (301, 289)))
+    results = []
+    for threads in (1, 2, 3, 5, 1):
+        engine = bind(backend, name, dtype, threads=threads)
+        product, total = np.empty_like(C), C.copy()
+        engine.multiply(product, A, B)
+        engine.multiply_add(total, A, B)
+        results.append((product.tobytes(), total.tobytes()))
+    assert len(set(results)) == 1
+
+
+# ------------------------------------------------------------------------------------------------- witnesses and pivots
+
+
+def strictly_better(values, than, name):
+    return oracles.ORACLES[name].add(values, than) != than
+
+
+def selective_data(rng, name, dtype, shape):
+    """Integers of min-plus without negatives (max-plus without positives): there the sentinel never looks better."""
+    return entries(rng, name, dtype, shape, tame=np.dtype(dtype).kind == "i" and name in ("min_plus", "max_plus"))
+
+
+@pytest.mark.parametrize(("name", "dtype"), SELECTIVE)
+def test_witnesses(backend, name, dtype, rng):
+    engine = bind(backend, name, dtype)
+    layouts = itertools.cycle(itertools.product(LAYOUTS, repeat=2))
+    for index, (m, k, n) in enumerate(SELECTIVE_SHAPES):
+        A, B, C = (selective_data(rng, name, dtype, shape) for shape in ((m, k), (k, n), (m, n)))
+        first, second = next(layouts)
+        k0 = 0 if index % 2 else 1000
+        witness_dtype = np.int64 if index % 3 == 2 else np.int32
+        product = oracles.product(A, B, name)
+        better = strictly_better(product, C, name)
+        W = rng.integers(-1, 7, (m, n)).astype(witness_dtype)
+        expected = np.where(better, k0 + oracles.witness(A, B, name), W)
+        result, found = laid_out(inside(C, name), first), laid_out(W, second)
+        engine.multiply_add_witness(
+            result, found, laid_out(inside(A, name), second), laid_out(inside(B, name), first), k0
+        )
+        np.testing.assert_array_equal(outside(result, name), np.where(better, product, C))
+        np.testing.assert_array_equal(found, expected)
+
+
+def pivots_by_definition(A, B, C, P, name, k0, chunk):
+    """Run after run: where C strictly improves, P becomes k0 + the first k of the run."""
+    C, P = C.copy(), P.copy()
+    for start in range(0, A.shape[1], chunk):
+        run = slice(start, start + chunk)
+        improved = oracles.product(A[:, run], B[run], name, C)
+        P[improved != C] = k0 + start
+        C = improved
+    return C, P
+
+
+@pytest.mark.parametrize(("name", "dtype"), SELECTIVE)
+def test_pivots(backend, name, dtype, rng):
+    engine = bind(backend, name, dtype)
+    layouts = itertools.cycle(itertools.product(LAYOUTS, repeat=2))
+    for index, (m, k, n) in enumerate(SELECTIVE_SHAPES):
+        A, B, C = (selective_data(rng, name, dtype, shape) for shape in ((m, k), (k, n), (m, n)))
+        first, second = next(layouts)
+        k0 = 0 if index % 2 else 128
+        P = rng.integers(-1, 7, (m, n)).astype(np.int32)
+        expected, pivots = pivots_by_definition(A, B, C, P, name, k0, engine.plan.pivot_chunk)
+        result, found = laid_out(inside(C, name), first), laid_out(P, second)
+        engine.multiply_add_pivots(
+            result, found, laid_out(inside(A, name), second), laid_out(inside(B, name), first), k0
+        )
+        np.testing.assert_array_equal(outside(result, name), expected)
+        np.testing.assert_array_equal(found, pivots)
+
+
+# ------------------------------------------------------------------------------------------------- closures of a block
+
+
+def nilpotent(rng, name, dtype, n):
+    """An acyclic matrix with its vertices in random order: its closure is a finite sum, in every semiring."""
+    A = entries(rng, name, dtype, (n, n))
+    A[np.abs(A.astype(float)) == np.inf] = oracles.zero(name, dtype)
+    if name == "plus_times":
+        A = np.sign(A) * (rng.random((n, n)) < min(1.0, 3 / max(1, n)))  # few paths, so that their number is exact
+    order = rng.permutation(n)
+    A = np.where(np.triu(np.ones((n, n), bool), 1), A, oracles.zero(name, dtype)).astype(dtype)
+    return A[np.ix_(order, order)]
+
+
+def sum_of_powers(A, name):
+    start = oracles.identity(len(A), name, A.dtype)
+    result = start
+    for _ in range(len(A)):
+        result = oracles.ORACLES[name].add(start, oracles.product(A, result, name)).astype(A.dtype)
+    return result
+
+
+def closable(name, dtype):
+    star = CATALOGUE[name].star_expression
+    if star is None:
+        return False
+    try:
+        star.check_dtype(np.dtype(dtype))
+    except DTypeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("name", "dtype"), [case for case in CASES if closable(*case)])
+def test_close_block(backend, name, dtype, rng):
+    engine = bind(backend, name, dtype)
+    idempotent = oracles.ORACLES[name].idempotent
+    for n, layout in zip(BLOCKS, itertools.cycle(LAYOUTS), strict=False):
+        A = nilpotent(rng, name, dtype, n)
+        result = laid_out(inside(A, name), layout)
+        engine.close_block(result)
+        agree(outside(result, name), sum_of_powers(A, name), name)
+        assert engine.plan.status.diverged == -1
+        if idempotent:  # cycles too, as long as none improves
+            A = entries(rng, name, dtype, (n, n), tame=True)
+            result = laid_out(inside(A, name), layout)
+            engine.close_block(result)
+            agree(outside(result, name), oracles.closure(A, name), name)
+            assert engine.plan.status.diverged == -1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_close_block_is_an_inverse(backend, dtype, rng):
+    engine = bind(backend, "plus_times", dtype)
+    for n in (1, 2, 7):
+        A = (rng.integers(-3, 4, (n, n)) / (4 * n)).astype(dtype)
+        expected = np.array([[float(value) for value in row] for row in oracles.inverse_closure(A)])
+        engine.close_block(A)
+        np.testing.assert_allclose(A, expected, rtol=1e-5 if dtype == "float32" else 1e-13, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_close_block_sums_probabilities(backend, dtype, rng):
+    engine = bind(backend, "log_plus", dtype)
+    A = (-rng.random((6, 6)) - 2.5).astype(dtype)
+    expected = oracles.log_closure(A)
+    engine.close_block(A)
+    np.testing.assert_allclose(A, expected.astype(float), rtol=1e-4 if dtype == "float32" else 1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32"])
+def test_close_block_inverts_over_gf2(backend, dtype, rng):
+    engine = bind(backend, "xor_and", dtype)
+    n, order = 12, rng.permutation(12)
+    loops = np.triu(entries(rng, "xor_and", dtype, (n, n)), 1)[np.ix_(order, order)]
+    expected = oracles.gf2_closure(loops)
+    engine.close_block(loops)
+    np.testing.assert_array_equal(loops, expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "loop"),
+    [
+        *(("min_plus", dtype, -1) for dtype in CATALOGUE["min_plus"].dtypes),
+        *(("max_plus", dtype, 1) for dtype in CATALOGUE["max_plus"].dtypes),
+        *(("max_times", dtype, 2) for dtype in CATALOGUE["max_times"].dtypes),
+        *(("plus_times", dtype, 1) for dtype in ("float32", "float64")),
+        ("xor_and", "bool", True),
+    ],
+)
+def test_a_pivot_without_a_star_is_named(backend, name, dtype, loop):
+    for n, first in ((1, 0), (5, 3), (40, 33)):
+        engine = bind(backend, name, dtype)
+        A = inside(np.full((n, n), oracles.zero(name, dtype)), name)
+        A[first, first] = loop
+        A[n - 1, n - 1] = loop
+        engine.close_block(A)
+        assert engine.plan.status.diverged == first
+
+
+def eliminate_with_pivots(A, name, P, k0):
+    """Floyd-Warshall of a semiring whose stars are one, a pivot at a time."""
+    semiring, A, P = oracles.ORACLES[name], A.copy(), P.copy()
+    for k in range(len(A)):
+        improved = semiring.add(A, semiring.mul(A[:, k : k + 1], A[k : k + 1, :])).astype(A.dtype)
+        improved[k, k] = oracles.one(name, A.dtype)
+        P[improved != A] = k0 + k
+        A = improved
+    return A, P
+
+
+@pytest.mark.parametrize(("name", "dtype"), SELECTIVE)
+def test_close_block_pivots(backend, name, dtype, rng):
+    engine = bind(backend, name, dtype)
+    for n, layout, k0 in zip(BLOCKS, itertools.cycle(LAYOUTS), itertools.cycle((0, 64)), strict=False):
+        A = entries(rng, name, dtype, (n, n), tame=True)
+        np.fill_diagonal(A, oracles.one(name, dtype))
+        P = np.full((n, n), -1, np.int32)
+        expected, pivots = eliminate_with_pivots(A, name, P, k0)
+        result, found = laid_out(inside(A, name), layout), laid_out(P, layout)
+        engine.close_block_pivots(result, found, k0)
+        np.testing.assert_array_equal(outside(result, name), expected)
+        np.testing.assert_array_equal(found, pivots)
+
+
+def test_a_closure_needs_a_star(backend):
+    engine = Engine(backend, make_plan(Semiring("starless", "max(x, y)", "x * y", 0, 1, domain="[0, inf)"), "float64"))
+    with pytest.raises(AlgebraError, match="star"):
+        engine.close_block(np.ones((2, 2)))
+
+
+# ------------------------------------------------------------------------------------------------- packed bits
+
+
+def packed(values, spare=0):
+    """uint32 words, a view of wider rows: bit b of word w is column 32·w + b."""
+    m, n = values.shape
+    words = np.zeros((m, -(-n // 32) + spare), np.uint32)[:, : -(-n // 32)]
+    for j in range(n):
+        words[:, j // 32] |= values[:, j].astype(np.uint32) << np.uint32(j % 32)
+    return words
+
+
+def unpacked(words, n):
+    """The first n columns; asserts that the tail bits are zero."""
+    bits = (words[:, :, None] >> np.arange(32, dtype=np.uint32)) & np.uint32(1)
+    flat = bits.reshape(len(words), 32 * words.shape[1]).astype(bool)
+    assert not flat[:, n:].any(), "tail bits are set"
+    return flat[:, :n]
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_packed_products(backend, name, rng):
+    engine = bind(backend, name, "bool", storage="bits")
+    sizes = [
+        (0, 3, 2),
+        (3, 0, 2),
+        (2, 3, 0),
+        (1, 1, 1),
+        (2, 31, 33),
+        (65, 32, 64),
+        (7, 65, 97),
+        (33, 130, 31),
+        (64, 64, 257),
+    ]
+    for m, k, n in sizes:
+        A, B, C = (rng.random(shape) < density for shape, density in (((m, k), 0.2), ((k, n), 0.2), ((m, n), 0.1)))
+        result = np.full((m, -(-n // 32) + 1), 0xFFFFFFFF, np.uint32)[:, : -(-n // 32)]
+        engine.multiply(result, packed(A, 1), packed(B, 2))
+        np.testing.assert_array_equal(unpacked(result, n), oracles.product(A, B, name))
+        result = packed(C, 1)
+        engine.multiply_add(result, packed(A), packed(B))
+        np.testing.assert_array_equal(unpacked(result, n), oracles.product(A, B, name, C))
+
+
+@pytest.mark.parametrize("name", ["boolean", "max_min"])
+def test_packed_witnesses_and_pivots(backend, name, rng):
+    engine = bind(backend, name, "bool", storage="bits")
+    for m, k, n in [(1, 1, 1), (3, 0, 5), (5, 70, 33), (33, 130, 65)]:
+        A, B, C = (rng.random(shape) < 0.15 for shape in ((m, k), (k, n), (m, n)))
+        product = oracles.product(A, B, name)
+        start = np.full((m, n), -1, np.int32)
+        W, result = start.copy(), packed(C, 1)
+        engine.multiply_add_witness(result, W, packed(A), packed(B), 7)
+        np.testing.assert_array_equal(unpacked(result, n), C | product)
+        np.testing.assert_array_equal(W, np.where(product & ~C, 7 + oracles.witness(A, B, name), -1))
+        P, result = start.copy(), packed(C, 1)
+        engine.multiply_add_pivots(result, P, packed(A), packed(B), 64)
+        expected, pivots = pivots_by_definition(A, B, C, start, name, 64, engine.plan.pivot_chunk)
+        np.testing.assert_array_equal(unpacked(result, n), expected)
+        np.testing.assert_array_equal(P, pivots)
+
+
+def test_packed_closures(backend, rng):
+    engine = bind(backend, "boolean", "bool", storage="bits")
+    for n in (0, 1, 2, 31, 32, 33, 97):
+        A = rng.random((n, n)) < 1.5 / max(1, n)
+        words = packed(A, 1)
+        engine.close_block(words)
+        np.testing.assert_array_equal(unpacked(words, n), oracles.reachable(A))
+        np.fill_diagonal(A, True)
+        words, P = packed(A, 1), np.full((n, n), -1, np.int32)
+        engine.close_block_pivots(words, P, 32)
+        expected, pivots = eliminate_with_pivots(A, "boolean", np.full((n, n), -1, np.int32), 32)
+        np.testing.assert_array_equal(unpacked(words, n), expected)
+        np.testing.assert_array_equal(P, pivots)
+
+
+# ------------------------------------------------------------------------------------------------- products in place
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("plus_times", "float64"), ("max_plus", "int32")])
+@pytest.mark.parametrize("panel", [1, 7, 64, 512])
+def test_products_in_place(backend, name, dtype, panel, rng):
+    plan = bind(backend, name, dtype).plan
+    engine = Engine(backend, plan, panel=panel)
+    for m, n in [(1, 1), (3, 0), (5, 70), (67, 65)]:
+        A, B = entries(rng, name, dtype, (m, m)), entries(rng, name, dtype, (m, n))
+        result = laid_out(inside(B, name), "columns")
+        engine.multiply_left(inside(A, name), result)
+        agree(outside(result, name), oracles.product(A, B, name), name)
+        result = laid_out(inside(B.T, name), "rows")
+        engine.multiply_right(result, inside(A, name))
+        agree(outside(result, name), oracles.product(B.T, A, name), name)
+
+
+@pytest.mark.parametrize("panel", [5, 64, 512])
+def test_products_in_place_with_pivots(backend, panel, rng):
+    plan = replace(bind(backend, "min_plus", "float64").plan, pivot_chunk=64)
+    engine = Engine(backend, plan, panel=panel)
+    A, B = (rng.integers(0, 50, shape).astype(float) for shape in ((70, 70), (70, 33)))
+    np.fill_diagonal(A, 0)
+    for left in (True, False):
+        start = B if left else np.ascontiguousarray(B.T)
+        result, P = start.copy(), np.full(start.shape, -1, np.int32)
+        if left:
+            engine.multiply_left(A, result, P, 100)
+            expected, pivots = pivots_by_definition(A, B, start, np.full_like(P, -1), "min_plus", 100, 64)
+        else:
+            engine.multiply_right(result, A, P, 100)
+            expected, pivots = pivots_by_definition(start, A, start, np.full_like(P, -1), "min_plus", 100, 64)
+        np.testing.assert_array_equal(result, expected)
+        np.testing.assert_array_equal(P, pivots)
+
+
+def test_packed_products_in_place(backend, rng):
+    plan = bind(backend, "boolean", "bool", storage="bits").plan
+    for panel in (32, 64, 512):
+        engine = Engine(backend, plan, panel=panel)
+        A, B = rng.random((67, 67)) < 0.1, rng.random((67, 130)) < 0.1
+        words = packed(B)
+        engine.multiply_left(packed(A), words)
+        np.testing.assert_array_equal(unpacked(words, 130), oracles.product(A, B, "boolean"))
+        words = packed(B.T)
+        engine.multiply_right(words, packed(A))
+        np.testing.assert_array_equal(unpacked(words, 67), oracles.product(B.T, A, "boolean"))
+        np.fill_diagonal(A, True)
+        words, P = packed(B), np.full(B.shape, -1, np.int32)
+        engine.multiply_left(packed(A), words, P, 0)
+        expected, pivots = pivots_by_definition(A, B, B, np.full_like(P, -1), "boolean", 0, plan.pivot_chunk)
+        np.testing.assert_array_equal(unpacked(words, 130), expected)
+        np.testing.assert_array_equal(P, pivots)
+
+
+# ------------------------------------------------------------------------------------------------- choosing a backend
+
+
+def test_every_case_has_a_backend():
+    for name, dtype in CASES:
+        assert backend_for(None, CATALOGUE[name], np.dtype(dtype)).supports(CATALOGUE[name], np.dtype(dtype))
+    for name in PACKED:
+        assert backend_for(None, CATALOGUE[name], np.dtype(bool), "bits").name in BACKENDS
+    half = np.dtype(np.float16)
+    assert backend_for(None, CATALOGUE["min_plus"], half).supports(CATALOGUE["min_plus"], half)
+
+
+def test_what_no_backend_takes_is_an_error():
+    with pytest.raises(UnknownNameError, match="cpu, reference"):
+        get_backend("abacus")
+    with pytest.raises(DTypeError, match="min_plus on float32 cannot be stored as bits"):
+        backend_for(None, CATALOGUE["min_plus"], np.dtype(np.float32), "bits")
+    with pytest.raises(DTypeError, match="not defined on uint8"):
+        backend_for(None, CATALOGUE["min_plus"], np.dtype(np.uint8))
