@@ -1,0 +1,123 @@
+"""The laws of a semiring and its properties, each written once and readable: `+` is ⊕, `*` is ⊗.
+
+A law is a function of `Element`s. What an element is depends on the `Algebra` that made it: an exact number, an unknown
+of a case split, an array of some dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+__all__ = ["AXIOMS", "PROPERTIES", "STAR_LAWS", "Algebra", "Element", "Law"]
+
+
+class Algebra(Protocol):
+    """⊕, ⊗ (with 0̄ ⊗ x = 0̄), the star and the two elements, on whatever values there are."""
+
+    zero: Any
+    one: Any
+
+    def add(self, x: Any, y: Any) -> Any: ...
+
+    def mul(self, x: Any, y: Any) -> Any: ...
+
+    def raw_mul(self, x: Any, y: Any) -> Any:
+        """⊗ as it is written, without the rule that 0̄ annihilates."""
+        ...
+
+    def star(self, x: Any) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Element:
+    algebra: Algebra
+    value: Any
+
+    def __add__(self, other: Element) -> Element:
+        return Element(self.algebra, self.algebra.add(self.value, other.value))
+
+    def __mul__(self, other: Element) -> Element:
+        return Element(self.algebra, self.algebra.mul(self.value, other.value))
+
+    def __matmul__(self, other: Element) -> Element:
+        """⊗ as it is written."""
+        return Element(self.algebra, self.algebra.raw_mul(self.value, other.value))
+
+    @property
+    def star(self) -> Element:
+        return Element(self.algebra, self.algebra.star(self.value))
+
+    @property
+    def zero(self) -> Element:
+        return Element(self.algebra, self.algebra.zero)
+
+    @property
+    def one(self) -> Element:
+        return Element(self.algebra, self.algebra.one)
+
+
+@dataclass(frozen=True)
+class Law:
+    """Statements about elements: a left side and the values it may have; without any, it must be in the domain.
+
+    ``statements`` and what ``sides`` returns correspond one to one. ``starred``: nothing is demanded where the left
+    side, a star, does not exist.
+    """
+
+    key: str
+    statements: tuple[str, ...]
+    arity: int
+    sides: Callable[..., Sequence[tuple[Element, ...]]]
+    starred: bool = False
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return ("x", "y", "z")[: self.arity]
+
+    @property
+    def text(self) -> str:
+        return ", ".join(self.statements)
+
+    def demands(self, algebra: Algebra, *values: Any) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
+        """For each statement its text, the value of its left side, and the values it may have."""
+        elements = [Element(algebra, value) for value in values] or [Element(algebra, None)]
+        for statement, (left, *right) in zip(self.statements, self.sides(*elements), strict=True):
+            yield statement, left.value, tuple(side.value for side in right)
+
+
+AXIOMS = (
+    Law("add_associative", ("(x ⊕ y) ⊕ z = x ⊕ (y ⊕ z)",), 3, lambda x, y, z: [((x + y) + z, x + (y + z))]),
+    Law("add_commutative", ("x ⊕ y = y ⊕ x",), 2, lambda x, y: [(x + y, y + x)]),
+    Law("add_neutral", ("x ⊕ 0̄ = x", "0̄ ⊕ x = x"), 1, lambda x: [(x + x.zero, x), (x.zero + x, x)]),
+    Law("mul_associative", ("(x ⊗ y) ⊗ z = x ⊗ (y ⊗ z)",), 3, lambda x, y, z: [((x * y) * z, x * (y * z))]),
+    Law("mul_neutral", ("x ⊗ 1̄ = x", "1̄ ⊗ x = x"), 1, lambda x: [(x * x.one, x), (x.one * x, x)]),
+    Law("left_distributive", ("x ⊗ (y ⊕ z) = x ⊗ y ⊕ x ⊗ z",), 3, lambda x, y, z: [(x * (y + z), (x * y) + (x * z))]),
+    Law("right_distributive", ("(x ⊕ y) ⊗ z = x ⊗ z ⊕ y ⊗ z",), 3, lambda x, y, z: [((x + y) * z, (x * z) + (y * z))]),
+    Law("annihilation", ("0̄ ⊗ x = 0̄", "x ⊗ 0̄ = 0̄"), 1, lambda x: [(x.zero @ x, x.zero), (x @ x.zero, x.zero)]),
+    Law("elements", ("0̄ in the domain", "1̄ in the domain"), 0, lambda s: [(s.zero,), (s.one,)]),
+    Law("add_closed", ("x ⊕ y in the domain",), 2, lambda x, y: [(x + y,)]),
+    Law("mul_closed", ("x ⊗ y in the domain",), 2, lambda x, y: [(x * y,)]),
+)
+
+STAR_LAWS = (
+    Law(
+        "star",
+        ("x* = 1̄ ⊕ x ⊗ x*", "x* = 1̄ ⊕ x* ⊗ x"),
+        1,
+        lambda x: [(x.star, x.one + (x * x.star)), (x.star, x.one + (x.star * x))],
+        starred=True,
+    ),
+    Law("star_closed", ("x* in the domain",), 1, lambda x: [(x.star,)], starred=True),
+)
+
+PROPERTIES = {
+    law.key: law
+    for law in (
+        Law("idempotent", ("x ⊕ x = x",), 1, lambda x: [(x + x, x)]),
+        Law("selective", ("x ⊕ y = x or x ⊕ y = y",), 2, lambda x, y: [(x + y, x, y)]),
+        Law("commutative", ("x ⊗ y = y ⊗ x",), 2, lambda x, y: [(x * y, y * x)]),
+        Law("absorptive", ("1̄ ⊕ x = 1̄",), 1, lambda x: [(x.one + x, x.one)]),
+    )
+}

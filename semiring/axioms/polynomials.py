@@ -1,0 +1,194 @@
+"""Polynomials in a few variables over the rational numbers, exact: what the case splits of the axioms compute with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
+from math import gcd, lcm
+
+__all__ = ["Polynomial", "UndecidedError"]
+
+Monomial = tuple[int, ...]
+
+MAX_TERMS = 400
+MAX_DEGREE = 24
+MAX_BITS = 4_000
+
+
+class UndecidedError(Exception):
+    """A question is beyond the exact methods, or too large for them: the law is sampled instead."""
+
+
+class Polynomial:
+    """A polynomial as {exponents: coefficient}; immutable, hashable, without zero coefficients.
+
+    Products beyond 400 terms, degree 24 or 4,000-bit coefficients raise `UndecidedError`: nothing here runs for long.
+    """
+
+    __slots__ = ("__dict__", "terms", "width")
+
+    def __init__(self, terms: Mapping[Monomial, Fraction], width: int) -> None:
+        self.terms = {exponents: coefficient for exponents, coefficient in terms.items() if coefficient}
+        self.width = width
+
+    @classmethod
+    def constant(cls, value: Fraction | int, width: int) -> Polynomial:
+        return cls({(0,) * width: Fraction(value)}, width)
+
+    @classmethod
+    def variable(cls, index: int, width: int) -> Polynomial:
+        return cls({tuple(int(i == index) for i in range(width)): Fraction(1)}, width)
+
+    def __eq__(self, other: object) -> bool:
+        return self.terms == other.terms if isinstance(other, Polynomial) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.terms.items()))
+
+    def __bool__(self) -> bool:
+        return bool(self.terms)
+
+    def __add__(self, other: Polynomial) -> Polynomial:
+        terms = dict(self.terms)
+        for exponents, coefficient in other.terms.items():
+            terms[exponents] = terms.get(exponents, Fraction(0)) + coefficient
+        return Polynomial(terms, self.width)
+
+    def __neg__(self) -> Polynomial:
+        return Polynomial({exponents: -coefficient for exponents, coefficient in self.terms.items()}, self.width)
+
+    def __sub__(self, other: Polynomial) -> Polynomial:
+        return self + -other
+
+    def __mul__(self, other: Polynomial) -> Polynomial:
+        if len(self.terms) * len(other.terms) > MAX_TERMS or self.degree + other.degree > MAX_DEGREE:
+            raise UndecidedError("the polynomials of the law grow too large")
+        terms: dict[Monomial, Fraction] = {}
+        for left, a in self.terms.items():
+            for right, b in other.terms.items():
+                exponents = tuple(i + j for i, j in zip(left, right, strict=True))
+                product = a * b
+                if product.numerator.bit_length() + product.denominator.bit_length() > MAX_BITS:
+                    raise UndecidedError("the numbers of the law grow too large")
+                terms[exponents] = terms.get(exponents, Fraction(0)) + product
+        return Polynomial(terms, self.width)
+
+    def scaled(self, factor: Fraction | int) -> Polynomial:
+        return Polynomial(
+            {exponents: coefficient * factor for exponents, coefficient in self.terms.items()}, self.width
+        )
+
+    @cached_property
+    def degree(self) -> int:
+        return max((sum(exponents) for exponents in self.terms), default=0)
+
+    @property
+    def value(self) -> Fraction | None:
+        """The value of a constant polynomial; None for the others."""
+        if not self.terms:
+            return Fraction(0)
+        return self.terms[(0,) * self.width] if self.degree == 0 else None
+
+    def at(self, point: Sequence[Fraction]) -> Fraction:
+        total = Fraction(0)
+        for exponents, coefficient in self.terms.items():
+            for value, exponent in zip(point, exponents, strict=True):
+                if exponent:
+                    coefficient *= value**exponent
+            total += coefficient
+        return total
+
+    def row(self) -> tuple[tuple[int, ...], Fraction]:
+        """The coefficients, integer and coprime, and the constant of a linear polynomial that is not constant."""
+        coefficients = [Fraction(0)] * self.width
+        constant = Fraction(0)
+        for exponents, coefficient in self.terms.items():
+            if any(exponents):
+                coefficients[exponents.index(1)] = coefficient
+            else:
+                constant = coefficient
+        common = lcm(*(coefficient.denominator for coefficient in coefficients))
+        integers = [int(coefficient * common) for coefficient in coefficients]
+        divisor = gcd(*integers)
+        return tuple(i // divisor for i in integers), constant * common / divisor
+
+    def divided(self, divisor: Polynomial) -> Polynomial | None:
+        """The quotient where it is a polynomial again; else None."""
+        if not divisor:
+            return None
+        lead = max(divisor.terms)
+        rest, quotient = self, Polynomial({}, self.width)
+        while rest:
+            top = max(rest.terms)
+            if any(i < j for i, j in zip(top, lead, strict=True)) or len(quotient.terms) > MAX_TERMS:
+                return None
+            exponents = tuple(i - j for i, j in zip(top, lead, strict=True))
+            term = Polynomial({exponents: rest.terms[top] / divisor.terms[lead]}, self.width)
+            quotient, rest = quotient + term, rest - term * divisor
+        return quotient
+
+    @cached_property
+    def factors(self) -> tuple[Fraction, list[tuple[Polynomial, int]]]:
+        """A constant and irreducible factors with their multiplicities, whose product is self.
+
+        Monomials, linear factors, and polynomials that are linear in one variable with a linear coefficient are
+        factored here; only what is left goes to SymPy.
+        """
+        shared = tuple(min(exponents[i] for exponents in self.terms) for i in range(self.width))
+        found = [(Polynomial.variable(i, self.width), power) for i, power in enumerate(shared) if power]
+        rest = Polynomial(
+            {tuple(i - j for i, j in zip(exponents, shared, strict=True)): c for exponents, c in self.terms.items()},
+            self.width,
+        )
+        if rest.degree == 0:
+            return rest.terms[(0,) * self.width], found
+        constant, others = rest._linear_factors() or _sympy_factors(rest)
+        return constant, found + others
+
+    def _linear_factors(self) -> tuple[Fraction, list[tuple[Polynomial, int]]] | None:
+        """The factors of a·v + b for a variable v, where a is linear or constant; None if it has no such form.
+
+        It is irreducible unless a divides b, for a common factor of a and b could only be a itself.
+        """
+        for i in range(self.width):
+            if max(exponents[i] for exponents in self.terms) != 1:
+                continue
+            unit = tuple(int(j == i) for j in range(self.width))
+            a, b = (
+                Polynomial(
+                    {
+                        tuple(e - power * u for e, u in zip(exponents, unit, strict=True)): coefficient
+                        for exponents, coefficient in self.terms.items()
+                        if exponents[i] == power
+                    },
+                    self.width,
+                )
+                for power in (1, 0)
+            )
+            if a.degree > 1:
+                continue
+            quotient = b.divided(a) if a.degree == 1 else None
+            if quotient is None:
+                return Fraction(1), [(self, 1)]
+            constant, others = (Polynomial.variable(i, self.width) + quotient).factors
+            return constant, [(a, 1), *others]
+        return None
+
+
+def _sympy_factors(polynomial: Polynomial) -> tuple[Fraction, list[tuple[Polynomial, int]]]:
+    import sympy
+
+    symbols = sympy.symbols(f"v:{polynomial.width}")
+    terms = {
+        exponents: sympy.Rational(coefficient.numerator, coefficient.denominator)
+        for exponents, coefficient in polynomial.terms.items()
+    }
+    constant, factors = sympy.factor_list(sympy.Poly.from_dict(terms, *symbols, domain="QQ"))
+    return Fraction(int(constant.p), int(constant.q)), [
+        (
+            Polynomial({tuple(e): Fraction(int(c.p), int(c.q)) for e, c in factor.terms()}, polynomial.width),
+            int(power),
+        )
+        for factor, power in factors
+    ]
