@@ -14,7 +14,7 @@ import csv
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
@@ -27,6 +27,13 @@ __all__ = ["read_edge_list", "split_line", "write_edge_list", "write_table"]
 SOURCES = ("source", "from", "src", "tail", "origin", "start", "u")
 TARGETS = ("target", "to", "dst", "dest", "head", "destination", "end", "v")
 WEIGHTS = ("weight", "w", "distance", "length", "cost", "value", "capacity", "probability", "time")
+
+
+class Sink(Protocol):
+    """Anything that takes bytes."""
+
+    def write(self, content: bytes, /) -> Any:
+        """Take some bytes."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +215,7 @@ def _collect(rows: Iterable[tuple[int, list[str]]], columns: Columns, source: st
 
 
 def write_edge_list(
-    stream: BinaryIO,
+    stream: Sink,
     matrix: np.ndarray[Any, Any],
     zero: Any,
     names: Sequence[str] | None,

@@ -103,11 +103,17 @@ def add_color_bar(figure: Any, mappable: Any, axes: Any, label: str, extend: str
     bar.outline.set_visible(False)
 
 
-def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150) -> None:
-    """Write a figure to a .png, .svg or .pdf file, whole or not at all. Raises `FormatError` for other endings."""
+def check_picture(path: str | os.PathLike[str]) -> str:
+    """The format of a picture by the ending of its file's name; `FormatError` where it is none of `FORMATS`."""
     ending = os.path.splitext(os.fspath(path))[1].lower().removeprefix(".")
     if ending not in FORMATS:
         raise FormatError(f"{os.fspath(path)}: a picture goes to a file that ends in .{', .'.join(FORMATS)}")
+    return ending
+
+
+def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150) -> None:
+    """Write a figure to a .png, .svg or .pdf file, whole or not at all; `FormatError` for other endings."""
+    ending = check_picture(path)
     drawn = io.BytesIO()
     figure.savefig(drawn, format=ending, dpi=dpi)
     with atomic_file(path) as stream:

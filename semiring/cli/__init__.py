@@ -1,0 +1,70 @@
+"""The command ``semiring``: closures, paths, axioms and what this installation can do.
+
+Exit codes: 0 done; 1 a law is refuted, or no path leads from one vertex to the other; 2 bad input or wrong usage;
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from semiring.errors import NegativeCycleError, NoPathError, SemiringError
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command with ``argv`` (by default the arguments of the process) and return its exit code."""
+    from semiring.cli.parser import build_parser
+
+    if hasattr(sys.stdout, "reconfigure") and (sys.stdout.encoding or "").lower() not in ("utf-8", "utf8"):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without ∞ and → gets ?, not an error
+    try:
+        arguments = build_parser().parse_args(argv)
+        code = int(arguments.run(arguments))
+        sys.stdout.flush()  # so that a closed pipe shows here, not at exit
+    except SystemExit as exit_:  # argparse: --help, --version, wrong usage
+        return exit_.code if isinstance(exit_.code, int) else 2
+    except BrokenPipeError:  # `semiring ... | head`: the reader has what it wanted
+        _forget_output()
+        return 0
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+    except NoPathError as error:
+        return _fail(str(error), 1)
+    except (SemiringError, OSError, MemoryError) as error:
+        return _fail(describe(error), 2)
+    return code
+
+
+def describe(error: BaseException) -> str:
+    """One line that says what went wrong."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if isinstance(error, NegativeCycleError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return f"not enough memory{f': {error}' if str(error) else ''}"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _fail(message: str, code: int) -> int:
+    try:
+        sys.stdout.flush()
+        print(f"semiring: error: {message}", file=sys.stderr)
+    except BrokenPipeError:
+        _forget_output()
+    return code
+
+
+def _forget_output() -> None:
+    """Point standard output at nothing, so that Python does not complain of the closed pipe when it exits."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError, AttributeError):  # a stand-in for standard output, such as a test's
+        return
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, descriptor)
+    os.close(nothing)

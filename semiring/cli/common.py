@@ -1,0 +1,197 @@
+"""What the commands share: loading the network, choosing the semiring, numbers and facts on the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import IO, Any
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.catalogue import as_semiring
+from semiring.data import NETWORKS, load_network
+from semiring.errors import SemiringError
+from semiring.io import Network, format_of, read, with_positions, write
+from semiring.io.edge_list import write_edge_list
+
+__all__ = [
+    "Report",
+    "check_outputs",
+    "chosen_semiring",
+    "format_number",
+    "load",
+    "name_of",
+    "own_semiring",
+    "save_matrix",
+    "size_of",
+    "vertex_of",
+    "with_unit",
+]
+
+
+class Report:
+    """Facts for the reader: on standard output, or on standard error when that carries the data (``-o -``)."""
+
+    def __init__(self, output: str | None) -> None:
+        self.stream: IO[str] = sys.stderr if output == "-" else sys.stdout
+
+    def __call__(self, *lines: str) -> None:
+        for line in lines:
+            print(line, file=self.stream)
+
+    def table(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Names and values, aligned."""
+        width = max((len(name) for name, _ in rows), default=0)
+        for name, value in rows:
+            self(f"  {name:<{width}}  {value}")
+
+
+# ------------------------------------------------------------------------------------------------------------ input
+
+
+def own_semiring(arguments: argparse.Namespace, name: str) -> Semiring | None:
+    """The semiring defined by --add, --mul, ...; None where none of them is given."""
+    given = {key: getattr(arguments, key) for key in ("add", "mul", "zero", "one", "star", "domain")}
+    if all(value is None for value in given.values()):
+        return None
+    missing = [f"--{key}" for key in ("add", "mul", "zero", "one") if given[key] is None]
+    if missing:
+        raise SemiringError(f"a semiring of your own needs {', '.join(missing)} too")
+    return Semiring(name, **given)
+
+
+def chosen_semiring(arguments: argparse.Namespace) -> Semiring:
+    """What -s names or --add and the like define; min_plus by default."""
+    own = own_semiring(arguments, arguments.semiring or "custom")
+    return own if own is not None else as_semiring(arguments.semiring or "min_plus")
+
+
+def load(arguments: argparse.Namespace, semiring: Semiring) -> Network:
+    """The network that INPUT names: a file, standard input, or one that comes with the library."""
+    source: str = arguments.input
+    if source in NETWORKS and not os.path.exists(source):
+        if arguments.header is not None or arguments.weight is not None:
+            raise SemiringError(f"--header and --weight are for files, and {source} comes with the library")
+        network = load_network(source, semiring, dtype=arguments.dtype)
+        if arguments.undirected:
+            matrix = network.matrix
+            network = replace(network, matrix=np.asarray(semiring.add(matrix, matrix.T), matrix.dtype))
+    else:
+        if source != "-" and not os.path.exists(source):
+            known = ", ".join(NETWORKS)
+            raise FileNotFoundError(2, f"no such file, and no network of the library has that name ({known})", source)
+        network = read(
+            source,
+            semiring,
+            dtype=arguments.dtype,
+            directed=not arguments.undirected,
+            header=arguments.header,
+            weight=arguments.weight,
+        )
+    if not (semiring.tropical or semiring.name in ("max_min", "min_max")):
+        network = replace(network, unit="")  # a product of lengths is none
+    positions = getattr(arguments, "positions", None)
+    return network if positions is None else with_positions(network, positions)
+
+
+def vertex_of(network: Network, name: str) -> int:
+    """The index of the vertex with that name, number or (if only one has it) label."""
+    n = len(network.matrix)
+    if network.names is None:
+        if name.isdecimal() and int(name) < n:
+            return int(name)
+        raise SemiringError(f"no vertex is named {name!r}: they are 0 … {n - 1}" if n else "the network has no vertex")
+    if name in network.names:
+        return network.names.index(name)
+    lowered = name.casefold()
+    for texts in (network.names, network.labels or ()):
+        found = [vertex for vertex, text in enumerate(texts) if text.casefold() == lowered]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise SemiringError(
+                f"{name!r} may be {', '.join(network.names[vertex] for vertex in found[:8])}: say which"
+            )
+    near = get_close_matches(name, [*network.names, *(network.labels or ())], n=3)
+    hint = f": did you mean {' or '.join(repr(text) for text in near)}?" if near else ""
+    raise SemiringError(f"no vertex is named {name!r}{hint}")
+
+
+# ----------------------------------------------------------------------------------------------------------- output
+
+
+def check_outputs(arguments: argparse.Namespace) -> None:
+    """Refuse outputs that could not be written, before any work is done."""
+    if arguments.output not in (None, "-"):
+        format_of(arguments.output)
+    for key in ("output", "predecessors", "plot"):
+        path = getattr(arguments, key, None)
+        folder = os.path.dirname(path) if path not in (None, "-") else ""
+        if folder and not os.path.isdir(folder):
+            raise FileNotFoundError(2, "no such folder", folder)
+    if arguments.plot is not None:
+        from semiring.plot.style import check_picture, require_matplotlib
+
+        check_picture(arguments.plot)
+        require_matplotlib()
+
+
+def save_matrix(report: Report, path: str, matrix: Any, semiring: Semiring, network: Network) -> None:
+    """Write a result: as csv to standard output for "-", else in the format of the file's ending."""
+    if path == "-":
+        zero = semiring.zero_for(matrix.dtype)
+        sys.stdout.flush()
+        stream = getattr(sys.stdout, "buffer", None) or _TextStream()
+        write_edge_list(stream, matrix, zero, network.names, unit=network.unit)
+        return
+    write(path, matrix, semiring, names=network.names, unit=network.unit)
+    report(f"wrote {path}")
+    if network.names is not None and format_of(path) in ("npy", "mtx", "gr"):
+        print(f"semiring: note: {path} holds no names of vertices; .npz and .csv do", file=sys.stderr)
+
+
+class _TextStream:
+    """Standard output where it has no bytes below it, as in a notebook."""
+
+    def write(self, content: bytes, /) -> None:
+        sys.stdout.write(content.decode())
+
+
+def name_of(network: Network, vertex: int) -> str:
+    """What to call a vertex: its name, and its label if it has one."""
+    if network.names is None:
+        return str(vertex)
+    name = network.names[vertex]
+    label = network.labels[vertex] if network.labels is not None else name
+    return name if label == name else f"{name} ({label})"
+
+
+def size_of(network: Network, semiring: Semiring) -> str:
+    """One line: the network's title, vertices, edges, semiring and dtype."""
+    n = len(network.matrix)
+    edges = int(np.count_nonzero(network.matrix != semiring.zero_for(network.matrix.dtype)))
+    counts = f"{n:,} {'vertex' if n == 1 else 'vertices'}, {edges:,} edge{'s' * (edges != 1)}"
+    return f"{network.title}: {counts}, {semiring.name} {network.matrix.dtype}"
+
+
+def format_number(value: Any) -> str:
+    """A number as people read it: 8,443 and 0.125 and ∞."""
+    number = value.item() if isinstance(value, np.generic) else value
+    if isinstance(number, bool):
+        return "yes" if number else "no"
+    if isinstance(number, float):
+        if number in (float("inf"), float("-inf")):
+            return "∞" if number > 0 else "-∞"
+        if number != int(number) or abs(number) >= 1e15:
+            return f"{number:,.6g}"
+    return f"{int(number):,}"
+
+
+def with_unit(value: Any, unit: str) -> str:
+    """A number with its unit."""
+    return f"{format_number(value)} {unit}".rstrip()

@@ -1,0 +1,30 @@
+"""Negative cycles, by the names of their vertices."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from semiring.errors import NegativeCycleError
+from semiring.io import Network
+
+__all__ = ["cycles_by_name"]
+
+SHOWN = 12  # vertices of a cycle that a message lists
+
+
+@contextlib.contextmanager
+def cycles_by_name(network: Network) -> Iterator[None]:
+    """Restate a `NegativeCycleError` with the names of the vertices, which the library's own message cannot know."""
+    try:
+        yield
+    except NegativeCycleError as error:
+        if network.names is None or not error.cycle:
+            raise
+        names = [network.names[vertex] for vertex in error.cycle]
+        shown = [*names[:SHOWN], "…"] if len(names) > SHOWN else names
+        named = " → ".join([*shown, names[0]])
+        numbered = " → ".join(str(vertex) for vertex in (*error.cycle, error.cycle[0]))
+        message = str(error)
+        stated = message.replace(numbered, named) if numbered in message else f"{message} ({named})"
+        raise NegativeCycleError(stated, error.cycle) from None

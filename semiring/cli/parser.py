@@ -1,0 +1,169 @@
+"""What the command line accepts. Nothing heavy is imported until a command runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+from typing import NoReturn
+
+from semiring.algebra import DTYPES
+from semiring.catalogue import CATALOGUE
+
+__all__ = ["KINDS", "build_parser"]
+
+#: What ``paths --kind`` takes: the name, the function of `semiring.paths`, the semiring.
+KINDS = {
+    "shortest": ("shortest_paths", "min_plus"),
+    "longest": ("longest_paths", "max_plus"),
+    "widest": ("widest_paths", "max_min"),
+    "reliable": ("most_reliable_paths", "max_times"),
+}
+
+INPUT_HELP = (
+    "a .npy, .npz, .mtx, .gr, .csv, .tsv or .txt file (text also with .gz), - for an edge list on standard input, "
+    "or the name of a network that comes with the library (us-flights)"
+)
+
+
+class Parser(argparse.ArgumentParser):
+    """Wrong usage is one line and exit code 2, like every other error of the command."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"semiring: error: {message} (try {self.prog} --help)", file=sys.stderr)
+        raise SystemExit(2)
+
+
+class Version(argparse.Action):
+    """Looks the version up only when asked."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from semiring.cli.info import version
+
+        print(f"semiring {version('semiring')}")
+        parser.exit()
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser; ``run`` of what it returns is the function that does the work."""
+    parser = Parser(
+        prog="semiring", description="Closures and paths of networks over any semiring.", allow_abbrev=False
+    )
+    parser.add_argument("--version", action=Version, nargs=0, help="print the version and stop")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
+    _add_paths(commands)
+    _add_closure(commands)
+    _add_check(commands)
+    info = commands.add_parser("info", help="versions, devices, threads, caches, and which semiring knows which dtype")
+    info.set_defaults(run=_lazily("info"))
+    return parser
+
+
+def _lazily(command: str) -> object:
+    def run(arguments: argparse.Namespace) -> int:
+        return int(import_module(f"semiring.cli.{command}").run(arguments))
+
+    return run
+
+
+def _add_paths(commands: argparse._SubParsersAction[Parser]) -> None:
+    parser = commands.add_parser(
+        "paths",
+        help="best paths between all pairs of vertices, and what follows from them",
+        description="Find the best paths between all pairs of vertices; print one of them, or those from a vertex.",
+        epilog="example: semiring paths us-flights --from ADK --to STX --plot path.png",
+        allow_abbrev=False,
+    )
+    _add_input(parser)
+    parser.add_argument("--from", dest="source", metavar="NAME", help="the vertex where paths begin")
+    parser.add_argument("--to", dest="target", metavar="NAME", help="the vertex where paths end")
+    parser.add_argument(
+        "--kind", choices=KINDS, default="shortest", help="what makes a path the best (default: shortest)"
+    )
+    parser.add_argument(
+        "--predecessors", metavar="FILE", help="write the matrix of predecessors (.npy, .npz, .csv, .tsv)"
+    )
+    parser.add_argument(
+        "--positions", metavar="FILE", help="where to draw vertices: csv with name, x, y, or DIMACS .co"
+    )
+    _add_work(parser, "distances")
+    parser.set_defaults(run=_lazily("paths"))
+
+
+def _add_closure(commands: argparse._SubParsersAction[Parser]) -> None:
+    parser = commands.add_parser(
+        "closure",
+        help="the closure of a network's matrix in any semiring",
+        description="Compute A* = I ⊕ A ⊕ A² ⊕ … of the matrix of a network: in min_plus, all shortest distances.",
+        epilog="example: semiring closure us-flights -s max_min -o capacities.npz --plot map.png",
+        allow_abbrev=False,
+    )
+    _add_input(parser)
+    parser.add_argument("-s", "--semiring", metavar="NAME", help=f"default min_plus; one of {', '.join(CATALOGUE)}")
+    _add_definition(parser)
+    parser.add_argument(
+        "--method", default="auto", help="auto, rkleene, blocked_floyd_warshall, floyd_warshall, squaring, johnson"
+    )
+    parser.add_argument("--irreflexive", action="store_true", help="A⁺ = A ⊗ A*: without the empty path")
+    parser.add_argument("--explain", action="store_true", help="say which method was chosen, and why")
+    _add_work(parser, "closure")
+    parser.set_defaults(run=_lazily("closure"))
+
+
+def _add_check(commands: argparse._SubParsersAction[Parser]) -> None:
+    parser = commands.add_parser(
+        "check",
+        help="prove or refute the axioms of a semiring",
+        description="Prove or refute the laws of a semiring, by name or given here; exit code 1 if one fails.",
+        epilog="example: semiring check --add 'max(x, y)' --mul 'x * y' --zero 0 --one 1 --domain '[0, 1]'",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "name", nargs="?", help=f"one of {', '.join(CATALOGUE)}; or a name for the definition given here"
+    )
+    _add_definition(parser)
+    parser.add_argument("--dtype", choices=DTYPES, help="look for what only rounding breaks, in this dtype")
+    parser.set_defaults(run=_lazily("check"))
+
+
+def _add_input(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("input", metavar="INPUT", help=INPUT_HELP)
+    reading = parser.add_argument_group("reading")
+    reading.add_argument("--undirected", action="store_true", help="take each edge in both directions")
+    reading.add_argument("--dtype", choices=DTYPES, help="of the matrix (default: the file's, else float64)")
+    reading.add_argument("--weight", metavar="COLUMN", help="the column of an edge list that holds the weights")
+    header = reading.add_mutually_exclusive_group()
+    header.add_argument(
+        "--header", action="store_true", default=None, help="the first line of an edge list names the columns"
+    )
+    header.add_argument(
+        "--no-header", dest="header", action="store_false", help="the first line of an edge list is an edge"
+    )
+
+
+def _add_work(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help=f"write the {what} (.npy, .npz, .mtx, .gr, .csv, .tsv; - for csv)"
+    )
+    parser.add_argument("--plot", metavar="FILE", help="draw a picture (.png, .svg, .pdf); needs matplotlib")
+    parser.add_argument("--threads", type=_count, metavar="N", help="how many threads (default: all cores)")
+    parser.add_argument(
+        "--no-check", dest="check", action="store_false", help="do not look for entries outside the domain"
+    )
+
+
+def _add_definition(parser: argparse.ArgumentParser) -> None:
+    own = parser.add_argument_group("a semiring of your own", "operations over x and y, such as 'max(0, x + y - 1)'")
+    own.add_argument("--add", metavar="TEXT", help="⊕")
+    own.add_argument("--mul", metavar="TEXT", help="⊗")
+    own.add_argument("--zero", metavar="NUMBER", help="0̄, the neutral element of ⊕ (write --zero=-inf)")
+    own.add_argument("--one", metavar="NUMBER", help="1̄, the neutral element of ⊗")
+    own.add_argument("--star", metavar="TEXT", help="x* over x, nan where there is none")
+    own.add_argument("--domain", metavar="INTERVAL", help="such as '[0, inf)'; by default every number")
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of threads")
+    return count

@@ -1,0 +1,190 @@
+"""``semiring paths``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from semiring import paths as library
+from semiring.algebra import Semiring
+from semiring.catalogue import as_semiring
+from semiring.cli.common import Report, check_outputs, load, name_of, save_matrix, size_of, vertex_of, with_unit
+from semiring.cli.cycles import cycles_by_name
+from semiring.cli.parser import KINDS
+from semiring.cli.progress import ProgressBar
+from semiring.errors import FormatError, NoPathError
+from semiring.io import Network, format_of, write_vertices
+
+__all__ = ["run"]
+
+# What the value of a best path is called, and whether it grows along a path, so that eccentricities mean something.
+_WORDS = {
+    "shortest": ("distance", True),
+    "longest": ("length", False),
+    "widest": ("capacity", False),
+    "reliable": ("reliability", False),
+}
+
+
+@dataclass(frozen=True)
+class Question:
+    """What was asked of which network."""
+
+    network: Network
+    semiring: Semiring
+    kind: str
+    source: int | None
+    target: int | None
+
+    @property
+    def word(self) -> str:
+        return _WORDS[self.kind][0]
+
+    def name(self, vertex: int) -> str:
+        return name_of(self.network, vertex)
+
+    def value(self, value: Any) -> str:
+        return with_unit(value, self.network.unit)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Find all best paths of INPUT, print what was asked, write and draw it; 1 if there is no path."""
+    check_outputs(arguments)
+    if arguments.predecessors is not None and format_of(arguments.predecessors) not in (
+        "npy",
+        "npz",
+        "csv",
+        "tsv",
+        "txt",
+    ):
+        raise FormatError(f"{arguments.predecessors}: predecessors go to a .npy, .npz, .csv or .tsv file")
+    function, name = KINDS[arguments.kind]
+    semiring = as_semiring(name)
+    network = load(arguments, semiring)
+    ends = [None if end is None else vertex_of(network, end) for end in (arguments.source, arguments.target)]
+    question = Question(network, semiring, arguments.kind, *ends)
+    report = Report(arguments.output)
+    report(size_of(network, semiring))
+    with ProgressBar("paths") as progress, cycles_by_name(network):
+        found = getattr(library, function)(
+            network.matrix, check=arguments.check, threads=arguments.threads, progress=progress
+        )
+    route = _route(question, found)
+    _print_answer(report, question, found, route)
+    report("", "all pairs")
+    report.table(_facts(question, found))
+    if arguments.output is not None:
+        save_matrix(report, arguments.output, found.matrix, semiring, network)
+    if arguments.predecessors is not None:
+        write_vertices(arguments.predecessors, found.predecessors, names=network.names)
+        report(f"wrote {arguments.predecessors}")
+    if arguments.plot is not None:
+        _draw(report, arguments.plot, question, found, route)
+    if route is None and question.source is not None and question.target is not None:
+        ends_named = f"{question.name(question.source)} to {question.name(question.target)}"
+        raise NoPathError(f"no path leads from {ends_named}")
+    return 0
+
+
+def _route(question: Question, found: Any) -> list[int] | None:
+    """The vertices of the path that was asked for; None where none was, or where there is none."""
+    if question.source is None or question.target is None:
+        return None
+    try:
+        return [int(vertex) for vertex in found.path(question.source, question.target)]
+    except NoPathError:
+        return None
+
+
+# ----------------------------------------------------------------------------------------------------------- facts
+
+
+def _print_answer(report: Report, question: Question, found: Any, route: Sequence[int] | None) -> None:
+    if route is not None:
+        report("", *_route_lines(question, found, route))
+    elif question.source is not None and question.target is None:
+        report("", *_ranking(question, found.matrix[question.source], question.source, "from"))
+    elif question.target is not None and question.source is None:
+        report("", *_ranking(question, found.matrix[:, question.target], question.target, "to"))
+
+
+def _route_lines(question: Question, found: Any, route: Sequence[int]) -> list[str]:
+    """A headline and a line for each stop, with the weight of the edge that leads to it."""
+    edges = len(route) - 1
+    total = question.value(found.matrix[route[0], route[-1]])
+    ends = f"{question.name(route[0])} → {question.name(route[-1])}"
+    lines = [f"{ends}: {question.word} {total}, {edges} edge{'s' * (edges != 1)}"]
+    weights = ["", *(question.value(question.network.matrix[i, j]) for i, j in pairwise(route))]
+    names = [question.name(vertex) for vertex in route]
+    left, right = max(map(len, names)), max(map(len, weights))
+    lines += [f"  {name:<{left}}  {weight:>{right}}".rstrip() for name, weight in zip(names, weights, strict=True)]
+    return lines
+
+
+def _ranking(question: Question, values: Any, vertex: int, word: str) -> list[str]:
+    """Every other vertex with its value, the best first, and how many have none."""
+    zero = question.semiring.zero_for(values.dtype)
+    others = [other for other in range(len(values)) if other != vertex]
+    reached = [other for other in others if values[other] != zero]
+    better_small = bool(zero > question.semiring.one_for(values.dtype))
+    reached.sort(key=lambda other: values[other] if better_small else -values[other])
+    names, texts = [question.name(other) for other in reached], [question.value(values[other]) for other in reached]
+    left, right = max(map(len, names), default=0), max(map(len, texts), default=0)
+    lines = [f"{question.word} {word} {question.name(vertex)}"]
+    lines += [f"  {name:<{left}}  {text:>{right}}" for name, text in zip(names, texts, strict=True)]
+    missing = len(others) - len(reached)
+    return [*lines, f"  {missing:,} without a path"] if missing else lines
+
+
+def _facts(question: Question, found: Any) -> list[tuple[str, str]]:
+    matrix = found.matrix
+    n = len(matrix)
+    zero = question.semiring.zero_for(matrix.dtype)
+    proper = (matrix != zero) & ~np.eye(n, dtype=bool)
+    reached, pairs = int(np.count_nonzero(proper)), n * (n - 1)
+    facts = [("reachable", f"{reached:,} of {pairs:,} pairs")]
+    if not reached:
+        return facts
+    kept = np.where(proper, matrix, zero)
+    if not _WORDS[question.kind][1]:
+        low, high = matrix[proper].min(), matrix[proper].max()
+        return [*facts, (question.word, f"{question.value(low)} … {question.value(high)}")]
+    far = int(np.argmax(np.where(proper, matrix, matrix[proper].min())))
+    i, j = divmod(far, n)
+    facts.append(("farthest", f"{question.value(kept[i, j])}, {question.name(i)} → {question.name(j)}"))
+    facts.append(("mean", question.value(float(matrix[proper].mean()))))
+    if reached == pairs:
+        facts.append(("diameter", question.value(found.diameter)))
+        facts.append(("radius", question.value(found.radius)))
+        center = [question.name(int(vertex)) for vertex in found.center]
+        facts.append(("center", ", ".join(center[:5]) + (" …" if len(center) > 5 else "")))
+    return facts
+
+
+# --------------------------------------------------------------------------------------------------------- pictures
+
+
+def _draw(report: Report, path: str, question: Question, found: Any, route: Sequence[int] | None) -> None:
+    from semiring.plot import plot_network, save
+
+    network, source, target = question.network, question.source, question.target
+    values, label, title = None, "", network.title
+    unit = f" ({network.unit})" if network.unit else ""
+    if source is not None:
+        values, label = found.matrix[source], f"{question.word} from {question.name(source)}{unit}"
+    elif target is not None:
+        values, label = found.matrix[:, target], f"{question.word} to {question.name(target)}{unit}"
+    if route is not None:
+        total, edges = question.value(found.matrix[route[0], route[-1]]), len(route) - 1
+        ends = f"{question.name(route[0])} → {question.name(route[-1])}"
+        title = f"{ends}: {total}, {edges} edge{'s' * (edges != 1)}"
+    elif label:
+        title = f"{network.title}: {label.removesuffix(unit)}"
+    figure = plot_network(network, question.semiring, path=route or (), values=values, values_label=label, title=title)
+    save(figure, path)
+    report(f"drew {path}")

@@ -1,0 +1,68 @@
+"""A progress bar on a terminal."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from types import TracebackType
+from typing import IO
+
+__all__ = ["ProgressBar"]
+
+PATIENCE = 0.4  # seconds before the bar appears: what is over by then needs none
+INTERVAL = 0.1  # seconds between two drawings
+
+
+class ProgressBar:
+    """Called with (done, total), draws how far the work is on standard error; silent where that is no terminal.
+
+    A context manager: the line is wiped at the end, whatever happened.
+    """
+
+    def __init__(self, label: str, stream: IO[str] | None = None) -> None:
+        self._label, self._stream = label, sys.stderr if stream is None else stream
+        self._start = time.monotonic()
+        self._next = self._start + PATIENCE
+        self._drawn = False
+
+    def __enter__(self) -> ProgressBar | None:
+        """Itself, or None where nobody would see it: the work then need not report at all."""
+        return self if self._stream.isatty() else None
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now < self._next or total <= 0:
+            return
+        self._next = now + INTERVAL
+        share = min(1.0, done / total)
+        elapsed = now - self._start
+        left = elapsed / share - elapsed if share > 0.02 else None
+        remaining = "" if left is None else f"  {_duration(left)} left"
+        width = max(10, min(40, shutil.get_terminal_size().columns - len(self._label) - 26))
+        filled = round(share * width)
+        line = f"{self._label} {'█' * filled}{'░' * (width - filled)} {share:4.0%}{remaining}"
+        self._write(f"\r{line}\x1b[K")
+        self._drawn = True
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._drawn:
+            self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+        except UnicodeEncodeError:  # a terminal without the block characters
+            self._stream.write(text.replace("█", "#").replace("░", "."))
+        self._stream.flush()
+
+
+def _duration(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return (
+        f"{whole // 60} min {whole % 60:02d} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    )
