@@ -111,7 +111,9 @@ def check_shortest_paths(A: Any, D: Any, *, rtol: float | None = None) -> None:
         candidates = times(D[i, :, None], A, semiring)  # [k, j]: to k, then the edge k → j
         _check_triangles(i, D[i], candidates, allowed[i])
         tight = (candidates <= D[i] + allowed[i]) & (candidates != none)
-        none_of((D[i] != none) & ~_reached(i, tight), D[i], "is attained by no path", row=i)
+        reached = _reached(i, tight)
+        reached[i] = True  # by the path of no edges
+        none_of((D[i] != none) & ~reached, D[i], "is attained by no path", row=i)
 
 
 def _check_triangles(i: int, distance: Array, candidates: Array, allowed: Array) -> None:
@@ -235,7 +237,7 @@ def check_reachability(A: Any, R: Any, semiring: Semiring | str | None = None, *
         none_of(
             reached != claimed[i],
             claimed[i],
-            "is wrong by a breadth-first search from the row's vertex",
+            "is not what a breadth-first search finds",
             name="R",
             row=i,
         )
