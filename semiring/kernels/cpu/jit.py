@@ -14,7 +14,7 @@ from numba.core.compiler_lock import global_compiler_lock
 
 from semiring.kernels.cpu import cache, macro
 
-__all__ = ["KernelCache", "entry"]
+__all__ = ["KernelCache", "cached", "entry"]
 
 
 class KernelCache(_Cache):  # type: ignore[misc]  # Numba has no types
@@ -47,6 +47,15 @@ class KernelCache(_Cache):  # type: ignore[misc]  # Numba has no types
         return f"{self.name} {sig}"
 
 
+def cached(function: Any) -> Any:
+    """A function made by ``numba.njit``, with its compiled code kept on disk; instead of ``cache=True``.
+
+    For functions whose code depends on nothing but the sources of this package and the types of their arguments.
+    """
+    function._cache = KernelCache(f"{function.py_func.__module__}.{function.py_func.__qualname__}")
+    return function
+
+
 @memoize
 def entry(name: str, size: int) -> Callable[..., Any]:
     """The compiled `macro` kernel of that name for elements of ``size`` bytes.
@@ -67,5 +76,4 @@ def entry(name: str, size: int) -> Callable[..., Any]:
     }
     signature = tuple(kinds.get(label, types.intp) for label in inspect.signature(function.py_func).parameters)
     with global_compiler_lock:
-        function._cache = KernelCache(name)
-        return function.compile(signature)  # type: ignore[no-any-return]
+        return cached(function).compile(signature)  # type: ignore[no-any-return]

@@ -144,8 +144,9 @@ class _Translation:
         return self.v.fma(x, self.one, y if op == "add" else self.v.builder.fneg(y))
 
     def invert(self, x: Value) -> Value:
-        truth = x.type.element == ir.IntType(1) or self.v.element.dtype.kind != "b"
-        return self.v.builder.not_(x) if truth else self.v.builder.xor(x, self.v.constant(1))
+        truth = getattr(x.type, "element", x.type) == ir.IntType(1)
+        whole = truth or self.v.element.dtype.kind != "b"
+        return self.v.builder.not_(x) if whole else self.v.builder.xor(x, self.v.constant(1))
 
     def extremum(self, op: str, x: Operand, y: Operand) -> Operand:
         """min or max, dropping a NaN. ``select(x < y, x, y)`` is one instruction, and keeps y where either is NaN."""

@@ -8,7 +8,7 @@ from typing import Any
 import llvmlite.ir as ir
 import numpy as np
 
-__all__ = ["Element", "Vectors", "constant_vector"]
+__all__ = ["Element", "Scalars", "Vectors", "constant_vector", "prefetch"]
 
 Value = Any  # an llvmlite value: llvmlite has no types
 
@@ -53,6 +53,7 @@ class Vectors:
 
     def __init__(self, builder: Any, element: Element, lanes: int) -> None:
         self.builder, self.element, self.lanes = builder, element, lanes
+        self.suffix = f"v{lanes}"  # in the names of intrinsics
         self.type = ir.VectorType(element.ir, lanes)
         self.bits_type = ir.VectorType(ir.IntType(8 * element.size), lanes)
 
@@ -79,8 +80,9 @@ class Vectors:
     def call(self, name: str, *args: Value) -> Value:
         """The LLVM intrinsic ``llvm.<name>`` on vectors of one type."""
         kind = args[0].type
-        letter = "f" if isinstance(kind.element, (ir.FloatType, ir.DoubleType)) else "i"
-        full = f"llvm.{name}.v{self.lanes}{letter}{8 * self.element.size}"
+        element = getattr(kind, "element", kind)
+        letter = "f" if isinstance(element, (ir.FloatType, ir.DoubleType)) else "i"
+        full = f"llvm.{name}.{self.suffix}{letter}{8 * self.element.size}"
         return self.builder.call(_declare(self.builder.module, full, ir.FunctionType(kind, [kind] * len(args))), args)
 
     def fma(self, x: Value, y: Value, z: Value) -> Value:
@@ -103,6 +105,24 @@ class Vectors:
 
     def from_bits(self, x: Value) -> Value:
         return self.builder.bitcast(x, self.type)
+
+
+class Scalars(Vectors):
+    """The same on single elements. Truths are i1."""
+
+    def __init__(self, builder: Any, element: Element) -> None:
+        super().__init__(builder, element, 1)
+        self.suffix = ""
+        self.type, self.bits_type = element.ir, ir.IntType(8 * element.size)
+
+    def constant(self, value: Any) -> Value:
+        return self.element.constant(value)
+
+    def bits(self, value: int) -> Value:
+        return ir.Constant(self.bits_type, value)
+
+    def splat(self, scalar: Value) -> Value:
+        return scalar
 
 
 def _declare(module: Any, name: str, kind: Any) -> Any:
