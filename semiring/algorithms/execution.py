@@ -1,0 +1,97 @@
+"""One closure of one matrix in place: plan, backend, engine, algorithm, and what the kernels noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
+from semiring.algorithms.floyd_warshall import floyd_warshall
+from semiring.algorithms.progress import Progress, ReportingEngine, total_pairs
+from semiring.algorithms.rkleene import rkleene
+from semiring.algorithms.squaring import squaring
+from semiring.algorithms.views import Array
+from semiring.errors import AlgebraError, DivergenceError, DTypeError
+from semiring.kernels import backend_for
+from semiring.kernels.engine import Engine, make_plan
+
+__all__ = ["ALGORITHMS", "Execution", "check_star"]
+
+#: The dense algorithms, by the name the literature gives them. Each closes a matrix in place.
+ALGORITHMS: Mapping[str, Callable[..., None]] = {
+    "rkleene": rkleene,
+    "blocked_floyd_warshall": blocked_floyd_warshall,
+    "floyd_warshall": floyd_warshall,
+    "squaring": squaring,
+}
+
+
+@dataclass(frozen=True)
+class Execution:
+    """Which algorithm, on how many threads, reporting to whom."""
+
+    method: str
+    threads: int
+    progress: Progress | None = None
+
+    def close(
+        self,
+        semiring: Semiring,
+        A: Array,
+        P: Array | None = None,
+        *,
+        nonnegative: bool = False,
+        storage: Literal["elements", "bits"] = "elements",
+    ) -> Engine:
+        """A ← A* in place, pivots into P (n, n) int32 where it is given. Returns the engine that did it.
+
+        Raises `DivergenceError`, naming the vertex, where a pivot has no star; A is then undefined.
+        """
+        dtype = np.dtype(np.bool_) if storage == "bits" else A.dtype
+        plan = make_plan(semiring, dtype, nonnegative=nonnegative, storage=storage, threads=self.threads)
+        backend = backend_for(A, semiring, dtype, storage)
+        algorithm = ALGORITHMS[self.method]
+        engine = Engine(backend, plan)
+        if self.progress is not None:
+            total = total_pairs(algorithm, engine, *A.shape)
+            engine = ReportingEngine(backend, plan, self.progress, total)
+        if P is None:
+            algorithm(engine, A)
+        elif self.method == "squaring":
+            raise AlgebraError("squaring keeps no pivots: use rkleene")
+        else:
+            algorithm(engine, A, P)
+        if isinstance(engine, ReportingEngine):
+            engine.finish()
+        if plan.status.diverged >= 0:
+            raise _divergence(semiring, plan.status.diverged)
+        return engine
+
+
+def check_star(semiring: Semiring, dtype: np.dtype[Any]) -> None:
+    """Raise unless the semiring has a star on ``dtype``: `AlgebraError` without one, `DTypeError` on another dtype."""
+    star = semiring.star_expression
+    if star is None:
+        raise AlgebraError(
+            f"{semiring.name} has no star, so it has no closure: give one, Semiring(..., star=...), where "
+            "a* = 1 ⊕ a ⊕ a² ⊕ …, nan where there is none; or a domain on which 1 ⊕ a = 1, where a* = 1"
+        )
+    try:
+        star.check_dtype(dtype)
+    except DTypeError as error:
+        floats = [name for name in semiring.dtypes if name.startswith("float")]
+        raise DTypeError(
+            f"the star of {semiring.name}, {star}, does not exist on {dtype} ({error}): "
+            f"use {' or '.join(floats) or 'another dtype'}"
+        ) from None
+
+
+def _divergence(semiring: Semiring, vertex: int) -> DivergenceError:
+    return DivergenceError(
+        f"the closure of this matrix does not exist in {semiring.name}: at the pivot of vertex {vertex}, the sum of "
+        f"the cycles through it over earlier vertices has no star (there {semiring.divergence} holds of it)"
+    )

@@ -1,0 +1,35 @@
+"""Floyd-Warshall, one pivot at a time, with the star at the pivot.
+
+Sources: R. W. Floyd, "Algorithm 97: Shortest path", CACM 5 (1962); S. Warshall, "A theorem on Boolean matrices", JACM 9
+(1962); with stars, for every semiring that has them: D. J. Lehmann, "Algebraic structures for transitive closure",
+Theoretical Computer Science 4 (1977).
+
+For each pivot k: a ← A[k, k]*, and A[i, j] ← A[i, j] ⊕ A[i, k] a A[k, j] for all other i and j; then row k ← a ⊗ row
+k and column k ← column k ⊗ a. Cost: n³ pairs in n rank-one products that each read and write the whole matrix, so it
+is bound by memory; workspace 2 n. It is here as the textbook form to compare with, and for a k that must be resolved
+to a single pivot.
+
+Pivots: every entry meets every pivot exactly once, in increasing order, and P names that very pivot.
+
+What it does not compute: A⁺ (see `irreflexive`), predecessors (see `predecessors`). Hazards: those of `rkleene`.
+"""
+
+from __future__ import annotations
+
+from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
+from semiring.algorithms.views import Array
+from semiring.errors import AlgebraError
+from semiring.kernels.engine import Engine
+
+__all__ = ["floyd_warshall"]
+
+
+def floyd_warshall(engine: Engine, A: Array, P: Array | None = None, k0: int = 0) -> None:
+    """A ← A* in place; A, P, k0 and divergence as in `rkleene`, the runs of P being single pivots.
+
+    It is the blocked form with blocks of one vertex, where the closure of a block is the star of its one entry. Packed
+    bits have no single columns: `AlgebraError`.
+    """
+    if engine.plan.storage == "bits":
+        raise AlgebraError("floyd_warshall takes one pivot at a time, and packed bits hold 32: use rkleene")
+    blocked_floyd_warshall(engine, A, P, k0, width=1)

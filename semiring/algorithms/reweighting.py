@@ -1,0 +1,111 @@
+"""Weights under potentials, there and back; the kernels see a non-negative min-plus matrix whatever came in.
+
+Max-plus is min-plus of the negatives, so both share the fast kernels for entries with clear sign bits. All sums are
+formed in the dtype of the potentials, and rounded once to the matrix's.
+
+Cost: two passes over the matrix; workspace one chunk of rows. What is not here: finding the potentials (`potentials`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from semiring.algorithms.potentials import Array, Weights
+from semiring.errors import IntegerOverflowError
+
+__all__ = ["reweight", "shift_back"]
+
+_CHUNK = 1 << 15  # entries at a time
+
+
+def reweight(weights: Weights, h: Array, out: Array, none: Any) -> int:
+    """Reweight: out ← w[i, j] + h[i] - h[j] ≥ 0, and ``none`` where there is no edge; out may be the matrix itself.
+
+    Returns the largest of the new weights where they are integers (0 without one), and otherwise 0. Raises
+    `IntegerOverflowError`, before anything is written, where ``out`` cannot hold one of them below ``none``.
+    """
+    integers = out.dtype.kind == "i"
+    largest = 0
+    if integers:
+        largest = max((int(_finite_max(rows, weights)) for _, rows in _reweighted(weights, h)), default=0)
+        if largest >= int(none):
+            raise IntegerOverflowError(f"a weight of {largest} under potentials does not fit the inside of {out.dtype}")
+    for index, rows in _reweighted(weights, h):
+        if integers:
+            absent = rows >= weights.no_edge
+            rows[absent] = 0
+            out[index] = rows
+            out[index][absent] = none
+        else:
+            out[index] = rows
+    return largest
+
+
+def _finite_max(rows: Array, weights: Weights) -> Any:
+    return rows.max(initial=0, where=rows < weights.no_edge)
+
+
+def _reweighted(weights: Weights, h: Array) -> Any:
+    n = weights.A.shape[0]
+    step = max(1, _CHUNK // max(1, n))
+    for start in range(0, n, step):
+        index = slice(start, start + step)
+        rows = weights.rows(index)
+        absent = rows >= weights.no_edge if weights.work.kind == "i" else None
+        if absent is not None:
+            rows[absent] = 0
+        rows += h[index, np.newaxis]
+        rows -= h
+        np.maximum(rows, 0, out=rows)
+        if absent is None:
+            rows += 0.0  # no sign bit: -0.0 becomes 0.0, and ∞ stays
+        else:
+            rows[absent] = weights.no_edge
+        yield index, rows
+
+
+def shift_back(D: Array, h: Array | None, sign: int, none: Any, out: Array, zero: Any) -> None:
+    """Undo it: out ← ±(D[i, j] - h[i] + h[j]), and ``zero`` where D is ``none``; out may be D itself.
+
+    ``none`` is "no path" in D, ``zero`` in out. A diagonal entry is not shifted. Without potentials (None) only sign
+    and "no path" change. Raises `IntegerOverflowError` where a distance does not fit the integers of ``out``.
+    """
+    n = D.shape[0]
+    step = max(1, _CHUNK // max(1, n))
+    shift = _shift_integers if out.dtype.kind == "i" else _shift_floats
+    for start in range(0, n, step):
+        index = slice(start, start + step)
+        offset = None if h is None else h[np.newaxis, :] - h[index, np.newaxis]
+        shift(D[index], offset, sign, none, out[index], zero)
+
+
+def _shift_floats(part: Array, offset: Array | None, sign: int, none: Any, out: Array, zero: Any) -> None:
+    rows = part if offset is None else part + offset
+    if sign < 0:
+        np.subtract(0.0, rows, out=out, casting="same_kind")
+    elif rows is not out:
+        out[...] = rows
+
+
+def _shift_integers(part: Array, offset: Array | None, sign: int, none: Any, out: Array, zero: Any) -> None:
+    absent = part >= none
+    if offset is None and part.dtype == out.dtype:  # a distance below half the range fits, whatever its sign
+        np.multiply(part, part.dtype.type(sign), out=out)
+        out[absent] = zero
+        return
+    rows = part.astype(np.int64)
+    if offset is not None:
+        rows += offset.astype(np.int64)
+    rows *= sign
+    rows[absent] = 0
+    limits = np.iinfo(out.dtype)
+    bad = ((rows > limits.max) | (rows < limits.min) | (rows == zero)) & ~absent
+    if bad.any():
+        worst = int(rows[bad][0])
+        raise IntegerOverflowError(
+            f"a distance of {worst} does not fit {out.dtype} beside {zero} for no path: use int64 or float64"
+        )
+    out[...] = rows
+    out[absent] = zero

@@ -1,0 +1,90 @@
+"""R-Kleene: the closure by recursive elimination, in place, nearly all of its work in products.
+
+Sources: A. Buluç, J. R. Gilbert, C. Budak, "Solving path problems on the GPU", Parallel Computing 36 (2010), figure 3;
+P. D'Alberto, A. Nicolau, "R-Kleene: a high-performance divide-and-conquer algorithm for the all-pair shortest path for
+densely connected networks", Algorithmica 47 (2007).
+
+The order of lines 7-8 and 11-12 of figure 3 is swapped within each pair, so that A₂₂ ⊕ A₂₁ A₁₁* A₁₂ meets A₁₁* once and
+not twice. For an idempotent ⊕ that changes nothing; with it one algorithm serves every semiring that has a star::
+
+    A₁₁ ← A₁₁*    A₁₂ ← A₁₁ A₁₂    A₂₂ ← A₂₂ ⊕ A₂₁ A₁₂    A₂₁ ← A₂₁ A₁₁
+    A₂₂ ← A₂₂*    A₂₁ ← A₂₂ A₂₁    A₁₁ ← A₁₁ ⊕ A₁₂ A₂₁    A₁₂ ← A₁₂ A₂₂
+
+Cost: n³ pairs, of which all but n·leaf² are in products of at least leaf × leaf; workspace n/2 × panel of the engine.
+
+Pivots: every entry meets every pivot exactly once, the pivots of the first half before those of the second, in
+increasing order within a product: so P says in which run of pivots an entry was last improved, as in Floyd-Warshall.
+
+What it does not compute: the transitive closure without the diagonal (see `irreflexive`), predecessors (see
+`predecessors`). Hazards: a pivot without a star stops the recursion and leaves A undefined; with mixed signs in
+floating point, zero-weight cycles turn into false negative ones by rounding (see `potentials`).
+"""
+
+from __future__ import annotations
+
+from semiring.algorithms.parameters import closure_parameters
+from semiring.algorithms.views import WORD, Array, block, has_diverged
+from semiring.kernels.engine import Engine
+
+__all__ = ["rkleene"]
+
+
+def rkleene(engine: Engine, A: Array, P: Array | None = None, k0: int = 0, *, leaf: int | None = None) -> None:
+    """A ← A* in place, A (n, n) of the plan's dtype and storage; any row stride.
+
+    P (n, n) int32, for a selective ⊕ only: where the closure strictly improves A[i, j], P[i, j] becomes k0 + the
+    first vertex of the run of pivots that improved it last (the runs of `close_block_pivots` are single pivots). k0:
+    the vertex of A's first row. ``leaf``: blocks of at most this many rows go to `close_block`; by default what was
+    measured best.
+
+    A pivot without a star sets ``plan.status.diverged`` to its vertex, less k0; A is then undefined.
+    """
+    parameters = closure_parameters(engine.backend.name, engine.plan.dtype, engine.plan.storage)
+    grain = WORD if engine.plan.storage == "bits" else parameters.grain
+    _close(engine, A, P, k0, 0, max(1, leaf or parameters.leaf), grain)
+
+
+def _split(n: int, grain: int) -> int:
+    """Where to cut n: near the middle, on a multiple of the kernels' tiles where n is large, else of a word."""
+    half = -(-n // 2)
+    unit = grain if n >= 4 * grain else WORD
+    rounded = -(-half // unit) * unit
+    return rounded if rounded < n else half
+
+
+def _close(engine: Engine, A: Array, P: Array | None, k0: int, start: int, leaf: int, grain: int) -> bool:
+    """Close the block of vertices that begins at ``start``. Whether every pivot had its star."""
+    plan, n = engine.plan, A.shape[0]
+    packed = plan.storage == "bits"
+    if n <= leaf or (packed and n <= WORD):
+        if P is None:
+            engine.close_block(A)
+        else:
+            engine.close_block_pivots(A, P, k0)
+        return not has_diverged(plan, start, plan.semiring.divergence is None)
+
+    h = _split(n, grain)
+    first, second = (0, h), (h, n)
+    A11, A12 = block(plan, A, first, first), block(plan, A, first, second)
+    A21, A22 = block(plan, A, second, first), block(plan, A, second, second)
+    P11, P12, P21, P22 = (None,) * 4 if P is None else (P[:h, :h], P[:h, h:], P[h:, :h], P[h:, h:])
+
+    if not _close(engine, A11, P11, k0, start, leaf, grain):
+        return False
+    engine.multiply_left(A11, A12, P12, k0)
+    _accumulate(engine, A22, P22, A21, A12, k0)
+    engine.multiply_right(A21, A11, P21, k0)
+    if not _close(engine, A22, P22, k0 + h, start + h, leaf, grain):
+        return False
+    engine.multiply_left(A22, A21, P21, k0 + h)
+    _accumulate(engine, A11, P11, A12, A21, k0 + h)
+    engine.multiply_right(A12, A22, P12, k0 + h)
+    return True
+
+
+def _accumulate(engine: Engine, C: Array, P: Array | None, A: Array, B: Array, k0: int) -> None:
+    """C ← C ⊕ A ⊗ B, remembering pivots where there is a P."""
+    if P is None:
+        engine.multiply_add(C, A, B)
+    else:
+        engine.multiply_add_pivots(C, P, A, B, k0)

@@ -1,0 +1,190 @@
+"""Closures of min-plus and max-plus, any signs, floats and integers, through one non-negative min-plus core.
+
+The matrix is checked for negative cycles before anything is written (`potentials`), reweighted to ≥ 0 (`reweighting`),
+closed by kernels that may take every sign bit as clear, and shifted back. Max-plus is min-plus of the negatives.
+
+Integers: inside, "no path" is half the range, so that no sum of two entries wraps. With weights ≥ 0 nothing was lost
+if no distance lies within one largest weight of it: an overlong path has a prefix there. Otherwise the work is done
+again in the next wider dtype, which needs the input: in place, and in int64, it is an `IntegerOverflowError`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.algorithms.execution import Execution
+from semiring.algorithms.irreflexive import cycles_from_closure, diagonal
+from semiring.algorithms.potentials import Array, Weights, potentials
+from semiring.algorithms.reweighting import reweight, shift_back
+from semiring.algorithms.unbounded import check_unbounded, insert_unbounded, unbounded_edges
+from semiring.catalogue import min_plus
+from semiring.encoding import Scan, inner_zero, widen
+from semiring.errors import DivergenceError, IntegerOverflowError
+
+__all__ = ["close_tropical", "is_tropical"]
+
+
+def is_tropical(semiring: Semiring) -> bool:
+    """Whether closures of the semiring are those of min-plus or max-plus: negative cycles have no star in it."""
+    return semiring.tropical is not None and (semiring.divergence is not None or semiring.absorptive)
+
+
+@dataclass
+class _Task:
+    execution: Execution
+    semiring: Semiring
+    sign: int
+    none: Any  # "no path" of the caller
+    reflexive: bool
+    notes: list[str]
+
+    def eliminate(self, D: Array) -> bool:
+        """D ← D* for weights of any sign in float64; False where a pivot is negative, and D undefined."""
+        try:
+            Execution("rkleene", self.execution.threads).close(min_plus, D)
+        except DivergenceError:
+            return False
+        return True
+
+
+def close_tropical(
+    execution: Execution,
+    semiring: Semiring,
+    A: Array,
+    out: Array,
+    scan: Scan,
+    notes: list[str],
+    *,
+    P: Array | None = None,
+    reflexive: bool = True,
+) -> None:
+    """Close: out ← A* (A⁺ where not ``reflexive``); out is A itself, or shares no memory with it.
+
+    ``scan`` is what `check_entries` found in A; ``notes`` collects what was done. Raises `NegativeCycleError` before
+    ``out`` is touched, `IntegerOverflowError`.
+    """
+    sign = 1 if semiring.tropical == "min" else -1
+    task = _Task(execution, semiring, sign, semiring.zero_for(A.dtype), reflexive, notes)
+    if out.dtype.kind == "i":
+        _close_integers(task, A, out, scan, P)
+    else:
+        _close_floats(task, A, out, scan, P)
+
+
+def _core(task: _Task, D: Array, P: Array | None) -> None:
+    """The closure of a matrix ≥ 0 in place."""
+    loops = None if task.reflexive else diagonal(D)
+    engine = task.execution.close(min_plus, D, P, nonnegative=True)
+    if loops is not None:
+        cycles_from_closure(engine, loops, D)
+
+
+def _close_floats(task: _Task, A: Array, out: Array, scan: Scan, P: Array | None) -> None:
+    sign = task.sign
+    worst = sign * (scan.low if sign > 0 else scan.high) if A.size else 0
+    if worst >= 0:
+        if sign < 0:
+            np.subtract(0.0, A, out=out)
+        elif not scan.nonnegative:
+            np.add(A, 0.0, out=out)  # -0.0 becomes 0.0: the kernels may look at sign bits
+        elif out is not A:
+            out[...] = A
+        _core(task, out, P)
+        if sign < 0:
+            np.subtract(0.0, out, out=out)
+        return
+    edges: dict[int, Array] = {}
+    if np.isneginf(worst):
+        edges = unbounded_edges(A, sign)
+        check_unbounded(A, edges, task.none)
+        task.notes.append(f"{sum(map(len, edges.values()))} edges of unbounded gain, inserted last")
+    weights = Weights.of(A, sign, task.none, *_finite_range(A), unbounded=bool(edges))
+    h = potentials(weights, task.eliminate)
+    task.notes.append(_potentials_note(sign))
+    reweight(weights, h, out, np.inf)
+    _core(task, out, P)
+    shift_back(out, h, sign, np.inf, out, task.none)
+    if edges:
+        insert_unbounded(out, edges, sign, task.none)
+
+
+def _potentials_note(sign: int) -> str:
+    return f"weights of both signs or all {'negative' if sign > 0 else 'positive'}: reweighted by potentials to ≥ 0"
+
+
+def _finite_range(A: Array) -> tuple[float, float]:
+    """The least and the greatest finite entry, (0, 0) without one."""
+    low, high = np.inf, -np.inf
+    for row in A:
+        finite = np.isfinite(row)
+        low = min(low, float(row.min(initial=np.inf, where=finite)))
+        high = max(high, float(row.max(initial=-np.inf, where=finite)))
+    return (low, high) if low <= high else (0.0, 0.0)
+
+
+def _close_integers(task: _Task, A: Array, out: Array, scan: Scan, P: Array | None) -> None:
+    sign, n = task.sign, A.shape[0]
+    low, high = (0, 0) if scan.low is None else (int(scan.low), int(scan.high))
+    h: Array = np.zeros(n, np.int64)
+    weights = Weights(A, sign, task.none, np.dtype(np.int64), 0.0)
+    shifted = (low if sign > 0 else -high) < 0
+    if shifted:
+        weights = Weights.of(A, sign, task.none, low, high)
+        h = potentials(weights, task.eliminate)
+        task.notes.append(_potentials_note(sign))
+    inner: np.dtype[Any] | None = out.dtype
+    while inner is not None:
+        none = inner.type(inner_zero(min_plus, inner))
+        D = out if inner == out.dtype else np.empty(out.shape, inner)
+        largest = max(abs(low), abs(high))
+        if not shifted and inner == A.dtype and largest < none:
+            _encode(A, sign, none, D)
+        else:
+            try:
+                largest = reweight(weights, h, D, none)
+            except IntegerOverflowError:
+                inner = _wider(task, inner, in_place=False)
+                continue
+        if P is not None:
+            P[...] = -1
+        _core(task, D, P)
+        if (n + 1) * largest < none or not _near(D, none, largest):
+            shift_back(D, h if shifted else None, sign, none, out, task.none)
+            return
+        inner = _wider(task, inner, in_place=out is A)
+
+
+def _encode(A: Array, sign: int, none: Any, out: Array) -> None:
+    """Encode: out ← ±A with ``none`` for no edge, where every weight lies between 0 and ``none``."""
+    if sign > 0:
+        np.minimum(A, none, out=out)
+    else:
+        np.maximum(A, -none, out=out)
+        np.negative(out, out=out)
+
+
+def _near(D: Array, none: Any, largest: int) -> bool:
+    """Whether a distance lies within ``largest`` of ``none``: then a longer one may have been taken for no path."""
+    bound = none - largest
+    return any(bool(((row >= bound) & (row < none)).any()) for row in D)
+
+
+def _wider(task: _Task, inner: np.dtype[Any], in_place: bool) -> np.dtype[Any]:
+    """The dtype in which to do the work again; raises `IntegerOverflowError` where that is impossible."""
+    wider = widen(inner)
+    if wider is None:
+        raise IntegerOverflowError(
+            f"a path is too long for the half of the range of {inner} in which {task.semiring.name} computes: "
+            "use float64, which holds every sum, rounded"
+        )
+    if in_place:
+        raise IntegerOverflowError(
+            f"a path is too long for the half of the range of {inner} in which {task.semiring.name} computes, and the "
+            f"input is overwritten: pass {wider}, or do not compute in place"
+        )
+    task.notes.append(f"distances may leave half the range of {inner}: computed in {wider}")
+    return wider

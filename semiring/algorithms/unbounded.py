@@ -1,0 +1,70 @@
+"""Edges of unbounded gain: -∞ in min-plus, +∞ in max-plus.
+
+The rule: a path over such an edge has the length -∞ (+∞), however long the rest of it is, and "no path" stays "no
+path". A cycle over one is a negative (positive) cycle. The other edges are closed without them; then each is
+inserted, as in a dynamic transitive closure (G. F. Italiano, "Amortized efficiency of a path retrieval data
+structure", 1986): whatever reached its tail now reaches whatever its head reached.
+
+Cost: O(n²) for every vertex such an edge leaves. They are rare, and a matrix without them pays nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from semiring.algorithms.potentials import Array
+from semiring.errors import NegativeCycleError
+
+__all__ = ["check_unbounded", "insert_unbounded", "unbounded_edges"]
+
+
+def unbounded_edges(A: Array, sign: int) -> dict[int, Array]:
+    """The heads of the unbounded edges of each tail that has one."""
+    gain = -np.inf if sign > 0 else np.inf
+    infinite: Array = np.equal(A, gain)
+    return {int(tail): np.flatnonzero(infinite[tail]) for tail in np.flatnonzero(infinite.any(axis=1))}
+
+
+def check_unbounded(A: Array, edges: dict[int, Array], none: Any) -> None:
+    """Raise `NegativeCycleError` if an unbounded edge lies on a cycle."""
+    for tail, heads in edges.items():
+        path = _path(A, heads, tail, none)
+        if path:
+            cycle = [tail, *path[:-1]]
+            shown = " → ".join(map(str, (*cycle, tail)))
+            raise NegativeCycleError(
+                f"the cycle {shown} has an edge {tail} → {path[0]} of weight {A[tail, path[0]]}: no closure exists",
+                cycle,
+            )
+
+
+def _path(A: Array, sources: Array, target: int, none: Any) -> list[int]:
+    """The vertices of a path of fewest edges from one of ``sources`` to ``target``; [] without one."""
+    previous = np.full(A.shape[0], -2)
+    previous[sources] = -1
+    queue = deque(int(vertex) for vertex in sources)
+    while queue:
+        vertex = queue.popleft()
+        if vertex == target:
+            path = [vertex]
+            while previous[path[-1]] >= 0:
+                path.append(int(previous[path[-1]]))
+            return path[::-1]
+        new = np.flatnonzero((A[vertex] != none) & (previous == -2))
+        previous[new] = vertex
+        queue.extend(int(other) for other in new)
+    return []
+
+
+def insert_unbounded(D: Array, edges: dict[int, Array], sign: int, none: Any) -> None:
+    """D ← the closure with the unbounded edges, D being the one without them; ``none`` is "no path"."""
+    gain = -np.inf if sign > 0 else np.inf
+    for tail, heads in edges.items():
+        before = D[:, tail] != none
+        before[tail] = True
+        after = (D[heads] != none).any(axis=0)
+        after[heads] = True
+        D[np.ix_(before, after)] = gain

@@ -1,0 +1,41 @@
+"""Views of one matrix, whichever way it is stored: what the recursions and loops of this folder are written in.
+
+Rows and columns are counted in vertices. With ``storage="bits"`` a column range must start at a multiple of 32, and it
+becomes a range of words; a pivot matrix P is never packed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from semiring.kernels.contract import Plan
+
+__all__ = ["WORD", "block", "columns_of", "has_diverged"]
+
+Array: TypeAlias = Any  # a 2-D array of the backend's device, or a view of one
+
+WORD = 32  # columns to a word of packed bits
+
+
+def columns_of(plan: Plan, start: int, stop: int) -> slice:
+    """The columns ``start:stop`` as the storage of ``plan`` counts them."""
+    if plan.storage == "bits":
+        return slice(start // WORD, -(-stop // WORD))
+    return slice(start, stop)
+
+
+def block(plan: Plan, A: Array, rows: tuple[int, int], columns: tuple[int, int]) -> Array:
+    """The view A[rows, columns], both half-open ranges of vertices."""
+    return A[rows[0] : rows[1], columns_of(plan, *columns)]
+
+
+def has_diverged(plan: Plan, start: int, known: bool) -> bool:
+    """Whether the block closed last, which begins at vertex ``start``, met a pivot without a star.
+
+    Kernels count pivots from the block's first row; here the index becomes the vertex. ``known``: no pivot can diverge
+    (the semiring's star exists everywhere), so the status word is not read: reading it may wait for a device.
+    """
+    if known or plan.status.diverged < 0:
+        return False
+    plan.status.diverged += start
+    return True

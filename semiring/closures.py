@@ -1,0 +1,422 @@
+"""`closure`: A* = I ⊕ A ⊕ A² ⊕ …, of dense, packed and sparse matrices, in any semiring with a star.
+
+Checks, the choice of the algorithm and of the storage, and what is done about signs and integers; the algorithms
+themselves are in `semiring.algorithms`, one a file.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.algorithms.execution import ALGORITHMS, Execution, check_star
+from semiring.algorithms.irreflexive import cycles_from_closure, diagonal, irreflexive_product
+from semiring.algorithms.johnson import johnson, sparse_graph
+from semiring.algorithms.parameters import closure_parameters, dense_seconds, johnson_seconds
+from semiring.algorithms.progress import Progress
+from semiring.algorithms.tropical import close_tropical, is_tropical
+from semiring.arrays import as_array, as_output, as_result
+from semiring.bits import BitMatrix, pack
+from semiring.catalogue import as_semiring, min_plus
+from semiring.encoding import Scan, check_entries
+from semiring.errors import AlgebraError, DTypeError, ShapeError, UnknownNameError
+from semiring.kernels import backend_for
+from semiring.kernels.engine import make_plan
+from semiring.threads import get_threads
+
+__all__ = ["METHODS", "Explanation", "closure", "closure_with_pivots"]
+
+Array: TypeAlias = Any
+
+#: What ``method=`` takes.
+METHODS = ("auto", *ALGORITHMS, "johnson")
+
+_LEAN = 160  # a float min-plus matrix of at most this many rows is closed by one kernel call, without ceremony
+
+
+@dataclass
+class Explanation:
+    """What `closure` chose, and why. ``print`` it."""
+
+    semiring: str
+    shape: tuple[int, ...]
+    dtype: str
+    method: str
+    backend: str
+    storage: str
+    threads: int
+    reasons: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        size = " × ".join(map(str, self.shape))
+        lines = [
+            f"closure of a {size} {self.dtype} matrix in {self.semiring}",
+            f"  method   {self.method}",
+            f"  backend  {self.backend}, {self.storage}, {self.threads} thread{'s' if self.threads > 1 else ''}",
+        ]
+        return "\n".join([*lines, *(f"  because  {reason}" for reason in self.reasons)])
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One public call: what was asked, and what has been found out on the way."""
+
+    semiring: Semiring
+    execution: Execution
+    asked: str
+    reflexive: bool
+    check: bool
+    explanation: Explanation
+
+    def note(self, reason: str) -> None:
+        if reason not in self.explanation.reasons:
+            self.explanation.reasons.append(reason)
+
+
+def closure(
+    A: Any,
+    semiring: Semiring | str = "min_plus",
+    *,
+    method: str = "auto",
+    reflexive: bool = True,
+    out: Any = None,
+    progress: Progress | None = None,
+    check: bool = True,
+    threads: int | None = None,
+    explain: bool = False,
+) -> Any:
+    """A* = I ⊕ A ⊕ A² ⊕ …; with ``reflexive=False`` A⁺ = A ⊗ A*. In min-plus: all shortest distances.
+
+    Parameters
+    ----------
+    A
+        (..., n, n): A[i, j] is the weight of the edge i → j, the semiring's zero (∞ in min-plus) means no edge, and 0
+        is a weight. A NumPy array of any strides, a list, an array of another library in host memory, a SciPy sparse
+        matrix (entries it does not store are no edges, stored zeros are weights), or a `BitMatrix` for semirings on
+        bool.
+    semiring
+        A `Semiring` with a star, or a name of the catalogue.
+    method
+        One of `METHODS`. ``"auto"`` chooses by size, sparsity and semiring; ``explain`` says what and why.
+    out
+        Where the result goes; may be A itself. In place the memory beyond the matrix is O(n · 512), except where ⊕ is
+        not idempotent and ``reflexive`` is False (a copy), for `squaring` (a copy), for rows whose entries are not
+        adjacent (a copy) and for ``johnson``.
+    progress
+        ``progress(done, total)`` is called as the work goes on, ``done`` never falling; an exception it raises stops
+        it.
+    reflexive
+        Whether the empty path counts: A*, or A⁺, whose diagonal holds only cycles.
+    check
+        Whether to look for NaN and entries outside the domain. Without the look such entries give any result.
+    threads
+        How many threads; by default `get_threads`. The result does not depend on it.
+    explain
+        Return ``(result, Explanation)``.
+
+    Returns the closure, in A's dtype and library; a `BitMatrix` for a `BitMatrix`, a dense array for a sparse matrix.
+
+    Raises `NegativeCycleError` with the vertices of a negative (max-plus: positive) cycle, before anything is
+    written; a cycle whose weight the rounding of its own entries explains does not count, and neither does one of
+    weight 0. `DivergenceError` where another semiring's pivot has no star, `DomainError`, `IntegerOverflowError`,
+    `AlgebraError` for a semiring without a star, `DTypeError`, `ShapeError`. After an error in place, other than a
+    negative cycle, the matrix is undefined.
+
+    An edge of weight -∞ in min-plus (+∞ in max-plus) makes every path over it -∞ (+∞), and a cycle over it is a
+    negative one. plus_times gives what elimination without pivoting reaches: (I - A)⁻¹ where no pivot is 1; the sum
+    itself converges only where the spectral radius is below 1. Costs n³ pairs. Sources: see `semiring.algorithms`.
+
+    >>> import numpy as np
+    >>> inf = float("inf")
+    >>> closure(np.array([[inf, 3.0, 8.0], [inf, inf, 2.0], [1.0, inf, inf]]))
+    array([[0., 3., 5.],
+           [3., 0., 2.],
+           [1., 4., 0.]])
+    """
+    algebra = min_plus if semiring == "min_plus" else as_semiring(semiring)
+    if (
+        algebra is min_plus
+        and type(A) is np.ndarray
+        and method == "auto"
+        and out is None
+        and reflexive
+        and progress is None
+        and not explain
+        and A.ndim == 2
+        and 0 < A.shape[0] == A.shape[1] <= _LEAN
+        and A.dtype.char in "fd"
+        and A.dtype.isnative
+        and A.min() >= 0  # false for NaN too
+    ):
+        return _lean(A)
+    if method not in METHODS:
+        raise UnknownNameError("closure method", method, METHODS)
+    count = get_threads() if threads is None else threads
+    if count < 1:
+        raise ValueError(f"a number of threads is at least 1, not {count}")
+    explanation = Explanation(algebra.name, (), "", method, "", "elements", count)
+    call = _Call(algebra, Execution(method, count, progress), method, bool(reflexive), bool(check), explanation)
+    if isinstance(A, BitMatrix):
+        result = _close_bit_matrix(call, A, out)
+    elif _is_sparse(A):
+        result = _close_sparse(call, A, out)
+    else:
+        result = as_result(A)(_close_dense(call, as_array(A, algebra), out))
+        if out is not None:
+            result = out
+    return (result, explanation) if explain else result
+
+
+def _lean(A: Array) -> Array:
+    """A small non-negative matrix: at these sizes every check costs as much as the closure."""
+    plan = make_plan(min_plus, A.dtype, nonnegative=True)
+    D = np.empty(A.shape, A.dtype)
+    np.add(A, 0.0, out=D)  # a copy in C order without negative zeros
+    backend_for(D, min_plus, D.dtype).close_block(plan, D)
+    return D
+
+
+def closure_with_pivots(
+    A: Array,
+    semiring: Semiring,
+    *,
+    check: bool = True,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    method: str = "auto",
+    out: Array | None = None,
+) -> tuple[Array, Array]:
+    """(A*, P) for a selective ⊕ and a NumPy array A (n, n): what paths are found from.
+
+    P (n, n) is int32: the first pivot of the last run of pivots that strictly improved the entry, -1 where none did.
+    Errors as for `closure`; `AlgebraError` where ⊕ is not selective.
+    """
+    if not semiring.selective:
+        raise AlgebraError(f"pivots need a selective ⊕, and that of {semiring.name} is not: use closure")
+    if method not in METHODS or method in ("johnson", "squaring"):
+        raise UnknownNameError("closure method with pivots", method, set(METHODS) - {"johnson", "squaring"})
+    count = get_threads() if threads is None else threads
+    explanation = Explanation(semiring.name, (), "", method, "", "elements", count)
+    call = _Call(semiring, Execution(method, count, progress), method, True, check, explanation)
+    P = np.full(A.shape, -1, np.int32)
+    return _close_dense(call, A, out, P), P
+
+
+# ------------------------------------------------------------------------------------------------- dense matrices
+
+
+def _close_dense(call: _Call, A: Array, out: Any, P: Array | None = None) -> Array:
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
+        raise ShapeError(f"A is {A.shape}: a closure needs square matrices, shape (n, n) or (..., n, n)")
+    call.semiring.check_dtype(A.dtype)
+    check_star(call.semiring, A.dtype)
+    target = np.empty(A.shape, A.dtype) if out is None else as_output(out, A.shape, A.dtype)
+    in_place = target is A or _same_memory(target, A)
+    if not in_place and np.may_share_memory(target, A):
+        A = A.copy()
+    if in_place:
+        A = target
+    explanation = call.explanation
+    explanation.shape, explanation.dtype = A.shape, A.dtype.name
+    explanation.backend = backend_for(A, call.semiring, A.dtype).name
+    call = _choose(call, A.shape[-1], A.dtype)
+    batch = list(np.ndindex(A.shape[:-2]))
+    for position, index in enumerate(batch):
+        one = call if len(batch) == 1 else _part_of_batch(call, position, len(batch))
+        _close_matrix(one, A[index], target[index] if not in_place else A[index], in_place, P)
+    return target
+
+
+def _same_memory(x: Array, y: Array) -> bool:
+    return bool(x.ctypes.data == y.ctypes.data and x.strides == y.strides and x.shape == y.shape)
+
+
+def _part_of_batch(call: _Call, position: int, count: int) -> _Call:
+    progress = call.execution.progress
+    if progress is None:
+        return call
+
+    def report(done: int, total: int) -> None:
+        progress(position * total + done, count * total)
+
+    return replace(call, execution=replace(call.execution, progress=report))
+
+
+def _choose(call: _Call, n: int, dtype: np.dtype[Any]) -> _Call:
+    method = call.asked
+    if method == "johnson":
+        if not is_tropical(call.semiring) or dtype.kind != "f":
+            raise AlgebraError(
+                f"johnson finds shortest paths by Dijkstra: min_plus or max_plus on floats, not "
+                f"{call.semiring.name} on {dtype}; use rkleene"
+            )
+    elif method == "auto":
+        parameters = closure_parameters(call.explanation.backend, dtype, "elements")
+        method = "rkleene"
+        if n <= parameters.leaf:
+            call.note(f"{n} vertices are one block of at most {parameters.leaf}, closed by one kernel")
+        else:
+            call.note("a dense matrix: R-Kleene does nearly all of its work in large products, in place")
+    call.explanation.method = method
+    return replace(call, execution=replace(call.execution, method=method))
+
+
+def _close_matrix(call: _Call, A: Array, out: Array, in_place: bool, P: Array | None) -> None:
+    """Out ← the closure of one matrix."""
+    if call.semiring.commutative and _adjacent(out.T) and not _adjacent(out):
+        A, out, P = A.T, out.T, None if P is None else P.T  # (Aᵀ)* = (A*)ᵀ, and rows are what the kernels like
+    if not _adjacent(out):
+        rows = np.array(A, order="C")
+        _close_matrix(call, rows, rows, True, P)
+        out[...] = rows
+        return
+    if in_place:
+        A = out
+    # The sign decides about the potentials, and the range of integers about their width: `check` only silences errors.
+    scan = check_entries(A, call.semiring) if call.check or is_tropical(call.semiring) else Scan()
+    if call.execution.method == "johnson":
+        from scipy.sparse import coo_array
+
+        rows, columns = np.nonzero(call.semiring.zero_for(A.dtype) != A)
+        matrix = coo_array((A[rows, columns], (rows, columns)), shape=A.shape)
+        _run_johnson(call, sparse_graph(matrix, 1 if call.semiring.tropical == "min" else -1), out)
+    elif is_tropical(call.semiring):
+        close_tropical(
+            *(call.execution, call.semiring, A, out, scan, call.explanation.reasons), P=P, reflexive=call.reflexive
+        )
+    elif A.dtype == np.bool_ and P is None and _packs(call, A.shape[0]):
+        out[...] = A
+        _close_packed(call, out)
+    else:
+        _close_generic(call, A, out, P, scan)
+
+
+def _adjacent(matrix: Array) -> bool:
+    return bool(matrix.shape[1] <= 1 or matrix.strides[1] == matrix.itemsize)
+
+
+def _close_generic(call: _Call, A: Array, out: Array, P: Array | None, scan: Scan) -> None:
+    semiring = call.semiring
+    original = None
+    if not call.reflexive and not semiring.idempotent:
+        original = A.copy() if out is A else A
+        call.note(f"⊕ of {semiring.name} is not idempotent: A⁺ = A ⊗ A*, and A is kept until then")
+    if out is not A:
+        out[...] = A
+    loops = diagonal(out) if not call.reflexive and semiring.idempotent else None
+    identities = (semiring.zero_for(A.dtype), semiring.one_for(A.dtype))
+    nonnegative = scan.nonnegative and min(identities) >= 0 and A.dtype.kind == "f"
+    engine = call.execution.close(semiring, out, P, nonnegative=nonnegative)
+    if original is not None:
+        irreflexive_product(engine, original, out)
+    elif loops is not None:
+        cycles_from_closure(engine, loops, out)
+
+
+# ------------------------------------------------------------------------------------------------- packed bits
+
+
+def _packs(call: _Call, n: int) -> bool:
+    """Whether a bool matrix is closed as packed bits."""
+    if call.asked != "auto" or n < closure_parameters(call.explanation.backend, np.dtype(bool), "bits").pack:
+        return False
+    try:
+        backend_for(None, call.semiring, np.dtype(bool), "bits")
+    except DTypeError:
+        return False
+    call.explanation.storage = "packed bits"
+    call.note("a bool matrix of this size: 32 entries to a word")
+    return True
+
+
+def _close_packed(call: _Call, out: Array) -> None:
+    packed = pack(out)
+    _close_words(call, packed)
+    out[...] = packed.unpack()
+
+
+def _close_words(call: _Call, packed: BitMatrix) -> None:
+    """A packed matrix in place."""
+    semiring, words = call.semiring, packed.words
+    original = words.copy() if not call.reflexive and not semiring.idempotent else None
+    loops = None if call.reflexive or original is not None else diagonal(words, "bits")
+    engine = call.execution.close(semiring, words, storage="bits")
+    if original is not None:
+        irreflexive_product(engine, original, words)
+    elif loops is not None:
+        _set_cycles(call, packed, loops)
+
+
+def _set_cycles(call: _Call, packed: BitMatrix, loops: Array) -> None:
+    """The diagonal of A⁺: whether i reaches a vertex other than itself that reaches i, or has a loop."""
+    n = packed.shape[0]
+    vertices = np.arange(n)
+    word, bit = vertices // 32, np.left_shift(np.uint32(1), (vertices % 32).astype(np.uint32))
+    packed.words[vertices, word] &= ~bit
+    cycles = loops | np.bitwise_and(packed.words, packed.T.words).any(axis=1)
+    packed.words[vertices, word] |= np.where(cycles, bit, np.uint32(0))
+
+
+def _close_bit_matrix(call: _Call, A: BitMatrix, out: BitMatrix | None) -> BitMatrix:
+    if A.shape[0] != A.shape[1]:
+        raise ShapeError(f"A is {A.shape}: a closure needs a square matrix")
+    semiring = call.semiring
+    semiring.check_dtype(np.dtype(bool))
+    check_star(semiring, np.dtype(bool))
+    if call.asked in ("floyd_warshall", "johnson"):
+        raise AlgebraError(f"{call.asked} does not take packed bits: use rkleene, blocked_floyd_warshall or squaring")
+    if out is not None and (not isinstance(out, BitMatrix) or out.shape != A.shape):
+        raise ShapeError(f"out must be a BitMatrix of shape {A.shape}, or None")
+    explanation = call.explanation
+    explanation.shape, explanation.dtype, explanation.storage = A.shape, "bool", "packed bits"
+    explanation.backend = backend_for(A.words, semiring, np.dtype(bool), "bits").name
+    call.note("a BitMatrix stays packed")
+    explanation.method = "rkleene" if call.asked == "auto" else call.asked
+    call = replace(call, execution=replace(call.execution, method=explanation.method))
+    target = A.copy() if out is None else out
+    if target is not A:
+        target.words[...] = A.words
+    _close_words(call, target)
+    return target
+
+
+# ------------------------------------------------------------------------------------------------- sparse matrices
+
+
+def _is_sparse(A: Any) -> bool:
+    scipy_sparse = sys.modules.get("scipy.sparse")  # a sparse matrix cannot exist before its module is loaded
+    return scipy_sparse is not None and bool(scipy_sparse.issparse(A))
+
+
+def _close_sparse(call: _Call, A: Any, out: Any) -> Array:
+    if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
+        raise ShapeError(f"A is {A.shape}: a closure needs a square matrix")
+    n, edges, dtype = A.shape[0], A.nnz, np.dtype(A.dtype)
+    shortest = is_tropical(call.semiring) and dtype.kind == "f" and call.semiring.supports(dtype)
+    method = call.asked
+    if method == "auto" and shortest:
+        dense, sparse = dense_seconds(n, dtype.itemsize, call.execution.threads), johnson_seconds(n, edges)
+        method = "johnson" if sparse < dense else "auto"
+        shown = f"{edges} edges: about {sparse:.2g} s by Dijkstra from every vertex, {dense:.2g} s dense"
+        call.note(shown)
+    if method == "johnson" and shortest:
+        if np.isinf(np.asarray(A.data)).any():
+            method = "auto"  # edges of unbounded gain are the dense closure's business
+        else:
+            target = np.empty(A.shape, dtype) if out is None else as_output(out, A.shape, dtype)
+            explanation = call.explanation
+            explanation.shape, explanation.dtype, explanation.method = A.shape, dtype.name, "johnson"
+            explanation.backend = "scipy"
+            _run_johnson(call, sparse_graph(A, 1 if call.semiring.tropical == "min" else -1), target)
+            return target if out is None else out
+    asked = "auto" if call.asked == "johnson" and shortest else call.asked
+    result = _close_dense(replace(call, asked=asked), as_array(A, call.semiring), out)
+    return result if out is None else out
+
+
+def _run_johnson(call: _Call, graph: Any, out: Array) -> None:
+    johnson(graph, out, reflexive=call.reflexive, progress=call.execution.progress)
