@@ -1,6 +1,18 @@
-"""Dense linear algebra over any semiring: products, closures and shortest paths at the speed of the machine."""
+"""Dense linear algebra over any semiring: products, closures and shortest paths at the speed of the machine.
+
+>>> import semiring as sr
+>>> inf = float("inf")
+>>> sr.closure([[0, 3, 8], [inf, 0, 4], [2, inf, 0]], sr.min_plus)
+array([[0., 3., 7.],
+       [6., 0., 4.],
+       [2., 5., 0.]])
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from semiring.algebra import Domain, Semiring
+from semiring.bits import BitMatrix, pack
 from semiring.catalogue import (
     ALIASES,
     CATALOGUE,
@@ -18,3 +30,89 @@ from semiring.catalogue import (
     xor_and,
 )
 from semiring.expressions import absolute, exp, expm1, floor, log, log1p, maximum, minimum, sqrt, where
+from semiring.linalg import (
+    add,
+    axpy,
+    dot,
+    gemm,
+    gemv,
+    ger,
+    identity,
+    matmul,
+    matmul_witness,
+    multiply,
+    power,
+    reduce,
+    zeros,
+)
+from semiring.threads import get_threads, set_threads, threads
+
+if TYPE_CHECKING:
+    from semiring.closures import METHODS, closure
+
+__version__ = "0.1.0"
+
+# Loaded when first asked for, so that an import that only wants a product stays short.
+_LATER = {"METHODS": "semiring.closures", "closure": "semiring.closures"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'semiring' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_LATER[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+__all__ = [
+    "ALIASES",
+    "CATALOGUE",
+    "METHODS",
+    "BitMatrix",
+    "Domain",
+    "Semiring",
+    "__version__",
+    "absolute",
+    "add",
+    "as_semiring",
+    "axpy",
+    "boolean",
+    "closure",
+    "dot",
+    "exp",
+    "expm1",
+    "floor",
+    "gemm",
+    "gemv",
+    "ger",
+    "get_threads",
+    "identity",
+    "log",
+    "log1p",
+    "log_plus",
+    "lukasiewicz",
+    "matmul",
+    "matmul_witness",
+    "max_min",
+    "max_plus",
+    "max_times",
+    "maximum",
+    "min_max",
+    "min_plus",
+    "min_times",
+    "minimum",
+    "multiply",
+    "pack",
+    "plus_times",
+    "power",
+    "reduce",
+    "set_threads",
+    "sqrt",
+    "threads",
+    "where",
+    "xor_and",
+    "zeros",
+]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 
 __all__ = [
     "AlgebraError",
@@ -81,6 +80,8 @@ class UnknownNameError(SemiringError, LookupError):
     """A name is not in the list it was looked up in; the message holds the list."""
 
     def __init__(self, what: str, name: str, valid: Iterable[str]) -> None:
+        from difflib import get_close_matches  # only for this message: two milliseconds of every import
+
         names = sorted(valid)
         near = get_close_matches(str(name), names, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
