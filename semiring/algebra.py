@@ -1,22 +1,24 @@
 """`Semiring`: one definition, from which everything else derives.
 
-A semiring is a set with ⊕ (commutative, associative, neutral element 0̄) and ⊗ (associative, neutral element 1̄), where
-⊗ distributes over ⊕ and 0̄ ⊗ x = x ⊗ 0̄ = 0̄. The last law is enforced, not assumed: every product with the zero is the zero.
+A semiring is a set with ⊕ (commutative, associative, neutral element 0̄) and ⊗ (associative, neutral element 1̄),
+where ⊗ distributes over ⊕ and 0̄ ⊗ x = x ⊗ 0̄ = 0̄. The last law is enforced, not assumed: every product with the zero is
+the zero.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from semiring.errors import AlgebraError, DTypeError, ExpressionError, IntegerOverflowError
+from semiring.domains import Domain
+from semiring.errors import AlgebraError, DTypeError, ExpressionError, IntegerOverflowError, ShapeError
 from semiring.expressions import Constant, Expression, parse, trace, typed_constant
+from semiring.expressions.tree import as_operation, constant
+from semiring.expressions.undefined import nan_condition, replace_nan
 from semiring.namespaces import array_namespace
 
 if TYPE_CHECKING:
@@ -31,77 +33,43 @@ OperationLike: TypeAlias = Callable[..., Any] | str | Expression
 _X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
 
 
-@dataclass(frozen=True)
-class Domain:
-    """An interval of the extended reals: the elements on which a semiring is one."""
-
-    lower: Constant = -math.inf
-    upper: Constant = math.inf
-    lower_open: bool = False
-    upper_open: bool = False
-
-    def __post_init__(self) -> None:
-        if not self.lower < self.upper:
-            raise AlgebraError(f"the domain {self} is empty: its lower end must lie below its upper end")
-
-    @classmethod
-    def of(cls, given: Domain | tuple[Constant, Constant] | str | None) -> Domain:
-        """From a pair of closed ends ``(0, 1)``, text such as ``"[0, inf)"``, or None for every number."""
-        if given is None:
-            return cls()
-        if isinstance(given, Domain):
-            return given
-        if isinstance(given, str):
-            match = re.fullmatch(r"\s*([\[(])\s*([^,\s]+)\s*,\s*([^,\s]+)\s*([\])])\s*", given)
-            try:
-                if match:
-                    lower, upper = (float(match[i]) for i in (2, 3))
-                    return cls(lower, upper, match[1] == "(", match[4] == ")")
-            except ValueError:
-                pass
-            raise AlgebraError(f"the domain {given!r} is not an interval such as '[0, inf)' or '(0, 1]'")
-        try:
-            lower, upper = given
-            return cls(lower, upper)
-        except (TypeError, ValueError):
-            raise AlgebraError(
-                f"the domain {given!r} is not a pair (lower, upper) or text such as '[0, inf)'"
-            ) from None
-
-    @property
-    def everything(self) -> bool:
-        return self == Domain()
-
-    def contains(self, values: Any) -> Any:
-        """Entry by entry, whether the values lie in the domain (NaN never does)."""
-        above = values > self.lower if self.lower_open else values >= self.lower
-        below = values < self.upper if self.upper_open else values <= self.upper
-        return above & below
-
-    def __str__(self) -> str:
-        return f"{'(' if self.lower_open else '['}{self.lower:g}, {self.upper:g}{')' if self.upper_open else ']'}"
-
-
 class Operation:
     """⊕, ⊗ or the star of a semiring: its tree, and its action on scalars and arrays entry by entry.
 
     Arrays of NumPy, CuPy, PyTorch and JAX stay where they are; lists and scalars go through NumPy.
     """
 
-    def __init__(self, expression: Expression, semiring: Semiring, *, annihilates: bool = False) -> None:
+    def __init__(
+        self,
+        expression: Expression,
+        semiring: Semiring,
+        variables: tuple[str, ...] = ("x", "y"),
+        *,
+        annihilates: bool = False,
+    ) -> None:
         self.expression = expression
-        self._semiring, self._annihilates = semiring, annihilates
+        self._semiring, self._variables, self._annihilates = semiring, variables, annihilates
 
     def __call__(self, *operands: Any) -> Any:
-        names = ("x", "y")[: len(operands)]
-        if not self.expression.variables <= set(names) or not operands:
-            raise TypeError(f"{self.expression} takes {', '.join(sorted(self.expression.variables))}")
+        """The result entry by entry; operands broadcast.
+
+        Raises `DTypeError` where the semiring is not defined on the common dtype or an operand does not exist in it,
+        `ShapeError` where the shapes do not broadcast, and `IntegerOverflowError` where a sum of min-plus or max-plus
+        does not fit its integers.
+        """
+        names = self._variables
+        if len(operands) != len(names):
+            raise TypeError(f"{self.expression} takes {' and '.join(names)}, {len(operands)} operands were given")
         xp = array_namespace(*operands)
         if xp is np:
             dtype = self._semiring.common_dtype(*operands)
-            arrays = [np.asarray(operand) for operand in operands]
             self._semiring.check_dtype(dtype)
-            arrays = [array.astype(dtype, copy=False) for array in arrays]
+            arrays = [_as_dtype(operand, dtype) for operand in operands]
+            try:
+                np.broadcast_shapes(*(array.shape for array in arrays))
+            except ValueError:
+                shapes = " and ".join(str(array.shape) for array in arrays)
+                raise ShapeError(f"the operands are {shapes}: their shapes do not broadcast") from None
         else:
             arrays = list(operands)
             dtype = np.dtype(str(arrays[0].dtype).removeprefix("torch."))
@@ -120,6 +88,16 @@ class Operation:
 
     def __repr__(self) -> str:
         return f"Operation({self.expression.text!r})"
+
+
+def _as_dtype(operand: Any, dtype: np.dtype[Any]) -> Any:
+    """An operand as an array of the common dtype; a Python number that it cannot hold is an error."""
+    if hasattr(operand, "dtype"):
+        return np.asarray(operand).astype(dtype, copy=False)
+    try:
+        return np.asarray(operand, dtype)
+    except OverflowError:
+        raise DTypeError(f"{str(operand)[:80]} does not fit {dtype}: give both operands a wider dtype") from None
 
 
 def _check_sum(x: Any, y: Any, total: Any, absorbed: Any, zero: Any, dtype: np.dtype[Any]) -> None:
@@ -169,8 +147,8 @@ class Semiring:
         name: str,
         add: OperationLike,
         mul: OperationLike,
-        zero: Constant | str,
-        one: Constant | str,
+        zero: Constant | str | Expression,
+        one: Constant | str | Expression,
         star: OperationLike | None = None,
         domain: Domain | tuple[Constant, Constant] | str | None = None,
         *,
@@ -188,7 +166,7 @@ class Semiring:
         self.zero, self.one = _element(zero), _element(one)
         self._star = None if star is None else _operation(star, ("x",), allow_nan=True)
         self.domain = Domain.of(domain)
-        self._dtypes = None if dtypes is None else tuple(np.dtype(dtype).name for dtype in dtypes)
+        self._dtypes = None if dtypes is None else _dtype_names(dtypes)
         self._claims = {
             key: bool(claim)
             for key, claim in {
@@ -241,13 +219,15 @@ class Semiring:
     def __repr__(self) -> str:
         star = f", star={self._star.text!r}" if self._star else ""
         domain = "" if self.domain.everything else f", domain='{self.domain}'"
+        contract = ", contract=True" if self.contract else ""
+        dtypes = "" if self._dtypes is None else f", dtypes={self._dtypes}"
         return (
             f"Semiring({self.name!r}, add={self.add.expression.text!r}, mul={self.mul.expression.text!r}, "
-            f"zero={self.zero}, one={self.one}{star}{domain})"
+            f"zero={_literal(self.zero)}, one={_literal(self.one)}{star}{domain}{contract}{dtypes})"
         )
 
     def latex(self) -> str:
-        """The definition as LaTeX (needs SymPy, which comes with the library)."""
+        """The definition as LaTeX, without the dollars."""
         from semiring.symbolic import semiring_latex
 
         return semiring_latex(self)
@@ -267,7 +247,7 @@ class Semiring:
         return self._refusal(np.dtype(dtype)) is None
 
     def check_dtype(self, dtype: np.dtype[Any]) -> None:
-        """Raise `DTypeError`, with the reason and the dtypes that would do, unless the semiring is defined on ``dtype``."""
+        """Raise `DTypeError`, with the reason and the dtypes that would do, unless the semiring knows ``dtype``."""
         reason = self._refusal(dtype)
         if reason is not None:
             raise DTypeError(f"{self.name} is not defined on {dtype}: {reason}. Use one of {', '.join(self.dtypes)}")
@@ -276,8 +256,10 @@ class Semiring:
         return _refusal(self, dtype)
 
     def common_dtype(self, *operands: Any) -> np.dtype[Any]:
-        """The dtype in which ``operands`` meet: NumPy's promotion of the arrays; lists and scalars alone become float64
-        (bool where they are truth values and the semiring knows bool).
+        """The dtype in which ``operands`` meet: NumPy's promotion of the arrays.
+
+        Lists and scalars alone become float64; where the semiring is not defined on it, the dtype NumPy gives them,
+        or else the first it is defined on. Truth values become bool where the semiring knows bool.
         """
         typed = [operand for operand in operands if hasattr(operand, "dtype")]
         plain = [operand for operand in operands if not hasattr(operand, "dtype")]
@@ -286,7 +268,7 @@ class Semiring:
             return np.result_type(*typed, *weak)
         found = np.result_type(*(np.asarray(operand) for operand in plain))
         if found.kind in "iu" or (found.kind == "b" and not self.supports(found)):
-            return np.dtype(np.float64 if self.supports(np.float64) else self.dtypes[0])
+            return np.dtype(next(name for name in ("float64", found.name, *self.dtypes) if self.supports(name)))
         return found
 
     def zero_for(self, dtype: Any) -> Any:
@@ -301,13 +283,11 @@ class Semiring:
 
     @cached_property
     def tropical(self) -> str | None:
-        """``"min"`` or ``"max"`` where the semiring is (min, +) or (max, +): its integers have a value for "no path"."""
-        for op in ("min", "max"):
-            if self.add.expression in (Expression(op, (_X, _Y)), Expression(op, (_Y, _X))):
-                if self.mul.expression in (Expression("add", (_X, _Y)), Expression("add", (_Y, _X))):
-                    if self.zero.leaf == (math.inf if op == "min" else -math.inf) and self.one.leaf == 0:
-                        return op
-        return None
+        """``"min"`` or ``"max"`` where this is (min, +) or (max, +): their integers have a value for "no path"."""
+        add, mul = self.add.expression, self.mul.expression
+        if {*add.args} != {_X, _Y} or mul.op != "add" or {*mul.args} != {_X, _Y} or self.one.leaf != 0:
+            return None
+        return add.op if (add.op, self.zero.leaf) in (("min", math.inf), ("max", -math.inf)) else None
 
     @cached_property
     def idempotent(self) -> bool:
@@ -343,11 +323,16 @@ class Semiring:
         if bool(verdict) != claim:
             raise AlgebraError(f"{self.name} was claimed to be {'' if claim else 'not '}{key}, but {verdict}")
 
+    @property
+    def given_star(self) -> Expression | None:
+        """The star as it was given, NaN where it does not exist; None where none was given."""
+        return self._star
+
     @cached_property
     def star_expression(self) -> Expression | None:
         """The star as a tree over ``x``, with 0̄ where it does not exist; None where the semiring has no star."""
         if self._star is not None:
-            return _replace_nan(self._star, self.zero)
+            return replace_nan(self._star, self.zero)
         return self.one if self.absorptive else None
 
     @cached_property
@@ -355,13 +340,13 @@ class Semiring:
         """A truth over ``x``: the star does not exist. None where it exists on the whole domain (or nowhere)."""
         if self._star is None:
             return None
-        truth = _nan_condition(self._star)
+        truth = nan_condition(self._star)
         return truth if isinstance(truth, Expression) else None
 
     def star(self, x: Any) -> Any:
         """a* = 1 ⊕ a ⊕ a² ⊕ …, entry by entry: NaN where it does not exist (0̄ on an integer dtype).
 
-        Raises `AlgebraError` where the semiring has no star.
+        Raises `AlgebraError` where the semiring has no star, and `DTypeError` where it has none on the dtype.
         """
         if self.star_expression is None:
             raise AlgebraError(f"{self.name} has no star: give one, Semiring(..., star=...)")
@@ -369,7 +354,9 @@ class Semiring:
         values = np.asarray(x, self.common_dtype(x)) if xp is np else x
         floating = "float" in str(values.dtype)
         expression = self._star if self._star is not None and floating else self.star_expression
-        result = Operation(expression, self)(values)
+        if xp is np:
+            expression.check_dtype(values.dtype)
+        result = Operation(expression, self, ("x",))(values)
         return xp.where(xp.ones_like(values, dtype=bool), result, values)[()]  # a constant star has no shape of its own
 
     def check_axioms(self, **options: Any) -> AxiomReport:
@@ -379,12 +366,12 @@ class Semiring:
         return check_axioms(self, **options)
 
 
-# The claims of the catalogue, proved by the tests: not verified again at import.
+#: The claims of the catalogue, proved by the tests: not verified again at import.
 _KNOWN: dict[tuple[Any, ...], frozenset[tuple[str, bool]]] = {}
 
 
 def known_semiring(*arguments: Any, claims: dict[str, bool], **options: Any) -> Semiring:
-    """A semiring whose claims the caller answers for: the catalogue's are proved by the tests, a pickle's were verified."""
+    """A semiring whose claims are not verified: the catalogue's are proved by the tests, a pickle's were verified."""
     semiring = Semiring(*arguments, **options)
     _KNOWN[semiring.definition] = frozenset(claims.items())
     semiring._claims.update(claims)
@@ -397,13 +384,15 @@ def _rebuild(arguments: tuple[Any, ...], options: dict[str, Any], claims: dict[s
 
 def _operation(given: OperationLike, variables: tuple[str, ...], *, allow_nan: bool = False) -> Expression:
     if isinstance(given, Expression):
-        expression = given
+        expression = as_operation(given, allow_nan)
     elif isinstance(given, str):
         expression = parse(given, variables, allow_nan=allow_nan)
     elif callable(given):
         expression = trace(given, variables, allow_nan=allow_nan)
     else:
         raise ExpressionError(f"an operation is a callable or text, not {given!r} of type {type(given).__name__}")
+    if not expression.variables <= set(variables):
+        raise ExpressionError(f"{expression} has other variables than {', '.join(variables)}")
     missing = set(variables) - expression.variables
     if missing and len(variables) == 2:
         raise ExpressionError(
@@ -413,9 +402,28 @@ def _operation(given: OperationLike, variables: tuple[str, ...], *, allow_nan: b
 
 
 def _element(given: Constant | str | Expression) -> Expression:
-    if isinstance(given, Expression):
-        return given
-    return parse(given, ()) if isinstance(given, str) else trace(lambda: given, ())
+    if isinstance(given, str):
+        return parse(given, ())
+    element = as_operation(given if isinstance(given, Expression) else constant(given), allow_nan=False)
+    if element.variables:
+        raise ExpressionError(f"the element {element} has variables: it is to be one value")
+    return element
+
+
+def _literal(element: Expression) -> str:
+    """The element as Python source: 0, 'inf', '~0'."""
+    finite = element.op == "const" and math.isfinite(element.leaf)  # type: ignore[arg-type]  # a const's leaf
+    return element.text if finite else repr(element.text)
+
+
+def _dtype_names(dtypes: Iterable[str]) -> tuple[str, ...]:
+    """The names of dtypes, sorted: their order means nothing."""
+    if isinstance(dtypes, str):
+        raise DTypeError(f"dtypes={dtypes!r} is one name: give a tuple, ({dtypes!r},)")
+    try:
+        return tuple(sorted({np.dtype(dtype).name for dtype in dtypes}))
+    except TypeError as error:
+        raise DTypeError(f"{error}: the dtypes are {', '.join(DTYPES)} and float16") from None
 
 
 @lru_cache(maxsize=1024)
@@ -434,9 +442,12 @@ def _refusal(semiring: Semiring, dtype: np.dtype[Any]) -> str | None:
         return "its definition does not name it"
     operations = semiring.add.expression.operations | semiring.mul.expression.operations
     arithmetic = operations & {"add", "sub", "mul", "neg", "abs"}
-    if dtype.kind in "iu" and arithmetic and semiring._dtypes is None:
-        if not (semiring.tropical and dtype.kind == "i"):
-            return f"{', '.join(sorted(arithmetic))} can leave the integers it holds (name the dtype in dtypes= to accept that)"
+    bounded = dtype.kind == "u" or (dtype.kind == "i" and not semiring.tropical)
+    if bounded and arithmetic and semiring._dtypes is None:
+        return (
+            f"{', '.join(sorted(arithmetic))} can leave the integers it holds "
+            "(name the dtype in dtypes= to accept that)"
+        )
     try:
         for expression in (semiring.add.expression, semiring.mul.expression, semiring.zero, semiring.one):
             expression.check_dtype(dtype)
@@ -445,43 +456,3 @@ def _refusal(semiring: Semiring, dtype: np.dtype[Any]) -> str | None:
     except DTypeError as error:
         return str(error)
     return None
-
-
-# ------------------------------------------------------------------------------------------------- where a star is NaN
-
-
-def _is_nan(expression: Expression) -> bool:
-    return expression.op == "const" and expression.leaf != expression.leaf
-
-
-def _replace_nan(expression: Expression, replacement: Expression) -> Expression:
-    if _is_nan(expression):
-        return replacement
-    if not expression.args:
-        return expression
-    return Expression(expression.op, tuple(_replace_nan(arg, replacement) for arg in expression.args))
-
-
-def _nan_condition(expression: Expression) -> Expression | bool:
-    """The truth that an expression takes one of its NaN constants: so that integers, which have no NaN, can tell."""
-    if not expression.args:
-        return _is_nan(expression)
-    if expression.op == "where":
-        condition, chosen, other = expression.args
-        return _or(
-            _and(condition, _nan_condition(chosen)), _and(Expression("invert", (condition,)), _nan_condition(other))
-        )
-    result: Expression | bool = False
-    for arg in expression.args:
-        result = _or(result, _nan_condition(arg))
-    return result
-
-
-def _and(left: Expression, right: Expression | bool) -> Expression | bool:
-    return Expression("and", (left, right)) if isinstance(right, Expression) else (left if right else False)
-
-
-def _or(left: Expression | bool, right: Expression | bool) -> Expression | bool:
-    if isinstance(left, Expression) and isinstance(right, Expression):
-        return Expression("or", (left, right))
-    return left if isinstance(left, Expression) or left else right

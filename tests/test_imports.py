@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent / "semiring"
 LAYERS = [
     {"errors"},
     {"expressions", "namespaces"},
-    {"algebra", "catalogue", "axioms", "symbolic"},
+    {"domains", "algebra", "catalogue", "axioms", "symbolic"},
     {"arrays", "bits", "encoding", "threads"},
     {"kernels"},
     {"linalg"},

@@ -135,7 +135,7 @@ def _on_domain(semiring: Semiring, domain: str) -> Semiring | None:
             semiring.mul.expression,
             semiring.zero,
             semiring.one,
-            star=semiring._star,
+            star=semiring.given_star,
             domain=Domain.of(domain),
             dtypes=semiring._dtypes,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -48,9 +49,8 @@ def dtype_verdict(semiring: Semiring, law: Law, names: Sequence[str], samples: i
     every, sampled, count = [], [], 0
     for name in sorted(names, key=lambda name: (np.dtype(name).itemsize, np.dtype(name).kind)):
         dtype = np.dtype(name)
-        elements = _every_element(dtype)
+        elements = _every_element(semiring, dtype)
         if elements is not None and len(elements) ** law.arity <= MAX_TUPLES:
-            elements = elements[semiring.domain.contains(elements)]
             columns = [
                 np.asarray(column, dtype) for column in zip(*itertools.product(elements, repeat=law.arity), strict=True)
             ]
@@ -68,13 +68,19 @@ def dtype_verdict(semiring: Semiring, law: Law, names: Sequence[str], samples: i
     return Verdict(law, "sampled" if sampled else "proved", " and ".join(parts))
 
 
-def _every_element(dtype: np.dtype[Any]) -> Any:
-    if dtype.kind == "b":
-        return np.array([False, True])
-    if dtype.kind in "iu" and dtype.itemsize <= 2:
+def _every_element(semiring: Semiring, dtype: np.dtype[Any]) -> Any:
+    """The elements of the domain in a dtype; None where they are too many."""
+    domain = semiring.domain
+    elements = np.array([False, True])
+    if dtype.kind != "b":
         limits = np.iinfo(dtype)
-        return np.arange(limits.min, limits.max + 1).astype(dtype)
-    return None
+        first, last = (int(limits.min), int(limits.max))
+        first = first if domain.lower < first else math.ceil(domain.lower)
+        last = last if domain.upper > last else math.floor(domain.upper)
+        if last - first >= MAX_TUPLES:
+            return None
+        elements = np.arange(first, last + 1).astype(dtype)
+    return elements[domain.contains(elements)]
 
 
 def _first_clash(

@@ -37,7 +37,7 @@ def expressions_of(semiring: Semiring, law: Law) -> tuple[Expression, ...]:
 
 def star_of(semiring: Semiring) -> Expression | None:
     """The star with NaN where it does not exist; None where the semiring has none."""
-    return semiring._star if semiring._star is not None else semiring.star_expression
+    return semiring.star_expression if semiring.given_star is None else semiring.given_star
 
 
 class ScalarAlgebra:

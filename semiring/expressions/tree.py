@@ -1,0 +1,327 @@
+"""The nodes of an expression: their kinds, their text, their meaning on arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import ModuleType
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from semiring.errors import DTypeError, ExpressionError
+
+__all__ = ["OPERATIONS", "Constant", "Expression", "array_functions", "as_operation", "constant", "typed_constant"]
+
+Kind: TypeAlias = Literal["value", "truth"]
+Constant: TypeAlias = bool | int | float
+
+MAX_SIZE = 1_000  # nodes of a tree, shared ones counted each time they occur
+MAX_DEPTH = 100
+MAX_BITS = 1_023  # of an integer constant: the largest that is a float64
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One node type: how many arguments, of which kind, what comes out, and how it is written."""
+
+    name: str
+    arity: int
+    form: str  # a format string over {0}, {1}, ... with the precedences of Python
+    precedence: int
+    result: Kind | None = "value"  # None: the kind of the arguments
+    arguments: tuple[Kind | None, ...] = ()  # () means all "value"; None admits either, but all alike
+    domain: Literal["any", "arithmetic", "float", "bits"] = "any"  # the dtypes on which it means something
+
+
+_CALL = 100
+_TABLE = [
+    Operation("add", 2, "{0} + {1}", 60, domain="arithmetic"),
+    Operation("sub", 2, "{0} - {1}", 60, domain="arithmetic"),
+    Operation("mul", 2, "{0} * {1}", 70, domain="arithmetic"),
+    Operation("div", 2, "{0} / {1}", 70, domain="float"),
+    Operation("neg", 1, "-{0}", 80, domain="arithmetic"),
+    Operation("abs", 1, "abs({0})", _CALL, domain="arithmetic"),
+    Operation("min", 2, "min({0}, {1})", _CALL),
+    Operation("max", 2, "max({0}, {1})", _CALL),
+    Operation("exp", 1, "exp({0})", _CALL, domain="float"),
+    Operation("expm1", 1, "expm1({0})", _CALL, domain="float"),
+    Operation("log", 1, "log({0})", _CALL, domain="float"),
+    Operation("log1p", 1, "log1p({0})", _CALL, domain="float"),
+    Operation("sqrt", 1, "sqrt({0})", _CALL, domain="float"),
+    Operation("floor", 1, "floor({0})", _CALL, domain="float"),
+    Operation("and", 2, "{0} & {1}", 50, None, (None, None), "bits"),
+    Operation("xor", 2, "{0} ^ {1}", 45, None, (None, None), "bits"),
+    Operation("or", 2, "{0} | {1}", 40, None, (None, None), "bits"),
+    Operation("invert", 1, "~{0}", 80, None, (None,), "bits"),
+    Operation("lt", 2, "{0} < {1}", 30, "truth"),
+    Operation("le", 2, "{0} <= {1}", 30, "truth"),
+    Operation("gt", 2, "{0} > {1}", 30, "truth"),
+    Operation("ge", 2, "{0} >= {1}", 30, "truth"),
+    Operation("eq", 2, "{0} == {1}", 30, "truth"),
+    Operation("ne", 2, "{0} != {1}", 30, "truth"),
+    Operation("where", 3, "where({0}, {1}, {2})", _CALL, "value", ("truth", "value", "value")),
+]
+OPERATIONS: Mapping[str, Operation] = {operation.name: operation for operation in _TABLE}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Expression:
+    """One node: a variable (``op="var"``), a constant (``op="const"``) or an operation of `OPERATIONS` on ``args``.
+
+    Immutable, hashable and equal by structure. ``str(expression)`` is text that `parse` turns back into the same tree,
+    and the key under which compiled kernels are cached.
+    """
+
+    op: str
+    args: tuple[Expression, ...] = ()
+    leaf: str | Constant | None = None
+
+    def __post_init__(self) -> None:
+        if self.op in ("var", "const"):
+            self._check_leaf()
+            return
+        if self.size > MAX_SIZE or self.depth > MAX_DEPTH:
+            raise ExpressionError(
+                f"the expression has {self.size} nodes, {self.depth} deep: "
+                f"at most {MAX_SIZE} and {MAX_DEPTH} are allowed"
+            )
+        operation = OPERATIONS.get(self.op)
+        if operation is None or len(self.args) != operation.arity or self.leaf is not None:
+            raise ExpressionError(f"no operation is named {self.op!r} and takes {len(self.args)} arguments")
+        expected = operation.arguments or ("value",) * operation.arity
+        kinds = tuple(arg.kind for arg in self.args)
+        alike = {kind for kind, wanted in zip(kinds, expected, strict=True) if wanted is None}
+        if len(alike) > 1 or any(w is not None and w != k for w, k in zip(expected, kinds, strict=True)):
+            raise ExpressionError(
+                f"{self}: {self.op} was given ({', '.join(kinds)}) and takes "
+                f"({', '.join(w or 'either' for w in expected)}{', all alike' if None in expected[1:] else ''}); "
+                "a comparison is a truth: use where(truth, a, b)"
+            )
+
+    def _check_leaf(self) -> None:
+        """A variable is a name, a constant a plain Python number: their text is what `parse` reads back."""
+        if self.args:
+            raise ExpressionError(f"a {self.op} has no arguments")
+        if self.op == "var":
+            if not isinstance(self.leaf, str) or not self.leaf.isidentifier():
+                raise ExpressionError(f"{self.leaf!r} is no name of a variable")
+        elif type(self.leaf) not in (bool, int, float):
+            raise ExpressionError(f"{self.leaf!r} of type {type(self.leaf).__name__} cannot be a constant")
+        elif isinstance(self.leaf, int) and self.leaf.bit_length() > MAX_BITS:
+            raise ExpressionError(f"a constant of {self.leaf.bit_length()} bits is beyond every dtype")
+
+    # Sizes are counted bottom-up and cached, so that a tree of 2**1000 virtual nodes fails at once.
+    @cached_property
+    def size(self) -> int:
+        return 1 + sum(arg.size for arg in self.args)
+
+    @cached_property
+    def depth(self) -> int:
+        return 1 + max((arg.depth for arg in self.args), default=0)
+
+    @cached_property
+    def kind(self) -> Kind:
+        if self.op in ("var", "const"):
+            return "value"
+        return OPERATIONS[self.op].result or self.args[0].kind
+
+    @cached_property
+    def text(self) -> str:
+        if self.op == "var":
+            return str(self.leaf)
+        if self.op == "const":
+            return repr(self.leaf)
+        operation = OPERATIONS[self.op]
+        return operation.form.format(*(self._argument_text(i, operation) for i in range(operation.arity)))
+
+    def _argument_text(self, index: int, operation: Operation) -> str:
+        arg = self.args[index]
+        if operation.precedence == _CALL:
+            return arg.text
+        if self.op == "neg" and arg.op == "const" and not isinstance(arg.leaf, bool):
+            return f"(+{arg.text})"  # -2 is the constant, -(+2) its negation
+        own = operation.precedence + (1 if index or operation.result == "truth" else 0)  # left-associative
+        inner = _CALL if arg.op == "var" else OPERATIONS[arg.op].precedence if arg.op != "const" else _CALL
+        if arg.op == "const" and arg.text.startswith("-"):
+            inner = 0
+        return f"({arg.text})" if inner < own else arg.text
+
+    # Text and tree determine each other, so the text, made once, is the identity (and tells 0.0 from -0.0, 1 from 1.0).
+    def __eq__(self, other: object) -> bool:
+        return self.text == other.text if isinstance(other, Expression) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Expression, (self.op, self.args, self.leaf)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"Expression({self.text!r})"
+
+    def walk(self) -> Iterator[Expression]:
+        """Every node, arguments before the operation that uses them."""
+        for arg in self.args:
+            yield from arg.walk()
+        yield self
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        return frozenset(str(node.leaf) for node in self.walk() if node.op == "var")
+
+    @cached_property
+    def operations(self) -> frozenset[str]:
+        return frozenset(node.op for node in self.walk() if node.args)
+
+    def substitute(self, replacements: Mapping[str, Expression]) -> Expression:
+        """The tree with variables replaced by other trees."""
+        if self.op == "var":
+            return replacements.get(str(self.leaf), self)
+        if not self.args:
+            return self
+        return Expression(self.op, tuple(arg.substitute(replacements) for arg in self.args))
+
+    def fold(self, leaf: Callable[[Expression], Any], node: Callable[[Expression, list[Any]], Any]) -> Any:
+        """Translate the tree bottom-up: ``leaf`` makes variables and constants, ``node`` the operations.
+
+        Equal subtrees are translated once. This is how every backend lowers an expression.
+        """
+        done: dict[Expression, Any] = {}
+
+        def visit(expression: Expression) -> Any:
+            if expression not in done:
+                if expression.args:
+                    done[expression] = node(expression, [visit(arg) for arg in expression.args])
+                else:
+                    done[expression] = leaf(expression)
+            return done[expression]
+
+        return visit(self)
+
+    @cached_property
+    def may_be_nan(self) -> bool:
+        """Whether a floating-point evaluation can give NaN although no variable is NaN.
+
+        Backends use it to order the operands of a two-operand minimum, which keeps the operand that is known not to
+        be NaN, so that dropping a NaN costs no instruction.
+        """
+        if not self.args:
+            return self.leaf != self.leaf
+        inner = [arg.may_be_nan for arg in self.args]
+        if self.op in ("min", "max"):
+            return all(inner)
+        if self.op == "where":
+            return inner[1] or inner[2]
+        if self.op in ("neg", "abs", "exp", "expm1", "floor"):
+            return inner[0]
+        return self.kind == "value"
+
+    def check_dtype(self, dtype: np.dtype[Any]) -> None:
+        """Raise `DTypeError` unless every operation and constant means something on ``dtype``."""
+        kind = dtype.kind
+        for node in self.walk():
+            if node.op == "const":
+                typed_constant(node.leaf, dtype)  # type: ignore[arg-type]  # a const's leaf is a Constant
+            elif node.args:
+                domain = OPERATIONS[node.op].domain
+                truths = node.args[0].kind == "truth"
+                if (
+                    (domain == "float" and kind != "f")
+                    or (domain == "arithmetic" and kind == "b")
+                    or (domain == "bits" and kind == "f" and not truths)
+                ):
+                    needs = {"float": "a floating", "arithmetic": "a numeric", "bits": "an integer or boolean"}[domain]
+                    raise DTypeError(f"{node.op} in {self} needs {needs} dtype, not {dtype}")
+
+    def evaluate(self, values: Mapping[str, Any], dtype: np.dtype[Any], xp: ModuleType | Any = np) -> Any:
+        """The value on arrays of ``dtype`` of the array library ``xp`` (NumPy by default), entry by entry."""
+        functions = array_functions(xp)
+
+        def leaf(expression: Expression) -> Any:
+            if expression.op == "var":
+                return values[str(expression.leaf)]
+            return typed_constant(expression.leaf, dtype)  # type: ignore[arg-type]
+
+        with np.errstate(all="ignore"):  # ∞ - ∞ is a NaN that min and max drop; it is no news to the caller
+            return self.fold(leaf, lambda expression, args: functions[expression.op](*args))
+
+
+def array_functions(xp: Any) -> Mapping[str, Callable[..., Any]]:
+    """What each operation does to arrays of the library ``xp``."""
+    return {
+        "add": lambda x, y: x + y,
+        "sub": lambda x, y: x - y,
+        "mul": lambda x, y: x * y,
+        "div": lambda x, y: x / y,
+        "neg": lambda x: -x,
+        "abs": xp.abs,
+        "min": xp.fmin,
+        "max": xp.fmax,
+        "exp": xp.exp,
+        "expm1": xp.expm1,
+        "log": xp.log,
+        "log1p": xp.log1p,
+        "sqrt": xp.sqrt,
+        "floor": xp.floor,
+        "and": lambda x, y: x & y,
+        "or": lambda x, y: x | y,
+        "xor": lambda x, y: x ^ y,
+        "invert": lambda x: ~x,
+        "lt": lambda x, y: x < y,
+        "le": lambda x, y: x <= y,
+        "gt": lambda x, y: x > y,
+        "ge": lambda x, y: x >= y,
+        "eq": lambda x, y: x == y,
+        "ne": lambda x, y: x != y,
+        "where": xp.where,
+    }
+
+
+def typed_constant(value: Constant, dtype: np.dtype[Any]) -> Any:
+    """``value`` as a NumPy scalar of ``dtype``; on integers and booleans ±∞ is the dtype's extreme value.
+
+    Raises `DTypeError` when the dtype has no such value (½ as an int32, 300 as a uint8, 1e300 as a float32).
+    """
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            result = dtype.type(value)
+        if np.isinf(result) and not math.isinf(value):
+            raise DTypeError(f"the constant {value!r} does not exist in {dtype}")
+        return result
+    if math.isnan(value):
+        raise DTypeError(f"NaN does not exist in {dtype}")
+    if dtype.kind == "b":
+        if value in (0, 1) or math.isinf(value):
+            return np.bool_(value > 0)
+        raise DTypeError(f"the constant {value!r} is not a bool")
+    limits = np.iinfo(dtype)
+    if math.isinf(value):
+        return dtype.type(limits.max if value > 0 else limits.min)
+    if value != int(value) or not limits.min <= value <= limits.max:
+        raise DTypeError(f"the constant {value!r} does not exist in {dtype}")
+    return dtype.type(int(value))
+
+
+def constant(value: Any) -> Expression:
+    """A constant from a Python or NumPy number."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    for plain in (bool, int, float):
+        if isinstance(value, plain):
+            return Expression("const", (), plain(value))
+    raise ExpressionError(f"{value!r} of type {type(value).__name__} cannot be a constant of an operation")
+
+
+def as_operation(expression: Expression, allow_nan: bool) -> Expression:
+    """The expression itself, if it is a value and, unless ``allow_nan``, holds no NaN."""
+    if not allow_nan and any(node.op == "const" and node.leaf != node.leaf for node in expression.walk()):
+        raise ExpressionError(f"{expression} holds NaN, which is no element of any semiring")
+    if expression.kind == "truth":
+        raise ExpressionError(f"{expression} is a comparison, not an element: use where({expression}, a, b)")
+    return expression
