@@ -108,14 +108,12 @@ def _names_columns(fields: Sequence[str]) -> bool:
 
 
 def _third_is_no_number(fields: Sequence[str]) -> bool:
-    def number(text: str) -> bool:
-        try:
-            parse_number(text)
-        except ValueError:
-            return False
-        return True
-
-    return len(fields) > 2 and bool(fields[2]) and not any(map(number, fields))
+    """Whether the first line reads like titles: three of them, none beginning as a number does (nor being one: nan)."""
+    return (
+        len(fields) > 2
+        and not any(field[:1] in "0123456789+-." for field in fields)  # "" too: a title is not empty
+        and fields[2].casefold() not in ("nan", "inf", "infinity")
+    )
 
 
 def _named_columns(fields: Sequence[str], weight: str | None, source: str, number: int) -> Columns:

@@ -59,8 +59,10 @@ def read_npz(stream: BinaryIO, source: str) -> Edges | Entries:
             names = archive["names"] if "names" in held else None
     except SemiringError:
         raise
-    except _DAMAGED as error:
+    except (*_DAMAGED, OSError) as error:  # a wrong offset inside the archive is an OSError of seek
         raise FormatError(f"{source}: {_reason(error)}") from None
+    if not isinstance(matrix, np.ndarray) or not (names is None or isinstance(names, np.ndarray)):
+        raise FormatError(f"{source}: holds a file that is no array")
     return _entries(matrix, source, names)
 
 

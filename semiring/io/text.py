@@ -34,7 +34,7 @@ def parse_number(text: str) -> int | float:
         if "_" in text:
             raise ValueError
         whole = int(text)
-        if -(2**63) <= whole < 2**63:
+        if -(2**63) <= whole < 2**63 and not (whole == 0 and "-" in text):  # -0 is a float
             return whole
     except ValueError:
         pass

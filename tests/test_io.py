@@ -1,0 +1,791 @@
+"""Files in and out: round trips, what each format means, malformed input, and writing whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import pickle
+import stat
+import zipfile
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+
+import semiring.io as sio
+from semiring.data import NETWORKS, load_network
+from semiring.errors import (
+    DomainError,
+    DTypeError,
+    FormatError,
+    SemiringError,
+    ShapeError,
+    UnknownNameError,
+)
+
+INF = float("inf")
+TEXT = [".csv", ".tsv", ".txt", ".gr", ".mtx", ".csv.gz", ".gr.gz", ".mtx.gz"]
+NAMED = [".npz", ".csv", ".tsv", ".txt", ".edges", ".csv.gz"]
+ALL = [".npy", ".npz", *TEXT]
+
+AWKWARD = np.array(
+    [
+        [INF, 0.1, 1 / 3, -2.5, INF],
+        [0.0, INF, 1e-300, INF, INF],
+        [1e300, 5.0, -0.0, INF, INF],
+        [123456789.125, INF, 7.0, 2.0**-1074, INF],
+        [INF, INF, INF, INF, INF],  # a vertex without an edge
+    ]
+)
+
+
+def by_name(network):
+    """The edges as a dict from pairs of names, so that the order of the vertices does not matter."""
+    names = network.names
+    return {(names[i], names[j]): w for (i, j), w in np.ndenumerate(network.matrix) if w != INF}
+
+
+# ------------------------------------------------------------------------------------------------------ round trips
+
+
+@pytest.mark.parametrize("ending", ALL)
+def test_a_float_matrix_comes_back_bit_for_bit(tmp_path, ending):
+    path = tmp_path / f"net{ending}"
+    sio.write(path, AWKWARD)
+    back = sio.read(path)
+    assert back.matrix.dtype == np.float64
+    assert back.matrix.tobytes() == AWKWARD.tobytes()
+    assert back.names is None
+    assert back.title == "net"
+
+
+@pytest.mark.parametrize("ending", ALL)
+@pytest.mark.parametrize("dtype", ["float32", "int16", "int32", "int64"])
+def test_other_dtypes_come_back_bit_for_bit(tmp_path, rng, ending, dtype):
+    n = 7
+    none = INF if dtype == "float32" else np.iinfo(dtype).max
+    matrix = rng.integers(-1000, 1000, (n, n)).astype(dtype)
+    if dtype == "float32":
+        matrix = matrix * np.float32(0.1)
+    if dtype == "int64":
+        matrix[0, 1] = 2**62 + 1  # beyond what a float64 holds
+    matrix[rng.random((n, n)) < 0.5] = none
+    path = tmp_path / f"net{ending}"
+    sio.write(path, matrix)
+    back = sio.read(path, dtype=dtype).matrix
+    assert back.dtype == matrix.dtype
+    assert back.tobytes() == matrix.tobytes()
+
+
+@pytest.mark.parametrize("ending", [".npy", ".npz"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int32", "int64"])
+def test_binary_formats_keep_the_dtype(tmp_path, ending, dtype):
+    sio.write(tmp_path / f"x{ending}", np.ones((2, 2), dtype))
+    assert sio.read(tmp_path / f"x{ending}").matrix.dtype == dtype
+
+
+@pytest.mark.parametrize("ending", ALL)
+def test_a_boolean_matrix_comes_back(tmp_path, rng, ending):
+    matrix = rng.random((6, 6)) < 0.4
+    sio.write(tmp_path / f"x{ending}", matrix, "boolean")
+    back = sio.read(tmp_path / f"x{ending}", "boolean").matrix
+    assert back.dtype == bool
+    assert (back == matrix).all()
+
+
+@pytest.mark.parametrize("ending", ALL)
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_tiny_networks(tmp_path, ending, n):
+    for matrix in (np.full((n, n), INF), np.arange(n * n, dtype=float).reshape(n, n)):
+        sio.write(tmp_path / f"x{ending}", matrix)
+        back = sio.read(tmp_path / f"x{ending}").matrix
+        assert back.shape == (n, n)
+        assert (back == matrix).all()
+
+
+@pytest.mark.parametrize("ending", NAMED)
+def test_names_survive(tmp_path, ending):
+    names = ["a b", "#hash", "%", "Köln", 'quo"te', "com,ma", "semi;colon", " blank ", "7", "источник", "→"]
+    n = len(names)
+    matrix = np.full((n, n), INF)
+    for i in range(n - 1):
+        matrix[i, (i * 3 + 1) % n] = i
+    path = tmp_path / f"x{ending}"
+    sio.write(path, matrix, names=names)
+    back = sio.read(path)
+    assert sorted(back.names) == sorted(names)
+    original = {(names[i], names[j]): w for (i, j), w in np.ndenumerate(matrix) if w != INF}
+    assert by_name(back) == original
+
+
+@given(
+    names=st.lists(
+        st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1),
+        min_size=2,
+        unique=True,
+    ),
+    ending=st.sampled_from([".csv", ".tsv"]),
+)
+def test_any_names_survive(tmp_path_factory, names, ending):
+    names = [name for name in names if name.strip()]
+    n = len(names)
+    matrix = np.full((n, n), INF)
+    for i in range(n):
+        matrix[i, (i + 1) % n] = i
+    path = tmp_path_factory.mktemp("names") / f"x{ending}"
+    sio.write(path, matrix, names=names)
+    back = sio.read(path)
+    found = back.names if back.names is not None else tuple(map(str, range(n)))
+    assert sorted(found) == sorted(names)
+    for i in range(n):
+        assert back.matrix[found.index(names[i]), found.index(names[(i + 1) % n])] == i
+
+
+@given(st.lists(st.floats(allow_nan=False, width=64), min_size=4, max_size=4), st.sampled_from([".csv", ".gr", ".mtx"]))
+def test_any_float_survives_as_text(tmp_path_factory, values, ending):
+    path = tmp_path_factory.mktemp("floats") / f"x{ending}"
+    matrix = np.array(values).reshape(2, 2)
+    sio.write(path, matrix)
+    assert sio.read(path).matrix.tobytes() == matrix.tobytes()
+
+
+@pytest.mark.parametrize("layout", ["F", "strided", "reversed", "read-only"])
+@pytest.mark.parametrize("ending", ALL)
+def test_any_memory_order_is_written(tmp_path, ending, layout):
+    matrix = AWKWARD.copy()
+    if layout == "F":
+        given_matrix = np.asfortranarray(matrix)
+    elif layout == "strided":
+        given_matrix = np.repeat(np.repeat(matrix, 2, 0), 3, 1)[::2, ::3]
+    elif layout == "reversed":
+        given_matrix = matrix[::-1, ::-1].copy()[::-1, ::-1]
+    else:
+        given_matrix = matrix
+        given_matrix.flags.writeable = False
+    sio.write(tmp_path / f"x{ending}", given_matrix)
+    assert (sio.read(tmp_path / f"x{ending}").matrix == AWKWARD).all()
+
+
+@pytest.mark.parametrize("semiring", ["max_plus", "max_min", "min_max", "max_times", "plus_times", "log_plus"])
+@pytest.mark.parametrize("ending", [".csv", ".mtx", ".gr", ".npz"])
+def test_no_edge_is_the_zero_of_the_semiring(tmp_path, semiring, ending):
+    zero = {"max_plus": -INF, "max_min": -INF, "min_max": INF, "max_times": 0.0, "plus_times": 0.0, "log_plus": -INF}
+    matrix = np.full((3, 3), zero[semiring])
+    matrix[0, 1], matrix[2, 0] = 0.5, 0.25
+    sio.write(tmp_path / f"x{ending}", matrix, semiring)
+    if ending == ".csv":
+        assert len((tmp_path / "x.csv").read_text().splitlines()) == 3
+    assert (sio.read(tmp_path / f"x{ending}", semiring).matrix == matrix).all()
+
+
+# ------------------------------------------------------------------------------------------- what the formats mean
+
+
+def edge_list(tmp_path, text, name="net.csv", semiring="min_plus", **options):
+    path = tmp_path / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return sio.read(path, semiring, **options)
+
+
+def test_edge_list_basics(tmp_path):
+    net = edge_list(tmp_path, "# roads\n\nA,B,2\nB,C,0\n% more\nA,B,1.5\nC,C,4\n")
+    assert net.names == ("A", "B", "C")
+    expected = [[INF, 1.5, INF], [INF, INF, 0.0], [INF, INF, 4.0]]
+    assert net.matrix.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "A,B,2\nB,C,3\n"),
+        ("a.csv", "A;B;2\nB;C;3\n"),
+        ("a.csv", "A\tB\t2\nB\tC\t3\n"),
+        ("a.tsv", "A\tB\t2\nB\tC\t3"),
+        ("a.txt", "A B 2\nB   C\t3\n".replace("\t", " ")),
+        ("a.edgelist", "  A B 2  \n B C 3\n"),
+        ("a.csv", "\ufeffA,B,2\nB,C,3\n"),
+        ("a.csv", "A,B,2\r\nB,C,3\r\n"),
+        ("a.csv", '"A","B",2\n"B","C",3\n'),
+        ("a.csv", " A , B , 2 \nB,C, 3\n"),
+        ("a.csv", "source,target,weight\nA,B,2\nB,C,3\n"),
+        ("a.csv", "weight,to,from\n2,B,A\n3,C,B\n"),
+        ("a.csv", "From,To,Name,Length\nA,B,x y,2\nB,C,z,3\n"),
+    ],
+)
+def test_ways_to_write_the_same_edges(tmp_path, name, text):
+    net = edge_list(tmp_path, text, name)
+    assert by_name(net) == {("A", "B"): 2.0, ("B", "C"): 3.0}
+
+
+def test_units_come_from_the_header(tmp_path):
+    assert edge_list(tmp_path, "from,to,km\na,b,2\n").unit == "km"
+    assert edge_list(tmp_path, "from,to,weight\na,b,2\n").unit == ""
+    assert edge_list(tmp_path, "from,to,km,minutes\na,b,2,3\n", weight="minutes").matrix[0, 1] == 3
+    assert edge_list(tmp_path, "from,to,km,minutes\na,b,2,3\n", weight="minutes").unit == "minutes"
+
+
+def test_an_edge_without_a_weight_weighs_one(tmp_path):
+    assert edge_list(tmp_path, "a,b\nb,a\n").matrix.tolist() == [[INF, 1], [1, INF]]
+    assert edge_list(tmp_path, "a,b\n", semiring="max_times").matrix.tolist() == [[0, 1], [0, 0]]
+    assert edge_list(tmp_path, "a,b\n", semiring="boolean").matrix.tolist() == [[False, True], [False, False]]
+
+
+def test_every_listed_edge_is_true_whatever_its_weight(tmp_path):
+    net = edge_list(tmp_path, "a,b,0\nb,c,7.5\n", semiring="boolean")
+    assert net.matrix.tolist() == [[False, True, False], [False, False, True], [False, False, False]]
+
+
+def test_numbered_vertices_are_in_numerical_order(tmp_path):
+    net = edge_list(tmp_path, "10,9,1\n9,2,1\n")
+    assert net.names == ("2", "9", "10")
+    net = edge_list(tmp_path, "2,1,5\n1,0,6\n")
+    assert net.names is None
+    assert net.matrix[2, 1] == 5
+    assert net.matrix[1, 0] == 6
+    assert edge_list(tmp_path, "02,1,5\n").names == ("02", "1"), "a leading zero is part of a name"
+
+
+def test_a_header_is_recognised_or_declared(tmp_path):
+    assert edge_list(tmp_path, "Abfahrt,Ankunft,Minuten\na,b,3\n").names == ("a", "b")
+    assert edge_list(tmp_path, "Abfahrt,Ankunft\na,b\n", header=True).names == ("a", "b")
+    assert edge_list(tmp_path, "from,to\n", header=False).names == ("from", "to")
+    with pytest.raises(FormatError, match=r"net.csv:1: the first line reads like a header, but 'b' is also a vertex"):
+        edge_list(tmp_path, "a,b,x1\nb,c,2\n")
+    with pytest.raises(FormatError, match=r"net.csv:1: the weight 'x1' is not a number"):
+        edge_list(tmp_path, "1,2,x1\n2,3,2\n")
+
+
+def test_undirected_takes_each_edge_in_both_directions(tmp_path):
+    net = edge_list(tmp_path, "a,b,5\nb,a,3\nb,c,2\nc,c,9\n", directed=False)
+    assert net.matrix.tolist() == [[INF, 3, INF], [3, INF, 2], [INF, 2, 9]]
+    np.save(tmp_path / "d.npy", np.array([[7, 5.0], [3, INF]]))
+    assert sio.read(tmp_path / "d.npy", directed=False).matrix.tolist() == [[7, 3], [3, INF]]
+
+
+def test_a_loop_of_an_undirected_sum_counts_once(tmp_path):
+    net = edge_list(tmp_path, "a,a,2\na,b,3\n", semiring="plus_times", directed=False)
+    assert net.matrix.tolist() == [[2, 3], [3, 0]]
+
+
+@pytest.mark.parametrize(
+    ("semiring", "expected"),
+    [("min_plus", 2.0), ("max_plus", 9.0), ("plus_times", 18.0), ("max_min", 9.0), ("min_max", 2.0)],
+)
+def test_duplicate_edges_combine_by_the_addition(tmp_path, semiring, expected):
+    text = "a,b,4\nx,y,1\na,b,9\na,b,2\na,b,3\n"
+    assert edge_list(tmp_path, text, semiring=semiring).matrix[0, 1] == expected
+    (tmp_path / "d.gr").write_text("c dup\np sp 2 4\na 1 2 4\na 1 2 9\na 1 2 2\na 1 2 3\n")
+    assert sio.read(tmp_path / "d.gr", semiring).matrix[0, 1] == expected
+    matrix = scipy.sparse.coo_array(([4.0, 9, 2, 3], ([0] * 4, [1] * 4)), shape=(2, 2))
+    scipy.sparse.save_npz(tmp_path / "d.npz", matrix)
+    assert sio.read(tmp_path / "d.npz", semiring).matrix[0, 1] == expected
+    head = "%%MatrixMarket matrix coordinate integer general\n2 2 4\n"
+    (tmp_path / "d.mtx").write_text(head + "1 2 4\n1 2 9\n1 2 2\n1 2 3\n")
+    assert sio.read(tmp_path / "d.mtx", semiring).matrix[0, 1] == expected
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr"])
+def test_scipy_sparse_files(tmp_path, kind):
+    dense = np.array([[0, 2.5, 0], [0, 0, 1.5], [4, 0, 0]])
+    scipy.sparse.save_npz(tmp_path / "s.npz", scipy.sparse.coo_array(dense).asformat(kind))
+    expected = np.where(dense == 0, INF, dense)
+    if kind == "bsr":
+        assert (sio.read(tmp_path / "s.npz").matrix[dense != 0] == dense[dense != 0]).all()
+    else:
+        assert (sio.read(tmp_path / "s.npz").matrix == expected).all()
+
+
+def test_a_stored_zero_is_an_edge_of_weight_zero(tmp_path):
+    matrix = scipy.sparse.coo_array(([0.0, 3.0], ([0, 1], [1, 0])), shape=(2, 2))
+    scipy.sparse.save_npz(tmp_path / "z.npz", matrix)
+    scipy.io.mmwrite(tmp_path / "z.mtx", matrix)
+    for name in ("z.npz", "z.mtx"):
+        assert sio.read(tmp_path / name).matrix.tolist() == [[INF, 0], [3, INF]]
+
+
+def test_matrix_market_of_scipy(tmp_path, rng):
+    dense = np.round(rng.random((5, 5)), 3)
+    scipy.io.mmwrite(tmp_path / "d.mtx", dense)
+    assert (sio.read(tmp_path / "d.mtx").matrix == dense).all(), "an array file holds elements"
+    symmetric = np.tril(dense)
+    symmetric = symmetric + np.tril(symmetric, -1).T
+    scipy.io.mmwrite(tmp_path / "s.mtx", scipy.sparse.coo_array(symmetric), symmetry="symmetric")
+    assert (sio.read(tmp_path / "s.mtx").matrix == symmetric).all()
+    (tmp_path / "p.mtx").write_text("%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n2 1\n3 3\n")
+    assert sio.read(tmp_path / "p.mtx").matrix.tolist() == [[INF, 1, INF], [1, INF, INF], [INF, INF, 1]]
+    sio.write(tmp_path / "back.mtx", dense, "plus_times")
+    assert (scipy.io.mmread(tmp_path / "back.mtx").toarray() == dense).all(), "SciPy reads what is written"
+
+
+@pytest.mark.parametrize("head", ["array real general\n0 0\n", "coordinate real general\n0 0 0\n"])
+def test_an_empty_matrix_market_file(tmp_path, head):
+    (tmp_path / "e.mtx").write_text("%%MatrixMarket matrix " + head)
+    assert sio.read(tmp_path / "e.mtx").matrix.shape == (0, 0)
+
+
+def test_dimacs_as_the_challenge_writes_it(tmp_path):
+    (tmp_path / "x.gr").write_text("c 9th DIMACS\np sp 4 3\nc arcs\na 1 2 803\na 2 1 803\na 4 3 158\n")
+    net = sio.read(tmp_path / "x.gr")
+    assert net.names is None
+    assert net.matrix[0, 1] == net.matrix[1, 0] == 803
+    assert net.matrix[3, 2] == 158
+    assert np.isinf(net.matrix).sum() == 13
+
+
+def test_dense_npz_of_other_makers(tmp_path):
+    np.savez(tmp_path / "one.npz", np.eye(2))
+    assert sio.read(tmp_path / "one.npz").matrix.tolist() == [[1, 0], [0, 1]]
+    np.savez(tmp_path / "two.npz", x=np.eye(2), y=np.eye(3))
+    with pytest.raises(FormatError, match=r"two.npz: holds x, y; the matrix is the array 'matrix'"):
+        sio.read(tmp_path / "two.npz")
+
+
+def test_byte_orders_and_narrow_dtypes_are_widened(tmp_path):
+    np.save(tmp_path / "big.npy", np.array([[1.5, 2], [3, 4]], ">f4"))
+    assert sio.read(tmp_path / "big.npy").matrix.dtype == np.dtype("=f4")
+    np.save(tmp_path / "half.npy", np.array([[1.5, INF], [3, 4]], "f2"))
+    assert sio.read(tmp_path / "half.npy").matrix.tolist() == [[1.5, INF], [3, 4]]
+    np.save(tmp_path / "byte.npy", np.array([[1, 2], [3, 255]], "u1"))
+    assert sio.read(tmp_path / "byte.npy").matrix.tolist() == [[1, 2], [3, 255]]
+
+
+def test_no_edge_stays_no_edge_from_dtype_to_dtype(tmp_path):
+    top = np.iinfo(np.int32).max
+    np.save(tmp_path / "i.npy", np.array([[top, 5], [-3, top]], np.int32))
+    for dtype, none in [("float64", INF), ("int64", np.iinfo(np.int64).max), ("int16", np.iinfo(np.int16).max)]:
+        assert sio.read(tmp_path / "i.npy", dtype=dtype).matrix.tolist() == [[none, 5], [-3, none]]
+    np.save(tmp_path / "f.npy", np.array([[INF, 5], [-3, INF]]))
+    assert sio.read(tmp_path / "f.npy", dtype="int32").matrix.tolist() == [[top, 5], [-3, top]]
+    np.save(tmp_path / "w.npy", np.array([[INF, 5], [-3, -INF]]))
+    low = np.iinfo(np.int32).min
+    assert sio.read(tmp_path / "w.npy", "max_min", dtype="int32").matrix.tolist() == [[top, 5], [-3, low]]
+
+
+def test_default_dtypes_of_text(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b,1\n")
+    expected = {"min_plus": "float64", "boolean": "bool", "xor_and": "int64", "lukasiewicz": "float64"}
+    assert {name: sio.read(tmp_path / "a.csv", name).matrix.dtype.name for name in expected} == expected
+
+
+def test_standard_input(monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(b"a b 3\nb a 4\n"))
+    monkeypatch.setattr("sys.stdin", stream)
+    net = sio.read("-")
+    assert net.matrix.tolist() == [[INF, 3], [4, INF]]
+    assert net.title == "stdin"
+
+
+# --------------------------------------------------------------------------------------------------- malformed input
+
+COORDINATE = "%%MatrixMarket matrix coordinate real general\n"
+COMPLEX = COORDINATE.replace("real", "complex")
+SQUARE = "the matrix of a network is square"
+MALFORMED = [
+    ("x.csv", "a,b,1\nb,c\n", "x.csv:2: 2 fields, expected 3"),
+    ("x.csv", "a,b,1\nb,c,1,2\n", "x.csv:2: 4 fields, expected 3"),
+    ("x.csv", "a,b,1\n\n# c\nb,c,1x\n", "x.csv:4: the weight '1x' is not a number"),
+    ("x.csv", "1,2,3,4\n", "x.csv:1: 4 fields where an edge is source, target[, weight]; name the columns in a header"),
+    ("x.csv", "abc\n", "x.csv:1: 1 field where an edge is source, target[, weight]"),
+    ("x.csv", "a,b,nan\n", "x.csv:1: the weight is not a number (NaN)"),
+    ("x.csv", "a,b,1\na,c,NaN\n", "x.csv:2: the weight is not a number (NaN)"),
+    ("x.csv", "a,b,1\na,c,\n", "x.csv:2: the weight is missing"),
+    ("x.csv", "a,b,1\n,c,2\n", "x.csv:2: the source is empty"),
+    ("x.csv", "a,b,1\nc,,2\n", "x.csv:2: the target is empty (a vertex without edges has no weight either)"),
+    ("x.csv", "a,b,1_000\n", "x.csv:1: the weight '1_000' is not a number"),
+    ("x.csv", "a,b,1\na,c,1e999\n", "x.csv:2: the weight '1e999' is beyond the range of float64"),
+    ("x.csv", "a,b," + "9" * 400 + "\n", f"x.csv:1: the weight '{'9' * 400}' is beyond the range of float64"),
+    ("x.csv", 'a,b,1\n"a,c,2\n', "x.csv:2: a double quote is not closed (a quote inside quotes is written twice)"),
+    ("x.csv", b"a,b,1\nK\xf6ln,b,2\n", "x.csv:2: not UTF-8 text"),
+    ("x.csv", "a,b,1\n".encode("utf-16"), "x.csv:1: not UTF-8 text"),
+    ("x.csv", b"a,b,1\na\0,c,1\n", "x.csv:2: holds a zero byte, so it is no text"),
+    ("x.txt", "a b 1\na b c d\n", "x.txt:2: 4 fields, expected 3"),
+    ("x.gr", "p sp 2 1\na 1 3 5\n", "x.gr:2: the vertex '3' is not one of 1 … 2"),
+    ("x.gr", "p sp 2 1\na 0 1 5\n", "x.gr:2: the vertex '0' is not one of 1 … 2"),
+    ("x.gr", "p sp 2 1\na 1 2\n", "x.gr:2: expected 'a <tail> <head> <weight>'"),
+    ("x.gr", "p sp 2 1\na 1 2 z\n", "x.gr:2: the weight 'z' is not a number"),
+    ("x.gr", "p sp 2 1\na 1 2 nan\n", "x.gr:2: the weight is not a number (NaN)"),
+    ("x.gr", "p max 2 1\n", "x.gr:1: expected 'p sp <vertices> <arcs>'"),
+    ("x.gr", "p sp 2 0\np sp 2 0\n", "x.gr:2: a second 'p' line"),
+    ("x.gr", "a 1 2 3\n", "x.gr:1: an arc before the line 'p sp <vertices> <arcs>'"),
+    ("x.gr", "p sp 2 2\na 1 2 3\n", "x.gr: 1 arcs, and the 'p' line promises 2"),
+    ("x.gr", "c nothing\n", "x.gr: no line 'p sp <vertices> <arcs>'"),
+    ("x.gr", "hello\n", "x.gr:1: a line begins with c, p or a, not 'hello'"),
+    ("x.mtx", "garbage\n", "x.mtx:1: not a Matrix Market file. Missing banner"),
+    ("x.mtx", "", "x.mtx:1: not a Matrix Market file. Missing banner"),
+    ("x.mtx", COORDINATE + "2 3 1\n1 1 1\n", "x.mtx: the array is 2 × 3; " + SQUARE),
+    ("x.mtx", COORDINATE + "2 2 1\n3 1 1\n", "x.mtx:3: row index out of bounds"),
+    ("x.mtx", COORDINATE + "2 2 2\n1 1 1\n", "x.mtx: truncated file. Expected another 1 lines"),
+    ("x.mtx", COORDINATE + "2 2 99999999999\n1 1 1\n", "x.mtx: 99999999999 entries promised by a file of 68 bytes"),
+    ("x.mtx", COMPLEX + "1 1 1\n1 1 1 0\n", "x.mtx: holds complex numbers, not real ones"),
+    ("x.mtx", COORDINATE + "2 2 1\n1 2 nan\n", "x.mtx: entry (1, 2): the weight is not a number (NaN)"),
+    ("x.npy", "not numpy", "x.npy: not a .npy file"),
+    ("x.npz", "not a zip", "x.npz: not a .npz file"),
+    ("x.csv.gz", "not gzip", "x.csv.gz: damaged gzip data: Not a gzipped file (b'no')"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "content", "message"), MALFORMED, ids=[str(i) for i in range(len(MALFORMED))])
+def test_malformed_files_are_named_with_their_line(tmp_path, monkeypatch, name, content, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(SemiringError) as raised:
+        sio.read(name)
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros((2, 3)), "x.npy: the array is 2 × 3; the matrix of a network is square"),
+        (np.zeros(4), "x.npy: the array is 4; the matrix of a network is square"),
+        (np.float64(1), "x.npy: the array is a single number; the matrix of a network is square"),
+        (np.zeros((2, 2, 2)), "x.npy: the array is 2 × 2 × 2; the matrix of a network is square"),
+        (np.array([[0, 1], [np.nan, 2]]), "x.npy: entry (1, 0): the weight is not a number (NaN)"),
+        (np.zeros((1, 1), complex), "x.npy: holds complex128, not real numbers"),
+        (np.array([["a"]]), "x.npy: holds <U1, not real numbers"),
+    ],
+)
+def test_malformed_arrays(tmp_path, monkeypatch, array, message):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", array)
+    with pytest.raises(SemiringError) as raised:
+        sio.read("x.npy")
+    assert str(raised.value) == message
+
+
+class Bomb:
+    def __reduce__(self):
+        return os.mkdir, ("exploded",)
+
+
+def test_nothing_is_ever_unpickled(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bomb = np.empty((1, 1), object)
+    bomb[0, 0] = Bomb()
+    np.save("x.npy", bomb)
+    np.savez("x.npz", matrix=bomb)
+    np.savez("names.npz", matrix=np.zeros((1, 1)), names=bomb[0])
+    (tmp_path / "raw.npy").write_bytes(pickle.dumps(Bomb()))
+    (tmp_path / "raw.npz").write_bytes(pickle.dumps(Bomb()))
+    for name in ("x.npy", "x.npz", "names.npz"):
+        with pytest.raises(FormatError, match="holds Python objects, which are never loaded"):
+            sio.read(name)
+    for name in ("raw.npy", "raw.npz"):
+        with pytest.raises(FormatError, match="not a"):
+            sio.read(name)
+    assert not os.path.exists("exploded")
+
+
+@pytest.mark.parametrize("ending", [".npy", ".npz", ".csv.gz", ".mtx.gz"])
+@pytest.mark.parametrize("keep", [0.02, 0.3, 0.6, 0.9, 0.99])
+def test_truncated_files(tmp_path, ending, keep):
+    path = tmp_path / f"x{ending}"
+    sio.write(path, np.arange(400.0).reshape(20, 20), names=None)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(keep * len(content))])
+    with pytest.raises(FormatError, match=r"^\S*x\.\w+"):
+        sio.read(path)
+
+
+@pytest.mark.parametrize("ending", [".npy", ".npz"])
+def test_damaged_bytes_never_escape_as_another_error(tmp_path, rng, ending):
+    path = tmp_path / f"x{ending}"
+    sio.write(path, np.arange(9.0).reshape(3, 3), names=["a", "b", "c"])
+    content = bytearray(path.read_bytes())
+    for _ in range(150):
+        broken = content.copy()
+        for place in rng.integers(0, len(broken), 3):
+            broken[place] = rng.integers(0, 256)
+        path.write_bytes(broken)
+        with contextlib.suppress(SemiringError, MemoryError):
+            sio.read(path)
+
+
+def test_sparse_indices_outside_the_matrix(tmp_path):
+    np.savez(
+        tmp_path / "x.npz",
+        format=np.array(b"coo"),
+        shape=np.array([2, 2]),
+        row=np.array([5]),
+        col=np.array([0]),
+        data=np.array([1.0]),
+    )
+    with pytest.raises(FormatError, match=r"x\.npz"):
+        sio.read(tmp_path / "x.npz")
+
+
+def test_repeated_or_wrong_names(tmp_path):
+    np.savez(tmp_path / "x.npz", matrix=np.zeros((2, 2)), names=np.array(["a", "a"]))
+    with pytest.raises(FormatError, match="two vertices have the same name"):
+        sio.read(tmp_path / "x.npz")
+    np.savez(tmp_path / "x.npz", matrix=np.zeros((2, 2)), names=np.array(["a"]))
+    with pytest.raises(FormatError, match="2 vertices need 2 texts"):
+        sio.read(tmp_path / "x.npz")
+
+
+def test_weights_that_the_dtype_or_the_domain_cannot_hold(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def refused(text, error, message, semiring="min_plus", dtype=None):
+        (tmp_path / "x.csv").write_text(text)
+        with pytest.raises(error) as raised:
+            sio.read("x.csv", semiring, dtype=dtype)
+        assert str(raised.value) == message
+
+    refused("a,b,1\na,c,1.5\n", FormatError, "x.csv:2: the weight 1.5 is not an int32", dtype="int32")
+    refused("a,b,40000\n", FormatError, "x.csv:1: the weight 40000 is not an int16", dtype="int16")
+    refused("a,b,-inf\n", FormatError, "x.csv:1: the weight -inf is not an int16", dtype="int16")
+    message = "x.csv:1: the weight 32767 means “no edge” in int16: use a wider dtype"
+    refused("a,b,32767\n", FormatError, message, dtype="int16")
+    refused("a,b,1e39\n", FormatError, "x.csv:1: the weight 1e+39 does not fit float32", dtype="float32")
+    message = "x.csv:2: the weight -0.5 lies outside the domain [0, inf] of max_times"
+    domain = str(__import__("semiring").max_times.domain)
+    refused("a,b,1\na,c,-0.5\n", DomainError, message.replace("[0, inf]", domain), "max_times")
+    (tmp_path / "x.csv").write_text("a,b,1\n")
+    with pytest.raises(DTypeError):
+        sio.read("x.csv", "max_times", dtype="int32")
+    np.save("x.npy", np.array([[0.5]]))
+    with pytest.raises(FormatError, match=r"x\.npy: entry \(0, 0\): 0\.5 is neither 0 nor 1, so no truth value"):
+        sio.read("x.npy", "boolean")
+
+
+def test_infinite_weights_are_no_edges_where_they_are_the_zero(tmp_path):
+    assert edge_list(tmp_path, "a,b,inf\nb,a,2\n").matrix.tolist() == [[INF, INF], [2, INF]]
+    top = np.iinfo(np.int32).max
+    assert edge_list(tmp_path, "a,b,inf\nb,a,2\n", dtype="int32").matrix.tolist() == [[top, top], [2, top]]
+
+
+def test_unknown_endings_and_misplaced_options(tmp_path):
+    for name in ("x.xlsx", "x", "x.npy.gz", ".csv.zip"):
+        with pytest.raises(FormatError, match="the ending says no known format"):
+            sio.format_of(name)
+    np.save(tmp_path / "x.npy", np.eye(2))
+    with pytest.raises(FormatError, match="belong to edge lists"):
+        sio.read(tmp_path / "x.npy", header=True)
+    with pytest.raises(FormatError, match="no format is named 'xls'"):
+        sio.read(tmp_path / "x.npy", format="xls")
+    with pytest.raises(FormatError, match="no column is named 'time'; there are from, to, km"):
+        edge_list(tmp_path, "from,to,km\na,b,1\n", weight="time")
+    with pytest.raises(FileNotFoundError):
+        sio.read(tmp_path / "nothing.csv")
+
+
+def test_a_matrix_larger_than_the_memory_is_refused_before_it_is_made(tmp_path):
+    (tmp_path / "x.gr").write_text("p sp 100000000 0\n")
+    with pytest.raises(SemiringError, match=r"matrix of 100,000,000 vertices takes .* GiB"):
+        sio.read(tmp_path / "x.gr")
+
+
+def test_names_that_an_edge_list_cannot_hold(tmp_path):
+    for name in ("line\nbreak", "", "nul\0", "next\x85line"):
+        with pytest.raises(FormatError, match="is empty or holds a control character"):
+            sio.write(tmp_path / "x.csv", np.eye(1), names=[name])
+    assert not (tmp_path / "x.csv").exists()
+    with pytest.raises(ShapeError, match="1 names for 2 vertices"):
+        sio.write(tmp_path / "x.csv", np.eye(2), names=["a"])
+    with pytest.raises(SemiringError, match="the same name"):
+        sio.write(tmp_path / "x.csv", np.eye(2), names=["a", "a"])
+    with pytest.raises(ShapeError, match="2 × 3"):
+        sio.write(tmp_path / "x.csv", np.zeros((2, 3)))
+
+
+# ------------------------------------------------------------------------------------------------- whole or not at all
+
+
+class DiskFullError(OSError):
+    pass
+
+
+@pytest.mark.parametrize("ending", ALL)
+@pytest.mark.parametrize("existing", [True, False])
+def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch, ending, existing):
+    path = tmp_path / f"x{ending}"
+    if existing:
+        path.write_bytes(b"precious")
+
+    def full(descriptor):
+        raise DiskFullError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(DiskFullError):
+        sio.write(path, AWKWARD)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ([path.name] if existing else [])
+    if existing:
+        assert path.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("error", [DiskFullError(28, "full"), KeyboardInterrupt(), MemoryError()])
+def test_whatever_stops_a_write_midway(tmp_path, error):
+    path = tmp_path / "x.bin"
+    path.write_bytes(b"precious")
+
+    def write_half():
+        with sio.atomic_file(path) as stream:
+            stream.write(b"half")
+            raise error
+
+    with pytest.raises(type(error)):
+        write_half()
+    assert path.read_bytes() == b"precious"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_file_appears_only_at_the_end(tmp_path):
+    path = tmp_path / "x.bin"
+    with sio.atomic_file(path) as stream:
+        stream.write(b"all")
+        stream.flush()
+        assert not path.exists()
+        assert len(list(tmp_path.iterdir())) == 1, (
+            "the new file is made in the same folder, so that replacing is one step"
+        )
+    assert path.read_bytes() == b"all"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions and links of POSIX")
+def test_permissions_and_links_are_kept(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("old")
+    path.chmod(0o640)
+    link = tmp_path / "link.csv"
+    link.symlink_to(path)
+    sio.write(link, np.eye(2))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert link.is_symlink()
+    assert path.read_text().startswith("source,target")
+    previous = os.umask(0o027)
+    try:
+        sio.write(tmp_path / "new.csv", np.eye(2))
+    finally:
+        os.umask(previous)
+    assert stat.S_IMODE((tmp_path / "new.csv").stat().st_mode) == 0o640
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everything")
+def test_a_read_only_file_is_refused(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("old")
+    path.chmod(0o444)
+    with pytest.raises(PermissionError):
+        sio.write(path, np.eye(2))
+    assert path.read_text() == "old"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="/dev/null")
+def test_what_is_no_regular_file_is_written_to_directly():
+    sio.write("/dev/null", np.eye(2), format="csv")
+    assert not os.path.isfile("/dev/null")
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError) as raised:
+        sio.write(tmp_path / "no" / "x.csv", np.eye(2))
+    assert raised.value.filename == str(tmp_path / "no")
+
+
+def test_equal_content_gives_equal_gzip_bytes(tmp_path):
+    for name in ("a.csv.gz", "b.csv.gz"):
+        sio.write(tmp_path / name, AWKWARD)
+    assert (tmp_path / "a.csv.gz").read_bytes() == (tmp_path / "b.csv.gz").read_bytes()
+    assert gzip.decompress((tmp_path / "a.csv.gz").read_bytes()).startswith(b"source,target,weight\n")
+
+
+def test_matrices_of_vertices(tmp_path):
+    P = np.array([[-9999, 0, 1], [-9999, -9999, 1], [-9999, -9999, -9999]], np.int32)
+    sio.write_vertices(tmp_path / "p.npy", P)
+    assert (np.load(tmp_path / "p.npy") == P).all()
+    sio.write_vertices(tmp_path / "p.npz", P, names=["a", "b", "c"])
+    with np.load(tmp_path / "p.npz") as held:
+        assert (held["matrix"] == P).all()
+    sio.write_vertices(tmp_path / "p.csv", P, names=["a", "b", "c"])
+    assert (tmp_path / "p.csv").read_text() == "source,target,predecessor\na,b,a\na,c,b\nb,c,b\n"
+    with pytest.raises(FormatError, match="a matrix of vertices goes to"):
+        sio.write_vertices(tmp_path / "p.mtx", P)
+
+
+# ------------------------------------------------------------------------------------------------------- positions
+
+
+def test_positions_from_tables(tmp_path):
+    net = edge_list(tmp_path, "a,b,1\nb,c,1\n")
+    (tmp_path / "p.csv").write_text("label,name,y,x\nAlpha,a,1,2\n,b,3,4\nElsewhere,z,9,9\n")
+    placed = sio.with_positions(net, tmp_path / "p.csv")
+    assert placed.positions[:2].tolist() == [[2, 1], [4, 3]]
+    assert np.isnan(placed.positions[2]).all()
+    assert placed.labels == ("Alpha", "b", "c")
+    assert not placed.geographic
+    (tmp_path / "g.tsv").write_text("station\tlat\tlon\na\t50\t7\n")
+    assert sio.with_positions(net, tmp_path / "g.tsv").geographic
+    numbered = edge_list(tmp_path, "0,1,1\n")
+    (tmp_path / "d.co").write_text("c DIMACS\np aux sp co 2\nv 1 -73530767 41085396\nv 2 5 6\n")
+    assert sio.with_positions(numbered, tmp_path / "d.co").positions.tolist() == [[-73530767, 41085396], [5, 6]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name,x\na,1\n", "p.csv:1: a header with name, x, y or name, longitude, latitude is expected"),
+        ("name,x,y\na,1\n", "p.csv:2: 2 fields, expected 3"),
+        ("name,x,y\na,1,z\n", "p.csv:2: the coordinates '1', 'z' are not two numbers"),
+        ("name,x,y\na,1,inf\n", "p.csv:2: the coordinates '1', 'inf' are not finite"),
+        ("name,x,y\nq,1,2\n", "p.csv: names none of the 2 vertices of net"),
+        ("", "p.csv:1: a header with name, x, y or name, longitude, latitude is expected"),
+    ],
+)
+def test_malformed_positions(tmp_path, monkeypatch, text, message):
+    monkeypatch.chdir(tmp_path)
+    net = edge_list(tmp_path, "a,b,1\n")
+    (tmp_path / "p.csv").write_text(text)
+    with pytest.raises(FormatError) as raised:
+        sio.with_positions(net, "p.csv")
+    assert str(raised.value) == message
+
+
+# ------------------------------------------------------------------------------------------------ the shipped networks
+
+
+def test_the_flight_network_is_what_its_documentation_says():
+    net = load_network("us-flights")
+    names, labels = net.names, dict(zip(net.names, net.labels, strict=True))
+    there = np.isfinite(net.matrix)
+    assert net.matrix.shape == (352, 352)
+    assert there.sum() == 6022
+    assert not there.diagonal().any()
+    assert (labels["BOS"], labels["GUM"], net.unit, net.geographic) == ("Boston", "Hagåtña", "km", True)
+    assert scipy.sparse.csgraph.connected_components(scipy.sparse.csr_array(there), connection="strong")[0] == 1
+    # New York to Los Angeles is 3,983 km along the great circle (both directions flown).
+    jfk, lax = names.index("JFK"), names.index("LAX")
+    assert net.matrix[jfk, lax] == net.matrix[lax, jfk] == pytest.approx(3983, abs=10)
+    longitude, latitude = net.positions[names.index("ANC")]
+    assert longitude == pytest.approx(-150, abs=0.5)
+    assert latitude == pytest.approx(61.2, abs=0.5)
+
+
+def test_distances_of_the_flight_network_follow_from_the_positions():
+    net = load_network("us-flights")
+    across, up = np.radians(net.positions).T
+    points = np.stack([np.cos(up) * np.cos(across), np.cos(up) * np.sin(across), np.sin(up)], 1)
+    angle = np.arccos(np.clip(points @ points.T, -1, 1))
+    there = np.isfinite(net.matrix)
+    assert np.abs(angle[there] * 6371.0088 - net.matrix[there]).max() < 1.0
+
+
+def test_networks_over_other_semirings_and_unknown_names():
+    assert load_network("us-flights", "max_min", dtype="float32").matrix.dtype == np.float32
+    assert load_network("us-flights", "boolean").matrix.sum() == 6022
+    with pytest.raises(UnknownNameError, match="us-flights"):
+        load_network("eu-flights")
+    assert list(NETWORKS) == ["us-flights"]
+
+
+def test_an_archive_that_is_no_npz(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("readme.txt", "hello")
+    with pytest.raises(FormatError, match=r"x\.npz"):
+        sio.read(tmp_path / "x.npz")
