@@ -218,8 +218,10 @@ def _general(
     result = target if target is not None and not overlaps(target, A, B) else np.empty(shape, dtype)
     code = None
     if has_inner_zero(semiring, dtype):
-        terms = (_shifted(a, alpha), b) if has_product else (Scan(), Scan())
-        code = product_encoding(semiring, dtype, *terms, _shifted(c, beta) if addend is not None else Scan())
+        if check:  # a promise speaks of α ⊗ A and β ⊗ C as they are
+            a, c = _shifted(a, alpha), _shifted(c, beta)
+        terms = (a, b) if has_product else (Scan(), Scan())
+        code = product_encoding(semiring, dtype, *terms, c if addend is not None else Scan())
     work = result if code is None or code.dtype == dtype else np.empty(shape, code.dtype)
     engine = engine_for(semiring, work.dtype, nonnegative, threads)
     if addend is not None:
