@@ -1,7 +1,7 @@
 """The methods of the papers, compiled, to compare with: the serial triple loop and Bertoldi's row-parallel loop.
 
-Floyd 1962; Bertoldi, "Parallelization of Floyd–Warshall", OpenMP chapter: pivots in sequence, the rows of one pivot shared
-out among the threads. (The comparison in the paper's listings is inverted; here it is the one that is meant.)
+Floyd 1962; Bertoldi, "Parallelization of Floyd–Warshall", OpenMP chapter: pivots in sequence, the rows of one pivot
+shared out among the threads. (The comparison in the paper's listings is inverted; here it is the one that is meant.)
 """
 
 from __future__ import annotations
