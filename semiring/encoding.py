@@ -222,7 +222,8 @@ def _select(target: Array, absent: Array, numbers: Array, least: bool) -> None:
     """
     low, high, _ = limits_of(target.dtype)
     # 0 and -1 are the bits of False and True; flipped by one extreme they are that extreme and the other one.
-    extremes = np.multiply(absent, target.dtype.type(-1))
+    extremes = np.empty_like(target)
+    np.multiply(absent, target.dtype.type(-1), out=extremes)
     np.bitwise_xor(extremes, low if least else high, out=extremes)
     (np.maximum if least else np.minimum)(numbers, extremes, out=target)
 

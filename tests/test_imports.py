@@ -17,7 +17,7 @@ LAYERS = [
     {"errors"},
     {"expressions", "namespaces"},
     {"domains", "algebra", "catalogue", "axioms", "symbolic"},
-    {"arrays", "bits", "encoding", "threads"},
+    {"arrays", "bits", "encoding", "entries", "threads"},
     {"kernels"},
     {"linalg"},
     {"algorithms"},
