@@ -312,13 +312,14 @@ def _index(index: int, size: int, what: str) -> int:
 
 def _column_range(columns: slice, n: int) -> tuple[int, int]:
     start, stop, step = columns.indices(n)
-    stop = max(start, stop)
-    if step != 1 or (start % WORD_BITS and start != n) or (stop % WORD_BITS and stop != n and start != stop):
+    if step == 1 and stop <= start:
+        return 0, 0
+    if step != 1 or start % WORD_BITS or (stop % WORD_BITS and stop != n):
         raise IndexError(
             f"columns {start}:{stop}{'' if step == 1 else f':{step}'} of {n} are no view: a range of columns starts "
             f"at a multiple of {WORD_BITS} and ends at one or at {n}; unpack() has them all"
         )
-    return (0, 0) if start == stop else (start, stop)
+    return start, stop
 
 
 # ------------------------------------------------------------------------------------------------- transpose
