@@ -7,7 +7,7 @@ threads. `assembly` shows the code for any CPU.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from semiring.errors import AlgebraError
 from semiring.kernels.contract import Plan
 from semiring.kernels.cpu.kernels import Kernels, kernels_for
 from semiring.kernels.cpu.pool import run_tasks
+
+if TYPE_CHECKING:
+    from semiring.algorithms.predecessors import Tolerance
 
 __all__ = ["CpuBackend"]
 
@@ -97,6 +100,15 @@ class CpuBackend:
         _check_star(plan)
         if A.shape[0]:
             _report(plan, kernels_for(plan).close_pivots(A, P, k0))
+
+
+    def find_predecessors(
+        self, plan: Plan, D: Array, tolerance: Tolerance, before: Array | None, pivots: Array | None
+    ) -> Array:
+        """The predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
+        from semiring.kernels.cpu.paths import find_predecessors
+
+        return find_predecessors(plan, D, tolerance, before, pivots)
 
 
 def _check_star(plan: Plan) -> None:

@@ -14,7 +14,20 @@ from typing import Any
 
 import numba
 
-from semiring.kernels.cpu.memory import address, call9, call13, close4, close7, copy_bytes, fetch, put, put_repeated
+from semiring.kernels.config import LANE_BYTES
+from semiring.kernels.cpu.memory import (
+    WIDENED,
+    address,
+    call9,
+    call13,
+    close4,
+    close7,
+    copy_bytes,
+    fetch,
+    put,
+    put_repeated,
+    widen,
+)
 
 __all__ = ["close", "close_pivots", "product"]
 
@@ -26,33 +39,50 @@ _inner = numba.njit(nogil=True, error_model="numpy")
 @_inner
 def pack_columns(b: int, row: int, column: int, steps: int, n: int, width: int, size: int, zero: Any, to: int) -> None:
     """B's n columns from address ``b`` on, in panels of ``width`` columns, the last one filled up with zeros."""
-    for start in range(0, n, width):
-        inside = min(width, n - start)
-        if inside == width and column == size:
-            for k in range(steps):
-                copy_bytes(to + k * width * size, b + k * row + start * size, width * size)
-        else:
-            for k in range(steps):
-                source, target = b + k * row + start * column, to + k * width * size
-                for j in range(inside):
-                    put(fetch(zero, source + j * column), target + j * size)
-                for j in range(inside, width):
-                    put(zero, target + j * size)
-        to += steps * width * size
+    panel = steps * width * size
+    whole = n // width if column == size else 0
+    for k in range(steps):
+        for i in range(whole):
+            copy_bytes(to + i * panel + k * width * size, b + k * row + i * width * size, width * size)
+    for i in range(whole, (n + width - 1) // width):
+        inside = min(width, n - i * width)
+        for k in range(steps):
+            source, target = b + k * row + i * width * column, to + i * panel + k * width * size
+            for j in range(inside):
+                put(fetch(zero, source + j * column), target + j * size)
+            for j in range(inside, width):
+                put(zero, target + j * size)
 
 
 @_inner
-def pack_rows(a: int, row: int, column: int, m: int, steps: int, rows: int, unit: int, zero: Any, to: int) -> None:
-    """A's m rows from address ``a`` on, in tiles of ``rows`` rows, the last one filled up with zeros."""
+def pack_rows(
+    a: int, row: int, column: int, m: int, steps: int, rows: int, size: int, by_rows: int, zero: Any, to: int
+) -> None:
+    """A's m rows from address ``a`` on, in tiles of ``rows`` rows, the last one filled up with zeros.
+
+    Inside a tile the elements of a row lie side by side, or (``by_rows`` 0) those of a column.
+    """
+    unit = max(size, LANE_BYTES)
+    x_row, x_step = (steps * unit, unit) if by_rows else (unit, rows * unit)
     for start in range(0, m, rows):
         inside = min(rows, m - start)
-        for i in range(inside):
-            source, target = a + (start + i) * row, to + i * unit
+        source = a + start * row
+        if by_rows:
+            for i in range(inside):
+                done = 0
+                if column == size:
+                    while done + WIDENED <= steps:
+                        widen(zero, to + i * x_row + done * unit, source + i * row + done * size)
+                        done += WIDENED
+                for k in range(done, steps):
+                    put_repeated(fetch(zero, source + i * row + k * column), to + i * x_row + k * unit)
+        else:
             for k in range(steps):
-                put_repeated(fetch(zero, source + k * column), target + k * rows * unit)
+                for i in range(inside):
+                    put_repeated(fetch(zero, source + i * row + k * column), to + i * unit + k * x_step)
         for i in range(inside, rows):
             for k in range(steps):
-                put_repeated(zero, to + i * unit + k * rows * unit)
+                put_repeated(zero, to + i * x_row + k * x_step)
         to += steps * rows * unit
 
 
@@ -93,7 +123,7 @@ def product(
     ``tile`` is a native tile of ``rows`` × ``width`` elements; with ``chunk`` > 0 it is one that marks P.
     """
     size, marked = C.itemsize, numba.int32(0)
-    unit = max(size, 4)
+    unit = max(size, LANE_BYTES)
     c, a, b, p = address(C), address(A), address(B), address(P)
     (c_row, c_column), (a_row, a_column), (b_row, b_column), (p_row, p_column) = (
         C.strides,
@@ -105,7 +135,8 @@ def product(
     packed_a = packed_b + depth * columns * size
     corner = packed_a + block * depth * unit
     corner_p = corner + rows * width * size
-    in_place = size >= 4 and a_column == size
+    in_place = size >= LANE_BYTES and a_column == size
+    by_rows = abs(a_row) >= abs(a_column)
     contiguous = c_column == size and (chunk == 0 or p_column == 4)
     inner = A.shape[1]
     start = 0
@@ -122,12 +153,13 @@ def product(
                 m = min(block, bottom - i0)
                 whole = m // rows * rows if in_place else 0
                 source = a + i0 * a_row + start * a_column
-                pack_rows(source + whole * a_row, a_row, a_column, m - whole, steps, rows, unit, zero, packed_a)
+                pack_rows(source + whole * a_row, a_row, a_column, m - whole, steps, rows, size, by_rows, zero, packed_a)
                 for i in range(0, m, rows):
                     if i < whole:
                         x, x_row, x_step = source + i * a_row, a_row, a_column
                     else:
-                        x, x_row, x_step = packed_a + (i - whole) * steps * unit, unit, rows * unit
+                        x = packed_a + (i - whole) * steps * unit
+                        x_row, x_step = (steps * unit, unit) if by_rows else (unit, rows * unit)
                     for j in range(0, n, width):
                         y = packed_b + j * steps * size
                         target = c + (i0 + i) * c_row + (j0 + j) * c_column
@@ -182,7 +214,7 @@ def close(
     every semiring with a star.
     """
     n, size = A.shape[0], A.itemsize
-    unit = max(size, 4)
+    unit = max(size, LANE_BYTES)
     a, row = address(A), A.strides[0]
     block_row = padded * size
     block = workspace
@@ -206,7 +238,7 @@ def close(
             for j in range(start, start + count):
                 value = one if j - start == i else zero
                 put(value, panel + j // width * width * count * size + (i * width + j % width) * size)
-        pack_rows(block, block_row, size, count, count, rows, unit, zero, packed)
+        pack_rows(block, block_row, size, count, count, rows, size, 1, zero, packed)
         multiply_rows(
             a + start * row,
             row,
@@ -229,7 +261,7 @@ def close(
             first, last = (0, start) if part == 0 else (start + count, n)
             for i in range(first, last, rows):
                 m = min(rows, last - i)
-                pack_rows(a + i * row + start * size, row, size, m, count, rows, unit, zero, packed)
+                pack_rows(a + i * row + start * size, row, size, m, count, rows, size, 1, zero, packed)
                 if not idempotent:
                     for q in range(m):
                         for j in range(start, start + count):
@@ -265,11 +297,11 @@ def multiply_rows(
             target, y = c + i * row + j * size, panel + j * steps * size
             inside_m, inside_n = min(rows, m - i), min(width, n - j)
             if inside_m == rows and inside_n == width:
-                call9(tile, (steps, x, unit, rows * unit, y, target, row, load, target))
+                call9(tile, (steps, x, steps * unit, unit, y, target, row, load, target))
             else:
                 if load:
                     move_tile(zero, inside_m, inside_n, target, row, size, corner, width * size, size)
-                call9(tile, (steps, x, unit, rows * unit, y, corner, width * size, load, corner))
+                call9(tile, (steps, x, steps * unit, unit, y, corner, width * size, load, corner))
                 move_tile(zero, inside_m, inside_n, corner, width * size, size, target, row, size)
 
 

@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 
 from semiring.kernels.config import LANE_BYTES
 
-__all__ = ["address", "call9", "call13", "close4", "close7", "copy_bytes", "fetch", "put", "put_repeated"]
+__all__ = ["WIDENED", "address", "call9", "call13", "close4", "close7", "copy_bytes", "fetch", "put", "put_repeated", "widen"]
 
 # Numba gives an intrinsic its typing context, the types of its arguments, and later the code generator's context.
 Context = Any
@@ -22,6 +22,7 @@ Code = Any
 
 I32, I64 = ir.IntType(32), ir.IntType(64)
 _CHUNK = 32
+WIDENED = 16  # elements that `widen` copies
 
 
 @intrinsic
@@ -72,6 +73,25 @@ def put_repeated(typing: Context, value: Any, where: Any) -> Code:
         return context.get_dummy_value()
 
     return types.void(value, types.intp), code
+
+
+@intrinsic
+def widen(typing: Context, like: Any, to: Any, source: Any) -> Code:
+    """Copy 16 adjacent elements of the type of ``like``, each repeated as often as fits into ``LANE_BYTES``."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        size = like.bitwidth // 8
+        kind = ir.VectorType(ir.IntType(like.bitwidth), WIDENED)
+        value = builder.load(builder.inttoptr(args[2], kind.as_pointer()))
+        value.align = 1
+        if size < LANE_BYTES:
+            ones = sum(1 << (8 * size * i) for i in range(LANE_BYTES // size))
+            wide = ir.VectorType(I32, WIDENED)
+            value = builder.mul(builder.zext(value, wide), ir.Constant(wide, [ones] * WIDENED))
+        builder.store(value, builder.inttoptr(args[1], value.type.as_pointer())).align = 1
+        return context.get_dummy_value()
+
+    return types.void(like, types.intp, types.intp), code
 
 
 @intrinsic

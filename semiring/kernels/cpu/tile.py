@@ -26,7 +26,7 @@ from semiring.kernels.config import LANE_BYTES, CpuConfig
 from semiring.kernels.cpu.definition import KernelDefinition
 from semiring.kernels.cpu.lower import Operand, lower, opaque_one, sums_to_fuse
 from semiring.kernels.cpu.target import Target
-from semiring.kernels.cpu.vector import I8, I32, I64, Element, Value, Vectors, constant_vector, prefetch
+from semiring.kernels.cpu.vector import I1, I8, I32, I64, Element, Value, Vectors, constant_vector, prefetch
 
 __all__ = ["PAIR_ARGUMENTS", "Pair", "build_tile"]
 
@@ -211,43 +211,79 @@ class _Tile:
         return results, following[1], following[2]
 
     def runs(self, tile: list[Value]) -> None:
-        """The runs of k one after the other; after each, C is written, and P where C changed."""
+        """The runs of k one after the other; after each, the marks where C changed; C and P at the end.
+
+        The tile before a run and its marks live on the stack: rows of C and P are often a multiple of 4 KB apart, so that
+        they would throw each other out of the first-level cache.
+        """
         b = self.builder
+        old = [self.scratch(self.vectors.type) for _ in self.cells]
+        none = constant_vector(I32, -1, self.vectors.lanes)
+        marks = [self.scratch(none.type) for _ in self.cells]
+        for value, old_at, marks_at in zip(tile, old, marks, strict=True):
+            b.store(value, old_at)
+            b.store(none, marks_at)
         before, head, end = b.block, b.append_basic_block("run"), b.append_basic_block("end")
         b.branch(head)
         b.position_at_end(head)
-        starts = [ir.Constant(I64, 0), self.arguments["a"], self.arguments["b"], *tile]
+        starts = [ir.Constant(I64, 0), ir.Constant(I1, 0), self.arguments["a"], self.arguments["b"], *tile]
         phis = [b.phi(start.type) for start in starts]
-        step, a, b_address, *cells = phis
+        step, touched, a, b_address, *cells = phis
         left = b.sub(self.arguments["steps"], step)
         steps = b.select(b.icmp_signed("<", left, self.arguments["run"]), left, self.arguments["run"])
         results, a_next, b_next = self.run(cells, steps, a, b_address)
         mark = b.trunc(b.add(self.arguments["first"], step), I32)
+        changed = ir.Constant(I1, 0)
         for i in range(self.config.rows):
-            self.mark_row(i, results[i * self.config.vectors : (i + 1) * self.config.vectors], mark)
-        following = [b.add(step, steps), a_next, b_next, *results]
+            row = slice(i * self.config.vectors, (i + 1) * self.config.vectors)
+            changed = b.or_(changed, self.mark_row(results[row], old[row], marks[row], mark))
+        with b.if_then(b.and_(changed, b.not_(touched))):
+            self.prefetch_marks()
+        following = [b.add(step, steps), b.or_(touched, changed), a_next, b_next, *results]
         for phi, start, value in zip(phis, starts, following, strict=True):
             phi.add_incoming(start, before)
             phi.add_incoming(value, b.block)
         b.cbranch(b.icmp_signed("<", following[0], self.arguments["steps"]), head, end)
         b.position_at_end(end)
+        with b.if_then(following[1]):
+            for (i, v), value, marks_at in zip(self.cells, results, marks, strict=True):
+                self.store(value, self.cell(i, v))
+                new = b.load(marks_at)
+                marked = b.icmp_signed("!=", new, none)
+                self.store(b.select(marked, new, self.load(self.marks(i, v), new.type, 1)), self.marks(i, v))
 
-    def mark_row(self, i: int, row: list[Value], mark: Value) -> None:
-        """Where a row of the tile differs from C in memory, ``mark`` into P; then the row into C."""
+    def scratch(self, kind: Any) -> Value:
+        with self.builder.goto_entry_block():
+            slot = self.builder.alloca(kind)
+        slot.align = self.config.vector_bytes
+        return slot
+
+    def marks(self, i: int, v: int) -> Value:
+        """The address of the marks of a vector of C."""
+        return self.offset(self.arguments["p"], i, "p_row", 4 * self.vectors.lanes * v)
+
+    def prefetch_marks(self) -> None:
+        """P will be needed at the end of the tile: into the second level, out of the way of A and B."""
+        for i in range(self.config.rows):
+            for line in range(0, 4 * self.vectors.lanes * self.config.vectors, 64):
+                address = self.offset(self.arguments["p"], i, "p_row", line)
+                prefetch(self.builder, self.builder.inttoptr(address, I8.as_pointer()), second_level=True)
+
+    def mark_row(self, row: list[Value], old: list[Value], marks: list[Value], mark: Value) -> Value:
+        """Where a row of the tile differs from what it was, ``mark`` into its marks; whether it does anywhere."""
         b, v = self.builder, self.vectors
-        changes = [v.compare("!=", value, self.load(self.cell(i, n), v.type, 1)) for n, value in enumerate(row)]
+        changes = [v.compare("!=", value, b.load(address)) for value, address in zip(row, old, strict=True)]
         anywhere = changes[0]
         for change in changes[1:]:
             anywhere = b.or_(anywhere, change)
         mask = b.bitcast(anywhere, ir.IntType(v.lanes))
-        with b.if_then(b.icmp_unsigned("!=", mask, ir.Constant(mask.type, 0))):
-            marks = constant_marks(b, mark, v.lanes)
-            for n, change in enumerate(changes):
-                address = self.offset(self.arguments["p"], i, "p_row", 4 * v.lanes * n)
-                old = self.load(address, marks.type, 1)
-                self.store(b.select(change, marks, old), address)
-        for n, value in enumerate(row):
-            self.store(value, self.cell(i, n))
+        touched = b.icmp_unsigned("!=", mask, ir.Constant(mask.type, 0))
+        with b.if_then(touched):
+            new_marks = constant_marks(b, mark, v.lanes)
+            for value, change, old_at, marks_at in zip(row, changes, old, marks, strict=True):
+                b.store(b.select(change, new_marks, b.load(marks_at)), marks_at)
+                b.store(value, old_at)
+        return touched
 
 
 def constant_marks(builder: Any, mark: Value, lanes: int) -> Value:
