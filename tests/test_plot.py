@@ -82,6 +82,14 @@ def test_a_map_of_the_flights(tmp_path):
     assert bold == {"ADK  Adak", "ANC  Anchorage", "SEA  Seattle", "BOS  Boston"}
 
 
+def test_names_are_text_whatever_is_in_them(tmp_path):
+    names = ("$x^$", "$", "東京", r"\frac", "a_b^c {", "")
+    net = Network(chain(6), names=names, title="$t$ 東京")
+    figure = plot.plot_network(net, path=[0, 1, 2, 3, 4, 5], values=np.arange(6.0), values_label="$")
+    check_picture(figure, tmp_path / "x.png")
+    check_picture(plot.plot_matrix(net.matrix, names=names, title="$a$", unit="$"), tmp_path / "y.png")
+
+
 def test_vertices_without_a_position_are_left_out(tmp_path):
     positions = np.array([[0.0, 0], [1, 1], [np.nan, np.nan]])
     figure = plot.plot_network(Network(chain(3), positions=positions), path=[0, 1, 2])

@@ -180,15 +180,19 @@ def size_of(network: Network, semiring: Semiring) -> str:
 
 
 def format_number(value: Any) -> str:
-    """A number as people read it: 8,443 and 0.125 and ∞."""
+    """A number as people read it: 8,443 and 0.125 and ∞; six digits, but whole ones all."""
     number = value.item() if isinstance(value, np.generic) else value
     if isinstance(number, bool):
         return "yes" if number else "no"
     if isinstance(number, float):
         if number in (float("inf"), float("-inf")):
             return "∞" if number > 0 else "-∞"
-        if number != int(number) or abs(number) >= 1e15:
-            return f"{number:,.6g}"
+        if abs(number) >= 1e15 or 0 < abs(number) < 1e-4:
+            return f"{number:.6g}"
+        if number != int(number):
+            places = max(0, 6 - len(str(int(abs(number)))))
+            text = f"{number:,.{places}f}"
+            return text.rstrip("0").rstrip(".") if places else text
     return f"{int(number):,}"
 
 

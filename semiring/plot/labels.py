@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.plot.style import INK
+from semiring.plot.style import INK, any_letters, plain
 
 __all__ = ["Label", "place_labels"]
 
@@ -29,6 +29,7 @@ class Label:
     strong: bool = False
 
 
+@any_letters()
 def place_labels(figure: Any, axes: Any, labels: Sequence[Label], placed: Any, radius: Any, lines: Any) -> None:
     """Write the labels, each at the first of eight places where it covers no label before it and stays in the picture.
 
@@ -49,7 +50,7 @@ def place_labels(figure: Any, axes: Any, labels: Sequence[Label], placed: Any, r
         away = 0.5 * radius[label.vertex] + (5 if label.strong else 2.5)
         look = {"fontsize": 9.5, "fontweight": "bold"} if label.strong else {"fontsize": 8}
         text = axes.annotate(
-            label.text,
+            plain(label.text),
             xy=placed[label.vertex],
             xytext=(0, 0),
             textcoords="offset points",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import warnings
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,12 +68,25 @@ def new_figure(width: float, height: float) -> Any:
     return figure
 
 
+def plain(text: str) -> str:
+    """Text in which a dollar sign is a dollar sign, not the beginning of a formula."""
+    return text.replace("$", r"\$")
+
+
+@contextlib.contextmanager
+def any_letters() -> Iterator[None]:
+    """Draw letters that the font lacks as boxes, without a warning for each."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield
+
+
 def headline(axes: Any, title: str, subtitle: str) -> None:
     """A title in bold with a fainter line below it, both from the left edge."""
-    axes.set_title(title, loc="left", fontsize=13, fontweight="bold", color=INK, pad=24 if subtitle else 10)
+    axes.set_title(plain(title), loc="left", fontsize=13, fontweight="bold", color=INK, pad=24 if subtitle else 10)
     if subtitle:
         axes.annotate(
-            subtitle,
+            plain(subtitle),
             xy=(0, 1),
             xytext=(0, 8),
             xycoords="axes fraction",
@@ -97,7 +113,7 @@ def color_scale(values: Any) -> tuple[Any, str]:
 def add_color_bar(figure: Any, mappable: Any, axes: Any, label: str, extend: str) -> None:
     """A slim colour bar with its label."""
     bar = figure.colorbar(mappable, ax=axes, shrink=0.75, aspect=32, pad=0.015, extend=extend)
-    bar.set_label(label, color=INK, fontsize=9.5)
+    bar.set_label(plain(label), color=INK, fontsize=9.5)
     bar.ax.tick_params(labelsize=8.5, color=FAINT_INK, labelcolor=INK)
     bar.ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
     bar.outline.set_visible(False)
@@ -115,6 +131,7 @@ def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150) -> Non
     """Write a figure to a .png, .svg or .pdf file, whole or not at all; `FormatError` for other endings."""
     ending = check_picture(path)
     drawn = io.BytesIO()
-    figure.savefig(drawn, format=ending, dpi=dpi)
+    with any_letters():
+        figure.savefig(drawn, format=ending, dpi=dpi)
     with atomic_file(path) as stream:
         stream.write(drawn.getvalue())
