@@ -92,7 +92,8 @@ def _from_sparse(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) ->
 
 def common_dtype(semiring: Semiring, *arrays: Any) -> np.dtype[Any]:
     """The promotion by NumPy of what `in_host_memory` gave; `DTypeError` unless the semiring is defined on it."""
-    dtype = semiring.common_dtype(*arrays)
+    # A sparse matrix is asked for its dtype alone: some kinds of them are dictionaries to NumPy.
+    dtype = semiring.common_dtype(*(np.empty(0, x.dtype) if _is_sparse(x) else x for x in arrays))
     semiring.check_dtype(dtype)
     return dtype if dtype.isnative else dtype.newbyteorder("=")
 
