@@ -39,7 +39,11 @@ def in_host_memory(x: Any, name: str = "A") -> Any:
             try:
                 return np.from_dlpack(x)
             except (BufferError, RuntimeError, TypeError, ValueError):  # a dtype that one of the two cannot describe
+                pass
+            try:
                 return np.asarray(x)
+            except (RuntimeError, TypeError, ValueError) as error:
+                raise DTypeError(f"{name} cannot be read as a NumPy array: {error}") from None
     if is_device_array(x) or hasattr(x, "__dlpack__"):
         raise DeviceError(
             f"{name} is a {type(x).__module__}.{type(x).__qualname__} on a GPU, and no backend of this installation "

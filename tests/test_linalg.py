@@ -1,0 +1,518 @@
+"""The linear algebra that users call, against `oracles`: operands, shapes, dtypes, integers, errors."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import semiring as sr
+from semiring.errors import (
+    AlgebraError,
+    DomainError,
+    DTypeError,
+    IntegerOverflowError,
+    SemiringError,
+    ShapeError,
+    UnknownNameError,
+)
+
+INF = np.inf
+TOP = {"int16": 2**15 - 1, "int32": 2**31 - 1, "int64": 2**63 - 1}
+BOTTOM = {dtype: -top - 1 for dtype, top in TOP.items()}
+CASES = [
+    *(("min_plus", dtype) for dtype in ("float32", "float64", "int16", "int64")),
+    *(
+        ("max_plus", "int32"),
+        ("max_min", "float32"),
+        ("max_min", "uint8"),
+        ("boolean", "bool"),
+        ("plus_times", "float64"),
+    ),
+]
+
+
+def entries(rng, name, dtype, shape):
+    zero = oracles.zero(name, dtype)
+    if dtype == "bool":
+        return rng.random(shape) < 0.3
+    low = 0 if dtype == "uint8" else -9
+    values = rng.integers(low, 10, shape).astype(dtype)
+    return np.where(rng.random(shape) < 0.25, zero, values).astype(dtype)
+
+
+# ------------------------------------------------------------------------------------------------- matmul
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_matmul(name, dtype, rng):
+    for m, k, n in [(0, 2, 3), (2, 0, 3), (3, 2, 0), (1, 1, 1), (4, 4, 4), (7, 65, 33), (66, 5, 97)]:
+        A, B = entries(rng, name, dtype, (m, k)), entries(rng, name, dtype, (k, n))
+        expected = oracles.product(A, B, name)
+        result = sr.matmul(A, B, name)
+        assert result.dtype == np.dtype(dtype)
+        np.testing.assert_array_equal(result, expected)
+        np.testing.assert_array_equal(sr.matmul(A, B, sr.CATALOGUE[name], check=False, threads=1), expected)
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float64"), ("min_plus", "int32"), ("boolean", "bool")])
+def test_memory_orders(name, dtype, rng):
+    base_a, base_b = entries(rng, name, dtype, (18, 39)), entries(rng, name, dtype, (39, 22))
+    orders = [
+        lambda X: X[::2, ::3][:9, :13],
+        lambda X: np.asfortranarray(X[::2, ::3]),
+        lambda X: X[::-2, ::-3],
+        lambda X: np.ascontiguousarray(X.T)[::3, ::2].T,
+    ]
+    for order in orders:
+        A = order(base_a)
+        for other in orders:
+            B = other(base_b.T).T
+            A.flags.writeable = False
+            np.testing.assert_array_equal(sr.matmul(A, B, name), oracles.product(A, B, name))
+
+
+BATCHES = [
+    ((3,), (3,)),
+    ((3,), ()),
+    ((), (3,)),
+    ((2, 1), (3,)),
+    ((2, 3), (2, 3)),
+    ((1, 3), (2, 1)),
+    ((0,), ()),
+    ((0, 2), (1,)),
+]
+
+
+@pytest.mark.parametrize(("left", "right"), BATCHES)
+@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("min_plus", "int32"), ("plus_times", "float64")])
+def test_batches_broadcast(left, right, name, dtype, rng):
+    A, B = entries(rng, name, dtype, (*left, 5, 7)), entries(rng, name, dtype, (*right, 7, 4))
+    batch = np.broadcast_shapes(left, right)
+    wide_a, wide_b = np.broadcast_to(A, (*batch, 5, 7)), np.broadcast_to(B, (*batch, 7, 4))
+    expected = np.empty((*batch, 5, 4), dtype)
+    for index in np.ndindex(batch):
+        expected[index] = oracles.product(wide_a[index], wide_b[index], name)
+    for first in (A, np.asfortranarray(A)):
+        result = sr.matmul(first, B, name)
+        assert result.shape == expected.shape
+        np.testing.assert_array_equal(result, expected)
+    out = np.zeros((*batch, 4, 5), dtype).swapaxes(-1, -2)
+    assert sr.matmul(A, B, name, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+    if name == "min_plus":
+        product, witness = sr.matmul_witness(A, B, name)
+        np.testing.assert_array_equal(product, expected)
+        for index in np.ndindex(batch):
+            np.testing.assert_array_equal(witness[index], oracles.witness(wide_a[index], wide_b[index], name))
+
+
+def test_vectors_follow_numpy(rng):
+    A, B, x, y = (entries(rng, "plus_times", "float64", shape) for shape in ((4, 6), (3, 6, 5), (6,), (6,)))
+    for left, right in [(A, x), (x, A.T), (x, y), (x, B), (B.swapaxes(1, 2), x)]:
+        A_, B_ = np.nan_to_num(left, posinf=0), np.nan_to_num(right, posinf=0)
+        expected = np.matmul(A_, B_)
+        found = sr.matmul(A_, B_, "plus_times")
+        assert np.shape(found) == np.shape(expected)
+        np.testing.assert_array_equal(found, expected)
+    assert isinstance(sr.matmul(x, y, "plus_times"), np.float64)
+    out = np.zeros(4)
+    assert sr.matmul(A, x, "plus_times", out=out) is out
+    np.testing.assert_array_equal(out, A @ x)
+    assert sr.matmul([], [], "min_plus") == INF
+    assert sr.matmul(np.zeros((0, 3)), np.zeros(3)).shape == (0,)
+
+
+def test_out_may_be_an_operand(rng):
+    for name, dtype in (("min_plus", "float64"), ("plus_times", "float64"), ("min_plus", "int32")):
+        A, B = entries(rng, name, dtype, (9, 9)), entries(rng, name, dtype, (9, 9))
+        expected = oracles.product(A, B, name)
+        first = A.copy()
+        assert sr.matmul(first, B, name, out=first) is first
+        np.testing.assert_array_equal(first, expected)
+        second = B.copy()
+        sr.matmul(A, second, name, out=second.T)
+        np.testing.assert_array_equal(second.T, expected)
+        whole = np.concatenate([A, B])  # rows 4 … 12 overlap with both
+        sr.matmul(whole[:9], whole[9:], name, out=whole[4:13])
+        np.testing.assert_array_equal(whole[4:13], expected)
+        beside = np.empty((9, 27), dtype)  # interleaved, but no element is shared: written in place
+        beside[:, ::3], beside[:, 1::3] = A, B
+        sr.matmul(beside[:, ::3], beside[:, 1::3], name, out=beside[:, 2::3])
+        np.testing.assert_array_equal(beside[:, 2::3], expected)
+
+
+def test_an_error_leaves_out_alone():
+    A, out = np.array([[1.0, np.nan]]), np.full((1, 1), 7.0)
+    with pytest.raises(DomainError, match=r"A\[0, 1\] is nan"):
+        sr.matmul(A, [[1.0], [2.0]], out=out)
+    assert out == 7
+
+
+def test_mixed_dtypes_follow_numpy():
+    A = np.array([[1, TOP["int16"]]], np.int16)
+    for dtype in ("int16", "int32", "int64", "float32", "float64"):
+        B = np.array([[3], [4]], dtype)
+        result = sr.matmul(A, B)
+        assert result.dtype == np.result_type(A, B)
+        assert result.tolist() == [[4]]
+    assert sr.matmul(A, [[3.5], [1]]).tolist() == [[4.5]]
+    assert sr.matmul(np.array([[True]]), np.array([[3.0]]), "plus_times").tolist() == [[3.0]]
+    with pytest.raises(DTypeError, match="boolean is not defined on float64"):
+        sr.matmul([[1.5]], [[1.0]], "boolean")
+
+
+def test_bad_operands_are_named():
+    square = np.zeros((3, 3))
+    for call, message in [
+        (
+            lambda: sr.matmul(np.zeros((3, 4)), np.zeros((5, 2))),
+            r"A is \(3, 4\), B is \(5, 2\): inner sizes 4 and 5 differ",
+        ),
+        (lambda: sr.matmul(np.zeros((2, 3, 3)), np.zeros((4, 3, 3))), "leading dimensions do not broadcast"),
+        (lambda: sr.matmul(3.0, square), "a scalar is no operand"),
+        (lambda: sr.matmul(square, square, out=np.zeros((2, 3))), r"out is \(2, 3\), the result is \(3, 3\)"),
+        (lambda: sr.matmul(square, [1.0, 2.0]), "inner sizes 3 and 2 differ"),
+    ]:
+        with pytest.raises(ShapeError, match=message):
+            call()
+    with pytest.raises(DTypeError, match="out has dtype float32"):
+        sr.matmul(square, square, out=np.zeros((3, 3), np.float32))
+    with pytest.raises(UnknownNameError, match="Did you mean 'min_plus'"):
+        sr.matmul(square, square, "min_pluss")
+    with pytest.raises(DomainError, match=r"B\[0, 1\] is 1.5, outside the domain \[0, 1\] of lukasiewicz"):
+        sr.matmul([[1.0]], [[0.0, 1.5]], "lukasiewicz")
+
+
+def test_without_check_nothing_about_the_data_is_raised():
+    A = np.array([[np.nan, 1.0]])
+    assert sr.matmul(A, [[1.0], [2.0]], check=False) == 3.0, "a NaN is dropped by the minimum"
+    assert sr.matmul([[2.0]], [[0.25]], "lukasiewicz", check=False).shape == (1, 1)
+    whole = np.array([[TOP["int64"], 5]])
+    assert sr.matmul(whole, whole.T, check=False) == 10
+
+
+@pytest.mark.parametrize("semiring", ["max_plus", "max_min", "max_times", "log_plus"])
+def test_all_negative_data_and_no_data(semiring):
+    """The zero of a maximum is -∞ (or the end of the domain), never a small positive number."""
+    if semiring != "max_times":
+        A, B = -np.arange(1.0, 7.0).reshape(2, 3), -np.arange(1.0, 7.0).reshape(3, 2)
+        candidates = np.minimum(A[:, :, None], B[None]) if semiring == "max_min" else A[:, :, None] + B[None]
+        expected = np.log(np.exp(candidates).sum(axis=1)) if semiring == "log_plus" else candidates.max(axis=1)
+        np.testing.assert_allclose(sr.matmul(A, B, semiring), expected, rtol=1e-14)
+    zero = 0 if semiring == "max_times" else -INF
+    np.testing.assert_array_equal(sr.matmul(np.zeros((2, 0)), np.zeros((0, 2)), semiring), np.full((2, 2), zero))
+
+
+# ------------------------------------------------------------------------------------------------- integers
+
+
+@pytest.mark.parametrize("dtype", list(TOP))
+def test_no_path_stays_no_path(dtype):
+    """iinfo.max plus a weight must not wrap; a sentinel plus a negative weight must not become a number."""
+    for name, none, sign in (("min_plus", TOP[dtype], 1), ("max_plus", BOTTOM[dtype], -1)):
+        A = np.array([[none, none], [none, sign * 7]], dtype)
+        for weight in (1, -1, -5_000, 5_000):
+            B = np.array([[weight, none], [none, none]], dtype)
+            assert sr.matmul(A, B, name).tolist() == [[none, none], [none, none]]
+            B = np.array([[none, none], [weight, none]], dtype)
+            assert sr.matmul(A, B, name).tolist() == [[none, none], [weight + sign * 7, none]]
+            product, witness = sr.matmul_witness(A, B, name)
+            assert product.tolist() == [[none, none], [weight + sign * 7, none]]
+            assert witness.tolist() == [[-1, -1], [1, -1]]
+
+
+def test_sums_beyond_half_the_range_are_exact_or_an_error():
+    large = np.array([[20_000]], np.int16)
+    assert sr.matmul(large, np.array([[12_766]], np.int16)) == 32_766
+    assert sr.matmul(large, -large) == 0
+    assert sr.matmul(-large, np.array([[-12_768]], np.int16)) == -32_768
+    for other in (12_767, 12_768, 32_766):
+        with pytest.raises(IntegerOverflowError, match=r"which int16 does not hold.*int32"):
+            sr.matmul(large, np.array([[other]], np.int16))
+    assert sr.matmul(large, np.array([[TOP["int16"]]], np.int16)) == TOP["int16"]
+    huge = np.array([[2**62]])
+    with pytest.raises(IntegerOverflowError, match="float64"):
+        sr.matmul(huge, huge)
+    assert sr.matmul(np.array([[2**31 - 2, 5]], np.int32), np.array([[-(2**31)], [7]], np.int32)) == -2
+
+
+@given(
+    data=st.data(), dtype=st.sampled_from(["int16", "int32", "int64"]), name=st.sampled_from(["min_plus", "max_plus"])
+)
+def test_integer_products_are_exact_or_an_error(data, dtype, name):
+    """Against Python's integers: every entry right, "no path" included, or IntegerOverflowError."""
+    none = TOP[dtype] if name == "min_plus" else BOTTOM[dtype]
+    scale = data.draw(st.sampled_from([10, TOP[dtype] // 7, TOP[dtype] // 3, TOP[dtype] - 1]))
+    entry = st.just(none) | st.integers(-scale, scale)
+    m, k, n = (data.draw(st.integers(1, 3)) for _ in range(3))
+    A, B = (
+        np.array(data.draw(st.lists(entry, min_size=r * c, max_size=r * c)), dtype).reshape(r, c)
+        for r, c in ((m, k), (k, n))
+    )
+    best = min if name == "min_plus" else max
+    exact = [
+        [
+            best((int(a) + int(b) for a, b in zip(A[i], B[:, j], strict=True) if none not in (a, b)), default=None)
+            for j in range(n)
+        ]
+        for i in range(m)
+    ]
+    fits = all(v is None or (BOTTOM[dtype] <= v <= TOP[dtype] and v != none) for row in exact for v in row)
+    try:
+        found = sr.matmul(A, B, name)
+    except IntegerOverflowError:
+        assert not fits or (dtype == "int64" and scale > 2**60), "the result fits"
+        return
+    assert fits, "a number was lost"
+    assert found.tolist() == [[none if v is None else v for v in row] for row in exact]
+
+
+# ------------------------------------------------------------------------------------------------- gemm
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_gemm(name, dtype, rng):
+    semiring = oracles.ORACLES[name]
+    zero, one = oracles.zero(name, dtype), oracles.one(name, dtype)
+    scalars = [None, zero, one] + ([] if dtype == "bool" else [np.dtype(dtype).type(3)])
+    A, B, C = (entries(rng, name, dtype, shape) for shape in ((5, 9), (9, 70), (5, 70)))
+    for alpha, beta in itertools.product(scalars, scalars):
+        scaled = A if alpha is None else semiring.mul(np.full_like(A, alpha), A)
+        start = np.full_like(C, zero) if beta is None else semiring.mul(np.full_like(C, beta), C)
+        expected = oracles.product(scaled, B, name, start)
+        result = sr.gemm(A, B, C, name, alpha=alpha, beta=beta)
+        assert result.dtype == np.dtype(dtype)
+        np.testing.assert_array_equal(result, expected, f"alpha {alpha}, beta {beta}")
+        for transpose_a, transpose_b in itertools.product((False, True), repeat=2):
+            first, second = A.T.copy() if transpose_a else A, B.T.copy() if transpose_b else B
+            out = np.array(C)
+            options = {"transpose_a": transpose_a, "transpose_b": transpose_b, "out": out, "check": False}
+            assert sr.gemm(first, second, out, name, alpha=alpha, beta=beta, **options) is out
+            np.testing.assert_array_equal(out, expected)
+
+
+def test_gemm_does_not_read_c_without_beta():
+    C = np.full((2, 2), np.nan)
+    for beta in (None, INF):
+        if beta is None:
+            assert sr.gemm(np.zeros((2, 2)), np.zeros((2, 2)), C).tolist() == [[0, 0], [0, 0]]
+            sr.gemm(np.zeros((2, 2)), np.zeros((2, 2)), C, out=C)
+            assert C.tolist() == [[0, 0], [0, 0]]
+    with pytest.raises(ValueError, match="beta is given, but no C"):
+        sr.gemm(np.zeros((2, 2)), np.zeros((2, 2)), beta=0)
+    with pytest.raises(DomainError, match=r"C\[0, 1\] is nan"):
+        sr.gemm(np.zeros((1, 2)), np.zeros((2, 2)), [[0, np.nan]], beta=0)
+
+
+def test_gemm_keeps_the_order_of_the_factors():
+    uneven = sr.Semiring("uneven", "max(x, y)", "where(x < y, x + 2 * y, x)", -INF, -1e9)
+
+    def mul(x, y):
+        return np.where(x < y, x + 2 * y, x)
+
+    A, B, C = np.array([[1.0, 5.0], [7.0, 2.0]]), np.array([[3.0, 4.0], [9.0, 1.0]]), np.array([[1.0, 2.0], [6.0, 8.0]])
+    alpha, beta = 2.0, 4.0
+    scaled = mul(alpha, A)
+    candidates = mul(scaled[:, :, None], B[None]).max(axis=1)
+    np.testing.assert_array_equal(
+        sr.gemm(A, B, C, uneven, alpha=alpha, beta=beta), np.maximum(candidates, mul(beta, C))
+    )
+    np.testing.assert_array_equal(
+        sr.gemm(A, B, None, uneven, transpose_a=True, transpose_b=True), mul(A.T[:, :, None], B.T[None]).max(axis=1)
+    )
+
+
+def test_gemm_scales_integers_past_half_the_range():
+    A, B, C = (np.array([[value]], np.int16) for value in (20_000, 5, 32_000))
+    assert sr.gemm(A, B, C, alpha=-19_000, beta=0) == 1_005
+    assert sr.gemm(A, B, C, alpha=12_000, beta=500) == 32_005
+    assert sr.gemm(A, B, C, alpha=INF, beta=5) == 32_005
+    with pytest.raises(IntegerOverflowError, match="int32"):
+        sr.gemm(A, B, C, alpha=15_000, beta=1_000)
+    none = np.array([[TOP["int16"]]], np.int16)
+    assert sr.gemm(none, B, none, alpha=-5, beta=-7) == TOP["int16"]
+
+
+def test_gemm_refuses_what_it_cannot_take():
+    A = np.zeros((2, 3))
+    with pytest.raises(ShapeError, match=r"A is \(2, 3\), B is \(2, 3\): inner sizes 3 and 2 differ"):
+        sr.gemm(A, A)
+    with pytest.raises(ShapeError, match=r"C is \(3, 2\), the product is \(2, 2\)"):
+        sr.gemm(A, A.T, A.T, beta=0)
+    with pytest.raises(ShapeError, match=r"alpha is \(2,\): it must be a scalar"):
+        sr.gemm(A, A.T, alpha=np.zeros(2))
+    with pytest.raises(ShapeError, match="gemm takes matrices"):
+        sr.gemm(np.zeros((1, 2, 2)), A)
+    with pytest.raises(DomainError, match="alpha is nan"):
+        sr.gemm(A, A.T, alpha=np.nan)
+    with pytest.raises(DomainError, match=r"beta is -1\.0, outside the domain"):
+        sr.gemm(A, A.T, np.zeros((2, 2)), "max_times", beta=-1)
+
+
+# ------------------------------------------------------------------------------------------------- the other names
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_gemv_ger_axpy_dot(name, dtype, rng):
+    semiring = oracles.ORACLES[name]
+    alpha = oracles.one(name, dtype) if dtype == "bool" else np.dtype(dtype).type(2)
+    for m, n in [(1, 1), (5, 0), (0, 4), (7, 66)]:
+        A, x, y = (entries(rng, name, dtype, shape) for shape in ((m, n), (n,), (m,)))
+        scaled = semiring.mul(np.full_like(A, alpha), A)
+        expected = oracles.product(scaled, x[:, None], name, semiring.mul(np.full_like(y, alpha), y)[:, None])[:, 0]
+        np.testing.assert_array_equal(sr.gemv(A, x, y, name, alpha=alpha, beta=alpha), expected)
+        np.testing.assert_array_equal(
+            sr.gemv(A.T.copy(), x, y, name, alpha=alpha, beta=alpha, transpose=True), expected
+        )
+        out = y.copy()
+        assert sr.gemv(A, x, out, name, alpha=alpha, beta=alpha, out=out) is out
+        np.testing.assert_array_equal(out, expected)
+        np.testing.assert_array_equal(sr.gemv(A, x, semiring=name), oracles.product(A, x[:, None], name)[:, 0])
+
+        rank_one = oracles.product(semiring.mul(np.full_like(y, alpha), y)[:, None], x[None, :], name)
+        np.testing.assert_array_equal(sr.ger(y, x, semiring=name, alpha=alpha), rank_one)
+        np.testing.assert_array_equal(sr.ger(y, x, A, name, alpha=alpha), semiring.add(A, rank_one))
+
+        other = entries(rng, name, dtype, (n,))
+        sums = semiring.add(semiring.mul(np.full_like(x, alpha), x), other)
+        np.testing.assert_array_equal(sr.axpy(alpha, x, other, name), sums)
+        assert sr.dot(x, other, name) == oracles.product(x[None, :], other[:, None], name)[0, 0]
+    for call in (
+        lambda: sr.gemv(np.zeros((2, 2)), np.zeros((2, 2))),
+        lambda: sr.ger(np.zeros((2, 2)), np.zeros(2)),
+        lambda: sr.dot(np.zeros((2, 2)), np.zeros(2)),
+        lambda: sr.dot(np.zeros(3), np.zeros(2)),
+        lambda: sr.gemv(np.zeros((2, 3)), np.zeros(2)),
+        lambda: sr.ger(np.zeros(2), np.zeros(2), np.zeros((2, 3))),
+    ):
+        with pytest.raises(ShapeError):
+            call()
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_power(name, dtype, rng):
+    for n in (0, 1, 6):
+        A = entries(rng, name, dtype, (n, n))
+        expected = oracles.identity(n, name, dtype)
+        for k in range(8):
+            result = sr.power(A, k, name)
+            assert result.dtype == np.dtype(dtype)
+            np.testing.assert_array_equal(result, expected)
+            assert not np.shares_memory(result, A)
+            expected = oracles.product(expected, A, name)
+
+
+def test_power_refuses():
+    with pytest.raises(ValueError, match="exponent is -1"):
+        sr.power([[1.0]], -1)
+    with pytest.raises(TypeError):
+        sr.power([[1.0]], 1.5)
+    with pytest.raises(ShapeError, match=r"A is \(1, 2\): a square matrix is needed"):
+        sr.power([[1.0, 2.0]], 2)
+    with pytest.raises(DomainError):
+        sr.power([[np.nan]], 2)
+    with pytest.raises(IntegerOverflowError):
+        sr.power(np.array([[30]], np.int16), 2_000)
+
+
+def test_witnesses_need_a_selective_sum():
+    with pytest.raises(AlgebraError, match="plus_times has no witnesses"):
+        sr.matmul_witness([[1.0]], [[1.0]], "plus_times")
+    ties = np.zeros((3, 70))
+    product, witness = sr.matmul_witness(ties, ties.T)
+    assert witness.tolist() == np.zeros((3, 3)).tolist(), "the smallest k wins a tie"
+    product, witness = sr.matmul_witness(np.zeros(4), [3.0, 1.0, 2.0, 1.0])
+    assert (product, witness) == (1.0, 1)
+    empty, witness = sr.matmul_witness(np.zeros((2, 0)), np.zeros((0, 3)))
+    assert (empty == INF).all()
+    assert (witness == -1).all()
+
+
+# ------------------------------------------------------------------------------------------------- entry by entry
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_entrywise(name, dtype, rng):
+    semiring = oracles.ORACLES[name]
+    A, B = entries(rng, name, dtype, (4, 1, 5)), entries(rng, name, dtype, (3, 5))
+    for function, operation in ((sr.add, semiring.add), (sr.multiply, semiring.mul)):
+        expected = operation(*np.broadcast_arrays(A, B))
+        np.testing.assert_array_equal(function(A, B, name), expected)
+        out = np.empty((4, 3, 5), dtype)
+        assert function(A, B, name, out=out) is out
+        np.testing.assert_array_equal(out, expected)
+    with pytest.raises(ShapeError, match="do not broadcast"):
+        sr.add(np.zeros((2, 3)), np.zeros(2))
+
+
+def test_entrywise_integers_never_wrap():
+    none = np.array([TOP["int16"]], np.int16)
+    assert sr.multiply(none, np.array([-5], np.int16)) == TOP["int16"]
+    for x, y in ((32_766, 1), (20_000, 20_000), (-32_768, -1)):
+        with pytest.raises(IntegerOverflowError):
+            sr.multiply(np.array([x], np.int16), np.array([y], np.int16))
+    assert sr.multiply(INF, -INF) == INF, "no path absorbs everything"
+    with pytest.raises(DomainError, match=r"B\[1\] is nan"):
+        sr.add([1.0, 2.0], [1.0, np.nan])
+
+
+@pytest.mark.parametrize(("name", "dtype"), [*CASES, ("log_plus", "float64"), ("xor_and", "uint8")])
+def test_reduce(name, dtype, rng):
+    semiring = oracles.ORACLES[name]
+    A = entries(rng, name, dtype, (3, 5, 7)) if name != "xor_and" else rng.integers(0, 255, (3, 5, 7)).astype(dtype)
+
+    def along(array, axis):
+        total = np.full(array.shape[:axis] + array.shape[axis + 1 :], semiring.zero(np.dtype(dtype)), dtype)
+        for part in np.moveaxis(array, axis, 0):
+            total = semiring.add(total, part).astype(dtype)
+        return total
+
+    for axis in range(3):
+        found = sr.reduce(A, name, axis=axis)
+        assert found.dtype == np.dtype(dtype)
+        np.testing.assert_allclose(found.astype(float), along(A, axis).astype(float), rtol=1e-13)
+        np.testing.assert_array_equal(sr.reduce(A, name, axis=axis - 3), found)
+    total = along(along(along(A, 0), 0), 0)
+    np.testing.assert_allclose(np.float64(sr.reduce(A, name)), np.float64(total), rtol=1e-13)
+    np.testing.assert_allclose(
+        sr.reduce(A, name, axis=(0, 2)).astype(float), along(along(A, 2), 0).astype(float), rtol=1e-13
+    )
+    empty = sr.reduce(np.zeros((0, 3), dtype), name, axis=0)
+    np.testing.assert_array_equal(empty, np.full(3, oracles.zero(name, dtype)))
+    assert sr.reduce(np.zeros((0, 3), dtype), name) == oracles.zero(name, dtype)
+    with pytest.raises(np.exceptions.AxisError):
+        sr.reduce(A, name, axis=3)
+
+
+def test_identity_and_zeros():
+    for name, semiring in sr.CATALOGUE.items():
+        for dtype in semiring.dtypes:
+            np.testing.assert_array_equal(sr.identity(3, name, dtype), oracles.identity(3, name, dtype))
+            assert sr.zeros((2, 3), name, dtype).dtype == np.dtype(dtype)
+            assert (sr.zeros((2, 3), name, dtype) == oracles.zero(name, dtype)).all()
+    assert sr.identity(2).dtype == np.float64
+    assert sr.identity(2, "boolean").dtype == bool
+    assert sr.identity(0).shape == (0, 0)
+    assert sr.zeros(4).shape == (4,)
+    with pytest.raises(ValueError, match="at least 0"):
+        sr.identity(-1)
+    with pytest.raises(DTypeError):
+        sr.zeros(2, "boolean", "float32")
+
+
+# -------------------------------------------------------------------------------------------- a user's own semiring
+
+
+def test_a_semiring_of_ones_own(rng):
+    bounded = sr.Semiring(
+        "bounded", add=lambda x, y: sr.maximum(x, y), mul="where(x < y, x, y)", zero=0, one=1, domain=(0, 1)
+    )
+    A, B = rng.integers(0, 9, (7, 65)) / 8, rng.integers(0, 9, (65, 9)) / 8
+    expected = np.minimum(A[:, :, None], B[None]).max(axis=1)
+    np.testing.assert_array_equal(sr.matmul(A, B, bounded), expected)
+    assert issubclass(ShapeError, SemiringError)
