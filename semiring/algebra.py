@@ -359,11 +359,11 @@ class Semiring:
         result = Operation(expression, self, ("x",))(values)
         return xp.where(xp.ones_like(values, dtype=bool), result, values)[()]  # a constant star has no shape of its own
 
-    def check_axioms(self, **options: Any) -> AxiomReport:
+    def check_axioms(self, dtype: Any = None, **options: Any) -> AxiomReport:
         """Prove or refute the laws on the domain: see `semiring.axioms.check_axioms`."""
         from semiring.axioms import check_axioms
 
-        return check_axioms(self, **options)
+        return check_axioms(self, dtype, **options)
 
 
 #: The claims of the catalogue, proved by the tests: not verified again at import.

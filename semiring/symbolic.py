@@ -19,7 +19,6 @@ from semiring.expressions.undefined import is_nan
 
 if TYPE_CHECKING:
     from semiring.algebra import Semiring
-    from semiring.domains import Domain
 
 __all__ = ["semiring_latex", "to_latex", "to_sympy"]
 
@@ -122,9 +121,9 @@ def _leaf(leaf: Constant | str | None) -> tuple[str, int]:
     if isinstance(leaf, bool):
         return (r"\mathrm{true}" if leaf else r"\mathrm{false}"), _ATOM
     if isinstance(leaf, int | float):
-        if leaf == math.log(2):
-            return r"\log 2", 75
-        return (_number(leaf), _ATOM if leaf >= 0 else 0)
+        if abs(leaf) == math.log(2):
+            return (r"\log 2", 75) if leaf > 0 else (r"-\log 2", 35)
+        return _number(leaf), 35 if leaf < 0 else _ATOM  # 35: bare beside a comparison, in parentheses elsewhere
     return str(leaf), _ATOM
 
 
@@ -142,6 +141,8 @@ def _operation(node: Expression, args: list[tuple[str, int]]) -> tuple[str, int]
     if node.op == "where":
         truth, chosen, other = texts
         return rf"\begin{{cases}} {chosen} & {truth} \\ {other} & \text{{otherwise}} \end{{cases}}", 65
+    if node.op == "log1p" and texts[0].startswith("-"):
+        return rf"\log\left(1 {texts[0]}\right)", _ATOM
     if node.op in _AROUND:
         return _AROUND[node.op].format(*texts), _ATOM
     if node.op in ("neg", "invert"):
@@ -159,7 +160,7 @@ def _within(arg: tuple[str, int], precedence: int) -> str:
 def semiring_latex(semiring: Semiring) -> str:
     r"""The definition of a semiring: domain, ⊕, ⊗, zero, one and star, without the dollars."""
     parts = [
-        rf"x, y \in {_domain_latex(semiring.domain)}",
+        rf"x, y \in {_domain_latex(semiring)}",
         rf"x \oplus y = {to_latex(semiring.add.expression)}",
         rf"x \otimes y = {to_latex(semiring.mul.expression)}",
         rf"\bar{{0}} = {to_latex(semiring.zero)}",
@@ -171,6 +172,14 @@ def semiring_latex(semiring: Semiring) -> str:
     return r",\quad ".join(parts)
 
 
-def _domain_latex(domain: Domain) -> str:
+def _domain_latex(semiring: Semiring) -> str:
+    domain = semiring.domain
+    if semiring.dtypes == ("bool",):
+        return r"\left\{\mathrm{false}, \mathrm{true}\right\}"
+    integral = not any(name.startswith("float") for name in semiring.dtypes)
+    if integral and domain.everything:
+        return r"\mathbb{Z}"
     left, right = "(" if domain.lower_open else "[", ")" if domain.upper_open else "]"
-    return rf"\left{left}{_number(domain.lower)}, {_number(domain.upper)}\right{right}"
+    return rf"\left{left}{_number(domain.lower)}, {_number(domain.upper)}\right{right}" + (
+        r" \cap \mathbb{Z}" if integral else ""
+    )

@@ -14,7 +14,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import lcm
 from typing import Any
+
+import numpy as np
 
 from semiring.axioms.feasibility import Constraint, contradicts, find_point
 from semiring.axioms.numbers import Numbers, Value
@@ -72,6 +75,7 @@ class Cases(Numbers):
         self._position = 0
         self._constraints: list[Constraint] = []
         self._domains: dict[tuple[Constraint, ...], tuple[bool, Point | None]] = {}
+        self._grid_values: dict[Polynomial, Any] = {}
         self._decisions = 0
         self.point: Point | None = None
 
@@ -175,12 +179,20 @@ class Cases(Numbers):
             return False, None
         if len(linear) == len(constraints) or _satisfies(point, constraints):
             return True, point
-        for candidate in itertools.chain(
-            itertools.product(_CANDIDATES, repeat=self.width), _on_surfaces(constraints, self.width)
-        ):
+        candidates = np.flatnonzero(np.logical_and.reduce([self._on_grid(*constraint) for constraint in constraints]))
+        if candidates.size:
+            return True, _grid_point(int(candidates[0]), self.width)
+        for candidate in _on_surfaces(constraints, self.width):
             if _satisfies(candidate, constraints):
                 return True, candidate
         return not contradicts(constraints), None
+
+    def _on_grid(self, polynomial: Polynomial, strict: bool) -> Any:
+        """At which points of the grid of `_CANDIDATES` a constraint holds."""
+        if polynomial not in self._grid_values:
+            self._grid_values[polynomial] = _values_on_grid(polynomial)
+        values = self._grid_values[polynomial]
+        return np.asarray(values > 0 if strict else values >= 0, dtype=bool)
 
     # ----------------------------------------------------------------------------------------------------- numbers
 
@@ -240,7 +252,7 @@ class Cases(Numbers):
             return ratio if op == "exp" else self.finite_add(ratio, self.finite(-1))
         if op in ("log", "log1p") and not isinstance(x, Log):
             return Log(x if op == "log" else self.finite_add(x, self.finite(1)))
-        value = None if isinstance(x, Log) else _rational(x)
+        value = _rational(x)
         if value is not None and op == "floor":
             return self.finite(math.floor(value))
         raise UndecidedError(f"{op} of an unknown")
@@ -271,7 +283,10 @@ def _reduced(numerator: Polynomial, denominator: Polynomial) -> Ratio:
     return Ratio(numerator, denominator)
 
 
-def _rational(x: Ratio) -> Fraction | None:
+def _rational(x: Ratio | Log) -> Fraction | None:
+    """The value of a constant that is no logarithm; else None."""
+    if isinstance(x, Log):
+        return None
     numerator, denominator = x.numerator.value, x.denominator.value
     return None if numerator is None or denominator is None else numerator / denominator
 
@@ -296,6 +311,26 @@ def _on_surfaces(constraints: Sequence[Constraint], width: int) -> Iterator[Poin
                     yield (*others[:i], at[0] / (at[0] - at[1]), *others[i:])
 
 
+def _values_on_grid(polynomial: Polynomial) -> Any:
+    """A positive multiple of the values of a polynomial at all tuples of candidates, exact, as Python integers."""
+    degree, scale = polynomial.degree, lcm(*(c.denominator for c in polynomial.terms.values()))
+    quarters = np.array([int(4 * value) for value in _CANDIDATES], dtype=object)
+    total = np.zeros((len(_CANDIDATES),) * polynomial.width, dtype=object)
+    for exponents, coefficient in polynomial.terms.items():
+        term = np.array(int(coefficient * scale) * 4 ** (degree - sum(exponents)), dtype=object)
+        for axis, exponent in enumerate(exponents):
+            shape = [1] * polynomial.width
+            shape[axis] = len(_CANDIDATES)
+            term = term * (quarters**exponent).reshape(shape)
+        total = total + term
+    return total.ravel()
+
+
+def _grid_point(index: int, width: int) -> Point:
+    return tuple(_CANDIDATES[int(i)] for i in np.unravel_index(index, (len(_CANDIDATES),) * width))
+
+
+#: Numbers that are tried where no linear method finds a point; multiples of 1/4.
 _CANDIDATES = tuple(
     Fraction(n, d) for n, d in ((0, 1), (1, 1), (1, 2), (2, 1), (-1, 1), (3, 1), (1, 4), (3, 4), (-2, 1))
 )

@@ -79,10 +79,20 @@ def check_axioms(
         if verdict and law.arity:
             verdict = replace(verdict, rounding=_rounding(semiring, law, chosen, samples, seed))
         verdicts.append(verdict)
-    report = AxiomReport(semiring.name, repr(semiring), str(semiring.domain), chosen.name, tuple(verdicts))
+    report = AxiomReport(semiring.name, repr(semiring), _elements(semiring, names), chosen.name, tuple(verdicts))
     if suggest and report.refuted and semiring.domain.everything:
         report = replace(report, hint=_hint(semiring))
     return report
+
+
+def _elements(semiring: Semiring, names: tuple[str, ...]) -> str:
+    """The elements as the report names them."""
+    kinds = {np.dtype(name).kind for name in names}
+    if kinds == {"b"}:
+        return "{False, True}"
+    if "f" in kinds:
+        return str(semiring.domain)
+    return "the integers" if semiring.domain.everything else f"the integers in {semiring.domain}"
 
 
 def _widest(semiring: Semiring) -> str:

@@ -301,4 +301,6 @@ def readable(x: Value) -> str:
         return "NaN" if x != x else "∞" if x > 0 else "-∞"
     if isinstance(x, Decimal):
         return f"{x:.12g}"
-    return str(x) if _bits(x) <= 80 else f"{float(x):.6g}"
+    if _bits(x) <= 80:
+        return str(x)
+    return f"{DecimalNumbers.context.divide(Decimal(x.numerator), Decimal(x.denominator)):.6g}"

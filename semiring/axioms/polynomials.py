@@ -132,8 +132,8 @@ class Polynomial:
     def factors(self) -> tuple[Fraction, list[tuple[Polynomial, int]]]:
         """A constant and irreducible factors with their multiplicities, whose product is self.
 
-        Monomials, linear factors, and polynomials that are linear in one variable with a linear coefficient are
-        factored here; only what is left goes to SymPy.
+        Monomials, and polynomials that are linear in one of their variables, are factored here; only what is left
+        goes to SymPy.
         """
         shared = tuple(min(exponents[i] for exponents in self.terms) for i in range(self.width))
         found = [(Polynomial.variable(i, self.width), power) for i, power in enumerate(shared) if power]
@@ -147,33 +147,32 @@ class Polynomial:
         return constant, found + others
 
     def _linear_factors(self) -> tuple[Fraction, list[tuple[Polynomial, int]]] | None:
-        """The factors of a·v + b for a variable v, where a is linear or constant; None if it has no such form.
+        """The factors of a·v + b for a variable v; None if no variable occurs to the first power alone.
 
-        It is irreducible unless a divides b, for a common factor of a and b could only be a itself.
+        Such a polynomial is irreducible unless a factor of a divides b.
         """
         for i in range(self.width):
             if max(exponents[i] for exponents in self.terms) != 1:
                 continue
-            unit = tuple(int(j == i) for j in range(self.width))
-            a, b = (
-                Polynomial(
-                    {
-                        tuple(e - power * u for e, u in zip(exponents, unit, strict=True)): coefficient
-                        for exponents, coefficient in self.terms.items()
-                        if exponents[i] == power
-                    },
-                    self.width,
-                )
-                for power in (1, 0)
-            )
-            if a.degree > 1:
-                continue
-            quotient = b.divided(a) if a.degree == 1 else None
-            if quotient is None:
-                return Fraction(1), [(self, 1)]
-            constant, others = (Polynomial.variable(i, self.width) + quotient).factors
-            return constant, [(a, 1), *others]
+            a, b = self._coefficients(i)
+            for factor, _ in a.factors[1] if a.degree else ():
+                if b.divided(factor) is not None:
+                    rest = self.divided(factor)
+                    assert rest is not None
+                    constant, others = rest.factors
+                    return constant, [(factor, 1), *others]
+            return Fraction(1), [(self, 1)]
         return None
+
+    def _coefficients(self, index: int) -> tuple[Polynomial, Polynomial]:
+        """A and b of a polynomial a·v + b that is linear in the variable with that index."""
+        linear = {
+            (*exponents[:index], 0, *exponents[index + 1 :]): coefficient
+            for exponents, coefficient in self.terms.items()
+            if exponents[index]
+        }
+        constant = {exponents: coefficient for exponents, coefficient in self.terms.items() if not exponents[index]}
+        return Polynomial(linear, self.width), Polynomial(constant, self.width)
 
 
 def _sympy_factors(polynomial: Polynomial) -> tuple[Fraction, list[tuple[Polynomial, int]]]:
