@@ -37,11 +37,23 @@ def _number(value):
 
 
 def _top(dtype):
-    return dtype.type(INF) if dtype.kind == "f" else dtype.type(True) if dtype.kind == "b" else np.iinfo(dtype).max
+    return (
+        dtype.type(INF)
+        if dtype.kind == "f"
+        else dtype.type(True)
+        if dtype.kind == "b"
+        else dtype.type(np.iinfo(dtype).max)
+    )
 
 
 def _bottom(dtype):
-    return dtype.type(-INF) if dtype.kind == "f" else dtype.type(False) if dtype.kind == "b" else np.iinfo(dtype).min
+    return (
+        dtype.type(-INF)
+        if dtype.kind == "f"
+        else dtype.type(False)
+        if dtype.kind == "b"
+        else dtype.type(np.iinfo(dtype).min)
+    )
 
 
 def _plus_above(x, y):

@@ -1,0 +1,316 @@
+"""Properties of the public functions, drawn by Hypothesis over every semiring, dtype and memory order.
+
+The catalogue and the semirings of `semiring.testing.examples`, among them one whose ⊗ does not commute. Entries are
+such that nothing rounds (except in log_plus), so equality is exact.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import semiring as sr
+from semiring import closures, linalg
+from semiring.closures import closure
+from semiring.errors import AlgebraError, IntegerOverflowError
+from semiring.kernels import get_backend
+from semiring.kernels.engine import make_plan
+from semiring.linalg import matmul
+from semiring.testing import (
+    EXAMPLES,
+    LAYOUTS,
+    check_closure,
+    check_closure_law,
+    check_matrix_law,
+    check_product,
+    closable_matrices,
+    closure_laws_of,
+    elements,
+    exact_elements,
+    in_layout,
+    matrices,
+    matrix_laws_of,
+)
+
+EVERY = {**sr.CATALOGUE, **EXAMPLES}
+CASES = [(name, dtype) for name, semiring in EVERY.items() for dtype in semiring.dtypes]
+TROPICAL_INTEGERS = list(itertools.product(("min_plus", "max_plus"), ("int16", "int32", "int64")))
+METHODS = ("rkleene", "blocked_floyd_warshall", "floyd_warshall", "squaring")
+
+
+# 1 / (1 - x) is no integer: plus_times has a closure of floats alone.
+CLOSED = [(name, dtype) for name, dtype in CASES if name != "plus_times" or dtype.startswith("float")]
+WIDEST = {name: [dtype for other, dtype in CLOSED if other == name][-1] for name in EVERY}
+
+
+def rounding(semiring):
+    """The relative tolerance of laws that reassociate: nothing rounds but log_plus and the division in a star."""
+    return 1e-4 if semiring.name in ("log_plus", "plus_times") else 0.0
+
+
+@st.composite
+def operands(draw, semiring, dtype, entries=None):
+    """A (m, k) and B (k, n), each size from 0, in layouts of their own."""
+    m, k, n = draw(st.tuples(*[st.integers(0, 9)] * 3))
+    return (
+        draw(matrices(semiring, dtype, (m, k), entries=entries)),
+        draw(matrices(semiring, dtype, (k, n), entries=entries)),
+    )
+
+
+# --------------------------------------------------------------------------------------------------------- products
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_the_product_is_its_definition(name, dtype):
+    semiring = EVERY[name]
+
+    @given(operands(semiring, dtype))
+    def check(pair):
+        A, B = pair
+        C = matmul(A, B, semiring)
+        assert C.dtype == dtype
+        check_product(A, B, C, semiring)
+        if name in oracles.ORACLES and name != "log_plus":
+            np.testing.assert_array_equal(C, oracles.product(A, B, name))
+
+    check()
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_the_laws_of_matrix_products(name, dtype):
+    semiring = EVERY[name]
+    laws = matrix_laws_of(semiring)
+    rtol = 1e-5 if name == "log_plus" else 0.0
+
+    @settings(max_examples=10)
+    @given(st.data(), st.integers(0, 6))
+    def check(data, n):
+        A, B, C = (data.draw(matrices(semiring, dtype, (n, n))) for _ in "ABC")
+        for law in laws:
+            check_matrix_law(law, semiring, A, B, C, rtol=rtol)
+
+    check()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", [name for name in EVERY if EVERY[name].selective and EVERY[name].supports("float64")])
+def test_products_of_corner_values(name, dtype):
+    """Infinities of both signs, subnormal numbers, -0.0, sums that overflow: one rounded ⊗, then an exact choice."""
+    semiring = EVERY[name]
+    # A product that underflows in max_times, or overflows in min_times, is the zero, on every backend alike.
+
+    @given(operands(semiring, dtype, elements(semiring, dtype)))
+    def check(pair):
+        A, B = pair
+        check_product(A, B, matmul(A, B, semiring), semiring)
+
+    check()
+
+
+@pytest.mark.parametrize(("name", "dtype"), TROPICAL_INTEGERS)
+def test_integers_are_exact_or_refused(name, dtype):
+    """The full range of the dtype. Python's integers say whether every entry fits; if so, it must come out."""
+    limits = np.iinfo(dtype)
+    none = limits.max if name == "min_plus" else limits.min
+    wanted = min if name == "min_plus" else max
+
+    @settings(max_examples=60)
+    @given(operands(name, dtype, elements(name, dtype)))
+    def check(pair):
+        A, B = pair
+        exact = [
+            [
+                wanted((a + b for a, b in zip(row, column, strict=True) if none not in (a, b)), default=None)
+                for column in B.T.tolist()
+            ]
+            for row in A.tolist()
+        ]
+        fits = all(
+            value is None or (limits.min <= value <= limits.max and value != none) for row in exact for value in row
+        )
+        if not fits:
+            with pytest.raises(IntegerOverflowError, match=f"{dtype}.*use|{dtype}.*pass"):
+                matmul(A, B, name)
+            return
+        try:
+            C = matmul(A, B, name)
+        except IntegerOverflowError:
+            # int64 has nothing wider: there the refusal may come early, but only where half the range is passed.
+            values = [abs(value) for row in (*A.tolist(), *B.tolist()) for value in row if value != none]
+            assert dtype == "int64"
+            assert max(values, default=0) > limits.max // 8
+            return
+        expected = [[none if value is None else value for value in row] for row in exact]
+        assert C.tolist() == expected
+
+    check()
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_gemm_is_its_formula(name, dtype):
+    """D = (α ⊗ A ⊗ B) ⊕ (β ⊗ C), with transposed operands: against the elementwise operations."""
+    semiring = EVERY[name]
+    entry = exact_elements(semiring, dtype)
+    typed = np.dtype(dtype).type
+
+    @settings(max_examples=10)
+    @given(st.data(), operands(semiring, dtype), entry, entry, st.booleans(), st.booleans())
+    def check(data, pair, alpha, beta, transpose_a, transpose_b):
+        A, B = pair
+        C = data.draw(matrices(semiring, dtype, (A.shape[0], B.shape[1])))
+        left, right = (A.T if transpose_a else A), (B.T if transpose_b else B)
+        D = linalg.gemm(
+            *(left, right, C, semiring),
+            alpha=typed(alpha),
+            beta=typed(beta),
+            transpose_a=transpose_a,
+            transpose_b=transpose_b,
+        )
+        scaled = semiring.mul(np.full(A.shape, alpha, dtype), A)
+        total = np.full(C.shape, semiring.zero_for(dtype))
+        for k in range(A.shape[1]):
+            total = semiring.add(total, semiring.mul(scaled[:, k : k + 1], B[k : k + 1]))
+        expected = semiring.add(total, semiring.mul(np.full(C.shape, beta, dtype), C))
+        if name == "log_plus":
+            np.testing.assert_allclose(D, expected, rtol=1e-5, atol=1e-5)
+        else:
+            np.testing.assert_array_equal(D, expected)
+
+    check()
+
+
+@pytest.mark.parametrize(("name", "dtype"), [case for case in CASES if EVERY[case[0]].selective])
+def test_a_witness_attains_its_entry_and_none_before_it_does(name, dtype):
+    semiring = EVERY[name]
+
+    @settings(max_examples=15)
+    @given(operands(semiring, dtype))
+    def check(pair):
+        A, B = pair
+        C, W = linalg.matmul_witness(A, B, semiring)
+        np.testing.assert_array_equal(C, matmul(A, B, semiring))
+        first = np.full(C.shape, -1)
+        for k in reversed(range(A.shape[1])):
+            attains = semiring.mul(A[:, k : k + 1], B[k : k + 1]) == C
+            first[attains & (semiring.zero_for(dtype) != C)] = k
+        np.testing.assert_array_equal(W, first)
+
+    check()
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_the_fast_backend_is_the_reference(name, dtype):
+    semiring = EVERY[name]
+    plan = make_plan(semiring, dtype)
+    fast, slow = get_backend("cpu"), get_backend("reference")
+    if not fast.supports(semiring, plan.dtype):
+        pytest.skip(f"{name} on {dtype} has the reference backend alone")
+
+    @settings(max_examples=15)
+    @given(operands(semiring, dtype))
+    def check(pair):
+        A, B = pair
+        results = []
+        for backend in (fast, slow):
+            C = np.empty((A.shape[0], B.shape[1]), dtype)
+            backend.multiply(plan, C, np.where(semiring.zero_for(dtype) == A, plan.zero, A), B)
+            results.append(C)
+        if name == "log_plus":
+            np.testing.assert_allclose(*results, rtol=1e-5, atol=1e-6)
+        elif not (semiring.tropical and plan.dtype.kind == "i"):  # there sums with the inner "no path" may differ
+            np.testing.assert_array_equal(*results)
+
+    check()
+
+
+# --------------------------------------------------------------------------------------------------------- closures
+
+
+@pytest.mark.parametrize(("name", "dtype"), CLOSED)
+def test_the_closure_is_its_definition(name, dtype):
+    semiring = EVERY[name]
+
+    @settings(max_examples=15)
+    @given(closable_matrices(semiring, dtype), st.booleans())
+    def check(A, reflexive):
+        D = closure(A, semiring, reflexive=reflexive)
+        assert D.dtype == dtype
+        check_closure(A, D, semiring, reflexive=reflexive, rtol=rounding(semiring) or None)
+        if name in oracles.ORACLES and semiring.idempotent:
+            np.testing.assert_array_equal(D, oracles.closure(A, name, reflexive=reflexive))
+
+    check()
+
+
+@pytest.mark.parametrize(("name", "dtype"), CLOSED)
+def test_the_laws_of_closures(name, dtype):
+    semiring = EVERY[name]
+    laws, rtol = closure_laws_of(semiring), rounding(semiring)
+
+    @settings(max_examples=6)
+    @given(closable_matrices(semiring, dtype))
+    def check(A):
+        for law in laws:
+            check_closure_law(law, semiring, A, rtol=rtol)
+
+    check()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", EVERY)
+def test_every_method_gives_the_same_closure(name, method):
+    semiring = EVERY[name]
+    dtype = WIDEST[name]
+    if method == "squaring" and not semiring.idempotent:  # then squares do not sum up to the closure
+        with pytest.raises(AlgebraError, match="idempotent"):
+            closure(np.full((2, 2), semiring.zero_for(dtype)), semiring, method=method)
+        return
+
+    @settings(max_examples=10)
+    @given(closable_matrices(semiring, dtype))
+    def check(A):
+        D = closure(A, semiring, method=method)
+        check_closure(A, D, semiring, rtol=rounding(semiring) or None)
+        if semiring.idempotent:
+            np.testing.assert_array_equal(D, closure(A, semiring))
+
+    check()
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_closure_in_place_is_the_closure(name):
+    semiring = EVERY[name]
+
+    @given(closable_matrices(semiring, WIDEST[name], layouts=["C"]), st.sampled_from(list(LAYOUTS)))
+    @example(np.full((1, 1), semiring.zero_for(WIDEST[name])), "every other")  # contiguous, whatever its strides
+    def check(A, layout):
+        expected = closure(A, semiring)
+        B = in_layout(A, layout)
+        if layout == "read-only":
+            np.testing.assert_array_equal(closure(B, semiring), expected)
+            np.testing.assert_array_equal(B, A)
+        else:
+            assert closure(B, semiring, out=B) is B
+            np.testing.assert_array_equal(B, expected)
+
+    check()
+
+
+def test_results_do_not_depend_on_the_number_of_threads(rng):
+    """Bit by bit, in a semiring whose sums round."""
+    A, B = rng.standard_normal((2, 150, 150))
+    np.testing.assert_array_equal(matmul(A, B, "plus_times", threads=1), matmul(A, B, "plus_times", threads=2))
+    small = A / 100
+    np.testing.assert_array_equal(closure(small, "plus_times", threads=1), closure(small, "plus_times", threads=2))
+    weights = np.abs(A)
+    np.testing.assert_array_equal(closure(weights, threads=1), closure(weights, threads=2))
+
+
+def test_the_methods_named_here_are_those_that_exist():
+    assert set(closures.METHODS) == {"auto", "johnson", *METHODS}
