@@ -22,7 +22,8 @@ from semiring.axioms.cases import Cases
 from semiring.axioms.feasibility import contradicts, find_point, simplest_between
 from semiring.axioms.numbers import DecimalNumbers, ExactNumbers
 from semiring.axioms.polynomials import Polynomial, UndecidedError
-from semiring.errors import AlgebraError, DTypeError, UnknownNameError
+from semiring.axioms.real import ScalarAlgebra, prove
+from semiring.errors import AlgebraError, DTypeError, SemiringError, UnknownNameError
 from semiring.expressions import parse
 from semiring.testing.examples import EXAMPLES
 
@@ -427,6 +428,7 @@ def test_annihilation_holds_by_definition_and_what_breaks_it_is_noted():
         ("max(x, y)", "where(x * x * x + y * y * y < x * y, x * x, y * y)", "[0, inf)"),
         ("floor(x / y) + floor(y / x)", "x - floor(x) + y", None),
         ("sqrt(sqrt(x * y) + log(x + y))", "log(log(x)) + log1p(y)", None),
+        ("min(x, y)", "where((-1 / (x * y) <= min(abs(y), x)) & (0 / x > where(0 < y, 0.5, x)), x, 0.5)", None),
     ],
 )
 def test_definitions_made_to_hang_do_not(add, mul, domain):
@@ -434,6 +436,51 @@ def test_definitions_made_to_hang_do_not(add, mul, domain):
     for key in PROPERTIES:
         derive_property(semiring, key)
     check_axioms(semiring, samples=20, suggest=False)
+
+
+FORMS = (
+    *("min({}, {})", "max({}, {})", "({} + {})", "({} - {})", "({} * {})", "({} / {})", "abs({})"),
+    *("where({} < {}, {}, {})", "where({} == {}, {}, {})", "where(({} <= {}) & ({} > {}), {}, {})"),
+)
+OPERATIONS = st.recursive(
+    st.sampled_from(["x", "y", "x", "y", "0", "1", "2", "0.5", "-1", "inf"]),
+    lambda children: st.sampled_from(FORMS).flatmap(
+        lambda form: st.tuples(*[children] * form.count("{}")).map(lambda args: form.format(*args))
+    ),
+    max_leaves=7,
+).filter(lambda text: "x" in text and "y" in text)
+ALL_LAWS = (*AXIOMS, *PROPERTIES.values())
+
+
+@given(
+    st.one_of(OPERATIONS, st.sampled_from(["min(x, y)", "max(x, y)", "x + y", "x * y"])),
+    st.one_of(OPERATIONS, st.sampled_from(["min(x, y)", "max(x, y)", "x + y", "x * y"])),
+    st.sampled_from([(INF, 0), (-INF, 0), (0, 1), (INF, 1), (1, 0), (-INF, INF)]),
+    st.sampled_from([None, "[0, 1]", "[0, inf)", "(-inf, inf)", "[-1, 2)", "(0, inf]"]),
+    st.randoms(use_true_random=False),
+)
+def test_what_is_proved_has_no_counterexample_among_random_numbers(add, mul, elements, domain, generator):
+    try:
+        semiring = define(add, mul, *elements, domain)
+    except SemiringError:
+        return
+    if not semiring.supports(float):
+        return
+    values = [Fraction(generator.randint(-12, 12), generator.choice([1, 2, 3, 4, 8])) for _ in range(30)]
+    values = [v for v in (*values, INF, -INF, Fraction(0), Fraction(1)) if semiring.domain.contains(float(v))]
+    algebra = ScalarAlgebra(semiring, ExactNumbers())
+    for law in generator.sample(ALL_LAWS, 5):
+        try:
+            verdict = prove(semiring, law)
+        except UndecidedError:
+            continue
+        for _ in range(60):
+            chosen = [generator.choice(values) for _ in law.variables]
+            if verdict.proved:
+                assert algebra.clash(law, chosen) is None, (semiring, law.text, chosen)
+        if not verdict.proved:
+            found = list(verdict.counterexample.values.values())
+            assert algebra.clash(law, found) is not None, (semiring, law.text, found)
 
 
 # ------------------------------------------------------------------------------------------- exact numbers underneath

@@ -23,10 +23,11 @@ from semiring.axioms.feasibility import Constraint, contradicts, find_point
 from semiring.axioms.numbers import Numbers, Value
 from semiring.axioms.polynomials import Polynomial, UndecidedError
 
-__all__ = ["Cases", "Log", "Ratio"]
+__all__ = ["Cases", "Effort", "Log", "Ratio"]
 
 Point = tuple[Fraction, ...]
 MAX_DECISIONS = 4_000
+MAX_CERTIFICATES = 100
 
 
 @dataclass(frozen=True)
@@ -58,16 +59,29 @@ class _Decision:
 
 
 @dataclass
+class Effort:
+    """What a proof has cost, over all the cases of a law: it is given up beyond a fixed number of steps."""
+
+    decisions: int = 0
+    certificates: int = 0
+
+
+class _EmptyBranchError(Exception):
+    """The comparisons made so far exclude each other, which only the next one brought to light."""
+
+
+@dataclass
 class Cases(Numbers):
     """Explores the branches of a computation on ``width`` unknowns.
 
     ``logarithmic``: an unknown stands for x = log u with u > 0, and constants that are the float of log 2, log 3, ...
-    are read as these logarithms (``readings`` lists them).
+    are read as these logarithms (``readings`` lists them). ``effort`` may be shared by several explorations.
     """
 
     width: int
     logarithmic: bool = False
     readings: set[str] = field(default_factory=set)
+    effort: Effort = field(default_factory=Effort)
     branches: int = 0
 
     def __post_init__(self) -> None:
@@ -76,7 +90,6 @@ class Cases(Numbers):
         self._constraints: list[Constraint] = []
         self._domains: dict[tuple[Constraint, ...], tuple[bool, Point | None]] = {}
         self._grid_values: dict[Polynomial, Any] = {}
-        self._decisions = 0
         self.point: Point | None = None
 
     # --------------------------------------------------------------------------------------------------- branching
@@ -90,8 +103,13 @@ class Cases(Numbers):
         while True:
             self._position, self._constraints = 0, []
             self.point = (Fraction(0),) * self.width
-            self.branches += 1
-            yield run()
+            try:
+                outcome = run()
+            except _EmptyBranchError:
+                pass
+            else:
+                self.branches += 1
+                yield outcome
             while self._script and self._script[-1].other is None:
                 self._script.pop()
             if not self._script:
@@ -152,9 +170,9 @@ class Cases(Numbers):
         return sign > 0
 
     def _branch(self, polynomial: Polynomial, strict: bool) -> _Decision:
-        self._decisions += 1
-        if self._decisions > MAX_DECISIONS:
-            raise UndecidedError(f"there are more than {MAX_DECISIONS} cases")
+        self.effort.decisions += 1
+        if self.effort.decisions > MAX_DECISIONS:
+            raise UndecidedError(f"it takes more than {MAX_DECISIONS} comparisons")
         sides: list[tuple[bool, Constraint, Point | None]] = []
         here = None if self.point is None else polynomial.at(self.point)
         for outcome, constraint in ((True, (polynomial, strict)), (False, (-polynomial, not strict))):
@@ -165,7 +183,7 @@ class Cases(Numbers):
             if possible:
                 sides.append((outcome, constraint, point))
         if not sides:
-            raise UndecidedError("a branch could be shown neither empty nor inhabited")
+            raise _EmptyBranchError
         outcome, constraint, point = sides[0]
         if len(sides) == 1:
             return _Decision(outcome, None, point, None)
@@ -185,6 +203,9 @@ class Cases(Numbers):
         for candidate in _on_surfaces(constraints, self.width):
             if _satisfies(candidate, constraints):
                 return True, candidate
+        self.effort.certificates += 1
+        if self.effort.certificates > MAX_CERTIFICATES:
+            raise UndecidedError(f"it takes more than {MAX_CERTIFICATES} systems of polynomial inequalities")
         return not contradicts(constraints), None
 
     def _on_grid(self, polynomial: Polynomial, strict: bool) -> Any:

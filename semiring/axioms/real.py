@@ -6,12 +6,12 @@ import itertools
 import math
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from semiring.axioms.cases import Cases
+from semiring.axioms.cases import Cases, Effort
 from semiring.axioms.laws import Law
 from semiring.axioms.numbers import DecimalNumbers, Numbers, Value, is_nan, numbers_for, readable
 from semiring.axioms.polynomials import UndecidedError
@@ -198,15 +198,16 @@ def _draw(domain: Domain, generator: random.Random, integral: bool) -> float | F
 
 @dataclass
 class _Proof:
-    branches: int
-    readings: set[str]
+    branches: int = 0
+    readings: set[str] = field(default_factory=set)
+    effort: Effort = field(default_factory=Effort)
 
 
 def prove(semiring: Semiring, law: Law, *, integral: bool = False) -> Verdict:
     """Proved or refuted by case splits; raises `UndecidedError` where neither succeeds."""
     operations = frozenset[str]().union(*(e.operations for e in expressions_of(semiring, law)))
     logarithmic = bool(operations & {"exp", "expm1", "log", "log1p"})
-    proof = _Proof(0, set())
+    proof = _Proof()
     domain = semiring.domain
     kinds = [math.nan, *(end for end in (math.inf, -math.inf) if _in_domain(domain, end))]  # NaN marks a finite unknown
     for ends in itertools.product(kinds, repeat=law.arity):
@@ -225,7 +226,7 @@ def _explore(
 ) -> Counterexample | None:
     """All cases in which the variables are the infinities in ``ends``, or finite where these are NaN."""
     finite = [i for i, end in enumerate(ends) if end != end]
-    cases = Cases(len(finite), logarithmic, proof.readings)
+    cases = Cases(len(finite), logarithmic, proof.readings, proof.effort)
     algebra = ScalarAlgebra(semiring, cases)
     domain = semiring.domain
 
