@@ -1,0 +1,578 @@
+"""The command: what it prints, what it writes, how it fails. Mostly by `main`, a few times as a process."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import oracles
+import pytest
+import scipy.sparse.csgraph
+
+import semiring
+from semiring import cli
+from semiring.cli.common import format_number
+from semiring.cli.progress import ProgressBar
+from semiring.data import load_network
+from semiring.errors import NegativeCycleError
+
+INF = float("inf")
+ROOT = os.path.dirname(os.path.dirname(semiring.__file__))
+TOWNS = """from,to,km
+Köln,Bonn,4
+Bonn,Aachen,3
+Aachen,Köln,1
+Köln,Trier,9
+Trier,Mainz,2
+Aachen,Mainz,7.5
+Bern,Zürich,1
+"""
+PLACES = """name,x,y
+Köln,0,0
+Bonn,0,-1
+Aachen,-1,0
+Trier,-1,-3
+Mainz,1,-2
+Bern,0,-6
+Zürich,1,-6
+"""
+
+
+@pytest.fixture
+def run(capsys):
+    """Run the command; the exit code and what it printed."""
+
+    def command(*words):
+        code = cli.main([str(word) for word in words])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return command
+
+
+@pytest.fixture
+def towns(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "towns.csv").write_text(TOWNS, encoding="utf-8")
+    return tmp_path
+
+
+def process(*words, stdin="", **options):
+    environment = {**os.environ, "PYTHONPATH": ROOT, "PYTHONIOENCODING": "utf-8", **options.pop("env", {})}
+    command = [sys.executable, "-m", "semiring", *words]
+    return subprocess.run(
+        command, input=stdin, capture_output=True, text=True, encoding="utf-8", env=environment, timeout=120, **options
+    )
+
+
+def failure(run, *words):
+    code, out, err = run(*words)
+    assert code == 2, out
+    assert "Traceback" not in err
+    assert len(err.splitlines()) == 1, err
+    return err.removeprefix("semiring: error: ").rstrip("\n")
+
+
+# --------------------------------------------------------------------------------------------------------- closure
+
+
+def test_closure_of_a_small_network_prints_its_matrix(run, towns):
+    code, out, err = run("closure", "towns.csv")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "towns: 7 vertices, 7 edges, min_plus float64"
+    assert lines[1] == "  entries  21 of 49 pairs are not ∞"
+    assert lines[2] == "  range    0 … 13 km"
+    assert lines[4].split() == ["Köln", "Bonn", "Aachen", "Trier", "Mainz", "Bern", "Zürich"]
+    assert lines[5].split() == ["Köln", "0", "4", "7", "9", "11", "·", "·"]
+    assert len({len(line) for line in lines[4:]}) == 1, "aligned"
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_min", "min_max", "boolean"])
+@pytest.mark.parametrize("irreflexive", [False, True])
+def test_closures_are_right(run, towns, rng, name, irreflexive):
+    n = 13
+    matrix = np.full((n, n), oracles.zero(name, np.dtype(float)) if name != "boolean" else False)
+    chosen = rng.random((n, n)) < 0.2
+    matrix[chosen] = True if name == "boolean" else rng.integers(1, 50, chosen.sum())
+    np.save("a.npy", matrix)
+    options = ["--irreflexive"] if irreflexive else []
+    assert run("closure", "a.npy", "-s", name, "-o", "out.npy", *options)[0] == 0
+    assert (np.load("out.npy") == oracles.closure(matrix, name, reflexive=not irreflexive)).all()
+
+
+@pytest.mark.parametrize("method", ["rkleene", "blocked_floyd_warshall", "floyd_warshall", "squaring", "johnson"])
+def test_methods(run, towns, method):
+    code, out, _ = run("closure", "towns.csv", "--method", method, "--explain", "-o", "d.npz")
+    assert code == 0
+    assert f"method   {method}" in out
+    with np.load("d.npz") as held:
+        assert held["names"].tolist()[:3] == ["Köln", "Bonn", "Aachen"]
+        assert held["matrix"][0].tolist() == [0, 4, 7, 9, 11, INF, INF]
+
+
+def test_a_semiring_of_the_users_own(run, towns):
+    (towns / "p.csv").write_text("a,b,0.5\nb,c,0.5\na,c,0.2\n")
+    definition = ["--add", "max(x, y)", "--mul", "x * y", "--zero", "0", "--one", "1", "--domain", "[0, 1]"]
+    code, out, _ = run("closure", "p.csv", *definition, "-s", "mine", "-o", "d.npy")
+    assert code == 0
+    assert "mine float64" in out
+    assert np.load("d.npy").tolist() == [[1, 0.5, 0.25], [0, 1, 0.5], [0, 0, 1]]
+    assert failure(run, "closure", "p.csv", "--add", "max(x, y)") == (
+        "a semiring of your own needs --mul, --zero, --one too"
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16", "int32", "int64"])
+def test_dtypes_and_output_formats(run, towns, dtype):
+    (towns / "i.csv").write_text("0,1,5\n1,2,7\n")
+    none = INF if dtype == "float32" else np.iinfo(dtype).max
+    assert run("closure", "i.csv", "--dtype", dtype, "--threads", "2", "-o", "o.npy")[0] == 0
+    found = np.load("o.npy")
+    assert found.dtype == dtype
+    assert found.tolist() == [[0, 5, 12], [none, 0, 7], [none, none, 0]]
+    assert run("closure", "i.csv", "--dtype", dtype, "-o", "o.csv")[0] == 0
+    expected = "source,target,weight\n0,0,0\n0,1,5\n0,2,12\n1,1,0\n1,2,7\n2,2,0\n"
+    assert (towns / "o.csv").read_text() == expected
+
+
+def test_output_to_standard_output_is_only_data(run, towns):
+    code, out, err = run("closure", "towns.csv", "-o", "-")
+    assert code == 0
+    assert out.splitlines()[:2] == ["source,target,km", "Köln,Köln,0"]
+    assert "7 vertices" in err
+
+
+def test_names_that_a_format_cannot_hold_are_noted(run, towns):
+    _, _, err = run("closure", "towns.csv", "-o", "d.npy")
+    assert err == "semiring: note: d.npy holds no names of vertices; .npz and .csv do\n"
+
+
+def test_undirected_and_weight_column(run, towns):
+    (towns / "w.csv").write_text("from,to,km,minutes\na,b,3,60\n")
+    assert run("closure", "w.csv", "--weight", "minutes", "--undirected", "-o", "o.npz")[0] == 0
+    assert np.load("o.npz")["matrix"].tolist() == [[0, 60], [60, 0]]
+
+
+def test_a_negative_cycle_is_named(run, towns):
+    (towns / "n.csv").write_text("a,b,2\nb,c,-3\nc,a,0\nd,a,1\n")
+    for command in ("closure", "paths"):
+        message = failure(run, command, "n.csv", "-o", "out.npy")
+        assert re.search(r"a → b → c → a|b → c → a → b|c → a → b → c", message)
+        assert "-1" in message
+        assert not (towns / "out.npy").exists()
+
+
+def test_long_cycles_are_shortened():
+    from semiring.cli.cycles import cycles_by_name
+    from semiring.io import Network
+
+    net = Network(np.zeros((30, 30)), names=tuple(f"v{i}" for i in range(30)))
+    with pytest.raises(NegativeCycleError, match=r"v0 → v1 → .* → v11 → … → v0") as raised, cycles_by_name(net):
+        raise NegativeCycleError("a cycle", range(30))
+    assert raised.value.cycle == tuple(range(30))
+
+
+# ----------------------------------------------------------------------------------------------------------- paths
+
+
+def test_a_path_with_names_and_its_length(run, towns):
+    code, out, err = run("paths", "towns.csv", "--from", "Köln", "--to", "mainz")
+    assert (code, err) == (0, "")
+    headline = "Köln → Mainz: distance 11 km, 2 edges"
+    assert out.splitlines()[2:6] == [headline, "  Köln", "  Trier  9 km", "  Mainz  2 km"]
+
+
+def test_the_ranking_from_and_to_a_vertex(run, towns):
+    _, out, _ = run("paths", "towns.csv", "--from", "Aachen")
+    lines = out.splitlines()[2:8]
+    assert lines[0] == "distance from Aachen"
+    assert [line.split() for line in lines[1:5]] == [
+        ["Köln", "1", "km"],
+        ["Bonn", "5", "km"],
+        ["Mainz", "7.5", "km"],
+        ["Trier", "10", "km"],
+    ]
+    assert lines[5] == "  2 without a path"
+    _, out, _ = run("paths", "towns.csv", "--to", "Zürich")
+    assert "distance to Zürich\n  Bern  1 km\n  5 without a path\n" in out
+
+
+def test_summary_facts(run, towns):
+    _, out, _ = run("paths", "towns.csv")
+    assert "  reachable  14 of 42 pairs" in out
+    assert "diameter" not in out, "not every pair is connected"
+    (towns / "ring.csv").write_text("a,b,1\nb,c,2\nc,a,3\n")
+    _, out, _ = run("paths", "ring.csv")
+    facts = dict(line.strip().split(None, 1) for line in out.split("all pairs\n")[1].splitlines())
+    assert facts == {
+        "reachable": "6 of 6 pairs",
+        "farthest": "5, b → a",
+        "mean": "3",
+        "diameter": "5",
+        "radius": "3",
+        "center": "a",
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "headline"),
+    [
+        ("widest", "a,b,9\nb,c,4\na,c,3\n", "a → c: capacity 4, 2 edges"),
+        ("reliable", "a,b,0.5\nb,c,0.5\na,c,0.2\n", "a → c: reliability 0.25, 2 edges"),
+        ("longest", "a,b,9\nb,c,4\na,c,3\n", "a → c: length 13, 2 edges"),
+        ("shortest", "a,b,9\nb,c,4\na,c,3\n", "a → c: distance 3, 1 edge"),
+    ],
+)
+def test_kinds(run, towns, kind, text, headline):
+    (towns / "k.csv").write_text(text)
+    code, out, _ = run("paths", "k.csv", "--kind", kind, "--from", "a", "--to", "c")
+    assert code == 0
+    assert headline in out.splitlines()
+
+
+def test_no_path_is_exit_code_1(run, towns):
+    code, out, err = run("paths", "towns.csv", "--from", "Mainz", "--to", "Bern", "-o", "d.npz")
+    assert code == 1
+    assert err == "semiring: error: no path leads from Mainz to Bern\n"
+    assert "reachable" in out
+    assert (towns / "d.npz").exists()
+
+
+def test_distances_and_predecessors_are_written(run, towns):
+    assert run("paths", "towns.csv", "-o", "d.csv", "--predecessors", "p.csv")[0] == 0
+    assert "Köln,Mainz,11" in (towns / "d.csv").read_text(encoding="utf-8").splitlines()
+    assert "Köln,Mainz,Trier" in (towns / "p.csv").read_text(encoding="utf-8").splitlines()
+    assert run("paths", "towns.csv", "--predecessors", "p.npy")[0] == 0
+    assert np.load("p.npy")[0].tolist() == [-9999, 0, 1, 0, 3, -9999, -9999]
+    assert "predecessors go to" in failure(run, "paths", "towns.csv", "--predecessors", "p.mtx")
+
+
+def test_the_flights(run, towns):
+    net = load_network("us-flights")
+    expected = scipy.sparse.csgraph.shortest_path(net.matrix, method="D")
+    code, out, _ = run("paths", "us-flights", "--from", "Adak", "--to", "STX", "-o", "d.npz", "--plot", "p.png")
+    assert code == 0
+    with np.load("d.npz") as held:
+        assert (held["matrix"] == expected).all()
+    ends = [net.names.index(name) for name in ("ADK", "STX")]
+    assert f"ADK (Adak) → STX (Christiansted): distance {expected[*ends]:,.0f} km" in out
+    legs = [int(text.replace(",", "")) for text in re.findall(r"^  [A-Z]{3} .* ([\d,]+) km$", out, re.M)]
+    assert sum(legs) == expected[*ends]
+    assert f"diameter   {expected.max():,.0f} km" in out
+    assert (towns / "p.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("options", [["--from", "Köln", "--to", "Mainz"], ["--from", "Köln"], ["--to", "Bern"], []])
+def test_pictures_of_paths(run, towns, options):
+    (towns / "at.csv").write_text(PLACES, encoding="utf-8")
+    for extra in ([], ["--positions", "at.csv"]):
+        code, out, _ = run("paths", "towns.csv", *options, *extra, "--plot", "p.png")
+        assert code == 0
+        assert out.endswith("drew p.png\n")
+        assert (towns / "p.png").stat().st_size > 5000
+
+
+def test_a_picture_of_a_closure(run, towns):
+    assert run("closure", "towns.csv", "--plot", "c.svg")[0] == 0
+    assert b"<svg" in (towns / "c.svg").read_bytes()
+
+
+# ------------------------------------------------------------------------------------------------- check and info
+
+
+def test_check_proves_and_refutes(run):
+    code, out, _ = run("check", "min_plus")
+    assert code == 0
+    assert out.startswith("min_plus is a semiring")
+    definition = ["--add", "max(x, y)", "--mul", "x * y", "--zero", "0", "--one", "1"]
+    code, out, _ = run("check", *definition)
+    assert code == 1
+    assert "refuted" in out
+    code, out, _ = run("check", "mine", *definition, "--domain", "[0, 1]", "--dtype", "float32")
+    assert code == 0
+    assert out.startswith("mine is a semiring on [0, 1]")
+    star = ["--star", "where(x >= 0, 0, nan)"]
+    code, out, _ = run("check", "--add", "min(x,y)", "--mul", "x+y", "--zero=inf", "--one=0", *star)
+    assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["check"], "give the name of a semiring, or --add, --mul, --zero and --one"),
+        (["check", "min_puls"], "no semiring is named 'min_puls'. Did you mean 'min_plus'?"),
+        (["check", "--add", "max(x, y)", "--mul", "x * y"], "a semiring of your own needs --zero, --one too"),
+        (["check", "--add", "__import__('os')", "--mul", "x*y", "--zero", "0", "--one", "1"], "the functions are"),
+        (["check", "--add", "max(x,y)", "--mul", "x*y", "--zero", "0", "--one", "1", "--domain", "[1, 0]"], "empty"),
+    ],
+)
+def test_check_refuses_what_it_cannot_read(run, words, message):
+    assert message in failure(run, *words)
+
+
+def test_info(run):
+    code, out, _ = run("info")
+    assert code == 0
+    for word in ("numpy", "numba", "threads", "cache", "CPU", "GPU", "backends"):
+        assert word in out
+    row = next(line for line in out.splitlines() if line.split()[:1] == ["boolean"])
+    assert row.split()[1:] == ["·"] * 6 + ["●"]
+    head = next(line for line in out.splitlines() if line.split()[:1] == ["float32"])
+    assert tuple(head.split()) == semiring.algebra.DTYPES
+
+
+def test_version_and_help(run):
+    assert run("--version")[:2][0] == 0
+    for words in (["--help"], ["closure", "--help"], ["paths", "-h"], ["check", "-h"], ["info", "-h"]):
+        code, out, _ = run(*words)
+        assert code == 0
+        assert out.startswith("usage: semiring")
+
+
+# ------------------------------------------------------------------------------------------------------- failures
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["closure", "nothing.csv"],
+            "nothing.csv: no such file, and no network of the library has that name",
+        ),
+        (["closure", "."], ".: the ending says no known format"),
+        (["closure", "towns.csv", "-o", "x.docx"], "x.docx: the ending says no known format"),
+        (["closure", "towns.csv", "-o", "no/x.npy"], "no: no such folder"),
+        (
+            ["closure", "towns.csv", "--plot", "x.docx"],
+            "x.docx: a picture goes to a file that ends in .png, .svg",
+        ),
+        (["closure", "towns.csv", "-s", "min_puls"], "Did you mean 'min_plus'?"),
+        (["closure", "towns.csv", "--method", "magic"], "no closure method is named 'magic'"),
+        (["closure", "towns.csv", "--dtype", "float16"], "argument --dtype: invalid choice: 'float16'"),
+        (["closure", "towns.csv", "--dtype", "int32"], "towns.csv:7: the weight 7.5 is not an int32"),
+        (["closure", "towns.csv", "--threads", "0"], "argument --threads: 0 is not a number of threads"),
+        (["closure", "towns.csv", "--threads", "x"], "argument --threads: invalid"),
+        (["closure", "towns.csv", "-s", "boolean", "--dtype", "float64"], "boolean is not defined on float64"),
+        (["closure", "us-flights", "--header"], "--header and --weight are for files"),
+        (
+            ["closure", "towns.csv", "--weight", "money"],
+            "towns.csv:1: no column is named 'money'; there are from",
+        ),
+        (["closure"], "the following arguments are required: INPUT"),
+        (["clozure"], "invalid choice: 'clozure'"),
+        ([], "the following arguments are required: COMMAND"),
+        (["paths", "towns.csv", "--from", "Kölln"], "no vertex is named 'Kölln': did you mean 'Köln'?"),
+        (["paths", "towns.csv", "--to", "Xyz123"], "no vertex is named 'Xyz123'"),
+        (["paths", "towns.csv", "--kind", "best"], "invalid choice: 'best'"),
+        (["paths", "towns.csv", "--positions", "none.csv"], "none.csv: No such file or directory"),
+        (["paths", "us-flights", "--from", "portland"], "'portland' may be PDX, PWM: say which"),
+        (["paths", "numbers.csv", "--from", "2"], "no vertex is named '2': they are 0 … 1"),
+        (["paths", "empty.csv", "--from", "0"], "the network has no vertex"),
+        (["closure", "bad.csv"], "bad.csv:2: the weight 'x' is not a number"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(run, towns, words, message):
+    (towns / "numbers.csv").write_text("0,1,3\n")
+    (towns / "empty.csv").write_text("")
+    (towns / "bad.csv").write_text("a,b,1\nb,c,x\n")
+    assert message in failure(run, *words)
+
+
+def test_a_diverging_closure(run, towns):
+    (towns / "d.csv").write_text("a,b,2\nb,a,3\n")
+    assert failure(run, "closure", "d.csv", "-s", "max_times")
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "from,to,km\n"])
+def test_the_empty_network(run, towns, text):
+    (towns / "e.csv").write_text(text)
+    for words in (["closure"], ["paths"], ["closure", "-s", "boolean"]):
+        code, out, _ = run(words[0], "e.csv", *words[1:], "--plot", "e.png", "-o", "e.npy")
+        assert code == 0
+        assert out.startswith("e: 0 vertices, 0 edges")
+        assert np.load("e.npy").shape == (0, 0)
+
+
+def test_one_vertex(run, towns):
+    (towns / "one.csv").write_text("a,a,5\n")
+    code, out, _ = run("paths", "one.csv", "--from", "a", "--to", "a", "--plot", "one.png")
+    assert code == 0
+    assert "a → a: distance 0, 0 edges" in out
+    assert "reachable  0 of 0 pairs" in out
+
+
+def test_outputs_are_checked_before_the_work(run, towns, monkeypatch):
+    monkeypatch.setattr("semiring.cli.closure.load", lambda *_: pytest.fail("the input was read"))
+    assert "no known format" in failure(run, "closure", "towns.csv", "-o", "x.docx")
+
+
+def test_an_interrupt_is_130(run, towns, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("semiring.cli.closure.closure", interrupted)
+    assert run("closure", "towns.csv", "-o", "x.npy") == (
+        130,
+        "towns: 7 vertices, 7 edges, min_plus float64\n",
+        "semiring: error: interrupted\n",
+    )
+    assert not (towns / "x.npy").exists()
+
+
+def test_running_out_of_memory_is_one_line(run, towns, monkeypatch):
+    def full(*_, **__):
+        raise MemoryError("Unable to allocate 3 TiB")
+
+    monkeypatch.setattr("semiring.cli.closure.closure", full)
+    assert failure(run, "closure", "towns.csv") == "not enough memory: Unable to allocate 3 TiB"
+
+
+# ------------------------------------------------------------------------------------------------- as a process
+
+
+def test_the_process(tmp_path):
+    done = process("closure", "-", "-o", "-", stdin="a b 1\r\nb c 2\r\n", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "source,target,weight\na,a,0\na,b,1\na,c,3\nb,b,0\nb,c,2\nc,c,0\n"
+    assert "\r" not in done.stderr, "no progress bar where nobody watches"
+
+
+def test_a_process_fails_in_one_line(tmp_path):
+    done = process("closure", "-", stdin="a,b,1\nb,c,oops\n", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "semiring: error: <stdin>:2: the weight 'oops' is not a number\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+def test_a_closed_pipe_is_survived(tmp_path):
+    edges = "".join(f"{i} {i + 1} 1\n" for i in range(300))
+    command = [sys.executable, "-m", "semiring", "closure", "-", "-o", "-"]
+    environment = {**os.environ, "PYTHONPATH": ROOT}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env=environment, cwd=tmp_path, **pipes) as child:
+        child.stdin.write(edges.encode())
+        child.stdin.close()
+        assert child.stdout.readline() == b"source,target,weight\n"
+        child.stdout.close()  # 45,000 lines are still to come, more than a pipe holds
+        message = child.stderr.read().decode()
+        assert child.wait(timeout=60) == 0, message
+    assert "Traceback" not in message
+    assert "Broken" not in message
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_ctrl_c_ends_the_process_with_130(tmp_path):
+    command = [sys.executable, "-m", "semiring", "closure", "-"]
+    environment = {**os.environ, "PYTHONPATH": ROOT}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    script = f"import sys; from semiring import cli; print('ready', flush=True); sys.exit(cli.main({command[3:]!r}))"
+    with subprocess.Popen([sys.executable, "-c", script], env=environment, cwd=tmp_path, **pipes) as child:
+        assert child.stdout.readline() == b"ready\n"
+        time.sleep(1.0)  # it now waits for its input
+        child.send_signal(signal.SIGINT)
+        assert child.wait(timeout=60) == 130
+        assert child.stderr.read() == b"semiring: error: interrupted\n"
+
+
+def test_a_terminal_that_knows_only_ascii(tmp_path):
+    done = process("closure", "-", stdin="a b 1\n", cwd=tmp_path, env={"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0
+    assert "pairs are not ?" in done.stdout
+
+
+def test_help_is_quick_to_load():
+    shown = "import sys, json; from semiring import cli; cli.main(['info', '--help'])"
+    script = shown + "; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
+    loaded = set(json.loads(done.stdout.splitlines()[-1]))
+    assert not loaded & {"numba", "scipy", "sympy", "matplotlib"}
+
+
+# ------------------------------------------------------------------------------------------------- details
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_the_progress_bar_is_drawn_on_a_terminal_and_wiped(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("semiring.cli.progress.time.monotonic", lambda: now[0])
+    screen = Terminal()
+    with ProgressBar("closure", screen) as progress:
+        progress(1, 100)
+        assert screen.getvalue() == "", "what is over soon needs no bar"
+        now[0] = 10.0
+        progress(25, 100)
+        assert re.fullmatch(r"\rclosure █+░+  25%  30 s left\x1b\[K", screen.getvalue())
+        before = screen.getvalue()
+        now[0] = 10.05
+        progress(26, 100)
+        assert screen.getvalue() == before, "at most ten times a second"
+        now[0] = 20.0
+        progress(100, 100)
+        progress(0, 0)
+    assert screen.getvalue().endswith("\r\x1b[K")
+
+
+def test_the_progress_bar_is_wiped_after_an_error(monkeypatch):
+    monkeypatch.setattr("semiring.cli.progress.PATIENCE", -1)
+    screen = Terminal()
+
+    def fail():
+        with ProgressBar("x", screen) as progress:
+            progress(1, 2)
+            raise ValueError("boom")
+
+    with pytest.raises(ValueError, match="boom"):
+        fail()
+    assert screen.getvalue().endswith("\r\x1b[K")
+
+
+def test_there_is_no_progress_without_a_terminal():
+    with ProgressBar("x", io.StringIO()) as progress:
+        assert progress is None
+
+
+def test_a_closure_feeds_the_progress_bar(towns, monkeypatch):
+    monkeypatch.setattr("semiring.cli.progress.PATIENCE", -1)
+    monkeypatch.setattr("semiring.cli.progress.INTERVAL", -1)
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    n = 300
+    np.save("a.npy", np.random.default_rng(1).random((n, n)))
+    assert cli.main(["closure", "a.npy"]) == 0
+    shares = [int(share) for share in re.findall(r"(\d+)%", screen.getvalue())]
+    assert shares == sorted(shares)
+    assert shares[-1] == 100
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (8443.0, "8,443"),
+        (np.float32(0.1), "0.1"),
+        (1234567.25, "1,234,567"),
+        (1234.5678, "1,234.57"),
+        (-0.5, "-0.5"),
+        (1e-7, "1e-07"),
+        (INF, "∞"),
+        (-INF, "-∞"),
+        (np.int32(-7), "-7"),
+        (True, "yes"),
+        (np.bool_(False), "no"),
+        (1e300, "1e+300"),
+        (0.125, "0.125"),
+    ],
+)
+def test_numbers_for_people(value, text):
+    assert format_number(value) == text
