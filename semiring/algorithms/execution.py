@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from semiring.errors import AlgebraError, DivergenceError, DTypeError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
 
-__all__ = ["ALGORITHMS", "Execution", "check_star"]
+__all__ = ["ALGORITHMS", "Execution", "Inspection", "check_star"]
 
 #: The dense algorithms, by the name the literature gives them. Each closes a matrix in place.
 ALGORITHMS: Mapping[str, Callable[..., None]] = {
@@ -30,13 +30,26 @@ ALGORITHMS: Mapping[str, Callable[..., None]] = {
 }
 
 
+class Inspection(Protocol):
+    """Who looks at a closed matrix as the kernels left it: under potentials, if there are any."""
+
+    def wants_pivots(self, engine: Engine, A: Array) -> bool:
+        """Whether the closure of A should keep pivots; otherwise a copy of A is kept."""
+        ...
+
+    def look(self, engine: Engine, closed: Array, *, before: Array | None, pivots: Array | None) -> None:
+        """The closed matrix, with the copy or the pivots; one of them is None."""
+        ...
+
+
 @dataclass(frozen=True)
 class Execution:
-    """Which algorithm, on how many threads, reporting to whom."""
+    """Which algorithm, on how many threads, reporting to whom; and who looks at the result together with its pivots."""
 
     method: str
     threads: int
     progress: Progress | None = None
+    inspect: Inspection | None = None
 
     def close(
         self,
@@ -59,6 +72,7 @@ class Execution:
         if self.progress is not None:
             total = total_pairs(algorithm, engine, *A.shape)
             engine = ReportingEngine(backend, plan, self.progress, total)
+        before, P = self._keep(engine, A, P)
         if P is None:
             algorithm(engine, A)
         elif self.method == "squaring":
@@ -69,7 +83,17 @@ class Execution:
             engine.finish()
         if plan.status.diverged >= 0:
             raise _divergence(semiring, plan.status.diverged)
+        if self.inspect is not None:
+            self.inspect.look(engine, A, before=before, pivots=P)
         return engine
+
+    def _keep(self, engine: Engine, A: Array, P: Array | None) -> tuple[Array | None, Array | None]:
+        """What `inspect` will want to see beside the closed matrix: (a copy of A, pivots)."""
+        if self.inspect is None or P is not None:
+            return None, P
+        if self.method != "squaring" and self.inspect.wants_pivots(engine, A):
+            return None, np.full(A.shape, -1, np.int32)
+        return A.copy(), None
 
 
 def check_star(semiring: Semiring, dtype: np.dtype[Any]) -> None:

@@ -1,0 +1,187 @@
+"""Predecessors of a closure: for every pair (i, j) the vertex before j on one best path from i, found afterwards.
+
+An edge p → j is *direct* where the closure D = A* left its entry alone: the edge is itself a best path. An edge that
+is not is strictly worse than a path that replaces it, so in exact arithmetic there is a best path of direct edges
+alone for every pair. Direct edges are told by comparing D with the matrix before, or by the pivots P of a closure
+that keeps them (`multiply_add_pivots`): P is -1 where no pivot improved an entry, else the first pivot of the last
+run that did.
+
+The result is pred (n, n) int32 by SciPy's convention: pred[i, j] is the vertex before j, -9999 where there is none
+and on the diagonal. Row i is a tree with root i, whatever ties and zero-weight cycles there are:
+
+1. Where i → j is direct, pred[i, j] = i.
+2. p may stand before j where p → j is direct, D[i, p] ⊗ w(p, j) = D[i, j] (the edge is *tight* in row i) and D[i, p]
+   is strictly better than D[i, j]. Where no edge improves on 1̄, values never improve along a path, for
+   a ⊕ a ⊗ w = a ⊗ (1̄ ⊕ w) = a; so such pointers lead to strictly better values and never in a circle.
+   Vertices with few direct edges into them try them all: on a complete graph with random weights they are about log n.
+   For vertices with many, P says where to look: in the run that it names, some k attains D[i, k] ⊗ D[k, j] = D[i,
+   j], and the last edge of i ⇝ j is that of k ⇝ j. Pointers (i, j) → (k, j) are followed where D[k, j] is strictly
+   better than D[i, j], so that this ends; what they lead to is taken if it meets the two conditions above.
+3. Ties: what is left is attached by a breadth-first search over tight edges, an undecided vertex only ever to a
+   decided one. That is a tree by construction, and it is complete. For let j be left over, with the best value of
+   all such, and among those with the fewest edges on a best path. The edge p → j that ends the path is tight. If
+   D[i, p] is strictly better, p was decided and so was j. If not, D[i, p] = D[i, j], the rest of the path is a best
+   path to p with fewer edges, so p is decided, and the search went on to j. (Where an edge improves on 1̄, all of
+   row i is searched like this, from its direct edges; there the proof needs ⊗ to be strictly monotone, as products
+   are.)
+4. Rounding: an edge counts as tight within ε of the value, so a path of h edges misses D by less than h·ε of it. Where
+   an edge met D within 16·ε only, the path, or all of the row's, is added up in float64 and compared with D within
+   n·ε / 2. A row that fails this, or where a vertex could not be attached, is repaired: Dijkstra's algorithm under
+   the edge lengths |D[i, p] ⊗ w(p, j) - D[i, j]|, ties broken by the number of edges. These lengths are ≥ 0 whatever
+   the signs of the weights (in min-plus they are the weights under the potentials D[i, ·]), and their sum is what a
+   path misses.
+
+With mixed signs all this happens under potentials, before the distances are shifted back: there every weight is ≥ 0,
+and step 2 applies, though zero-weight edges abound. The order in which an algorithm meets the pivots does not matter.
+
+Cost: O(n² log n) on complete graphs with random weights, some 6 ns a pair; at worst O(n·m) for m direct edges, or
+O(n²) runs of pivots. Floyd's algorithm finds predecessors by pivots; that few edges matter is from D. R. Karger, D.
+Koller, S. J. Phillips, "Finding the hidden path: time bounds for all-pairs shortest paths", SIAM J. Comput. 22 (1993).
+
+`reference` is the same in plain NumPy, for backends without a fast path and as an oracle: step 4 alone does it all.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.kernels.contract import Backend, Plan
+from semiring.kernels.engine import Engine
+from semiring.kernels.tolerance import Tolerance, tolerance_for, unattained
+
+__all__ = ["NONE", "nearest_tree", "path_sums", "predecessors", "reference", "wants_pivots"]
+
+Array: TypeAlias = NDArray[Any]
+
+NONE = -9999  # SciPy's "no predecessor"
+MANY = 128  # direct edges into a vertex, from which on pivots find one faster than trying them all
+SAMPLE = 24  # `wants_pivots` looks at the square of that many pairs
+
+
+def predecessors(
+    backend: Backend, plan: Plan, D: Array, *, before: Array | None = None, pivots: Array | None = None
+) -> Array:
+    """The predecessors (n, n) int32 of D = A* (n, n), in host memory; nothing is changed.
+
+    One of these must be given: ``before``, the matrix A that was closed (its diagonal does not matter), or ``pivots``,
+    the matrix P (n, n) int32 of the closure. The semiring is selective. Cost and method: see the module.
+
+    Raises `AlgebraError` where an entry of D is not the weight of a path, not even up to rounding.
+    """
+    if (before is None) == (pivots is None):
+        raise TypeError("predecessors takes either the matrix before the closure or its pivots")
+    tolerance = tolerance_for(plan, D)
+    fast = getattr(backend, "find_predecessors", None)
+    if fast is not None and D.size:
+        found: Array = fast(plan, D, tolerance, before, pivots)
+        return found
+    weights = np.where(pivots == -1, D, plan.zero) if before is None else before
+    return reference(plan, D, weights, tolerance)
+
+
+def reference(plan: Plan, D: Array, weights: Array, tolerance: Tolerance) -> Array:
+    """`predecessors` in NumPy: one single-source run for each row, O(n³) in array operations of n entries.
+
+    weights (n, n): an edge where they are not 0̄, with edges that no best path needs or without.
+    """
+    pred = np.full(D.shape, NONE, np.int32)
+    for i in range(D.shape[0]):
+        pred[i] = nearest_tree(plan, weights, D[i], i, tolerance)
+    for i in range(D.shape[0]):
+        if not tolerance.meets(path_sums(plan, weights, pred[i], i), D[i]).all():
+            raise unattained(plan)
+    return pred
+
+
+def path_sums(plan: Plan, weights: Array, pred: Array, source: int) -> Array:
+    """The weights along the paths of a tree, added up from the ``source`` on, floats in float64: (n,), 0̄ where no
+    path.
+
+    Raises `RuntimeError` where pred (n,) is no tree with that root.
+    """
+    n = pred.shape[0]
+    wide = np.dtype(np.float64) if plan.dtype.kind == "f" else plan.dtype
+    mul = plan.semiring.mul.expression
+    sums = np.full(n, plan.zero, wide)
+    sums[source] = plan.one
+    known = np.zeros(n, np.bool_)
+    known[source] = True
+    waiting = np.flatnonzero(pred >= 0)
+    while waiting.size:
+        ready = known[pred[waiting]]
+        if not ready.any():
+            raise RuntimeError(
+                f"the predecessors of {waiting.size} vertices lead in circles, not to the source {source}"
+            )
+        now = waiting[ready]
+        steps = weights[pred[now], now].astype(wide)
+        sums[now] = mul.evaluate({"x": sums[pred[now]], "y": steps}, wide)
+        known[now] = True
+        waiting = waiting[~ready]
+    return sums
+
+
+def wants_pivots(engine: Engine, A: Array) -> bool:
+    """Whether the closure of A (n, n) should keep pivots for the sake of its predecessors.
+
+    Pivots cost some 15 % of the closure, and pay where a vertex has hundreds of direct edges into it. An upper bound
+    of how many there are comes from a sample of a few hundred pairs: a direct edge is not beaten by a path of two
+    edges.
+    """
+    n = A.shape[0]
+    if n <= MANY or not tolerance_for(engine.plan, A).one_is_exact:
+        return False
+    picked = np.random.default_rng(n)  # any sample will do; the same for the same n, so that runs repeat
+    rows, columns = (np.sort(picked.choice(n, min(n, SAMPLE), replace=False)) for _ in range(2))
+    sample = A[np.ix_(rows, columns)]
+    improved = sample.copy()
+    engine.multiply_add(improved, A[rows], A[:, columns])
+    direct = (improved == sample) & (sample != engine.plan.zero)
+    return bool(np.count_nonzero(direct) * n > MANY * direct.size)
+
+
+def nearest_tree(plan: Plan, weights: Array, distances: Array, source: int, tolerance: Tolerance) -> Array:
+    """The predecessors (n,) int32 of the paths from ``source`` that miss the ``distances`` (n,) the least.
+
+    Dijkstra's algorithm under the lengths |distances[p] ⊗ w(p, j) - distances[j]| (in units of the distance where
+    errors are relative), ties broken by the number of edges; weights (n, n) may have any signs. Where ⊗ is exact, only
+    edges of length 0 are taken. A vertex that no edge leads to has -9999. Cost: O(n²).
+    """
+    n = distances.shape[0]
+    mul, zero = plan.semiring.mul.expression, plan.zero
+    pred = np.full(n, NONE, np.int32)
+    length, hops = np.full(n, np.inf), np.full(n, n)
+    length[source], hops[source] = 0, 0
+    open_ = distances != zero
+    open_[source] = True
+    for _ in range(n):
+        least = np.where(open_, length, np.inf).min(initial=np.inf)
+        if least == np.inf:
+            break
+        nearest = np.flatnonzero(open_ & (length == least))
+        p = int(nearest[hops[nearest].argmin()])
+        open_[p] = False
+        edges = np.flatnonzero(open_ & (weights[p] != zero))
+        if not edges.size:
+            continue
+        goal = distances[edges]
+        reached = mul.evaluate({"x": np.broadcast_to(distances[p], goal.shape), "y": weights[p, edges]}, plan.dtype)
+        total = length[p] + _missed(reached, goal, tolerance)
+        better = (total < length[edges]) | ((total == length[edges]) & (total < np.inf) & (hops[p] + 1 < hops[edges]))
+        chosen = edges[better]
+        length[chosen], hops[chosen], pred[chosen] = total[better], hops[p] + 1, p
+    return pred
+
+
+def _missed(reached: Array, goal: Array, tolerance: Tolerance) -> Array:
+    if tolerance.exact:
+        return np.where(reached == goal, 0.0, np.inf)
+    with np.errstate(all="ignore"):
+        x, y = reached.astype(np.float64), goal.astype(np.float64)
+        missed = np.abs(x - y)
+        if tolerance.relative:
+            missed = missed / np.maximum(np.abs(y), np.finfo(np.float64).tiny)
+    return np.where(reached == goal, 0.0, np.where(np.isnan(missed), np.inf, missed))

@@ -1,0 +1,248 @@
+"""Direct edges: edges that are best paths themselves, and what every best path consists of.
+
+Helpers of `semiring.kernels.cpu.paths`, which says how they work together; the method and its proof are in
+`semiring.algorithms.predecessors`. Matrices have contiguous rows. An edge is *direct* where nothing improved its
+entry; the evidence for that is the matrix before the closure, or, in a 1-tuple, the pivots of the closure.
+"""
+
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
+# (the functions below are compiled: their types are Numba's)
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+from semiring.kernels.cpu.jit import cached
+from semiring.kernels.cpu.scalars import plus, times
+
+__all__ = [
+    "LANES",
+    "NONE",
+    "UNDECIDED",
+    "deviation",
+    "edges_from",
+    "edges_into",
+    "is_direct",
+    "kernel",
+    "last_edges",
+    "meets",
+    "weight_of",
+]
+
+NONE = -9999  # SciPy's "no predecessor"
+UNDECIDED = -2  # while the work lasts
+DOUBT = 1 << 30  # added to a vertex whose edge meets the distance within the loose tolerance only
+
+LANES = (
+    64  # rows that `last_edges` takes at a time: at n = 2048, on one Zen 4 core, 24 ms; with 32 31 ms, with 16 39 ms
+)
+BLOCK = 64  # columns of a tile that is transposed: they stay in the first-level cache
+
+
+def kernel(function: Any) -> Any:
+    return cached(njit(function, nogil=True, error_model="numpy"))
+
+
+def meets(x, y, tolerance):
+    """Whether x is y up to tolerance[0]·|y| + tolerance[1]; on integers and truth values, whether it is y."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(meets, inline="always")
+def _meets(x, y, tolerance):
+    if isinstance(y, types.Float):
+        return lambda x, y, tolerance: (x == y) | (abs(x - y) < tolerance[0] * abs(y) + tolerance[1])
+    return lambda x, y, tolerance: x == y
+
+
+def is_direct(D, evidence, i, j, tight):
+    """Whether nothing improved the entry: ``evidence`` is the matrix before the closure, or (pivots,)."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(is_direct, inline="always")
+def _is_direct(D, evidence, i, j, tight):
+    if isinstance(evidence, types.BaseTuple):
+        return lambda D, evidence, i, j, tight: evidence[0][i, j] < 0
+    return lambda D, evidence, i, j, tight: meets(evidence[i, j], D[i, j], tight)
+
+
+def weight_of(D, evidence, i, j):
+    """The weight of a direct edge."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(weight_of, inline="always")
+def _weight_of(D, evidence, i, j):
+    if isinstance(evidence, types.BaseTuple):
+        return lambda D, evidence, i, j: D[i, j]
+    return lambda D, evidence, i, j: evidence[i, j]
+
+
+def deviation(x, y, relative):
+    """How far x is from y, as a float64: absolutely, or in units of |y|. Where only equality counts, 0 or ∞."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(deviation)
+def _deviation(x, y, relative):
+    if isinstance(y, types.Float):
+
+        def floating(x, y, relative):
+            if x == y:
+                return 0.0
+            difference = abs(np.float64(x) - np.float64(y))
+            return difference / max(abs(np.float64(y)), 2.2250738585072014e-308) if relative else difference
+
+        return floating
+    return lambda x, y, relative: 0.0 if x == y else np.inf
+
+
+@kernel
+def edges_into(sr, D, evidence, zero, one, tight, j0, j1, sources, weights, counts):
+    """The direct edges into the columns j0 … j1 - 1, up to ``width`` of a column, and whether none improves on 1̄.
+
+    sources (n, width) int32 and weights (n, width) take them in increasing order; counts (n), zero before, says how
+    many there are, also where they are more than ``width``.
+    """
+    width = sources.shape[1]
+    monotone = True
+    for i in range(D.shape[0]):
+        for j in range(j0, j1):
+            if is_direct(D, evidence, i, j, tight):
+                w = weight_of(D, evidence, i, j)
+                if w != zero and i != j:
+                    c = counts[j]
+                    if c < width:
+                        sources[j, c] = i
+                        weights[j, c] = w
+                    counts[j] = c + 1
+                    if plus(sr, one, w) != one:
+                        monotone = False
+    return monotone
+
+
+@kernel
+def last_edges(
+    sr, sums, D, evidence, pred, zero, one, sources, weights, counts, tight, loose, r0, r1, pending, open_rows, doubtful
+):
+    """Rows r0 … r1 - 1 of pred from the direct edges alone: pred[i, j] attains ⊕ of D[i, p] ⊗ w(p, j) over them.
+
+    Only vertices p strictly nearer than j are taken, and only if D[i, j] is met within ``loose``; what is left is
+    UNDECIDED. open_rows (n) marks the rows with such entries, doubtful (n) those where a D[i, j] is not met within
+    ``tight`` and the path has not been shown to add up. sums and ``one`` are of the type in which paths are added up.
+    Columns with more direct edges than ``sources`` holds are left over, and marked in pending (n).
+    """
+    n = D.shape[0]
+    width = sources.shape[1]
+    rows = np.empty((n, LANES), D.dtype)
+    chosen = np.empty((n, LANES), np.int32)
+    best = np.empty(LANES, D.dtype)
+    arg = np.empty(LANES, np.int32)
+    doubts = np.empty(LANES, np.int32)
+    total = np.full(2, one)  # of the type of the sums
+    chain = np.empty(n, np.int64)
+    for i0 in range(r0, r1, LANES):
+        m = min(LANES, r1 - i0)
+        if m < LANES:
+            rows[:, :] = zero
+        for b in range(0, n, BLOCK):
+            for lane in range(m):
+                for j in range(b, min(n, b + BLOCK)):
+                    rows[j, lane] = D[i0 + lane, j]
+        doubts[:] = 0
+        for j in range(n):
+            for lane in range(LANES):
+                best[lane] = zero
+                arg[lane] = UNDECIDED
+            if counts[j] <= width:
+                for c in range(counts[j]):
+                    p = sources[j, c]
+                    w = weights[j, c]
+                    for lane in range(LANES):
+                        x = rows[p, lane]
+                        s = times(sr, x, w)
+                        nearer = plus(sr, x, rows[j, lane]) != rows[j, lane]
+                        better = (plus(sr, best[lane], s) != best[lane]) & nearer
+                        best[lane] = s if better else best[lane]
+                        arg[lane] = p if better else arg[lane]
+            for lane in range(LANES):
+                d = rows[j, lane]
+                v = arg[lane] if meets(best[lane], d, loose) else np.int32(UNDECIDED)
+                doubt = (v >= 0) & (not meets(best[lane], d, tight))
+                doubts[lane] += doubt
+                v += np.int32(DOUBT) if doubt else np.int32(0)
+                chosen[j, lane] = np.int32(NONE) if d == zero else v
+        for b in range(0, n, BLOCK):
+            e = min(n, b + BLOCK)
+            for lane in range(m):
+                i = i0 + lane
+                undecided = False
+                for j in range(b, e):
+                    v = chosen[j, lane]
+                    v -= np.int32(DOUBT) if v >= DOUBT else np.int32(0)
+                    v = np.int32(i) if is_direct(D, evidence, i, j, tight) & (v != NONE) else v
+                    v = np.int32(NONE) if i == j else v
+                    pred[i, j] = v
+                    undecided |= v == UNDECIDED
+                if undecided:
+                    open_rows[i] = True
+                    for j in range(b, e):
+                        if pred[i, j] == UNDECIDED and counts[j] > width:
+                            pending[j] = True
+        for lane in range(m):
+            if doubts[lane]:
+                doubtful[i0 + lane] = not _doubts_dispelled(
+                    sums, D, evidence, pred, i0 + lane, rows, chosen, lane, doubts[lane], one, tight, total, chain
+                )
+
+
+@kernel
+def _doubts_dispelled(sums, D, evidence, pred, i, rows, chosen, lane, doubts, one, tight, total, chain):
+    """Whether the doubtful entries of row i, marked in chosen[:, lane], are few, and the path to each of them adds up
+    to D[i, j] within ``tight`` times its number of edges. All other edges are tight, so then all paths of the row do.
+    """
+    n = D.shape[0]
+    steps = n  # the row as a whole would take a few times n
+    for j in range(n):
+        if chosen[j, lane] >= DOUBT and pred[i, j] == chosen[j, lane] - DOUBT:
+            hops = 0
+            v = j
+            while v != i:
+                chain[hops] = v
+                hops += 1
+                v = pred[i, v]
+                if v < 0 or hops > steps:
+                    return False
+            steps -= hops
+            total[0] = one
+            for c in range(hops - 1, -1, -1):
+                u = chain[c]
+                total[1] = weight_of(D, evidence, v, u)
+                total[0] = times(sums, total[0], total[1])
+                v = u
+            total[1] = rows[j, lane]
+            if not meets(total[0], total[1], (hops * tight[0], hops * tight[1])):
+                return False
+    return True
+
+
+@kernel
+def edges_from(D, evidence, zero, tight, r0, r1, targets, lengths, counts):
+    """The direct edges out of the rows r0 … r1 - 1, as `edges_into`."""
+    width = targets.shape[1]
+    for i in range(r0, r1):
+        count = 0
+        for j in range(D.shape[1]):
+            if is_direct(D, evidence, i, j, tight):
+                w = weight_of(D, evidence, i, j)
+                if w != zero and i != j:
+                    if count < width:
+                        targets[i, count] = j
+                        lengths[i, count] = w
+                    count += 1
+        counts[i] = count

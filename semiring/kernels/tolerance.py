@@ -1,0 +1,69 @@
+"""What rounding may do to the weight of a path: when an edge or a path counts as attaining a distance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.errors import AlgebraError
+from semiring.expressions import Expression
+from semiring.kernels.contract import Plan
+
+__all__ = ["Tolerance", "tolerance_for", "unattained"]
+
+Array: TypeAlias = NDArray[Any]
+
+_EXACT = {"min", "max", "and", "or", "xor", "invert", "where", "lt", "le", "gt", "ge", "eq", "ne", "neg", "abs"}
+_X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
+_PRODUCTS = {Expression("mul", (_X, _Y)), Expression("mul", (_Y, _X))}
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far rounding may take a sum from D[i, j]: less than a·|D[i, j]| + b for a pair (a, b). Zeros: ⊗ is exact."""
+
+    tight: tuple[float, float] = (0.0, 0.0)  # one edge, accepted
+    loose: tuple[float, float] = (0.0, 0.0)  # one edge, accepted if its row adds up
+    bound: tuple[float, float] = (0.0, 0.0)  # a path
+    relative: bool = False  # whether errors add up in units of |D[i, j]|
+    one_is_exact: bool = True  # whether 1̄ ⊗ x is x, bit by bit
+
+    @property
+    def exact(self) -> bool:
+        return self.bound == (0.0, 0.0)
+
+    def meets(self, x: Array, y: Array) -> Array:
+        """Entry by entry, whether a path's sum x is the distance y."""
+        with np.errstate(all="ignore"):
+            met: Array = x == y
+            if not self.exact:
+                met = met | (np.abs(x - y) < self.bound[0] * np.abs(y) + self.bound[1])
+        return met
+
+
+def tolerance_for(plan: Plan, D: Array) -> Tolerance:
+    """What rounding may do: nothing on integers and where ⊗ only selects; a relative error where ⊗ is a product, or a
+    sum of non-negative numbers; otherwise an error in units of the largest finite entry of D, or of 1.
+    """
+    mul = plan.semiring.mul.expression
+    if plan.dtype.kind != "f" or mul.operations <= _EXACT:
+        return Tolerance()
+    n, epsilon = max(2, D.shape[0]), float(np.finfo(plan.dtype).eps)
+    product = mul in _PRODUCTS
+    floor = float(np.finfo(plan.dtype).smallest_subnormal) * n if product else 0.0
+    summing = plan.semiring.tropical is not None
+    if not product and not (summing and plan.facts.nonnegative):
+        floor = epsilon * max(1.0, float(np.max(np.abs(D), initial=0.0, where=np.isfinite(D))))
+        return Tolerance((epsilon, floor), (16 * epsilon, 16 * floor), (n * epsilon / 2, n * floor / 2), False, summing)
+    return Tolerance((epsilon, floor), (16 * epsilon, floor), (n * epsilon / 2, floor), product)
+
+
+def unattained(plan: Plan) -> AlgebraError:
+    """The error where a distance is not the weight of any path, which in a semiring it always is, up to rounding."""
+    return AlgebraError(
+        f"an entry of the closure in {plan.semiring.name} on {plan.dtype} is not the weight of any path, not even up "
+        "to rounding: is it a semiring on this data? See check_axioms()"
+    )
