@@ -10,6 +10,7 @@ is one load of a vector a cycle.
 from __future__ import annotations
 
 import sys
+import time
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,9 @@ def _random(n: int, seed: int, density_bits: int = 1) -> BitMatrix:
 def _product_seconds(semiring: sr.Semiring, n: int, threads: int) -> float:
     engine = _engine(semiring, threads)
     A, B, C = (_random(n, seed).words for seed in range(3))
+    end = time.perf_counter() + 0.3  # by time: a scheduler may leave new threads on one core for a while
+    while time.perf_counter() < end:
+        engine.multiply_add(C, A, B)
     return median_seconds(lambda: engine.multiply_add(C, A, B), repeats=9)
 
 

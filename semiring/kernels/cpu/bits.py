@@ -19,23 +19,26 @@ the number of rows of B. Where 0̄ is True, words alone cannot tell tail bits fr
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.bits import WORD_BITS, BitMatrix, truth_table
+from semiring.bits import WORD_BITS, BitMatrix, pack, truth_table
 from semiring.errors import AlgebraError, DTypeError, ShapeError
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import Backend, Plan
 from semiring.kernels.cpu import bits_kernels
 from semiring.kernels.cpu.bits_kernels import CHUNK, PIECE
 from semiring.kernels.cpu.bits_vector import LANES, TABLE_VECTORS, VECTOR_BYTES
 from semiring.kernels.cpu.pool import run_tasks
 
-__all__ = ["close_block", "multiply", "multiply_add", "supports"]
+__all__ = [
+    *("close_block", "close_block_pivots", "multiply", "multiply_add", "multiply_add_pivots"),
+    *("multiply_add_witness", "supports"),
+]
 
 Words: TypeAlias = NDArray[np.uint32]
 Operand: TypeAlias = "Words | BitMatrix"
@@ -122,6 +125,31 @@ def close_block(plan: Plan, A: Operand) -> None:
     pivot = bits_kernels.eliminate(n, *_layout(words), laws.flip, tail, laws.exclusive, *star, *buffers.addresses)
     if pivot >= 0:
         plan.status.diverged = pivot
+
+
+def multiply_add_witness(backend: Backend, plan: Plan, C: Words, W: NDArray[Any], A: Words, B: Words, k0: int) -> None:
+    """The contract's, by unpacked elements: W has an integer for each, so there is little to win by bits."""
+    entries, left, right = _entries(C, W.shape[1]), _entries(A, B.shape[0]), _entries(B, W.shape[1])
+    backend.multiply_add_witness(replace(plan, storage="elements"), entries, W, left, right, k0)
+    C[...] = pack(entries).words
+
+
+def multiply_add_pivots(backend: Backend, plan: Plan, C: Words, P: NDArray[Any], A: Words, B: Words, k0: int) -> None:
+    """The contract's, by unpacked elements."""
+    entries, left, right = _entries(C, P.shape[1]), _entries(A, B.shape[0]), _entries(B, P.shape[1])
+    backend.multiply_add_pivots(replace(plan, storage="elements"), entries, P, left, right, k0)
+    C[...] = pack(entries).words
+
+
+def close_block_pivots(backend: Backend, plan: Plan, A: Words, P: NDArray[Any], k0: int) -> None:
+    """The contract's, by unpacked elements."""
+    entries = _entries(A, A.shape[0])
+    backend.close_block_pivots(replace(plan, storage="elements"), entries, P, k0)
+    A[...] = pack(entries).words
+
+
+def _entries(words: Words, columns: int) -> NDArray[np.bool_]:
+    return BitMatrix(np.ascontiguousarray(words), (words.shape[0], columns)).unpack()
 
 
 def _laws(plan: Plan) -> Laws:
