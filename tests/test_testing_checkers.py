@@ -8,6 +8,7 @@ import pytest
 
 import semiring as sr
 from semiring.testing import (
+    EXAMPLES,
     check_closure,
     check_path,
     check_predecessors,
@@ -139,6 +140,17 @@ def test_a_fixed_point_that_is_not_the_least_is_refused():
     A = np.array([[True, False], [False, True]])
     with pytest.raises(AssertionError, match=r"D\[0, 1\] = True but A\* is False"):
         check_closure(A, np.ones((2, 2), bool), "boolean")
+
+
+def test_a_closure_that_needs_more_powers_than_there_are_vertices():
+    """Relations on two elements: 2 × 2 of them are a graph of four vertices, here a path of three edges."""
+    relations = EXAMPLES["relations"]
+    A = np.array([[0, 9], [2, 0]], np.uint8)
+    D = np.array([[11, 11], [2, 11]], np.uint8)
+    check_closure(A, D, relations)
+    for short in ([[11, 9], [2, 11]], [[9, 9], [2, 9]]):
+        with pytest.raises(AssertionError, match="but A\\* is 11"):
+            check_closure(A, np.array(short, np.uint8), relations)
 
 
 def test_the_irreflexive_closure(rng):

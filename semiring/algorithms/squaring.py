@@ -1,4 +1,4 @@
-"""The closure by repeated squaring: A* = (I ⊕ A)ᵐ for any m ≥ n - 1, for an idempotent ⊕.
+"""The closure by repeated squaring: A* = (I ⊕ A)ᵐ for any m ≥ n - 1, for a ⊕ under which going round adds nothing.
 
 Source: A. V. Aho, J. E. Hopcroft, J. D. Ullman, "The Design and Analysis of Computer Algorithms" (1974), section 5.9.
 
@@ -6,7 +6,10 @@ Cost: at most ⌈log₂ n⌉ products of n³ pairs, fewer when the longest path 
 squaring changes nothing; workspace n². Every product is of the full size, so the kernels run at their best rate:
 worth it where paths have few edges, and as an independent check of the eliminations.
 
-What it does not compute: closures of a ⊕ that is not idempotent, pivots, A⁺ (see `irreflexive`). Hazards: a cycle that
+A best path then has no cycle, and so at most n - 1 edges: where ⊕ is selective (a choice of the best), and where
+1 ⊕ a = 1. An idempotent ⊕ is not enough: of relations, the union of walks that go round may be more than 1̄.
+
+What it does not compute: closures of any other ⊕, pivots, A⁺ (see `irreflexive`). Hazards: a cycle that
 improves on 1̄ shows on the diagonal after the last squaring and not before.
 """
 
@@ -24,12 +27,17 @@ __all__ = ["seed_diagonal", "squaring"]
 def squaring(engine: Engine, A: Array) -> None:
     """A ← A* in place, A (n, n) of the plan's dtype and storage.
 
-    A diagonal entry without a star sets ``plan.status.diverged`` to its vertex. Raises `AlgebraError` where ⊕ is not
-    idempotent.
+    A diagonal entry without a star sets ``plan.status.diverged`` to its vertex. Raises `AlgebraError` where ⊕ is
+    neither selective nor absorptive (1 ⊕ a = 1), and where a cycle improves on 1̄ and has a star.
     """
     plan, n = engine.plan, A.shape[0]
     if not plan.semiring.idempotent:
         raise AlgebraError(f"squaring needs an idempotent ⊕, and that of {plan.semiring.name} is not: use rkleene")
+    if not (plan.semiring.selective or plan.semiring.absorptive):
+        raise AlgebraError(
+            f"squaring needs a selective ⊕, or 1 ⊕ a = 1, so that a best path has no cycle; {plan.semiring.name} has "
+            "neither: use rkleene"
+        )
     seed_diagonal(engine, A)
     square = A.copy()
     length = 1  # A holds the best of all paths of at most this many edges
@@ -44,6 +52,13 @@ def squaring(engine: Engine, A: Array) -> None:
         bad = np.broadcast_to(divergence.evaluate({"x": A.diagonal()}, plan.dtype), (n,))
         if bad.any():
             plan.status.diverged = int(bad.argmax())
+            return
+    if not plan.semiring.absorptive and bool((A.diagonal() != plan.one).any()):
+        vertex = int((A.diagonal() != plan.one).argmax())
+        raise AlgebraError(
+            f"a cycle through vertex {vertex} improves on the one of {plan.semiring.name}, and squaring goes round it a "
+            "few times only: use rkleene, which takes its star"
+        )
 
 
 def seed_diagonal(engine: Engine, A: Array) -> None:
