@@ -11,7 +11,7 @@ Every call takes a `Plan`: frozen, made once per public call, handed down a recu
 * The same input gives the same bits, whatever the number of threads: no two threads ever add into one entry, and the
   order of k within an entry is fixed.
 * With ``storage="bits"`` the arrays hold uint32 words along the rows: bit b of word w is column 32·w + b, tail bits are
-  zero, and the inner size k is given by ``plan.columns`` where words alone do not tell it.
+  zero, and the inner size k is the number of rows of B.
 """
 
 from __future__ import annotations
