@@ -56,7 +56,7 @@ def squaring(engine: Engine, A: Array) -> None:
     if not plan.semiring.absorptive and bool((A.diagonal() != plan.one).any()):
         vertex = int((A.diagonal() != plan.one).argmax())
         raise AlgebraError(
-            f"a cycle through vertex {vertex} improves on the one of {plan.semiring.name}, and squaring goes round it a "
+            f"a cycle through vertex {vertex} improves on the one of {plan.semiring.name}; squaring goes round it a "
             "few times only: use rkleene, which takes its star"
         )
 
