@@ -215,6 +215,46 @@ def exact_product(x, y, semiring, zero):
     return (min if semiring is sr.min_plus else max)(sums) if sums else None
 
 
+def check_product(x, y, semiring, dtype):
+    """The entry ⊕ₖ xₖ + yₖ through the encoding is the exact one, or an error where it does not fit the dtype."""
+    zero = int(semiring.zero_for(dtype))
+    a, b = check_entries(x, semiring), check_entries(y, semiring)
+    try:
+        code = product_encoding(semiring, np.dtype(dtype), a, b)
+    except IntegerOverflowError:
+        assert dtype == "int64" or max(abs(v) for scan in (a, b) for v in (scan.low or 0, scan.high or 0)) > 2**60
+        return
+    inner = [encode(values, semiring, code.dtype).astype(object) for values in (x, y)]
+    sums = list(inner[0] + inner[1])
+    limits = np.iinfo(code.dtype)
+    assert all(limits.min <= total <= limits.max for total in sums), "a sum wraps"
+    half = int(inner_zero(semiring, code.dtype))
+    best = (min if semiring is sr.min_plus else max)([*sums, half, 2 * half])  # the accumulator, and padding
+    expected = exact_product(x, y, semiring, zero)
+    result = np.array([best], code.dtype)
+    if expected is not None and not (np.iinfo(dtype).min <= expected <= np.iinfo(dtype).max and expected != zero):
+        with pytest.raises(IntegerOverflowError, match=str(code.dtype)):
+            decode(result, semiring, dtype, limit=code.limit)
+        return
+    assert decode(result, semiring, dtype, limit=code.limit)[0] == (zero if expected is None else expected)
+
+
+@pytest.mark.parametrize("semiring", [sr.min_plus, sr.max_plus], ids=["min_plus", "max_plus"])
+def test_products_at_every_threshold(semiring):
+    """All pairs of values next to a half, a third and a quarter of the range and its ends, beside a negative detour."""
+    zero, half = int(semiring.zero_for("int16")), 2**14
+    near = {
+        sign * (edge + d) for edge in (0, half // 2, half, 2 * half // 3) for d in (-2, -1, 0, 1) for sign in (1, -1)
+    }
+    numbers = sorted(near | {2**15 - 2, -(2**15) + 1})
+    detours = [[], [(zero, -1)], [(zero, 1)], [(zero, zero)], [(-half // 2, zero), (zero, half // 2)]]
+    for p in numbers:
+        for q in numbers:
+            for detour in detours:
+                x, y = (np.array(column, np.int16) for column in zip((p, q), *detour, strict=True))
+                check_product(x, y, semiring, "int16")
+
+
 @given(
     data=st.data(),
     dtype=st.sampled_from(INTEGERS),
@@ -231,25 +271,7 @@ def test_a_product_is_right_or_an_error(data, dtype, semiring, scale):
     entry = st.just(zero) | number.filter(lambda value: value != zero)
     k = data.draw(st.integers(1, 4))
     x, y = (np.array(data.draw(st.lists(entry, min_size=k, max_size=k)), dtype) for _ in range(2))
-    a, b = check_entries(x, semiring), check_entries(y, semiring)
-    try:
-        code = product_encoding(semiring, np.dtype(dtype), a, b)
-    except IntegerOverflowError:
-        assert dtype == "int64" or abs(max(a.high or 0, b.high or 0, -(a.low or 0), -(b.low or 0))) > 2**60
-        return
-    inner = [encode(values, semiring, code.dtype) for values in (x, y)]
-    sums = inner[0].astype(object) + inner[1].astype(object)
-    limits = np.iinfo(code.dtype)
-    assert all(limits.min <= total <= limits.max for total in sums), "a sum wraps"
-    padded = [*sums, int(inner_zero(semiring, code.dtype)), 2 * int(inner_zero(semiring, code.dtype))]
-    best = (min if semiring is sr.min_plus else max)(padded)
-    expected = exact_product(x, y, semiring, zero)
-    result = np.array([best], code.dtype)
-    if expected is not None and not (np.iinfo(dtype).min <= expected <= np.iinfo(dtype).max and expected != zero):
-        with pytest.raises(IntegerOverflowError, match=str(code.dtype)):
-            decode(result, semiring, dtype, limit=code.limit)
-        return
-    assert decode(result, semiring, dtype, limit=code.limit)[0] == (zero if expected is None else expected)
+    check_product(x, y, semiring, dtype)
 
 
 def test_the_narrowest_dtype_that_holds_the_sums():

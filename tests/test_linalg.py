@@ -332,6 +332,9 @@ def test_gemm_scales_integers_past_half_the_range():
     assert sr.gemm(A, B, C, alpha=-19_000, beta=0) == 1_005
     assert sr.gemm(A, B, C, alpha=12_000, beta=500) == 32_005
     assert sr.gemm(A, B, C, alpha=INF, beta=5) == 32_005
+    small = np.array([[5_000]], np.int16)
+    assert sr.gemm(small, small, small, alpha=12_000, beta=15_000) == 20_000
+    assert sr.gemm(small, small, small, alpha=12_001, beta=17_002) == 22_001
     with pytest.raises(IntegerOverflowError, match="int32"):
         sr.gemm(A, B, C, alpha=15_000, beta=1_000)
     none = np.array([[TOP["int16"]]], np.int16)

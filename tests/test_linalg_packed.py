@@ -71,6 +71,15 @@ def test_powers_sums_and_products(name, rng):
     assert sr.reduce(pack(A), name) == sr.reduce(A, name)
 
 
+def test_tail_bits_stay_zero_whatever_the_sum(rng):
+    """The mirror image of GF(2): its zero is True and 0 ⊕ 0 flips the bits beyond the last column."""
+    mirror = sr.Semiring("mirror", "~(x ^ y)", "x | y", True, False, dtypes=["bool"])
+    A, B = truths(rng, (5, 33)), truths(rng, (5, 33))
+    np.testing.assert_array_equal(unpacked(sr.add(pack(A), pack(B), mirror)), A == B)
+    expected = (A[:, :, None] | B.T[None]).sum(axis=1) % 2 == 33 % 2  # True where an even number of terms is False
+    np.testing.assert_array_equal(unpacked(sr.matmul(pack(A), pack(B.T), mirror)), expected)
+
+
 def test_witness(rng):
     A, B = truths(rng, (5, 70)), truths(rng, (70, 33))
     for name in ("boolean", "max_min", "min_max"):
