@@ -626,6 +626,18 @@ def test_cases_go_through_every_order_of_three_numbers():
     assert cases.branches == len(found)
 
 
+def test_powers_have_the_signs_they_have():
+    cases = Cases(2)
+
+    def run():
+        x, y = cases.unknown(0), cases.unknown(1)
+        square, cube = cases.mul(x, x), cases.mul(x, cases.mul(x, x))
+        return cases.sign(square), cases.sign(cube), cases.sign(cases.mul(square, y)), cases.sign(y)
+
+    expected = {(x * x, x, x * x * y, y) for x in (-1, 0, 1) for y in (-1, 0, 1)}
+    assert set(cases.explore(run)) == expected
+
+
 def test_each_branch_comes_with_a_point_of_it():
     tree = parse("max(0, min(x * y, x - y) - 1) * abs(x + y) - where(x < y, y / 2, x)", ("x", "y"))
     cases, exact, seen = Cases(2), ExactNumbers(), 0

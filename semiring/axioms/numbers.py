@@ -107,8 +107,7 @@ class Numbers:
         if is_nan(x) or is_nan(y):
             return NAN
         if isinstance(x, float) or isinstance(y, float):
-            sign = self.sign(x) * self.sign(y)
-            return sign * INF if sign else NAN
+            return self.sign(x) * self.sign(y) * INF  # 0 · ∞ is NaN
         return self.finite_mul(x, y)
 
     def div(self, x: Value, y: Value) -> Value:
@@ -118,8 +117,7 @@ class Numbers:
             return self.finite(0)
         divisor = self.sign(y)
         if isinstance(x, float) or divisor == 0:
-            sign = self.sign(x)
-            return sign * (divisor or 1) * INF if sign else NAN
+            return self.sign(x) * (divisor or 1) * INF
         return self.finite_div(x, y)
 
     def minimum(self, x: Value, y: Value) -> Value:
