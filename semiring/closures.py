@@ -16,26 +16,27 @@ from semiring.algebra import Semiring
 from semiring.algorithms.execution import ALGORITHMS, Execution, check_star
 from semiring.algorithms.irreflexive import cycles_from_closure, diagonal, irreflexive_product
 from semiring.algorithms.johnson import johnson, sparse_graph
+from semiring.algorithms.packed import close_words
 from semiring.algorithms.parameters import closure_parameters, dense_seconds, johnson_seconds
+from semiring.algorithms.predecessors import attach_unbounded, predecessors, wants_pivots
 from semiring.algorithms.progress import Progress
+from semiring.algorithms.small import SMALL, close_small
 from semiring.algorithms.tropical import close_tropical, is_tropical
 from semiring.arrays import as_array, as_output, as_result
 from semiring.bits import BitMatrix, pack
 from semiring.catalogue import as_semiring, min_plus
-from semiring.encoding import Scan, check_entries
+from semiring.entries import Scan, check_entries
 from semiring.errors import AlgebraError, DTypeError, ShapeError, UnknownNameError
 from semiring.kernels import backend_for
-from semiring.kernels.engine import make_plan
+from semiring.kernels.engine import Engine, make_plan
 from semiring.threads import get_threads
 
-__all__ = ["METHODS", "Explanation", "closure", "closure_with_pivots"]
+__all__ = ["METHODS", "Explanation", "closure", "closure_with_pivots", "closure_with_predecessors"]
 
 Array: TypeAlias = Any
 
 #: What ``method=`` takes.
 METHODS = ("auto", *ALGORITHMS, "johnson")
-
-_LEAN = 160  # a float min-plus matrix of at most this many rows is closed by one kernel call, without ceremony
 
 
 @dataclass
@@ -147,12 +148,13 @@ def closure(
         and progress is None
         and not explain
         and A.ndim == 2
-        and 0 < A.shape[0] == A.shape[1] <= _LEAN
+        and 0 < A.shape[0] == A.shape[1] <= SMALL
         and A.dtype.char in "fd"
         and A.dtype.isnative
-        and A.min() >= 0  # false for NaN too
     ):
-        return _lean(A)
+        small = close_small(A)
+        if small is not None:
+            return small
     if method not in METHODS:
         raise UnknownNameError("closure method", method, METHODS)
     count = get_threads() if threads is None else threads
@@ -169,15 +171,6 @@ def closure(
         if out is not None:
             result = out
     return (result, explanation) if explain else result
-
-
-def _lean(A: Array) -> Array:
-    """A small non-negative matrix: at these sizes every check costs as much as the closure."""
-    plan = make_plan(min_plus, A.dtype, nonnegative=True)
-    D = np.empty(A.shape, A.dtype)
-    np.add(A, 0.0, out=D)  # a copy in C order without negative zeros
-    backend_for(D, min_plus, D.dtype).close_block(plan, D)
-    return D
 
 
 def closure_with_pivots(
@@ -204,6 +197,50 @@ def closure_with_pivots(
     call = _Call(semiring, Execution(method, count, progress), method, True, check, explanation)
     P = np.full(A.shape, -1, np.int32)
     return _close_dense(call, A, out, P), P
+
+
+class _Predecessors:
+    """The `Inspection` that finds predecessors."""
+
+    def __init__(self) -> None:
+        self.found: Array = None
+
+    def wants_pivots(self, engine: Engine, A: Array) -> bool:
+        return wants_pivots(engine, A)
+
+    def look(self, engine: Engine, closed: Array, *, before: Array | None, pivots: Array | None) -> None:
+        if engine.plan.storage == "elements":
+            self.found = predecessors(engine.backend, engine.plan, closed, before=before, pivots=pivots)
+
+
+def closure_with_predecessors(
+    A: Array,
+    semiring: Semiring,
+    *,
+    check: bool = True,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    method: str = "auto",
+) -> tuple[Array, Array]:
+    """(A*, predecessors) for a selective ⊕ and a NumPy array A (n, n); see `semiring.algorithms.predecessors`.
+
+    Errors as for `closure`; `AlgebraError` where ⊕ is not selective.
+    """
+    if not semiring.selective:
+        raise AlgebraError(f"predecessors need a selective ⊕, and that of {semiring.name} is not: use closure")
+    if method not in METHODS or method == "johnson":
+        raise UnknownNameError("closure method with predecessors", method, set(METHODS) - {"johnson"})
+    count = get_threads() if threads is None else threads
+    explanation = Explanation(semiring.name, (), "", method, "", "elements", count)
+    inspection = _Predecessors()
+    execution = Execution(method, count, progress, inspection)
+    D = _close_dense(_Call(semiring, execution, method, True, check, explanation), A, None)
+    if inspection.found is None:  # closed as packed bits, or empty
+        plan = make_plan(semiring, D.dtype, threads=count)
+        inspection.found = predecessors(backend_for(D, semiring, D.dtype), plan, D, before=A)
+    if is_tropical(semiring) and D.dtype.kind == "f":
+        attach_unbounded(make_plan(semiring, D.dtype), A, D, inspection.found)
+    return D, inspection.found
 
 
 # ------------------------------------------------------------------------------------------------- dense matrices
@@ -335,30 +372,8 @@ def _packs(call: _Call, n: int) -> bool:
 
 def _close_packed(call: _Call, out: Array) -> None:
     packed = pack(out)
-    _close_words(call, packed)
+    close_words(call.execution, call.semiring, packed, call.reflexive)
     out[...] = packed.unpack()
-
-
-def _close_words(call: _Call, packed: BitMatrix) -> None:
-    """A packed matrix in place."""
-    semiring, words = call.semiring, packed.words
-    original = words.copy() if not call.reflexive and not semiring.idempotent else None
-    loops = None if call.reflexive or original is not None else diagonal(words, "bits")
-    engine = call.execution.close(semiring, words, storage="bits")
-    if original is not None:
-        irreflexive_product(engine, original, words)
-    elif loops is not None:
-        _set_cycles(call, packed, loops)
-
-
-def _set_cycles(call: _Call, packed: BitMatrix, loops: Array) -> None:
-    """The diagonal of A⁺: whether i reaches a vertex other than itself that reaches i, or has a loop."""
-    n = packed.shape[0]
-    vertices = np.arange(n)
-    word, bit = vertices // 32, np.left_shift(np.uint32(1), (vertices % 32).astype(np.uint32))
-    packed.words[vertices, word] &= ~bit
-    cycles = loops | np.bitwise_and(packed.words, packed.T.words).any(axis=1)
-    packed.words[vertices, word] |= np.where(cycles, bit, np.uint32(0))
 
 
 def _close_bit_matrix(call: _Call, A: BitMatrix, out: BitMatrix | None) -> BitMatrix:
@@ -380,7 +395,7 @@ def _close_bit_matrix(call: _Call, A: BitMatrix, out: BitMatrix | None) -> BitMa
     target = A.copy() if out is None else out
     if target is not A:
         target.words[...] = A.words
-    _close_words(call, target)
+    close_words(call.execution, call.semiring, target, call.reflexive)
     return target
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log1p
 from typing import Any
 
 __all__ = ["ClosureParameters", "closure_parameters", "dense_seconds", "johnson_seconds"]
@@ -23,7 +24,7 @@ class ClosureParameters:
 
 
 _TABLE: dict[str, ClosureParameters] = {
-    "cpu": ClosureParameters(leaf=256, grain=192, pivots=192, pack=128),
+    "cpu": ClosureParameters(leaf=256, grain=192, pivots=192, pack=64),
     "reference": ClosureParameters(leaf=64, grain=32, pivots=64, pack=1 << 30),
 }
 
@@ -40,4 +41,4 @@ def dense_seconds(n: int, itemsize: int, threads: int) -> float:
 
 def johnson_seconds(n: int, edges: int) -> float:
     """What SciPy's Dijkstra from every vertex takes there, on one thread."""
-    return n * (n * 180e-9 + edges * 20e-9) + 200e-6
+    return n * n * (20e-9 + 90e-9 * log1p(edges / max(1, n))) + 200e-6

@@ -280,9 +280,9 @@ def cycle_error(
     """`NegativeCycleError` if Σ w < -ε Σ |w| around ``cycle``, exactly; the first vertex is the smallest."""
     first = cycle.index(min(cycle))
     cycle = [*cycle[first:], *cycle[:first]]
-    terms = [weight(i, j) for i, j in zip(cycle, [*cycle[1:], cycle[0]], strict=True)]
+    terms = [Fraction(weight(i, j)) for i, j in zip(cycle, [*cycle[1:], cycle[0]], strict=True)]
     total = sum(terms, Fraction(0))
-    allowance = Fraction(epsilon) * sum((abs(term) for term in terms), Fraction(0))
+    allowance = Fraction(epsilon) * sum(map(abs, terms), Fraction(0))
     if total >= -allowance:
         return None
     shown = " → ".join(str(vertex) for vertex in (*cycle[:12], *(["…"] if len(cycle) > 12 else []), cycle[0]))

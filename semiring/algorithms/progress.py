@@ -92,5 +92,6 @@ def total_pairs(method: Callable[..., None], engine: Engine, n: int, columns: in
     if method is squaring:
         return max(0, n - 1).bit_length() * n * n * columns * (WORD if engine.plan.storage == "bits" else 1)
     counter = _Counter(engine.backend.name, engine.plan)
-    method(counter, np.lib.stride_tricks.as_strided(np.zeros(1, np.uint32), (n, columns), (0, 0)))
+    entry = np.zeros(1, np.uint32 if engine.plan.storage == "bits" else engine.plan.dtype)
+    method(counter, np.lib.stride_tricks.as_strided(entry, (n, columns), (0, 0)))
     return counter.pairs

@@ -22,7 +22,8 @@ from semiring.algorithms.potentials import Array, Weights, potentials
 from semiring.algorithms.reweighting import reweight, shift_back
 from semiring.algorithms.unbounded import check_unbounded, insert_unbounded, unbounded_edges
 from semiring.catalogue import min_plus
-from semiring.encoding import Scan, inner_zero, widen
+from semiring.encoding import inner_zero, widen
+from semiring.entries import Scan
 from semiring.errors import DivergenceError, IntegerOverflowError
 
 __all__ = ["close_tropical", "is_tropical"]

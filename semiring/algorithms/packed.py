@@ -1,0 +1,42 @@
+"""Closures of boolean matrices packed 32 entries to a word.
+
+The algorithms are those of the dense matrices: a recursion that splits at multiples of 32 works on the words in place.
+Here is what is particular to bits, the diagonal of A⁺. Cost: n³ bit pairs, and O(n²) for the diagonal.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.algorithms.execution import Execution
+from semiring.algorithms.irreflexive import diagonal, irreflexive_product
+from semiring.algorithms.views import Array
+from semiring.bits import BitMatrix
+
+__all__ = ["close_words"]
+
+
+def close_words(execution: Execution, semiring: Semiring, packed: BitMatrix, reflexive: bool) -> None:
+    """Close a packed matrix in place: A*, or A⁺ where not ``reflexive``."""
+    words = packed.words
+    original = words.copy() if not reflexive and not semiring.idempotent else None
+    loops = None if reflexive or original is not None else diagonal(words, "bits")
+    engine = execution.close(semiring, words, storage="bits")
+    if original is not None:
+        irreflexive_product(engine, original, words)
+    elif loops is not None:
+        _set_cycles(semiring, packed, loops)
+
+
+def _set_cycles(semiring: Semiring, packed: BitMatrix, loops: Array) -> None:
+    """The diagonal of A⁺, as in `cycles_from_closure`; an idempotent ⊕ is "or", or "and" where 0̄ is True."""
+    n = packed.shape[0]
+    dual = bool(semiring.zero_for(np.bool_))
+    reached = ~packed if dual else packed
+    vertices = np.arange(n)
+    word, bit = vertices // 32, np.left_shift(np.uint32(1), (vertices % 32).astype(np.uint32))
+    reached.words[vertices, word] &= ~bit
+    cycles = (loops != dual) | np.bitwise_and(reached.words, reached.T.words).any(axis=1)
+    packed.words[vertices, word] &= ~bit
+    packed.words[vertices, word] |= np.where(cycles != dual, bit, np.uint32(0))

@@ -1,0 +1,359 @@
+"""`closure` against independent oracles: every method, semiring and dtype, at awkward sizes, orders and strides."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+from scipy import sparse
+from scipy.sparse.csgraph import shortest_path
+
+import semiring as sr
+from semiring.closures import METHODS, closure
+
+SIZES = [0, 1, 2, 3, 31, 32, 33, 63, 64, 65, 97, 130, 257]
+DENSE = [method for method in METHODS if method not in ("auto", "johnson")]
+IDEMPOTENT = [name for name, oracle in oracles.ORACLES.items() if oracle.idempotent]
+# The dtypes on which each semiring has a closure, written down independently of the library's validity matrix.
+FLOATS, SIGNED = ("float32", "float64"), ("int16", "int32", "int64")
+DTYPES = {
+    **dict.fromkeys(("min_plus", "max_plus"), FLOATS + SIGNED),
+    "boolean": ("bool",),
+    **dict.fromkeys(("max_min", "min_max"), (*FLOATS, *SIGNED, "uint8", "bool")),
+    **dict.fromkeys(("max_times", "min_times", "plus_times", "log_plus", "lukasiewicz"), FLOATS),
+    "xor_and": (*SIGNED, "uint8", "bool"),
+}
+CASES = [(name, dtype) for name in IDEMPOTENT for dtype in DTYPES[name]]
+
+
+def matrix(rng, n, name, dtype, density=0.3):
+    """Entries on which every path is exact: small integers, powers of two, multiples of 1/64."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return rng.random((n, n)) < density / 3
+    if name in ("min_plus", "max_plus"):
+        values = rng.integers(0, 20, (n, n)) * (1 if name == "min_plus" else -1)
+    elif name == "max_times":
+        values = 2.0 ** -rng.integers(0, 3, (n, n))
+    elif name == "min_times":
+        values = 2.0 ** rng.integers(0, 3, (n, n))
+    elif name == "lukasiewicz":
+        values = rng.integers(32, 65, (n, n)) / 64
+    else:
+        values = rng.integers(0 if dtype.kind == "u" else -50, 50, (n, n))
+    A = values.astype(dtype)
+    A[rng.random((n, n)) > density] = oracles.zero(name, dtype)
+    return A
+
+
+def close_to(result, expected):
+    assert result.dtype == expected.dtype
+    np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("reflexive", [True, False])
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_every_semiring_and_dtype(rng, name, dtype, reflexive):
+    for n in (1, 3, 33, 130):
+        A = matrix(rng, n, name, dtype, density=min(1, 4 / n))
+        kept = A.copy()
+        close_to(closure(A, name, reflexive=reflexive), oracles.closure(A, name, reflexive=reflexive))
+        np.testing.assert_array_equal(A, kept)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_every_method_and_size(rng, n):
+    for name, dtype in (("min_plus", "float32"), ("max_min", "int16"), ("boolean", "bool"), ("max_plus", "int32")):
+        A = matrix(rng, n, name, dtype, density=min(1, 3 / max(n, 1)))
+        for reflexive in (True, False):
+            expected = oracles.closure(A, name, reflexive=reflexive)
+            for method in DENSE:
+                close_to(closure(A, name, method=method, reflexive=reflexive), expected)
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_every_method_and_semiring(rng, name, dtype):
+    A = matrix(rng, 37, name, dtype, density=0.1)
+    expected = oracles.closure(A, name)
+    for method in DENSE:
+        close_to(closure(A, name, method=method), expected)
+
+
+@pytest.mark.parametrize("n", [5, 64, 97, 200])
+def test_against_dijkstra(rng, n):
+    A = np.where(rng.random((n, n)) < 3 / n, rng.integers(0, 9, (n, n)), np.inf)  # ties, zeros, unreachable vertices
+    expected = oracles.all_pairs_dijkstra(A)
+    for method in ("auto", *DENSE, "johnson"):
+        np.testing.assert_array_equal(closure(A, method=method), expected)
+    close_to(closure(A.astype(np.float32)), expected.astype(np.float32))
+
+
+@pytest.mark.parametrize("n", [300, 513, 700])
+def test_beyond_one_block(rng, n):
+    A = np.where(rng.random((n, n)) < 4 / n, rng.integers(1, 9, (n, n)), np.inf)
+    sources = range(0, n, 37)
+    expected = [oracles.dijkstra(A, source)[0] for source in sources]
+    scipys = shortest_path(sparse.coo_array((A[A < 10], np.nonzero(A < 10)), shape=A.shape), method="D")
+    for method in ("rkleene", "blocked_floyd_warshall"):
+        D = closure(A, method=method)
+        np.testing.assert_array_equal(D[sources], expected)
+        np.testing.assert_array_equal(D, scipys)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda A: A.T,
+        lambda A: np.asfortranarray(A),
+        lambda A: np.repeat(np.repeat(A, 2, axis=0), 3, axis=1)[::2, ::3],
+        lambda A: A[::-1, ::-1],
+        lambda A: np.broadcast_to(A[:1, :1], A.shape),
+    ],
+)
+def test_orders_and_strides(rng, view):
+    for n in (3, 40, 170):
+        A = view(matrix(rng, n, "min_plus", "float64"))
+        expected = oracles.closure(np.ascontiguousarray(A), "min_plus")
+        A.flags.writeable = False
+        np.testing.assert_array_equal(closure(A), expected)
+        A = view(matrix(rng, n, "max_plus", "int32"))
+        close_to(closure(A, "max_plus"), oracles.closure(np.ascontiguousarray(A), "max_plus"))
+
+
+def test_lists_and_batches(rng):
+    inf = float("inf")
+    assert closure([[inf, 1], [inf, inf]]).tolist() == [[0, 1], [inf, 0]]
+    assert closure([[False, True], [False, False]], "boolean").tolist() == [[True, True], [False, True]]
+    stack = np.stack([[matrix(rng, 19, "min_plus", "float32") for _ in range(3)] for _ in range(2)])
+    result = closure(stack)
+    for i in range(2):
+        for j in range(3):
+            close_to(result[i, j], oracles.closure(stack[i, j], "min_plus"))
+    assert closure(np.empty((0, 4, 4))).shape == (0, 4, 4)
+
+
+@pytest.mark.parametrize("reflexive", [True, False])
+@pytest.mark.parametrize("order", ["C", "F", "strided"])
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("min_plus", "float32"), ("max_plus", "int64"), ("boolean", "bool"), ("plus_times", "float64")]
+)
+def test_in_place_is_the_same_bit_for_bit(rng, name, dtype, order, reflexive):
+    for n in (2, 33, 130, 300):
+        A = matrix(rng, n, name, dtype, 2 / n) if name != "plus_times" else rng.random((n, n)) / n / 2
+        expected = closure(A, name, reflexive=reflexive)
+        work = np.empty((n, 2 * n), A.dtype)[:, ::2] if order == "strided" else np.empty((n, n), A.dtype, order=order)
+        work[...] = A
+        if order == "F" and name == "plus_times":  # the transpose is eliminated: the same sums in another order
+            np.testing.assert_allclose(closure(work, name, reflexive=reflexive, out=work), expected, rtol=1e-12)
+            continue
+        assert closure(work, name, reflexive=reflexive, out=work) is work
+        assert work.tobytes("C") == expected.tobytes("C")
+        other = np.empty_like(A)
+        assert closure(A, name, reflexive=reflexive, out=other) is other
+        assert other.tobytes() == expected.tobytes()
+
+
+def test_out_that_overlaps_the_input(rng):
+    A = matrix(rng, 50, "min_plus", "float64")
+    expected = closure(A)
+    closure(A, out=A.T)
+    np.testing.assert_array_equal(A.T, expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("min_plus", "float32"), ("plus_times", "float64"), ("log_plus", "float64")]
+)
+def test_threads_do_not_change_a_bit(rng, name, dtype):
+    n = 500
+    A = rng.random((n, n)).astype(dtype) / n if name != "log_plus" else np.log(rng.random((n, n)) / n / 2)
+    for method in ("rkleene", "blocked_floyd_warshall"):
+        one = closure(A, name, method=method, threads=1)
+        for threads in (2, 3):
+            assert closure(A, name, method=method, threads=threads).tobytes() == one.tobytes()
+
+
+# ------------------------------------------------------------------------------------------------- not idempotent
+
+
+@pytest.mark.parametrize("method", ["auto", "rkleene", "blocked_floyd_warshall", "floyd_warshall"])
+def test_plus_times_is_the_inverse(rng, method):
+    A = rng.integers(-8, 9, (14, 14)) / 64
+    exact = np.array(oracles.inverse_closure(A), object).astype(float)
+    np.testing.assert_allclose(closure(A, "plus_times", method=method), exact, rtol=1e-12, atol=1e-13)
+    for n in (1, 33, 97, 257, 600):
+        A = (rng.random((n, n)) - 0.5) / n
+        expected = np.linalg.inv(np.eye(n) - A)
+        np.testing.assert_allclose(closure(A, "plus_times", method=method), expected, rtol=1e-9, atol=1e-12)
+        plus = closure(A, "plus_times", method=method, reflexive=False)
+        np.testing.assert_allclose(plus, expected - np.eye(n), rtol=1e-9, atol=1e-12)
+
+
+def test_plus_times_beyond_the_spectral_radius():
+    """Elimination reaches (I - A)⁻¹ also where the sum diverges, as documented."""
+    assert closure([[2.0]], "plus_times")[0, 0] == -1.0
+    with pytest.raises(sr.errors.DivergenceError, match="vertex 1"):
+        closure([[0.5, 0.0], [0.0, 1.0]], "plus_times")
+
+
+@pytest.mark.parametrize("method", ["rkleene", "blocked_floyd_warshall", "floyd_warshall"])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_log_plus_is_the_logarithm_of_the_inverse(rng, dtype, method):
+    A = np.log(rng.random((9, 9)) / 20)
+    A[rng.random((9, 9)) < 0.4] = -np.inf
+    tolerance = 1e-12 if dtype == "float64" else 1e-5
+    expected = oracles.log_closure(A).astype(float)
+    np.testing.assert_allclose(closure(A.astype(dtype), "log_plus", method=method), expected, rtol=tolerance)
+    for n in (33, 130, 300):
+        P = rng.random((n, n)) / n / 2
+        result = closure(np.log(P).astype(dtype), "log_plus", method=method)
+        np.testing.assert_allclose(np.exp(result), np.linalg.inv(np.eye(n) - P), rtol=30 * tolerance)
+
+
+@pytest.mark.parametrize("dtype", DTYPES["xor_and"])
+def test_xor_and_is_the_inverse_over_gf2(rng, dtype):
+    """Elimination without pivoting reaches it where no leading block is singular: strictly triangular blocks here."""
+    for n in (1, 5, 12, 40):
+        limits = (0, 2) if dtype == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        A = np.triu(rng.integers(*limits, (n, n), dtype=np.int64).astype(dtype), 1)
+        permutation = rng.permutation(n)
+        A = A[np.ix_(permutation, permutation)]
+        expected = oracles.gf2_closure(A)
+        for method in ("rkleene", "blocked_floyd_warshall", "floyd_warshall"):
+            close_to(closure(A, "xor_and", method=method), expected)
+        if dtype != "bool":
+            close_to(closure(A, "xor_and", reflexive=False), expected ^ oracles.identity(n, "xor_and", A.dtype))
+
+
+def test_non_commutative_and_non_absorptive_star():
+    """A semiring of one's own, with a star that is not 1: min-plus with -∞ for what improves without end."""
+    closed = sr.Semiring("closed", "min(x, y)", "x + y", float("inf"), 0, "where(x >= 0, 0, -inf)")
+    inf = float("inf")
+    A = np.array([[inf, -1.0, inf], [0.5, inf, 2.0], [inf, inf, inf]])
+    result = closure(A, closed)
+    assert (result[:2] == -inf).all()
+    assert result[2].tolist() == [inf, inf, 0]
+
+
+def test_squaring_refuses_what_is_not_idempotent():
+    with pytest.raises(sr.errors.AlgebraError, match="idempotent"):
+        closure([[0.5]], "plus_times", method="squaring")
+
+
+# ------------------------------------------------------------------------------------------------- divergence
+
+
+@pytest.mark.parametrize("n", [2, 40, 300])
+@pytest.mark.parametrize("method", DENSE)
+def test_a_gain_above_one_diverges(rng, method, n):
+    A = np.where(rng.random((n, n)) < 0.2, 0.5, 0.0)
+    u, v = n // 2 - 1, n - 1
+    A[u, v], A[v, u] = 1.5, 0.75
+    with pytest.raises(sr.errors.DivergenceError, match=r"vertex \d+") as caught:
+        closure(A, "max_times", method=method)
+    vertex = int(str(caught.value).split("vertex ")[1].split(",")[0])
+    if method != "squaring":
+        assert vertex == v  # the later one of the two: at the earlier, the other has not been a pivot
+
+
+def test_log_plus_diverges_at_probability_one():
+    with pytest.raises(sr.errors.DivergenceError, match="vertex 0"):
+        closure([[0.0]], "log_plus")
+
+
+def test_gf2_pivot_without_a_star():
+    with pytest.raises(sr.errors.DivergenceError, match="vertex 0"):
+        closure(np.array([[True]]), "xor_and")
+
+
+# ------------------------------------------------------------------------------------------------- arguments and errors
+
+
+def test_semirings_without_a_star():
+    bare = sr.Semiring("bare", "min(x, y)", "x + y", float("inf"), 0)
+    with pytest.raises(sr.errors.AlgebraError, match=r"has no star.*star=") as caught:
+        closure([[1.0]], bare)
+    assert "bare" in str(caught.value)
+    with pytest.raises(sr.errors.DTypeError, match=r"plus_times.*int32.*float64"):
+        closure(np.ones((2, 2), np.int32), "plus_times")
+
+
+def test_wrong_arguments():
+    with pytest.raises(sr.errors.ShapeError, match=r"\(2, 3\)"):
+        closure(np.zeros((2, 3)))
+    with pytest.raises(sr.errors.ShapeError):
+        closure(np.zeros(3))
+    with pytest.raises(sr.errors.UnknownNameError, match="rkleene"):
+        closure(np.zeros((2, 2)), method="rklene")
+    with pytest.raises(sr.errors.UnknownNameError, match="min_plus"):
+        closure(np.zeros((2, 2)), "min_pluss")
+    with pytest.raises(sr.errors.ShapeError):
+        closure(np.zeros((2, 2)), out=np.zeros((3, 3)))
+    with pytest.raises(sr.errors.DTypeError):
+        closure(np.zeros((2, 2)), out=np.zeros((2, 2), np.float32))
+    with pytest.raises(sr.errors.DTypeError):
+        closure(np.zeros((2, 2), complex))
+    with pytest.raises(ValueError, match="at least 1"):
+        closure(np.zeros((200, 200)), threads=0)
+    with pytest.raises(sr.errors.AlgebraError, match="johnson"):
+        closure(np.zeros((2, 2)), "max_min", method="johnson")
+
+
+@pytest.mark.parametrize("n", [3, 200])
+def test_nan_and_the_domain(rng, n):
+    A = rng.random((n, n))
+    A[1, 2] = np.nan
+    for name in ("min_plus", "max_plus", "max_min", "plus_times"):
+        with pytest.raises(sr.errors.DomainError, match=r"\[1, 2\] is nan"):
+            closure(A, name)
+    A[1, 2] = -0.5
+    with pytest.raises(sr.errors.DomainError, match=r"\[1, 2\] is -0.5"):
+        closure(A, "max_times")
+
+
+def test_negative_zero_is_a_zero():
+    for n in (2, 300):
+        A = np.full((n, n), np.inf, np.float32)
+        A[0, 1], A[1, 0] = -0.0, 3.0
+        D = closure(A)
+        assert D[0, 1] == 0
+        assert D[1, 0] == 3
+        assert not np.signbit(closure(-A, "max_plus")).any() or D[0, 1] == 0
+
+
+def test_progress_is_monotone_and_ends(rng):
+    A = matrix(rng, 400, "min_plus", "float32")
+    steps = []
+
+    def record(done, total):
+        steps.append((done, total))
+
+    for method in ("auto", "rkleene", "blocked_floyd_warshall", "squaring"):
+        steps.clear()
+        closure(A, method=method, progress=record)
+        done = [step[0] for step in steps]
+        assert done == sorted(done)
+        assert {step[1] for step in steps} == {steps[-1][0]}
+    steps.clear()
+    closure(np.stack([A[:50, :50]] * 4), progress=record)
+    assert steps == sorted(steps)
+    assert steps[-1][0] == steps[-1][1]
+
+
+def test_progress_can_stop_the_work(rng):
+    class Stop(Exception):  # noqa: N818  # it is no error
+        pass
+
+    def stop(done, total):
+        raise Stop
+
+    with pytest.raises(Stop):
+        closure(matrix(rng, 300, "min_plus", "float32"), progress=stop)
+
+
+def test_explanation(rng):
+    result, explanation = closure(matrix(rng, 300, "min_plus", "float32"), explain=True, threads=2)
+    assert result.shape == (300, 300)
+    assert explanation.method in METHODS
+    text = str(explanation)
+    for word in ("300 × 300", "float32", "min_plus", explanation.method, "2 threads", "because"):
+        assert word in text
