@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from semiring.domains import Domain
-from semiring.errors import AlgebraError, DTypeError, ExpressionError, IntegerOverflowError, ShapeError
+from semiring.errors import AlgebraError, DTypeError, ExpressionError
 from semiring.expressions import Constant, Expression, parse, trace, typed_constant
 from semiring.expressions.tree import as_operation, constant
 from semiring.expressions.undefined import nan_condition, replace_nan
 from semiring.namespaces import array_namespace
+from semiring.operations import Operation
 
 if TYPE_CHECKING:
     from semiring.axioms import AxiomReport
@@ -31,80 +32,6 @@ DTYPES = ("float32", "float64", "int16", "int32", "int64", "uint8", "bool")
 
 OperationLike: TypeAlias = Callable[..., Any] | str | Expression
 _X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
-
-
-class Operation:
-    """⊕, ⊗ or the star of a semiring: its tree, and its action on scalars and arrays entry by entry.
-
-    Arrays of NumPy, CuPy, PyTorch and JAX stay where they are; lists and scalars go through NumPy.
-    """
-
-    def __init__(
-        self,
-        expression: Expression,
-        semiring: Semiring,
-        variables: tuple[str, ...] = ("x", "y"),
-        *,
-        annihilates: bool = False,
-    ) -> None:
-        self.expression = expression
-        self._semiring, self._variables, self._annihilates = semiring, variables, annihilates
-
-    def __call__(self, *operands: Any) -> Any:
-        """The result entry by entry; operands broadcast.
-
-        Raises `DTypeError` where the semiring is not defined on the common dtype or an operand does not exist in it,
-        `ShapeError` where the shapes do not broadcast, and `IntegerOverflowError` where a sum of min-plus or max-plus
-        does not fit its integers.
-        """
-        names = self._variables
-        if len(operands) != len(names):
-            raise TypeError(f"{self.expression} takes {' and '.join(names)}, {len(operands)} operands were given")
-        xp = array_namespace(*operands)
-        if xp is np:
-            dtype = self._semiring.common_dtype(*operands)
-            self._semiring.check_dtype(dtype)
-            arrays = [_as_dtype(operand, dtype) for operand in operands]
-            try:
-                np.broadcast_shapes(*(array.shape for array in arrays))
-            except ValueError:
-                shapes = " and ".join(str(array.shape) for array in arrays)
-                raise ShapeError(f"the operands are {shapes}: their shapes do not broadcast") from None
-        else:
-            arrays = list(operands)
-            dtype = np.dtype(str(arrays[0].dtype).removeprefix("torch."))
-            self._semiring.check_dtype(dtype)
-        result = self.expression.evaluate(dict(zip(names, arrays, strict=True)), dtype, xp)
-        if self._annihilates:
-            zero = self._semiring.zero_for(dtype)
-            absorbed = (arrays[0] == zero) | (arrays[1] == zero)
-            if self._semiring.tropical and dtype.kind == "i":
-                _check_sum(arrays[0], arrays[1], result, absorbed, zero, dtype)
-            result = xp.where(absorbed, zero, result)
-        return result[()] if xp is np else result
-
-    def __str__(self) -> str:
-        return str(self.expression)
-
-    def __repr__(self) -> str:
-        return f"Operation({self.expression.text!r})"
-
-
-def _as_dtype(operand: Any, dtype: np.dtype[Any]) -> Any:
-    """An operand as an array of the common dtype; a Python number that it cannot hold is an error."""
-    if hasattr(operand, "dtype"):
-        return np.asarray(operand).astype(dtype, copy=False)
-    try:
-        return np.asarray(operand, dtype)
-    except OverflowError:
-        raise DTypeError(f"{str(operand)[:80]} does not fit {dtype}: give both operands a wider dtype") from None
-
-
-def _check_sum(x: Any, y: Any, total: Any, absorbed: Any, zero: Any, dtype: np.dtype[Any]) -> None:
-    """A sum of two integers must neither wrap nor land on the value that means "no path"."""
-    wrapped = ((x ^ total) & (y ^ total)) < 0
-    if bool(((wrapped | (total == zero)) & ~absorbed).any()):
-        raise IntegerOverflowError(f"a sum does not fit {dtype}: use a wider dtype (float64 holds every sum, rounded)")
 
 
 class Semiring:

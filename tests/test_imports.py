@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent / "semiring"
 LAYERS = [
     {"errors"},
     {"expressions", "namespaces"},
-    {"domains", "algebra", "catalogue", "axioms", "symbolic"},
+    {"domains", "operations", "algebra", "catalogue", "axioms", "symbolic"},
     {"arrays", "bits", "encoding", "entries", "threads"},
     {"kernels"},
     {"linalg"},
