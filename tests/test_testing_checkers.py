@@ -299,6 +299,9 @@ def test_the_weight_of_a_path_has_a_relative_tolerance(rng):
     check_path(chain, range(101), total)
     with pytest.raises(AssertionError, match="has weight"):
         check_path(chain, range(101), total, rtol=0)
+    check_path(chain, range(101), total, rtol=0, atol=1e-3)
+    with pytest.raises(AssertionError, match="has weight"):
+        check_path(chain, range(101), total + 2e-3, rtol=0, atol=1e-3)
     tiny = np.where(np.isinf(chain), 0, 0.5).astype("float64")
     check_path(tiny, range(101), 0.5**100, "max_times")
     with pytest.raises(AssertionError, match="has weight"):

@@ -146,12 +146,14 @@ def check_path(
     source: int | None = None,
     target: int | None = None,
     rtol: float | None = None,
+    atol: float = 0.0,
 ) -> None:
     """``path`` is a list of different vertices joined by edges of A, from ``source`` to ``target``, and its weight
     is ``distance``.
 
     The weight is 1̄ ⊗ A[v₀, v₁] ⊗ A[v₁, v₂] ⊗ …; for min-plus and max-plus it is added up exactly. ``rtol`` is
-    relative to the sum of the magnitudes. What is None is not checked. O(length).
+    relative to the sum of the magnitudes. ``atol`` comes on top: where signs are mixed, a closure may have rounded at
+    the magnitude of its largest entries. What is None is not checked. O(length).
     """
     semiring = as_semiring(semiring)
     A, path = dense(A, semiring), [int(vertex) for vertex in path]
@@ -170,7 +172,7 @@ def check_path(
         rtol = 4 * (len(path) + 2) * epsilon(np.result_type(A.dtype, np.asarray(distance).dtype))
     total, magnitude = _weight(weights, semiring)
     _require(
-        close(np.asarray(total), np.asarray(distance), np.asarray(rtol * magnitude)),
+        close(np.asarray(total), np.asarray(distance), np.asarray(rtol * magnitude + atol)),
         f"the path {path} has weight {total}, not {distance}",
     )
 
