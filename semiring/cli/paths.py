@@ -174,7 +174,7 @@ def _draw(report: Report, path: str, question: Question, found: Any, route: Sequ
 
     network, source, target = question.network, question.source, question.target
     values, label, title = None, "", network.title
-    unit = f" ({network.unit})" if network.unit else ""
+    unit = f", {network.unit}" if network.unit else ""
     if source is not None:
         values, label = found.matrix[source], f"{question.word} from {question.name(source)}{unit}"
     elif target is not None:
