@@ -49,11 +49,30 @@ from semiring.threads import get_threads, set_threads, threads
 
 if TYPE_CHECKING:
     from semiring.closures import METHODS, closure
+    from semiring.paths import (
+        Paths,
+        best_paths,
+        longest_paths,
+        most_reliable_paths,
+        shortest_paths,
+        transitive_closure,
+        widest_paths,
+    )
 
 __version__ = "0.1.0"
 
 # Loaded when first asked for, so that an import that only wants a product stays short.
-_LATER = {"METHODS": "semiring.closures", "closure": "semiring.closures"}
+_LATER = {
+    "METHODS": "semiring.closures",
+    "closure": "semiring.closures",
+    "Paths": "semiring.paths",
+    "best_paths": "semiring.paths",
+    "longest_paths": "semiring.paths",
+    "most_reliable_paths": "semiring.paths",
+    "shortest_paths": "semiring.paths",
+    "transitive_closure": "semiring.paths",
+    "widest_paths": "semiring.paths",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -73,12 +92,14 @@ __all__ = [
     "METHODS",
     "BitMatrix",
     "Domain",
+    "Paths",
     "Semiring",
     "__version__",
     "absolute",
     "add",
     "as_semiring",
     "axpy",
+    "best_paths",
     "boolean",
     "closure",
     "dot",
@@ -93,6 +114,7 @@ __all__ = [
     "log",
     "log1p",
     "log_plus",
+    "longest_paths",
     "lukasiewicz",
     "matmul",
     "matmul_witness",
@@ -104,15 +126,19 @@ __all__ = [
     "min_plus",
     "min_times",
     "minimum",
+    "most_reliable_paths",
     "multiply",
     "pack",
     "plus_times",
     "power",
     "reduce",
     "set_threads",
+    "shortest_paths",
     "sqrt",
     "threads",
+    "transitive_closure",
     "where",
+    "widest_paths",
     "xor_and",
     "zeros",
 ]
