@@ -49,6 +49,8 @@ from semiring.threads import get_threads, set_threads, threads
 
 if TYPE_CHECKING:
     from semiring.closures import METHODS, closure
+    from semiring.data import load_network
+    from semiring.io import Network, read, write
     from semiring.paths import (
         Paths,
         best_paths,
@@ -92,6 +94,7 @@ __all__ = [
     "METHODS",
     "BitMatrix",
     "Domain",
+    "Network",
     "Paths",
     "Semiring",
     "__version__",
@@ -111,6 +114,7 @@ __all__ = [
     "ger",
     "get_threads",
     "identity",
+    "load_network",
     "log",
     "log1p",
     "log_plus",
@@ -131,6 +135,7 @@ __all__ = [
     "pack",
     "plus_times",
     "power",
+    "read",
     "reduce",
     "set_threads",
     "shortest_paths",
@@ -139,6 +144,7 @@ __all__ = [
     "transitive_closure",
     "where",
     "widest_paths",
+    "write",
     "xor_and",
     "zeros",
 ]
