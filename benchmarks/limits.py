@@ -24,11 +24,10 @@ import numpy as np
 
 import semiring as sr
 from semiring.kernels.cpu.definition import define
-from semiring.kernels.cpu.lower import Operand, lower, opaque_one
 from semiring.kernels.cpu.native import compile_native
 from semiring.kernels.cpu.target import Target, host
 from semiring.kernels.cpu.tile import Pair
-from semiring.kernels.cpu.vector import I64, Element, Vectors
+from semiring.kernels.cpu.vector import I64, Element, Vectors, opaque
 from semiring.kernels.engine import make_plan
 
 __all__ = ["LIMITS", "limit", "limits", "word_limit"]
@@ -78,10 +77,9 @@ def _build(
     builder.position_at_end(loop)
     index = builder.phi(I64)
     phis = [builder.phi(v.type) for _ in values[:_CHAINS]]
-    constraint = "=v,0" if target.avx512 else "=x,0" if target.x86 else "=w,0"
-    hidden = ir.InlineAsm(ir.FunctionType(v.type, [v.type]), "", constraint)  # a ⊗ b must not leave the loop
+    # `opaque`, because a ⊗ b must not leave the loop
     results = [
-        mix(v, pair, phi, builder.call(hidden, [values[_CHAINS + i % 2]]), values[_CHAINS + (i + 1) % 2])
+        mix(v, pair, phi, opaque(builder, values[_CHAINS + i % 2], target), values[_CHAINS + (i + 1) % 2])
         for i, phi in enumerate(phis)
     ]
     following = builder.add(index, ir.Constant(I64, 1))

@@ -29,8 +29,9 @@ class CpuConfig:
     depth: int
     panels: int
     blocks: int = 16
-    pivots: int = 30  # the rows of a pivot block inside `close_block`
-    parallel_pairs: int = 1 << 20  # a task for another thread is at least this many pairs
+    pivots: int = 24  # the rows of a pivot block inside `close_block`
+    task_pairs: int = 1 << 21  # a task for a thread is at least this many pairs
+    parallel_pairs: int = 1 << 24  # smaller products stay on one thread: waking another takes as long
 
     def is_valid(self, registers: int) -> bool:
         """Whether a machine with that many vector registers holds the tile, a row of B and an element of A."""

@@ -7,19 +7,16 @@ threads. `assembly` shows the code for any CPU.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.errors import AlgebraError
 from semiring.kernels.contract import Plan
 from semiring.kernels.cpu.kernels import Kernels, kernels_for
 from semiring.kernels.cpu.pool import run_tasks
-
-if TYPE_CHECKING:
-    from semiring.algorithms.predecessors import Tolerance
+from semiring.kernels.tolerance import Tolerance
 
 __all__ = ["CpuBackend"]
 
@@ -64,6 +61,11 @@ class CpuBackend:
 
     def multiply_add_witness(self, plan: Plan, C: Array, W: Array, A: Array, B: Array, k0: int) -> None:
         """As `multiply_add`, with the smallest attaining k0 + k where the product is strictly better than C."""
+        if plan.storage == "bits":
+            from semiring.kernels.cpu import bits
+
+            bits.multiply_add_witness(self, plan, C, W, A, B, k0)
+            return
         if A.shape[1] == 0:
             return
         if W.dtype == np.int32:
@@ -75,6 +77,11 @@ class CpuBackend:
 
     def multiply_add_pivots(self, plan: Plan, C: Array, P: Array, A: Array, B: Array, k0: int) -> None:
         """As `multiply_add`; P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved."""
+        if plan.storage == "bits":
+            from semiring.kernels.cpu import bits
+
+            bits.multiply_add_pivots(self, plan, C, P, A, B, k0)
+            return
         if A.shape[1]:
             _product(plan, kernels_for(plan), C, A, B, accumulate=1, P=P, chunk=plan.pivot_chunk, k0=k0)
 
@@ -85,11 +92,10 @@ class CpuBackend:
 
             bits.close_block(plan, A)
             return
-        _check_star(plan)
         if A.shape[0] == 0:
             return
         if A.strides[1] != A.itemsize:
-            copy = np.ascontiguousarray(A)
+            copy = np.array(A, order="C")  # a copy even of 1 x 1, which counts as contiguous whatever its strides
             self.close_block(plan, copy)
             A[...] = copy
             return
@@ -97,7 +103,11 @@ class CpuBackend:
 
     def close_block_pivots(self, plan: Plan, A: Array, P: Array, k0: int) -> None:
         """As `close_block`; where pivot k changes A[i, j], P[i, j] becomes k0 + k."""
-        _check_star(plan)
+        if plan.storage == "bits":
+            from semiring.kernels.cpu import bits
+
+            bits.close_block_pivots(self, plan, A, P, k0)
+            return
         if A.shape[0]:
             _report(plan, kernels_for(plan).close_pivots(A, P, k0))
 
@@ -109,12 +119,6 @@ class CpuBackend:
         from semiring.kernels.cpu.paths import find_predecessors
 
         return find_predecessors(plan, D, tolerance, before, pivots)
-
-
-def _check_star(plan: Plan) -> None:
-    if plan.semiring.star_expression is None:
-        raise AlgebraError(f"{plan.semiring.name} has no star: give one, Semiring(..., star=...)")
-    plan.semiring.star_expression.check_dtype(plan.dtype)
 
 
 def _report(plan: Plan, failed: int) -> None:
@@ -138,10 +142,10 @@ def _product(
     m, n = C.shape
     product = kernels.marked_product if chunk else kernels.product
     pairs = m * n * A.shape[1]
-    if plan.threads > 1 and pairs >= 2 * kernels.config.parallel_pairs:
+    if plan.threads > 1 and pairs >= kernels.config.parallel_pairs:
         tasks = [
             (C, A, B, P, accumulate, chunk, k0, *block)
-            for block in kernels.blocks(m, n, min(4 * plan.threads, pairs // kernels.config.parallel_pairs))
+            for block in kernels.blocks(m, n, min(4 * plan.threads, pairs // kernels.config.task_pairs))
         ]
         run_tasks(product, tasks, plan.threads)
     elif m and n:

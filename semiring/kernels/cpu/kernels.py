@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from semiring.errors import AlgebraError
 from semiring.kernels.config import LANE_BYTES, CpuConfig, cpu_config
 from semiring.kernels.contract import Plan
 from semiring.kernels.cpu.definition import KernelDefinition, define
@@ -23,6 +24,7 @@ __all__ = ["Kernels", "config_for", "kernels_for"]
 Array: TypeAlias = NDArray[Any]
 
 _ALIGNMENT = 64
+GROUP = 4  # vectors of a row that an elimination with marks treats at a time
 
 
 def config_for(definition: KernelDefinition, vector_bytes: int, registers: int) -> CpuConfig:
@@ -33,16 +35,21 @@ def config_for(definition: KernelDefinition, vector_bytes: int, registers: int) 
 class Workspace:
     """Aligned memory that is used again: a stack of free pieces, of which every call takes one."""
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    def __init__(self) -> None:
         self.free: list[tuple[Array, int]] = []  # append and pop are atomic under the GIL
 
-    def take(self) -> tuple[Array, int]:
-        try:
-            return self.free.pop()
-        except IndexError:
-            memory = np.empty(self.size + _ALIGNMENT, np.uint8)
-            return memory, (memory.ctypes.data + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
+    def take(self, size: int) -> tuple[Array, int]:
+        """A piece of at least that many bytes, and the address of its first aligned one."""
+        if self.free:
+            try:
+                piece = self.free.pop()
+            except IndexError:  # another thread was faster
+                pass
+            else:
+                if piece[0].size >= size + _ALIGNMENT:
+                    return piece
+        memory = np.empty(size + _ALIGNMENT, np.uint8)
+        return memory, (memory.ctypes.data + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
 
 
 class Kernels:
@@ -59,7 +66,8 @@ class Kernels:
         tile = self.config.rows * self.width
         panels = self.config.depth * self.config.panels * self.width * self.size
         rows = self.config.blocks * self.config.rows * self.config.depth * max(self.size, LANE_BYTES)
-        self.workspace = Workspace(panels + rows + tile * (self.size + 4))
+        self.bytes = panels + rows + tile * (self.size + 4)
+        self.workspace, self.block_workspace = Workspace(), Workspace()
 
     # --------------------------------------------------------------------------------------------------- products
 
@@ -93,7 +101,7 @@ class Kernels:
         block: tuple[int, ...],
     ) -> None:
         c, width = self.config, self.width
-        workspace = self.workspace.take()
+        workspace = self.workspace.take(self.bytes)
         self._product(
             *(C, A, B, P, tile, c.rows, width, depth, c.panels * width, c.blocks * c.rows, self.zero),
             *(accumulate, chunk, k0, *block, workspace[1]),
@@ -101,9 +109,13 @@ class Kernels:
         self.workspace.free.append(workspace)
 
     def blocks(self, m: int, n: int, tasks: int) -> list[tuple[int, int, int, int]]:
-        """C cut into about ``tasks`` blocks at the borders of tiles: columns first, since each task packs its own of B."""
+        """C cut into about ``tasks`` blocks at the borders of tiles.
+
+        Columns are cut first, since every task packs its own of B, but not into less than the panels that lie in the
+        second-level cache together, over which a tile of A is used again.
+        """
         column_tiles, row_tiles = -(-n // self.width), -(-m // self.config.rows)
-        across = min(column_tiles, tasks)
+        across = min(-(-column_tiles // self.config.panels), tasks)
         down = min(row_tiles, -(-tasks // across))
         lefts = [min(n, column_tiles * t // across * self.width) for t in range(across + 1)]
         tops = [min(m, row_tiles * t // down * self.config.rows) for t in range(down + 1)]
@@ -133,59 +145,67 @@ class Kernels:
     def close(self, A: Array) -> int:
         """A ← A*, A with contiguous rows; the first pivot without a star, or -1."""
         c, n = self.config, A.shape[0]
-        padded = -(-c.pivots // self.lanes) * self.lanes
+        eliminate, padded, one, idempotent = self._closing
+        pivots = n if n <= padded else c.pivots  # a small matrix is one block
         panel_width = -(-n // self.width) * self.width
-        unit = max(self.size, LANE_BYTES)
-        block = c.pivots * (padded + panel_width) * self.size
-        memory, start = Workspace(
-            block + (c.pivots + c.rows) * c.pivots * unit + c.rows * self.width * self.size
-        ).take()
-        closing = self._closing
-        failed: int = entry("close", self.size)(
-            *(A, self._eliminate, self._tile, c.rows, self.width, padded, c.pivots, self.zero),
-            *(closing.one_bits, int(closing.idempotent), padded // self.lanes, start),
+        blocks = pivots * (padded + panel_width) * self.size
+        packed = (pivots + c.rows) * pivots * max(self.size, LANE_BYTES)
+        piece = self.block_workspace.take(blocks + packed + c.rows * self.width * self.size)
+        failed: int = self._close(
+            *(A, eliminate, self._tile, c.rows, self.width, padded, pivots, self.zero, one, idempotent, piece[1])
         )
-        del memory
+        self.block_workspace.free.append(piece)
         return failed
 
     def close_pivots(self, A: Array, P: Array, k0: int) -> int:
         """A ← A*, any strides, P marked; the first pivot without a star, or -1."""
-        n = A.shape[0]
-        padded = -(-n // self.lanes) * self.lanes
-        memory, start = Workspace(n * padded * (self.size + 4)).take()
-        failed: int = entry("close_pivots", self.size)(
-            *(A, P, self._marking_eliminate, padded, padded // self.lanes, self.zero, k0, start)
+        n, group = A.shape[0], GROUP * self.lanes
+        padded = -(-n // group) * group
+        piece = self.block_workspace.take(n * padded * (self.size + 4))
+        failed: int = self._close_pivots(
+            A, P, self._marking_eliminate, padded, padded // group, self.zero, k0, piece[1]
         )
-        del memory
+        self.block_workspace.free.append(piece)
         return failed
 
     @cached_property
-    def _closing(self) -> KernelDefinition:
-        return define(self.plan, closing=True)
+    def _close(self) -> Any:
+        return entry("close", self.size)
 
     @cached_property
-    def _eliminate(self) -> int:
-        return self._compile_eliminate(False)
+    def _close_pivots(self) -> Any:
+        return entry("close_pivots", self.size)
+
+    @cached_property
+    def _closing(self) -> tuple[int, int, int, int]:
+        """The address of the elimination, the columns of its block, 1̄ as bits, and whether ⊕ is idempotent."""
+        group = -(-self.config.pivots // self.lanes)
+        definition = define(self.plan, closing=True)
+        return self._compile_eliminate(group, False), group * self.lanes, definition.one_bits, int(definition.idempotent)
 
     @cached_property
     def _marking_eliminate(self) -> int:
-        return self._compile_eliminate(True)
+        return self._compile_eliminate(GROUP, True)
 
-    def _compile_eliminate(self, pivots: bool) -> int:
-        definition = self._closing
+    def _compile_eliminate(self, group: int, pivots: bool) -> int:
+        definition = define(self.plan, closing=True)
+        if definition.star is None:
+            name = self.plan.semiring.name
+            raise AlgebraError(f"{name} has no star: give one, Semiring(..., star=...)")
+        definition.star.check_dtype(self.plan.dtype)
         return compile_native(
-            f"eliminate {pivots} {definition.key}",
-            lambda module, name: build_eliminate(module, name, definition, host(), pivots=pivots),
+            f"eliminate {pivots} {group} {definition.key}",
+            lambda module, name: build_eliminate(module, name, definition, host(), group, pivots=pivots),
         )
 
 
-_kernels: dict[tuple[int, Any, bool], tuple[Plan, Kernels]] = {}
+_kernels: dict[tuple[int, Any, bool, bool], tuple[Plan, Kernels]] = {}
 _LIMIT = 256
 
 
 def kernels_for(plan: Plan) -> Kernels:
     """The kernels of a plan. Semirings are told apart by identity first: hashing a definition takes microseconds."""
-    key = (id(plan.semiring), plan.dtype, plan.facts.nonnegative)
+    key = (id(plan.semiring), plan.dtype, plan.facts.nonnegative, plan.facts.separate)
     found = _kernels.get(key)
     if found is not None and found[0].zero == plan.zero:
         return found[1]

@@ -19,7 +19,7 @@ from semiring.kernels.cpu import elementary
 from semiring.kernels.cpu.target import Target
 from semiring.kernels.cpu.vector import Value, Vectors
 
-__all__ = ["Operand", "instructions", "lower", "opaque_one", "sums_to_fuse"]
+__all__ = ["Operand", "instructions", "lower", "sums_to_fuse"]
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,6 @@ _BITS = {"and": "and_", "or": "or_", "xor": "xor"}
 _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 _CALLS = {"sqrt": "sqrt", "floor": "floor"}
 _NEW_NAN = frozenset({"add", "sub", "mul", "div", "log", "log1p", "sqrt"})  # NaN from operands that are none
-
-
-def opaque_one(v: Vectors, target: Target) -> Value:
-    """A vector of 1.0 that the optimiser cannot see through, for sums written as x·1 + y."""
-    constraint = "=v,0" if target.avx512 else "=x,0"
-    return v.builder.call(ir.InlineAsm(ir.FunctionType(v.type, [v.type]), "", constraint), [v.constant(1)])
 
 
 @lru_cache(maxsize=1024)

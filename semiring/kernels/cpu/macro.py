@@ -20,7 +20,7 @@ from semiring.kernels.cpu.memory import (
     address,
     call9,
     call13,
-    close4,
+    close3,
     close7,
     copy_bytes,
     fetch,
@@ -204,7 +204,6 @@ def close(
     zero: Any,
     one: Any,
     idempotent: int,
-    vectors: int,
     workspace: int,
 ) -> int:
     """A ← A* in place, A (n, n) with contiguous rows: ``pivots`` pivots at a time. The first without a star, or -1.
@@ -228,16 +227,18 @@ def close(
             for j in range(count, padded):
                 put(zero, block + i * block_row + j * size)
         move_tile(zero, count, count, diagonal, row, size, block, block_row, size)
-        failed = close4(eliminate, (count, block, block_row, vectors))
+        failed = close3(eliminate, (count, block, block_row))
         if failed >= 0:
             return start + failed
         move_tile(zero, count, count, block, block_row, size, diagonal, row, size)
+        if count == n:
+            break
         # The pivot rows: the columns of the block itself are multiplied as the identity, so they become D*.
         pack_columns(a + start * row, row, size, count, n, width, size, zero, panel)
-        for i in range(count):
-            for j in range(start, start + count):
-                value = one if j - start == i else zero
-                put(value, panel + j // width * width * count * size + (i * width + j % width) * size)
+        for j in range(start, start + count):
+            target = panel + j // width * width * count * size + j % width * size
+            for i in range(count):
+                put(one if j - start == i else zero, target + i * width * size)
         pack_rows(block, block_row, size, count, count, rows, size, 1, zero, packed)
         multiply_rows(
             a + start * row,
@@ -307,7 +308,7 @@ def multiply_rows(
 
 @_inner
 def close_pivots(
-    A: Array, P: Array, eliminate: int, padded: int, vectors: int, zero: Any, k0: int, workspace: int
+    A: Array, P: Array, eliminate: int, padded: int, groups: int, zero: Any, k0: int, workspace: int
 ) -> int:
     """A ← A* in place, A (n, n), one pivot at a time through all of it; P becomes k0 + k where pivot k changes an entry."""
     n, size, marked = A.shape[0], A.itemsize, numba.int32(0)
@@ -317,7 +318,7 @@ def close_pivots(
             put(zero, block + i * row + j * size)
     move_tile(zero, n, n, address(A), A.strides[0], A.strides[1], block, row, size)
     move_tile(marked, n, n, address(P), P.strides[0], P.strides[1], marks, marks_row, 4)
-    failed = close7(eliminate, (n, block, row, vectors, marks, marks_row, k0))
+    failed = close7(eliminate, (n, block, row, marks, marks_row, k0, groups))
     move_tile(zero, n, n, block, row, size, address(A), A.strides[0], A.strides[1])
     move_tile(marked, n, n, marks, marks_row, 4, address(P), P.strides[0], P.strides[1])
     return failed

@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 
 from semiring.kernels.config import LANE_BYTES
 
-__all__ = ["WIDENED", "address", "call9", "call13", "close4", "close7", "copy_bytes", "fetch", "put", "put_repeated", "widen"]
+__all__ = ["WIDENED", "address", "call9", "call13", "close3", "close7", "copy_bytes", "fetch", "put", "put_repeated", "widen"]
 
 # Numba gives an intrinsic its typing context, the types of its arguments, and later the code generator's context.
 Context = Any
@@ -135,5 +135,5 @@ def _caller(count: int, result: Any) -> Any:
 
 call9 = _caller(9, types.void)
 call13 = _caller(13, types.void)
-close4 = _caller(4, types.intp)
+close3 = _caller(3, types.intp)
 close7 = _caller(7, types.intp)

@@ -24,9 +24,9 @@ import llvmlite.ir as ir
 
 from semiring.kernels.config import LANE_BYTES, CpuConfig
 from semiring.kernels.cpu.definition import KernelDefinition
-from semiring.kernels.cpu.lower import Operand, lower, opaque_one, sums_to_fuse
+from semiring.kernels.cpu.lower import Operand, lower, sums_to_fuse
 from semiring.kernels.cpu.target import Target
-from semiring.kernels.cpu.vector import I1, I8, I32, I64, Element, Value, Vectors, constant_vector, prefetch
+from semiring.kernels.cpu.vector import I1, I8, I32, I64, Element, Value, Vectors, constant_vector, opaque, prefetch
 
 __all__ = ["PAIR_ARGUMENTS", "Pair", "build_tile"]
 
@@ -46,7 +46,7 @@ class Pair:
     def one(self) -> Value:
         """The factor of sums written as multiply-adds, made where it is first asked for; None where there are none."""
         fuse = self.vectors.element.floating and self.target.sums_by_fma and self.fuse
-        return opaque_one(self.vectors, self.target) if fuse else None
+        return opaque(self.vectors.builder, self.vectors.constant(1), self.target) if fuse else None
 
     @cached_property
     def fuse(self) -> frozenset[Any]:
@@ -250,7 +250,8 @@ class _Tile:
                 self.store(value, self.cell(i, v))
                 new = b.load(marks_at)
                 marked = b.icmp_signed("!=", new, none)
-                self.store(b.select(marked, new, self.load(self.marks(i, v), new.type, 1)), self.marks(i, v))
+                total = b.select(marked, new, self.load(self.marks(i, v), new.type, 1))
+                self.store(opaque(b, total, self.target), self.marks(i, v))
 
     def scratch(self, kind: Any) -> Value:
         with self.builder.goto_entry_block():
@@ -281,7 +282,7 @@ class _Tile:
         with b.if_then(touched):
             new_marks = constant_marks(b, mark, v.lanes)
             for value, change, old_at, marks_at in zip(row, changes, old, marks, strict=True):
-                b.store(b.select(change, new_marks, b.load(marks_at)), marks_at)
+                b.store(opaque(b, b.select(change, new_marks, b.load(marks_at)), self.target), marks_at)
                 b.store(value, old_at)
         return touched
 

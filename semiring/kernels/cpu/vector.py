@@ -8,7 +8,9 @@ from typing import Any
 import llvmlite.ir as ir
 import numpy as np
 
-__all__ = ["Element", "Scalars", "Vectors", "constant_vector", "prefetch"]
+from semiring.kernels.cpu.target import Target
+
+__all__ = ["Element", "Scalars", "Vectors", "constant_vector", "opaque", "prefetch"]
 
 Value = Any  # an llvmlite value: llvmlite has no types
 
@@ -123,6 +125,20 @@ class Scalars(Vectors):
 
     def splat(self, scalar: Value) -> Value:
         return scalar
+
+
+def opaque(builder: Any, value: Value, target: Target) -> Value:
+    """The same vector, of which the optimiser knows nothing any more. No instruction.
+
+    Kept between a select and the store of its result, it keeps LLVM from making the two one masked store: on Zen 4 such a
+    store cannot be forwarded to a load, and one that follows soon waits for it.
+    """
+    bits = value.type.count * (value.type.element.width if hasattr(value.type.element, "width") else 0)
+    bits = bits or value.type.count * (32 if isinstance(value.type.element, ir.FloatType) else 64)
+    if bits > 8 * target.vector_bytes or not (target.x86 or target.arm64):
+        return value  # several registers
+    constraint = "=v,0" if target.avx512 else "=x,0" if target.x86 else "=w,0"
+    return builder.call(ir.InlineAsm(ir.FunctionType(value.type, [value.type]), "", constraint), [value])
 
 
 def _declare(module: Any, name: str, kind: Any) -> Any:
