@@ -74,6 +74,10 @@ _LATER = {
     "shortest_paths": "semiring.paths",
     "transitive_closure": "semiring.paths",
     "widest_paths": "semiring.paths",
+    "Network": "semiring.io",
+    "read": "semiring.io",
+    "write": "semiring.io",
+    "load_network": "semiring.data",
 }
 
 
