@@ -104,7 +104,7 @@ def closure(
     method
         One of `METHODS`. ``"auto"`` chooses by size, sparsity and semiring; ``explain`` says what and why.
     out
-        Where the result goes; may be A itself. In place the memory beyond the matrix is O(n · 512), except where ⊕ is
+        Where the result goes; may be A itself. In place the memory beyond the matrix is O(n · 1024), except where ⊕ is
         not idempotent and ``reflexive`` is False (a copy), for `squaring` (a copy), for rows whose entries are not
         adjacent (a copy) and for ``johnson``.
     progress
@@ -209,8 +209,7 @@ class _Predecessors:
         return wants_pivots(engine, A)
 
     def look(self, engine: Engine, closed: Array, *, before: Array | None, pivots: Array | None) -> None:
-        if engine.plan.storage == "elements":
-            self.found = predecessors(engine.backend, engine.plan, closed, before=before, pivots=pivots)
+        self.found = predecessors(engine.backend, engine.plan, closed, before=before, pivots=pivots)
 
 
 def closure_with_predecessors(
@@ -293,11 +292,11 @@ def _choose(call: _Call, n: int, dtype: np.dtype[Any]) -> _Call:
             )
     elif method == "auto":
         parameters = closure_parameters(call.explanation.backend, dtype, "elements")
-        method = "rkleene"
+        method = "rkleene" if n <= parameters.leaf else parameters.method
         if n <= parameters.leaf:
             call.note(f"{n} vertices are one block of at most {parameters.leaf}, closed by one kernel")
         else:
-            call.note("a dense matrix: R-Kleene does nearly all of its work in large products, in place")
+            call.note(f"a dense matrix: {method} was measured fastest on the {call.explanation.backend} backend")
     call.explanation.method = method
     return replace(call, execution=replace(call.execution, method=method))
 

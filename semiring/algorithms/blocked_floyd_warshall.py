@@ -8,7 +8,7 @@ With K the pivot block and R all other vertices, in the order that also serves a
     A_KK ← A_KK*    A_KR ← A_KK A_KR    A_RR ← A_RR ⊕ A_RK A_KR    A_RK ← A_RK A_KK
 
 The last two are one product: the columns K are copied and set to 0̄, and then R's rows take (copy of A_RK) ⊗ A_K*,
-whose columns K hold A_KK*. Cost: n³ pairs in n / block rounds; workspace 2 n × block. Fewer, larger launches than
+whose columns K hold A_KK*. Cost: n³ pairs in n / block rounds; workspace O(n × block). Fewer, larger launches than
 R-Kleene for small n on a device; it reads the matrix n / block times where R-Kleene reads it O(log n) times.
 
 Pivots: every entry meets every pivot exactly once, and the blocks of pivots in increasing order.
@@ -19,10 +19,13 @@ What it does not compute: A⁺ (see `irreflexive`), predecessors (see `predecess
 from __future__ import annotations
 
 from semiring.algorithms.parameters import closure_parameters
+from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.views import WORD, Array, block, columns_of, has_diverged
 from semiring.kernels.engine import Engine
 
 __all__ = ["blocked_floyd_warshall"]
+
+_ROWS = 2048  # of the remainder at a time: the copy of their pivot columns stays small beside the matrix
 
 
 def blocked_floyd_warshall(
@@ -30,24 +33,22 @@ def blocked_floyd_warshall(
 ) -> None:
     """A ← A* in place; A, P, k0 and divergence as in `rkleene`. ``width``: pivots to a block."""
     plan, n = engine.plan, A.shape[0]
-    step = width or closure_parameters(engine.backend.name, plan.dtype, plan.storage).pivots
+    step = width or closure_parameters(engine.backend.name, plan.dtype, plan.storage).width(n)
     if plan.storage == "bits":
         step = -(-step // WORD) * WORD
     for start in range(0, n, step):
         pivots = (start, min(n, start + step))
         A_KK = block(plan, A, pivots, pivots)
         P_KK = None if P is None else P[slice(*pivots), slice(*pivots)]
-        if P_KK is None:
-            engine.close_block(A_KK)
-        else:
-            engine.close_block_pivots(A_KK, P_KK, k0 + start)
+        rkleene(engine, A_KK, P_KK, k0 + start)
         if has_diverged(plan, start, plan.semiring.divergence is None):
             return
         for others in ((0, pivots[0]), (pivots[1], n)):
             A_KR = block(plan, A, pivots, others)
             engine.multiply_left(A_KK, A_KR, None if P is None else P[slice(*pivots), slice(*others)], k0 + start)
         for others in ((0, pivots[0]), (pivots[1], n)):
-            _eliminate(engine, A, P, k0, pivots, others)
+            for top in range(others[0], others[1], _ROWS):
+                _eliminate(engine, A, P, k0, pivots, (top, min(top + _ROWS, others[1])))
 
 
 def _eliminate(

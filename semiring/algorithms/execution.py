@@ -11,6 +11,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.algorithms.floyd_warshall import floyd_warshall
+from semiring.algorithms.parameters import closure_parameters
 from semiring.algorithms.progress import Progress, ReportingEngine, total_pairs
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.squaring import squaring
@@ -68,10 +69,11 @@ class Execution:
         plan = make_plan(semiring, dtype, nonnegative=nonnegative, storage=storage, threads=self.threads)
         backend = backend_for(A, semiring, dtype, storage)
         algorithm = ALGORITHMS[self.method]
-        engine = Engine(backend, plan)
+        panel = closure_parameters(backend.name, dtype, storage).panel
+        engine = Engine(backend, plan, panel)
         if self.progress is not None:
             total = total_pairs(algorithm, engine, *A.shape)
-            engine = ReportingEngine(backend, plan, self.progress, total)
+            engine = ReportingEngine(backend, plan, self.progress, total, panel)
         before, P = self._keep(engine, A, P)
         if P is None:
             algorithm(engine, A)
@@ -83,13 +85,13 @@ class Execution:
             engine.finish()
         if plan.status.diverged >= 0:
             raise _divergence(semiring, plan.status.diverged)
-        if self.inspect is not None:
+        if self.inspect is not None and plan.storage == "elements":
             self.inspect.look(engine, A, before=before, pivots=P)
         return engine
 
     def _keep(self, engine: Engine, A: Array, P: Array | None) -> tuple[Array | None, Array | None]:
-        """What `inspect` will want to see beside the closed matrix: (a copy of A, pivots)."""
-        if self.inspect is None or P is not None:
+        """What `inspect` will want to see beside the closed matrix: (a copy of A, pivots); of packed bits nothing."""
+        if self.inspect is None or P is not None or engine.plan.storage == "bits":
             return None, P
         if self.method != "squaring" and self.inspect.wants_pivots(engine, A):
             return None, np.full(A.shape, -1, np.int32)

@@ -21,8 +21,8 @@ Progress: TypeAlias = Callable[[int, int], None]
 class ReportingEngine(Engine):
     """`Engine`, calling ``progress(done, total)`` after every kernel call. An exception it raises stops the closure."""
 
-    def __init__(self, backend: Backend, plan: Plan, progress: Progress, total: int) -> None:
-        super().__init__(backend, plan)
+    def __init__(self, backend: Backend, plan: Plan, progress: Progress, total: int, panel: int) -> None:
+        super().__init__(backend, plan, panel)
         self._progress, self._done, self._total = progress, 0, total
 
     def finish(self) -> None:
@@ -73,8 +73,8 @@ class _NoKernels:
 class _Counter(ReportingEngine):
     """Counts, and copies nothing."""
 
-    def __init__(self, name: str, plan: Plan) -> None:
-        super().__init__(_NoKernels(name), plan, lambda done, total: None, 0)
+    def __init__(self, name: str, plan: Plan, panel: int) -> None:
+        super().__init__(_NoKernels(name), plan, lambda done, total: None, 0, panel)
 
     @property
     def pairs(self) -> int:
@@ -91,7 +91,7 @@ def total_pairs(method: Callable[..., None], engine: Engine, n: int, columns: in
     """
     if method is squaring:
         return max(0, n - 1).bit_length() * n * n * columns * (WORD if engine.plan.storage == "bits" else 1)
-    counter = _Counter(engine.backend.name, engine.plan)
+    counter = _Counter(engine.backend.name, engine.plan, engine.panel)
     entry = np.zeros(1, np.uint32 if engine.plan.storage == "bits" else engine.plan.dtype)
     method(counter, np.lib.stride_tricks.as_strided(entry, (n, columns), (0, 0)))
     return counter.pairs
