@@ -19,6 +19,7 @@ __all__ = [
     "SemiringError",
     "ShapeError",
     "UnknownNameError",
+    "VertexError",
 ]
 
 
@@ -74,6 +75,10 @@ class NegativeCycleError(DivergenceError):
 
 class NoPathError(SemiringError, LookupError):
     """No path leads from one vertex to the other."""
+
+
+class VertexError(SemiringError, IndexError):
+    """There is no such vertex, neither by number nor by name."""
 
 
 class UnknownNameError(SemiringError, LookupError):

@@ -18,12 +18,13 @@ and on the diagonal. Row i is a tree with root i, whatever ties and zero-weight 
    j], and the last edge of i ⇝ j is that of k ⇝ j. Pointers (i, j) → (k, j) are followed where D[k, j] is strictly
    better than D[i, j], so that this ends; what they lead to is taken if it meets the two conditions above.
 3. Ties: what is left is attached by a breadth-first search over tight edges, an undecided vertex only ever to a
-   decided one. That is a tree by construction, and it is complete. For let j be left over, with the best value of
-   all such, and among those with the fewest edges on a best path. The edge p → j that ends the path is tight. If
-   D[i, p] is strictly better, p was decided and so was j. If not, D[i, p] = D[i, j], the rest of the path is a best
-   path to p with fewer edges, so p is decided, and the search went on to j. (Where an edge improves on 1̄, all of
-   row i is searched like this, from its direct edges; there the proof needs ⊗ to be strictly monotone, as products
-   are.)
+   decided one that is no worse. In a circle all values would be the same; so no pointer of step 2 is in it, and those
+   of step 3 lead to vertices decided earlier: the row is a tree, even where rounding makes too many edges tight.
+   It is also complete. For let j be left over, with the best value of all such, and among those with the fewest edges
+   on a best path. The edge p → j that ends the path is tight. If D[i, p] is strictly better, p was decided and so
+   was j. If not, D[i, p] = D[i, j], the rest of the path is a best path to p with fewer edges, so p is decided, and the
+   search went on to j. (Where an edge improves on 1̄, all of row i is searched like this, from its direct edges, and
+   without the comparison of values; there completeness needs ⊗ to be strictly monotone, as products are.)
 4. Rounding: an edge counts as tight within ε of the value, so a path of h edges misses D by less than h·ε of it. Where
    an edge met D within 16·ε only, the path, or all of the row's, is added up in float64 and compared with D within
    n·ε / 2. A row that fails this, or where a vertex could not be attached, is repaired: Dijkstra's algorithm under
@@ -52,7 +53,7 @@ from semiring.kernels.contract import Backend, Plan
 from semiring.kernels.engine import Engine
 from semiring.kernels.tolerance import Tolerance, tolerance_for, unattained
 
-__all__ = ["NONE", "nearest_tree", "path_sums", "predecessors", "reference", "wants_pivots"]
+__all__ = ["NONE", "attach_unbounded", "nearest_tree", "path_sums", "predecessors", "reference", "wants_pivots"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -94,6 +95,20 @@ def reference(plan: Plan, D: Array, weights: Array, tolerance: Tolerance) -> Arr
         if not tolerance.meets(path_sums(plan, weights, pred[i], i), D[i]).all():
             raise unattained(plan)
     return pred
+
+
+def attach_unbounded(plan: Plan, A: Array, D: Array, pred: Array) -> None:
+    """Put right the rows of pred that reach an edge of unbounded gain (-∞ in min-plus, +∞ in max-plus).
+
+    Such edges are inserted into a closure last (`unbounded`), under no potentials. Cost: a look at D, and O(n²) a row.
+    """
+    gain = -plan.semiring.zero_for(plan.dtype)
+    worst = D.min(initial=0) if gain < 0 else D.max(initial=0)
+    if worst != gain:
+        return
+    tolerance = tolerance_for(plan, D)
+    for i in np.flatnonzero(np.equal(D, gain).any(axis=1)):
+        pred[i] = nearest_tree(plan, A, D[i], int(i), tolerance)
 
 
 def path_sums(plan: Plan, weights: Array, pred: Array, source: int) -> Array:

@@ -94,13 +94,15 @@ def follow_pivots(sr, D, P, pred, zero, chunk, tight, loose, j0, j1, pending, do
 
 
 @kernel
-def grow_trees(sr, D, evidence, pred, zero, into, weights, indegree, out, lengths, outdegree, tight, r0, r1, open_rows):
+def grow_trees(
+    sr, D, evidence, pred, zero, monotone, into, weights, indegree, out, lengths, outdegree, tight, r0, r1, open_rows
+):
     """Rows r0 … r1 - 1 of pred where they are UNDECIDED: a breadth-first search over the tight edges.
 
     An edge p → j is tight in row i if D[i, p] ⊗ w(p, j) = D[i, j] within ``tight``. An undecided vertex is only ever
-    attached to a decided one, so the row stays a tree, whatever the ties. Each undecided vertex looks at the edges
-    into it once, each newly decided one at the edges out of it once. open_rows keeps its mark where a vertex is left
-    over.
+    attached to a decided one, whose value is no worse where ``monotone`` (rounding makes edges tight that improve a
+    little, and they could close a circle). Each undecided vertex looks at the edges into it once, each newly decided
+    one at the edges out of it once. open_rows keeps its mark where a vertex is left over.
     """
     n = D.shape[0]
     queue = np.empty(n, np.int64)
@@ -115,7 +117,11 @@ def grow_trees(sr, D, evidence, pred, zero, into, weights, indegree, out, length
                 undecided += 1
                 for c in range(min(indegree[j], into.shape[1])):
                     p = into[j, c]
-                    if (found[p] >= 0 or p == i) and meets(times(sr, row[p], weights[j, c]), row[j], tight):
+                    if (
+                        (found[p] >= 0 or p == i)
+                        and meets(times(sr, row[p], weights[j, c]), row[j], tight)
+                        and not (monotone and plus(sr, row[p], row[j]) != row[p])
+                    ):
                         found[j] = p
                         undecided -= 1
                         queue[tail] = j
@@ -130,8 +136,12 @@ def grow_trees(sr, D, evidence, pred, zero, into, weights, indegree, out, length
                 j = c if all_of_row else out[p, c]
                 if found[j] == UNDECIDED:
                     w = weight_of(D, evidence, p, j) if all_of_row else lengths[p, c]
-                    tight_edge = w != zero and meets(times(sr, row[p], w), row[j], tight)
-                    if tight_edge and is_direct(D, evidence, p, j, tight):
+                    if (
+                        w != zero
+                        and meets(times(sr, row[p], w), row[j], tight)
+                        and not (monotone and plus(sr, row[p], row[j]) != row[p])
+                        and is_direct(D, evidence, p, j, tight)
+                    ):
                         found[j] = p
                         undecided -= 1
                         queue[tail] = j

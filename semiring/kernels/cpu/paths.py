@@ -107,7 +107,7 @@ def find_predecessors(plan: Plan, D: Array, tolerance: Tolerance, before: Array 
 
         def grow(r0: int, r1: int) -> None:
             grow_trees(
-                *(sr, D, evidence, pred, zero, into, weights, indegree, out, lengths, outdegree),
+                *(sr, D, evidence, pred, zero, monotone, into, weights, indegree, out, lengths, outdegree),
                 *(tight, r0, r1, open_rows),
             )
 
