@@ -12,8 +12,9 @@ What makes one product safe (min-plus; max-plus is its mirror image). Let the nu
 
 So with L = S + min(0, a, b) every candidate without a path is ≥ L, and where a' + b' < L every number is < L: the two
 never mix, in a minimum a number wins over every "no path", and a result is "no path" exactly if it is ≥ L. An
-accumulator that starts at S, and tiles padded with S, are candidates without a path. With a + b ≥ iinfo.min nothing
-wraps below either. These are the inequalities of `product_encoding`; where they fail, the next wider dtype takes over.
+accumulator that starts at S, and tiles padded with S, are candidates without a path. With 0 < L the numbers lie above
+-S, so nothing wraps below either. These are the inequalities of `product_encoding`; where they fail, the next wider
+dtype takes over.
 """
 
 from __future__ import annotations
@@ -138,11 +139,9 @@ def product_encoding(semiring: Semiring, dtype: np.dtype[Any], a: Scan, b: Scan,
     while inner is not None:
         half = limits_of(inner).half
         limit = half + min(0, a_low, b_low)
-        if (
-            max(a_high + b_high, c_high) < limit
-            and max(a_high, b_high) < half
-            and min(a_low + b_low, a_low, b_low, c_low) >= -limits_of(inner).max
-        ):
+        # 0 < limit keeps the numbers of A and B above -half, so that two of them do not wrap; and limit ≤ half + b_low
+        # keeps them below half, where encoding leaves them as they are.
+        if max(0, a_high + b_high, c_high) < limit and c_low >= -limits_of(inner).max:
             return Encoding(inner, sign * limit)
         inner = widen(inner)
     raise IntegerOverflowError(

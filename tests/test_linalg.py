@@ -337,6 +337,11 @@ def test_gemm_scales_integers_past_half_the_range():
     assert sr.gemm(small, small, small, alpha=12_001, beta=17_002) == 22_001
     with pytest.raises(IntegerOverflowError, match="int32"):
         sr.gemm(A, B, C, alpha=15_000, beta=1_000)
+    with pytest.raises(IntegerOverflowError, match="-37000, which int16"):
+        sr.gemm(-A, B, -C, alpha=INF, beta=-5_000)
+    low = np.array([[-30_000]], np.int16)
+    with pytest.raises(IntegerOverflowError, match="-60000, which int16"):
+        sr.gemm(low, low, low + 10_000, beta=0)
     none = np.array([[TOP["int16"]]], np.int16)
     assert sr.gemm(none, B, none, alpha=-5, beta=-7) == TOP["int16"]
 

@@ -31,6 +31,7 @@ class Facts:
     """What is known of every entry of every operand of a public call. False means "not known"."""
 
     nonnegative: bool = False  # no entry is below zero and no sign bit is set (-0.0 has one)
+    separate: bool = False  # integers of min-plus and max-plus: no sum with "no path" can be taken for a number
 
 
 @dataclass

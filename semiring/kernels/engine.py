@@ -33,13 +33,17 @@ def make_plan(
     dtype: Any,
     *,
     nonnegative: bool = False,
+    separate: bool = False,
     storage: Literal["elements", "bits"] = "elements",
     threads: int = 1,
 ) -> Plan:
-    """The plan of one public call. Raises `DTypeError` where the semiring is not defined on the dtype."""
+    """The plan of one public call. Raises `DTypeError` where the semiring is not defined on the dtype.
+
+    ``nonnegative`` and ``separate`` are facts about the data, as `Facts` states them.
+    """
     dtype = np.dtype(dtype)
     zero, one = _identities(semiring, dtype)
-    return Plan(semiring, dtype, zero, one, Facts(nonnegative), storage, threads)
+    return Plan(semiring, dtype, zero, one, Facts(nonnegative, separate), storage, threads)
 
 
 class Engine:

@@ -61,7 +61,8 @@ def engine_for(semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool, thre
 # Products leave nothing in the status word of a plan, so calls of one kind share one: it saves a tiny product 3 µs.
 @lru_cache(maxsize=256)
 def _engine(semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool, threads: int) -> Engine:
-    plan = make_plan(semiring, dtype, nonnegative=nonnegative, threads=threads)
+    # Every product here goes through `product_encoding`, which keeps sums with "no path" apart from numbers.
+    plan = make_plan(semiring, dtype, nonnegative=nonnegative, separate=True, threads=threads)
     return Engine(backend_for(None, semiring, dtype), plan)
 
 

@@ -55,7 +55,8 @@ def _bits(element: Expression, dtype: np.dtype[Any]) -> int:
 
 def define(plan: Plan, *, closing: bool = False) -> KernelDefinition:
     """The definition behind a plan: for products, or for closures, which know a star and whether ⊕ is idempotent."""
-    return _define(plan.semiring, plan.dtype, _Scalar(plan.zero), _Scalar(plan.one), plan.facts.nonnegative, closing)
+    separate = plan.facts.separate or (plan.facts.nonnegative and plan.semiring.tropical == "min")
+    return _define(plan.semiring, plan.dtype, _Scalar(plan.zero), _Scalar(plan.one), separate, closing)
 
 
 class _Scalar:
@@ -74,12 +75,12 @@ class _Scalar:
 
 @lru_cache(maxsize=1024)
 def _define(
-    semiring: Semiring, dtype: np.dtype[Any], zero: _Scalar, one: _Scalar, nonnegative: bool, closing: bool
+    semiring: Semiring, dtype: np.dtype[Any], zero: _Scalar, one: _Scalar, separate: bool, closing: bool
 ) -> KernelDefinition:
     zero_value, one_value = dtype.type(zero.value), dtype.type(one.value)
     zero_constant = Expression("const", (), zero_value.item())
     mul = semiring.mul.expression
-    if not _annihilates(semiring, dtype, zero_value, nonnegative):
+    if not _annihilates(semiring, dtype, zero_value, separate):
         absorbed = Expression("or", (Expression("eq", (_X, zero_constant)), Expression("eq", (_Y, zero_constant))))
         mul = Expression("where", (absorbed, zero_constant, mul))
     return KernelDefinition(
@@ -95,14 +96,15 @@ def _define(
     )
 
 
-def _annihilates(semiring: Semiring, dtype: np.dtype[Any], zero: Any, nonnegative: bool) -> bool:
+def _annihilates(semiring: Semiring, dtype: np.dtype[Any], zero: Any, separate: bool) -> bool:
     """Whether c ⊕ (0̄ ⊗ x) = c for every c and x that occur, without a `where` in ⊗.
 
-    Integers of min-plus have a sentinel for 0̄: sentinel + x loses every minimum against C ≤ sentinel where x ≥ 0, and
-    would be mistaken for a path where x < 0. Everything else is tried on corner values of the domain.
+    Integers of min-plus have a sentinel for 0̄: sentinel + x loses every minimum against C ≤ sentinel where x ≥ 0; where
+    x < 0 it could be mistaken for a path, unless the caller knows how to tell them apart (``separate``). Everything else
+    is tried on corner values of the domain.
     """
     if semiring.tropical and dtype.kind == "i":
-        return semiring.tropical == "min" and nonnegative
+        return separate
     x = _corner_values(semiring, dtype, zero)
     with np.errstate(all="ignore"):
         for left, right in ((zero, x), (x, zero)):
