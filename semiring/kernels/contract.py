@@ -6,7 +6,8 @@ Every call takes a `Plan`: frozen, made once per public call, handed down a recu
 * Any size, 0 and 1 included, and any strides: rows, columns, negative ones, the strides of a transpose. Kernels may be
   faster on unit column stride; they are right on all.
 * No *element* of C is an element of A or B. Interleaved views of one matrix are fine; so a recursion works in place.
-* Entries are finite or ±∞, never NaN, and "no path" is ``plan.zero`` (not the caller's value for it: see `semiring.numbers`).
+* Entries are finite or ±∞, never NaN, and "no path" is ``plan.zero`` (not the caller's value for it: see
+  `semiring.encoding`).
 * Tiles that stick out of a matrix are filled with ``plan.zero``.
 * The same input gives the same bits, whatever the number of threads: no two threads ever add into one entry, and the
   order of k within an entry is fixed.
@@ -80,16 +81,17 @@ class Backend(Protocol):
     def multiply_add_witness(self, plan: Plan, C: Any, W: Any, A: Any, B: Any, k0: int) -> None:
         """As `multiply_add`, for a selective ⊕; W (m, n) is int32 or int64.
 
-        Where A ⊗ B is strictly better than C, W[i, j] becomes k0 + the smallest k that attains it. Elsewhere C and W stay.
+        Where A ⊗ B is strictly better than C, W[i, j] becomes k0 + the smallest k that attains it. Elsewhere C and W
+        stay.
         """
         ...
 
     def multiply_add_pivots(self, plan: Plan, C: Any, P: Any, A: Any, B: Any, k0: int) -> None:
         """As `multiply_add`, for a selective ⊕; P (m, n) is int32.
 
-        k is cut into runs of ``plan.pivot_chunk``. Where C strictly improves in a run, P[i, j] becomes k0 + the first k of the
-        *last* run in which it did. Elsewhere P stays. Costs a few per cent over `multiply_add`: this is how closures
-        remember paths.
+        k is cut into runs of ``plan.pivot_chunk``. Where C strictly improves in a run, P[i, j] becomes k0 + the first k
+        of the *last* run in which it did. Elsewhere P stays. Costs a few per cent over `multiply_add`: this is how
+        closures remember paths.
         """
         ...
 
