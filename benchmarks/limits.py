@@ -23,7 +23,7 @@ import llvmlite.ir as ir
 import numpy as np
 
 import semiring as sr
-from semiring.kernels.cpu.definition import define
+from semiring.kernels.definition import define
 from semiring.kernels.cpu.native import compile_native
 from semiring.kernels.cpu.target import Target, host
 from semiring.kernels.cpu.tile import Pair

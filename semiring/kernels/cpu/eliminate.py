@@ -19,7 +19,7 @@ from typing import Any
 import llvmlite.ir as ir
 from numba.core import cgutils
 
-from semiring.kernels.cpu.definition import KernelDefinition
+from semiring.kernels.definition import KernelDefinition
 from semiring.kernels.cpu.lower import Operand, lower
 from semiring.kernels.cpu.target import Target
 from semiring.kernels.cpu.tile import Pair, constant_marks

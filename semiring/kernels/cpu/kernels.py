@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from semiring.errors import AlgebraError
 from semiring.kernels.config import LANE_BYTES, CpuConfig, cpu_config
 from semiring.kernels.contract import Plan
-from semiring.kernels.cpu.definition import KernelDefinition, define
+from semiring.kernels.definition import KernelDefinition, define
 from semiring.kernels.cpu.eliminate import build_eliminate
 from semiring.kernels.cpu.jit import entry
 from semiring.kernels.cpu.lower import instructions

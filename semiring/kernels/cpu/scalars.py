@@ -19,7 +19,7 @@ from numba.np import numpy_support
 
 from semiring.expressions import Expression, parse
 from semiring.kernels.contract import Plan
-from semiring.kernels.cpu.definition import define
+from semiring.kernels.definition import define
 from semiring.kernels.cpu.lower import Operand, lower
 from semiring.kernels.cpu.target import host
 from semiring.kernels.cpu.vector import Element, Scalars

@@ -23,7 +23,7 @@ from typing import Any
 import llvmlite.ir as ir
 
 from semiring.kernels.config import LANE_BYTES, CpuConfig
-from semiring.kernels.cpu.definition import KernelDefinition
+from semiring.kernels.definition import KernelDefinition
 from semiring.kernels.cpu.lower import Operand, lower, sums_to_fuse
 from semiring.kernels.cpu.target import Target
 from semiring.kernels.cpu.vector import I1, I8, I32, I64, Element, Value, Vectors, constant_vector, opaque, prefetch
