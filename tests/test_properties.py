@@ -21,12 +21,15 @@ from semiring.errors import AlgebraError, IntegerOverflowError
 from semiring.kernels import get_backend
 from semiring.kernels.engine import make_plan
 from semiring.linalg import matmul
+from semiring.paths import best_paths
 from semiring.testing import (
     EXAMPLES,
     LAYOUTS,
     check_closure,
     check_closure_law,
     check_matrix_law,
+    check_path,
+    check_predecessors,
     check_product,
     closable_matrices,
     closure_laws_of,
@@ -325,3 +328,25 @@ def test_squaring_refuses_a_cycle_whose_star_is_not_one():
 
 def test_the_methods_named_here_are_those_that_exist():
     assert set(closures.METHODS) == {"auto", "johnson", *METHODS}
+
+
+# ------------------------------------------------------------------------------------------------------------ paths
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY if EVERY[name].selective])
+def test_best_paths_are_certified(name):
+    """Predecessors form trees and paths weigh what the matrix says, in every semiring that chooses; nothing rounds."""
+    semiring, dtype = EVERY[name], WIDEST[name]
+
+    @settings(max_examples=15)
+    @given(closable_matrices(semiring, dtype), st.booleans())
+    def check(A, predecessors):
+        found = best_paths(A, semiring, predecessors=predecessors)
+        D = found.matrix
+        np.testing.assert_array_equal(D, closure(A, semiring))
+        if predecessors:
+            check_predecessors(A, D, found.predecessors, semiring, rtol=0)
+        for i, j in np.argwhere(semiring.zero_for(dtype) != D).tolist():
+            check_path(A, found.path(i, j), D[i, j], semiring, source=i, target=j, rtol=0)
+
+    check()
