@@ -789,3 +789,9 @@ def test_an_archive_that_is_no_npz(tmp_path):
         archive.writestr("readme.txt", "hello")
     with pytest.raises(FormatError, match=r"x\.npz"):
         sio.read(tmp_path / "x.npz")
+
+
+def test_a_network_introduces_itself_in_one_line():
+    text = repr(load_network("us-flights"))
+    assert text == "<Network 'us-flights': 352 vertices with names, labels, positions, float64, in km>"
+    assert repr(sio.Network(np.zeros((1, 1)))) == "<Network '': 1 vertex, float64>"

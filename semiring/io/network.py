@@ -51,6 +51,13 @@ class Network:
     unit: str = ""
     title: str = ""
 
+    def __repr__(self) -> str:
+        n = self.matrix.shape[0]
+        known = [word for word in ("names", "labels", "positions") if getattr(self, word) is not None]
+        has = f" with {', '.join(known)}" if known else ""
+        unit = f", in {self.unit}" if self.unit else ""
+        return f"<Network {self.title!r}: {n:,} {'vertex' if n == 1 else 'vertices'}{has}, {self.matrix.dtype}{unit}>"
+
 
 @dataclass(frozen=True, eq=False)
 class Edges:
