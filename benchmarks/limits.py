@@ -2,8 +2,8 @@
 
 A *pair* is one ⊗ and one ⊕ on one element. Each measurement runs a loop of independent pairs whose operands never leave
 the registers, in the instruction mixes that compute the same values (sums as additions or as multiply-adds, minima of
-floats in floating point or on their bits), and takes the fastest. Every other benchmark divides by these numbers, measured in
-the same run, because absolute times drift from machine to machine.
+floats in floating point or on their bits), and takes the fastest. Every other benchmark divides by these numbers,
+measured in the same run, because absolute times drift from machine to machine.
 
     python -m benchmarks.limits
 """
@@ -23,11 +23,11 @@ import llvmlite.ir as ir
 import numpy as np
 
 import semiring as sr
-from semiring.kernels.definition import define
 from semiring.kernels.cpu.native import compile_native
 from semiring.kernels.cpu.target import Target, host
 from semiring.kernels.cpu.tile import Pair
 from semiring.kernels.cpu.vector import I64, Element, Vectors, opaque
+from semiring.kernels.definition import define
 from semiring.kernels.engine import make_plan
 
 __all__ = ["LIMITS", "limit", "limits", "word_limit"]

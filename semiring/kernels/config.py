@@ -30,8 +30,8 @@ class CpuConfig:
     panels: int
     blocks: int = 16
     pivots: int = 24  # the rows of a pivot block inside `close_block`
-    task_pairs: int = 1 << 21  # a task for a thread is at least this many pairs
-    parallel_pairs: int = 1 << 24  # smaller products stay on one thread: waking another takes as long
+    task_pairs: int = 1 << 20  # a block for a thread is at least this many pairs
+    parallel_pairs: int = 1 << 22  # smaller products stay on one thread
 
     def is_valid(self, registers: int) -> bool:
         """Whether a machine with that many vector registers holds the tile, a row of B and an element of A."""

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.kernels.contract import Plan
 from semiring.kernels.cpu.kernels import Kernels, kernels_for
-from semiring.kernels.cpu.pool import run_tasks
 from semiring.kernels.tolerance import Tolerance
 
 __all__ = ["CpuBackend"]
@@ -27,7 +26,7 @@ _NO_MARKS = np.empty((0, 0), np.int32)
 
 
 class CpuBackend:
-    """`semiring.kernels.contract.Backend` on float32, float64, int16, int32, int64, uint8 and bool, and on packed bits."""
+    """`semiring.kernels.contract.Backend` on every dtype of the host, and on packed bits."""
 
     name = "cpu"
 
@@ -111,7 +110,6 @@ class CpuBackend:
         if A.shape[0]:
             _report(plan, kernels_for(plan).close_pivots(A, P, k0))
 
-
     def find_predecessors(
         self, plan: Plan, D: Array, tolerance: Tolerance, before: Array | None, pivots: Array | None
     ) -> Array:
@@ -138,15 +136,5 @@ def _product(
     chunk: int = 0,
     k0: int = 0,
 ) -> None:
-    """A product on one thread, or cut into blocks of C for several."""
-    m, n = C.shape
-    product = kernels.marked_product if chunk else kernels.product
-    pairs = m * n * A.shape[1]
-    if plan.threads > 1 and pairs >= kernels.config.parallel_pairs:
-        tasks = [
-            (C, A, B, P, accumulate, chunk, k0, *block)
-            for block in kernels.blocks(m, n, min(4 * plan.threads, pairs // kernels.config.task_pairs))
-        ]
-        run_tasks(product, tasks, plan.threads)
-    elif m and n:
-        product(C, A, B, P, accumulate, chunk, k0, 0, m, 0, n)
+    if C.size:
+        kernels.product(C, A, B, P, accumulate, chunk, k0, plan.threads)

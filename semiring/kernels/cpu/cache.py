@@ -4,7 +4,8 @@ One file an entry, named by a hash of everything the code depends on: the defini
 package, the versions of Numba, llvmlite and Python, and the CPU. So an entry is never stale: an upgrade or a changed
 definition has another name. Whatever goes wrong with a file, on loading or saving, is a miss: the code is compiled.
 
-The folder is ``SEMIRING_CACHE_DIR`` (empty: nothing is kept), else ``NUMBA_CACHE_DIR``/semiring, else the user's cache folder.
+The folder is ``SEMIRING_CACHE_DIR`` (empty: nothing is kept), else ``NUMBA_CACHE_DIR``/semiring, else the user's cache
+folder.
 """
 
 from __future__ import annotations
@@ -48,12 +49,11 @@ def fingerprint() -> str:
     import numba
 
     import semiring.expressions
-    from semiring.kernels import config
     from semiring.kernels.cpu.target import host
 
     digest = hashlib.sha256()
     folder = Path(__file__).parent
-    sources = [*sorted(folder.glob("*.py")), Path(config.__file__), Path(str(semiring.expressions.__file__))]
+    sources = [*sorted(folder.glob("*.py")), *sorted(folder.parent.glob("*.py")), Path(semiring.expressions.__file__)]
     for source in sources:
         with contextlib.suppress(OSError):
             digest.update(source.read_bytes())

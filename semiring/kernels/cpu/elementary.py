@@ -31,7 +31,7 @@ _LOG = {
 
 
 def _reduced(v: Vectors, x: Value) -> tuple[Value, Value]:
-    """x = k·log 2 + r with |r| at most about log(2)/2: gives k, as a float, and expm1(r)."""
+    """The reduction x = k·log 2 + r with |r| at most about log(2)/2: gives k, as a float, and expm1(r)."""
     size, b = v.element.size, v.builder
     high, low = _LN2[size]
     k = v.call("rint", b.fmul(x, v.constant(1 / math.log(2))))
@@ -51,7 +51,7 @@ def _power_of_two(v: Vectors, k: Value) -> Value:
 
 
 def _clamped(v: Vectors, x: Value, low: float, high: float) -> Value:
-    """x within bounds beyond which the result is 0, -1 or ∞ anyway; NaN stays."""
+    """The argument within bounds beyond which the result is 0, -1 or ∞ anyway; NaN stays."""
     x = v.select(v.less(x, v.constant(low)), v.constant(low), x)
     return v.select(v.less(v.constant(high), x), v.constant(high), x)
 

@@ -7,7 +7,8 @@ Lehmann, "Algebraic structures for transitive closure", Theoretical Computer Sci
     eliminate_pivots(n, a, a_row, p, p_row, first, groups)
 
 The block is (n, n), its rows padded to whole groups of vectors, which are read and written too: one group in the first
-function, which keeps the pivot's row in registers, ``groups`` in the second. ``a`` is aligned to vectors. Where pivot k changes an entry, P (int32, padded likewise) becomes ``first + k``.
+function, which keeps the pivot's row in registers, ``groups`` in the second. ``a`` is aligned to vectors. Where pivot k
+changes an entry, P (int32, padded likewise) becomes ``first + k``.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from typing import Any
 import llvmlite.ir as ir
 from numba.core import cgutils
 
-from semiring.kernels.definition import KernelDefinition
 from semiring.kernels.cpu.lower import Operand, lower
 from semiring.kernels.cpu.target import Target
 from semiring.kernels.cpu.tile import Pair, constant_marks
 from semiring.kernels.cpu.vector import I1, I32, I64, Element, Value, Vectors
+from semiring.kernels.definition import KernelDefinition
 
 __all__ = ["ELIMINATE_ARGUMENTS", "build_eliminate"]
 
@@ -43,9 +44,7 @@ def build_eliminate(
 
 
 class _Eliminate:
-    def __init__(
-        self, function: Any, definition: KernelDefinition, target: Target, group: int, pivots: bool
-    ) -> None:
+    def __init__(self, function: Any, definition: KernelDefinition, target: Target, group: int, pivots: bool) -> None:
         self.definition, self.target, self.group, self.pivots = definition, target, group, pivots
         self.arguments = {argument.name: argument for argument in function.args}
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))

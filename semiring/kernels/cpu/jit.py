@@ -9,12 +9,13 @@ from typing import Any
 
 from numba import types
 from numba.core.caching import _Cache
+from numba.core.ccallback import CFunc
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 
 from semiring.kernels.cpu import cache, macro
 
-__all__ = ["KernelCache", "cached", "entry"]
+__all__ = ["KernelCache", "block_product", "cached", "compiled", "entry"]
 
 
 class KernelCache(_Cache):  # type: ignore[misc]  # Numba has no types
@@ -56,12 +57,32 @@ def cached(function: Any) -> Any:
     return function
 
 
+def compiled(function: Any) -> Callable[..., Any]:
+    """The Python-callable entry point of a ``numba.njit`` function whose parameters are all 64-bit integers."""
+    signature = (types.intp,) * len(inspect.signature(function.py_func).parameters)
+    with global_compiler_lock:
+        return cached(function).compile(signature)  # type: ignore[no-any-return]  # Numba has no types
+
+
+@memoize
+def block_product(size: int) -> int:
+    """The address of `macro.block_product` for elements of ``size`` bytes."""
+    function = macro.block_product(types.Integer.from_bitwidth(8 * size, signed=False))
+    parameters = len(inspect.signature(function).parameters)
+    callback: Any = CFunc(
+        function, (((types.intp,) * parameters), types.void), {}, {"error_model": "numpy", "nogil": True}
+    )
+    callback._cache = KernelCache(f"block_product {size}")
+    callback.compile()
+    _kept.append(callback)
+    return int(callback.address)
+
+
 @memoize
 def entry(name: str, size: int) -> Callable[..., Any]:
-    """The compiled `macro` kernel of that name for elements of ``size`` bytes.
+    """The Python-callable entry point of a `macro` kernel for elements of ``size`` bytes.
 
-    The Python-callable entry point of the one signature there is: arrays are taken by their element size whatever their
-    dtype, and nothing is checked but that.
+    Arrays are taken by the size of their elements, whatever their dtype, and nothing is checked but that.
     """
     function = getattr(macro, name)
     element = types.Integer.from_bitwidth(8 * size, signed=False)
@@ -76,4 +97,7 @@ def entry(name: str, size: int) -> Callable[..., Any]:
     }
     signature = tuple(kinds.get(label, types.intp) for label in inspect.signature(function.py_func).parameters)
     with global_compiler_lock:
-        return cached(function).compile(signature)  # type: ignore[no-any-return]
+        return cached(function).compile(signature)  # type: ignore[no-any-return]  # Numba has no types
+
+
+_kept: list[Any] = []  # the callbacks whose addresses are in use

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from semiring.errors import AlgebraError
 from semiring.kernels.config import LANE_BYTES, CpuConfig, cpu_config
 from semiring.kernels.contract import Plan
-from semiring.kernels.definition import KernelDefinition, define
 from semiring.kernels.cpu.eliminate import build_eliminate
-from semiring.kernels.cpu.jit import entry
+from semiring.kernels.cpu.jit import block_product, entry
 from semiring.kernels.cpu.lower import instructions
 from semiring.kernels.cpu.native import compile_native
 from semiring.kernels.cpu.target import host
+from semiring.kernels.cpu.team import HEADER, MAX_BLOCKS, run_blocks
 from semiring.kernels.cpu.tile import build_tile
+from semiring.kernels.definition import KernelDefinition, define
 
 __all__ = ["Kernels", "config_for", "kernels_for"]
 
@@ -63,6 +64,7 @@ class Kernels:
         self.lanes = self.config.vector_bytes // self.size
         self.width = self.config.vectors * self.lanes
         self.zero = self.definition.zero_bits
+        self.zero_word = self.zero - (self.zero >> 63 << 64)  # as a signed 64-bit integer
         tile = self.config.rows * self.width
         panels = self.config.depth * self.config.panels * self.width * self.size
         rows = self.config.blocks * self.config.rows * self.config.depth * max(self.size, LANE_BYTES)
@@ -72,41 +74,48 @@ class Kernels:
     # --------------------------------------------------------------------------------------------------- products
 
     def product(
-        self, C: Array, A: Array, B: Array, P: Array, accumulate: int, chunk: int, k0: int, *block: int
+        self, C: Array, A: Array, B: Array, P: Array, accumulate: int, chunk: int, k0: int, threads: int
     ) -> None:
-        """C ← [C ⊕] A ⊗ B on a block (top, bottom, left, right) of C."""
-        c = self.config
-        self._run(C, A, B, P, self._tile, c.depth, accumulate, 0, k0, block)
-
-    def marked_product(
-        self, C: Array, A: Array, B: Array, P: Array, accumulate: int, chunk: int, k0: int, *block: int
-    ) -> None:
-        """C ← C ⊕ A ⊗ B, and P marked, in runs of ``chunk``."""
-        depth = self.config.depth
-        if chunk <= depth:
+        """C ← [C ⊕] A ⊗ B, no size 0; with ``chunk`` > 0, P marked in runs of that length."""
+        c, width, depth = self.config, self.width, self.config.depth
+        if chunk and chunk <= depth:
             depth = depth // chunk * chunk
-        self._run(C, A, B, P, self._marking_tile, depth, accumulate, chunk, k0, block)
-
-    def _run(
-        self,
-        C: Array,
-        A: Array,
-        B: Array,
-        P: Array,
-        tile: int,
-        depth: int,
-        accumulate: int,
-        chunk: int,
-        k0: int,
-        block: tuple[int, ...],
-    ) -> None:
-        c, width = self.config, self.width
-        workspace = self.workspace.take(self.bytes)
-        self._product(
-            *(C, A, B, P, tile, c.rows, width, depth, c.panels * width, c.blocks * c.rows, self.zero),
-            *(accumulate, chunk, k0, *block, workspace[1]),
+        tile = self._marking_tile if chunk else self._tile
+        shape = (
+            C,
+            A,
+            B,
+            P,
+            self._compute,
+            tile,
+            c.rows,
+            width,
+            depth,
+            c.panels * width,
+            c.blocks * c.rows,
+            self.zero_word,
         )
+        if threads > 1:
+            m, n = C.shape
+            pairs = m * n * A.shape[1]
+            if pairs >= c.parallel_pairs:
+                blocks = self.blocks(m, n, min(4 * threads, pairs // c.task_pairs, MAX_BLOCKS))
+                self._on_threads(shape, (accumulate, chunk, k0), blocks, min(threads, len(blocks)))
+                return
+        workspace = self.workspace.take(self.bytes)
+        self._product(*shape, accumulate, chunk, k0, workspace[1])
         self.workspace.free.append(workspace)
+
+    def _on_threads(
+        self, shape: tuple[Any, ...], rest: tuple[int, ...], blocks: list[tuple[int, int, int, int]], threads: int
+    ) -> None:
+        workspaces = [self.workspace.take(self.bytes) for _ in range(threads)]
+        job = np.empty(HEADER + 4 * len(blocks) + threads, np.int64)
+        self._describe(*shape, *rest, job.ctypes.data)
+        job[HEADER:-threads].reshape(-1, 4)[...] = blocks
+        job[-threads:] = [start for _, start in workspaces]
+        run_blocks(job, len(blocks), threads)
+        self.workspace.free.extend(workspaces)
 
     def blocks(self, m: int, n: int, tasks: int) -> list[tuple[int, int, int, int]]:
         """C cut into about ``tasks`` blocks at the borders of tiles.
@@ -124,6 +133,14 @@ class Kernels:
     @cached_property
     def _product(self) -> Any:
         return entry("product", self.size)
+
+    @cached_property
+    def _describe(self) -> Any:
+        return entry("describe", self.size)
+
+    @cached_property
+    def _compute(self) -> int:
+        return block_product(self.size)
 
     @cached_property
     def _tile(self) -> int:
@@ -181,7 +198,12 @@ class Kernels:
         """The address of the elimination, the columns of its block, 1̄ as bits, and whether ⊕ is idempotent."""
         group = -(-self.config.pivots // self.lanes)
         definition = define(self.plan, closing=True)
-        return self._compile_eliminate(group, False), group * self.lanes, definition.one_bits, int(definition.idempotent)
+        return (
+            self._compile_eliminate(group, False),
+            group * self.lanes,
+            definition.one_bits,
+            int(definition.idempotent),
+        )
 
     @cached_property
     def _marking_eliminate(self) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import llvmlite.ir as ir
 
@@ -143,7 +142,7 @@ class _Translation:
         return self.v.builder.not_(x) if whole else self.v.builder.xor(x, self.v.constant(1))
 
     def extremum(self, op: str, x: Operand, y: Operand) -> Operand:
-        """min or max, dropping a NaN. ``select(x < y, x, y)`` is one instruction, and keeps y where either is NaN."""
+        """A minimum or maximum that drops a NaN: ``select(x < y, x, y)`` is one instruction and keeps y at a NaN."""
         v = self.v
         nan = x.nan and y.nan
         if v.element.floating and self.target.minnum:

@@ -10,6 +10,7 @@ All of it is compiled once for each size of an element: the addresses of the nat
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -20,6 +21,7 @@ from semiring.kernels.cpu.memory import (
     address,
     call9,
     call13,
+    call28,
     close3,
     close7,
     copy_bytes,
@@ -29,11 +31,11 @@ from semiring.kernels.cpu.memory import (
     widen,
 )
 
-__all__ = ["close", "close_pivots", "product"]
+__all__ = ["block_product", "close", "close_pivots", "describe", "product"]
 
 Array = Any  # inside a kernel: Numba's own types
 
-_inner = numba.njit(nogil=True, error_model="numpy")
+_inner: Callable[[Callable[..., Any]], Any] = numba.njit(nogil=True, error_model="numpy")
 
 
 @_inner
@@ -96,100 +98,172 @@ def move_tile(
             put(fetch(like, source + i * row + j * column), to + i * to_row + j * to_column)
 
 
+def block_product(element: Any) -> Callable[..., None]:
+    """The function behind every product, on a block of C, for elements of one unsigned integer type.
+
+    C interface, 64-bit integers, strides in bytes; ``zero`` holds the bits of 0̄. ``tile`` is a native tile of ``rows``
+    × ``width`` elements; with ``chunk`` > 0 it is one that marks P.
+    """
+    size = element.bitwidth // 8
+
+    def compute(
+        c: int,
+        c_row: int,
+        c_column: int,
+        a: int,
+        a_row: int,
+        a_column: int,
+        b: int,
+        b_row: int,
+        b_column: int,
+        p: int,
+        p_row: int,
+        p_column: int,
+        inner: int,
+        tile: int,
+        rows: int,
+        width: int,
+        depth: int,
+        columns: int,
+        block: int,
+        zero_bits: int,
+        accumulate: int,
+        chunk: int,
+        k0: int,
+        top: int,
+        bottom: int,
+        left: int,
+        right: int,
+        workspace: int,
+    ) -> None:
+        zero, marked = element(zero_bits), numba.int32(0)
+        unit = max(size, LANE_BYTES)
+        packed_b = workspace
+        packed_a = packed_b + depth * columns * size
+        corner = packed_a + block * depth * unit
+        corner_p = corner + rows * width * size
+        in_place = size >= LANE_BYTES and a_column == size
+        by_rows = abs(a_row) >= abs(a_column)
+        contiguous = c_column == size and (chunk == 0 or p_column == 4)
+        start = 0
+        while start < inner:
+            steps, first = min(depth, inner - start), start
+            if chunk > depth:  # a run longer than a panel: every piece of it is marked with its beginning
+                first = start - start % chunk
+                steps = min(steps, first + chunk - start)
+            load = 1 if accumulate or start > 0 else 0
+            for j0 in range(left, right, columns):
+                n = min(columns, right - j0)
+                pack_columns(b + start * b_row + j0 * b_column, b_row, b_column, steps, n, width, size, zero, packed_b)
+                for i0 in range(top, bottom, block):
+                    m = min(block, bottom - i0)
+                    whole = m // rows * rows if in_place else 0
+                    source = a + i0 * a_row + start * a_column
+                    pack_rows(
+                        source + whole * a_row, a_row, a_column, m - whole, steps, rows, size, by_rows, zero, packed_a
+                    )
+                    for i in range(0, m, rows):
+                        if i < whole:
+                            x, x_row, x_step = source + i * a_row, a_row, a_column
+                        else:
+                            x = packed_a + (i - whole) * steps * unit
+                            x_row, x_step = (steps * unit, unit) if by_rows else (unit, rows * unit)
+                        for j in range(0, n, width):
+                            y = packed_b + j * steps * size
+                            target = c + (i0 + i) * c_row + (j0 + j) * c_column
+                            mark = p + (i0 + i) * p_row + (j0 + j) * p_column
+                            inside_m, inside_n = min(rows, m - i), min(width, n - j)
+                            if inside_m == rows and inside_n == width and contiguous:
+                                ahead = target + width * size if j + width < n else target + rows * c_row - j * size
+                                if chunk == 0:
+                                    call9(tile, (steps, x, x_row, x_step, y, target, c_row, load, ahead))
+                                else:
+                                    call13(
+                                        tile,
+                                        (
+                                            *(steps, x, x_row, x_step, y, target, c_row, load, ahead),
+                                            *(mark, p_row, chunk, k0 + first),
+                                        ),
+                                    )
+                                continue
+                            if load:
+                                move_tile(zero, inside_m, inside_n, target, c_row, c_column, corner, width * size, size)
+                            if chunk == 0:
+                                call9(tile, (steps, x, x_row, x_step, y, corner, width * size, load, corner))
+                            else:
+                                move_tile(marked, inside_m, inside_n, mark, p_row, p_column, corner_p, width * 4, 4)
+                                call13(
+                                    tile,
+                                    (
+                                        *(steps, x, x_row, x_step, y, corner, width * size, load, corner),
+                                        *(corner_p, width * 4, chunk, k0 + first),
+                                    ),
+                                )
+                                move_tile(marked, inside_m, inside_n, corner_p, width * 4, 4, mark, p_row, p_column)
+                            move_tile(zero, inside_m, inside_n, corner, width * size, size, target, c_row, c_column)
+            start += steps
+
+    return compute
+
+
 @_inner
 def product(
     C: Array,
     A: Array,
     B: Array,
     P: Array,
+    compute: int,
     tile: int,
     rows: int,
     width: int,
     depth: int,
     columns: int,
     block: int,
-    zero: Any,
+    zero_bits: int,
     accumulate: int,
     chunk: int,
     k0: int,
-    top: int,
-    bottom: int,
-    left: int,
-    right: int,
     workspace: int,
 ) -> None:
-    """C ← [C ⊕] A ⊗ B on rows top:bottom and columns left:right of C.
-
-    ``tile`` is a native tile of ``rows`` × ``width`` elements; with ``chunk`` > 0 it is one that marks P.
-    """
-    size, marked = C.itemsize, numba.int32(0)
-    unit = max(size, LANE_BYTES)
-    c, a, b, p = address(C), address(A), address(B), address(P)
-    (c_row, c_column), (a_row, a_column), (b_row, b_column), (p_row, p_column) = (
-        C.strides,
-        A.strides,
-        B.strides,
-        P.strides,
+    """C ← [C ⊕] A ⊗ B on the calling thread. ``compute``: the address of a `block_product`."""
+    c, a, b, p = C.strides, A.strides, B.strides, P.strides
+    call28(
+        compute,
+        (
+            *(address(C), c[0], c[1], address(A), a[0], a[1], address(B), b[0], b[1], address(P), p[0], p[1]),
+            *(A.shape[1], tile, rows, width, depth, columns, block, zero_bits, accumulate, chunk, k0),
+            *(0, C.shape[0], 0, C.shape[1], workspace),
+        ),
     )
-    packed_b = workspace
-    packed_a = packed_b + depth * columns * size
-    corner = packed_a + block * depth * unit
-    corner_p = corner + rows * width * size
-    in_place = size >= LANE_BYTES and a_column == size
-    by_rows = abs(a_row) >= abs(a_column)
-    contiguous = c_column == size and (chunk == 0 or p_column == 4)
-    inner = A.shape[1]
-    start = 0
-    while start < inner:
-        steps, first = min(depth, inner - start), start
-        if chunk > depth:  # a run longer than a panel: every piece of it is marked with its beginning
-            first = start - start % chunk
-            steps = min(steps, first + chunk - start)
-        load = 1 if accumulate or start > 0 else 0
-        for j0 in range(left, right, columns):
-            n = min(columns, right - j0)
-            pack_columns(b + start * b_row + j0 * b_column, b_row, b_column, steps, n, width, size, zero, packed_b)
-            for i0 in range(top, bottom, block):
-                m = min(block, bottom - i0)
-                whole = m // rows * rows if in_place else 0
-                source = a + i0 * a_row + start * a_column
-                pack_rows(source + whole * a_row, a_row, a_column, m - whole, steps, rows, size, by_rows, zero, packed_a)
-                for i in range(0, m, rows):
-                    if i < whole:
-                        x, x_row, x_step = source + i * a_row, a_row, a_column
-                    else:
-                        x = packed_a + (i - whole) * steps * unit
-                        x_row, x_step = (steps * unit, unit) if by_rows else (unit, rows * unit)
-                    for j in range(0, n, width):
-                        y = packed_b + j * steps * size
-                        target = c + (i0 + i) * c_row + (j0 + j) * c_column
-                        mark = p + (i0 + i) * p_row + (j0 + j) * p_column
-                        inside_m, inside_n = min(rows, m - i), min(width, n - j)
-                        if inside_m == rows and inside_n == width and contiguous:
-                            ahead = target + width * size if j + width < n else target + rows * c_row - j * size
-                            if chunk == 0:
-                                call9(tile, (steps, x, x_row, x_step, y, target, c_row, load, ahead))
-                            else:
-                                call13(
-                                    tile,
-                                    (steps, x, x_row, x_step, y, target, c_row, load, ahead)
-                                    + (mark, p_row, chunk, k0 + first),
-                                )
-                            continue
-                        if load:
-                            move_tile(zero, inside_m, inside_n, target, c_row, c_column, corner, width * size, size)
-                        if chunk == 0:
-                            call9(tile, (steps, x, x_row, x_step, y, corner, width * size, load, corner))
-                        else:
-                            move_tile(marked, inside_m, inside_n, mark, p_row, p_column, corner_p, width * 4, 4)
-                            call13(
-                                tile,
-                                (steps, x, x_row, x_step, y, corner, width * size, load, corner)
-                                + (corner_p, width * 4, chunk, k0 + first),
-                            )
-                            move_tile(marked, inside_m, inside_n, corner_p, width * 4, 4, mark, p_row, p_column)
-                        move_tile(zero, inside_m, inside_n, corner, width * size, size, target, c_row, c_column)
-        start += steps
+
+
+@_inner
+def describe(
+    C: Array,
+    A: Array,
+    B: Array,
+    P: Array,
+    compute: int,
+    tile: int,
+    rows: int,
+    width: int,
+    depth: int,
+    columns: int,
+    block: int,
+    zero_bits: int,
+    accumulate: int,
+    chunk: int,
+    k0: int,
+    job: int,
+) -> None:
+    """The same product as 24 integers at address ``job``, for `semiring.kernels.cpu.team`."""
+    c, a, b, p = C.strides, A.strides, B.strides, P.strides
+    values = (
+        *(compute, address(C), c[0], c[1], address(A), a[0], a[1], address(B), b[0], b[1], address(P), p[0], p[1]),
+        *(A.shape[1], tile, rows, width, depth, columns, block, zero_bits, accumulate, chunk, k0),
+    )
+    for i in range(len(values)):
+        put(values[i], job + 8 * i)
 
 
 @_inner
@@ -209,8 +283,8 @@ def close(
     """A ← A* in place, A (n, n) with contiguous rows: ``pivots`` pivots at a time. The first without a star, or -1.
 
     The pivot block is closed by ``eliminate``. Then its rows become D* ⊗ (its rows), and every other row i becomes
-    A[i, :] ⊕ A[i, K] ⊗ (the new rows K), where A[i, K] itself starts from 0̄ unless ⊕ is idempotent: block elimination, for
-    every semiring with a star.
+    A[i, :] ⊕ A[i, K] ⊗ (the new rows K), where A[i, K] itself starts from 0̄ unless ⊕ is idempotent: block elimination,
+    for every semiring with a star.
     """
     n, size = A.shape[0], A.itemsize
     unit = max(size, LANE_BYTES)
@@ -229,7 +303,7 @@ def close(
         move_tile(zero, count, count, diagonal, row, size, block, block_row, size)
         failed = close3(eliminate, (count, block, block_row))
         if failed >= 0:
-            return start + failed
+            return start + int(failed)
         move_tile(zero, count, count, block, block_row, size, diagonal, row, size)
         if count == n:
             break
@@ -291,7 +365,7 @@ def multiply_rows(
     load: int,
     corner: int,
 ) -> None:
-    """m rows of C from packed rows of A and packed columns of B."""
+    """The m rows of C from packed rows of A and packed columns of B."""
     for i in range(0, m, rows):
         x = packed + i * steps * unit
         for j in range(0, n, width):
@@ -310,7 +384,7 @@ def multiply_rows(
 def close_pivots(
     A: Array, P: Array, eliminate: int, padded: int, groups: int, zero: Any, k0: int, workspace: int
 ) -> int:
-    """A ← A* in place, A (n, n), one pivot at a time through all of it; P becomes k0 + k where pivot k changes an entry."""
+    """A ← A* in place, A (n, n), pivot by pivot through all of it; P becomes k0 + k where pivot k changes an entry."""
     n, size, marked = A.shape[0], A.itemsize, numba.int32(0)
     block, row, marks, marks_row = workspace, padded * size, workspace + n * padded * size, padded * 4
     for i in range(n):
@@ -321,4 +395,4 @@ def close_pivots(
     failed = close7(eliminate, (n, block, row, marks, marks_row, k0, groups))
     move_tile(zero, n, n, block, row, size, address(A), A.strides[0], A.strides[1])
     move_tile(marked, n, n, marks, marks_row, 4, address(P), P.strides[0], P.strides[1])
-    return failed
+    return int(failed)

@@ -6,19 +6,35 @@ address know what the bits mean, so one compiled kernel serves every semiring an
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import llvmlite.ir as ir
-from numba import types
-from numba.extending import intrinsic
+from numba import extending, types
 
 from semiring.kernels.config import LANE_BYTES
+from semiring.kernels.cpu.target import host
 
-__all__ = ["WIDENED", "address", "call9", "call13", "close3", "close7", "copy_bytes", "fetch", "put", "put_repeated", "widen"]
+__all__ = [
+    "WIDENED",
+    "address",
+    "call9",
+    "call13",
+    "call28",
+    "close3",
+    "close7",
+    "copy_bytes",
+    "fetch",
+    "put",
+    "put_repeated",
+    "widen",
+]
 
 # Numba gives an intrinsic its typing context, the types of its arguments, and later the code generator's context.
 Context = Any
 Code = Any
+
+intrinsic: Callable[[Callable[..., Any]], Any] = extending.intrinsic
 
 I32, I64 = ir.IntType(32), ir.IntType(64)
 _CHUNK = 32
@@ -135,5 +151,61 @@ def _caller(count: int, result: Any) -> Any:
 
 call9 = _caller(9, types.void)
 call13 = _caller(13, types.void)
+call28 = _caller(28, types.void)
 close3 = _caller(3, types.intp)
 close7 = _caller(7, types.intp)
+
+
+@intrinsic
+def atomic_load(typing: Context, where: Any) -> Code:
+    """A 64-bit integer that other threads write, and everything they wrote before it."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load_atomic(builder.inttoptr(args[0], I64.as_pointer()), "acquire", 8)
+
+    return types.intp(types.intp), code
+
+
+@intrinsic
+def atomic_store(typing: Context, value: Any, where: Any) -> Code:
+    """Write a 64-bit integer for other threads, after everything written before it."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store_atomic(args[0], builder.inttoptr(args[1], I64.as_pointer()), "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(types.intp, types.intp), code
+
+
+@intrinsic
+def atomic_add(typing: Context, value: Any, where: Any) -> Code:
+    """Add to a 64-bit integer that other threads add to as well; what it was before."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.atomic_rmw("add", builder.inttoptr(args[1], I64.as_pointer()), args[0], "acq_rel")
+
+    return types.intp(types.intp, types.intp), code
+
+
+@intrinsic
+def atomic_replace(typing: Context, where: Any, old: Any, new: Any) -> Code:
+    """Replace a 64-bit integer if it still is ``old``; whether it was."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = builder.inttoptr(args[0], I64.as_pointer())
+        return builder.extract_value(builder.cmpxchg(pointer, args[1], args[2], "acq_rel", "acquire"), 1)
+
+    return types.boolean(types.intp, types.intp, types.intp), code
+
+
+@intrinsic
+def pause(typing: Context) -> Code:
+    """Tell the core that the thread only waits."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        text = "pause" if host().x86 else "yield" if host().arm64 else ""
+        asm = ir.InlineAsm(ir.FunctionType(ir.VoidType(), []), text, "~{memory}", side_effect=True)
+        builder.call(asm, [])
+        return context.get_dummy_value()
+
+    return types.void(), code

@@ -1,8 +1,8 @@
 """⊕ and ⊗ of a semiring on single elements inside functions compiled by Numba.
 
 A kernel takes a `ScalarSemiring` as an argument and calls ``plus(sr, x, y)`` and ``times(sr, x, y)``. The semiring is a
-Numba *type*: kernels specialise on it at compile time, its key is the text of the definition, so compiled kernels can be
-kept on disk (`semiring.kernels.cpu.jit.cached`).
+Numba *type*: kernels specialise on it at compile time, its key is the text of the definition, so compiled kernels can
+be kept on disk (`semiring.kernels.cpu.jit.cached`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from numba.np import numpy_support
 
 from semiring.expressions import Expression, parse
 from semiring.kernels.contract import Plan
-from semiring.kernels.definition import define
 from semiring.kernels.cpu.lower import Operand, lower
 from semiring.kernels.cpu.target import host
 from semiring.kernels.cpu.vector import Element, Scalars
+from semiring.kernels.definition import define
 
 __all__ = ["ScalarSemiring", "SemiringType", "plus", "times"]
 
@@ -45,7 +45,8 @@ class SemiringType(types.Type):  # type: ignore[misc]  # Numba has no types
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
-        return np.dtype(json.loads(self.text)[0])
+        name: str = json.loads(self.text)[0]
+        return np.dtype(name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SemiringType, (self.text,)
@@ -62,12 +63,12 @@ class ScalarSemiring:
 register_model(SemiringType)(models.OpaqueModel)
 
 
-@typeof_impl.register(ScalarSemiring)
+@typeof_impl.register(ScalarSemiring)  # type: ignore[untyped-decorator]  # Numba has no types
 def _typeof(value: ScalarSemiring, context: Any) -> SemiringType:
     return value.type
 
 
-@unbox(SemiringType)
+@unbox(SemiringType)  # type: ignore[untyped-decorator]  # Numba has no types
 def _unbox(kind: Any, value: Any, context: Any) -> Any:
     return NativeValue(context.context.get_dummy_value())
 
@@ -82,7 +83,9 @@ def _operation(name: str) -> Any:
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             scalars = Scalars(builder, Element(dtype))
             operands = [builder.zext(arg, ir.IntType(8)) if dtype.kind == "b" else arg for arg in args[1:]]
-            variables = dict(zip(("x", "y"), (Operand(operand, dtype.kind == "f") for operand in operands), strict=True))
+            variables = dict(
+                zip(("x", "y"), (Operand(operand, dtype.kind == "f") for operand in operands), strict=True)
+            )
             value = lower(scalars, host(), sr.operations[name], variables).value
             return builder.trunc(value, ir.IntType(1)) if dtype.kind == "b" else value
 

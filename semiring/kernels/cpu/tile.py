@@ -10,8 +10,8 @@ TOMS 41, 2015), with ⊕ and ⊗ from an expression tree. C interface, every arg
 * B: packed, row k of the panel at ``b + k·width``, ``width`` the bytes of a row of the tile, aligned to vectors.
 * C: row i at ``c + i·c_row``. Read where ``load`` is not 0, otherwise taken as all 0̄. Any alignment.
 * ``ahead``: where the next tile of C begins; its lines are fetched while this one is computed. Never dereferenced.
-* P: row i at ``p + i·p_row``, int32. k is cut into runs of ``run`` steps; where C changes in a run that begins at step s,
-  P becomes ``first + s``.
+* P: row i at ``p + i·p_row``, int32. k is cut into runs of ``run`` steps; where C changes in a run that begins at step
+  s, P becomes ``first + s``.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from typing import Any
 import llvmlite.ir as ir
 
 from semiring.kernels.config import LANE_BYTES, CpuConfig
-from semiring.kernels.definition import KernelDefinition
 from semiring.kernels.cpu.lower import Operand, lower, sums_to_fuse
 from semiring.kernels.cpu.target import Target
 from semiring.kernels.cpu.vector import I1, I8, I32, I64, Element, Value, Vectors, constant_vector, opaque, prefetch
+from semiring.kernels.definition import KernelDefinition
 
 __all__ = ["PAIR_ARGUMENTS", "Pair", "build_tile"]
 
@@ -53,12 +53,12 @@ class Pair:
         return sums_to_fuse(self.definition.add, self.definition.mul)
 
     def product(self, a: Value, b: Value) -> Operand:
-        """a ⊗ b."""
+        """The product a ⊗ b."""
         variables = {"x": Operand(a), "y": Operand(b)}
         return lower(self.vectors, self.target, self.definition.mul, variables, fuse=self.fuse, one=self.one)
 
     def sum(self, c: Value, candidate: Operand) -> Value:
-        """c ⊕ candidate. An accumulator is NaN only where ⊕ itself makes it one."""
+        """The sum c ⊕ candidate. An accumulator is NaN only where ⊕ itself makes it one."""
         variables = {"x": Operand(c), "y": candidate}
         result = lower(self.vectors, self.target, self.definition.add, variables)
         if result.nan:
@@ -66,7 +66,7 @@ class Pair:
         return result.value
 
     def accumulate(self, c: Value, a: Value, b: Value) -> Value:
-        """c ⊕ (a ⊗ b)."""
+        """One pair, c ⊕ (a ⊗ b)."""
         if self.definition.contract and self.vectors.element.floating and self._is_multiply_add:
             return self.vectors.fma(a, b, c)
         return self.sum(c, self.product(a, b))
@@ -124,8 +124,8 @@ class _Tile:
     def broadcast(self, address: Value, row: int) -> Value:
         """A's element in every lane, without an arithmetic instruction.
 
-        On AVX-512 LLVM would choose vbroadcastss for floats, which takes a floating-point pipe on Zen 4; vpbroadcastd from
-        memory, the same bits, takes none. So that one instruction is written out.
+        On AVX-512 LLVM would choose vbroadcastss for floats, which takes a floating-point pipe on Zen 4; vpbroadcastd
+        from memory, the same bits, takes none. So that one instruction is written out.
         """
         b, bits = self.builder, 8 * max(self.element.size, LANE_BYTES)
         if self.target.avx512 and self.element.floating:
@@ -191,11 +191,11 @@ class _Tile:
             self.load(self.offset(b_now, 0, "", v * config.vector_bytes), self.vectors.type, config.vector_bytes)
             for v in range(config.vectors)
         ]
-        results = []
+        results: list[Value] = []
         for i in range(config.rows):
             x = self.broadcast(a_now, i)
-            for v in range(config.vectors):
-                results.append(self.pair.accumulate(cells[i * config.vectors + v], x, row[v]))
+            old = cells[i * config.vectors : (i + 1) * config.vectors]
+            results += [self.pair.accumulate(c, x, y) for c, y in zip(old, row, strict=True)]
         following = [
             b.add(index, ir.Constant(I64, 1)),
             b.add(a_now, self.arguments["a_step"]),
@@ -213,8 +213,8 @@ class _Tile:
     def runs(self, tile: list[Value]) -> None:
         """The runs of k one after the other; after each, the marks where C changed; C and P at the end.
 
-        The tile before a run and its marks live on the stack: rows of C and P are often a multiple of 4 KB apart, so that
-        they would throw each other out of the first-level cache.
+        The tile before a run and its marks live on the stack: rows of C and P are often a multiple of 4 KB apart, so
+        that they would throw each other out of the first-level cache.
         """
         b = self.builder
         old = [self.scratch(self.vectors.type) for _ in self.cells]

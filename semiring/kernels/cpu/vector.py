@@ -130,7 +130,7 @@ class Scalars(Vectors):
 def opaque(builder: Any, value: Value, target: Target) -> Value:
     """The same vector, of which the optimiser knows nothing any more. No instruction.
 
-    Kept between a select and the store of its result, it keeps LLVM from making the two one masked store: on Zen 4 such a
+    Between a select and the store of its result, it keeps LLVM from making the two one masked store: on Zen 4 such a
     store cannot be forwarded to a load, and one that follows soon waits for it.
     """
     bits = value.type.count * (value.type.element.width if hasattr(value.type.element, "width") else 0)
