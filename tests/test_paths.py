@@ -1,0 +1,341 @@
+"""`Paths` and the functions that make it."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from oracles import closure as slow_closure
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import dijkstra
+
+import semiring as sr
+from semiring.errors import (
+    AlgebraError,
+    DivergenceError,
+    DomainError,
+    NegativeCycleError,
+    NoPathError,
+    ShapeError,
+    UnknownNameError,
+    VertexError,
+)
+
+INF = math.inf
+TOWNS = ("Ulm", "Bonn", "Kiel", "Jena")
+ROADS = np.array([[INF, 7, 1, INF], [INF, INF, INF, INF], [INF, 2, INF, 4], [3, INF, INF, INF]])
+
+
+def random_graph(rng, n, density, dtype=np.float64):
+    A = rng.random((n, n)).astype(dtype)
+    A[rng.random((n, n)) >= density] = INF
+    return A
+
+
+@pytest.mark.parametrize("predecessors", [True, False])
+def test_the_example(predecessors):
+    found = sr.shortest_paths(ROADS, names=TOWNS, predecessors=predecessors)
+    assert found.distance("Ulm", "Bonn") == 3
+    assert found.path("Ulm", "Bonn") == ["Ulm", "Kiel", "Bonn"]
+    assert found.path("Ulm", "Ulm") == ["Ulm"]
+    assert found.path(0, 1) == ["Ulm", "Kiel", "Bonn"], "numbers do where no name is a number"
+    assert found.paths_from("Kiel") == {
+        "Ulm": ["Kiel", "Jena", "Ulm"],
+        "Bonn": ["Kiel", "Bonn"],
+        "Kiel": ["Kiel"],
+        "Jena": ["Kiel", "Jena"],
+    }
+    assert found.paths_from("Bonn") == {"Bonn": ["Bonn"]}
+    with pytest.raises(NoPathError, match="no path leads from Bonn to Ulm"):
+        found.path("Bonn", "Ulm")
+    with pytest.raises(VertexError, match="no vertex is named 'Bon': did you mean Bonn"):
+        found.path("Bon", "Ulm")
+    with pytest.raises(VertexError, match="vertex 4 is not one of the 4"):
+        found.distance(0, 4)
+    assert len(found) == 4
+    kept = "with" if predecessors else "without"
+    assert repr(found) == f"<Paths of 4 vertices in min_plus, float64: 9 of 12 pairs connected, {kept} predecessors>"
+
+
+def test_without_names_vertices_are_numbers():
+    found = sr.shortest_paths(ROADS)
+    assert found.names is None
+    assert found.path(2, 0) == [2, 3, 0]
+    assert found.path(np.int64(2), np.int32(0)) == [2, 3, 0]
+    assert all(type(vertex) is int for vertex in found.path(2, 0))
+    for wrong in (-1, 4, "Ulm", 1.0, True, None, [1]):
+        with pytest.raises(VertexError):
+            found.path(wrong, 0)
+
+
+def test_names_that_are_numbers_are_not_positions():
+    found = sr.shortest_paths(ROADS, names=[10, 20, 30, 0])
+    assert found.path(10, 20) == [10, 30, 20]
+    assert found.path(30, 10) == [30, 0, 10]
+    with pytest.raises(VertexError):
+        found.path(10, 1)
+
+
+def test_names_must_fit():
+    with pytest.raises(ShapeError, match="3 names were given for 4"):
+        sr.shortest_paths(ROADS, names="abc")
+    with pytest.raises(ShapeError, match="'a' was given to two"):
+        sr.shortest_paths(ROADS, names="abca")
+
+
+def test_a_frame_brings_its_names():
+    frame = pd.DataFrame(ROADS, index=TOWNS, columns=TOWNS)
+    assert sr.shortest_paths(frame).path("Kiel", "Ulm") == ["Kiel", "Jena", "Ulm"]
+    assert sr.shortest_paths(frame, names="wxyz").path("y", "w") == ["y", "z", "w"]
+    assert sr.shortest_paths(pd.DataFrame(ROADS)).names == (0, 1, 2, 3)
+    assert sr.shortest_paths(pd.DataFrame(ROADS, columns=TOWNS)).names == TOWNS
+    with pytest.raises(ShapeError, match="another order"):
+        sr.shortest_paths(frame[list(reversed(TOWNS))])
+    with pytest.raises(ShapeError, match="different names"):
+        sr.shortest_paths(frame.rename(columns={"Ulm": "Köln"}))
+
+
+def test_lists_and_sparse_matrices():
+    assert sr.shortest_paths(ROADS.tolist()).path(0, 1) == [0, 2, 1]
+    rows, columns = np.nonzero(ROADS < INF)
+    sparse = coo_array((ROADS[rows, columns], (rows, columns)), shape=ROADS.shape)
+    for predecessors in (True, False):
+        for matrix in (sparse, csr_array(sparse)):
+            assert sr.shortest_paths(matrix, predecessors=predecessors).path(2, 0) == [2, 3, 0]
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 33, 130])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_against_dijkstra(rng, n, dtype):
+    A = random_graph(rng, n, 0.2, dtype)
+    found, later = (sr.shortest_paths(A, predecessors=kept) for kept in (True, False))
+    if n:
+        rows, columns = np.nonzero(A < INF)
+        graph = csr_array((A[rows, columns].astype(float), (rows, columns)), shape=A.shape)
+        np.testing.assert_allclose(found.matrix, dijkstra(graph), rtol=n * np.finfo(dtype).eps)
+    assert found.matrix.dtype == dtype
+    np.testing.assert_array_equal(found.matrix, later.matrix)
+    for paths in (found, later):
+        for i in range(min(n, 5)):
+            for j in range(n):
+                if found.reachable[i, j]:
+                    path = paths.path(i, j)
+                    assert len(set(path)) == len(path)
+                    total = math.fsum(float(A[a, b]) for a, b in pairwise(path))
+                    assert abs(total - found.matrix[i, j]) <= n * np.finfo(dtype).eps * total
+
+
+@pytest.mark.parametrize("n", [2, 40])
+def test_paths_without_predecessors_through_zeros_and_negative_edges(rng, n):
+    heights = rng.integers(-9, 9, n)
+    for A in (
+        (heights - heights[:, None] + rng.integers(0, 2, (n, n))).astype(np.int32),
+        heights - heights[:, None] + rng.random((n, n)),
+        np.zeros((n, n)),
+        np.add.outer(-heights, heights) * 0.1,
+    ):
+        found = sr.shortest_paths(A, predecessors=False)
+        for i in range(n):
+            for j in range(n):
+                path = found.path(i, j)
+                assert len(set(path)) == len(path)
+                assert sum(A[a, b] for a, b in pairwise(path)) == pytest.approx(found.matrix[i, j], abs=1e-12)
+
+
+def test_weights_that_changed_are_noticed(rng):
+    A = random_graph(rng, 20, 0.5)
+    found = sr.shortest_paths(A, predecessors=False)
+    assert found.path(0, 1)
+    A += 1
+    with pytest.raises(ValueError, match="changed"):
+        found.path(2, 3)
+    assert found.path(0, 2), "the run from a source is kept"
+
+
+def test_paths_made_by_hand():
+    D = np.array([[0.0, 1.0], [INF, 0.0]])
+    with pytest.raises(AlgebraError, match="neither predecessors nor weights"):
+        sr.Paths(D, sr.min_plus).path(0, 1)
+    circle = np.array([[-9999, 1], [0, -9999]], np.int32)
+    with pytest.raises(ValueError, match="circle"):
+        sr.Paths(D, sr.min_plus, circle).path(0, 1)
+    with pytest.raises(ShapeError):
+        sr.Paths(D[:1], sr.min_plus)
+
+
+# ------------------------------------------------------------------------------------------------------- the facts
+
+
+def test_eccentricities():
+    ring = np.full((5, 5), INF)
+    for v in range(5):
+        ring[v, (v + 1) % 5] = v + 1
+    found = sr.shortest_paths(ring, names="abcde")
+    expected = slow_closure(ring, "min_plus").max(axis=1)
+    np.testing.assert_array_equal(found.eccentricity(), expected)
+    assert found.eccentricity("b") == expected[1]
+    assert (found.diameter, found.radius) == (expected.max(), expected.min()) == (14, 10)
+    assert found.center == ["a"]
+    assert found.periphery == ["b"]
+    assert found.mean_distance == pytest.approx(slow_closure(ring, "min_plus").sum() / 20)
+    assert found.reachable.all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 64])
+def test_eccentricities_of_every_size(rng, n):
+    A = random_graph(rng, n, 0.8)
+    found = sr.shortest_paths(A)
+    D = slow_closure(A, "min_plus")
+    np.testing.assert_allclose(found.eccentricity(), D.max(axis=1))
+    widest = sr.widest_paths(-A)
+    np.testing.assert_array_equal(widest.eccentricity(), slow_closure(-A, "max_min").min(axis=1))
+    assert widest.diameter == widest.eccentricity().min()
+    assert widest.radius == widest.eccentricity().max()
+
+
+def test_what_is_not_connected():
+    found = sr.shortest_paths(ROADS)
+    assert found.eccentricity(1) == INF
+    assert found.diameter == INF
+    assert found.radius == 5
+    assert found.center == [0]
+    assert found.periphery == [1]
+    assert found.mean_distance == pytest.approx(found.matrix[found.reachable & ~np.eye(4, dtype=bool)].mean())
+    integers = sr.shortest_paths(np.array([[9, 3], [np.iinfo(np.int32).max, 9]], np.int32))
+    np.testing.assert_array_equal(integers.reachable, [[True, True], [False, True]])
+    assert integers.diameter == np.iinfo(np.int32).max
+    alone = sr.shortest_paths(np.full((2, 2), INF))
+    assert math.isnan(alone.mean_distance)
+    assert "0 of 2 pairs" in repr(alone)
+    assert "1 vertex in" in repr(sr.shortest_paths([[0.0]]))
+
+
+def test_no_vertices():
+    found = sr.shortest_paths(np.empty((0, 0)))
+    assert len(found) == 0
+    assert found.predecessors.shape == found.matrix.shape == (0, 0)
+    assert found.eccentricity().shape == (0,)
+    assert math.isnan(found.mean_distance)
+    for fact in ("diameter", "radius", "center", "periphery"):
+        with pytest.raises(ShapeError, match="without vertices"):
+            getattr(found, fact)
+
+
+def test_pickled_paths_are_paths():
+    found = pickle.loads(pickle.dumps(sr.shortest_paths(ROADS, names=TOWNS)))
+    assert found.path("Kiel", "Ulm") == ["Kiel", "Jena", "Ulm"]
+
+
+# --------------------------------------------------------------------------------------------------- other semirings
+
+
+def test_widest_paths():
+    A = np.array([[-INF, 9, 3], [-INF, -INF, 4], [-INF, -INF, -INF]])
+    found = sr.widest_paths(A)
+    assert found.path(0, 2) == [0, 1, 2]
+    assert found.distance(0, 2) == 4
+    assert found.distance(0, 0) == INF
+    with pytest.raises(NoPathError):
+        found.path(2, 0)
+
+
+def test_most_reliable_paths():
+    A = np.array([[0, 0.5, 0.2], [0, 0, 0.5], [0, 0, 0]])
+    found = sr.most_reliable_paths(A, names="abc")
+    assert found.path("a", "c") == ["a", "b", "c"]
+    assert found.distance("a", "c") == 0.25
+    with pytest.raises(DivergenceError):
+        sr.most_reliable_paths([[0, 2.0], [2.0, 0]])
+    with pytest.raises(DomainError):
+        sr.most_reliable_paths([[0, -0.5], [0, 0]])
+
+
+@pytest.mark.parametrize("predecessors", [True, False])
+def test_longest_paths_of_a_schedule(predecessors):
+    A = np.full((5, 5), -INF)
+    A[0, 1], A[1, 2], A[0, 2], A[2, 4], A[0, 3], A[3, 4] = 3, 2, 4, 1, 1, 4
+    found = sr.longest_paths(A, predecessors=predecessors)
+    assert found.distance(0, 4) == 6
+    assert found.path(0, 4) == [0, 1, 2, 4]
+    assert found.path(0, 2) == [0, 1, 2]
+
+
+def test_a_positive_cycle_is_named():
+    A = np.full((4, 4), -INF)
+    A[0, 1], A[1, 3], A[3, 1] = 1, 2, -1
+    with pytest.raises(NegativeCycleError) as numbered:
+        sr.longest_paths(A)
+    assert set(numbered.value.cycle) == {1, 3}
+    with pytest.raises(NegativeCycleError, match=r"by name, it is (b → d → b|d → b → d)") as named:
+        sr.longest_paths(A, names="abcd")
+    assert set(named.value.cycle) == {1, 3}
+    with pytest.raises(NegativeCycleError, match="by name"):
+        sr.shortest_paths(-A, names="abcd", predecessors=False)
+
+
+def test_transitive_closure(rng):
+    A = rng.random((50, 50)) < 0.04
+    expected = slow_closure(A, "boolean")
+    found = sr.transitive_closure(A)
+    assert found.matrix.dtype == np.bool_
+    np.testing.assert_array_equal(found.matrix, expected)
+    np.testing.assert_array_equal(found.predecessors >= 0, expected & ~np.eye(50, dtype=bool))
+    for given in (A.astype(np.uint8), A.astype(int).tolist(), csr_array(A), csr_array(A.astype(float)), sr.pack(A)):
+        np.testing.assert_array_equal(sr.transitive_closure(given, predecessors=False).matrix, expected)
+    np.testing.assert_array_equal(
+        sr.transitive_closure(A, reflexive=False).matrix, slow_closure(A, "boolean", reflexive=False)
+    )
+    for i in range(50):
+        for j in np.flatnonzero(expected[i]):
+            path = found.path(i, j)
+            assert all(A[a, b] for a, b in pairwise(path))
+            assert len(set(path)) == len(path)
+
+
+def test_the_transitive_closure_asks_what_an_edge_is():
+    for A in ([[0, 2.5], [0, 0]], [[INF, 0.0], [1.0, INF]], csr_array(np.array([[0, 3.0], [0, 0]]))):
+        with pytest.raises(DomainError, match="more than 0 and 1"):
+            sr.transitive_closure(A)
+    frame = pd.DataFrame([[False, True], [False, False]], index=["a", "b"], columns=["a", "b"])
+    assert sr.transitive_closure(frame).path("a", "b") == ["a", "b"]
+
+
+def test_any_selective_semiring_and_no_other():
+    found = sr.best_paths([[INF, 4, 1], [INF, INF, INF], [INF, 2, INF]], "min_max")
+    assert found.path(0, 1) == [0, 2, 1]
+    assert found.distance(0, 1) == 2
+    with pytest.raises(AlgebraError, match="no best paths"):
+        sr.best_paths(np.eye(2), "plus_times")
+    with pytest.raises(ShapeError):
+        sr.shortest_paths(np.zeros((2, 3)))
+    for predecessors in (True, False):
+        with pytest.raises(UnknownNameError):
+            sr.shortest_paths(ROADS, method="magic", predecessors=predecessors)
+    with pytest.raises(DomainError, match=r"NaN|nan"):
+        sr.shortest_paths([[0, math.nan], [1, 0]])
+
+
+@pytest.mark.parametrize("predecessors", [True, False])
+def test_the_input_is_left_alone(rng, predecessors):
+    A = random_graph(rng, 40, 0.3, np.float32)
+    A[A < 0.1] *= -0.0
+    before = A.copy()
+    for view in (A, np.asfortranarray(A), A[::-1, ::-1], A.T):
+        view.flags.writeable = False
+        kept = view.copy()
+        found = sr.shortest_paths(view, predecessors=predecessors)
+        np.testing.assert_array_equal(view, kept)
+        np.testing.assert_allclose(found.matrix, slow_closure(kept, "min_plus"), rtol=1e-5)
+        assert found.path(1, 1) == [1]
+    np.testing.assert_array_equal(A, before)
+
+
+def test_progress_is_reported(rng):
+    calls = []
+    sr.shortest_paths(random_graph(rng, 300, 0.1), progress=lambda done, total: calls.append((done, total)))
+    assert calls
+    assert calls[-1][0] == calls[-1][1]
