@@ -94,10 +94,24 @@ def _from_sparse(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) ->
     return result
 
 
+def _refuse_ragged(x: Any, name: str) -> None:
+    if isinstance(x, list | tuple):
+        try:
+            np.asarray(x)
+        except ValueError:
+            raise ShapeError(
+                f"{name} is a list whose parts differ in length: a matrix has rows of one length"
+            ) from None
+
+
 def common_dtype(semiring: Semiring, *arrays: Any) -> np.dtype[Any]:
     """The promotion by NumPy of what `in_host_memory` gave; `DTypeError` unless the semiring is defined on it."""
     # A sparse matrix is asked for its dtype alone: some kinds of them are dictionaries to NumPy.
-    dtype = semiring.common_dtype(*(np.empty(0, x.dtype) if _is_sparse(x) else x for x in arrays))
+    try:
+        dtype = semiring.common_dtype(*(np.empty(0, x.dtype) if _is_sparse(x) else x for x in arrays))
+    except np.exceptions.DTypePromotionError:
+        found = ", ".join(str(getattr(x, "dtype", type(x).__name__)) for x in arrays)
+        raise DTypeError(f"the operands have no common dtype: {found}") from None
     semiring.check_dtype(dtype)
     return dtype if dtype.isnative else dtype.newbyteorder("=")
 
@@ -111,6 +125,8 @@ def operands(semiring: Semiring, dtype: Any = None, **named: Any) -> list[Array]
             semiring.check_dtype(first)
             return given
     hosted = [in_host_memory(x, name) for name, x in named.items()]
+    for name, x in zip(named, hosted, strict=True):
+        _refuse_ragged(x, name)
     if dtype is None:
         dtype = common_dtype(semiring, *hosted)
     else:
@@ -140,10 +156,15 @@ def as_matrix(x: Any, semiring: Semiring, dtype: Any = None, *, name: str = "A",
 
 
 def as_output(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], name: str = "out") -> Array:
-    """``out`` as a writable view of ``shape`` and ``dtype``; raises `ShapeError`, `DTypeError`, `ValueError`."""
-    array = in_host_memory(out, name)
-    if not isinstance(array, np.ndarray):
+    """``out`` as a writable view of ``shape`` and ``dtype``.
+
+    Raises `TypeError` for what is no array, `ShapeError`, `DTypeError`, and `ValueError` where it is read-only.
+    What NumPy reads by ``__array__`` alone may be a copy, and a mask would hide what is written: both are refused.
+    """
+    writable = isinstance(out, np.ndarray) or hasattr(out, "__dlpack__") or is_device_array(out)
+    if not writable or isinstance(out, np.ma.MaskedArray):
         raise TypeError(f"{name} is a {type(out).__name__}: results are written into arrays")
+    array = in_host_memory(out, name)
     array = np.asarray(array)
     if array.shape != shape:
         raise ShapeError(f"{name} is {array.shape}, the result is {shape}")

@@ -84,9 +84,8 @@ def convert(array: Array, semiring: Semiring, dtype: Any, name: str = "A") -> Ar
             lost &= array != before
         if np.any(lost):
             position = tuple(int(index) for index in np.unravel_index(int(np.argmax(lost)), lost.shape))
-            raise DTypeError(
-                f"{name}[{', '.join(map(str, position))}] is {array[position]}, which {dtype} does not hold"
-            )
+            place = f"{name}[{', '.join(map(str, position))}]" if position else name
+            raise DTypeError(f"{place} is {array[position]}, which {dtype} does not hold")
     return result
 
 

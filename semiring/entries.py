@@ -72,7 +72,8 @@ class _Rule:
     ask_nothing: bool
     ask_high: bool
     restricted: bool  # the domain is not everything
-    sign_view: np.dtype[Any] | None  # the integers that show a float's sign bit
+    floating: bool
+    sign_view: np.dtype[Any] | None  # the integers that show a float's sign bit, where there are any (not of 16 bytes)
 
 
 @lru_cache(maxsize=1024)
@@ -85,7 +86,8 @@ def _rule(semiring: Semiring, dtype: np.dtype[Any]) -> _Rule:
         ask_nothing=dtype.kind in "bu" and not restricted,
         ask_high=bounded_above or semiring.tropical == "max",
         restricted=restricted,
-        sign_view=np.dtype(f"i{dtype.itemsize}") if dtype.kind == "f" else None,
+        floating=dtype.kind == "f",
+        sign_view=np.dtype(f"i{dtype.itemsize}") if dtype.kind == "f" and dtype.itemsize <= 8 else None,
     )
 
 
@@ -117,8 +119,9 @@ def _scan_piece(piece: Array, rule: _Rule, array: Array, semiring: Semiring, nam
         _refuse(array, np.isnan, semiring, name)
     if rule.restricted and not (semiring.domain.contains(low) and (high is None or semiring.domain.contains(high))):
         _refuse(array, lambda rows: _outside(rows, semiring), semiring, name)
-    if low == 0 and rule.sign_view is not None:  # -0.0 has a sign bit too
-        return Scan(low, high, nonnegative=bool(_least(piece.view(rule.sign_view), axis=None) >= 0))
+    if low == 0 and rule.floating:  # -0.0 has a sign bit too
+        seen = rule.sign_view is not None and bool(_least(piece.view(rule.sign_view), axis=None) >= 0)
+        return Scan(low, high, nonnegative=seen)
     return Scan(low, high, nonnegative=bool(low >= 0))
 
 

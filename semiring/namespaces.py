@@ -18,7 +18,7 @@ def _library(array: Any) -> str | None:
 
 
 def array_namespace(*arrays: Any) -> Any:
-    """The module whose functions act on ``arrays``: NumPy, CuPy, torch or jax.numpy. Lists and scalars count as NumPy."""
+    """The module whose functions act on ``arrays``: NumPy, CuPy, torch or jax.numpy. Lists and scalars are NumPy's."""
     for array in arrays:
         name = _library(array)
         if name is not None and name != "numpy":

@@ -81,6 +81,30 @@ def test_what_is_no_matrix_of_numbers():
         as_matrix([[1, 2.5]], sr.min_plus, "int32")
 
 
+def test_results_are_not_written_into_a_copy():
+    class Copied:
+        def __array__(self, dtype=None, copy=None):
+            return np.zeros((1, 1), bool)
+
+    for out in (Copied(), sr.BitMatrix.zeros((1, 1))):
+        with pytest.raises(TypeError, match=f"out is a {type(out).__name__}"):
+            sr.matmul(np.ones((1, 1), bool), np.ones((1, 1), bool), "boolean", out=out)
+
+
+def test_lists_and_dtypes_that_make_no_matrix_are_named():
+    with pytest.raises(ShapeError, match="B is a list whose parts differ in length"):
+        sr.matmul(np.eye(2), [[1, 2], [3]])
+    for dtype in ([("a", "f8")], "M8[s]"):
+        with pytest.raises(DTypeError, match="no common dtype"):
+            sr.matmul(np.zeros((2, 2), dtype), np.eye(2))
+
+
+def test_floats_of_sixteen_bytes():
+    A = np.array([[0, 3], [INF, 1]], np.longdouble)
+    result = sr.matmul(A, A)
+    assert (result.dtype, result.tolist()) == (A.dtype, [[0, 3], [INF, 2]])
+
+
 def test_output():
     out = np.zeros((2, 3))
     assert as_output(out, (2, 3), np.dtype(float)) is out
@@ -88,8 +112,9 @@ def test_output():
         as_output(out, (3, 2), np.dtype(float))
     with pytest.raises(DTypeError, match="out has dtype float64, the result float32"):
         as_output(out, (2, 3), np.dtype("float32"))
-    with pytest.raises(TypeError, match="list"):
-        as_output([[1.0]], (1, 1), np.dtype(float))
+    for wrong in ([[1.0]], pd.DataFrame([[1.0]]), np.ma.array([[1.0]], mask=[[True]]), sp.csr_array([[1.0]])):
+        with pytest.raises(TypeError, match=type(wrong).__name__):
+            as_output(wrong, (1, 1), np.dtype(float))
     out.flags.writeable = False
     with pytest.raises(ValueError, match="read-only"):
         as_output(out, (2, 3), np.dtype(float))
