@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isinf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,7 +48,7 @@ class Operation:
         if xp is np:
             dtype = self._semiring.common_dtype(*operands)
             self._semiring.check_dtype(dtype)
-            arrays = [_as_dtype(operand, dtype) for operand in operands]
+            arrays = [_as_dtype(operand, dtype, self._semiring) for operand in operands]
             try:
                 np.broadcast_shapes(*(array.shape for array in arrays))
             except ValueError:
@@ -73,10 +74,19 @@ class Operation:
         return f"Operation({self.expression.text!r})"
 
 
-def _as_dtype(operand: Any, dtype: np.dtype[Any]) -> Any:
+def _as_dtype(operand: Any, dtype: np.dtype[Any], semiring: Semiring) -> Any:
     """An operand as an array of the common dtype; a Python number that it cannot hold is an error."""
     if hasattr(operand, "dtype"):
-        return np.asarray(operand).astype(dtype, copy=False)
+        array = np.asarray(operand)
+        if array.dtype == dtype:
+            return array
+        result = array.astype(dtype)
+        if array.dtype.kind in "iub" and semiring.supports(array.dtype):
+            # An integer's extreme value that stands for ±∞ does so in the wider dtype too.
+            for element, typed in ((semiring.zero, semiring.zero_for), (semiring.one, semiring.one_for)):
+                if isinstance(element.leaf, float) and isinf(element.leaf):
+                    result = np.where(array == typed(array.dtype), typed(dtype), result)
+        return result
     try:
         return np.asarray(operand, dtype)
     except OverflowError:

@@ -279,6 +279,15 @@ def test_operands_meet_in_a_common_dtype(name, operands, dtype):
     assert semiring.add(*operands).dtype == np.dtype(dtype)
 
 
+def test_no_path_stays_no_path_where_dtypes_meet():
+    none = np.array([2**15 - 1], np.int16)
+    assert sr.min_plus.mul(none, np.int32(5)) == 2**31 - 1
+    assert sr.min_plus.add(none, np.array([1e6])) == 1e6
+    assert sr.max_plus.mul(np.array([-(2**15)], np.int16), np.array([-1.0])) == -math.inf
+    assert sr.max_min.add(np.array([0, 255], np.uint8), np.array([-7.0, 300.0])).tolist() == [-7, math.inf]
+    assert sr.plus_times.add(none, np.int32(1)) == 2**15, "an ordinary number in plus_times"
+
+
 def test_operands_that_do_not_fit_are_refused():
     with pytest.raises(DTypeError, match="300 does not fit uint8"):
         sr.max_min.add(np.array([1], np.uint8), 300)

@@ -356,6 +356,13 @@ def test_gemm_refuses_what_it_cannot_take():
         sr.gemm(A, A.T, alpha=np.zeros(2))
     with pytest.raises(ShapeError, match="gemm takes matrices"):
         sr.gemm(np.zeros((1, 2, 2)), A)
+    small = np.zeros((2, 2), np.int16)
+    for name, alpha in (("min_plus", -INF), ("max_plus", INF), ("plus_times", INF)):
+        with pytest.raises(DTypeError, match=f"alpha is {alpha}, which int16 does not hold"):
+            sr.gemm(small, small, semiring=name, alpha=alpha)
+    with pytest.raises(DTypeError, match="alpha is 70000, which int16 does not hold"):
+        sr.gemm(small, small, alpha=70_000)
+    assert (sr.gemm(small, small, semiring="max_min", alpha=INF) == 0).all(), "∞ is the one of max_min"
     with pytest.raises(DomainError, match="alpha is nan"):
         sr.gemm(A, A.T, alpha=np.nan)
     with pytest.raises(DomainError, match=r"beta is -1\.0, outside the domain"):

@@ -123,3 +123,8 @@ def test_what_bits_cannot_do():
         sr.matmul(A, A.T, "min_plus")
     with pytest.raises(DTypeError, match="does not hold"):
         sr.matmul(A, [[0.5], [1.0], [0.0]], "boolean")
+    for wrong in (5, np.nan, 0.5):
+        with pytest.raises(DTypeError, match="which bool does not hold"):
+            sr.gemm(A, A.T, semiring="boolean", alpha=wrong)
+    with pytest.raises(ShapeError, match=r"beta is \(2,\): it must be a scalar"):
+        sr.gemm(A, A.T, A.T, "boolean", beta=[True, False])

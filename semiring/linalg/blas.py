@@ -20,7 +20,7 @@ from semiring.encoding import (
     inner_zero,
     product_encoding,
 )
-from semiring.errors import ShapeError
+from semiring.errors import DTypeError, ShapeError
 from semiring.expressions import typed_constant
 from semiring.linalg import packed
 from semiring.linalg.dispatch import engine_for, inside, look, overlaps
@@ -168,13 +168,15 @@ def dot(
 def _gather(semiring: Semiring, alpha: Any, beta: Any, read: dict[str, Any]) -> tuple[dict[str, Array], Any, Any]:
     """The arrays that are read, and α and β as scalars, all of one dtype."""
     scalars = {name: value for name, value in (("alpha", alpha), ("beta", beta)) if value is not None}
-    # ±∞ exists in every dtype, as its extreme value, so it takes no part in the promotion.
+    # The zero or the one of ±∞ exists in every dtype, as its extreme value, so it takes no part in the promotion.
     infinite = {name for name, value in scalars.items() if isinstance(value, float) and isinf(value)}
     finite = {name: value for name, value in scalars.items() if name not in infinite}
     converted = dict(zip([*read, *finite], operands(semiring, None, **read, **finite), strict=True))
     dtype = next(iter(converted.values())).dtype
     for name in scalars:
         if name in infinite:
+            if dtype.kind != "f" and scalars[name] not in (semiring.zero.leaf, semiring.one.leaf):
+                raise DTypeError(f"{name} is {scalars[name]}, which {dtype} does not hold")
             scalars[name] = typed_constant(scalars[name], dtype)
             continue
         if converted[name].ndim:

@@ -117,7 +117,8 @@ def reduce(
 ) -> Any:
     """The ⊕ of all entries (``axis=None``), or along one axis or several. The sum of no entries is the zero.
 
-    Entries are added in pairs, in an order that depends on the shape alone. Costs about as long as reading A.
+    The order of the additions, which shows in the rounding of plus_times and log_plus, depends on the shape of A and
+    its order in memory. Costs about as long as reading A.
 
     >>> reduce([[3, 1], [2, 5]], "min_plus"), reduce([[3, 1], [2, 5]], "max_plus", axis=0)
     (np.float64(1.0), array([3., 5.]))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.arrays import as_matrix
+from semiring.arrays import as_array, as_matrix
 from semiring.bits import BitMatrix, pack, to_bitwise
 from semiring.encoding import Scan
 from semiring.errors import ShapeError
@@ -25,6 +25,16 @@ def _bits(x: Any, semiring: Semiring, name: str) -> BitMatrix:
     """A `BitMatrix` itself, or any other matrix of truths, packed."""
     semiring.check_dtype(_BOOL)
     return x if isinstance(x, BitMatrix) else pack(as_matrix(x, semiring, _BOOL, name=name))
+
+
+def _truth(semiring: Semiring, scalar: Any, name: str) -> bool | None:
+    """α or β as the truth value it is."""
+    if scalar is None:
+        return None
+    value = as_array(scalar, semiring, _BOOL, name=name)
+    if value.ndim:
+        raise ShapeError(f"{name} is {value.shape}: it must be a scalar")
+    return bool(value)
 
 
 def _into(out: Any, shape: tuple[int, int], *others: BitMatrix) -> BitMatrix:
@@ -135,11 +145,12 @@ def gemm(
     left, right = _bits(A, semiring, "A"), _bits(B, semiring, "B")
     left, right = left.T if transpose[0] else left, right.T if transpose[1] else right
     zero = bool(semiring.zero_for(_BOOL))
-    if alpha is not None and bool(alpha) == zero:
+    alpha, beta = _truth(semiring, alpha, "alpha"), _truth(semiring, beta, "beta")
+    if alpha is not None and alpha == zero:
         result = BitMatrix.full((left.shape[0], right.shape[1]), zero)
     else:
         result = matmul(left, right, semiring, None, threads)
-    if beta is not None and bool(beta) != zero:
+    if beta is not None and beta != zero:
         result = entrywise("add", result, C, semiring, None)
     _into(out, result.shape)
     return _handed_back(out, result)
