@@ -209,6 +209,9 @@ def test_summary_facts(run, towns):
     _, out, _ = run("paths", "towns.csv")
     assert "  reachable  14 of 42 pairs" in out
     assert "diameter" not in out, "not every pair is connected"
+    (towns / "one.csv").write_text("a,b,3\nc,a,3\nc,b,3\n")
+    _, out, _ = run("paths", "one.csv")
+    assert "  farthest   3, a → b\n" in out, "where all distances are equal, a path all the same"
     (towns / "ring.csv").write_text("a,b,1\nb,c,2\nc,a,3\n")
     _, out, _ = run("paths", "ring.csv")
     facts = dict(line.strip().split(None, 1) for line in out.split("all pairs\n")[1].splitlines())
@@ -359,7 +362,7 @@ def test_version_and_help(run):
         (["closure", "towns.csv", "--dtype", "float16"], "argument --dtype: invalid choice: 'float16'"),
         (["closure", "towns.csv", "--dtype", "int32"], "towns.csv:7: the weight 7.5 is not an int32"),
         (["closure", "towns.csv", "--threads", "0"], "argument --threads: 0 is not a number of threads"),
-        (["closure", "towns.csv", "--threads", "x"], "argument --threads: invalid"),
+        (["closure", "towns.csv", "--threads", "x"], "argument --threads: x is not a number of threads"),
         (["closure", "towns.csv", "-s", "boolean", "--dtype", "float64"], "boolean is not defined on float64"),
         (["closure", "us-flights", "--header"], "--header and --weight are for files"),
         (
@@ -480,6 +483,20 @@ def test_ctrl_c_ends_the_process_with_130(tmp_path):
         child.send_signal(signal.SIGINT)
         assert child.wait(timeout=60) == 130
         assert child.stderr.read() == b"semiring: error: interrupted\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="descriptors of POSIX")
+@pytest.mark.parametrize(
+    ("descriptor", "code", "message"), [(0, 2, "semiring: error: standard input is closed\n"), (1, 0, "")]
+)
+def test_closed_standard_streams_are_survived(tmp_path, descriptor, code, message):
+    (tmp_path / "a.csv").write_text("0,1,5\n")
+    script = f"import os, sys; os.close({descriptor}); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    words = ["paths", "a.csv" if descriptor else "-"]
+    command = [sys.executable, "-c", script, "-m", "semiring", *words]
+    environment = {**os.environ, "PYTHONPATH": ROOT}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, timeout=120)
+    assert (done.returncode, done.stderr.decode()) == (code, message)
 
 
 def test_a_terminal_that_knows_only_ascii(tmp_path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 from semiring.errors import NegativeCycleError, NoPathError, SemiringError
 
@@ -24,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = build_parser().parse_args(argv)
         code = int(arguments.run(arguments))
-        sys.stdout.flush()  # so that a closed pipe shows here, not at exit
+        _flush()  # so that a closed pipe shows here, not at exit
     except SystemExit as exit_:  # argparse: --help, --version, wrong usage
         return exit_.code if isinstance(exit_.code, int) else 2
     except BrokenPipeError:  # `semiring ... | head`: the reader has what it wanted
@@ -52,11 +53,18 @@ def describe(error: BaseException) -> str:
 
 def _fail(message: str, code: int) -> int:
     try:
-        sys.stdout.flush()
+        _flush()
         print(f"semiring: error: {message}", file=sys.stderr)
     except BrokenPipeError:
         _forget_output()
     return code
+
+
+def _flush() -> None:
+    """Standard output, which Python sets to None where the process was started with it closed."""
+    stream: TextIO | None = sys.stdout
+    if stream is not None:
+        stream.flush()
 
 
 def _forget_output() -> None:

@@ -18,6 +18,7 @@ from semiring.data import NETWORKS, load_network
 from semiring.errors import SemiringError
 from semiring.io import Network, format_of, read, with_positions, write
 from semiring.io.edge_list import write_edge_list
+from semiring.io.text import is_count
 
 __all__ = [
     "Report",
@@ -103,7 +104,7 @@ def vertex_of(network: Network, name: str) -> int:
     """The index of the vertex with that name, number or (if only one has it) label."""
     n = len(network.matrix)
     if network.names is None:
-        if name.isdecimal() and int(name) < n:
+        if is_count(name) and int(name) < n:
             return int(name)
         raise SemiringError(f"no vertex is named {name!r}: they are 0 … {n - 1}" if n else "the network has no vertex")
     if name in network.names:

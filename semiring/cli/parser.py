@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from semiring.algebra import DTYPES
 from semiring.catalogue import CATALOGUE
+from semiring.io.text import is_count
 
 __all__ = ["KINDS", "build_parser"]
 
@@ -163,7 +164,6 @@ def _add_definition(parser: argparse.ArgumentParser) -> None:
 
 
 def _count(text: str) -> int:
-    count = int(text)
-    if count < 1:
+    if not is_count(text) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number of threads")
-    return count
+    return int(text)

@@ -150,13 +150,11 @@ def _facts(question: Question, found: Any) -> list[tuple[str, str]]:
     facts = [("reachable", f"{reached:,} of {pairs:,} pairs")]
     if not reached:
         return facts
-    kept = np.where(proper, matrix, zero)
     if not _WORDS[question.kind][1]:
         low, high = matrix[proper].min(), matrix[proper].max()
         return [*facts, (question.word, f"{question.value(low)} … {question.value(high)}")]
-    far = int(np.argmax(np.where(proper, matrix, matrix[proper].min())))
-    i, j = divmod(far, n)
-    facts.append(("farthest", f"{question.value(kept[i, j])}, {question.name(i)} → {question.name(j)}"))
+    i, j = divmod(int(np.flatnonzero(proper)[np.argmax(matrix[proper])]), n)
+    facts.append(("farthest", f"{question.value(matrix[i, j])}, {question.name(i)} → {question.name(j)}"))
     facts.append(("mean", question.value(float(matrix[proper].mean()))))
     if reached == pairs:
         facts.append(("diameter", question.value(found.diameter)))

@@ -14,7 +14,7 @@ import numpy as np
 
 from semiring.errors import FormatError
 from semiring.io.network import Edges
-from semiring.io.text import at_line, decoded, edge_chunks, numbers_as_text, parse_number
+from semiring.io.text import at_line, decoded, edge_chunks, is_count, numbers_as_text, parse_number
 
 __all__ = ["read_dimacs", "write_dimacs"]
 
@@ -52,7 +52,7 @@ def read_dimacs(lines: Iterable[bytes], source: str) -> Edges:
 
 
 def _problem(fields: list[str], place: str) -> tuple[int, int]:
-    if len(fields) != 4 or fields[1] != "sp" or not (fields[2].isdecimal() and fields[3].isdecimal()):
+    if len(fields) != 4 or fields[1] != "sp" or not all(map(is_count, fields[2:])):
         raise FormatError(f"{place}: expected 'p sp <vertices> <arcs>'")
     return int(fields[2]), int(fields[3])
 
@@ -61,12 +61,12 @@ def _arc(fields: list[str], size: int, place: str) -> tuple[int, int, int | floa
     if len(fields) != 4:
         raise FormatError(f"{place}: expected 'a <tail> <head> <weight>'")
     for field in fields[1:3]:
-        if not field.isdecimal() or not 1 <= int(field) <= size:
-            raise FormatError(f"{place}: the vertex {field!r} is not one of 1 … {size}")
+        if not is_count(field) or not 1 <= int(field) <= size:
+            raise FormatError(f"{place}: the vertex {field[:20]!r} is not one of 1 … {size}")
     try:
         return int(fields[1]) - 1, int(fields[2]) - 1, parse_number(fields[3])
     except ValueError as error:
-        raise FormatError(f"{place}: the weight {fields[3]!r} is {error}") from None
+        raise FormatError(f"{place}: the weight {fields[3][:40]!r} is {error}") from None
 
 
 def write_dimacs(stream: BinaryIO, matrix: np.ndarray[Any, Any], zero: Any) -> None:

@@ -204,7 +204,7 @@ def _collect(rows: Iterable[tuple[int, list[str]]], columns: Columns, source: st
             try:
                 found.values.append(parse_number(fields[weight]))
             except ValueError as error:
-                given = f"the weight {fields[weight]!r} is {error}" if fields[weight] else "the weight is missing"
+                given = f"the weight {fields[weight][:40]!r} is {error}" if fields[weight] else "the weight is missing"
                 raise FormatError(f"{source}:{number}: {given}") from None
         found.rows.append(found.vertex(start))
         found.columns.append(found.vertex(end))

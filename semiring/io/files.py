@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import sys
 import zlib
 from collections.abc import Iterator
-from typing import IO, cast
+from typing import IO, TextIO, cast
 
 from semiring.errors import FormatError
 
@@ -21,7 +22,10 @@ def binary_lines(source: str) -> Iterator[IO[bytes]]:
     Raises `OSError`, and `FormatError` for damaged gzip data.
     """
     if source == "-":
-        yield sys.stdin.buffer
+        standard: TextIO | None = sys.stdin
+        if standard is None:  # the process was started with it closed
+            raise OSError(errno.EBADF, "standard input is closed")
+        yield standard.buffer
         return
     with contextlib.ExitStack() as stack:
         stream: IO[bytes] = stack.enter_context(open(source, "rb"))

@@ -13,7 +13,7 @@ from semiring.errors import FormatError
 from semiring.io.edge_list import split_line
 from semiring.io.files import binary_lines
 from semiring.io.network import Network
-from semiring.io.text import decoded
+from semiring.io.text import decoded, is_count
 
 __all__ = ["with_positions"]
 
@@ -69,7 +69,7 @@ def _dimacs_rows(lines: Iterator[tuple[int, str]], source: str) -> Iterator[tupl
     for number, line in lines:
         fields = line.split()
         if fields and fields[0] == "v":
-            if len(fields) != 4 or not fields[1].isdecimal():
+            if len(fields) != 4 or not is_count(fields[1]):
                 raise FormatError(f"{source}:{number}: expected 'v <vertex> <x> <y>'")
             yield number, (str(int(fields[1]) - 1), fields[2], fields[3], "")
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from semiring.errors import FormatError
 
-__all__ = ["at_line", "decoded", "edge_chunks", "numbers_as_text", "parse_number"]
+__all__ = ["at_line", "decoded", "edge_chunks", "is_count", "numbers_as_text", "parse_number"]
 
 
 def decoded(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, str]]:
@@ -23,6 +23,11 @@ def decoded(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, str]]:
         if "\0" in text:
             raise FormatError(f"{source}:{number}: holds a zero byte, so it is no text")
         yield number, text.rstrip("\r\n")
+
+
+def is_count(text: str) -> bool:
+    """Whether the text is a number of things: digits, and no more of them than 64 bits hold."""
+    return text.isdecimal() and len(text) < 20
 
 
 def parse_number(text: str) -> int | float:
