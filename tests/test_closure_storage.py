@@ -40,6 +40,18 @@ def test_bool_arrays_may_go_through_packed_bits(rng, n):
         assert explanation.storage == "packed bits"
 
 
+@pytest.mark.parametrize("reflexive", [True, False])
+@pytest.mark.parametrize("n", [1, 33, 70, 260, 300])
+def test_packed_where_the_zero_is_true(rng, n, reflexive):
+    """The complement of reachability: ⊕ is "and", so the diagonal is cleared, and words of 0̄ are all ones."""
+    A = rng.random((n, n)) >= 1.5 / n
+    expected = ~oracles.reachable(~A, reflexive=reflexive)
+    for method in ("auto", "rkleene", "blocked_floyd_warshall", "squaring"):
+        packed = closure(pack(A), "min_max", method=method, reflexive=reflexive)
+        assert packed == pack(expected)  # tail bits too
+        np.testing.assert_array_equal(closure(A, "min_max", method=method, reflexive=reflexive), expected)
+
+
 def test_packed_gf2(rng):
     n = 70
     A = np.triu(rng.random((n, n)) < 0.3, 1)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from semiring.algorithms.parameters import closure_parameters
 from semiring.algorithms.rkleene import rkleene
-from semiring.algorithms.views import WORD, Array, block, columns_of, has_diverged
+from semiring.algorithms.views import WORD, Array, block, columns_of, has_diverged, zero_item
 from semiring.kernels.engine import Engine
 
 __all__ = ["blocked_floyd_warshall"]
@@ -58,7 +58,7 @@ def _eliminate(
     columns = columns_of(engine.plan, *pivots)
     through = A[slice(*rows), columns].copy()
     if P is None:
-        A[slice(*rows), columns] = 0 if engine.plan.storage == "bits" else engine.plan.zero
+        A[slice(*rows), columns] = zero_item(engine.plan)
         engine.multiply_add(A[slice(*rows)], through, A[slice(*pivots)])
     else:  # an idempotent ⊕: what stands in the columns stays, so that only an improvement counts as one
         engine.multiply_add_pivots(A[slice(*rows)], P[slice(*rows)], through, A[slice(*pivots)], k0 + pivots[0])

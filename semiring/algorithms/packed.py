@@ -27,6 +27,8 @@ def close_words(execution: Execution, semiring: Semiring, packed: BitMatrix, ref
         irreflexive_product(engine, original, words)
     elif loops is not None:
         _set_cycles(semiring, packed, loops)
+    if words.size and semiring.zero_for(np.bool_):  # where 0̄ is True, products of words set tail bits
+        words[:, -1] &= packed.tail
 
 
 def _set_cycles(semiring: Semiring, packed: BitMatrix, loops: Array) -> None:

@@ -65,8 +65,10 @@ def seed_diagonal(engine: Engine, A: Array) -> None:
     """A ← A ⊕ I in place."""
     plan, n = engine.plan, A.shape[0]
     vertices = np.arange(n)
-    if plan.storage == "bits":
-        A[vertices, vertices // WORD] |= np.left_shift(np.uint32(1), (vertices % WORD).astype(np.uint32))
+    if plan.storage == "bits":  # an idempotent ⊕ on truths is "or" or "and", for which 1̄ ⊕ a = 1̄
+        bits = np.left_shift(np.uint32(1), (vertices % WORD).astype(np.uint32))
+        words = A[vertices, vertices // WORD]
+        A[vertices, vertices // WORD] = words | bits if plan.one else words & ~bits
     else:
         add = plan.semiring.add.expression
         A[vertices, vertices] = add.evaluate({"x": A[vertices, vertices], "y": plan.one}, plan.dtype)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from semiring.kernels.contract import Plan
 
-__all__ = ["WORD", "block", "columns_of", "has_diverged"]
+__all__ = ["WORD", "block", "columns_of", "has_diverged", "zero_item"]
 
 Array: TypeAlias = Any  # a 2-D array of the backend's device, or a view of one
 
@@ -27,6 +29,13 @@ def columns_of(plan: Plan, start: int, stop: int) -> slice:
 def block(plan: Plan, A: Array, rows: tuple[int, int], columns: tuple[int, int]) -> Array:
     """The view A[rows, columns], both half-open ranges of vertices."""
     return A[rows[0] : rows[1], columns_of(plan, *columns)]
+
+
+def zero_item(plan: Plan) -> Any:
+    """What fills a block with 0̄: the element, or 32 of them in a word, in tail bits too."""
+    if plan.storage == "bits":
+        return np.uint32(0xFFFFFFFF if plan.zero else 0)
+    return plan.zero
 
 
 def has_diverged(plan: Plan, start: int, known: bool) -> bool:
