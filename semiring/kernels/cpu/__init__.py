@@ -72,7 +72,7 @@ class CpuBackend:
             return
         local = np.full(W.shape, -1, np.int32)
         _product(plan, kernels_for(plan), C, A, B, accumulate=1, P=local, chunk=1)
-        np.add(local, k0, out=W, where=local >= 0)
+        np.add(local, k0, out=W, where=local >= 0, dtype=W.dtype)
 
     def multiply_add_pivots(self, plan: Plan, C: Array, P: Array, A: Array, B: Array, k0: int) -> None:
         """As `multiply_add`; P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved."""
