@@ -146,7 +146,7 @@ def test_with_pivots(rng, kind, monkeypatch):
     """The road for vertices with very many direct edges, taken by small graphs too: every edge counts as too many."""
     from semiring.kernels.cpu import paths
 
-    monkeypatch.setattr(algorithm, "MANY", 0)
+    monkeypatch.setattr(algorithm, "MANY", 0)  # pivots are kept
     monkeypatch.setattr(paths, "WIDTH", 1)
     name, dtype, draw = KINDS[kind]
     for n, density in ((40, 1.0), (90, 0.5), (90, 0.05)):
@@ -164,12 +164,14 @@ def test_thousands_of_graphs_full_of_ties(rng):
         check(name, A, D, pred)
 
 
-def test_pivots_are_asked_for_where_vertices_have_many_direct_edges(rng):
+def test_pivots_are_asked_for_where_many_edges_may_end_a_path(rng):
     plan = make_plan(sr.min_plus, np.float32, nonnegative=True)
     engine = Engine(get_backend("cpu"), plan)
     few = rng.random((600, 600), dtype=np.float32)
     assert not algorithm.wants_pivots(engine, few)
-    assert algorithm.wants_pivots(engine, 1 + few), "every edge is shorter than any two"
+    assert not algorithm.wants_pivots(engine, 1 + few), "every edge is shorter than any two: nothing is to be found"
+    coins = rng.integers(0, 2, (1200, 1200)).astype(np.float32)
+    assert algorithm.wants_pivots(engine, coins), "600 edges of weight 0 lead to every vertex"
 
 
 def test_nothing_depends_on_threads(rng):

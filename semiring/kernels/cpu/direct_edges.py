@@ -26,6 +26,7 @@ __all__ = [
     "deviation",
     "edges_from",
     "edges_into",
+    "extremes",
     "is_direct",
     "kernel",
     "last_edges",
@@ -103,24 +104,63 @@ def _deviation(x, y, relative):
 
 
 @kernel
-def edges_into(sr, D, evidence, zero, one, tight, j0, j1, sources, weights, counts):
+def _worst_place(sr, weights):
+    """Where the worst of some weights stands."""
+    at = 0
+    for c in range(1, weights.size):
+        if plus(sr, weights[c], weights[at]) != weights[c]:
+            at = c
+    return at
+
+
+@kernel
+def extremes(sr, D, zero, j0, j1, best, worst):
+    """The best and the worst of D[i, j] over i ≠ j, 0̄ left out, into best (n) and worst (n), for j0 ≤ j < j1.
+
+    Both are 0̄ before, and stay so in a column without entries.
+    """
+    for i in range(D.shape[0]):
+        for j in range(j0, j1):
+            d = zero if i == j else D[i, j]
+            best[j] = plus(sr, best[j], d)
+            replaces = (worst[j] == zero) | ((plus(sr, worst[j], d) != d) & (d != zero))
+            worst[j] = d if replaces else worst[j]
+
+
+@kernel
+def edges_into(sr, D, evidence, zero, one, tight, best, worst, j0, j1, sources, weights, counts):
     """The direct edges into the columns j0 … j1 - 1, up to ``width`` of a column, and whether none improves on 1̄.
 
     sources (n, width) int32 and weights (n, width) take them in increasing order; counts (n), zero before, says how
-    many there are, also where they are more than ``width``.
+    many there are, also where they are more than ``width``. best and worst (n): the `extremes`, to leave out the edges
+    p → j that end no best path from another vertex than p, for best[p] ⊗ w is worse than worst[j], and where there are
+    too many even so, to keep those of the best weights; or empty.
     """
     width = sources.shape[1]
+    last = np.full(j1 - j0, -1)  # where the worst edge of a full column stands; -1 while that is not known
     monotone = True
     for i in range(D.shape[0]):
         for j in range(j0, j1):
             if is_direct(D, evidence, i, j, tight):
                 w = weight_of(D, evidence, i, j)
                 if w != zero and i != j:
+                    if best.size:
+                        s = times(sr, best[i], w)
+                        if plus(sr, s, worst[j]) != s:
+                            continue
                     c = counts[j]
+                    counts[j] = c + 1
+                    if c >= width and best.size:
+                        if last[j - j0] < 0:
+                            last[j - j0] = _worst_place(sr, weights[j])
+                        c = last[j - j0]
+                        if plus(sr, weights[j, c], w) == weights[j, c]:
+                            c = width
+                        else:
+                            last[j - j0] = -1
                     if c < width:
                         sources[j, c] = i
                         weights[j, c] = w
-                    counts[j] = c + 1
                     if plus(sr, one, w) != one:
                         monotone = False
     return monotone
@@ -128,17 +168,34 @@ def edges_into(sr, D, evidence, zero, one, tight, j0, j1, sources, weights, coun
 
 @kernel
 def last_edges(
-    sr, sums, D, evidence, pred, zero, one, sources, weights, counts, tight, loose, r0, r1, pending, open_rows, doubtful
+    sr,
+    sums,
+    D,
+    evidence,
+    pred,
+    zero,
+    one,
+    sources,
+    weights,
+    counts,
+    crowded,
+    tight,
+    loose,
+    r0,
+    r1,
+    pending,
+    open_rows,
+    doubtful,
 ):
     """Rows r0 … r1 - 1 of pred from the direct edges alone: pred[i, j] attains ⊕ of D[i, p] ⊗ w(p, j) over them.
 
     Only vertices p strictly nearer than j are taken, and only if D[i, j] is met within ``loose``; what is left is
     UNDECIDED. open_rows (n) marks the rows with such entries, doubtful (n) those where a D[i, j] is not met within
     ``tight`` and the path has not been shown to add up. sums and ``one`` are of the type in which paths are added up.
-    Columns with more direct edges than ``sources`` holds are left over, and marked in pending (n).
+    counts (n) says how many of the edges in ``sources`` and ``weights`` to try. Where entries of a column that is
+    crowded (n), with more direct edges than these, are left over, pending (n) is marked.
     """
     n = D.shape[0]
-    width = sources.shape[1]
     rows = np.empty((n, LANES), D.dtype)
     chosen = np.empty((n, LANES), np.int32)
     best = np.empty(LANES, D.dtype)
@@ -159,17 +216,16 @@ def last_edges(
             for lane in range(LANES):
                 best[lane] = zero
                 arg[lane] = UNDECIDED
-            if counts[j] <= width:
-                for c in range(counts[j]):
-                    p = sources[j, c]
-                    w = weights[j, c]
-                    for lane in range(LANES):
-                        x = rows[p, lane]
-                        s = times(sr, x, w)
-                        nearer = plus(sr, x, rows[j, lane]) != rows[j, lane]
-                        better = (plus(sr, best[lane], s) != best[lane]) & nearer
-                        best[lane] = s if better else best[lane]
-                        arg[lane] = p if better else arg[lane]
+            for c in range(counts[j]):
+                p = sources[j, c]
+                w = weights[j, c]
+                for lane in range(LANES):
+                    x = rows[p, lane]
+                    s = times(sr, x, w)
+                    nearer = plus(sr, x, rows[j, lane]) != rows[j, lane]
+                    better = (plus(sr, best[lane], s) != best[lane]) & nearer
+                    best[lane] = s if better else best[lane]
+                    arg[lane] = p if better else arg[lane]
             for lane in range(LANES):
                 d = rows[j, lane]
                 v = arg[lane] if meets(best[lane], d, loose) else np.int32(UNDECIDED)
@@ -192,7 +248,7 @@ def last_edges(
                 if undecided:
                     open_rows[i] = True
                     for j in range(b, e):
-                        if pred[i, j] == UNDECIDED and counts[j] > width:
+                        if pred[i, j] == UNDECIDED and crowded[j]:
                             pending[j] = True
         for lane in range(m):
             if doubts[lane]:

@@ -21,33 +21,35 @@ _OPEN, _GOOD, _BAD, _ACTIVE, _UNREACHED = range(5)  # the states of a vertex whi
 
 
 @kernel
-def _intermediate(sr, row, column, i, j, first, last, zero):
-    """A vertex k of first … last - 1, nearer to j than i is, with D[i, k] ⊗ D[k, j] = D[i, j]; where rounding breaks
-    the equality for all of them, one that attains the best. -1 if there is none. row: D[i, :], column: D[:, j].
+def _intermediate(sr, row, column, d, zero):
+    """A place k of a run, nearer to j than i is, with D[i, k] ⊗ D[k, j] = D[i, j] = d; where rounding breaks the
+    equality for all of them, one that attains the best. -1 if there is none. row: D[i, run], column: D[run, j].
     """
-    d = column[i]
-    found = -1
-    for k in range(first, last):
+    found = np.int32(-1)
+    near = np.int32(0)
+    for k in range(row.size):  # without a branch and in 32 bits: this loop becomes vector instructions
         x = column[k]
-        hit = (times(sr, row[k], x) == d) & (plus(sr, x, d) != d) & (k != j)
-        found = max(found, k if hit else -1)
-    if found < 0:
+        nearer = plus(sr, x, d) != d
+        hit = (times(sr, row[k], x) == d) & nearer
+        found = max(found, np.int32(k) if hit else np.int32(-1))
+        near |= np.int32(nearer)
+    if found < 0 and near:
         best = zero
-        for k in range(first, last):
-            x = column[k]
-            s = times(sr, row[k], x)
-            if plus(sr, best, s) != best and plus(sr, x, d) != d and k != j:
-                best, found = s, k
+        for k in range(row.size):
+            s = times(sr, row[k], column[k])
+            if plus(sr, best, s) != best and plus(sr, column[k], d) != d:
+                best, found = s, np.int32(k)
     return found
 
 
 @kernel
-def follow_pivots(sr, D, P, pred, zero, chunk, tight, loose, j0, j1, pending, doubtful):
+def follow_pivots(sr, D, P, pred, zero, chunk, best, tight, loose, j0, j1, pending, doubtful):
     """Columns j0 … j1 - 1 of pred where they are UNDECIDED, by pointers (i, j) → (k, j) to an `_intermediate` k.
 
     Pointers lead to vertices strictly nearer to j, so they end, at a decided entry (whose last edge is then that of
     the whole chain) or at one that has no pointer. The edge found is taken if it leads on from a vertex strictly
-    nearer to i than j and meets D[i, j] within ``loose``; doubtful as in `last_edges`.
+    nearer to i than j and meets D[i, j] within ``loose``; doubtful as in `last_edges`. best (n): the best value of each
+    column.
     """
     n = D.shape[0]
     distances = np.empty((COLUMNS, n), D.dtype)
@@ -59,15 +61,16 @@ def follow_pivots(sr, D, P, pred, zero, chunk, tight, loose, j0, j1, pending, do
             continue
         for i in range(n):
             for j in range(b, e):
-                distances[j - b, i] = D[i, j]
+                distances[j - b, i] = D[i, j] if i != j else zero  # j is no intermediate on the way to j
         for i in range(n):
             for j in range(b, e):
                 v = pred[i, j]
                 k = np.int32(-1 - v) if v >= 0 else np.int32(-1 - n)
-                if v == UNDECIDED:
+                if v == UNDECIDED and plus(sr, best[j], D[i, j]) != D[i, j]:
                     first = P[i, j] if chunk < n else 0
-                    found = _intermediate(sr, D[i], distances[j - b], i, j, first, min(n, first + chunk), zero)
-                    k = np.int32(found if found >= 0 else -1 - n)
+                    last = min(n, first + chunk)
+                    found = _intermediate(sr, D[i, first:last], distances[j - b, first:last], distances[j - b, i], zero)
+                    k = np.int32(first + found if found >= 0 else -1 - n)
                 pointers[j - b, i] = k
         for j in range(b, e):
             pointer = pointers[j - b]

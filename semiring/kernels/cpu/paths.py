@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.kernels.contract import Plan
-from semiring.kernels.cpu.direct_edges import LANES, edges_from, edges_into, last_edges
+from semiring.kernels.cpu.direct_edges import LANES, edges_from, edges_into, extremes, last_edges
 from semiring.kernels.cpu.path_trees import COLUMNS, follow_pivots, grow_trees, settle_rows
 from semiring.kernels.cpu.pool import run_tasks
 from semiring.kernels.cpu.scalars import ScalarSemiring
@@ -79,18 +79,27 @@ def find_predecessors(plan: Plan, D: Array, tolerance: Tolerance, before: Array 
     pred = np.empty((n, n), np.int32)
     pending, open_rows, doubtful, improves = np.zeros((4, n), np.bool_)
 
+    best, worst = np.empty((2, 0), D.dtype)
+
     def scan(j0: int, j1: int) -> None:
         improves[j0] = not edges_into(
-            sr, D, evidence, zero, plan.dtype.type(plan.one), tight, j0, j1, into, weights, indegree
+            *(sr, D, evidence, zero, plan.dtype.type(plan.one), tight, best, worst),
+            *(j0, j1, into, weights, indegree),
         )
 
     case.run(scan, 1, 16)
     monotone = not improves.any()
-    tried = indegree if monotone else indegree + np.int32(width + 1)
+    if monotone and indegree.max(initial=0) > width:
+        best, worst = np.full((2, n), zero)
+        case.run(lambda j0, j1: extremes(sr, D, zero, j0, j1, best, worst), 1, 16)
+        indegree[:] = 0
+        case.run(scan, 1, 16)
+    crowded = indegree > width
+    tried = np.where(_promising(plan, best, worst), np.minimum(indegree, width), 0) if monotone else 0 * indegree
 
     def last(r0: int, r1: int) -> None:
         last_edges(
-            *(sr, sums, D, evidence, pred, zero, one, into, weights, tried, tight, loose),
+            *(sr, sums, D, evidence, pred, zero, one, into, weights, tried, crowded, tight, loose),
             *(r0, r1, pending, open_rows, doubtful),
         )
 
@@ -99,7 +108,7 @@ def find_predecessors(plan: Plan, D: Array, tolerance: Tolerance, before: Array 
         P, chunk = (np.zeros((1, 1), np.int32), n) if P is None else (P, plan.pivot_chunk)
 
         def follow(j0: int, j1: int) -> None:
-            follow_pivots(sr, D, P, pred, zero, chunk, tight, loose, j0, j1, pending, doubtful)
+            follow_pivots(sr, D, P, pred, zero, chunk, best, tight, loose, j0, j1, pending, doubtful)
 
         case.run(follow, 4, COLUMNS)
     if open_rows.any():
@@ -115,6 +124,17 @@ def find_predecessors(plan: Plan, D: Array, tolerance: Tolerance, before: Array 
         case.run(grow, 8, 1)
     _settle(case, pred, open_rows | doubtful)
     return pred
+
+
+def _promising(plan: Plan, best: Array, worst: Array) -> Any:
+    """Where a vertex can be strictly nearer than the vertex of the column; everywhere, if that was not looked at."""
+    if not best.size:
+        return True
+    add = plan.semiring.add.expression
+    nearest = best[0]
+    for value in np.unique(best):
+        nearest = add.evaluate({"x": nearest, "y": value}, plan.dtype)
+    return add.evaluate({"x": nearest, "y": worst}, plan.dtype) != worst
 
 
 def _settle(case: _Case, pred: Array, rows: Array) -> int:
