@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring.kernels.cpu import CpuBackend
+from semiring.kernels.cpu import CpuBackend, team
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.pool import run_tasks
 from semiring.kernels.engine import make_plan
@@ -87,6 +87,26 @@ def test_a_team_that_went_to_sleep_wakes_up(rng):
     for _ in range(3):
         np.testing.assert_array_equal(product(A, B, threads=2), expected)
         time.sleep(0.05)  # much longer than the team waits
+
+
+def test_an_interrupted_product_leaves_no_thread_at_work(rng, monkeypatch):
+    """Ctrl-C in the middle: the others write into matrices that the caller is about to free, so they are waited for."""
+    A, B = rng.standard_normal((300, 300)), rng.standard_normal((300, 300))
+    expected = product(A, B, threads=2)
+    finish, calls = team._team.finish, []
+
+    def interrupted(mailbox, blocks, patience):
+        calls.append(blocks)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return finish(mailbox, blocks, patience)
+
+    monkeypatch.setattr(team._team, "finish", interrupted)
+    C = np.zeros((300, 300))
+    with pytest.raises(KeyboardInterrupt):
+        BACKEND.multiply(make_plan(sr.plus_times, C.dtype, threads=2), C, A, B)
+    np.testing.assert_array_equal(C, expected)  # every block was finished
+    np.testing.assert_array_equal(product(A, B, threads=2), expected)
 
 
 _FORK = """

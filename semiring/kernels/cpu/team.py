@@ -136,25 +136,35 @@ class _Team:
         while True:
             seen = self.serve(self.mailbox, member, _WAIT)
             with self.state:
-                if int(self.memory_word()) >> 42 != seen:
+                if self.generation() != seen:
                     continue  # a job came in between
                 self.asleep.append(bell)
             bell.acquire()
 
-    def memory_word(self) -> np.int64:
+    def generation(self) -> int:
+        """The number of the job published last."""
         start = self.mailbox - self.memory.ctypes.data
-        word: np.int64 = self.memory[start : start + 8].view(np.int64)[0]
-        return word
+        return int(self.memory[start : start + 8].view(np.int64)[0]) >> 42
 
     def run(self, job: Array, blocks: int, members: int) -> None:
-        """Compute a job on ``members`` threads; ``busy`` is held."""
+        """Compute a job on ``members`` threads; ``busy`` is held. Returns, or raises, with no thread at work on it."""
         if self.members < members:
             self.grow(members)
-        with self.state:
-            self.publish(self.mailbox, job.ctypes.data, blocks, members)
-            sleepers, self.asleep = self.asleep, []
-        for bell in sleepers:
-            bell.release()
+        before = self.generation()
+        try:
+            with self.state:
+                sleepers, self.asleep = self.asleep, []
+                for bell in sleepers:
+                    bell.release()
+                self.publish(self.mailbox, job.ctypes.data, blocks, members)
+            self.wait(blocks)
+        except BaseException:  # Ctrl-C: the others go on, and the job and its matrices are the caller's to free
+            if self.generation() != before:
+                self.wait(blocks)
+            raise
+
+    def wait(self, blocks: int) -> None:
+        """Work on the job that was published until all its blocks are finished."""
         while not self.finish(self.mailbox, blocks, _WAIT):
             time.sleep(0)  # another thread has a long block, or lost its core: leave it ours
 
