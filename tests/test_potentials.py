@@ -175,6 +175,35 @@ def test_small_true_cycles_among_large_weights(rng):
     assert set(caught.value.cycle) == {5, 90, 41}
 
 
+@pytest.mark.parametrize("method", ["auto", "johnson"])
+@pytest.mark.parametrize("n", [4, 300])
+def test_a_cycle_beside_a_part_on_another_scale(n, method):
+    """What rounding hides in one part of a network hides nothing in a part that it does not lead to."""
+    A = np.full((n, n), np.inf)
+    A[0, 1], A[1, 0], A[2, 3] = -1, 0.5, -1e20
+    with pytest.raises(sr.errors.NegativeCycleError) as caught:
+        closure(A, method=method)
+    assert list(caught.value.cycle) == [0, 1]
+
+
+@pytest.mark.parametrize("method", ["auto", "johnson"])
+@pytest.mark.parametrize("n", [3, 200])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_that_leave_the_range_of_a_float(n, dtype, method):
+    """An error, not a NaN and not "no path"; a sum just inside is a distance."""
+    largest = np.finfo(dtype).max
+    A = np.full((n, n), np.inf, dtype)
+    A[0, 1], A[1, 2] = -largest, -largest
+    with pytest.raises(sr.errors.DomainError, match=f"leave the range of {dtype}"):
+        closure(A, method=method)
+    with pytest.raises(sr.errors.DomainError, match=f"leave the range of {dtype}"):
+        closure(-A, "max_plus", method=method)
+    A[0, 1], A[1, 2] = -largest / 4, -largest / 4
+    D = closure(A, method=method)
+    np.testing.assert_allclose(D[0, 2], -largest / 2, rtol=8 * np.finfo(dtype).eps)
+    assert D[2, 0] == np.inf
+
+
 def test_a_cycle_of_many_edges_in_a_dense_matrix():
     n = 320
     rng = np.random.default_rng(5)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.potentials import Array, cycle_error, find_cycle
+from semiring.algorithms.reweighting import check_range
 from semiring.errors import DomainError
 
 __all__ = ["SparseGraph", "johnson", "sparse_graph"]
@@ -71,7 +72,11 @@ def johnson(graph: SparseGraph, out: Array, *, reflexive: bool = True, progress:
     from scipy.sparse.csgraph import dijkstra
 
     n, sign = graph.n, graph.sign
-    h = _potentials(graph) if bool((graph.weights < 0).any()) else np.zeros(n)
+    h = np.zeros(n)
+    if bool((graph.weights < 0).any()):
+        with np.errstate(over="ignore", invalid="ignore"):  # seen by the next line
+            h = _potentials(graph)
+        check_range(h, float(graph.weights.min()), float(graph.weights.max()), out.dtype)
     reduced = np.maximum(graph.weights + (h[graph.tails] - h[graph.heads]), 0.0)
     lengths = csr_array((reduced, (graph.tails, graph.heads)), shape=(n, n))
     step = max(1, _SOURCES // max(1, n))
@@ -97,9 +102,9 @@ def _potentials(graph: SparseGraph) -> Array:
     into = graph.heads[first]
     runs = np.diff(np.append(first, graph.heads.size))
     raised = graph.weights + graph.epsilon * np.abs(graph.weights)
-    margin = float(np.finfo(np.float64).eps) if graph.epsilon else 0.0
+    margin = 2 * float(np.finfo(np.float64).eps) if graph.epsilon else 0.0
     while True:
-        candidates = raised + (margin * float(np.abs(h).max())) + h[graph.tails]
+        candidates = raised + h[graph.tails] * (1 - margin)
         best = np.minimum.reduceat(candidates, first)
         improved = best < h[into]
         if not improved.any():

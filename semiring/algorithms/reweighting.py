@@ -8,16 +8,35 @@ Cost: two passes over the matrix; workspace one chunk of rows. What is not here:
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from semiring.algorithms.potentials import Array, Weights
-from semiring.errors import IntegerOverflowError
+from semiring.errors import DomainError, IntegerOverflowError
 
-__all__ = ["reweight", "shift_back"]
+__all__ = ["check_range", "negligible", "reweight", "shift_back"]
 
 _CHUNK = 1 << 15  # entries at a time
+
+
+@cache
+def negligible(dtype: np.dtype[Any]) -> float:
+    """What may be added to any finite float of the dtype without leaving its range."""
+    limits = np.finfo(dtype)
+    return float(limits.max) * float(limits.eps) / 8
+
+
+def check_range(h: Array, low: float, high: float, dtype: np.dtype[Any]) -> None:
+    """Raise `DomainError` where weights from ``low`` to ``high`` under potentials h ≤ 0 might leave a float's range."""
+    least = float(h.min(initial=0.0))
+    if least >= -negligible(dtype) or max(high, 0.0) / 2 - least / 2 < float(np.finfo(dtype).max) / 2:
+        return
+    raise DomainError(
+        f"weights of both signs up to {max(-low, high):.4g} in size: their sums leave the range of {dtype}. "
+        "Scale them down" + ("" if dtype == np.float64 else ", or use float64")
+    )
 
 
 def reweight(weights: Weights, h: Array, out: Array, none: Any) -> int:
@@ -82,11 +101,12 @@ def shift_back(D: Array, h: Array | None, sign: int, none: Any, out: Array, zero
 
 
 def _shift_floats(part: Array, offset: Array | None, sign: int, none: Any, out: Array, zero: Any) -> None:
-    rows = part if offset is None else part + offset
-    if sign < 0:
-        np.subtract(0.0, rows, out=out, casting="same_kind")
-    elif rows is not out:
-        out[...] = rows
+    with np.errstate(over="ignore"):  # a distance beyond the range of the dtype is ∞, as without potentials
+        rows = part if offset is None else part + offset
+        if sign < 0:
+            np.subtract(0.0, rows, out=out, casting="same_kind")
+        elif rows is not out:
+            out[...] = rows
 
 
 def _shift_integers(part: Array, offset: Array | None, sign: int, none: Any, out: Array, zero: Any) -> None:

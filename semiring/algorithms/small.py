@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from semiring.algorithms.potentials import Array
+from semiring.algorithms.reweighting import negligible
 from semiring.catalogue import min_plus
 from semiring.kernels import backend_for
 from semiring.kernels.engine import make_plan
@@ -37,6 +38,8 @@ def close_small(A: Array) -> Array | None:
     if plan.status.diverged >= 0:
         return None
     h = D.min(axis=0)
+    if not h.min() > -negligible(A.dtype):  # sums might leave the range of the dtype
+        return None
     shift = h[:, np.newaxis] - h
     np.add(A, shift, out=D)
     if not D.min() >= _ROUNDING * h.min():

@@ -19,7 +19,7 @@ from semiring.algebra import Semiring
 from semiring.algorithms.execution import Execution
 from semiring.algorithms.irreflexive import cycles_from_closure, diagonal
 from semiring.algorithms.potentials import Array, Weights, potentials
-from semiring.algorithms.reweighting import reweight, shift_back
+from semiring.algorithms.reweighting import check_range, reweight, shift_back
 from semiring.algorithms.unbounded import check_unbounded, insert_unbounded, unbounded_edges
 from semiring.catalogue import min_plus
 from semiring.encoding import inner_zero, widen
@@ -103,8 +103,11 @@ def _close_floats(task: _Task, A: Array, out: Array, scan: Scan, P: Array | None
         edges = unbounded_edges(A, sign)
         check_unbounded(A, edges, task.none)
         task.notes.append(f"{sum(map(len, edges.values()))} edges of unbounded gain, inserted last")
-    weights = Weights.of(A, sign, task.none, *_finite_range(A), unbounded=bool(edges))
-    h = potentials(weights, task.eliminate)
+    low, high = _finite_range(A)
+    weights = Weights.of(A, sign, task.none, low, high, unbounded=bool(edges))
+    with np.errstate(over="ignore", invalid="ignore"):  # seen below
+        h = potentials(weights, task.eliminate)
+    check_range(h, low, high, out.dtype) if sign > 0 else check_range(h, -high, -low, out.dtype)
     task.notes.append(_potentials_note(sign))
     reweight(weights, h, out, np.inf)
     _core(task, out, P)
