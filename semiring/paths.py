@@ -2,7 +2,7 @@
 
 Each function closes a matrix of edge weights and returns `Paths`: the distances, the vertex before each on a best path,
 and what follows from them. The paths are simple, and their weights add up to the distance: exactly on integers and
-truths and where ⊗ only selects, within n·ε of it in floats (of the largest distance where signs are mixed).
+truths and where ⊗ only selects, within n·ε of it in floats (4 n·ε of the largest distance where signs are mixed).
 """
 
 from __future__ import annotations

@@ -339,3 +339,18 @@ def test_progress_is_reported(rng):
     sr.shortest_paths(random_graph(rng, 300, 0.1), progress=lambda done, total: calls.append((done, total)))
     assert calls
     assert calls[-1][0] == calls[-1][1]
+
+
+def test_paths_without_predecessors_of_rounded_height_differences():
+    """Distances of mixed signs carry the rounding of the potentials: paths found later must still fit them."""
+    rng = np.random.default_rng(3)
+    for _ in range(300):
+        n = int(rng.integers(2, 12))
+        heights = rng.normal(size=n) * 10.0 ** rng.integers(-3, 4)
+        A = heights[:, None] - heights + rng.random((n, n)) * rng.integers(0, 2, (n, n))
+        A = np.where(rng.random((n, n)) < 0.5, A, np.inf)
+        found = sr.shortest_paths(A, predecessors=False)
+        bound = 4 * n * np.finfo(float).eps * np.abs(found.matrix[found.reachable]).max()
+        for i in range(n):
+            for j, path in found.paths_from(i).items():
+                assert abs(sum(A[u, v] for u, v in pairwise(path)) - found.matrix[i, j]) <= bound

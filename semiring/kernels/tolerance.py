@@ -57,7 +57,9 @@ def tolerance_for(plan: Plan, D: Array) -> Tolerance:
     summing = plan.semiring.tropical is not None
     if not product and not (summing and plan.facts.nonnegative):
         floor = epsilon * max(1.0, float(np.max(np.abs(D), initial=0.0, where=np.isfinite(D))))
-        return Tolerance((epsilon, floor), (16 * epsilon, 16 * floor), (n * epsilon / 2, n * floor / 2), False, summing)
+        rounded = 8 if summing else 1  # mixed signs: weights under potentials, and the way back, are rounded as well
+        bound = (n * epsilon / 2, rounded * n * floor / 2)
+        return Tolerance((epsilon, floor), (16 * epsilon, 16 * floor), bound, False, summing)
     return Tolerance((epsilon, floor), (16 * epsilon, floor), (n * epsilon / 2, floor), product)
 
 
