@@ -113,7 +113,8 @@ def closure(
     reflexive
         Whether the empty path counts: A*, or A⁺, whose diagonal holds only cycles.
     check
-        Whether to look for NaN and entries outside the domain. Without the look such entries give any result.
+        Whether to look for NaN and entries outside the domain. Without the look such entries give any result; min_plus
+        and max_plus look in any case, for the signs of the weights decide how they are closed.
     threads
         How many threads; by default `get_threads`. The result does not depend on it.
     explain
@@ -146,6 +147,7 @@ def closure(
         and out is None
         and reflexive
         and progress is None
+        and (threads is None or threads > 0)
         and not explain
         and A.ndim == 2
         and 0 < A.shape[0] == A.shape[1] <= SMALL
@@ -312,7 +314,7 @@ def _close_matrix(call: _Call, A: Array, out: Array, in_place: bool, P: Array | 
         return
     if in_place:
         A = out
-    # The sign decides about the potentials, and the range of integers about their width: `check` only silences errors.
+    # The sign decides about the potentials, and the range of integers about their width: whatever `check` says.
     scan = check_entries(A, call.semiring) if call.check or is_tropical(call.semiring) else Scan()
     if call.execution.method == "johnson":
         from scipy.sparse import coo_array
@@ -418,7 +420,7 @@ def _close_sparse(call: _Call, A: Any, out: Any) -> Array:
         shown = f"{edges} edges: about {sparse:.2g} s by Dijkstra from every vertex, {dense:.2g} s dense"
         call.note(shown)
     if method == "johnson" and shortest:
-        if np.isinf(np.asarray(A.data)).any():
+        if np.isinf(A.tocoo().data).any():
             method = "auto"  # edges of unbounded gain are the dense closure's business
         else:
             target = np.empty(A.shape, dtype) if out is None else as_output(out, A.shape, dtype)

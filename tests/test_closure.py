@@ -294,6 +294,8 @@ def test_wrong_arguments():
         closure(np.zeros((2, 2), complex))
     with pytest.raises(ValueError, match="at least 1"):
         closure(np.zeros((200, 200)), threads=0)
+    with pytest.raises(ValueError, match="at least 1"):
+        closure(np.zeros((2, 2)), threads=0)
     with pytest.raises(sr.errors.AlgebraError, match="johnson"):
         closure(np.zeros((2, 2)), "max_min", method="johnson")
 
@@ -305,6 +307,9 @@ def test_nan_and_the_domain(rng, n):
     for name in ("min_plus", "max_plus", "max_min", "plus_times"):
         with pytest.raises(sr.errors.DomainError, match=r"\[1, 2\] is nan"):
             closure(A, name)
+    with pytest.raises(sr.errors.DomainError, match=r"\[1, 2\] is nan"):
+        closure(A, check=False)  # min-plus looks in any case
+    assert closure(A, "max_min", check=False).shape == A.shape
     A[1, 2] = -0.5
     with pytest.raises(sr.errors.DomainError, match=r"\[1, 2\] is -0.5"):
         closure(A, "max_times")

@@ -64,6 +64,13 @@ def test_packed_gf2(rng):
         closure(pack(A), "xor_and")
 
 
+@pytest.mark.parametrize("form", ["coo", "csr", "csc", "lil", "dok", "dia", "bsr"])
+@pytest.mark.parametrize("method", ["auto", "johnson"])
+def test_every_sparse_format(form, method):
+    A = sparse.coo_array(([1.0, -2.0, 3.0], ([0, 1, 2], [1, 2, 0])), shape=(3, 3)).asformat(form)
+    np.testing.assert_array_equal(closure(A, method=method), [[0, 1, -1], [1, 0, -2], [3, 4, 0]])
+
+
 def test_packed_refusals():
     with pytest.raises(sr.errors.AlgebraError, match="floyd_warshall"):
         closure(pack(np.eye(3, dtype=bool)), "boolean", method="floyd_warshall")
