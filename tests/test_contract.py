@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 import oracles
 import pytest
+from devices import OnDevice
 
 from semiring import CATALOGUE, Semiring
 from semiring.errors import AlgebraError, DTypeError, UnknownNameError
@@ -21,6 +22,9 @@ from semiring.kernels.engine import Engine, make_plan
 
 CASES = [(name, dtype) for name, semiring in CATALOGUE.items() for dtype in semiring.dtypes]
 SELECTIVE = [(name, dtype) for name, dtype in CASES if oracles.ORACLES[name].selective]
+HALVES = [
+    (name, "float16") for name, semiring in CATALOGUE.items() if semiring.selective and semiring.supports("float16")
+]
 PACKED = ["boolean", "max_min", "xor_and"]  # the semirings whose zero is False
 
 # (m, k, n): nothing at all, single entries, odd sizes, and one less and one more than the tiles of the kernels.
@@ -35,8 +39,18 @@ BLOCKS = [0, 1, 2, 5, 31, 65]
 HALF = {"int16": 16_383, "int32": 1_073_741_823, "int64": 4_611_686_018_427_387_903}
 
 
-@pytest.fixture(params=sorted(BACKENDS))
+@pytest.fixture(params=[*sorted(BACKENDS), pytest.param("cuda", marks=pytest.mark.gpu)])
 def backend(request):
+    if request.param == "cuda":
+        from semiring.kernels.cuda import CudaBackend
+
+        return OnDevice(CudaBackend())
+    return get_backend(request.param)
+
+
+@pytest.fixture(params=sorted(BACKENDS))
+def closing(request):
+    """The backends that close blocks."""
     return get_backend(request.param)
 
 
@@ -140,7 +154,7 @@ def agree(found, expected, name):
 # ------------------------------------------------------------------------------------------------- products
 
 
-@pytest.mark.parametrize(("name", "dtype"), CASES)
+@pytest.mark.parametrize(("name", "dtype"), [*CASES, *HALVES])
 def test_products(backend, name, dtype, rng):
     engine = bind(backend, name, dtype)
     layouts = itertools.cycle(itertools.product(LAYOUTS, repeat=3))
@@ -288,7 +302,7 @@ def selective_data(rng, name, dtype, shape):
     return entries(rng, name, dtype, shape, tame=np.dtype(dtype).kind == "i" and name in ("min_plus", "max_plus"))
 
 
-@pytest.mark.parametrize(("name", "dtype"), SELECTIVE)
+@pytest.mark.parametrize(("name", "dtype"), [*SELECTIVE, *HALVES])
 def test_witnesses(backend, name, dtype, rng):
     engine = bind(backend, name, dtype)
     layouts = itertools.cycle(itertools.product(LAYOUTS, repeat=2))
@@ -320,7 +334,7 @@ def pivots_by_definition(A, B, C, P, name, k0, chunk):
     return C, P
 
 
-@pytest.mark.parametrize(("name", "dtype"), SELECTIVE)
+@pytest.mark.parametrize(("name", "dtype"), [*SELECTIVE, *HALVES])
 def test_pivots(backend, name, dtype, rng):
     engine = bind(backend, name, dtype)
     layouts = itertools.cycle(itertools.product(LAYOUTS, repeat=2))
@@ -372,8 +386,8 @@ def closable(name, dtype):
 
 
 @pytest.mark.parametrize(("name", "dtype"), [case for case in CASES if closable(*case)])
-def test_close_block(backend, name, dtype, rng):
-    engine = bind(backend, name, dtype)
+def test_close_block(closing, name, dtype, rng):
+    engine = bind(closing, name, dtype)
     idempotent = oracles.ORACLES[name].idempotent
     for n, layout in zip(BLOCKS, itertools.cycle(LAYOUTS), strict=False):
         A = nilpotent(rng, name, dtype, n)
@@ -390,8 +404,8 @@ def test_close_block(backend, name, dtype, rng):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_close_block_is_an_inverse(backend, dtype, rng):
-    engine = bind(backend, "plus_times", dtype)
+def test_close_block_is_an_inverse(closing, dtype, rng):
+    engine = bind(closing, "plus_times", dtype)
     for n in (1, 2, 7):
         A = (rng.integers(-3, 4, (n, n)) / (4 * n)).astype(dtype)
         expected = np.array([[float(value) for value in row] for row in oracles.inverse_closure(A)])
@@ -400,8 +414,8 @@ def test_close_block_is_an_inverse(backend, dtype, rng):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_close_block_sums_probabilities(backend, dtype, rng):
-    engine = bind(backend, "log_plus", dtype)
+def test_close_block_sums_probabilities(closing, dtype, rng):
+    engine = bind(closing, "log_plus", dtype)
     A = (-rng.random((6, 6)) - 2.5).astype(dtype)
     expected = oracles.log_closure(A)
     engine.close_block(A)
@@ -409,8 +423,8 @@ def test_close_block_sums_probabilities(backend, dtype, rng):
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int32"])
-def test_close_block_inverts_over_gf2(backend, dtype, rng):
-    engine = bind(backend, "xor_and", dtype)
+def test_close_block_inverts_over_gf2(closing, dtype, rng):
+    engine = bind(closing, "xor_and", dtype)
     n, order = 12, rng.permutation(12)
     loops = np.triu(entries(rng, "xor_and", dtype, (n, n)), 1)[np.ix_(order, order)]
     expected = oracles.gf2_closure(loops)
@@ -428,9 +442,9 @@ def test_close_block_inverts_over_gf2(backend, dtype, rng):
         ("xor_and", "bool", True),
     ],
 )
-def test_a_pivot_without_a_star_is_named(backend, name, dtype, loop):
+def test_a_pivot_without_a_star_is_named(closing, name, dtype, loop):
     for n, first in ((1, 0), (5, 3), (40, 33)):
-        engine = bind(backend, name, dtype)
+        engine = bind(closing, name, dtype)
         A = inside(np.full((n, n), oracles.zero(name, dtype)), name)
         A[first, first] = loop
         A[n - 1, n - 1] = loop
@@ -450,8 +464,8 @@ def eliminate_with_pivots(A, name, P, k0):
 
 
 @pytest.mark.parametrize(("name", "dtype"), SELECTIVE)
-def test_close_block_pivots(backend, name, dtype, rng):
-    engine = bind(backend, name, dtype)
+def test_close_block_pivots(closing, name, dtype, rng):
+    engine = bind(closing, name, dtype)
     for n, layout, k0 in zip(BLOCKS, itertools.cycle(LAYOUTS), itertools.cycle((0, 64)), strict=False):
         A = entries(rng, name, dtype, (n, n), tame=True)
         np.fill_diagonal(A, oracles.one(name, dtype))
@@ -463,8 +477,8 @@ def test_close_block_pivots(backend, name, dtype, rng):
         np.testing.assert_array_equal(found, pivots)
 
 
-def test_a_closure_needs_a_star(backend):
-    engine = Engine(backend, make_plan(Semiring("starless", "max(x, y)", "x * y", 0, 1, domain="[0, inf)"), "float64"))
+def test_a_closure_needs_a_star(closing):
+    engine = Engine(closing, make_plan(Semiring("starless", "max(x, y)", "x * y", 0, 1, domain="[0, inf)"), "float64"))
     with pytest.raises(AlgebraError, match="star"):
         engine.close_block(np.ones((2, 2)))
 
@@ -531,8 +545,8 @@ def test_packed_witnesses_and_pivots(backend, name, rng):
         np.testing.assert_array_equal(P, pivots)
 
 
-def test_packed_closures(backend, rng):
-    engine = bind(backend, "boolean", "bool", storage="bits")
+def test_packed_closures(closing, rng):
+    engine = bind(closing, "boolean", "bool", storage="bits")
     for n in (0, 1, 2, 31, 32, 33, 97):
         A = rng.random((n, n)) < 1.5 / max(1, n)
         words = packed(A, 1)

@@ -1,0 +1,112 @@
+"""Lower an expression tree to MLIR inside a CuTe kernel: the same tree, the same order of operations, no contraction.
+
+A register *word* is a scalar (one lane), or a 32-bit register that holds two 16-bit elements or 32 packed truth values.
+NVPTX has packed instructions for vectors of two 16-bit elements (HADD2, VHMNMX, VIADDMNMX.S16x2), so the same lowering
+at a vector type serves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import cutlass.cute as cute
+import numpy as np
+from cutlass import Float32
+from cutlass._mlir import ir
+from cutlass._mlir.dialects import arith, llvm
+from cutlass._mlir.dialects import math as mlir_math
+
+from semiring.expressions import Expression, typed_constant
+
+__all__ = ["constant", "lower"]
+
+_ORDERED = {"lt": "OLT", "le": "OLE", "gt": "OGT", "ge": "OGE", "eq": "OEQ", "ne": "UNE"}
+_SIGNED = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
+_PTX_TYPES = {
+    "f16": ("f16", "h", 16),
+    "f32": ("f32", "f", 32),
+    "f64": ("f64", "d", 64),
+    "vector<2xf16>": ("f16x2", "r", 32),
+}
+_UNSIGNED = {"lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge", "eq": "eq", "ne": "ne"}
+
+
+def constant(type_: ir.Type, value: Any, dtype: np.dtype[Any]) -> ir.Value:
+    """``value`` in every lane of an MLIR scalar or vector type."""
+    scalar = ir.VectorType(type_).element_type if ir.VectorType.isinstance(type_) else type_
+    typed = typed_constant(value, dtype)
+    if dtype.kind == "f":
+        attribute: Any = ir.FloatAttr.get(scalar, float(typed))
+    else:
+        attribute = ir.IntegerAttr.get(scalar, int(typed))
+    if scalar is not type_:
+        attribute = ir.DenseElementsAttr.get_splat(type_, attribute)
+    return arith.constant(type_, attribute)
+
+
+def lower(expression: Expression, values: Mapping[str, ir.Value], dtype: np.dtype[Any]) -> ir.Value:
+    """The value of ``expression`` as MLIR, on operands of one scalar or vector type that hold elements of ``dtype``."""
+    type_ = next(iter(values.values())).type
+    floating, signed = dtype.kind == "f", dtype.kind == "i"
+
+    def leaf(node: Expression) -> ir.Value:
+        return values[str(node.leaf)] if node.op == "var" else constant(type_, node.leaf, dtype)
+
+    def compare(op: str, x: ir.Value, y: ir.Value) -> ir.Value:
+        if floating:
+            return arith.cmpf(getattr(arith.CmpFPredicate, _ORDERED[op]), x, y)
+        return arith.cmpi(getattr(arith.CmpIPredicate, (_SIGNED if signed else _UNSIGNED)[op]), x, y)
+
+    def extremum(op: str, x: ir.Value, y: ir.Value) -> ir.Value:
+        if not floating:
+            return getattr(arith, op + ("si" if signed else "ui"))(x, y)
+        if x.type == ir.F32Type.get():
+            # arith.minnumf becomes FSETP + FSEL on sm_90a, nvvm.fmin FMNMX: half the instructions. Both drop a NaN.
+            function = cute.arch.fmin if op == "min" else cute.arch.fmax
+            return function(Float32(x), Float32(y)).ir_value()
+        if x.type == ir.VectorType.get([2], ir.F16Type.get()):
+            # ptxas makes HMNMX2 of this, and VHMNMX of two in a row.
+            word = ir.IntegerType.get_signless(32)
+            operands = [llvm.bitcast(word, value) for value in (x, y)]
+            packed = llvm.inline_asm(word, operands, f"{op}.f16x2 $0, $1, $2;", "=r,r,r", has_side_effects=False)
+            return llvm.bitcast(x.type, packed)
+        return getattr(arith, op + "numf")(x, y)
+
+    def rounded_product(x: ir.Value, y: ir.Value) -> ir.Value:
+        # LLVM fuses a mulf with the addf that takes it, whatever the flags; what is written in PTX it leaves alone.
+        name, letter, bits = _PTX_TYPES[str(x.type)]
+        type_ = ir.IntegerType.get_signless(bits) if letter in "hr" else x.type  # halves travel as integers
+        operands = [llvm.bitcast(type_, value) if type_ != x.type else value for value in (x, y)]
+        text, constraint = f"mul.rn.{name} $0, $1, $2;", f"={letter},{letter},{letter}"
+        product = llvm.inline_asm(type_, operands, text, constraint, has_side_effects=False)
+        return llvm.bitcast(x.type, product) if type_ != x.type else product
+
+    def node(expression: Expression, args: list[ir.Value]) -> ir.Value:
+        op = expression.op
+        if op in _ORDERED:
+            return compare(op, *args)
+        if op in ("min", "max"):
+            return extremum(op, *args)
+        if op == "where":
+            return arith.select(*args)
+        if op in ("and", "or", "xor"):
+            return getattr(arith, op + "i")(*args)
+        if op == "invert":
+            ones = 1 if expression.kind == "truth" or dtype.kind == "b" else -1
+            bits = args[0].type
+            attribute = ir.IntegerAttr.get(bits, ones)
+            return arith.xori(args[0], arith.constant(bits, attribute))
+        if op == "mul" and floating:
+            return rounded_product(*args)
+        if op in ("add", "sub", "mul"):
+            return getattr(arith, op + ("f" if floating else "i"))(*args)
+        if op == "div":
+            return arith.divf(*args)
+        if op == "neg":
+            return arith.negf(args[0]) if floating else arith.subi(constant(type_, 0, dtype), args[0])
+        if op == "abs":
+            return (mlir_math.absf if floating else mlir_math.absi)(args[0])
+        return getattr(mlir_math, op)(args[0])
+
+    return expression.fold(leaf, node)

@@ -1,0 +1,97 @@
+"""Tile shapes of the GPU product: data, with where they were measured, and one predicate that says what is valid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Tile", "tile_for"]
+
+_SHARED_MEMORY = 227 * 1024  # bytes a block may have, sm_90
+_WARP = 32
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A block computes tile_m rows × tile_n words of C, a thread thread_m × thread_n, tile_k at a time."""
+
+    tile_m: int
+    tile_n: int
+    tile_k: int
+    thread_m: int
+    thread_n: int
+    stages: int
+    min_blocks: int  # blocks a multiprocessor must hold: bounds the registers of a thread
+
+    @property
+    def threads(self) -> int:
+        return (self.tile_m // self.thread_m) * (self.tile_n // self.thread_n)
+
+    def shared_bytes(self, word_bytes: int) -> int:
+        """Shared memory of a block, the padding of both operands included."""
+        padding = 16 // word_bytes
+        return self.stages * self.tile_k * (self.tile_m + self.tile_n + 2 * padding) * word_bytes
+
+    def is_valid(self, word_bytes: int) -> bool:
+        """Whether threads, copies and shared memory come out even. The kernel, the tuner and the tests all ask this."""
+        vector = 16 // word_bytes
+        return (
+            min(self.tile_m, self.tile_n, self.tile_k, self.thread_m, self.thread_n, self.min_blocks) >= 1
+            and self.stages >= 2
+            and self.thread_m % vector == 0
+            and self.thread_n % vector == 0
+            and self.tile_m % (8 * self.thread_m) == 0
+            and self.tile_n % (4 * self.thread_n) == 0
+            and self.threads % _WARP == 0
+            and self.threads <= 1024
+            and self.tile_k % 2 == 0
+            and self._copies_evenly(self.tile_m, vector)
+            and self._copies_evenly(self.tile_n, vector)
+            and self._splats_evenly()
+            and self.min_blocks * self.shared_bytes(word_bytes) <= _SHARED_MEMORY
+        )
+
+    def _copies_evenly(self, size: int, vector: int) -> bool:
+        """Whether the threads share out a (size, tile_k) tile, by vectors along ``size`` and by words along k."""
+        return (
+            size * self.tile_k % (vector * self.threads) == 0
+            and self.threads % (size // vector) == 0
+            and self.threads % self.tile_k == 0
+        )
+
+    def _splats_evenly(self) -> bool:
+        """Whether each thread widens some k of one row of A, all from one word of 32 truth values."""
+        return self.threads % self.tile_m == 0 and 32 % max(1, self.tile_m * self.tile_k // self.threads) == 0
+
+
+# Measured on an H200 on 2026-11-20: T pairs/s at n = 8192, row-major operands, C ← C ⊕ A ⊗ B, random data.
+#   float32 min-plus by the 3-input minimum: 64×128, three blocks a multiprocessor, 16.0, two 14.9; 128×128 14.9.
+#   float32 min-plus by FMNMX: 13.9 with three blocks, 12.9 with two; 128×256 with 8×16 a thread 13.2. max-times alike.
+#   int32 min-plus: 15.2 with two blocks and with three; 128×128 14.4. A tile_k of 32 costs 2 to 8 % everywhere.
+#   packed int16: 64×256 with 8×16 a thread, 29.2 with A read by 16 bytes (24.9 by elements); 128×256 23.1, 64×128 22.7.
+#   packed half: 64×128 28.7 with A read by 16 bytes (22.7 by elements); 64×256 21.7. Łukasiewicz 9.6.
+#   packed bits, n = 32768: 64×256 410 to 444, 128×256 432, 128×128 384. With pivots 10.9, with witness 10.7.
+_LARGE = Tile(64, 128, 16, 8, 8, 4, 3)
+_LONG = Tile(64, 128, 8, 8, 8, 4, 2)  # three and more instructions a pair: with tile_k 16 the loop overruns its cache
+_PACKED = Tile(64, 256, 16, 8, 16, 4, 2)
+_WIDE = Tile(64, 64, 16, 4, 4, 4, 2)  # 8-byte words: 3.3 / 3.2 / 3.1 (float64 min-plus)
+_HEAVY = Tile(32, 32, 16, 4, 4, 3, 2)  # many instructions a pair: unrolled 8 × 8, log_plus compiles for a minute
+
+_RECORDING = Tile(64, 64, 16, 8, 4, 4, 3)  # three registers an entry of C: the accumulator, the one before, the mark
+
+_SIMPLE = 6  # nodes of two operations on two variables each
+HEAVY = 12  # nodes of ⊕ and ⊗ together from which on they count as heavy
+
+
+def tile_for(
+    word_bytes: int, lanes: int, nodes: int, rows: int, words: int, *, record: bool = False, floating: bool = False
+) -> Tile:
+    """The tile for a word size, ⊕ and ⊗ of ``nodes`` nodes together and a C of ``rows`` × ``words``."""
+    if nodes >= HEAVY:
+        return _HEAVY
+    if word_bytes == 8:
+        return _WIDE
+    if record:
+        return _RECORDING
+    if lanes > 1 and not (lanes == 2 and floating) and rows >= 2048 and words >= 2048:
+        return _PACKED
+    return _LONG if nodes > _SIMPLE else _LARGE

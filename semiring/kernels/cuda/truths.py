@@ -1,0 +1,35 @@
+"""Truth values on the device: packed 32 to a word along the rows as in `semiring.bits`, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+__all__ = ["empty_words", "pack", "unpack"]
+
+
+def empty_words(shape: tuple[int, int]) -> Any:
+    """Uninitialised words (int32) for a matrix of truth values."""
+    return cupy.empty((shape[0], -(-shape[1] // 32)), np.int32)
+
+
+def pack(array: Any) -> Any:
+    """The words of a bool matrix of any strides; tail bits are zero."""
+    m, n = array.shape
+    width = -(-n // 32)
+    padded = cupy.zeros((m, width * 32), np.uint8)
+    padded[:, :n] = array
+    return cupy.packbits(padded.reshape(-1), bitorder="little").view(np.int32).reshape(m, width)
+
+
+def unpack(words: Any, out: Any = None, *, columns: int | None = None) -> Any:
+    """The bool matrix of ``columns`` columns, or of those of ``out``, which is written."""
+    count = out.shape[1] if columns is None else columns
+    contiguous = cupy.ascontiguousarray(words)
+    bits = cupy.unpackbits(contiguous.view(np.uint8).reshape(-1), bitorder="little")
+    values = bits.reshape(words.shape[0], -1)[:, :count].astype(np.bool_)
+    if out is not None:
+        out[...] = values
+    return values

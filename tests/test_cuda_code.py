@@ -1,0 +1,172 @@
+"""The machine code of a named subset of the GPU kernels, compiled for sm_90a without a GPU.
+
+Each kernel is looked at for the instructions its speed rests on, for local memory in the steady loop, and for its
+registers. Needs nvidia-cutlass-dsl and nvdisasm (nvidia-cuda-nvdisasm), both installed by pip.
+"""
+
+from __future__ import annotations
+
+import collections
+import importlib.util
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("cutlass") is None,
+    reason="nvidia-cutlass-dsl is not installed: pip install semiring[cuda]",
+)
+
+INF = float("inf")
+#: name: the product, and the tile by its name in the table.
+KERNELS = {
+    "float32 non-negative": "Product('min(x, y)', 'x + y', inf, W('float32'), True, *rows, True), '_LARGE'",
+    "float32 any sign": "Product('min(x, y)', 'x + y', inf, W('float32'), True, *rows), '_LARGE'",
+    "float32 strided": "Product('min(x, y)', 'x + y', inf, W('float32'), False, 'any', 'any', 'word'), '_LARGE'",
+    "int32": "Product('min(x, y)', 'x + y', 2**30 - 1, W('int32'), True, *rows), '_LARGE'",
+    "int16": "Product('min(x, y)', 'x + y', 2**14 - 1, W('int16', 2), True, *pieces), '_PACKED'",
+    "float16": "Product('min(x, y)', 'x + y', inf, W('float16', 2), True, *pieces), '_LARGE'",
+    "bits": "Product('x | y', 'x & y', 0, W('int32', 32), True, *splat), '_PACKED'",
+    "max_times": "Product('max(x, y)', 'x * y', 0, W('float32'), True, *rows), '_LARGE'",
+    "plus_times contracted": "Product('x + y', 'x * y', 0, W('float32'), True, *rows, contract=True), '_LARGE'",
+    "plus_times as written": "Product('x + y', 'x * y', 0, W('float32'), True, *rows), '_LARGE'",
+    "pivots": "Product('min(x, y)', 'x + y', inf, W('float32'), True, *rows, record=True), '_RECORDING'",
+}
+
+#: Instructions in the loop that spill, where the tile is the fastest all the same (H200, 2026-11-20).
+SPILLED = {"float16": 8, "bits": 56}
+
+COMPILE = """
+import os, sys
+from semiring.kernels.cuda import tiles
+from semiring.kernels.cuda.compilation import compiled
+from semiring.kernels.cuda.gemm import Product
+from semiring.kernels.cuda.words import WordFormat as W
+inf = float("inf")
+rows, pieces, splat = (("word", "vector", "vector"), ("pieces", "vector", "vector"), ("splat", "vector", "vector"))
+folder = os.environ["CUTE_DSL_DUMP_DIR"]
+for index, text in enumerate(sys.argv[1:]):
+    product, tile = eval(text)
+    before = set(os.listdir(folder))
+    compiled(product, getattr(tiles, tile))
+    (found,) = [name for name in set(os.listdir(folder)) - before if name.endswith(".cubin")] or [None]
+    os.rename(os.path.join(folder, found), os.path.join(folder, f"{index}.cubin"))
+"""
+
+
+def disassembler() -> str | None:
+    """The nvdisasm of the package, or of the path."""
+    import shutil
+
+    for base in map(Path, sys.path):
+        for found in (base / "nvidia").glob("*/bin/nvdisasm"):
+            return str(found)
+    return shutil.which("nvdisasm")
+
+
+@dataclass
+class Code:
+    """What a kernel's machine code holds: instructions of the steady loop, of the whole, and registers."""
+
+    loop: collections.Counter
+    whole: collections.Counter
+    registers: int
+
+
+def read(sass: str) -> Code:
+    lines: list[str] = []
+    for line in sass.splitlines():
+        if line.startswith(".L"):
+            lines.append(line.strip().rstrip(":"))
+        elif found := re.match(r"\s+/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?(.*?);?\s*(?:/\*.*)?$", line):
+            lines.append(" " + found[1])
+    labels = {text: index for index, text in enumerate(lines) if not text.startswith(" ")}
+    # The steady loop is the longest stretch that a branch leads back over.
+    best = (0, 0)
+    for index, text in enumerate(lines):
+        target = re.search(r"BRA.*?(\.L_x_\d+|\.L_\d+)", text)
+        if target and labels.get(target[1], index) < index and index - labels[target[1]] > best[1] - best[0]:
+            best = labels[target[1]], index
+    names = [text.split()[0].split(".")[0] for text in lines if text.startswith(" ")]
+    loop = [text.split()[0].split(".")[0] for text in lines[best[0] : best[1] + 1] if text.startswith(" ")]
+    registers = max(int(number) for number in re.findall(r"\bR(\d+)\b", sass)) + 1
+    return Code(collections.Counter(loop), collections.Counter(names), registers)
+
+
+@pytest.fixture(scope="module")
+def code(tmp_path_factory) -> dict[str, Code]:
+    import os
+
+    tool = disassembler()
+    if tool is None:
+        pytest.skip("nvdisasm is not installed: pip install nvidia-cuda-nvdisasm")
+    folder = tmp_path_factory.mktemp("cubin")
+    environment = os.environ | {
+        "CUTE_DSL_ARCH": "sm_90a",
+        "CUTE_DSL_KEEP": "cubin",
+        "CUTE_DSL_DUMP_DIR": str(folder),
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent.parent), *filter(None, sys.path)]),
+    }
+    command = [sys.executable, "-c", COMPILE, *KERNELS.values()]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    found = {}
+    for index, name in enumerate(KERNELS):
+        sass = subprocess.run([tool, "-c", folder / f"{index}.cubin"], capture_output=True, text=True, check=True)
+        found[name] = read(sass.stdout)
+    return found
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_nothing_is_spilled(code, name):
+    """Registers within what the tile's blocks leave, and no local memory in the steady loop."""
+    from semiring.kernels.cuda import tiles
+
+    tile = getattr(tiles, re.search(r"'(_\w+)'$", KERNELS[name])[1])
+    assert code[name].registers <= min(255, 65_536 // (tile.min_blocks * tile.threads) // 8 * 8)
+    spilled = code[name].loop["LDL"] + code[name].loop["STL"]
+    assert spilled <= SPILLED.get(name, 0)
+    assert sum(code[name].loop.values()) > 400  # it is the steady loop
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [  # per thread and tile: thread_m · thread_n · tile_k = 1024 pairs of words, 2048 of the packed tile
+        ("float32 non-negative", {"FADD": 1024, "VIMNMX3": 512}),
+        ("float32 any sign", {"FADD": 1024, "FMNMX": 1024}),
+        ("float32 strided", {"FADD": 1024, "FMNMX": 1024}),
+        ("int32", {"VIADDMNMX": 1024}),
+        ("int16", {"VIADDMNMX": 2048}),
+        ("float16", {"VHMNMX": 512}),
+        ("max_times", {"FMUL": 1024, "FMNMX": 1024}),
+        ("plus_times contracted", {"FFMA": 1024}),
+        ("plus_times as written", {"FMUL": 1024, "FADD": 1024}),
+    ],
+)
+def test_the_instructions_that_the_speed_rests_on(code, name, expected):
+    assert {instruction: code[name].loop[instruction] for instruction in expected} == expected
+
+
+def test_truth_values_take_one_instruction_for_32_pairs(code):
+    assert 2048 <= code["bits"].loop["LOP3"] <= 2048 + 100
+
+
+def test_pivots_cost_a_compare_and_a_select_a_tile(code):
+    loop = code["pivots"].loop
+    assert loop["FADD"] == loop["FMNMX"] == 512
+    assert loop["FSETP"] == 32
+    assert 32 <= loop["SEL"] + loop["FSEL"] <= 40
+
+
+def test_only_a_contraction_that_is_asked_for(code):
+    assert not [name for name, kernel in code.items() if kernel.whole["FFMA"] and name != "plus_times contracted"]
+
+
+def test_the_copies_are_asynchronous_and_wide(code):
+    kernel = code["float32 non-negative"]
+    assert kernel.whole["LDGSTS"] == 4 * (8 + 4)  # a stage: A by words, on the way to its transpose, B by 16 bytes
+    assert kernel.loop["LDS"] == 16 * (8 + 8) // 4
