@@ -499,6 +499,28 @@ def test_closed_standard_streams_are_survived(tmp_path, descriptor, code, messag
     assert (done.returncode, done.stderr.decode()) == (code, message)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+def test_a_closed_pipe_keeps_no_file_from_being_written(tmp_path):
+    (tmp_path / "chain.csv").write_text("".join(f"{i},{i + 1},1\n" for i in range(300)))
+    command = [sys.executable, "-u", "-m", "semiring", "paths", "chain.csv", "--from", "0", "-o", "d.npy"]
+    with subprocess.Popen(
+        command, env={**os.environ, "PYTHONPATH": ROOT}, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as child:
+        child.stdout.close()
+        message = child.stderr.read().decode()
+        assert (child.wait(timeout=60), message) == (0, "")
+    assert np.load(tmp_path / "d.npy")[0, 300] == 300
+
+
+def test_names_do_not_command_the_terminal(run, towns):
+    (towns / "escape.csv").write_text("\x1b[31mred,b\x9b2J,5\n", encoding="utf-8")
+    code, out, _ = run("closure", "escape.csv")
+    assert code == 0
+    assert "�[31mred" in out
+    assert not {"\x1b", "\x9b"} & set(out)
+    assert "\x1b" not in failure(run, "paths", "escape.csv", "--from", "x\x1b[31m")
+
+
 def test_a_terminal_that_knows_only_ascii(tmp_path):
     done = process("closure", "-", stdin="a b 1\n", cwd=tmp_path, env={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0

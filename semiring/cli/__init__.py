@@ -52,9 +52,11 @@ def describe(error: BaseException) -> str:
 
 
 def _fail(message: str, code: int) -> int:
+    from semiring.cli.common import printable
+
     try:
         _flush()
-        print(f"semiring: error: {message}", file=sys.stderr)
+        print(f"semiring: error: {printable(message)}", file=sys.stderr)
     except BrokenPipeError:
         _forget_output()
     return code

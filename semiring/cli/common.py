@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import unicodedata
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import IO, Any
@@ -28,11 +30,17 @@ __all__ = [
     "load",
     "name_of",
     "own_semiring",
+    "printable",
     "save_matrix",
     "size_of",
     "vertex_of",
     "with_unit",
 ]
+
+
+def printable(text: str) -> str:
+    """The text without control characters: names come from files, and may not command the terminal."""
+    return "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(letter) == "Cc" else letter for letter in text)
 
 
 class Report:
@@ -42,8 +50,10 @@ class Report:
         self.stream: IO[str] = sys.stderr if output == "-" else sys.stdout
 
     def __call__(self, *lines: str) -> None:
-        for line in lines:
-            print(line, file=self.stream)
+        # A reader that has seen enough (`| head`) must not keep the files that were asked for from being written.
+        with suppress(BrokenPipeError):
+            for line in lines:
+                print(printable(line), file=self.stream)
 
     def table(self, rows: Sequence[tuple[str, str]]) -> None:
         """Names and values, aligned."""
