@@ -107,7 +107,7 @@ class Semiring:
         if not self.dtypes:
             raise DTypeError(
                 f"{self.name} is defined on no dtype: {add} and {mul} with zero {self.zero} and one {self.one} "
-                f"fit none of {', '.join(DTYPES)}"
+                f"fit none of {', '.join(DTYPES)} (on float64: {self._refusal(np.dtype('float64'))})"
             )
         for key, claim in self._claims.items():
             if (key, claim) not in _KNOWN.get(self.definition, ()):

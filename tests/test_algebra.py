@@ -97,6 +97,15 @@ def test_what_is_no_definition_is_refused(arguments, error):
         Semiring("wrong", *arguments)
 
 
+def test_a_refused_definition_says_why():
+    with pytest.raises(DTypeError, match="on float64: its zero 1 and its one 1 coincide there"):
+        Semiring("wrong", "max(x, y)", "x * y", 1, 1)
+    with pytest.raises(ExpressionError, match="beyond the range of float64"):
+        Semiring("wrong", "max(x, y)", "min(x, y)", "-1e999", 0)
+    with pytest.raises(ExpressionError, match=r"unknown name; a number is wanted \(and inf\)"):
+        Semiring("wrong", "max(x, y)", "min(x, y)", "none", 0)
+
+
 def test_star_may_be_nan_and_takes_one_variable():
     with pytest.raises(ExpressionError):
         reliability(star="y")

@@ -545,6 +545,7 @@ def test_a_constant_has_a_value_in_a_dtype(value, dtype, expected):
         (math.nan, "int32"),
         (math.nan, "bool"),
         (1e300, "float32"),
+        (1e-300, "float32"),
         (-1e5, "float16"),
         (2**200, "float32"),
     ],

@@ -144,6 +144,11 @@ def test_rmat_has_distinct_edges_and_skewed_degrees(shuffle):
 def test_rmat_with_equal_quadrants_is_nearly_uniform():
     degrees = np.isfinite(rmat_graph(8, 8, a=0.25, b=0.25, c=0.25, d=0.25, seed=2)).sum(1)
     assert degrees.max() < 3 * 8
+    for a, d in ((1.0, 0.0), (0.5, 0.5)):  # self-loops alone, which are no edges
+        with pytest.raises(DomainError, match="hardly 8 different edges"):
+            rmat_graph(3, 1, a=a, b=0.0, c=0.0, d=d)
+    with pytest.raises(DomainError, match="sum 1"):
+        rmat_graph(4, 1, a=float("nan"))
     with pytest.raises(DomainError, match="sum 1"):
         rmat_graph(4, 1, a=0.9)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from math import isinf
 
 from semiring.errors import ExpressionError
 from semiring.expressions.tree import OPERATIONS, Expression, as_operation, constant
@@ -60,8 +61,11 @@ class _Parser:
             case ast.Name(id="inf" | "nan" as name):
                 return constant(float(name))
             case ast.Name(id=name):
-                raise self.reject(node, f"unknown name; the variables are {', '.join(self.variables)} (and inf)")
+                known = f"the variables are {', '.join(self.variables)}" if self.variables else "a number is wanted"
+                raise self.reject(node, f"unknown name; {known} (and inf)")
             case ast.Constant(value=bool() | int() | float() as value):
+                if isinstance(value, float) and isinf(value):
+                    raise self.reject(node, "the number is beyond the range of float64 (infinity is written inf)")
                 return constant(value)
             case ast.UnaryOp(op=ast.UAdd(), operand=operand):
                 return self.visit(operand)

@@ -286,12 +286,12 @@ def array_functions(xp: Any) -> Mapping[str, Callable[..., Any]]:
 def typed_constant(value: Constant, dtype: np.dtype[Any]) -> Any:
     """``value`` as a NumPy scalar of ``dtype``; on integers and booleans ±∞ is the dtype's extreme value.
 
-    Raises `DTypeError` when the dtype has no such value (½ as an int32, 300 as a uint8, 1e300 as a float32).
+    Raises `DTypeError` when the dtype has no such value (½ as an int32, 300 as a uint8, 1e300 or 1e-300 as a float32).
     """
     if dtype.kind == "f":
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             result = dtype.type(value)
-        if np.isinf(result) and not math.isinf(value):
+        if (np.isinf(result) and not math.isinf(value)) or (result == 0 and value != 0):
             raise DTypeError(f"the constant {value!r} does not exist in {dtype}")
         return result
     if math.isnan(value):

@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 Seed = int | np.random.Generator
+_RMAT_ROUNDS = 1_000  # of drawing: a distribution that no one would call a graph needs more, or never ends
 
 
 def uniform_graph(
@@ -80,16 +81,19 @@ def rmat_graph(
     R-MAT (Chakrabarti, Zhan, Faloutsos 2004): each edge falls into one quadrant of the matrix with probabilities a,
     b, c, d, then into a quadrant of that, and so on; repeated edges are drawn anew. The defaults are those of
     Graph500, and ``shuffle`` hides the degrees from the labels, as it does there. Raises `ShapeError` for more than
-    a quarter of all possible edges: so skewed a distribution hardly reaches them.
+    a quarter of all possible edges: so skewed a distribution hardly reaches them; `DomainError` where a, b, c, d are
+    no probabilities of sum 1, or so skewed that the edges keep repeating.
     """
     probabilities = np.array([a, b, c, d], np.float64)
-    if abs(probabilities.sum() - 1) > 1e-9 or (probabilities < 0).any():
+    if not (abs(probabilities.sum() - 1) <= 1e-9 and (probabilities >= 0).all()):
         raise DomainError(f"a, b, c, d are probabilities of sum 1, not {a}, {b}, {c}, {d}")
     rng = np.random.default_rng(seed)
     n = 1 << scale
     count = _edge_count(n, edges_per_vertex, n * (n - 1) // 4)
-    codes = np.empty(0, np.int64)
+    codes, rounds = np.empty(0, np.int64), 0
     while len(codes) < count:
+        if (rounds := rounds + 1) > _RMAT_ROUNDS:
+            raise DomainError(f"with {a}, {b}, {c}, {d} for a, b, c, d there are hardly {count} different edges")
         batch = 2 * (count - len(codes)) + 64
         row, column = np.zeros(batch, np.int64), np.zeros(batch, np.int64)
         for _ in range(scale):
