@@ -531,3 +531,11 @@ def test_a_semiring_of_ones_own(rng):
     expected = np.minimum(A[:, :, None], B[None]).max(axis=1)
     np.testing.assert_array_equal(sr.matmul(A, B, bounded), expected)
     assert issubclass(ShapeError, SemiringError)
+
+
+@pytest.mark.parametrize("function", [sr.gemm, sr.gemv, sr.ger], ids=lambda function: function.__name__)
+@pytest.mark.parametrize("given", ["max_plus", sr.max_plus], ids=["name", "semiring"])
+def test_a_semiring_in_the_place_of_a_matrix_is_an_error(function, given):
+    operands = {"gemm": ([[1.0]], [[2.0]]), "gemv": ([[1.0]], [2.0]), "ger": ([1.0], [2.0])}[function.__name__]
+    with pytest.raises(TypeError, match="say semiring="):
+        function(*operands, given)

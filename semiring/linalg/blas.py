@@ -32,6 +32,13 @@ __all__ = ["axpy", "dot", "gemm", "gemv", "ger"]
 Array: TypeAlias = NDArray[Any]
 
 
+def _semiring_after(operand: Any, name: str, semiring: Semiring | str) -> Semiring:
+    """The semiring, unless one stands in the place of the operand before it, where BLAS has a matrix."""
+    if isinstance(operand, str | Semiring):
+        raise TypeError(f"{operand!r} stands in the place of {name}: say semiring={operand!r}")
+    return as_semiring(semiring)
+
+
 def gemm(
     A: Any,
     B: Any,
@@ -62,7 +69,7 @@ def gemm(
     array([[0., 1.],
            [1., 0.]])
     """
-    semiring = as_semiring(semiring)
+    semiring = _semiring_after(C, "C", semiring)
     if beta is not None and C is None:
         raise ValueError("beta is given, but no C for it to scale")
     read = {"A": A, "B": B} | ({"C": C} if beta is not None else {})
@@ -97,7 +104,7 @@ def gemv(
     >>> gemv([[0, 3], [8, 1]], [5, 1])
     array([4., 2.])
     """
-    semiring = as_semiring(semiring)
+    semiring = _semiring_after(y, "y", semiring)
     if beta is not None and y is None:
         raise ValueError("beta is given, but no y for it to scale")
     arrays, first, second = _gather(semiring, alpha, beta, {"A": A, "x": x} | ({"y": y} if beta is not None else {}))
@@ -128,7 +135,7 @@ def ger(
     array([[5., 2., 7.],
            [6., 3., 8.]])
     """
-    semiring = as_semiring(semiring)
+    semiring = _semiring_after(A, "A", semiring)
     arrays, first, _ = _gather(semiring, alpha, None, {"x": x, "y": y} | ({} if A is None else {"A": A}))
     column, row = arrays["x"], arrays["y"]
     if column.ndim != 1 or row.ndim != 1:
