@@ -38,8 +38,9 @@ With mixed signs all this happens under potentials, before the distances are shi
 and step 2 applies, though zero-weight edges abound. The order in which an algorithm meets the pivots does not matter.
 
 Cost: O(n² log n) on complete graphs with random weights, some 8 ns a pair on one Zen 4 core; some 50 where ties abound,
-and 90 where hundreds of direct edges lead to every vertex; at worst O(n·m) for m direct edges, or O(n²) runs of pivots. Floyd's algorithm finds predecessors by pivots; that few edges matter is from D. R. Karger, D.
-Koller, S. J. Phillips, "Finding the hidden path: time bounds for all-pairs shortest paths", SIAM J. Comput. 22 (1993).
+and 90 where hundreds of direct edges lead to every vertex; at worst O(n·m) for m direct edges, or O(n²) runs of
+pivots. Floyd's algorithm finds predecessors by pivots; that few edges matter is from D. R. Karger, D. Koller,
+S. J. Phillips, "Finding the hidden path: time bounds for all-pairs shortest paths", SIAM J. Comput. 22 (1993).
 
 `reference` is the same in plain NumPy, for backends without a fast path and as an oracle: step 4 alone does it all.
 """

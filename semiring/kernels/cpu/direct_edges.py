@@ -20,7 +20,6 @@ from semiring.kernels.cpu.jit import cached
 from semiring.kernels.cpu.scalars import plus, times
 
 __all__ = [
-    "LANES",
     "NONE",
     "UNDECIDED",
     "deviation",
@@ -38,9 +37,6 @@ NONE = -9999  # SciPy's "no predecessor"
 UNDECIDED = -2  # while the work lasts
 DOUBT = 1 << 30  # added to a vertex whose edge meets the distance within the loose tolerance only
 
-LANES = (
-    64  # rows that `last_edges` takes at a time: at n = 2048, on one Zen 4 core, 24 ms; with 32 31 ms, with 16 39 ms
-)
 BLOCK = 64  # columns of a tile that is transposed: they stay in the first-level cache
 
 
@@ -168,6 +164,7 @@ def edges_into(sr, D, evidence, zero, one, tight, best, worst, j0, j1, sources, 
 
 @kernel
 def last_edges(
+    lanes,
     sr,
     sums,
     D,
@@ -189,6 +186,8 @@ def last_edges(
 ):
     """Rows r0 … r1 - 1 of pred from the direct edges alone: pred[i, j] attains ⊕ of D[i, p] ⊗ w(p, j) over them.
 
+    ``lanes`` rows are taken at a time, and transposed: an edge is tried for all of them by vector instructions.
+
     Only vertices p strictly nearer than j are taken, and only if D[i, j] is met within ``loose``; what is left is
     UNDECIDED. open_rows (n) marks the rows with such entries, doubtful (n) those where a D[i, j] is not met within
     ``tight`` and the path has not been shown to add up. sums and ``one`` are of the type in which paths are added up.
@@ -196,16 +195,16 @@ def last_edges(
     crowded (n), with more direct edges than these, are left over, pending (n) is marked.
     """
     n = D.shape[0]
-    rows = np.empty((n, LANES), D.dtype)
-    chosen = np.empty((n, LANES), np.int32)
-    best = np.empty(LANES, D.dtype)
-    arg = np.empty(LANES, np.int32)
-    doubts = np.empty(LANES, np.int32)
+    rows = np.empty((n, lanes), D.dtype)
+    chosen = np.empty((n, lanes), np.int32)
+    best = np.empty(lanes, D.dtype)
+    arg = np.empty(lanes, np.int32)
+    doubts = np.empty(lanes, np.int32)
     total = np.full(2, one)  # of the type of the sums
     chain = np.empty(n, np.int64)
-    for i0 in range(r0, r1, LANES):
-        m = min(LANES, r1 - i0)
-        if m < LANES:
+    for i0 in range(r0, r1, lanes):
+        m = min(lanes, r1 - i0)
+        if m < lanes:
             rows[:, :] = zero
         for b in range(0, n, BLOCK):
             for lane in range(m):
@@ -213,20 +212,20 @@ def last_edges(
                     rows[j, lane] = D[i0 + lane, j]
         doubts[:] = 0
         for j in range(n):
-            for lane in range(LANES):
+            for lane in range(lanes):
                 best[lane] = zero
                 arg[lane] = UNDECIDED
             for c in range(counts[j]):
                 p = sources[j, c]
                 w = weights[j, c]
-                for lane in range(LANES):
+                for lane in range(lanes):
                     x = rows[p, lane]
                     s = times(sr, x, w)
                     nearer = plus(sr, x, rows[j, lane]) != rows[j, lane]
                     better = (plus(sr, best[lane], s) != best[lane]) & nearer
                     best[lane] = s if better else best[lane]
                     arg[lane] = p if better else arg[lane]
-            for lane in range(LANES):
+            for lane in range(lanes):
                 d = rows[j, lane]
                 v = arg[lane] if meets(best[lane], d, loose) else np.int32(UNDECIDED)
                 doubt = (v >= 0) & (not meets(best[lane], d, tight))
