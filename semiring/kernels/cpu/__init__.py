@@ -65,14 +65,8 @@ class CpuBackend:
 
             bits.multiply_add_witness(self, plan, C, W, A, B, k0)
             return
-        if A.shape[1] == 0:
-            return
-        if W.dtype == np.int32:
-            _product(plan, kernels_for(plan), C, A, B, accumulate=1, P=W, chunk=1, k0=k0)
-            return
-        local = np.full(W.shape, -1, np.int32)
-        _product(plan, kernels_for(plan), C, A, B, accumulate=1, P=local, chunk=1)
-        np.add(local, k0, out=W, where=local >= 0, dtype=W.dtype)
+        if A.shape[1] and C.size:
+            kernels_for(plan).witness_product(C, W, A, B, k0, plan.threads)
 
     def multiply_add_pivots(self, plan: Plan, C: Array, P: Array, A: Array, B: Array, k0: int) -> None:
         """As `multiply_add`; P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved."""

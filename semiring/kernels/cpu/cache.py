@@ -53,7 +53,8 @@ def fingerprint() -> str:
 
     digest = hashlib.sha256()
     folder = Path(__file__).parent
-    sources = [*sorted(folder.glob("*.py")), *sorted(folder.parent.glob("*.py")), Path(semiring.expressions.__file__)]
+    shared = (folder.parent / "config.py", folder.parent / "definition.py", Path(semiring.expressions.__file__))
+    sources = [*sorted(folder.glob("*.py")), *shared]
     for source in sources:
         with contextlib.suppress(OSError):
             digest.update(source.read_bytes())

@@ -18,6 +18,7 @@ from semiring.kernels.cpu.native import compile_native
 from semiring.kernels.cpu.target import host
 from semiring.kernels.cpu.team import HEADER, MAX_BLOCKS, run_blocks
 from semiring.kernels.cpu.tile import build_tile
+from semiring.kernels.cpu.witness import RUN, build_find, find_witnesses
 from semiring.kernels.definition import KernelDefinition, define
 
 __all__ = ["Kernels", "config_for", "kernels_for"]
@@ -106,6 +107,21 @@ class Kernels:
         self._product(*shape, accumulate, chunk, k0, workspace[1])
         self.workspace.free.append(workspace)
 
+    def witness_product(self, C: Array, W: Array, A: Array, B: Array, k0: int, threads: int) -> None:
+        """C ← C ⊕ A ⊗ B, no size 0, and W the smallest k that attains it, where it is strictly better."""
+        if A.shape[1] < 2 * RUN:
+            marks = W if W.dtype == np.int32 else np.full(W.shape, -1, np.int32)
+            self.product(C, A, B, marks, 1, 1, k0 if marks is W else 0, threads)
+            if marks is not W:
+                np.add(marks, k0, out=W, where=marks >= 0, dtype=W.dtype)
+            return
+        marks = np.full(W.shape, -1, np.int32)
+        self.product(C, A, B, marks, 1, RUN, 0, threads)
+        witness = W if W.dtype == np.int64 and W.strides[1] == 8 else W.astype(np.int64, order="C")
+        find_witnesses(self._find, C, A, B, marks, witness, k0, self.lanes, self.plan.zero, threads)
+        if witness is not W:
+            W[...] = witness
+
     def _on_threads(
         self, shape: tuple[Any, ...], rest: tuple[int, ...], blocks: list[tuple[int, int, int, int]], threads: int
     ) -> None:
@@ -149,6 +165,13 @@ class Kernels:
     @cached_property
     def _marking_tile(self) -> int:
         return self._compile_tile(True)
+
+    @cached_property
+    def _find(self) -> int:
+        definition = self.definition
+        return compile_native(
+            f"find {definition.key}", lambda module, name: build_find(module, name, definition, host())
+        )
 
     def _compile_tile(self, pivots: bool) -> int:
         definition, config = self.definition, self.config
