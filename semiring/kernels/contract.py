@@ -9,6 +9,13 @@ Every call takes a `Plan`: frozen, made once per public call, handed down a recu
 * Entries are finite or ±∞, never NaN, and "no path" is ``plan.zero`` (not the caller's value for it: see
   `semiring.encoding`).
 * Tiles that stick out of a matrix are filled with ``plan.zero``.
+* 0̄ ⊗ x never improves on anything: where ⊗ itself does not see to that, kernels test for 0̄. Integers of min-plus
+  and max-plus hold a sentinel for 0̄, at half the range, and the caller keeps every number within it, so that no sum
+  of two entries wraps. The test for the sentinel is left out in two cases. With ``facts.nonnegative`` (min-plus)
+  sentinel + x ≥ sentinel ≥ every entry of C, and an accumulator starts at the sentinel at most: no entry ever exceeds
+  it, none falls below it without a path, and a whole recursion of products in place keeps it so. With
+  ``facts.separate`` the caller reads results by a threshold of its own (`semiring.encoding.product_encoding`): good
+  for one product, not for a chain.
 * The same input gives the same bits, whatever the number of threads: no two threads ever add into one entry, and the
   order of k within an entry is fixed.
 * With ``storage="bits"`` the arrays hold uint32 words along the rows: bit b of word w is column 32·w + b, tail bits are
