@@ -360,3 +360,14 @@ def test_long_paths_of_floats_are_repaired_where_sums_drift(rng):
             if i != j:
                 total = math.fsum(float(A[a, b]) for a, b in pairwise(walk(pred, i, j)))
                 assert abs(total - D[i, j]) <= n * np.finfo(np.float32).eps * D[i, j]
+
+
+def test_an_edge_of_the_zero_is_no_edge_though_it_meets_a_tiny_distance():
+    # 0 → 1 → 2 has the degree of one rounding error, which the tolerance cannot tell from 0, the weight of no edge.
+    tiny = np.float32(2.0**-23)
+    A = np.zeros((3, 3), np.float32)
+    A[0, 1], A[1, 2] = 0.5, np.float32(0.5) + tiny
+    found = sr.best_paths(A, "lukasiewicz")
+    assert found.matrix[0, 2] == tiny
+    assert found.path(0, 2) == [0, 1, 2]
+    assert sr.best_paths(A, "lukasiewicz", predecessors=False).path(0, 2) == [0, 1, 2]

@@ -240,7 +240,9 @@ def last_edges(
                 for j in range(b, e):
                     v = chosen[j, lane]
                     v -= np.int32(DOUBT) if v >= DOUBT else np.int32(0)
-                    v = np.int32(i) if is_direct(D, evidence, i, j, tight) & (v != NONE) else v
+                    # A weight of 0̄ can meet a tiny distance within the tolerance, and is no edge all the same.
+                    direct = is_direct(D, evidence, i, j, tight) & (weight_of(D, evidence, i, j) != zero)
+                    v = np.int32(i) if direct & (v != NONE) else v
                     v = np.int32(NONE) if i == j else v
                     pred[i, j] = v
                     undecided |= v == UNDECIDED

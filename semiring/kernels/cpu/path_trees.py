@@ -218,7 +218,7 @@ def _walk_row(sums, D, evidence, pred, i, zero, one, tight, bound, relative, sta
         sound = v >= 0 and state[v] == _GOOD
         for c in range(length - 1, -1, -1):
             u = chain[c]
-            if sound and not is_direct(D, evidence, v, u, tight):  # no edge
+            if sound and (weight_of(D, evidence, v, u) == zero or not is_direct(D, evidence, v, u, tight)):  # no edge
                 sound = False
             if sound:
                 weight[0] = weight_of(D, evidence, v, u)
