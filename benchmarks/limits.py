@@ -101,7 +101,7 @@ def _mixes(semiring: sr.Semiring, dtype: np.dtype[Any]) -> Iterable[tuple[str, T
     yield "expression", target, _by_expression
     if dtype.kind == "f":
         yield "expression, sums as additions", plain, _by_expression
-        if semiring.add.expression.op in ("min", "max"):
+        if semiring.tropical == "min":  # sums of non-negative numbers: what the closures of shortest paths are made of
             yield "minima on bits", target, _by_bits
             yield "minima on bits, sums as additions", plain, _by_bits
 

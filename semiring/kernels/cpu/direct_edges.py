@@ -17,7 +17,7 @@ from numba import njit, types
 from numba.extending import overload
 
 from semiring.kernels.cpu.jit import cached
-from semiring.kernels.cpu.scalars import plus, times
+from semiring.kernels.cpu.scalars import plus, plus_numbers, times
 
 __all__ = [
     "NONE",
@@ -37,7 +37,7 @@ NONE = -9999  # SciPy's "no predecessor"
 UNDECIDED = -2  # while the work lasts
 DOUBT = 1 << 30  # added to a vertex whose edge meets the distance within the loose tolerance only
 
-BLOCK = 64  # columns of a tile that is transposed: they stay in the first-level cache
+BLOCK = 128  # columns of a tile that is transposed: they stay in the first-level cache
 
 
 def kernel(function: Any) -> Any:
@@ -78,6 +78,42 @@ def _weight_of(D, evidence, i, j):
     if isinstance(evidence, types.BaseTuple):
         return lambda D, evidence, i, j: D[i, j]
     return lambda D, evidence, i, j: evidence[i, j]
+
+
+def row_of(evidence, i, start, stop):
+    """A piece of a row of the evidence."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(row_of, inline="always")
+def _row_of(evidence, i, start, stop):
+    if isinstance(evidence, types.BaseTuple):
+        return lambda evidence, i, start, stop: (evidence[0][i, start:stop],)
+    return lambda evidence, i, start, stop: evidence[i, start:stop]
+
+
+def is_direct_there(row, clues, c, tight):
+    """`is_direct` and `weight_there` `weight_of` on pieces of one row: their loops become vector instructions."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(is_direct_there, inline="always")
+def _is_direct_there(row, clues, c, tight):
+    if isinstance(clues, types.BaseTuple):
+        return lambda row, clues, c, tight: clues[0][c] < 0
+    return lambda row, clues, c, tight: meets(clues[c], row[c], tight)
+
+
+def weight_there(row, clues, c):
+    """See `is_direct_there`."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(weight_there, inline="always")
+def _weight_there(row, clues, c):
+    if isinstance(clues, types.BaseTuple):
+        return lambda row, clues, c: row[c]
+    return lambda row, clues, c: clues[c]
 
 
 def deviation(x, y, relative):
@@ -200,6 +236,7 @@ def last_edges(
     best = np.empty(lanes, D.dtype)
     arg = np.empty(lanes, np.int32)
     doubts = np.empty(lanes, np.int32)
+    line = np.empty(BLOCK, np.int32)
     total = np.full(2, one)  # of the type of the sums
     chain = np.empty(n, np.int64)
     for i0 in range(r0, r1, lanes):
@@ -208,49 +245,56 @@ def last_edges(
             rows[:, :] = zero
         for b in range(0, n, BLOCK):
             for lane in range(m):
-                for j in range(b, min(n, b + BLOCK)):
-                    rows[j, lane] = D[i0 + lane, j]
+                row, column = D[i0 + lane, b : b + BLOCK], rows[b : b + BLOCK, lane]
+                for c in range(row.size):
+                    column[c] = row[c]
         doubts[:] = 0
         for j in range(n):
+            here, choice = rows[j], chosen[j]
             for lane in range(lanes):
                 best[lane] = zero
                 arg[lane] = UNDECIDED
             for c in range(counts[j]):
                 p = sources[j, c]
                 w = weights[j, c]
+                there = rows[p]
                 for lane in range(lanes):
-                    x = rows[p, lane]
+                    x, d = there[lane], here[lane]
                     s = times(sr, x, w)
-                    nearer = plus(sr, x, rows[j, lane]) != rows[j, lane]
-                    better = (plus(sr, best[lane], s) != best[lane]) & nearer
+                    nearer = plus_numbers(sr, x, d) != d
+                    better = (plus_numbers(sr, best[lane], s) != best[lane]) & nearer
                     best[lane] = s if better else best[lane]
                     arg[lane] = p if better else arg[lane]
             for lane in range(lanes):
-                d = rows[j, lane]
+                d = here[lane]
                 v = arg[lane] if meets(best[lane], d, loose) else np.int32(UNDECIDED)
                 doubt = (v >= 0) & (not meets(best[lane], d, tight))
                 doubts[lane] += doubt
                 v += np.int32(DOUBT) if doubt else np.int32(0)
-                chosen[j, lane] = np.int32(NONE) if d == zero else v
+                choice[lane] = np.int32(NONE) if d == zero else v
+        for lane in range(m):
+            chosen[i0 + lane, lane] = NONE  # the diagonal
         for b in range(0, n, BLOCK):
-            e = min(n, b + BLOCK)
             for lane in range(m):
                 i = i0 + lane
-                undecided = False
-                for j in range(b, e):
-                    v = chosen[j, lane]
+                column, row, found = chosen[b : b + BLOCK, lane], D[i, b : b + BLOCK], pred[i, b : b + BLOCK]
+                clues = row_of(evidence, i, b, b + BLOCK)
+                for c in range(row.size):
+                    line[c] = column[c]
+                undecided = np.int32(0)
+                for c in range(row.size):
+                    v = line[c]
                     v -= np.int32(DOUBT) if v >= DOUBT else np.int32(0)
                     # A weight of 0̄ can meet a tiny distance within the tolerance, and is no edge all the same.
-                    direct = is_direct(D, evidence, i, j, tight) & (weight_of(D, evidence, i, j) != zero)
+                    direct = is_direct_there(row, clues, c, tight) & (weight_there(row, clues, c) != zero)
                     v = np.int32(i) if direct & (v != NONE) else v
-                    v = np.int32(NONE) if i == j else v
-                    pred[i, j] = v
-                    undecided |= v == UNDECIDED
+                    found[c] = v
+                    undecided |= np.int32(v == UNDECIDED)
                 if undecided:
                     open_rows[i] = True
-                    for j in range(b, e):
-                        if pred[i, j] == UNDECIDED and crowded[j]:
-                            pending[j] = True
+                    for c in range(row.size):
+                        if found[c] == UNDECIDED and crowded[b + c]:
+                            pending[b + c] = True
         for lane in range(m):
             if doubts[lane]:
                 doubtful[i0 + lane] = not _doubts_dispelled(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from semiring.kernels.cpu.direct_edges import NONE, UNDECIDED, deviation, is_direct, kernel, meets, weight_of
-from semiring.kernels.cpu.scalars import plus, times
+from semiring.kernels.cpu.scalars import plus, plus_numbers, times
 
 __all__ = ["COLUMNS", "follow_pivots", "grow_trees", "settle_rows"]
 
@@ -29,7 +29,7 @@ def _intermediate(sr, row, column, d, zero):
     near = np.int32(0)
     for k in range(row.size):  # without a branch and in 32 bits: this loop becomes vector instructions
         x = column[k]
-        nearer = plus(sr, x, d) != d
+        nearer = plus_numbers(sr, x, d) != d
         hit = (times(sr, row[k], x) == d) & nearer
         found = max(found, np.int32(k) if hit else np.int32(-1))
         near |= np.int32(nearer)
@@ -37,7 +37,7 @@ def _intermediate(sr, row, column, d, zero):
         best = zero
         for k in range(row.size):
             s = times(sr, row[k], column[k])
-            if plus(sr, best, s) != best and plus(sr, column[k], d) != d:
+            if plus_numbers(sr, best, s) != best and plus_numbers(sr, column[k], d) != d:
                 best, found = s, np.int32(k)
     return found
 

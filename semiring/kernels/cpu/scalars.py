@@ -24,7 +24,7 @@ from semiring.kernels.cpu.target import host
 from semiring.kernels.cpu.vector import Element, Scalars
 from semiring.kernels.definition import define
 
-__all__ = ["ScalarSemiring", "SemiringType", "plus", "times"]
+__all__ = ["ScalarSemiring", "SemiringType", "plus", "plus_numbers", "times"]
 
 
 class SemiringType(types.Type):  # type: ignore[misc]  # Numba has no types
@@ -73,7 +73,7 @@ def _unbox(kind: Any, value: Any, context: Any) -> Any:
     return NativeValue(context.context.get_dummy_value())
 
 
-def _operation(name: str) -> Any:
+def _operation(name: str, *, may_be_nan: bool = True) -> Any:
     def generic(typing: Any, sr: Any, x: Any, y: Any) -> Any:
         if not isinstance(sr, SemiringType):
             return None
@@ -84,7 +84,7 @@ def _operation(name: str) -> Any:
             scalars = Scalars(builder, Element(dtype))
             operands = [builder.zext(arg, ir.IntType(8)) if dtype.kind == "b" else arg for arg in args[1:]]
             variables = dict(
-                zip(("x", "y"), (Operand(operand, dtype.kind == "f") for operand in operands), strict=True)
+                zip(("x", "y"), (Operand(arg, may_be_nan and dtype.kind == "f") for arg in operands), strict=True)
             )
             value = lower(scalars, host(), sr.operations[name], variables).value
             return builder.trunc(value, ir.IntType(1)) if dtype.kind == "b" else value
@@ -96,5 +96,7 @@ def _operation(name: str) -> Any:
 
 #: ``plus(sr, x, y)``: x ⊕ y. Either may be NaN: a minimum drops it.
 plus = _operation("add")
+#: The same, of two values that are no NaN: fewer instructions where they count.
+plus_numbers = _operation("add", may_be_nan=False)
 #: ``times(sr, x, y)``: x ⊗ y.
 times = _operation("mul")
