@@ -18,6 +18,10 @@ Every call takes a `Plan`: frozen, made once per public call, handed down a recu
   for one product, not for a chain.
 * The same input gives the same bits, whatever the number of threads: no two threads ever add into one entry, and the
   order of k within an entry is fixed.
+* A backend that says so (``stacks``) takes stacks in `multiply` and `multiply_add`: A (b, m, k), B (b, k, n) and C
+  (b, m, n) of one leading size, of any strides along it; those of A and B may be 0, which repeats one matrix. One call
+  is then one launch, however many matrices there are. All three arrays have the third dimension or none has.
+* bfloat16 is NumPy's dtype of that name (package ml_dtypes); arrays are of it, or 16-bit integers that hold its bits.
 * With ``storage="bits"`` the arrays hold uint32 words along the rows: bit b of word w is column 32·w + b, tail bits are
   zero, and the inner size k is the number of rows of B.
 """
@@ -72,6 +76,7 @@ class Backend(Protocol):
     """The kernel contract. ``C``, ``W``, ``P`` are written in place; nothing is returned."""
 
     name: str
+    stacks: bool  # whether `multiply` and `multiply_add` take 3-D arrays; where not, the caller loops
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Whether every kernel below accepts this combination."""

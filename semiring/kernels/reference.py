@@ -57,6 +57,7 @@ class ReferenceBackend:
     """`semiring.kernels.contract.Backend` in NumPy. Packed bits are unpacked, computed with, and packed again."""
 
     name = "reference"
+    stacks = False
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Every semiring on every dtype it is defined on; bits where False is the zero, so that tail bits stay zero."""

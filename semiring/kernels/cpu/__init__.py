@@ -29,6 +29,7 @@ class CpuBackend:
     """`semiring.kernels.contract.Backend` on every dtype of the host, and on packed bits."""
 
     name = "cpu"
+    stacks = False
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Every semiring on every dtype of the host that it is defined on."""

@@ -30,6 +30,7 @@ class CudaBackend:
     """
 
     name = "cuda"
+    stacks = False
 
     def __init__(self) -> None:
         for package, distribution in (("cupy", "CuPy"), ("cutlass.cute", "nvidia-cutlass-dsl")):
