@@ -1,0 +1,95 @@
+"""Public CUDA codes beside ours: shared libraries that a user has built from their sources, in one folder.
+
+Nothing of theirs is part of this project. A few lines of glue, compiled with each (``nvcc -O3 -arch=sm_90 -shared
+-Xcompiler -fPIC``), give them one interface of C; all pointers are of the device and all matrices row-major::
+
+    int min_plus_f32(int m, int n, int k, const float *A, const float *B, float *C, cudaStream_t);   // C ← A ⊗ B
+    int min_plus_f32_witness(int m, int n, int k, const float *, const float *, float *C, int *W, cudaStream_t);
+    int max_min_f32(int m, int n, int k, const float *A, const float *B, float *C, cudaStream_t);
+    size_t close_i32_workspace(int n);                                     // bytes
+    int close_i32(int n, int *A, void *workspace, cudaStream_t);     // A ← A*; n a multiple of 64; no edge: 2³⁰ − 1
+    int close_host_i32(int n, int *A, int *predecessors, int blocked);     // arrays of the host, transfers included
+
+A library named ``libNAME.so`` exports those it has. Sources: cuASR (github.com/hpcgarage/cuASR, with CUTLASS at the
+commit of its submodule, thread blocks of 128×128×8), CuTropicalGEMM (its CUDA file, before it became a binary package),
+tropical-gemm (its CUDA crate), ECL-APSP (in github.com/escalab/SIMD2), MTB90 (github.com/MTB90/cuda-floyd_warshall).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Peer", "peers"]
+
+
+class Peer:
+    """One library: ``peer.product("min_plus_f32")`` and ``peer.closure()`` take and fill CuPy arrays, or are None."""
+
+    def __init__(self, path: Path) -> None:
+        self.name = path.stem.removeprefix("lib")
+        self._library = ctypes.CDLL(str(path))
+
+    def product(self, function: str = "min_plus_f32") -> Callable[..., None] | None:
+        """``call(A, B, C)`` for C ← A ⊗ B, with a W (int32) behind C for the witness; float32, row-major."""
+        entry = getattr(self._library, function, None)
+        if entry is None:
+            return None
+
+        def call(A: Any, B: Any, *results: Any) -> None:
+            (m, k), n = A.shape, B.shape[1]
+            _succeed(self.name, entry(m, n, k, *(_pointer(array) for array in (A, B, *results)), _stream()))
+
+        return call
+
+    def closure(self) -> Callable[[Any, Any], None] | None:
+        """``call(A, workspace)`` for A ← A* of int32, in place; `workspace_bytes` says how much it wants."""
+        entry = getattr(self._library, "close_i32", None)
+        if entry is None:
+            return None
+
+        def call(A: Any, workspace: Any) -> None:
+            _succeed(self.name, entry(A.shape[0], _pointer(A), _pointer(workspace), _stream()))
+
+        return call
+
+    def workspace_bytes(self, n: int) -> int:
+        """Bytes on the device that `closure` wants for n vertices."""
+        entry = self._library.close_i32_workspace
+        entry.restype = ctypes.c_size_t
+        return int(entry(n))
+
+    def closure_on_host(self) -> Callable[[Any, Any, bool], None] | None:
+        """``call(A, predecessors, blocked)`` on int32 NumPy arrays, in place, transfers included."""
+        entry = getattr(self._library, "close_host_i32", None)
+        if entry is None:
+            return None
+
+        def call(A: Any, predecessors: Any, blocked: bool) -> None:
+            arrays = (ctypes.c_void_p(array.ctypes.data) for array in (A, predecessors))
+            _succeed(self.name, entry(A.shape[0], *arrays, int(blocked)))
+
+        return call
+
+
+def peers(folder: str | Path | None) -> Iterator[Peer]:
+    """The libraries of a folder, by name; none for None."""
+    if folder is not None:
+        yield from (Peer(path) for path in sorted(Path(folder).glob("lib*.so")))
+
+
+def _pointer(array: Any) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.data.ptr)
+
+
+def _stream() -> ctypes.c_void_p:
+    import cupy
+
+    return ctypes.c_void_p(cupy.cuda.get_current_stream().ptr)
+
+
+def _succeed(name: str, status: int) -> None:
+    if status:
+        raise RuntimeError(f"{name} returned {status}")
