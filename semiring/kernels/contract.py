@@ -48,9 +48,21 @@ class Facts:
 
 @dataclass
 class Status:
-    """What kernels noticed. The public call reads it once, at its end."""
+    """What kernels noticed. The public call reads it once, at its end.
+
+    On a device kernels cannot write ``diverged``: the caller provides ``word``, an int32 array of one element there, -1
+    at first, and `close_block` leaves ``first`` + the index of the first pivot without a star in it, if it is still -1.
+    """
 
     diverged: int = -1  # the first pivot without a star, -1 while there is none
+    word: Any = None  # on a device: where kernels leave it instead; None where nobody will ask
+    first: int = 0  # the vertex of the first row of the block that is closed: what a device adds to the pivot's index
+
+    def read(self) -> int:
+        """The first pivot without a star, -1 without one; waits for the device where there is one."""
+        if self.word is not None and self.diverged < 0:
+            self.diverged = int(self.word[0])
+        return self.diverged
 
 
 @dataclass(frozen=True)
