@@ -29,7 +29,7 @@ from semiring.entries import Scan, check_entries
 from semiring.errors import AlgebraError, DTypeError, ShapeError, UnknownNameError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
-from semiring.threads import get_threads
+from semiring.threads import checked_threads, get_threads
 
 __all__ = ["METHODS", "Explanation", "closure", "closure_with_pivots", "closure_with_predecessors"]
 
@@ -147,7 +147,7 @@ def closure(
         and out is None
         and reflexive
         and progress is None
-        and (threads is None or threads > 0)
+        and (threads is None or (type(threads) is int and threads > 0))
         and not explain
         and A.ndim == 2
         and 0 < A.shape[0] == A.shape[1] <= SMALL
@@ -159,9 +159,7 @@ def closure(
             return small
     if method not in METHODS:
         raise UnknownNameError("closure method", method, METHODS)
-    count = get_threads() if threads is None else threads
-    if count < 1:
-        raise ValueError(f"a number of threads is at least 1, not {count}")
+    count = get_threads() if threads is None else checked_threads(threads)
     explanation = Explanation(algebra.name, (), "", method, "", "elements", count)
     call = _Call(algebra, Execution(method, count, progress), method, bool(reflexive), bool(check), explanation)
     if isinstance(A, BitMatrix):
@@ -194,7 +192,7 @@ def closure_with_pivots(
         raise AlgebraError(f"pivots need a selective ⊕, and that of {semiring.name} is not: use closure")
     if method not in METHODS or method in ("johnson", "squaring"):
         raise UnknownNameError("closure method with pivots", method, set(METHODS) - {"johnson", "squaring"})
-    count = get_threads() if threads is None else threads
+    count = get_threads() if threads is None else checked_threads(threads)
     explanation = Explanation(semiring.name, (), "", method, "", "elements", count)
     call = _Call(semiring, Execution(method, count, progress), method, True, check, explanation)
     P = np.full(A.shape, -1, np.int32)
@@ -231,7 +229,7 @@ def closure_with_predecessors(
         raise AlgebraError(f"predecessors need a selective ⊕, and that of {semiring.name} is not: use closure")
     if method not in METHODS or method == "johnson":
         raise UnknownNameError("closure method with predecessors", method, set(METHODS) - {"johnson"})
-    count = get_threads() if threads is None else threads
+    count = get_threads() if threads is None else checked_threads(threads)
     explanation = Explanation(semiring.name, (), "", method, "", "elements", count)
     inspection = _Predecessors()
     execution = Execution(method, count, progress, inspection)

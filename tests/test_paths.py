@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from inspect import signature
 from itertools import pairwise
 
 import numpy as np
@@ -85,6 +86,38 @@ def test_names_must_fit():
         sr.shortest_paths(ROADS, names="abc")
     with pytest.raises(ShapeError, match="'a' was given to two"):
         sr.shortest_paths(ROADS, names="abca")
+    with pytest.raises(TypeError, match="hashable, such as a string or a number: unhashable type: 'list'"):
+        sr.shortest_paths(ROADS, names=["a", ["b"], "c", "d"])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        sr.shortest_paths,
+        sr.longest_paths,
+        sr.widest_paths,
+        sr.most_reliable_paths,
+        sr.transitive_closure,
+    ],
+)
+def test_options_are_spelled_out(function):
+    """In the signature, so that an editor shows them and a misspelt one is an error of that very function."""
+    shared = {name: option for name, option in signature(sr.best_paths).parameters.items() if name != "semiring"}
+    mine = {name: option for name, option in signature(function).parameters.items() if name != "reflexive"}
+    assert mine == shared
+    with pytest.raises(TypeError, match=rf"{function.__name__}\(\).*predecesors"):
+        function(ROADS, predecesors=False)
+
+
+@pytest.mark.parametrize("n", [4, 40])
+@pytest.mark.parametrize(
+    ("threads", "error"), [(2.5, TypeError), ("2", TypeError), (0, ValueError), (-1, ValueError), (1.0, TypeError)]
+)
+def test_a_number_of_threads_is_an_integer(n, threads, error):
+    A = np.zeros((n, n))
+    for function in (sr.closure, sr.shortest_paths, lambda A, **more: sr.shortest_paths(A, predecessors=False, **more)):
+        with pytest.raises(error, match="a number of threads is"):
+            function(A, threads=threads)
 
 
 def test_a_frame_brings_its_names():
