@@ -1,26 +1,40 @@
 """Whose array is this, and where does it live: operands in, results in the caller's own library.
 
 Lists, scalars, NumPy arrays, SciPy sparse matrices and pandas frames give NumPy results. Any other library that speaks
-DLPack or ``__array__`` (PyTorch, JAX) is read without a copy where it can be, and gets its own kind of array back.
+DLPack or ``__array__`` (PyTorch, JAX) is read without a copy where it can be, and gets its own kind of array back. An
+array on a GPU, of any library that speaks DLPack or ``__cuda_array_interface__``, is a CuPy array inside, without a
+copy, and what is computed from it stays on that GPU.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from functools import wraps
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.encoding import convert
 from semiring.errors import DeviceError, DTypeError, ShapeError
 from semiring.namespaces import is_device_array
 
-__all__ = ["as_array", "as_matrix", "as_output", "as_result", "common_dtype", "in_host_memory", "operands"]
+__all__ = [
+    "as_array",
+    "as_matrix",
+    "as_output",
+    "as_result",
+    "common_dtype",
+    "in_host_memory",
+    "on_their_device",
+    "operands",
+    "store",
+]
 
-Array: TypeAlias = NDArray[Any]
+Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 _HOST_DEVICES = (1, 3, 11)  # DLPack's codes of host memory: ordinary, pinned by CUDA, pinned by ROCm
 
@@ -46,14 +60,18 @@ def in_host_memory(x: Any, name: str = "A") -> Any:
                 raise DTypeError(f"{name} cannot be read as a NumPy array: {error}") from None
     if is_device_array(x) or hasattr(x, "__dlpack__"):
         raise DeviceError(
-            f"{name} is a {type(x).__module__}.{type(x).__qualname__} on a GPU, and no backend of this installation "
-            "computes there: copy it to the host first (cupy.asnumpy(A), A.cpu())"
+            f"{_kind_of(name, x)} on a device, which this function does not reach: copy it to the host first "
+            "(cupy.asnumpy(A), A.cpu())"
         )
     if hasattr(x, "to_numpy"):  # a frame or series
         return x.to_numpy()
     if _is_sparse(x) or not hasattr(x, "__array__"):
         return x
     return np.asarray(x)
+
+
+def _kind_of(name: str, x: Any) -> str:
+    return f"{name} is a {type(x).__module__}.{type(x).__qualname__}"
 
 
 def _is_sparse(x: Any) -> bool:
@@ -106,9 +124,11 @@ def _refuse_ragged(x: Any, name: str) -> None:
 
 def common_dtype(semiring: Semiring, *arrays: Any) -> np.dtype[Any]:
     """The promotion by NumPy of what `in_host_memory` gave; `DTypeError` unless the semiring is defined on it."""
-    # A sparse matrix is asked for its dtype alone: some kinds of them are dictionaries to NumPy.
+    # Some are asked for their dtype alone: NumPy takes kinds of sparse matrices for dictionaries, and cannot read CuPy.
     try:
-        dtype = semiring.common_dtype(*(np.empty(0, x.dtype) if _is_sparse(x) else x for x in arrays))
+        dtype = semiring.common_dtype(
+            *(np.empty(0, x.dtype) if _is_sparse(x) or is_device_array(x) else x for x in arrays)
+        )
     except np.exceptions.DTypePromotionError:
         found = ", ".join(str(getattr(x, "dtype", type(x).__name__)) for x in arrays)
         raise DTypeError(f"the operands have no common dtype: {found}") from None
@@ -116,29 +136,68 @@ def common_dtype(semiring: Semiring, *arrays: Any) -> np.dtype[Any]:
     return dtype if dtype.isnative else dtype.newbyteorder("=")
 
 
-def operands(semiring: Semiring, dtype: Any = None, **named: Any) -> list[Array]:
-    """The arguments as NumPy arrays of one dtype, in the order given; copies only where the dtype changes."""
+def operands(semiring: Semiring, dtype: Any = None, *, device: Any = None, **named: Any) -> list[Array]:
+    """The arguments as arrays of one dtype, in the order given; copies only where the dtype changes.
+
+    NumPy arrays, or CuPy arrays where the arguments live on a GPU (numbers may live anywhere); with a ``device`` what
+    does not is moved there. Raises `DeviceError` where some live on a GPU and others do not.
+    """
     given = list(named.values())
-    if dtype is None and all(type(x) is np.ndarray for x in given):
+    if dtype is None and device is None and all(type(x) is np.ndarray for x in given):
         first = given[0].dtype
         if first.isnative and all(x.dtype == first for x in given):
             semiring.check_dtype(first)
             return given
-    hosted = [in_host_memory(x, name) for name, x in named.items()]
-    for name, x in zip(named, hosted, strict=True):
+    there = device is not None or any(is_device_array(x) for x in given)
+    if device is None and there:
+        _refuse_mixture(named)
+    held = [_held(x, name) for name, x in named.items()]
+    for name, x in zip(named, held, strict=True):
         _refuse_ragged(x, name)
     if dtype is None:
-        dtype = common_dtype(semiring, *hosted)
+        dtype = common_dtype(semiring, *held)
     else:
         dtype = np.dtype(dtype)
         semiring.check_dtype(dtype)
-    return [_dense(x, semiring, dtype, name) for name, x in zip(named, hosted, strict=True)]
+    arrays = [
+        convert(x, semiring, dtype, name) if is_device_array(x) else _dense(x, semiring, dtype, name)
+        for name, x in zip(named, held, strict=True)
+    ]
+    return [_on_device(array) for array in arrays] if there else arrays
+
+
+def _held(x: Any, name: str) -> Any:
+    """What NumPy or CuPy can read of ``x`` without a copy."""
+    if not is_device_array(x):
+        return in_host_memory(x, name)
+    from semiring.device.memory import as_cupy
+
+    return as_cupy(x, name)
+
+
+def _on_device(array: Array) -> Array:
+    if is_device_array(array):
+        return array
+    from semiring.device.memory import filled, moved_to_device
+
+    return filled((), array[()], array.dtype) if array.ndim == 0 else moved_to_device(array)
+
+
+def _refuse_mixture(named: dict[str, Any]) -> None:
+    """`DeviceError` where some arguments live on a GPU and others in the memory of the host; numbers may."""
+    for name, x in named.items():
+        if not is_device_array(x) and np.ndim(x):
+            other, y = next((other, y) for other, y in named.items() if is_device_array(y))
+            raise DeviceError(
+                f"{_kind_of(other, y)} on a GPU, {name} is in the memory of the host: copy one of them, "
+                "or say device='cuda' to have it copied"
+            )
 
 
 def as_array(x: Any, semiring: Semiring, dtype: Any = None, *, name: str = "A") -> Array:
-    """``x`` as a NumPy array of a dtype on which the semiring is defined (its own, or ``dtype``).
+    """``x`` as a NumPy (on a GPU a CuPy) array of a dtype on which the semiring is defined: its own, or ``dtype``.
 
-    NumPy arrays of that dtype are returned as they are, read-only and strided ones too. Lists become float64 (bool
+    Arrays of that dtype are returned as they are, read-only and strided ones too. Lists become float64 (bool
     where they hold truths). Masked entries, and entries a sparse matrix does not store, become 0̄; stored zeros stay.
     Raises `DTypeError`.
     """
@@ -155,28 +214,57 @@ def as_matrix(x: Any, semiring: Semiring, dtype: Any = None, *, name: str = "A",
     return array
 
 
-def as_output(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], name: str = "out") -> Array:
-    """``out`` as a writable view of ``shape`` and ``dtype``.
+def as_output(
+    out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], name: str = "out", *, like: Array | None = None
+) -> Array:
+    """``out`` as a writable view of ``shape`` and ``dtype``, a NumPy array or (on a GPU) a CuPy array.
 
-    Raises `TypeError` for what is no array, `ShapeError`, `DTypeError`, and `ValueError` where it is read-only.
+    Raises `TypeError` for what is no array, `ShapeError`, `DTypeError`, `ValueError` where it is read-only, and
+    `DeviceError` where it lives elsewhere than ``like``.
     What NumPy reads by ``__array__`` alone may be a copy, and a mask would hide what is written: both are refused.
     """
-    writable = isinstance(out, np.ndarray) or hasattr(out, "__dlpack__") or is_device_array(out)
+    there = is_device_array(out)
+    writable = isinstance(out, np.ndarray) or hasattr(out, "__dlpack__") or there
     if not writable or isinstance(out, np.ma.MaskedArray):
         raise TypeError(f"{name} is a {type(out).__name__}: results are written into arrays")
-    array = in_host_memory(out, name)
-    array = np.asarray(array)
+    if like is not None and is_device_array(like) != there:
+        raise DeviceError(
+            f"{_kind_of(name, out)} {'on a GPU' if there else 'in the memory of the host'}, the operands are not"
+        )
+    if there:
+        from semiring.device import memory
+
+        array, writable = memory.as_cupy(out, name), memory.writable(out)
+    else:
+        array = np.asarray(in_host_memory(out, name))
+        writable = array.flags.writeable
     if array.shape != shape:
         raise ShapeError(f"{name} is {array.shape}, the result is {shape}")
     if array.dtype != dtype:
         raise DTypeError(f"{name} has dtype {array.dtype}, the result {dtype}")
-    if not array.flags.writeable:
+    if not writable:
         raise ValueError(f"{name} is read-only")
     return array
 
 
-def as_result(*given: Any) -> Callable[[Array], Any]:
-    """How to hand a NumPy result back in the library of the arguments ``given``, without a copy where that can be."""
+def store(target: Array, result: Array) -> None:
+    """Write the result into the target, from a GPU to the memory of the host where they live apart."""
+    if is_device_array(result) and not is_device_array(target):
+        from semiring.device.memory import to_host
+
+        result = to_host(result)
+    target[...] = result
+
+
+def as_result(*given: Any) -> Callable[[Any], Any]:
+    """How to hand a result back in the library of the arguments ``given``, without a copy where that can be.
+
+    A result on a GPU comes to the host where none of the arguments lives on one.
+    """
+    if any(is_device_array(x) for x in given):
+        from semiring.device.memory import exporter
+
+        return exporter(*given)
     for x in given:
         if type(x) is np.ndarray or not hasattr(x, "__dlpack__") or isinstance(x, np.ndarray | np.generic):
             continue
@@ -185,8 +273,16 @@ def as_result(*given: Any) -> Callable[[Array], Any]:
         else:
             xp = sys.modules.get(type(x).__module__.partition(".")[0])
         if hasattr(xp, "from_dlpack"):
-            return lambda result: _exported(xp, result)
-    return lambda result: result
+            return lambda result: _exported(xp, _hosted(result))
+    return _hosted
+
+
+def _hosted(result: Any) -> Any:
+    if not is_device_array(result):
+        return result
+    from semiring.device.memory import to_host
+
+    return to_host(result)[()] if result.ndim == 0 else to_host(result)
 
 
 def _exported(xp: Any, result: Any) -> Any:
@@ -195,3 +291,24 @@ def _exported(xp: Any, result: Any) -> Any:
         return xp.from_dlpack(array)
     except (BufferError, RuntimeError, TypeError, ValueError):  # a dtype or layout the library does not import
         return xp.asarray(array)
+
+
+def on_their_device(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """A public function that runs where its arrays live: on their GPU, and on the current stream of their library.
+
+    That is CuPy's current stream, or PyTorch's for its tensors. Where no argument lives on a GPU and no ``device`` is
+    named, the function alone. Raises `DeviceError` where two live on different GPUs.
+    """
+
+    @wraps(function)
+    def call(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
+        device = options.get("device")
+        there = [x for x in (*arguments, *options.values()) if is_device_array(x)]
+        if device is None and not there:
+            return function(*arguments, **options)
+        from semiring.device.memory import on_device
+
+        with on_device(there, device):
+            return function(*arguments, **options)
+
+    return call

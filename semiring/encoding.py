@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.entries import PIECE, Scan, check_entries, limits_of
 from semiring.errors import DTypeError, IntegerOverflowError
+from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = [
     "Encoding",
@@ -77,16 +78,20 @@ def convert(array: Array, semiring: Semiring, dtype: Any, name: str = "A") -> Ar
         result = array.astype(dtype)
     pairs = _extremes(semiring, array.dtype, dtype)
     for before, after in pairs:
-        result[array == before] = after
+        _replace(result, array == before, after)
     if dtype.kind in "iub" and not np.can_cast(array.dtype, dtype, "safe"):
         lost = result != array
         for before, _ in pairs:
             lost &= array != before
-        if np.any(lost):
-            position = tuple(int(index) for index in np.unravel_index(int(np.argmax(lost)), lost.shape))
+        if lost.any():  # on a GPU this waits: no promotion of dtypes comes here
+            position = tuple(int(index) for index in np.unravel_index(int(lost.argmax()), lost.shape))
             place = f"{name}[{', '.join(map(str, position))}]" if position else name
             raise DTypeError(f"{place} is {array[position]}, which {dtype} does not hold")
     return result
+
+
+def _replace(array: Array, where: Array, value: Any) -> None:
+    array_namespace(array).copyto(array, value, where=where)
 
 
 # --------------------------------------------------------------------------------------------- integers with "no path"
@@ -164,7 +169,7 @@ def encode(array: Array, semiring: Semiring, dtype: Any = None, *, out: Array | 
     """
     dtype = array.dtype if dtype is None else np.dtype(dtype)
     if out is None:
-        out = np.empty(array.shape, dtype)
+        out = array_namespace(array).empty(array.shape, dtype)
     if not has_inner_zero(semiring, dtype):
         out[...] = array
         return out
@@ -175,7 +180,7 @@ def encode(array: Array, semiring: Semiring, dtype: Any = None, *, out: Array | 
         return out
     for source, target in _paired_rows(array, out):
         target[...] = source
-        target[source == outer] = inner
+        _replace(target, source == outer, inner)
     return out
 
 
@@ -195,7 +200,7 @@ def decode(
     """
     dtype = array.dtype if dtype is None else np.dtype(dtype)
     if out is None:
-        out = array if dtype == array.dtype else np.empty(array.shape, dtype)
+        out = array if dtype == array.dtype else array_namespace(array).empty(array.shape, dtype)
     if not has_inner_zero(semiring, array.dtype):
         if out is not array:
             out[...] = array
@@ -219,6 +224,11 @@ def _select(target: Array, absent: Array, numbers: Array, least: bool) -> None:
     Without a branch for every entry, which a mask of no pattern would mispredict: five times the speed of np.where.
     """
     low, high, _ = limits_of(target.dtype)
+    if is_device_array(target):
+        from semiring.device.kernels import select
+
+        select(target, absent, numbers, high if least else low)
+        return
     # 0 and -1 are the bits of False and True; flipped by one extreme they are that extreme and the other one.
     extremes = np.empty_like(target)
     np.multiply(absent, target.dtype.type(-1), out=extremes)
@@ -239,7 +249,7 @@ def _check_fit(source: Array, absent: Array, outer: Any, dtype: np.dtype[Any], s
 
 def _paired_rows(source: Array, target: Array) -> Iterator[tuple[Array, Array]]:
     """The same rows of two arrays of one shape, some hundred KiB at a time, so that temporaries stay small."""
-    if source.ndim == 0 or source.nbytes <= PIECE:
+    if source.ndim == 0 or source.nbytes <= PIECE or is_device_array(source):
         yield source, target
         return
     step = max(1, PIECE * source.shape[0] // source.nbytes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from math import prod
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.errors import DomainError
+from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["PIECE", "Limits", "Scan", "check_entries", "limits_of"]
+__all__ = ["PIECE", "Limits", "Scan", "check_entries", "check_operands", "limits_of", "refuse_entries", "rule_for"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -65,7 +66,7 @@ def limits_of(dtype: np.dtype[Any]) -> Limits:
 
 
 @dataclass(frozen=True)
-class _Rule:
+class Rule:
     """Which questions the look asks of a semiring's arrays of one dtype."""
 
     tropical: str | None  # "min" or "max": integers with a value for "no path"
@@ -77,11 +78,11 @@ class _Rule:
 
 
 @lru_cache(maxsize=1024)
-def _rule(semiring: Semiring, dtype: np.dtype[Any]) -> _Rule:
+def rule_for(semiring: Semiring, dtype: np.dtype[Any]) -> Rule:
     tropical = semiring.tropical if dtype.kind == "i" else None
     restricted = not semiring.domain.everything and dtype.kind != "b"
     bounded_above = restricted and (semiring.domain.upper != np.inf or semiring.domain.upper_open)
-    return _Rule(
+    return Rule(
         tropical,
         ask_nothing=dtype.kind in "bu" and not restricted,
         ask_high=bounded_above or semiring.tropical == "max",
@@ -95,9 +96,13 @@ def check_entries(array: Array, semiring: Semiring, name: str = "A") -> Scan:
     """One look at every entry: `DomainError` names the first that is NaN or outside the domain, position and value.
 
     The zero and the one of the semiring are always inside. Costs about as long as reading the array once, and a
-    workspace of half a MiB.
+    workspace of half a MiB. An array on a GPU is read there; the call waits for what was found.
     """
-    rule = _rule(semiring, array.dtype)
+    if type(array) is not np.ndarray and is_device_array(array):
+        from semiring.device.look import look
+
+        return look(array, semiring, name)
+    rule = rule_for(semiring, array.dtype)
     if rule.ask_nothing or array.size == 0:
         return Scan(nonnegative=True)
     if rule.tropical:
@@ -112,13 +117,22 @@ def check_entries(array: Array, semiring: Semiring, name: str = "A") -> Scan:
     return found
 
 
-def _scan_piece(piece: Array, rule: _Rule, array: Array, semiring: Semiring, name: str) -> Scan:
+def check_operands(semiring: Semiring, arrays: Mapping[str, Array]) -> list[Scan]:
+    """`check_entries` of several arrays that live together: on a GPU one wait for all of them."""
+    if any(type(array) is not np.ndarray and is_device_array(array) for array in arrays.values()):
+        from semiring.device.look import look_at
+
+        return look_at(semiring, arrays)
+    return [check_entries(array, semiring, name) for name, array in arrays.items()]
+
+
+def _scan_piece(piece: Array, rule: Rule, array: Array, semiring: Semiring, name: str) -> Scan:
     low = _least(piece, axis=None)  # NaN where there is one
     high = _greatest(piece, axis=None) if rule.ask_high else None
     if low != low:
-        _refuse(array, np.isnan, semiring, name)
+        refuse_entries(array, semiring, name, nan=True)
     if rule.restricted and not (semiring.domain.contains(low) and (high is None or semiring.domain.contains(high))):
-        _refuse(array, lambda rows: _outside(rows, semiring), semiring, name)
+        refuse_entries(array, semiring, name, nan=False)
     if low == 0 and rule.floating:  # -0.0 has a sign bit too
         seen = rule.sign_view is not None and bool(_least(piece.view(rule.sign_view), axis=None) >= 0)
         return Scan(low, high, nonnegative=seen)
@@ -131,16 +145,17 @@ def _outside(values: Array, semiring: Semiring) -> Array:
     return outside
 
 
-def _refuse(array: Array, predicate: Any, semiring: Semiring, name: str) -> None:
-    """Raise `DomainError` for the first entry of which ``predicate`` holds; return if there is none."""
+def refuse_entries(array: Array, semiring: Semiring, name: str, *, nan: bool) -> None:
+    """Raise `DomainError` for the first entry that is NaN (or else outside the domain); return if there is none."""
     rows = array.reshape(1) if array.ndim == 0 else array
-    step = max(1, PIECE // max(1, rows[0].nbytes))
+    step = max(1, PIECE // max(1, rows[0].nbytes)) if array_namespace(array) is np else rows.shape[0]
     for start in range(0, rows.shape[0], step):
-        bad = predicate(rows[start : start + step])
+        piece = rows[start : start + step]
+        bad = piece != piece if nan else _outside(piece, semiring)
         if bad.any():
-            first = np.unravel_index(int(np.argmax(bad)), bad.shape)
+            first = np.unravel_index(int(bad.argmax()), bad.shape)
             position = (start + int(first[0]), *(int(index) for index in first[1:]))
-            value = rows[position]
+            value = array.dtype.type(rows[position].item())
             where = f"{name}[{', '.join(map(str, position))}]" if array.ndim else name
             if value != value:
                 zero = semiring.zero_for(array.dtype)

@@ -26,6 +26,15 @@ def array_namespace(*arrays: Any) -> Any:
     return np
 
 
+_CUDA_DEVICES = (2, 13)  # DLPack's codes of memory on an NVIDIA GPU: ordinary and managed
+
+
 def is_device_array(array: Any) -> bool:
-    """Whether the array lives on a GPU."""
+    """Whether the array lives on an NVIDIA GPU."""
+    if isinstance(array, np.ndarray | np.generic | list | tuple | int | float):
+        return False
+    if _library(array) == "cupy":
+        return True
+    if hasattr(array, "__dlpack_device__"):
+        return array.__dlpack_device__()[0] in _CUDA_DEVICES
     return hasattr(array, "__cuda_array_interface__")

@@ -17,7 +17,7 @@ LAYERS = [
     {"errors"},
     {"expressions", "namespaces"},
     {"domains", "operations", "algebra", "catalogue", "axioms", "symbolic"},
-    {"arrays", "bits", "encoding", "entries", "threads"},
+    {"arrays", "bits", "device", "encoding", "entries", "threads"},
     {"kernels"},
     {"linalg"},
     {"algorithms"},

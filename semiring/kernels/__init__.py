@@ -14,27 +14,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from semiring.errors import DTypeError, UnknownNameError
+from semiring.errors import DeviceError, DTypeError, MissingExtraError, UnknownNameError
+from semiring.namespaces import is_device_array
 
 if TYPE_CHECKING:
     from semiring.algebra import Semiring
     from semiring.kernels.contract import Backend
 
-__all__ = ["BACKENDS", "backend_for", "get_backend"]
+__all__ = ["BACKENDS", "DEVICE_BACKENDS", "backend_for", "get_backend"]
 
 #: Where each backend lives, by name, in the order in which the host's arrays try them.
 BACKENDS: Mapping[str, tuple[str, str]] = {
     "cpu": ("semiring.kernels.cpu", "CpuBackend"),
     "reference": ("semiring.kernels.reference", "ReferenceBackend"),
 }
+#: Those for arrays on a GPU.
+DEVICE_BACKENDS: Mapping[str, tuple[str, str]] = {"cuda": ("semiring.kernels.cuda", "CudaBackend")}
 
 
 @cache
 def get_backend(name: str) -> Backend:
     """The backend of that name; `UnknownNameError` lists the valid ones on a miss."""
-    if name not in BACKENDS:
-        raise UnknownNameError("backend", name, BACKENDS)
-    module, attribute = BACKENDS[name]
+    known = {**BACKENDS, **DEVICE_BACKENDS}
+    if name not in known:
+        raise UnknownNameError("backend", name, known)
+    module, attribute = known[name]
     backend: Backend = getattr(import_module(module), attribute)()
     return backend
 
@@ -42,17 +46,23 @@ def get_backend(name: str) -> Backend:
 def backend_for(array: Any, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> Backend:
     """The fastest backend for arrays that live where ``array`` does (None: in the memory of the host).
 
-    Raises `DTypeError` where no backend takes the combination.
+    Raises `DTypeError` where no backend takes the combination, and `DeviceError` where a package is missing that
+    computes on a GPU.
     """
-    return _host_backend(semiring, dtype, storage)
+    return _backend(semiring, dtype, storage, array is not None and is_device_array(array))
 
 
 @lru_cache(maxsize=1024)
-def _host_backend(semiring: Semiring, dtype: np.dtype[Any], storage: str) -> Backend:
+def _backend(semiring: Semiring, dtype: np.dtype[Any], storage: str, on_device: bool) -> Backend:
     forced = os.environ.get("SEMIRING_BACKEND")
-    for name in [forced] if forced else BACKENDS:
-        backend = get_backend(name)
+    for name in DEVICE_BACKENDS if on_device else [forced] if forced else BACKENDS:
+        try:
+            backend = get_backend(name)
+        except MissingExtraError as error:
+            raise DeviceError(str(error)) from error
         if backend.supports(semiring, dtype, storage):
             return backend
     semiring.check_dtype(dtype)
+    if on_device and storage == "elements":
+        raise DTypeError(f"{semiring.name} on {dtype} is not computed on a GPU: copy the operands to the host")
     raise DTypeError(f"{semiring.name} on {dtype} cannot be stored as {storage}: use one truth value an element")

@@ -242,7 +242,8 @@ def _truths(A: Any) -> NDArray[np.bool_]:
         truths = as_matrix(stored.astype(bool), boolean, square=True)
     if not np.array_equal(stored.astype(bool), stored):
         raise DomainError("A holds more than 0 and 1: say which entries are edges, by A != 0 or A < inf")
-    return truths
+    found: NDArray[np.bool_] = truths
+    return found
 
 
 def _names_of(A: Any, names: Iterable[Hashable] | None) -> Sequence[Hashable] | None:

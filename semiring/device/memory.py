@@ -1,0 +1,166 @@
+"""Arrays of any library on a GPU as CuPy arrays and back, without a copy; the device and the stream they live on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from semiring.errors import DeviceError, DTypeError
+from semiring.namespaces import is_device_array
+
+__all__ = [
+    "as_cupy",
+    "device_number",
+    "exporter",
+    "filled",
+    "load_cupy",
+    "moved_to_device",
+    "on_device",
+    "to_host",
+    "writable",
+]
+
+Array: TypeAlias = Any  # a CuPy array
+_INSTALL = "pip install 'semiring[cuda]'"
+
+
+def load_cupy(what: str = "computing on an NVIDIA GPU") -> Any:
+    """The module CuPy; `DeviceError` says what is missing, the package, the driver or the GPU."""
+    try:
+        import cupy
+    except ImportError as error:
+        raise DeviceError(f"{what} needs CuPy, which is not installed: {_INSTALL}") from error
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise DeviceError(f"{what} needs an NVIDIA GPU and its driver: {error}") from None
+    if not count:
+        raise DeviceError(f"{what} needs an NVIDIA GPU: the driver finds none")
+    return cupy
+
+
+def device_number(device: Any) -> int | None:
+    """The number of the GPU that ``device`` names ("cuda", "cuda:1"); None for the current one.
+
+    Raises `ValueError` for any other name: arrays of the host need none.
+    """
+    kind, _, number = str(device).partition(":")
+    if kind != "cuda" or (number and not number.isdecimal()) or str(device).endswith(":"):
+        raise ValueError(f"device is {device!r}: 'cuda' is the current GPU, 'cuda:1' the one of that number")
+    return int(number) if number else None
+
+
+def as_cupy(x: Any, name: str = "A") -> Array:
+    """An array of any library on a GPU as a CuPy array of the same memory, ordered behind the work that writes it.
+
+    Raises `TypeError` for a tensor that records gradients, and `DTypeError` where CuPy does not know the dtype.
+    """
+    cupy = load_cupy(f"{name} is a {type(x).__module__}.{type(x).__qualname__} on a GPU: computing there")
+    if isinstance(x, cupy.ndarray):
+        return x
+    if getattr(x, "requires_grad", False):
+        raise TypeError(f"{name} records gradients, which stop here: pass {name}.detach()")
+    failure: Exception | None = None
+    for read in (cupy.from_dlpack, cupy.asarray):
+        try:
+            return read(x)
+        except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
+            failure = failure or error
+    raise DTypeError(f"{name} cannot be read as a CuPy array: {failure}")
+
+
+def writable(x: Any) -> bool:
+    """Whether results may be written into an array on a GPU: JAX's are immutable."""
+    if _library(x) in ("jax", "jaxlib"):
+        return False
+    if hasattr(x, "__dlpack__"):
+        return True
+    return not x.__cuda_array_interface__["data"][1]
+
+
+def moved_to_device(array: np.ndarray[Any, Any]) -> Array:
+    """A copy of a NumPy array on the current GPU, in row-major order."""
+    return load_cupy().asarray(array, order="C")
+
+
+def to_host(array: Array) -> np.ndarray[Any, Any]:
+    """A copy of a CuPy array in the memory of the host. Waits for the work that writes it."""
+    copy: np.ndarray[Any, Any] = array.get()
+    return copy
+
+
+def filled(shape: tuple[int, ...], value: Any, dtype: Any) -> Array:
+    """A new array of one value: by a kernel, so that the value does not wait for a copy."""
+    return load_cupy().full(shape, value, dtype)
+
+
+def exporter(*given: Any) -> Callable[[Array], Any]:
+    """How to hand a CuPy array back, without a copy, in the library of the arguments.
+
+    Of several on a GPU the first that is not CuPy's decides.
+    """
+    libraries = [_library(x) for x in given if is_device_array(x)]
+    root = next((library for library in libraries if library != "cupy"), "cupy")
+    if root in ("numba", "numba_cuda"):
+        return _to_numba
+    xp: Any = sys.modules.get("jax.numpy" if root in ("jax", "jaxlib") else root)
+    if root != "cupy" and hasattr(xp, "from_dlpack"):
+        return lambda result: xp.from_dlpack(result)
+    return lambda result: result  # a library without an import of its own reads CuPy's arrays by their interface
+
+
+def _to_numba(result: Array) -> Any:
+    from cupy.cuda import get_current_stream
+    from numba import cuda
+
+    # The order of the streams is kept without waiting where Numba's default stream is the one the result is made on.
+    return cuda.as_cuda_array(result, sync=get_current_stream().ptr != 0)
+
+
+@contextmanager
+def on_device(arrays: Sequence[Any], device: Any = None) -> Iterator[None]:
+    """The GPU that the arrays live on as the current one; of PyTorch's tensors also PyTorch's current stream.
+
+    Raises `DeviceError` where two arrays live on different GPUs, or one on another than ``device`` names.
+    """
+    cupy = load_cupy()
+    number = None if device is None else device_number(device)
+    for x in arrays:
+        found = _number_of(x)
+        if number is not None and found != number:
+            raise DeviceError(f"an array lives on GPU {found}, another on GPU {number}: copy one of them")
+        number = found
+    tensor = next((x for x in arrays if _library(x) == "torch"), None)
+    with cupy.cuda.Device(number), nullcontext() if tensor is None else _torch_stream(cupy, tensor):
+        yield
+
+
+def _library(x: Any) -> str:
+    return type(x).__module__.partition(".")[0]
+
+
+def _number_of(x: Any) -> int:
+    if hasattr(x, "__dlpack_device__"):
+        return int(x.__dlpack_device__()[1])
+    return int(load_cupy().asarray(x).device.id)
+
+
+class _Stream:
+    """A stream of another library under the protocol that CuPy reads."""
+
+    def __init__(self, address: int) -> None:
+        self.address = address
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.address
+
+
+def _torch_stream(cupy: Any, tensor: Any) -> Any:
+    address = sys.modules["torch"].cuda.current_stream(tensor.device).cuda_stream
+    if hasattr(cupy.cuda.Stream, "from_external"):  # CuPy 14
+        return cupy.cuda.Stream.from_external(_Stream(address))
+    return cupy.cuda.ExternalStream(address, tensor.device.index)
