@@ -21,7 +21,7 @@ _DTYPES = frozenset(("float16", "float32", "float64", "int16", "int32", "int64",
 
 
 class CudaBackend:
-    """The products of `semiring.kernels.contract.Backend` on CuPy arrays. Closures of a block are not among them yet.
+    """`semiring.kernels.contract.Backend` on CuPy arrays.
 
     Every call only enqueues work on ``plan.stream`` (CuPy's current stream where that is None): no synchronisation, no
     trip through the host. The first call for an operation, dtype and layout compiles for 1 to 3 s.
@@ -63,3 +63,15 @@ class CudaBackend:
     def multiply_add_pivots(self, plan: Plan, C: Any, P: Any, A: Any, B: Any, k0: int) -> None:
         """As `multiply_add`; P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved."""
         self._products.multiply_add_pivots(plan, C, P, A, B, k0)
+
+    def close_block(self, plan: Plan, A: Any) -> None:
+        """A ← A* in place, fastest up to 128 rows (see `semiring.kernels.cuda.staged`)."""
+        from semiring.kernels.cuda import staged
+
+        staged.close_block(plan, A)
+
+    def close_block_pivots(self, plan: Plan, A: Any, P: Any, k0: int) -> None:
+        """As `close_block`; where pivot k changes A[i, j], P[i, j] becomes k0 + k."""
+        from semiring.kernels.cuda import staged
+
+        staged.close_block(plan, A, P, k0)

@@ -1,0 +1,79 @@
+"""`close_block` and `close_block_pivots` of the kernel contract on CuPy arrays: one launch of one thread block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiring.errors import ShapeError
+from semiring.kernels.contract import Plan
+from semiring.kernels.cuda.staged.modules import kernel
+from semiring.kernels.cuda.staged.sources import Arithmetic, arithmetic_of
+
+__all__ = ["SIDES", "BlockKernel", "block_kernel", "close_block", "fast_rows"]
+
+#: The rows that the register kernels hold, and their thread blocks.
+SIDES = {32: (8, 8, 1), 64: (16, 16, 1), 128: (32, 16, 1)}
+HEAVY = 12  # nodes of ⊕ and ⊗ together
+_SHARED = 200 << 10  # bytes of shared memory that every supported device but the consumer cards grants a block
+
+
+@dataclass(frozen=True)
+class BlockKernel:
+    """Which file closes a block, compiled how, launched how."""
+
+    file: str
+    defines: tuple[str, ...]
+    threads: tuple[int, int, int]
+    shared: int = 0
+
+
+def fast_rows(arithmetic: Arithmetic, *, pivots: bool = False) -> int:
+    """Up to how many rows a block is closed in registers; packed bits in shared memory.
+
+    128 rows of a heavy ⊕ and ⊗ would compile for 10 s, those of 8 bytes with marks would spill 700 (NVRTC 13, sm_90a).
+    """
+    if arithmetic.is_packed:
+        return 1024
+    return 64 if arithmetic.weight > HEAVY or (pivots and np.dtype(arithmetic.dtype).itemsize == 8) else max(SIDES)
+
+
+def block_kernel(n: int, arithmetic: Arithmetic, *, pivots: bool = False) -> BlockKernel:
+    """For a block of n rows. Raises `ShapeError` where it is too large for one thread block."""
+    marks = ("PIVOTS",) if pivots else ()
+    if n <= fast_rows(arithmetic, pivots=pivots) and not arithmetic.is_packed:
+        side = next(side for side in SIDES if n <= side)
+        return BlockKernel("close_block.cu", (f"SIDE {side}", *marks), SIDES[side])
+    itemsize = np.dtype(arithmetic.dtype).itemsize
+    shared = itemsize * n * (-(-n // 32) + 1) if arithmetic.is_packed else 2 * n * itemsize
+    if shared > _SHARED:
+        raise ShapeError(f"a block of {n} rows is too large for one launch: split it by a recursion")
+    return BlockKernel("close_bits.cu" if arithmetic.is_packed else "close_large.cu", marks, (1024, 1, 1), shared)
+
+
+def close_block(plan: Plan, A: Any, P: Any = None, k0: int = 0) -> None:
+    """A ← A* in place, any strides; with P (n, n) int32, P[i, j] ← k0 + k where pivot k changes A[i, j].
+
+    Enqueued on the plan's stream. A pivot without a star leaves ``plan.status.first`` + its index in
+    ``plan.status.word``, where there is one. Fast up to `fast_rows`.
+    """
+    import cupy
+
+    n = A.shape[0]
+    if not n:
+        return
+    arithmetic = arithmetic_of(plan)
+    chosen = block_kernel(n, arithmetic, pivots=P is not None)
+    compiled = kernel(chosen.file, "close_block", arithmetic, chosen.defines, chosen.shared)
+    word = plan.status.word
+    marks = (0, np.int64(0), np.int64(0)) if P is None else (P, *_strides(P))
+    arguments = (A, *_strides(A), np.int32(n), 0 if word is None else word, np.uint32(plan.status.first), *marks)
+    with plan.stream or cupy.cuda.get_current_stream():
+        compiled((1, 1, 1), chosen.threads, (*arguments, np.int32(k0)), shared_mem=chosen.shared)
+
+
+def _strides(array: Any) -> tuple[Any, Any]:
+    """In elements."""
+    return np.int64(array.strides[0] // array.itemsize), np.int64(array.strides[1] // array.itemsize)

@@ -1,0 +1,38 @@
+// The closure of a block beyond the registers of one thread block, in one launch of one thread block: the same
+// elimination, the matrix in global memory. Correct for every n whose row and column fit into shared memory; meant for
+// the few sizes that no recursion asks for.
+#include "semiring.cuh"
+
+extern "C" __global__ void __launch_bounds__(1024)
+    close_block(element *A, long long row_stride, long long column_stride, int n, unsigned *status, unsigned start, int *P,
+                long long p_row_stride, long long p_column_stride, int k0) {
+    DYNAMIC_SHARED(pool);
+    element *row = (element *)pool, *column = row + n;
+    for (int k = 0; k < n; ++k) {
+        for (int i = threadIdx.x; i < n; i += blockDim.x) {
+            row[i] = A[k * row_stride + i * column_stride];
+            column[i] = A[i * row_stride + k * column_stride];
+        }
+        __syncthreads();
+        const element pivot = row[k], s = star(pivot);
+        if (threadIdx.x == 0 && status && diverges(pivot)) atomicMin(status, start + k);
+        for (int item = threadIdx.x; item < n * n; item += blockDim.x) {
+            const int i = item / n, j = item % n;
+            element *at = A + i * row_stride + j * column_stride;
+            const element old = *at;
+            element entry;
+            if (i == k) {
+                entry = j == k ? s : scale_row(s, row[j]);
+            } else if (j == k) {
+                entry = scale_column(column[i], s);
+            } else {
+                entry = plus(old, times(column[i], scale_row(s, row[j])));
+            }
+#ifdef PIVOTS
+            if (ne(entry, old)) P[i * p_row_stride + j * p_column_stride] = k0 + k;
+#endif
+            *at = entry;
+        }
+        __syncthreads();
+    }
+}

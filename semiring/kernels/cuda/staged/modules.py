@@ -1,0 +1,50 @@
+"""Compiled kernels: CuPy's NVRTC modules at run time, and machine code for a named architecture without a GPU."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from semiring.errors import MissingExtraError
+from semiring.kernels.cuda.staged.sources import Arithmetic, source
+
+__all__ = ["compile_for", "kernel"]
+
+
+@lru_cache(maxsize=1024)
+def kernel(file: str, name: str, arithmetic: Arithmetic, defines: tuple[str, ...] = (), shared: int = 0) -> Any:
+    """The function ``name`` of ``file`` as a CuPy kernel of the current device's architecture, allowed ``shared`` bytes.
+
+    Compiled on first use, in 1 to 3 s; CuPy keeps it on disk.
+    """
+    import cupy
+
+    module = cupy.RawModule(code=source(file, arithmetic, defines), options=arithmetic.options, backend="nvrtc")
+    function = module.get_function(name)
+    if shared > 48 * 1024:
+        function.max_dynamic_shared_size_bytes = shared
+    return function
+
+
+def compile_for(architecture: str, text: str, options: tuple[str, ...]) -> tuple[bytes, str]:
+    """Machine code (cubin) of a source for an architecture such as ``"sm_90a"``, and the compiler's log. Needs no GPU.
+
+    Raises `MissingExtraError` without cuda-bindings and NVRTC, `ValueError` with the log where it does not compile.
+    """
+    try:
+        from cuda.bindings import nvrtc
+    except ImportError as error:
+        raise MissingExtraError("cuda-bindings", "cuda", "compiling a CUDA kernel") from error
+    _, program = nvrtc.nvrtcCreateProgram(text.encode(), b"kernel.cu", 0, [], [])
+    flags = [f"--gpu-architecture={architecture}".encode(), b"--ptxas-options=-v", *(o.encode() for o in options)]
+    (code,) = nvrtc.nvrtcCompileProgram(program, len(flags), flags)
+    _, size = nvrtc.nvrtcGetProgramLogSize(program)
+    log = b" " * size
+    nvrtc.nvrtcGetProgramLog(program, log)
+    message = log.rstrip(b"\0 ").decode()
+    if code != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise ValueError(message)
+    _, size = nvrtc.nvrtcGetCUBINSize(program)
+    cubin = b" " * size
+    nvrtc.nvrtcGetCUBIN(program, cubin)
+    return cubin, message

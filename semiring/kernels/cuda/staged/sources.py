@@ -1,0 +1,139 @@
+"""The source text of a staged kernel for one semiring on one dtype, complete in itself: no header but our own.
+
+A ``.cu`` file of this folder begins with ``#include "semiring.cuh"``. In its place come ``arithmetic.cuh`` and what is
+printed here from the definition: the type ``element``, ``ZERO`` and ``ONE``, and the functions plus, times, star,
+diverges, scale_row and scale_column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.bits import to_bitwise
+from semiring.errors import AlgebraError
+from semiring.expressions import Expression
+from semiring.expressions.undefined import is_nan
+from semiring.kernels.contract import Plan
+from semiring.kernels.cuda.layouts import is_nonnegative
+from semiring.kernels.cuda.staged.printer import ELEMENTS, constant, function
+from semiring.kernels.definition import KernelDefinition, define
+
+__all__ = ["Arithmetic", "arithmetic_of", "source"]
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """⊕, ⊗ and the star as kernels compute them. Equal ones make equal sources."""
+
+    dtype: str  # of an element; uint32 for words of 32 truth values
+    plus: Expression
+    times: Expression
+    zero: Any
+    one: Any
+    star: Expression | None = None  # None: one, wherever it exists
+    divergence: Expression | None = None
+    ordered: bool = False  # no sign bit is ever set: float32 in the order of its bits
+    contract: bool = False
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether an element is a word of 32 truth values."""
+        return self.dtype == "uint32"
+
+    @property
+    def weight(self) -> int:
+        """The nodes of ⊕ and ⊗."""
+        return self.plus.size + self.times.size
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What the compiler is told."""
+        return ("--std=c++17", f"--fmad={'true' if self.contract else 'false'}", "--extra-device-vectorization")
+
+    @property
+    def header(self) -> str:
+        """What stands in the place of ``semiring.cuh``."""
+        dtype = np.dtype(self.dtype)
+        marks = {"bool": "#define BOOLEAN\n", "float16": "#define HALF\n"}.get(self.dtype, "")
+        functions = [
+            function("plus", "xy", self.plus, dtype, self.ordered),
+            function("times", "xy", self.times, dtype),
+            function("star", "x", Expression("var", (), "x") if self.star is None else self.star, dtype),
+        ]
+        if self.star is None:
+            functions[-1] = "INLINE element star(element) { return ONE; }"
+        if self.divergence is None:
+            functions.append("INLINE bool diverges(element) { return false; }")
+        else:
+            functions.append(function("diverges", "x", self.divergence, dtype))
+        scaled = ("x", "x") if self.star is None else ("times(s, x)", "times(x, s)")
+        return "\n".join(
+            [
+                marks + _text("arithmetic.cuh"),
+                f"typedef {ELEMENTS[self.dtype]} element;",
+                f"#define ZERO ({constant(self.zero, dtype)})",
+                f"#define ONE ({constant(self.one, dtype)})",
+                *functions,
+                f"INLINE element scale_row(element s, element x) {{ return {scaled[0]}; }}",
+                f"INLINE element scale_column(element x, element s) {{ return {scaled[1]}; }}\n",
+            ]
+        )
+
+
+def arithmetic_of(plan: Plan) -> Arithmetic:
+    """What a closure under ``plan`` computes with. Raises `AlgebraError` where the semiring has no star."""
+    semiring = plan.semiring
+    definition = define(plan, closing=True)
+    if definition.star is None:
+        raise AlgebraError(f"{semiring.name} has no star: give one, Semiring(..., star=...)")
+    definition.star.check_dtype(plan.dtype)
+    return _arithmetic(definition, semiring, plan.storage == "bits", plan.facts.nonnegative)
+
+
+@lru_cache(maxsize=1024)
+def _arithmetic(definition: KernelDefinition, semiring: Semiring, bits: bool, nonnegative: bool) -> Arithmetic:
+    divergence = definition.divergence
+    if bits:  # the star of a truth value is 1 or does not exist
+        truth = None if divergence is None else to_bitwise(divergence)
+        return Arithmetic("uint32", to_bitwise(definition.add), to_bitwise(definition.mul), 0, 0xFFFFFFFF, None, truth)
+    return Arithmetic(
+        definition.dtype.name,
+        definition.add,
+        definition.mul,
+        definition.zero.leaf,
+        definition.one.leaf,
+        None if _is_one(semiring, definition.dtype) else definition.star,
+        divergence,
+        nonnegative and definition.dtype == np.float32 and is_nonnegative(definition.mul, definition.add),
+        definition.contract,
+    )
+
+
+def _is_one(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
+    """Whether the star is 1̄ wherever it exists: then no pivot's row and column need a product."""
+    star = semiring.given_star
+    if star is None:  # 1 ⊕ a = 1
+        return True
+    if star.op == "where":
+        defined = [branch for branch in star.args[1:] if not is_nan(branch)]
+        star = defined[0] if len(defined) == 1 else star
+    return not star.variables and bool(star.evaluate({}, dtype) == semiring.one_for(dtype))
+
+
+def _text(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=256)
+def source(name: str, arithmetic: Arithmetic, defines: tuple[str, ...] = ()) -> str:
+    """The text of the file ``name`` for one arithmetic, with macros defined in front."""
+    include = '#include "semiring.cuh"'
+    head, found, body = _text(name).partition(include)
+    assert found, name
+    return "".join(f"#define {define}\n" for define in defines) + head + arithmetic.header + body

@@ -1,0 +1,110 @@
+"""The closures in CUDA C++, run on the host: against the reference, threads and blocks in both orders."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cuda_on_host import HostKernels, needs_compiler
+from test_contract import entries, inside, laid_out, nilpotent, packed
+
+from semiring import CATALOGUE
+from semiring.kernels.cuda.staged.blocks import block_kernel
+from semiring.kernels.cuda.staged.sources import arithmetic_of, source
+from semiring.kernels.engine import make_plan
+from semiring.kernels.reference import ReferenceBackend
+
+pytestmark = needs_compiler
+
+
+def strides(array):
+    return np.int64(array.strides[0] // array.itemsize), np.int64(array.strides[1] // array.itemsize)
+
+
+def close(kernels, chosen, A, P, k0, n, first, backwards):
+    """`close_block` as the launcher calls it; the status word."""
+    word = np.array([-1], np.int32)
+    marks = (None, np.int64(0), np.int64(0)) if P is None else (P, *strides(P))
+    arguments = (A, *strides(A), np.int32(n), word, np.uint32(first), *marks, np.int32(k0))
+    kernels.launch("close_block", (1, 1, 1), chosen.threads, arguments, backwards=backwards)
+    return int(word[0])
+
+
+def matrix(rng, name, dtype, n):
+    """One whose closure exists: acyclic, or of cycles that do not improve."""
+    if CATALOGUE[name].idempotent:
+        return inside(entries(rng, name, dtype, (n, n), tame=True), name)
+    return inside(nilpotent(rng, name, dtype, n), name)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "n", "pivots"),
+    [
+        ("min_plus", "float32", 29, False),
+        ("min_plus", "float32", 64, True),
+        ("min_plus", "float64", 127, False),
+        ("min_plus", "int16", 65, True),
+        ("max_plus", "int64", 33, False),
+        ("min_times", "float64", 1, True),
+        ("max_times", "float32", 31, False),
+        ("lukasiewicz", "float32", 32, True),
+        ("log_plus", "float64", 7, False),
+        ("plus_times", "float64", 40, False),
+        ("max_min", "uint8", 33, True),
+        ("xor_and", "uint8", 21, False),
+        ("boolean", "bool", 61, True),
+        ("xor_and", "bool", 61, False),
+        ("min_plus", "float32", 131, True),  # beyond the registers
+        ("plus_times", "float32", 129, False),
+    ],
+)
+def test_close_block(name, dtype, n, pivots, rng, tmp_path):
+    semiring = CATALOGUE[name]
+    plan = make_plan(semiring, dtype, nonnegative=name == "min_plus" and n % 2 == 1)
+    chosen = block_kernel(n, arithmetic_of(plan), pivots=pivots)
+    kernels = HostKernels(source(chosen.file, arithmetic_of(plan), chosen.defines), tmp_path)
+    A = matrix(rng, name, dtype, n)
+    expected, marks = A.copy(), np.full(A.shape, -1, np.int32)
+    reference = replace(plan)
+    if pivots:
+        ReferenceBackend().close_block_pivots(reference, expected, marks, 7)
+    else:
+        ReferenceBackend().close_block(reference, expected)
+    for backwards, layout in ((False, "rows"), (True, "strided")):
+        found, P = laid_out(A, layout), laid_out(np.full(A.shape, -1, np.int32), layout)
+        assert close(kernels, chosen, found, P if pivots else None, 7, n, 0, backwards) == -1
+        np.testing.assert_allclose(found, expected, rtol=1e-5 if plan.dtype.itemsize == 4 else 1e-13)
+        if pivots:
+            np.testing.assert_array_equal(P, marks)
+
+
+@pytest.mark.parametrize(("name", "pivots"), [("boolean", True), ("xor_and", False)])
+def test_close_block_of_packed_bits(name, pivots, rng, tmp_path):
+    plan = make_plan(CATALOGUE[name], "bool", storage="bits")
+    chosen = block_kernel(70, arithmetic_of(plan), pivots=pivots)
+    kernels = HostKernels(source(chosen.file, arithmetic_of(plan), chosen.defines), tmp_path)
+    for n in (1, 33, 70):
+        A = rng.random((n, n)) < 1.5 / n if name == "boolean" else nilpotent(rng, name, "bool", n)
+        words = packed(A, 1)
+        expected, marks = packed(A), np.full(A.shape, -1, np.int32)
+        if pivots:
+            ReferenceBackend().close_block_pivots(plan, expected, marks, 3)
+        else:
+            ReferenceBackend().close_block(plan, expected)
+        for backwards in (False, True):
+            found, P = words.copy(), np.full(A.shape, -1, np.int32)
+            assert close(kernels, chosen, found, P if pivots else None, 3, n, 0, backwards) == -1
+            np.testing.assert_array_equal(found, expected)
+            if pivots:
+                np.testing.assert_array_equal(P, marks)
+
+
+@pytest.mark.parametrize(("name", "dtype", "loop"), [("min_plus", "float32", -1), ("xor_and", "bool", True)])
+def test_a_pivot_without_a_star_is_named(name, dtype, loop, tmp_path):
+    plan = make_plan(CATALOGUE[name], dtype)
+    chosen = block_kernel(30, arithmetic_of(plan))
+    kernels = HostKernels(source(chosen.file, arithmetic_of(plan), chosen.defines), tmp_path)
+    A = np.full((30, 30), plan.zero, dtype)
+    A[11, 11] = A[29, 29] = loop
+    assert close(kernels, chosen, A, None, 0, 30, 100, False) == 111
