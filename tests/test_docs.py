@@ -1,4 +1,4 @@
-"""Every example in the README, in docs/ and in docstrings runs, and prints what it says it prints."""
+"""Every example in the README, in docs/ and in docstrings runs, and prints what it says it prints; the site follows."""
 
 from __future__ import annotations
 
@@ -10,22 +10,33 @@ import os
 import pkgutil
 import re
 import shlex
+import struct
 from pathlib import Path
 
 import pytest
+from conftest import missing_gpu
 
 import semiring
 from semiring import cli
+from tools.pages import (
+    DATA,
+    ENVIRONMENT,
+    OPTIONS,
+    PAGES,
+    PICTURES,
+    ROOT,
+    blocks,
+    compact,
+    drawn_text,
+    pictures_of,
+    run_examples,
+    with_tables,
+)
+from tools.plots import PLOTS
 
-ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
 
-
-def blocks(language: str) -> list[tuple[Path, list[str]]]:
-    found = [(page, [body for lang, body in FENCE.findall(page.read_text()) if lang == language]) for page in PAGES]
-    return [(page, bodies) for page, bodies in found if bodies]
+def pages_with(language: str) -> list[Path]:
+    return [page for page in PAGES if blocks(page, language)]
 
 
 def identify(value: object) -> str | None:
@@ -35,7 +46,8 @@ def identify(value: object) -> str | None:
 @pytest.fixture(autouse=True)
 def _in_an_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MPLBACKEND", "Agg")
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
 
 
 def check(example: doctest.DocTest) -> None:
@@ -45,19 +57,48 @@ def check(example: doctest.DocTest) -> None:
     assert runner.failures == 0, report.getvalue()
 
 
-@pytest.mark.parametrize(("page", "bodies"), blocks("python"), ids=identify)
-def test_python_examples_of_a_page_run_in_order(page, bodies):
-    names: dict[str, object] = {}
-    for number, body in enumerate(bodies):
-        if ">>>" in body:
-            example = doctest.DocTestParser().get_doctest(body, names, f"{page.name}[{number}]", str(page), 0)
-            example.globs = names  # one page is one session
-            runner = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False)
-            report = io.StringIO()
-            runner.run(example, out=report.write, clear_globs=False)
-            assert runner.failures == 0, report.getvalue()
-        else:
-            exec(compile(body, f"{page.name}[{number}]", "exec"), names)
+@pytest.mark.parametrize("page", pages_with("python"), ids=identify)
+def test_python_examples_of_a_page_run_in_order_and_draw_its_pictures(page, tmp_path):
+    run_examples(page, gpu=missing_gpu() is None)
+    for name in set(pictures_of(page)) - set(PLOTS):
+        assert_same_picture(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_plots_show_the_data(name, tmp_path):
+    PLOTS[name](tmp_path / name)
+    assert_same_picture(tmp_path / name)
+
+
+def assert_same_picture(drawn: Path) -> None:
+    """The same words in the same size: versions of matplotlib differ in the last digits of outlines."""
+    kept, advice = PICTURES / drawn.name, f"{drawn.name} is behind: python -m tools.pages"
+    if drawn.suffix == ".svg":
+        assert drawn_text(drawn.read_text("utf-8")) == drawn_text(kept.read_text("utf-8")), advice
+    else:
+        assert png_size(drawn) == png_size(kept), advice
+
+
+def png_size(path: Path) -> tuple[int, ...]:
+    return struct.unpack(">II", path.read_bytes()[16:24])
+
+
+def test_every_picture_is_shown_and_every_table_is_made_of_its_data():
+    assert {path.name for path in PICTURES.iterdir()} == {name for page in PAGES for name in pictures_of(page)}
+    texts = {page: page.read_text("utf-8") for page in PAGES}
+    assert {path.stem for path in DATA.iterdir()} == set(
+        re.findall(r"<!-- table: ([\w-]+) -->", "".join(texts.values()))
+    )
+    for page, text in texts.items():
+        assert with_tables(text) == text, f"{page.name} is behind: python -m tools.pages"
+
+
+def test_compact_pictures_keep_their_words_and_sizes():
+    svg = (
+        '<svg viewBox="0 0 1.23456 2"><!-- hut --><path d="M 1.23456 -0.001 L 7.5 3" transform="scale(0.0954)"/></svg>'
+    )
+    assert compact(svg) == svg.replace("M 1.23456 -0.001", "M 1.23 -0")
+    assert drawn_text(svg) == ["hut"]
 
 
 def commands(body: str) -> list[tuple[str, str]]:
@@ -66,13 +107,13 @@ def commands(body: str) -> list[tuple[str, str]]:
     return [(line, output) for line, output in zip(parts[::2], parts[1::2], strict=True)]
 
 
-@pytest.mark.parametrize(("page", "bodies"), blocks("console"), ids=identify)
-def test_commands_of_a_page_print_what_they_show(page, bodies):
+@pytest.mark.parametrize("page", pages_with("console"), ids=identify)
+def test_commands_of_a_page_print_what_they_show(page):
     ran = 0
-    for command, shown in (pair for body in bodies for pair in commands(body)):
+    for command, shown in (pair for block in blocks(page, "console") for pair in commands(block.body)):
         words = shlex.split(command, comments=True)
         if words[0] != "semiring":
-            continue  # pip install, pytest: the installation itself, which CI has just done
+            continue  # python -m venv, pip install, pytest: the installation itself, which CI has just done
         output = io.StringIO()
         with contextlib.redirect_stdout(output):
             assert cli.main(words[1:]) in (0, None), command
@@ -81,7 +122,7 @@ def test_commands_of_a_page_print_what_they_show(page, bodies):
             f"{page.name}: {command}\nshown:\n{shown}\nprinted:\n{output.getvalue()}"
         )
         ran += 1
-    assert ran or page.name == "CONTRIBUTING.md"
+    assert ran or page.name in ("CONTRIBUTING.md", "extending.md")
 
 
 MODULES = sorted(

@@ -1,0 +1,59 @@
+"""How Sphinx builds the site: ``sphinx-build -W docs build/site``. Neither building nor reading fetches anything."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE.parent), str(HERE / "_extensions")]
+
+import semiring  # noqa: E402  # the one of this tree
+
+project = "semiring"
+author = "the authors of semiring"
+project_copyright = "the authors of semiring, MIT licence"
+version = release = semiring.__version__
+language = "en"
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+extensions += ["code_blocks", "pictures", "sections"]  # in _extensions
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+smartquotes = False  # quotes in the text stay what a reader can paste
+
+myst_enable_extensions = ["alert"]  # > [!NOTE], as GitHub shows it
+myst_heading_anchors = 3
+
+default_role = "py:obj"  # `Paths` in a docstring links to it
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 80
+add_module_names = False
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
+
+html_theme = "furo"
+html_title = "semiring"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_permalinks_icon = "#"
+pygments_style = "friendly"
+pygments_dark_style = "github-dark"
+html_theme_options = {
+    "light_css_variables": {
+        "color-brand-primary": "#0b5f93",
+        "color-brand-content": "#0b5f93",
+        "color-brand-visited": "#5b4a99",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#6cb8e6",
+        "color-brand-content": "#6cb8e6",
+        "color-brand-visited": "#b3a5e0",
+    },
+    "footer_icons": [],
+}
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "  # what is copied is what is typed: no prompts, no output
+copybutton_prompt_is_regexp = True

@@ -1,0 +1,141 @@
+"""The pages of the documentation: run their examples, and refresh the pictures and tables that follow from them.
+
+    python -m tools.pages
+
+writes ``docs/pictures`` anew, from the examples of the tutorials and from ``docs/data``, and the tables of the pages
+that name a file of ``docs/data``. ``tests/test_docs.py`` runs the same examples, and fails where a page is behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import doctest
+import io
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+DOCS, PICTURES, DATA = ROOT / "docs", ROOT / "docs" / "pictures", ROOT / "docs" / "data"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("**/*.md")])
+ENVIRONMENT = {"MPLBACKEND": "Agg", "SOURCE_DATE_EPOCH": "0"}  # no window, and no date inside a picture
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+_FENCE = re.compile(r"(<!-- needs a GPU -->\s*)?^```(\w+)\n(.*?)^```", re.M | re.S)
+_TABLE = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end of table -->)", re.S)
+_PICTURE = re.compile(r"!\[[^\]]*\]\((?:\.\./)?pictures/([\w.-]+)\)")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block of a page."""
+
+    language: str
+    body: str
+    needs_gpu: bool
+
+
+def blocks(page: Path, language: str) -> list[Block]:
+    found = (Block(lang, body, bool(gpu)) for gpu, lang, body in _FENCE.findall(page.read_text(encoding="utf-8")))
+    return [block for block in found if block.language == language]
+
+
+def pictures_of(page: Path) -> list[str]:
+    """The names of the files of ``docs/pictures`` that the page shows."""
+    return _PICTURE.findall(page.read_text(encoding="utf-8"))
+
+
+def run_examples(page: Path, *, gpu: bool) -> None:
+    """Run the Python of a page in order, as one session in the current folder; blocks that need a GPU if ``gpu``.
+
+    AssertionError where it prints something else than the page shows.
+    """
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for number, block in enumerate(blocks(page, "python")):
+        if block.needs_gpu and not gpu:
+            continue
+        title = f"{page.name}[{number}]"
+        if ">>>" not in block.body:
+            exec(compile(block.body, title, "exec"), names)
+            continue
+        example = doctest.DocTestParser().get_doctest(block.body, names, title, str(page), 0)
+        example.globs = names
+        runner, report = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False), io.StringIO()
+        runner.run(example, out=report.write, clear_globs=False)
+        assert runner.failures == 0, report.getvalue()
+
+
+# -------------------------------------------------------------------------------------------------------- pictures
+
+
+def drawn_text(svg: str) -> list[str]:
+    """The texts in a drawing by matplotlib, which writes each as a comment beside its outlines."""
+    return sorted(text.strip() for text in re.findall(r"<!--(.*?)-->", svg, re.S))
+
+
+def compact(svg: str) -> str:
+    """The drawing with outlines to a hundredth of a point: half the bytes, and nothing to see."""
+
+    def rounded(outline: re.Match[str]) -> str:
+        return re.sub(r"-?\d+\.\d+", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), outline[0])
+
+    return re.sub(r'\bd="[^"]*"', rounded, svg)
+
+
+def draw(folder: Path) -> Iterator[Path]:
+    """Run every page that shows pictures, in ``folder``; the files they made, and the plots of ``docs/data``."""
+    from matplotlib import rc_context
+
+    from tools.plots import PLOTS
+
+    with contextlib.chdir(folder), rc_context({"svg.hashsalt": "semiring"}):  # the same identifiers in every run
+        for page in PAGES:
+            if names := [name for name in pictures_of(page) if name not in PLOTS]:
+                run_examples(page, gpu=False)
+                yield from (folder / name for name in names)
+        for name, plot in PLOTS.items():
+            plot(folder / name)
+            yield folder / name
+
+
+# ---------------------------------------------------------------------------------------------------------- tables
+
+
+def rows_of(name: str) -> list[dict[str, str]]:
+    """The rows of ``docs/data/NAME.csv``."""
+    with (DATA / f"{name}.csv").open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def with_tables(text: str) -> str:
+    """The text of a page with the tables that ``<!-- table: NAME -->`` asks for, made of ``docs/data/NAME.csv``."""
+
+    def table(found: re.Match[str]) -> str:
+        rows = rows_of(found[2])
+        cells = [[*rows[0]], ["---"] * len(rows[0]), *([*row.values()] for row in rows)]
+        return found[1] + "\n" + "".join(f"| {' | '.join(row)} |\n" for row in cells) + "\n" + found[3]
+
+    return _TABLE.sub(table, text)
+
+
+def main() -> None:
+    for page in PAGES:
+        page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
+    os.environ |= ENVIRONMENT
+    with tempfile.TemporaryDirectory() as folder:
+        for made in draw(Path(folder)):
+            target = PICTURES / made.name
+            if made.suffix == ".svg":
+                target.write_text(compact(made.read_text(encoding="utf-8")), encoding="utf-8")
+            else:
+                target.write_bytes(made.read_bytes())
+            print(f"{target.relative_to(ROOT)}: {target.stat().st_size / 1024:.0f} KiB")
+
+
+if __name__ == "__main__":
+    main()
