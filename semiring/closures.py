@@ -7,28 +7,29 @@ themselves are in `semiring.algorithms`, one a file.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.algorithms.call import Call, Explanation
+from semiring.algorithms.dense import close_dense, run_johnson
 from semiring.algorithms.execution import ALGORITHMS, Execution, check_star
-from semiring.algorithms.irreflexive import cycles_from_closure, diagonal, irreflexive_product
-from semiring.algorithms.johnson import johnson, sparse_graph
+from semiring.algorithms.johnson import sparse_graph
 from semiring.algorithms.packed import close_words
-from semiring.algorithms.parameters import closure_parameters, dense_seconds, johnson_seconds
+from semiring.algorithms.parameters import dense_seconds, johnson_seconds
 from semiring.algorithms.predecessors import attach_unbounded, predecessors, wants_pivots
 from semiring.algorithms.progress import Progress
 from semiring.algorithms.small import SMALL, close_small
-from semiring.algorithms.tropical import close_tropical, is_tropical
+from semiring.algorithms.tropical import is_tropical
 from semiring.arrays import as_array, as_output, as_result
-from semiring.bits import BitMatrix, pack
+from semiring.bits import BitMatrix
 from semiring.catalogue import as_semiring, min_plus
-from semiring.entries import Scan, check_entries
-from semiring.errors import AlgebraError, DTypeError, ShapeError, UnknownNameError
+from semiring.errors import AlgebraError, ShapeError, UnknownNameError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
+from semiring.namespaces import array_namespace
 from semiring.threads import checked_threads, get_threads
 
 __all__ = ["METHODS", "Explanation", "closure", "closure_with_pivots", "closure_with_predecessors"]
@@ -37,45 +38,6 @@ Array: TypeAlias = Any
 
 #: What ``method=`` takes.
 METHODS = ("auto", *ALGORITHMS, "johnson")
-
-
-@dataclass
-class Explanation:
-    """What `closure` chose, and why. ``print`` it."""
-
-    semiring: str
-    shape: tuple[int, ...]
-    dtype: str
-    method: str
-    backend: str
-    storage: str
-    threads: int
-    reasons: list[str] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        size = " × ".join(map(str, self.shape))
-        lines = [
-            f"closure of a {size} {self.dtype} matrix in {self.semiring}",
-            f"  method   {self.method}",
-            f"  backend  {self.backend}, {self.storage}, {self.threads} thread{'s' if self.threads > 1 else ''}",
-        ]
-        return "\n".join([*lines, *(f"  because  {reason}" for reason in self.reasons)])
-
-
-@dataclass(frozen=True)
-class _Call:
-    """One public call: what was asked, and what has been found out on the way."""
-
-    semiring: Semiring
-    execution: Execution
-    asked: str
-    reflexive: bool
-    check: bool
-    explanation: Explanation
-
-    def note(self, reason: str) -> None:
-        if reason not in self.explanation.reasons:
-            self.explanation.reasons.append(reason)
 
 
 def closure(
@@ -161,13 +123,13 @@ def closure(
         raise UnknownNameError("closure method", method, METHODS)
     count = get_threads() if threads is None else checked_threads(threads)
     explanation = Explanation(algebra.name, (), "", method, "", "elements", count)
-    call = _Call(algebra, Execution(method, count, progress), method, bool(reflexive), bool(check), explanation)
+    call = Call(algebra, Execution(method, count, progress), method, bool(reflexive), bool(check), explanation)
     if isinstance(A, BitMatrix):
         result = _close_bit_matrix(call, A, out)
     elif _is_sparse(A):
         result = _close_sparse(call, A, out)
     else:
-        result = as_result(A)(_close_dense(call, as_array(A, algebra), out))
+        result = as_result(A)(close_dense(call, as_array(A, algebra), out))
         if out is not None:
             result = out
     return (result, explanation) if explain else result
@@ -190,13 +152,13 @@ def closure_with_pivots(
     """
     if not semiring.selective:
         raise AlgebraError(f"pivots need a selective ⊕, and that of {semiring.name} is not: use closure")
-    if method not in METHODS or method in ("johnson", "squaring"):
-        raise UnknownNameError("closure method with pivots", method, set(METHODS) - {"johnson", "squaring"})
+    if method not in METHODS or method in ("johnson", "squaring", "staged"):
+        raise UnknownNameError("closure method with pivots", method, set(METHODS) - {"johnson", "squaring", "staged"})
     count = get_threads() if threads is None else checked_threads(threads)
     explanation = Explanation(semiring.name, (), "", method, "", "elements", count)
-    call = _Call(semiring, Execution(method, count, progress), method, True, check, explanation)
-    P = np.full(A.shape, -1, np.int32)
-    return _close_dense(call, A, out, P), P
+    call = Call(semiring, Execution(method, count, progress), method, True, check, explanation)
+    P = array_namespace(A).full(A.shape, -1, np.int32)
+    return close_dense(call, A, out, P), P
 
 
 class _Predecessors:
@@ -233,7 +195,7 @@ def closure_with_predecessors(
     explanation = Explanation(semiring.name, (), "", method, "", "elements", count)
     inspection = _Predecessors()
     execution = Execution(method, count, progress, inspection)
-    D = _close_dense(_Call(semiring, execution, method, True, check, explanation), A, None)
+    D = close_dense(Call(semiring, execution, method, True, check, explanation), A, None)
     if inspection.found is None:  # closed as packed bits, or empty
         plan = make_plan(semiring, D.dtype, threads=count)
         inspection.found = predecessors(backend_for(D, semiring, D.dtype), plan, D, before=A)
@@ -242,140 +204,10 @@ def closure_with_predecessors(
     return D, inspection.found
 
 
-# ------------------------------------------------------------------------------------------------- dense matrices
-
-
-def _close_dense(call: _Call, A: Array, out: Any, P: Array | None = None) -> Array:
-    if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
-        raise ShapeError(f"A is {A.shape}: a closure needs square matrices, shape (n, n) or (..., n, n)")
-    call.semiring.check_dtype(A.dtype)
-    check_star(call.semiring, A.dtype)
-    target = np.empty(A.shape, A.dtype) if out is None else as_output(out, A.shape, A.dtype)
-    in_place = target is A or _same_memory(target, A)
-    if not in_place and np.may_share_memory(target, A):
-        A = A.copy()
-    if in_place:
-        A = target
-    explanation = call.explanation
-    explanation.shape, explanation.dtype = A.shape, A.dtype.name
-    explanation.backend = backend_for(A, call.semiring, A.dtype).name
-    call = _choose(call, A.shape[-1], A.dtype)
-    batch = list(np.ndindex(A.shape[:-2]))
-    for position, index in enumerate(batch):
-        one = call if len(batch) == 1 else _part_of_batch(call, position, len(batch))
-        _close_matrix(one, A[index], target[index] if not in_place else A[index], in_place, P)
-    return target
-
-
-def _same_memory(x: Array, y: Array) -> bool:
-    return bool(x.ctypes.data == y.ctypes.data and x.strides == y.strides and x.shape == y.shape)
-
-
-def _part_of_batch(call: _Call, position: int, count: int) -> _Call:
-    progress = call.execution.progress
-    if progress is None:
-        return call
-
-    def report(done: int, total: int) -> None:
-        progress(position * total + done, count * total)
-
-    return replace(call, execution=replace(call.execution, progress=report))
-
-
-def _choose(call: _Call, n: int, dtype: np.dtype[Any]) -> _Call:
-    method = call.asked
-    if method == "johnson":
-        if not is_tropical(call.semiring) or dtype.kind != "f":
-            raise AlgebraError(
-                f"johnson finds shortest paths by Dijkstra: min_plus or max_plus on floats, not "
-                f"{call.semiring.name} on {dtype}; use rkleene"
-            )
-    elif method == "auto":
-        parameters = closure_parameters(call.explanation.backend, dtype, "elements")
-        method = "rkleene" if n <= parameters.leaf else parameters.method
-        if n <= parameters.leaf:
-            call.note(f"{n} vertices are one block of at most {parameters.leaf}, closed by one kernel")
-        else:
-            call.note(f"a dense matrix: {method} was measured fastest on the {call.explanation.backend} backend")
-    call.explanation.method = method
-    return replace(call, execution=replace(call.execution, method=method))
-
-
-def _close_matrix(call: _Call, A: Array, out: Array, in_place: bool, P: Array | None) -> None:
-    """Out ← the closure of one matrix."""
-    if call.semiring.commutative and _adjacent(out.T) and not _adjacent(out):
-        A, out, P = A.T, out.T, None if P is None else P.T  # (Aᵀ)* = (A*)ᵀ, and rows are what the kernels like
-    if not _adjacent(out):
-        rows = np.array(A, order="C")
-        _close_matrix(call, rows, rows, True, P)
-        out[...] = rows
-        return
-    if in_place:
-        A = out
-    # The sign decides about the potentials, and the range of integers about their width: whatever `check` says.
-    scan = check_entries(A, call.semiring) if call.check or is_tropical(call.semiring) else Scan()
-    if call.execution.method == "johnson":
-        from scipy.sparse import coo_array
-
-        rows, columns = np.nonzero(call.semiring.zero_for(A.dtype) != A)
-        matrix = coo_array((A[rows, columns], (rows, columns)), shape=A.shape)
-        _run_johnson(call, sparse_graph(matrix, 1 if call.semiring.tropical == "min" else -1), out)
-    elif is_tropical(call.semiring):
-        close_tropical(
-            *(call.execution, call.semiring, A, out, scan, call.explanation.reasons), P=P, reflexive=call.reflexive
-        )
-    elif A.dtype == np.bool_ and P is None and _packs(call, A.shape[0]):
-        out[...] = A
-        _close_packed(call, out)
-    else:
-        _close_generic(call, A, out, P, scan)
-
-
-def _adjacent(matrix: Array) -> bool:
-    return bool(matrix.shape[1] <= 1 or matrix.strides[1] == matrix.itemsize)
-
-
-def _close_generic(call: _Call, A: Array, out: Array, P: Array | None, scan: Scan) -> None:
-    semiring = call.semiring
-    original = None
-    if not call.reflexive and not semiring.idempotent:
-        original = A.copy() if out is A else A
-        call.note(f"⊕ of {semiring.name} is not idempotent: A⁺ = A ⊗ A*, and A is kept until then")
-    if out is not A:
-        out[...] = A
-    loops = diagonal(out) if not call.reflexive and semiring.idempotent else None
-    identities = (semiring.zero_for(A.dtype), semiring.one_for(A.dtype))
-    nonnegative = scan.nonnegative and min(identities) >= 0 and A.dtype.kind == "f"
-    engine = call.execution.close(semiring, out, P, nonnegative=nonnegative)
-    if original is not None:
-        irreflexive_product(engine, original, out)
-    elif loops is not None:
-        cycles_from_closure(engine, loops, out)
-
-
 # ------------------------------------------------------------------------------------------------- packed bits
 
 
-def _packs(call: _Call, n: int) -> bool:
-    """Whether a bool matrix is closed as packed bits."""
-    if call.asked != "auto" or n < closure_parameters(call.explanation.backend, np.dtype(bool), "bits").pack:
-        return False
-    try:
-        backend_for(None, call.semiring, np.dtype(bool), "bits")
-    except DTypeError:
-        return False
-    call.explanation.storage = "packed bits"
-    call.note("a bool matrix of this size: 32 entries to a word")
-    return True
-
-
-def _close_packed(call: _Call, out: Array) -> None:
-    packed = pack(out)
-    close_words(call.execution, call.semiring, packed, call.reflexive)
-    out[...] = packed.unpack()
-
-
-def _close_bit_matrix(call: _Call, A: BitMatrix, out: BitMatrix | None) -> BitMatrix:
+def _close_bit_matrix(call: Call, A: BitMatrix, out: BitMatrix | None) -> BitMatrix:
     if A.shape[0] != A.shape[1]:
         raise ShapeError(f"A is {A.shape}: a closure needs a square matrix")
     semiring = call.semiring
@@ -390,7 +222,7 @@ def _close_bit_matrix(call: _Call, A: BitMatrix, out: BitMatrix | None) -> BitMa
     explanation.backend = backend_for(A.words, semiring, np.dtype(bool), "bits").name
     call.note("a BitMatrix stays packed")
     explanation.method = "rkleene" if call.asked == "auto" else call.asked
-    call = replace(call, execution=replace(call.execution, method=explanation.method))
+    call = call.by(explanation.method)
     target = A.copy() if out is None else out
     if target is not A:
         target.words[...] = A.words
@@ -406,7 +238,7 @@ def _is_sparse(A: Any) -> bool:
     return scipy_sparse is not None and bool(scipy_sparse.issparse(A))
 
 
-def _close_sparse(call: _Call, A: Any, out: Any) -> Array:
+def _close_sparse(call: Call, A: Any, out: Any) -> Array:
     if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
         raise ShapeError(f"A is {A.shape}: a closure needs a square matrix")
     n, edges, dtype = A.shape[0], A.nnz, np.dtype(A.dtype)
@@ -425,12 +257,8 @@ def _close_sparse(call: _Call, A: Any, out: Any) -> Array:
             explanation = call.explanation
             explanation.shape, explanation.dtype, explanation.method = A.shape, dtype.name, "johnson"
             explanation.backend = "scipy"
-            _run_johnson(call, sparse_graph(A, 1 if call.semiring.tropical == "min" else -1), target)
+            run_johnson(call, sparse_graph(A, 1 if call.semiring.tropical == "min" else -1), target)
             return target if out is None else out
     asked = "auto" if call.asked == "johnson" and shortest else call.asked
-    result = _close_dense(replace(call, asked=asked), as_array(A, call.semiring), out)
+    result = close_dense(replace(call, asked=asked), as_array(A, call.semiring), out)
     return result if out is None else out
-
-
-def _run_johnson(call: _Call, graph: Any, out: Array) -> None:
-    johnson(graph, out, reflexive=call.reflexive, progress=call.execution.progress)

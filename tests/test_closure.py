@@ -12,7 +12,7 @@ import semiring as sr
 from semiring.closures import METHODS, closure
 
 SIZES = [0, 1, 2, 3, 31, 32, 33, 63, 64, 65, 97, 130, 257]
-DENSE = [method for method in METHODS if method not in ("auto", "johnson")]
+DENSE = [method for method in METHODS if method not in ("auto", "johnson", "staged")]
 IDEMPOTENT = [name for name, oracle in oracles.ORACLES.items() if oracle.idempotent]
 # The dtypes on which each semiring has a closure, written down independently of the library's validity matrix.
 FLOATS, SIGNED = ("float32", "float64"), ("int16", "int32", "int64")

@@ -327,7 +327,7 @@ def test_squaring_refuses_a_cycle_whose_star_is_not_one():
 
 
 def test_the_methods_named_here_are_those_that_exist():
-    assert set(closures.METHODS) == {"auto", "johnson", *METHODS}
+    assert set(closures.METHODS) == {"auto", "johnson", "staged", *METHODS}
 
 
 # ------------------------------------------------------------------------------------------------------------ paths

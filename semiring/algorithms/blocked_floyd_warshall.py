@@ -8,8 +8,14 @@ With K the pivot block and R all other vertices, in the order that also serves a
     A_KK ← A_KK*    A_KR ← A_KK A_KR    A_RR ← A_RR ⊕ A_RK A_KR    A_RK ← A_RK A_KK
 
 The last two are one product: the columns K are copied and set to 0̄, and then R's rows take (copy of A_RK) ⊗ A_K*,
-whose columns K hold A_KK*. Cost: n³ pairs in n / block rounds; workspace O(n × block). Fewer, larger launches than
-R-Kleene for small n on a device; it reads the matrix n / block times where R-Kleene reads it O(log n) times.
+whose columns K hold A_KK*.
+
+*Look-ahead.* The rows of the next pivot block come first in every round: they are all that the next round needs before
+it can begin, so they are closed while the other rows, which are independent of them, are worked on (on a device, where
+the closure of a block leaves nearly all of it idle; elsewhere in turn). The order of the pivots of an entry stays.
+
+Cost: n³ pairs in n / block rounds; workspace O(n × block). It reads the matrix n / block times where R-Kleene reads it
+O(log n) times.
 
 Pivots: every entry meets every pivot exactly once, and the blocks of pivots in increasing order.
 
@@ -18,47 +24,85 @@ What it does not compute: A⁺ (see `irreflexive`), predecessors (see `predecess
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TypeAlias
+
 from semiring.algorithms.parameters import closure_parameters
 from semiring.algorithms.rkleene import rkleene
-from semiring.algorithms.views import WORD, Array, block, columns_of, has_diverged, zero_item
+from semiring.algorithms.views import WORD, Array, block, columns_of, zero_item
 from semiring.kernels.engine import Engine
 
 __all__ = ["blocked_floyd_warshall"]
 
-_ROWS = 2048  # of the remainder at a time: the copy of their pivot columns stays small beside the matrix
+Range: TypeAlias = tuple[int, int]
 
 
 def blocked_floyd_warshall(
-    engine: Engine, A: Array, P: Array | None = None, k0: int = 0, *, width: int | None = None
+    engine: Engine, A: Array, P: Array | None = None, k0: int = 0, *, width: int | None = None, start: int = 0
 ) -> None:
-    """A ← A* in place; A, P, k0 and divergence as in `rkleene`. ``width``: pivots to a block."""
+    """A ← A* in place; A, P, k0, start and divergence as in `rkleene`. ``width``: pivots to a block."""
     plan, n = engine.plan, A.shape[0]
-    step = width or closure_parameters(engine.backend.name, plan.dtype, plan.storage).width(n)
+    parameters = closure_parameters(engine.backend.name, plan.dtype, plan.storage)
+    step = width or parameters.width(n)
     if plan.storage == "bits":
         step = -(-step // WORD) * WORD
-    for start in range(0, n, step):
-        pivots = (start, min(n, start + step))
-        A_KK = block(plan, A, pivots, pivots)
-        P_KK = None if P is None else P[slice(*pivots), slice(*pivots)]
-        rkleene(engine, A_KK, P_KK, k0 + start)
-        if has_diverged(plan, start, plan.semiring.divergence is None):
+    elimination = _Elimination(A, P, k0, start, parameters.rows)
+    blocks = [(first, min(n, first + step)) for first in range(0, n, step)]
+    for position, pivots in enumerate(blocks):
+        if position == 0:
+            elimination.close_rows(engine, pivots)
+        if plan.status.diverged >= 0:
             return
-        for others in ((0, pivots[0]), (pivots[1], n)):
-            A_KR = block(plan, A, pivots, others)
-            engine.multiply_left(A_KK, A_KR, None if P is None else P[slice(*pivots), slice(*others)], k0 + start)
-        for others in ((0, pivots[0]), (pivots[1], n)):
-            for top in range(others[0], others[1], _ROWS):
-                _eliminate(engine, A, P, k0, pivots, (top, min(top + _ROWS, others[1])))
+        following = blocks[position + 1] if position + 1 < len(blocks) else (n, n)
+
+        def ahead(lane: Engine, pivots: Range = pivots, following: Range = following) -> None:
+            elimination.eliminate(lane, pivots, following)
+            elimination.close_rows(lane, following)
+
+        def above(lane: Engine, pivots: Range = pivots) -> None:
+            elimination.eliminate(lane, pivots, (0, pivots[0]))
+
+        def below(lane: Engine, pivots: Range = pivots, following: Range = following) -> None:
+            elimination.eliminate(lane, pivots, (following[1], n))
+
+        present = (following[0] < n, pivots[0] > 0, following[1] < n)
+        engine.together(*(task for task, there in zip((ahead, above, below), present, strict=True) if there))
 
 
-def _eliminate(
-    engine: Engine, A: Array, P: Array | None, k0: int, pivots: tuple[int, int], rows: tuple[int, int]
-) -> None:
-    """The remainder and the column panel of the rows ``rows``: one product with the rows of the pivots."""
-    columns = columns_of(engine.plan, *pivots)
-    through = A[slice(*rows), columns].copy()
-    if P is None:
-        A[slice(*rows), columns] = zero_item(engine.plan)
-        engine.multiply_add(A[slice(*rows)], through, A[slice(*pivots)])
-    else:  # an idempotent ⊕: what stands in the columns stays, so that only an improvement counts as one
-        engine.multiply_add_pivots(A[slice(*rows)], P[slice(*rows)], through, A[slice(*pivots)], k0 + pivots[0])
+@dataclass(frozen=True)
+class _Elimination:
+    """One matrix while it is closed; ranges are those of vertices, counted from its first row."""
+
+    A: Array
+    P: Array | None
+    k0: int
+    start: int
+    rows: int  # of the remainder at a time
+
+    def close_rows(self, engine: Engine, pivots: Range) -> None:
+        """A_KK ← A_KK* and A_KR ← A_KK A_KR: the rows of the pivots."""
+        plan, A, P, K = engine.plan, self.A, self.P, slice(*pivots)
+        A_KK = block(plan, A, pivots, pivots)
+        k = self.k0 + pivots[0]
+        rkleene(engine, A_KK, None if P is None else P[K, K], k, start=self.start + pivots[0])
+        if plan.status.diverged >= 0:
+            return
+        for others in ((0, pivots[0]), (pivots[1], A.shape[0])):
+            if others[0] < others[1]:
+                A_KR = block(plan, A, pivots, others)
+                engine.multiply_left(A_KK, A_KR, None if P is None else P[K, slice(*others)], k)
+
+    def eliminate(self, engine: Engine, pivots: Range, rows: Range) -> None:
+        """The remainder and the column panel of some rows, a piece of them at a time."""
+        for top in range(*rows, self.rows):
+            self._eliminate(engine, pivots, slice(top, min(top + self.rows, rows[1])))
+
+    def _eliminate(self, engine: Engine, pivots: Range, rows: slice) -> None:
+        """One product with the rows of the pivots."""
+        A, P, columns = self.A, self.P, columns_of(engine.plan, *pivots)
+        through = A[rows, columns].copy()
+        if P is None:
+            A[rows, columns] = zero_item(engine.plan)
+            engine.multiply_add(A[rows], through, A[slice(*pivots)])
+        else:  # an idempotent ⊕: what stands in the columns stays, so that only an improvement counts as one
+            engine.multiply_add_pivots(A[rows], P[rows], through, A[slice(*pivots)], self.k0 + pivots[0])

@@ -15,10 +15,13 @@ from semiring.algorithms.parameters import closure_parameters
 from semiring.algorithms.progress import Progress, ReportingEngine, total_pairs
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.squaring import squaring
+from semiring.algorithms.staged import staged
 from semiring.algorithms.views import Array
 from semiring.errors import AlgebraError, DivergenceError, DTypeError
 from semiring.kernels import backend_for
+from semiring.kernels.contract import Plan
 from semiring.kernels.engine import Engine, make_plan
+from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["ALGORITHMS", "Execution", "Inspection", "check_star"]
 
@@ -28,6 +31,7 @@ ALGORITHMS: Mapping[str, Callable[..., None]] = {
     "blocked_floyd_warshall": blocked_floyd_warshall,
     "floyd_warshall": floyd_warshall,
     "squaring": squaring,
+    "staged": staged,
 }
 
 
@@ -45,12 +49,16 @@ class Inspection(Protocol):
 
 @dataclass(frozen=True)
 class Execution:
-    """Which algorithm, on how many threads, reporting to whom; and who looks at the result together with its pivots."""
+    """Which algorithm, on how many threads, reporting to whom; and who looks at the result together with its pivots.
+
+    ``waits``: whether a device may be waited for; if not, nothing that depends on the data is raised.
+    """
 
     method: str
     threads: int
     progress: Progress | None = None
     inspect: Inspection | None = None
+    waits: bool = True
 
     def close(
         self,
@@ -70,31 +78,44 @@ class Execution:
         backend = backend_for(A, semiring, dtype, storage)
         algorithm = ALGORITHMS[self.method]
         panel = closure_parameters(backend.name, dtype, storage).panel
-        engine = Engine(backend, plan, panel)
+        engine = Engine(backend, plan, panel, waits=self.waits or not is_device_array(A))
+        if engine.waits and is_device_array(A) and _may_diverge(plan):
+            plan.status.word = array_namespace(A).full(1, -1, np.int32)
         if self.progress is not None:
             total = total_pairs(algorithm, engine, *A.shape)
-            engine = ReportingEngine(backend, plan, self.progress, total, panel)
+            engine = ReportingEngine(backend, plan, self.progress, total, panel, waits=engine.waits)
         before, P = self._keep(engine, A, P)
         if P is None:
-            algorithm(engine, A)
-        elif self.method == "squaring":
-            raise AlgebraError("squaring keeps no pivots: use rkleene")
+            self._run(algorithm, engine, A)
+        elif self.method in ("squaring", "staged"):
+            raise AlgebraError(f"{self.method} keeps no pivots: use rkleene")
         else:
             algorithm(engine, A, P)
         if isinstance(engine, ReportingEngine):
             engine.finish()
-        if plan.status.diverged >= 0:
+        if plan.status.read() >= 0:
             raise _divergence(semiring, plan.status.diverged)
         if self.inspect is not None and plan.storage == "elements":
             self.inspect.look(engine, A, before=before, pivots=P)
         return engine
 
+    def _run(self, algorithm: Callable[..., None], engine: Engine, A: Array) -> None:
+        """Run the algorithm, or have the backend repeat what it recorded of the last run of the same kind."""
+        backend, plan = engine.backend, engine.plan
+        replay = getattr(backend, "replay", None)
+        n, limit = A.shape[0], closure_parameters(backend.name, plan.dtype, plan.storage).graph
+        recorded = self.method in ("rkleene", "blocked_floyd_warshall") and self.progress is None and 0 < n <= limit
+        if replay is None or not recorded:
+            algorithm(engine, A)
+        else:
+            replay(plan, A, self.method, lambda plan: Engine(backend, plan, engine.panel, waits=False), algorithm)
+
     def _keep(self, engine: Engine, A: Array, P: Array | None) -> tuple[Array | None, Array | None]:
         """What `inspect` will want to see beside the closed matrix: (a copy of A, pivots); of packed bits nothing."""
         if self.inspect is None or P is not None or engine.plan.storage == "bits":
             return None, P
-        if self.method != "squaring" and self.inspect.wants_pivots(engine, A):
-            return None, np.full(A.shape, -1, np.int32)
+        if self.method not in ("squaring", "staged") and self.inspect.wants_pivots(engine, A):
+            return None, array_namespace(A).full(A.shape, -1, np.int32)
         return A.copy(), None
 
 
@@ -114,6 +135,12 @@ def check_star(semiring: Semiring, dtype: np.dtype[Any]) -> None:
             f"the star of {semiring.name}, {star}, does not exist on {dtype} ({error}): "
             f"use {' or '.join(floats) or 'another dtype'}"
         ) from None
+
+
+def _may_diverge(plan: Plan) -> bool:
+    """Whether a pivot may have no star: not where all weights of min-plus are ≥ 0."""
+    known = plan.facts.nonnegative and plan.semiring.tropical == "min"
+    return plan.semiring.divergence is not None and not known
 
 
 def _divergence(semiring: Semiring, vertex: int) -> DivergenceError:

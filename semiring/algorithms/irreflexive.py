@@ -8,7 +8,7 @@ the loop at i or meets another vertex j, so that::
 which needs of A its old diagonal only: O(n²) pairs after the closure, in place. Where ⊕ is not idempotent the sum
 over j would count a cycle once for every vertex on it; there A is kept, and A⁺ is one more product, again in place.
 
-Cost: n² pairs and workspace n × chunk, or n³ pairs and a copy of A. Hazard: in floating point the diagonal is a sum of
+Cost: n² pairs and workspace one piece of rows, or n³ pairs and a copy of A. Hazard: in floating point the diagonal is a sum of
 two rounded halves of a cycle, where A ⊗ A* would add its first edge to the rounded rest.
 """
 
@@ -18,41 +18,38 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.views import WORD, Array
+from semiring.algorithms.views import WORD, Array, pieces
 from semiring.kernels.engine import Engine
+from semiring.namespaces import array_namespace
 
 __all__ = ["cycles_from_closure", "diagonal", "irreflexive_product"]
-
-_CHUNK = 1 << 20  # entries looked at at a time
-
 
 def diagonal(A: Array, storage: str = "elements") -> Array:
     """A copy of the diagonal, whichever way A is stored."""
     if storage == "bits":
-        vertices = np.arange(A.shape[0])
+        vertices = array_namespace(A).arange(A.shape[0])
         return ((A[vertices, vertices // WORD] >> (vertices % WORD).astype(np.uint32)) & 1).astype(bool)
     return A.diagonal().copy()
 
 
 def cycles_from_closure(engine: Engine, loops: Array, closed: Array) -> None:
     """A* → A⁺ in place for an idempotent ⊕; ``loops`` (n,) is the diagonal of A before it was closed."""
-    plan, n = engine.plan, closed.shape[0]
+    plan, n, xp = engine.plan, closed.shape[0], array_namespace(closed)
     semiring = plan.semiring
     add, mul = semiring.add.expression, semiring.mul.expression
 
     def evaluate(expression: Any, **values: Array) -> Array:
-        return expression.evaluate(values, plan.dtype)
+        return expression.evaluate(values, plan.dtype, xp)
 
     star = semiring.star_expression
-    stars = np.broadcast_to(evaluate(star, x=loops), (n,)) if star is not None else loops
-    best = np.where(loops == plan.zero, plan.zero, evaluate(mul, x=loops, y=stars))
-    step = max(1, _CHUNK // max(1, n))
-    vertices = np.arange(n)
-    for start in range(0, n, step):
-        rows = vertices[start : start + step]
-        out, back = closed[start : start + step], closed[:, start : start + step].T
-        through = np.where((out == plan.zero) | (back == plan.zero), plan.zero, evaluate(mul, x=out, y=back))
-        through[rows - start, rows] = plan.zero
+    stars = xp.broadcast_to(xp.asarray(evaluate(star, x=loops)), (n,)) if star is not None else loops
+    best = xp.where(loops == plan.zero, plan.zero, evaluate(mul, x=loops, y=stars))
+    vertices = xp.arange(n)
+    for piece in pieces(closed, 1 << 20):
+        rows = vertices[piece]
+        out, back = closed[piece], closed[:, piece].T
+        through = xp.where((out == plan.zero) | (back == plan.zero), plan.zero, evaluate(mul, x=out, y=back))
+        through[rows - piece.start, rows] = plan.zero
         best[rows] = _fold(lambda x, y: evaluate(add, x=x, y=y), best[rows], through)
     closed[vertices, vertices] = best
 
@@ -63,7 +60,7 @@ def _fold(add: Any, first: Array, terms: Array) -> Array:
     while width > 1:
         half = width // 2
         folded = add(terms[:, :half], terms[:, half : 2 * half])
-        terms = np.concatenate([folded, terms[:, 2 * half : width]], axis=1) if width % 2 else folded
+        terms = array_namespace(terms).concatenate([folded, terms[:, 2 * half : width]], axis=1) if width % 2 else folded
         width = terms.shape[1]
     return add(first, terms[:, 0]) if width else first
 

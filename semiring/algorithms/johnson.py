@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.potentials import Array, cycle_error, find_cycle
+from semiring.algorithms.potentials import cycle_error, find_cycle
 from semiring.algorithms.reweighting import check_range
+from semiring.algorithms.views import Array
 from semiring.errors import DomainError
 
 __all__ = ["SparseGraph", "johnson", "sparse_graph"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log1p
-from typing import Any
+from typing import Any, TypeVar
 
 __all__ = ["ClosureParameters", "closure_parameters", "dense_seconds", "johnson_seconds"]
 
@@ -17,25 +17,57 @@ class ClosureParameters:
     grain: int  # where a large matrix is cut: a multiple of the tiles of the products
     pivots: tuple[tuple[int, int], ...]  # blocked Floyd-Warshall: the width of a block of pivots from each size on
     panel: int  # columns or rows that an in-place product copies at a time
-    method: str  # what "auto" means for a matrix of more than one block
+    methods: tuple[tuple[int, str], ...]  # what "auto" means from each size on
     pack: int  # a boolean matrix from this size on is closed in packed bits
+    rows: int = 2048  # of the remainder that blocked Floyd-Warshall takes at a time: they bound its workspace
+    graph: int = 0  # up to this size the launches of a closure are recorded, and replayed by the next of its kind
 
     def is_valid(self) -> bool:
         """What the algorithms rely on."""
         widths = all(width >= 1 for _, width in self.pivots) and self.pivots[0][0] == 0
-        return self.leaf >= 1 and widths and self.panel >= 32 and self.grain >= 32 and self.grain % 32 == 0
+        tables = widths and self.methods[0][0] == 0
+        return self.leaf >= 1 and tables and self.panel >= 32 and self.grain >= 32 and self.grain % 32 == 0
 
     def width(self, n: int) -> int:
         """The width of a block of pivots for a matrix of n rows."""
-        return max(self.pivots, key=lambda entry: (entry[0] <= n, entry[0]))[1]
+        return _entry(self.pivots, n)
+
+    def method(self, n: int) -> str:
+        """The fastest method for a matrix of n rows."""
+        return _entry(self.methods, n)
+
+
+T = TypeVar("T")
+
+
+def _entry(table: tuple[tuple[int, T], ...], n: int) -> T:
+    """The value of the last row of a table that begins at n or before."""
+    return max((row for row in table if row[0] <= n), key=lambda row: row[0])[1]
 
 
 # Zen 4 (EPYC, AVX-512), two cores, min-plus float32, fractions of the register-only limit on one and two threads at
 # n = 1024, 2048, 4096: blocked Floyd-Warshall 90/67, 92/82, 90/86 %, R-Kleene 87/62, 92/76, 92/85 %. Both are right for
 # everything; the choice never looks at the number of threads, because the bits of a result must not depend on it.
 _TABLE: dict[str, ClosureParameters] = {
-    "cpu": ClosureParameters(192, 192, ((0, 256), (768, 384), (3072, 768)), 1024, "blocked_floyd_warshall", 64),
-    "reference": ClosureParameters(64, 32, ((0, 64),), 512, "rkleene", 1 << 30),
+    "cpu": ClosureParameters(
+        192,
+        192,
+        ((0, 256), (768, 384), (3072, 768)),
+        1024,
+        ((0, "rkleene"), (193, "blocked_floyd_warshall")),
+        64,
+    ),
+    "reference": ClosureParameters(64, 32, ((0, 64),), 512, ((0, "rkleene"),), 1 << 30),
+    "cuda": ClosureParameters(
+        128,
+        128,
+        ((0, 128), (2048, 256), (6144, 512), (24576, 1024)),
+        8192,
+        ((0, "rkleene"), (129, "blocked_floyd_warshall")),
+        64,
+        1 << 30,
+        4096,
+    ),
 }
 
 

@@ -27,110 +27,24 @@ weight is below the rounding of the potentials of its own vertices, 10⁻¹⁶ o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from semiring.errors import IntegerOverflowError, NegativeCycleError
+from semiring.algorithms.views import Array, on_host
+from semiring.algorithms.weights import Weights, relative_rounding
+from semiring.algorithms.whole_sweeps import WholeSweeps
+from semiring.errors import NegativeCycleError
+from semiring.namespaces import is_device_array
 
-__all__ = ["Weights", "cycle_error", "find_cycle", "potentials"]
-
-Array: TypeAlias = NDArray[Any]
+__all__ = ["cycle_error", "find_cycle", "potentials"]
 
 _CHUNK = 1 << 15  # entries relaxed at a time: the temporary stays in the second-level cache
 _ROUNDS = 8  # of improvements among the rows of a chunk
 _SWEEPS_BEFORE_TREE = 2  # sweeps without the tree of predecessors: it costs an argmin, and most matrices settle first
 _SMALL = 256  # up to this size an elimination costs less than the sweeps
 _PATIENCE = 6  # sweeps' worth of relaxed rows, after which an elimination begins
-
-# A potential is at least -n |w|, w being the most negative weight, and at most some ten times that before a negative
-# cycle closes the tree: with these limits no sum is rounded in float64, and none wraps in int64.
-_EXACT_FLOAT = 2.0**49
-_EXACT_INTEGER = 2**58
-_LARGEST_INTEGER = 2**61
-
-
-@dataclass(frozen=True)
-class Weights:
-    """A matrix as the sweeps see it: min-plus weights in ``work`` dtype, `no_edge` where there is none.
-
-    A max-plus matrix is the min-plus matrix of its negatives. An edge of unbounded gain (-∞ in min-plus) counts as
-    none: it is treated on its own (see `unbounded`).
-    """
-
-    A: Array
-    sign: int  # +1 for min-plus, -1 for max-plus
-    none: Any  # "no edge" in A
-    work: np.dtype[Any]  # float64 or int64
-    epsilon: float  # relative rounding of an entry; 0 where every entry is exact
-    unbounded: bool = False  # whether A has edges of unbounded gain
-
-    @classmethod
-    def of(cls, A: Array, sign: int, none: Any, low: Any, high: Any, unbounded: bool = False) -> Weights:
-        """For a matrix whose finite entries lie in [low, high]."""
-        n, lowest, highest = A.shape[0], *((low, high) if sign > 0 else (-high, -low))
-        exact_in_float = max(-lowest, highest) * (n + 1) < _EXACT_FLOAT
-        if A.dtype.kind == "i":
-            if not exact_in_float and (-lowest * n >= _EXACT_INTEGER or highest >= _LARGEST_INTEGER):
-                raise IntegerOverflowError(
-                    f"paths of {n} edges of weights from {low} to {high} leave the range of int64: use float64"
-                )
-            return cls(A, sign, none, np.dtype(np.float64 if exact_in_float else np.int64), 0.0)
-        whole = exact_in_float and _whole_numbers(A)
-        units = 2 if A.dtype == np.float64 else 1  # the second covers the rounding of w + ε |w| itself
-        return cls(A, sign, none, np.dtype(np.float64), 0.0 if whole else units * _epsilon(A.dtype), unbounded)
-
-    @property
-    def no_edge(self) -> Any:
-        return np.inf if self.work.kind == "f" else np.iinfo(np.int64).max
-
-    def rows(self, index: slice | Array, out: Array | None = None) -> Array:
-        """The weights of some rows, in a new array or in the first rows of ``out``."""
-        part = self.A[index]
-        rows = np.empty(part.shape, self.work) if out is None else out[: part.shape[0]]
-        if self.A.dtype.kind == "i":
-            rows[...] = part
-            rows *= self.sign  # the least int64 stays itself: it is "no edge", or `of` has refused it
-            rows[part == self.none] = self.no_edge
-            return rows
-        if self.sign > 0:
-            rows[...] = part
-        else:
-            np.negative(part, out=rows)
-        if self.unbounded:
-            rows[rows == -np.inf] = np.inf
-        return rows
-
-    def raised(self, index: slice | Array, out: Array | None = None, scratch: Array | None = None) -> Array:
-        """`rows`, each weight w raised to w + ε |w|."""
-        rows = self.rows(index, out)
-        if self.epsilon:
-            other = np.multiply(rows, 1 + self.epsilon, out=None if scratch is None else scratch[: rows.shape[0]])
-            rows *= 1 - self.epsilon
-            np.maximum(rows, other, out=rows)
-        return rows
-
-    def exact(self, i: int, j: int) -> int | Fraction:
-        """One weight, exactly."""
-        value = self.A[i, j].item()
-        return self.sign * (value if isinstance(value, int) else Fraction(value))
-
-
-def _whole_numbers(A: Array) -> bool:
-    """Whether every finite entry is a whole number; stops at the first piece where one is not."""
-    step = max(1, _CHUNK // max(1, A.shape[1]))
-    for start in range(0, A.shape[0], step):
-        piece = A[start : start + step]
-        if not (piece == np.rint(piece)).all():
-            return False
-    return True
-
-
-def _epsilon(dtype: Any) -> float:
-    return float(np.finfo(dtype).eps)
 
 
 def potentials(weights: Weights, close: Callable[[Array], bool] | None = None) -> Array:
@@ -143,9 +57,9 @@ def potentials(weights: Weights, close: Callable[[Array], bool] | None = None) -
     loops = np.flatnonzero(_diagonal(weights) < 0)
     if loops.size and (error := _verified(weights, [int(loops[0])])):
         raise error
-    solver = _Sweeps(weights)
+    solver = WholeSweeps(weights) if is_device_array(weights.A) else _Sweeps(weights)
     sweeps, budget = 0, 0 if n <= _SMALL else _PATIENCE * n
-    while solver.dirty.any():
+    while not solver.settled:
         if close is not None and solver.relaxed > budget:
             solver.start_from_closure(close)
             close = None
@@ -162,7 +76,7 @@ def potentials(weights: Weights, close: Callable[[Array], bool] | None = None) -
 
 def _diagonal(weights: Weights) -> Array:
     """The loops; 0 where there is none, or one of unbounded gain."""
-    diagonal = weights.A.diagonal()
+    diagonal = on_host(weights.A.diagonal())
     loops = np.where(diagonal == weights.none, 0, diagonal.astype(weights.work) * weights.sign)
     return np.where(np.isneginf(loops), 0, loops) if weights.work.kind == "f" else loops
 
@@ -177,9 +91,14 @@ class _Sweeps:
         self.dirty = np.ones(n, bool)
         self.previous = np.full(n, -1)
         self.relaxed = 1 if n <= _SMALL else 0  # rows relaxed so far, and something for every sweep
-        self._margin = 2 * _epsilon(np.float64) if weights.epsilon else 0.0  # a product and a sum, each rounded once
+        self._margin = 2 * relative_rounding(np.float64) if weights.epsilon else 0.0  # a product and a sum, each rounded once
         self._step = min(n, max(1, _CHUNK // max(1, n)))
         self._rows, self._scratch = np.empty((2, self._step, n), weights.work)
+
+    @property
+    def settled(self) -> bool:
+        """Whether no edge improves anything any more."""
+        return not self.dirty.any()
 
     def widen_margin(self) -> None:
         """Ignore more of the rounding of sums, and begin a new tree."""
@@ -274,7 +193,9 @@ def find_cycle(previous: Array) -> list[int]:
 
 def _verified(weights: Weights, cycle: list[int]) -> NegativeCycleError | None:
     """The error for a cycle whose exact sum is below what rounding explains; None for any other cycle."""
-    return cycle_error(cycle, weights.exact, weights.sign, weights.epsilon)
+    heads = [*cycle[1:], cycle[0]]
+    exact = dict(zip(zip(cycle, heads, strict=True), weights.exact(cycle, heads), strict=True))
+    return cycle_error(cycle, lambda i, j: exact[i, j], weights.sign, weights.epsilon)
 
 
 def cycle_error(

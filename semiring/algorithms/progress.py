@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -18,23 +19,74 @@ __all__ = ["Progress", "ReportingEngine", "total_pairs"]
 Progress: TypeAlias = Callable[[int, int], None]
 
 
-class ReportingEngine(Engine):
-    """`Engine`, calling ``progress(done, total)`` after every kernel call. An exception it raises stops the closure."""
+_AHEAD = 64  # kernels that may be under way on a device while the host goes on
 
-    def __init__(self, backend: Backend, plan: Plan, progress: Progress, total: int, panel: int) -> None:
-        super().__init__(backend, plan, panel)
-        self._progress, self._done, self._total = progress, 0, total
+
+class _Meter:
+    """How much has been done, of how much. Where kernels only enqueue their work, what counts is what has ended."""
+
+    def __init__(self, progress: Progress, total: int, mark: Callable[[], Any] | None) -> None:
+        self.progress, self.total, self._mark = progress, total, mark
+        self.done = self._seen = 0
+        self._waiting: deque[tuple[Any, int]] = deque()  # marks in the order of the work, and the pairs done by then
+
+    def count(self, pairs: int) -> None:
+        self.done += pairs
+        if self._mark is None:
+            self._report(self.done)
+            return
+        self._waiting.append((self._mark(), self.done))
+        if len(self._waiting) > _AHEAD:
+            self._waiting[0][0].synchronize()
+        ended = 0
+        while self._waiting and self._waiting[0][0].done:
+            ended = self._waiting.popleft()[1]
+        if ended:
+            self._report(ended)
+
+    def finish(self) -> None:
+        while self._waiting:
+            mark, done = self._waiting.popleft()
+            mark.synchronize()
+            self._report(done)
+        if self._seen < self.total or not self.total:
+            self.progress(self.total, self.total)
+
+    def _report(self, done: int) -> None:
+        self._seen = max(self._seen, min(done, self.total))
+        self.progress(self._seen, self.total)
+
+
+class ReportingEngine(Engine):
+    """`Engine`, calling ``progress(done, total)`` as kernels end. An exception it raises stops the closure."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        plan: Plan,
+        progress: Progress,
+        total: int,
+        panel: int,
+        *,
+        waits: bool = True,
+        meter: _Meter | None = None,
+    ) -> None:
+        super().__init__(backend, plan, panel, waits=waits)
+        self._meter = meter or _Meter(progress, total, getattr(backend, "mark", None))
+
+    def _new_lane(self) -> Engine:
+        meter = self._meter
+        return ReportingEngine(
+            self.backend, self.plan, meter.progress, meter.total, self.panel, waits=self.waits, meter=meter
+        )
 
     def finish(self) -> None:
         """Report the end, where an algorithm stopped early or had nothing to do."""
-        if self._done < self._total or not self._total:
-            self._progress(self._total, self._total)
+        self._meter.finish()
 
     def _count(self, m: int, k: int, n: int) -> None:
-        pairs = m * k * n
-        if pairs:
-            self._done += pairs
-            self._progress(min(self._done, self._total), self._total)
+        if m * k * n:
+            self._meter.count(m * k * n)
 
     def _width(self, C: Array) -> int:
         return int(C.shape[1]) * (WORD if self.plan.storage == "bits" else 1)
@@ -51,12 +103,12 @@ class ReportingEngine(Engine):
         super().multiply_add_pivots(C, P, A, B, k0)
         self._count(A.shape[0], B.shape[0], self._width(C))
 
-    def close_block(self, A: Array) -> None:
-        super().close_block(A)
+    def close_block(self, A: Array, start: int = 0) -> None:
+        super().close_block(A, start)
         self._count(A.shape[0], A.shape[0], self._width(A))
 
-    def close_block_pivots(self, A: Array, P: Array, k0: int = 0) -> None:
-        super().close_block_pivots(A, P, k0)
+    def close_block_pivots(self, A: Array, P: Array, k0: int = 0, start: int = 0) -> None:
+        super().close_block_pivots(A, P, k0, start)
         self._count(A.shape[0], A.shape[0], self._width(A))
 
 
@@ -67,6 +119,8 @@ class _NoKernels:
         self.name = name
 
     def __getattr__(self, name: str) -> Any:
+        if name in ("side_by_side", "mark"):
+            raise AttributeError(name)
         return lambda *arguments: None
 
 
@@ -78,7 +132,7 @@ class _Counter(ReportingEngine):
 
     @property
     def pairs(self) -> int:
-        return self._done
+        return self._meter.done
 
     def _copy(self, view: Array) -> Array:
         return view

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.potentials import Array, Weights
+from semiring.algorithms.views import Array, pieces
+from semiring.algorithms.weights import Weights
 from semiring.errors import DomainError, IntegerOverflowError
+from semiring.namespaces import array_namespace
 
 __all__ = ["check_range", "negligible", "reweight", "shift_back"]
-
-_CHUNK = 1 << 15  # entries at a time
 
 
 @cache
@@ -30,7 +30,7 @@ def negligible(dtype: np.dtype[Any]) -> float:
 
 def check_range(h: Array, low: float, high: float, dtype: np.dtype[Any]) -> None:
     """Raise `DomainError` where weights from ``low`` to ``high`` under potentials h ≤ 0 might leave a float's range."""
-    least = float(h.min(initial=0.0))
+    least = float(h.min()) if h.size else 0.0  # at most 0
     if least >= -negligible(dtype) or max(high, 0.0) / 2 - least / 2 < float(np.finfo(dtype).max) / 2:
         return
     raise DomainError(
@@ -63,21 +63,19 @@ def reweight(weights: Weights, h: Array, out: Array, none: Any) -> int:
 
 
 def _finite_max(rows: Array, weights: Weights) -> Any:
-    return rows.max(initial=0, where=rows < weights.no_edge)
+    return array_namespace(rows).where(rows < weights.no_edge, rows, 0).max()
 
 
 def _reweighted(weights: Weights, h: Array) -> Any:
-    n = weights.A.shape[0]
-    step = max(1, _CHUNK // max(1, n))
-    for start in range(0, n, step):
-        index = slice(start, start + step)
+    xp = array_namespace(h)
+    for index in pieces(weights.A):
         rows = weights.rows(index)
         absent = rows >= weights.no_edge if weights.work.kind == "i" else None
         if absent is not None:
             rows[absent] = 0
-        rows += h[index, np.newaxis]
+        rows += h[index, None]
         rows -= h
-        np.maximum(rows, 0, out=rows)
+        xp.maximum(rows, 0, out=rows)
         if absent is None:
             rows += 0.0  # no sign bit: -0.0 becomes 0.0, and ∞ stays
         else:
@@ -91,12 +89,9 @@ def shift_back(D: Array, h: Array | None, sign: int, none: Any, out: Array, zero
     ``none`` is "no path" in D, ``zero`` in out. A diagonal entry is not shifted. Without potentials (None) only sign
     and "no path" change. Raises `IntegerOverflowError` where a distance does not fit the integers of ``out``.
     """
-    n = D.shape[0]
-    step = max(1, _CHUNK // max(1, n))
     shift = _shift_integers if out.dtype.kind == "i" else _shift_floats
-    for start in range(0, n, step):
-        index = slice(start, start + step)
-        offset = None if h is None else h[np.newaxis, :] - h[index, np.newaxis]
+    for index in pieces(D):
+        offset = None if h is None else h[None, :] - h[index, None]
         shift(D[index], offset, sign, none, out[index], zero)
 
 
@@ -104,7 +99,7 @@ def _shift_floats(part: Array, offset: Array | None, sign: int, none: Any, out: 
     with np.errstate(over="ignore"):  # a distance beyond the range of the dtype is ∞, as without potentials
         rows = part if offset is None else part + offset
         if sign < 0:
-            np.subtract(0.0, rows, out=out, casting="same_kind")
+            out[...] = 0.0 - rows
         elif rows is not out:
             out[...] = rows
 
@@ -112,7 +107,7 @@ def _shift_floats(part: Array, offset: Array | None, sign: int, none: Any, out: 
 def _shift_integers(part: Array, offset: Array | None, sign: int, none: Any, out: Array, zero: Any) -> None:
     absent = part >= none
     if offset is None and part.dtype == out.dtype:  # a distance below half the range fits, whatever its sign
-        np.multiply(part, part.dtype.type(sign), out=out)
+        array_namespace(part).multiply(part, part.dtype.type(sign), out=out)
         out[absent] = zero
         return
     rows = part.astype(np.int64)
@@ -123,7 +118,7 @@ def _shift_integers(part: Array, offset: Array | None, sign: int, none: Any, out
     limits = np.iinfo(out.dtype)
     bad = ((rows > limits.max) | (rows < limits.min) | (rows == zero)) & ~absent
     if bad.any():
-        worst = int(rows[bad][0])
+        worst = int(rows[bad][:1].max())
         raise IntegerOverflowError(
             f"a distance of {worst} does not fit {out.dtype} beside {zero} for no path: use int64 or float64"
         )

@@ -29,19 +29,21 @@ from semiring.kernels.engine import Engine
 __all__ = ["rkleene"]
 
 
-def rkleene(engine: Engine, A: Array, P: Array | None = None, k0: int = 0, *, leaf: int | None = None) -> None:
+def rkleene(
+    engine: Engine, A: Array, P: Array | None = None, k0: int = 0, *, leaf: int | None = None, start: int = 0
+) -> None:
     """A ← A* in place, A (n, n) of the plan's dtype and storage; any row stride.
 
     P (n, n) int32, for a selective ⊕ only: where the closure strictly improves A[i, j], P[i, j] becomes k0 + the
     first vertex of the run of pivots that improved it last (the runs of `close_block_pivots` are single pivots). k0:
     the vertex of A's first row. ``leaf``: blocks of at most this many rows go to `close_block`; by default what was
-    measured best.
+    measured best. ``start``: where in the matrix of the call A begins.
 
-    A pivot without a star sets ``plan.status.diverged`` to its vertex, less k0; A is then undefined.
+    A pivot without a star sets ``plan.status.diverged`` to start + its row; A is then undefined.
     """
     parameters = closure_parameters(engine.backend.name, engine.plan.dtype, engine.plan.storage)
     grain = WORD if engine.plan.storage == "bits" else parameters.grain
-    _close(engine, A, P, k0, 0, max(1, leaf or parameters.leaf), grain)
+    _close(engine, A, P, k0, start, max(1, leaf or parameters.leaf), grain)
 
 
 def _split(n: int, grain: int) -> int:
@@ -58,9 +60,9 @@ def _close(engine: Engine, A: Array, P: Array | None, k0: int, start: int, leaf:
     packed = plan.storage == "bits"
     if n <= leaf or (packed and n <= WORD):
         if P is None:
-            engine.close_block(A)
+            engine.close_block(A, start)
         else:
-            engine.close_block_pivots(A, P, k0)
+            engine.close_block_pivots(A, P, k0, start)
         return not has_diverged(plan, start, plan.semiring.divergence is None)
 
     h = _split(n, grain)

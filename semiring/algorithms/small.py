@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiring.algorithms.potentials import Array
+from semiring.algorithms.views import Array
 from semiring.algorithms.reweighting import negligible
 from semiring.catalogue import min_plus
 from semiring.kernels import backend_for

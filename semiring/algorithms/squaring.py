@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiring.algorithms.views import WORD, Array
+from semiring.algorithms.views import WORD, Array, on_host
 from semiring.errors import AlgebraError
+from semiring.kernels.contract import Plan
 from semiring.kernels.engine import Engine
+from semiring.namespaces import array_namespace
 
 __all__ = ["seed_diagonal", "squaring"]
 
@@ -28,7 +30,8 @@ def squaring(engine: Engine, A: Array) -> None:
     """A ← A* in place, A (n, n) of the plan's dtype and storage.
 
     A diagonal entry without a star sets ``plan.status.diverged`` to its vertex. Raises `AlgebraError` where ⊕ is
-    neither selective nor absorptive (1 ⊕ a = 1), and where a cycle improves on 1̄ and has a star.
+    neither selective nor absorptive (1 ⊕ a = 1), and where a cycle improves on 1̄ and has a star. An engine that must
+    not wait for its device makes all the squarings, and does not look.
     """
     plan, n = engine.plan, A.shape[0]
     if not plan.semiring.idempotent:
@@ -43,18 +46,27 @@ def squaring(engine: Engine, A: Array) -> None:
     length = 1  # A holds the best of all paths of at most this many edges
     while length < n:
         engine.multiply(square, A, A)
-        if bool((square == A).all()):
+        if engine.waits and bool((square == A).all()):
             break
         A[...] = square
         length *= 2
+    if engine.waits:
+        _check_diagonal(plan, A)
+
+
+def _check_diagonal(plan: Plan, A: Array) -> None:
+    """What a cycle that improves on 1̄ leaves on the diagonal of a closed matrix."""
     divergence = plan.semiring.divergence
+    if plan.storage == "bits" or (divergence is None and plan.semiring.absorptive):
+        return
+    diagonal = on_host(A.diagonal())
     if divergence is not None:
-        bad = np.broadcast_to(divergence.evaluate({"x": A.diagonal()}, plan.dtype), (n,))
+        bad = np.broadcast_to(divergence.evaluate({"x": diagonal}, plan.dtype), diagonal.shape)
         if bad.any():
             plan.status.diverged = int(bad.argmax())
             return
-    if not plan.semiring.absorptive and bool((A.diagonal() != plan.one).any()):
-        vertex = int((A.diagonal() != plan.one).argmax())
+    if not plan.semiring.absorptive and bool((diagonal != plan.one).any()):
+        vertex = int((diagonal != plan.one).argmax())
         raise AlgebraError(
             f"a cycle through vertex {vertex} improves on the one of {plan.semiring.name}; squaring goes round it a "
             "few times only: use rkleene, which takes its star"
@@ -63,12 +75,12 @@ def squaring(engine: Engine, A: Array) -> None:
 
 def seed_diagonal(engine: Engine, A: Array) -> None:
     """A ← A ⊕ I in place."""
-    plan, n = engine.plan, A.shape[0]
-    vertices = np.arange(n)
+    plan, xp = engine.plan, array_namespace(A)
+    vertices = xp.arange(A.shape[0])
     if plan.storage == "bits":  # an idempotent ⊕ on truths is "or" or "and", for which 1̄ ⊕ a = 1̄
-        bits = np.left_shift(np.uint32(1), (vertices % WORD).astype(np.uint32))
+        bits = xp.left_shift(np.uint32(1), (vertices % WORD).astype(np.uint32))
         words = A[vertices, vertices // WORD]
         A[vertices, vertices // WORD] = words | bits if plan.one else words & ~bits
     else:
         add = plan.semiring.add.expression
-        A[vertices, vertices] = add.evaluate({"x": A[vertices, vertices], "y": plan.one}, plan.dtype)
+        A[vertices, vertices] = add.evaluate({"x": A[vertices, vertices], "y": plan.one}, plan.dtype, xp)

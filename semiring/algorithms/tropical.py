@@ -18,13 +18,16 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algorithms.execution import Execution
 from semiring.algorithms.irreflexive import cycles_from_closure, diagonal
-from semiring.algorithms.potentials import Array, Weights, potentials
+from semiring.algorithms.potentials import potentials
 from semiring.algorithms.reweighting import check_range, reweight, shift_back
 from semiring.algorithms.unbounded import check_unbounded, insert_unbounded, unbounded_edges
+from semiring.algorithms.views import Array, pieces
+from semiring.algorithms.weights import Weights
 from semiring.catalogue import min_plus
 from semiring.encoding import inner_zero, widen
 from semiring.entries import Scan
 from semiring.errors import DivergenceError, IntegerOverflowError
+from semiring.namespaces import array_namespace
 
 __all__ = ["close_tropical", "is_tropical"]
 
@@ -85,18 +88,18 @@ def _core(task: _Task, D: Array, P: Array | None) -> None:
 
 
 def _close_floats(task: _Task, A: Array, out: Array, scan: Scan, P: Array | None) -> None:
-    sign = task.sign
+    sign, xp = task.sign, array_namespace(A)
     worst = sign * (scan.low if sign > 0 else scan.high) if A.size else 0
     if worst >= 0:
         if sign < 0:
-            np.subtract(0.0, A, out=out)
+            xp.subtract(0.0, A, out=out)
         elif not scan.nonnegative:
-            np.add(A, 0.0, out=out)  # -0.0 becomes 0.0: the kernels may look at sign bits
+            xp.add(A, 0.0, out=out)  # -0.0 becomes 0.0: the kernels may look at sign bits
         elif out is not A:
             out[...] = A
         _core(task, out, P)
         if sign < 0:
-            np.subtract(0.0, out, out=out)
+            xp.subtract(0.0, out, out=out)
         return
     edges: dict[int, Array] = {}
     if np.isneginf(worst):
@@ -122,18 +125,20 @@ def _potentials_note(sign: int) -> str:
 
 def _finite_range(A: Array) -> tuple[float, float]:
     """The least and the greatest finite entry, (0, 0) without one."""
+    xp = array_namespace(A)
     low, high = np.inf, -np.inf
-    for row in A:
-        finite = np.isfinite(row)
-        low = min(low, float(row.min(initial=np.inf, where=finite)))
-        high = max(high, float(row.max(initial=-np.inf, where=finite)))
+    for rows in pieces(A):
+        finite = xp.isfinite(A[rows])
+        low = min(low, float(xp.where(finite, A[rows], np.inf).min()))
+        high = max(high, float(xp.where(finite, A[rows], -np.inf).max()))
     return (low, high) if low <= high else (0.0, 0.0)
 
 
 def _close_integers(task: _Task, A: Array, out: Array, scan: Scan, P: Array | None) -> None:
     sign, n = task.sign, A.shape[0]
     low, high = (0, 0) if scan.low is None else (int(scan.low), int(scan.high))
-    h: Array = np.zeros(n, np.int64)
+    xp = array_namespace(A)
+    h: Array = xp.zeros(n, np.int64)
     weights = Weights(A, sign, task.none, np.dtype(np.int64), 0.0)
     shifted = (low if sign > 0 else -high) < 0
     if shifted:
@@ -143,7 +148,7 @@ def _close_integers(task: _Task, A: Array, out: Array, scan: Scan, P: Array | No
     inner: np.dtype[Any] | None = out.dtype
     while inner is not None:
         none = inner.type(inner_zero(min_plus, inner))
-        D = out if inner == out.dtype else np.empty(out.shape, inner)
+        D = out if inner == out.dtype else xp.empty(out.shape, inner)
         largest = max(abs(low), abs(high))
         if not shifted and inner == A.dtype and largest < none:
             _encode(A, sign, none, D)
@@ -164,17 +169,18 @@ def _close_integers(task: _Task, A: Array, out: Array, scan: Scan, P: Array | No
 
 def _encode(A: Array, sign: int, none: Any, out: Array) -> None:
     """Encode: out ← ±A with ``none`` for no edge, where every weight lies between 0 and ``none``."""
+    xp = array_namespace(A)
     if sign > 0:
-        np.minimum(A, none, out=out)
+        xp.minimum(A, none, out=out)
     else:
-        np.maximum(A, -none, out=out)
-        np.negative(out, out=out)
+        xp.maximum(A, -none, out=out)
+        xp.negative(out, out=out)
 
 
 def _near(D: Array, none: Any, largest: int) -> bool:
     """Whether a distance lies within ``largest`` of ``none``: then a longer one may have been taken for no path."""
     bound = none - largest
-    return any(bool(((row >= bound) & (row < none)).any()) for row in D)
+    return any(bool(((D[rows] >= bound) & (D[rows] < none)).any()) for rows in pieces(D))
 
 
 def _wider(task: _Task, inner: np.dtype[Any], in_place: bool) -> np.dtype[Any]:

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.potentials import Array
+from semiring.algorithms.views import Array, on_host, pieces
 from semiring.errors import NegativeCycleError
+from semiring.namespaces import array_namespace
 
 __all__ = ["check_unbounded", "insert_unbounded", "unbounded_edges"]
 
@@ -24,8 +25,9 @@ __all__ = ["check_unbounded", "insert_unbounded", "unbounded_edges"]
 def unbounded_edges(A: Array, sign: int) -> dict[int, Array]:
     """The heads of the unbounded edges of each tail that has one."""
     gain = -np.inf if sign > 0 else np.inf
-    infinite: Array = np.equal(A, gain)
-    return {int(tail): np.flatnonzero(infinite[tail]) for tail in np.flatnonzero(infinite.any(axis=1))}
+    infinite = A == gain
+    tails = np.flatnonzero(on_host(infinite.any(axis=1)))
+    return {int(tail): np.flatnonzero(on_host(infinite[int(tail)])) for tail in tails}
 
 
 def check_unbounded(A: Array, edges: dict[int, Array], none: Any) -> None:
@@ -53,7 +55,7 @@ def _path(A: Array, sources: Array, target: int, none: Any) -> list[int]:
             while previous[path[-1]] >= 0:
                 path.append(int(previous[path[-1]]))
             return path[::-1]
-        new = np.flatnonzero((A[vertex] != none) & (previous == -2))
+        new = np.flatnonzero(on_host(A[vertex] != none) & (previous == -2))
         previous[new] = vertex
         queue.extend(int(other) for other in new)
     return []
@@ -62,9 +64,12 @@ def _path(A: Array, sources: Array, target: int, none: Any) -> list[int]:
 def insert_unbounded(D: Array, edges: dict[int, Array], sign: int, none: Any) -> None:
     """D ← the closure with the unbounded edges, D being the one without them; ``none`` is "no path"."""
     gain = -np.inf if sign > 0 else np.inf
-    for tail, heads in edges.items():
+    xp = array_namespace(D)
+    for tail, found in edges.items():
+        heads = xp.asarray(found)
         before = D[:, tail] != none
         before[tail] = True
         after = (D[heads] != none).any(axis=0)
         after[heads] = True
-        D[np.ix_(before, after)] = gain
+        for rows in pieces(D):
+            D[rows][before[rows, None] & after] = gain

@@ -6,17 +6,22 @@ becomes a range of words; a pivot matrix P is never packed.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from semiring.kernels.contract import Plan
+from semiring.namespaces import is_device_array
 
-__all__ = ["WORD", "block", "columns_of", "has_diverged", "zero_item"]
+__all__ = ["WORD", "block", "columns_of", "has_diverged", "on_host", "pieces", "zero_item"]
 
 Array: TypeAlias = Any  # a 2-D array of the backend's device, or a view of one
 
 WORD = 32  # columns to a word of packed bits
+
+_PIECE = 1 << 15  # entries worked on at a time: the temporaries stay in the second-level cache
+_PIECE_ON_DEVICE = 1 << 26  # there few launches count, and temporaries are small beside the matrix
 
 
 def columns_of(plan: Plan, start: int, stop: int) -> slice:
@@ -31,6 +36,18 @@ def block(plan: Plan, A: Array, rows: tuple[int, int], columns: tuple[int, int])
     return A[rows[0] : rows[1], columns_of(plan, *columns)]
 
 
+def pieces(A: Array, entries: int = _PIECE) -> Iterator[slice]:
+    """Ranges of rows that cover A, of about ``entries`` entries each, on a device of more."""
+    step = max(1, (_PIECE_ON_DEVICE if is_device_array(A) else entries) // max(1, A.shape[1]))
+    for start in range(0, A.shape[0], step):
+        yield slice(start, min(start + step, A.shape[0]))
+
+
+def on_host(values: Array) -> Array:
+    """The values as a NumPy array; waits for the device where they are on one."""
+    return values.get() if is_device_array(values) else np.asarray(values)
+
+
 def zero_item(plan: Plan) -> Any:
     """What fills a block with 0̄: the element, or 32 of them in a word, in tail bits too."""
     if plan.storage == "bits":
@@ -42,7 +59,8 @@ def has_diverged(plan: Plan, start: int, known: bool) -> bool:
     """Whether the block closed last, which begins at vertex ``start``, met a pivot without a star.
 
     Kernels count pivots from the block's first row; here the index becomes the vertex. ``known``: no pivot can diverge
-    (the semiring's star exists everywhere), so the status word is not read: reading it may wait for a device.
+    (the semiring's star exists everywhere). Kernels of a device leave a pivot in ``plan.status.word``, which is read once,
+    at the end.
     """
     if known or plan.status.diverged < 0:
         return False

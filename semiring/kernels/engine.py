@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
@@ -52,9 +52,34 @@ class Engine:
     The copies that in-place products need are kept and used again, so one engine serves one thread at a time.
     """
 
-    def __init__(self, backend: Backend, plan: Plan, panel: int = PANEL) -> None:
-        self.backend, self.plan, self.panel = backend, plan, panel
+    def __init__(self, backend: Backend, plan: Plan, panel: int = PANEL, *, waits: bool = True) -> None:
+        """``waits``: whether a look at the data is allowed, for which a device must finish what it was given."""
+        self.backend, self.plan, self.panel, self.waits = backend, plan, panel, waits
         self._workspace: Array | None = None
+        self._lanes: dict[int, Engine] = {}
+
+    def lane(self, number: int) -> Engine:
+        """An engine of its own workspace for work beside this one's; lane 0 is the engine itself."""
+        if number == 0:
+            return self
+        if number not in self._lanes:
+            self._lanes[number] = self._new_lane()
+        return self._lanes[number]
+
+    def _new_lane(self) -> Engine:
+        return Engine(self.backend, self.plan, self.panel, waits=self.waits)
+
+    def together(self, *tasks: Callable[[Engine], None]) -> None:
+        """Run tasks none of which touches what another writes: side by side where the backend can, else in turn.
+
+        Each takes an engine to work with. The first is urgent: where tasks compete, it comes first.
+        """
+        side_by_side = getattr(self.backend, "side_by_side", None)
+        if side_by_side is None or len(tasks) < 2:
+            for task in tasks:
+                task(self)
+        else:
+            side_by_side([lambda task=task, i=i: task(self.lane(i)) for i, task in enumerate(tasks)])
 
     # ------------------------------------------------------------------------------------- the contract, plan bound
 
@@ -74,12 +99,14 @@ class Engine:
         """C ← C ⊕ A ⊗ B; P remembers the last run of k in which C improved."""
         self.backend.multiply_add_pivots(self.plan, C, P, A, B, k0)
 
-    def close_block(self, A: Array) -> None:
-        """A ← A* for a block of at most some hundred rows."""
+    def close_block(self, A: Array, start: int = 0) -> None:
+        """A ← A* for a block of at most some hundred rows; its first row is the vertex ``start`` of the whole."""
+        self.plan.status.first = start
         self.backend.close_block(self.plan, A)
 
-    def close_block_pivots(self, A: Array, P: Array, k0: int = 0) -> None:
+    def close_block_pivots(self, A: Array, P: Array, k0: int = 0, start: int = 0) -> None:
         """A ← A*; where pivot k strictly improves A[i, j], P[i, j] becomes k0 + k."""
+        self.plan.status.first = start
         self.backend.close_block_pivots(self.plan, A, P, k0)
 
     # ------------------------------------------------------------------------------------------- products in place

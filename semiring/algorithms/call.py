@@ -1,0 +1,72 @@
+"""One public call of a closure: what was asked, and what has been found out on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from semiring.algebra import Semiring
+from semiring.algorithms.execution import Execution
+
+__all__ = ["Call", "Explanation"]
+
+
+@dataclass
+class Explanation:
+    """What `closure` chose, and why. ``print`` it."""
+
+    semiring: str
+    shape: tuple[int, ...]
+    dtype: str
+    method: str
+    backend: str
+    storage: str
+    threads: int
+    reasons: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        size = " × ".join(map(str, self.shape))
+        where = [self.backend, self.storage]
+        if self.backend != "cuda":
+            where.append(f"{self.threads} thread{'s' if self.threads > 1 else ''}")
+        lines = [
+            f"closure of a {size} {self.dtype} matrix in {self.semiring}",
+            f"  method   {self.method}",
+            f"  backend  {', '.join(where)}",
+        ]
+        return "\n".join([*lines, *(f"  because  {reason}" for reason in self.reasons)])
+
+
+@dataclass(frozen=True)
+class Call:
+    """One public call."""
+
+    semiring: Semiring
+    execution: Execution
+    asked: str  # the method
+    reflexive: bool
+    check: bool
+    explanation: Explanation
+
+    def note(self, reason: str) -> None:
+        if reason not in self.explanation.reasons:
+            self.explanation.reasons.append(reason)
+
+    def by(self, method: str) -> Call:
+        """The same call with its method chosen."""
+        self.explanation.method = method
+        return replace(self, execution=replace(self.execution, method=method))
+
+    def without_waiting(self) -> Call:
+        return replace(self, execution=replace(self.execution, waits=False))
+
+    def part(self, position: int, count: int) -> Call:
+        """The call for one matrix of a stack: its progress is a part of the whole."""
+        progress: Any = self.execution.progress
+        if progress is None or count == 1:
+            return self
+
+        def report(done: int, total: int) -> None:
+            progress(position * total + done, count * total)
+
+        return replace(self, execution=replace(self.execution, progress=report))

@@ -1,0 +1,207 @@
+"""The closure of dense matrices: the choice of the method and of the storage, and what is done about signs and strides.
+
+Every matrix goes one of four ways: min-plus and max-plus through a non-negative core (`tropical`), truth values as
+packed bits (`packed`), sparse-looking ones through Dijkstra if asked (`johnson`), and all others straight to an algorithm.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from semiring.algorithms.call import Call
+from semiring.algorithms.execution import check_star
+from semiring.algorithms.irreflexive import cycles_from_closure, diagonal, irreflexive_product
+from semiring.algorithms.johnson import johnson, sparse_graph
+from semiring.algorithms.ordered import as_integers, from_integers, has_order
+from semiring.algorithms.packed import close_truths
+from semiring.algorithms.parameters import closure_parameters
+from semiring.algorithms.tropical import close_tropical, is_tropical
+from semiring.algorithms.views import Array
+from semiring.arrays import as_output
+from semiring.entries import Scan, check_entries
+from semiring.errors import AlgebraError, DeviceError, DTypeError, ShapeError
+from semiring.kernels import backend_for
+from semiring.kernels.contract import Backend
+from semiring.kernels.engine import Engine, make_plan
+from semiring.namespaces import array_namespace, is_device_array
+
+__all__ = ["close_dense", "run_johnson"]
+
+
+def close_dense(call: Call, A: Array, out: Any, P: Array | None = None) -> Array:
+    """The closure of A (..., n, n), in ``out`` or a new array; pivots of one matrix into P (n, n) int32."""
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
+        raise ShapeError(f"A is {A.shape}: a closure needs square matrices, shape (n, n) or (..., n, n)")
+    call.semiring.check_dtype(A.dtype)
+    check_star(call.semiring, A.dtype)
+    xp = array_namespace(A)
+    target = xp.empty(A.shape, A.dtype) if out is None else as_output(out, A.shape, A.dtype)
+    in_place = target is A or _same_memory(target, A)
+    if not in_place and xp.may_share_memory(target, A):
+        A = A.copy()
+    if in_place:
+        A = target
+    backend = backend_for(A, call.semiring, A.dtype)
+    explanation = call.explanation
+    explanation.shape, explanation.dtype, explanation.backend = A.shape, A.dtype.name, backend.name
+    if is_device_array(A) and not call.check:
+        call = call.without_waiting()
+    call = _choose(call, A.shape[-1], A.dtype, backend)
+    if A.ndim > 2 and P is None and _close_stack(call, A, target, backend):
+        return target
+    batch = list(np.ndindex(A.shape[:-2]))
+    for position, index in enumerate(batch):
+        one = call.part(position, len(batch))
+        _close_matrix(one, A[index], target[index] if not in_place else A[index], in_place, P)
+    return target
+
+
+def _address(array: Array) -> int:
+    return int(array.data.ptr if is_device_array(array) else array.ctypes.data)
+
+
+def _same_memory(x: Array, y: Array) -> bool:
+    return _address(x) == _address(y) and x.strides == y.strides and x.shape == y.shape
+
+
+def _choose(call: Call, n: int, dtype: np.dtype[Any], backend: Backend) -> Call:
+    method = call.asked
+    if method == "johnson":
+        if not is_tropical(call.semiring) or dtype.kind != "f":
+            raise AlgebraError(
+                f"johnson finds shortest paths by Dijkstra: min_plus or max_plus on floats, not "
+                f"{call.semiring.name} on {dtype}; use rkleene"
+            )
+        if backend.name == "cuda":
+            raise DeviceError("johnson runs in SciPy, on the host: copy the matrix there, or use rkleene")
+    elif method == "auto":
+        parameters = closure_parameters(backend.name, dtype, "elements")
+        method = parameters.method(n)
+        if method == "staged" and not hasattr(backend, "close"):
+            method = "blocked_floyd_warshall"
+        if n <= parameters.leaf:
+            call.note(f"{n} vertices are one block of at most {parameters.leaf}, closed by one kernel")
+        else:
+            call.note(f"a dense matrix: {method} was measured fastest on the {backend.name} backend")
+    return call.by(method)
+
+
+def _scan(call: Call, A: Array) -> Scan:
+    """What a look at A finds. The sign decides about the potentials, and the range of integers about their width; so
+    the host looks whatever ``check`` says. A device that must not be waited for is promised weights ≥ 0, and no path
+    near half the range of an integer.
+    """
+    if call.check or (is_tropical(call.semiring) and call.execution.waits):
+        return check_entries(A, call.semiring)
+    return Scan(0, 0, has_zero=True) if is_tropical(call.semiring) else Scan()
+
+
+def _close_matrix(call: Call, A: Array, out: Array, in_place: bool, P: Array | None) -> None:
+    """Out ← the closure of one matrix."""
+    if call.semiring.commutative and _adjacent(out.T) and not _adjacent(out):
+        A, out, P = A.T, out.T, None if P is None else P.T  # (Aᵀ)* = (A*)ᵀ, and rows are what the kernels like
+    if not _adjacent(out):
+        rows = array_namespace(A).array(A, order="C")
+        _close_matrix(call, rows, rows, True, P)
+        out[...] = rows
+        return
+    if in_place:
+        A = out
+    scan = _scan(call, A)
+    if call.execution.method == "johnson":
+        from scipy.sparse import coo_array
+
+        rows, columns = np.nonzero(call.semiring.zero_for(A.dtype) != A)
+        matrix = coo_array((A[rows, columns], (rows, columns)), shape=A.shape)
+        run_johnson(call, sparse_graph(matrix, 1 if call.semiring.tropical == "min" else -1), out)
+    elif is_tropical(call.semiring):
+        close_tropical(
+            *(call.execution, call.semiring, A, out, scan, call.explanation.reasons), P=P, reflexive=call.reflexive
+        )
+    elif A.dtype == np.bool_ and P is None and _packs(call, A):
+        if out is not A:
+            out[...] = A
+        close_truths(call.execution, call.semiring, out, call.reflexive)
+    else:
+        _close_generic(call, A, out, P, scan)
+
+
+def _adjacent(matrix: Array) -> bool:
+    return bool(matrix.shape[1] <= 1 or matrix.strides[1] == matrix.itemsize)
+
+
+def _close_generic(call: Call, A: Array, out: Array, P: Array | None, scan: Scan) -> None:
+    semiring = call.semiring
+    original = None
+    if not call.reflexive and not semiring.idempotent:
+        original = A.copy() if out is A else A
+        call.note(f"⊕ of {semiring.name} is not idempotent: A⁺ = A ⊗ A*, and A is kept until then")
+    if out is not A:
+        out[...] = A
+    identities = (semiring.zero_for(A.dtype), semiring.one_for(A.dtype))
+    nonnegative = scan.nonnegative and min(identities) >= 0 and A.dtype.kind == "f"
+    if not nonnegative and is_device_array(A) and has_order(semiring, A.dtype):
+        call.note("⊕ and ⊗ only select: closed as integers in the order of the floats")
+        D = as_integers(out)
+        _close_elements(call, D, P)
+        from_integers(D, out, semiring)
+        return
+    engine = _close_elements(call, out, P, nonnegative=nonnegative, cycles=original is None)
+    if original is not None:
+        irreflexive_product(engine, original, out)
+
+
+def _close_elements(
+    call: Call, D: Array, P: Array | None, *, nonnegative: bool = False, cycles: bool = True
+) -> Engine:
+    """D ← D* in place, or D⁺ where that was asked for and ``cycles`` can tell it from D*."""
+    loops = diagonal(D) if cycles and not call.reflexive else None
+    engine = call.execution.close(call.semiring, D, P, nonnegative=nonnegative)
+    if loops is not None:
+        cycles_from_closure(engine, loops, D)
+    return engine
+
+
+def _packs(call: Call, A: Array) -> bool:
+    """Whether a bool matrix is closed as packed bits."""
+    if call.asked != "auto" or A.shape[0] < closure_parameters(call.explanation.backend, A.dtype, "bits").pack:
+        return False
+    try:
+        backend_for(A, call.semiring, np.dtype(bool), "bits")
+    except DTypeError:
+        return False
+    call.explanation.storage = "packed bits"
+    call.note("a bool matrix of this size: 32 entries to a word")
+    return True
+
+
+def _close_stack(call: Call, A: Array, target: Array, backend: Backend) -> bool:
+    """Close small matrices of a stack in one call, where the backend can and the values allow it; whether it did."""
+    close, n = getattr(backend, "close_stack", None), A.shape[-1]
+    dtype, semiring = A.dtype, call.semiring
+    if close is None or call.asked != "auto" or not call.reflexive or call.execution.progress or not A.size:
+        return False
+    if dtype.kind not in "fu" and is_tropical(semiring):
+        return False
+    scan = _scan(call, A)
+    if is_tropical(semiring) and (semiring.tropical != "min" or scan.low is None or scan.low < 0):
+        return False
+    identities = (semiring.zero_for(dtype), semiring.one_for(dtype))
+    nonnegative = dtype.kind == "f" and (is_tropical(semiring) or (scan.nonnegative and min(identities) >= 0))
+    plan = make_plan(semiring, dtype, nonnegative=nonnegative, threads=call.execution.threads)
+    if n > getattr(backend, "stack_rows", 0) or (semiring.divergence is not None and not nonnegative):
+        return False
+    if is_tropical(semiring):
+        array_namespace(A).add(A, 0.0, out=target)  # -0.0 becomes 0.0
+    elif target is not A:
+        target[...] = A
+    close(plan, target.reshape(-1, n, n))
+    call.note("small matrices: closed side by side by one launch")
+    return True
+
+
+def run_johnson(call: Call, graph: Any, out: Array) -> None:
+    """Out ← the closure of a sparse graph, a source at a time."""
+    johnson(graph, out, reflexive=call.reflexive, progress=call.execution.progress)

@@ -1,0 +1,26 @@
+"""The staged Floyd-Warshall kernels of a GPU: a whole closure by a few launches written for it, without an engine.
+
+Source: B. D. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall" (2010), and what has been learnt since;
+the kernels and their history are in `semiring.kernels.cuda.staged`. Cost: n³ pairs.
+
+What it does not compute: A⁺ (see `irreflexive`), pivots. Hazards: those of `rkleene`.
+"""
+
+from __future__ import annotations
+
+from semiring.algorithms.views import Array
+from semiring.errors import DeviceError
+from semiring.kernels.engine import Engine
+
+__all__ = ["staged"]
+
+
+def staged(engine: Engine, A: Array) -> None:
+    """A ← A* in place; A and divergence as in `rkleene`. Raises `DeviceError` where the backend has no such kernels."""
+    close = getattr(engine.backend, "close", None)
+    if close is None:
+        raise DeviceError(
+            f"the staged kernels run on a GPU, and this matrix is closed by the {engine.backend.name} backend: "
+            "pass device='cuda' or an array on a GPU, or use rkleene"
+        )
+    close(engine.plan, A)

@@ -1,0 +1,104 @@
+"""A min-plus or max-plus matrix as shortest-path algorithms see it: weights of one sign convention in a wide dtype."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from semiring.algorithms.views import Array, on_host, pieces
+from semiring.errors import IntegerOverflowError
+from semiring.namespaces import array_namespace
+
+__all__ = ["Weights", "relative_rounding"]
+
+# A potential is at least -n |w|, w being the most negative weight, and at most some ten times that before a negative
+# cycle closes the tree: with these limits no sum is rounded in float64, and none wraps in int64.
+_EXACT_FLOAT = 2.0**49
+_EXACT_INTEGER = 2**58
+_LARGEST_INTEGER = 2**61
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A matrix as the sweeps see it: min-plus weights in ``work`` dtype, `no_edge` where there is none.
+
+    A max-plus matrix is the min-plus matrix of its negatives. An edge of unbounded gain (-∞ in min-plus) counts as
+    none: it is treated on its own (see `unbounded`).
+    """
+
+    A: Array
+    sign: int  # +1 for min-plus, -1 for max-plus
+    none: Any  # "no edge" in A
+    work: np.dtype[Any]  # float64 or int64
+    epsilon: float  # relative rounding of an entry; 0 where every entry is exact
+    unbounded: bool = False  # whether A has edges of unbounded gain
+
+    @classmethod
+    def of(cls, A: Array, sign: int, none: Any, low: Any, high: Any, unbounded: bool = False) -> Weights:
+        """For a matrix whose finite entries lie in [low, high]."""
+        n, lowest, highest = A.shape[0], *((low, high) if sign > 0 else (-high, -low))
+        exact_in_float = max(-lowest, highest) * (n + 1) < _EXACT_FLOAT
+        if A.dtype.kind == "i":
+            if not exact_in_float and (-lowest * n >= _EXACT_INTEGER or highest >= _LARGEST_INTEGER):
+                raise IntegerOverflowError(
+                    f"paths of {n} edges of weights from {low} to {high} leave the range of int64: use float64"
+                )
+            return cls(A, sign, none, np.dtype(np.float64 if exact_in_float else np.int64), 0.0)
+        whole = exact_in_float and _whole_numbers(A)
+        units = 2 if A.dtype == np.float64 else 1  # the second covers the rounding of w + ε |w| itself
+        return cls(A, sign, none, np.dtype(np.float64), 0.0 if whole else units * relative_rounding(A.dtype), unbounded)
+
+    @property
+    def no_edge(self) -> Any:
+        return np.inf if self.work.kind == "f" else np.iinfo(np.int64).max
+
+    def rows(self, index: slice | Array, out: Array | None = None) -> Array:
+        """The weights of some rows, in a new array or in the first rows of ``out``."""
+        part = self.A[index]
+        xp = array_namespace(part)
+        rows = xp.empty(part.shape, self.work) if out is None else out[: part.shape[0]]
+        if self.A.dtype.kind == "i":
+            rows[...] = part
+            rows *= self.sign  # the least int64 stays itself: it is "no edge", or `of` has refused it
+            rows[part == self.none] = self.no_edge
+            return rows
+        if self.sign > 0:
+            rows[...] = part
+        else:
+            xp.negative(part, out=rows)
+        if self.unbounded:
+            rows[rows == -np.inf] = np.inf
+        return rows
+
+    def raised(self, index: slice | Array, out: Array | None = None, scratch: Array | None = None) -> Array:
+        """`rows`, each weight w raised to w + ε |w|."""
+        rows = self.rows(index, out)
+        if self.epsilon:
+            xp = array_namespace(rows)
+            other = xp.multiply(rows, 1 + self.epsilon, out=None if scratch is None else scratch[: rows.shape[0]])
+            rows *= 1 - self.epsilon
+            xp.maximum(rows, other, out=rows)
+        return rows
+
+    def exact(self, tails: list[int], heads: list[int]) -> list[int | Fraction]:
+        """Some weights, exactly."""
+        xp = array_namespace(self.A)
+        values = on_host(self.A[xp.asarray(tails), xp.asarray(heads)]).tolist()
+        return [self.sign * (value if isinstance(value, int) else Fraction(value)) for value in values]
+
+
+def _whole_numbers(A: Array) -> bool:
+    """Whether every finite entry is a whole number; stops at the first piece where one is not."""
+    rint = array_namespace(A).rint
+    for rows in pieces(A):
+        if not bool((A[rows] == rint(A[rows])).all()):
+            return False
+    return True
+
+
+def relative_rounding(dtype: Any) -> float:
+    """The distance from 1 to the next float of the dtype."""
+    return float(np.finfo(dtype).eps)
