@@ -23,13 +23,13 @@ from semiring.algorithms.predecessors import attach_unbounded, predecessors, wan
 from semiring.algorithms.progress import Progress
 from semiring.algorithms.small import SMALL, close_small
 from semiring.algorithms.tropical import is_tropical
-from semiring.arrays import as_array, as_output, as_result
+from semiring.arrays import as_array, as_output, as_result, on_their_device, operands, store
 from semiring.bits import BitMatrix
 from semiring.catalogue import as_semiring, min_plus
 from semiring.errors import AlgebraError, ShapeError, UnknownNameError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
-from semiring.namespaces import array_namespace
+from semiring.namespaces import array_namespace, is_device_array
 from semiring.threads import checked_threads, get_threads
 
 __all__ = ["METHODS", "Explanation", "closure", "closure_with_pivots", "closure_with_predecessors"]
@@ -40,6 +40,7 @@ Array: TypeAlias = Any
 METHODS = ("auto", *ALGORITHMS, "johnson")
 
 
+@on_their_device
 def closure(
     A: Any,
     semiring: Semiring | str = "min_plus",
@@ -50,6 +51,7 @@ def closure(
     progress: Progress | None = None,
     check: bool = True,
     threads: int | None = None,
+    device: Any = None,
     explain: bool = False,
 ) -> Any:
     """A* = I ⊕ A ⊕ A² ⊕ …; with ``reflexive=False`` A⁺ = A ⊗ A*. In min-plus: all shortest distances.
@@ -60,7 +62,7 @@ def closure(
         (..., n, n): A[i, j] is the weight of the edge i → j, the semiring's zero (∞ in min-plus) means no edge, and 0
         is a weight. A NumPy array of any strides, a list, an array of another library in host memory, a SciPy sparse
         matrix (entries it does not store are no edges, stored zeros are weights), or a `BitMatrix` for semirings on
-        bool.
+        bool; or an array on an NVIDIA GPU, of any library that speaks DLPack, which is closed there.
     semiring
         A `Semiring` with a star, or a name of the catalogue.
     method
@@ -76,9 +78,14 @@ def closure(
         Whether the empty path counts: A*, or A⁺, whose diagonal holds only cycles.
     check
         Whether to look for NaN and entries outside the domain. Without the look such entries give any result; min_plus
-        and max_plus look in any case, for the signs of the weights decide how they are closed.
+        and max_plus look in any case, for the signs of the weights decide how they are closed. On a GPU a call waits
+        for it after the look and at its end; without the look it waits for nothing, takes min_plus weights for
+        non-negative (max_plus for non-positive; integers small enough that no path comes near half their range), and
+        raises nothing that depends on the data.
     threads
         How many threads; by default `get_threads`. The result does not depend on it.
+    device
+        ``"cuda"``: move what lives in the memory of the host to the GPU, and the result back.
     explain
         Return ``(result, Explanation)``.
 
@@ -107,6 +114,7 @@ def closure(
         and type(A) is np.ndarray
         and method == "auto"
         and out is None
+        and device is None
         and reflexive
         and progress is None
         and (threads is None or (type(threads) is int and threads > 0))
@@ -129,10 +137,20 @@ def closure(
     elif _is_sparse(A):
         result = _close_sparse(call, A, out)
     else:
-        result = as_result(A)(close_dense(call, as_array(A, algebra), out))
-        if out is not None:
-            result = out
+        result = _close_array(call, A, out, device)
     return (result, explanation) if explain else result
+
+
+def _close_array(call: Call, A: Any, out: Any, device: Any) -> Any:
+    (array,) = operands(call.semiring, device=device, A=A)
+    if out is None:
+        return as_result(A)(close_dense(call, array, None))
+    if is_device_array(array) and not is_device_array(out) and device is not None:
+        target = as_output(out, array.shape, array.dtype)
+        store(target, close_dense(call, array, array if array is not A else None))
+    else:
+        close_dense(call, array, out)
+    return out
 
 
 def closure_with_pivots(

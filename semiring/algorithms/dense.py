@@ -37,7 +37,7 @@ def close_dense(call: Call, A: Array, out: Any, P: Array | None = None) -> Array
     call.semiring.check_dtype(A.dtype)
     check_star(call.semiring, A.dtype)
     xp = array_namespace(A)
-    target = xp.empty(A.shape, A.dtype) if out is None else as_output(out, A.shape, A.dtype)
+    target = xp.empty(A.shape, A.dtype) if out is None else as_output(out, A.shape, A.dtype, like=A)
     in_place = target is A or _same_memory(target, A)
     if not in_place and xp.may_share_memory(target, A):
         A = A.copy()

@@ -7,6 +7,7 @@ compiled, `products` puts them together on CuPy arrays. Only `tiles` and `layout
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,26 @@ class CudaBackend:
     def multiply_add_pivots(self, plan: Plan, C: Any, P: Any, A: Any, B: Any, k0: int) -> None:
         """As `multiply_add`; P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved."""
         self._products.multiply_add_pivots(plan, C, P, A, B, k0)
+
+    def side_by_side(self, tasks: Sequence[Callable[[], None]]) -> None:
+        """Enqueue tasks that touch no common data on streams of their own, the first on one of high priority."""
+        from semiring.kernels.cuda.streams import side_by_side
+
+        side_by_side(tasks)
+
+    def mark(self) -> Any:
+        """An event behind all that was enqueued on the current stream: ``done``, and ``synchronize()``."""
+        from semiring.kernels.cuda.streams import mark
+
+        return mark()
+
+    def replay(
+        self, plan: Plan, A: Any, name: str, engine_of: Callable[[Plan], Any], algorithm: Callable[..., None]
+    ) -> None:
+        """``algorithm(engine_of(plan), A)``, from the second time on as one launch of a CUDA graph."""
+        from semiring.kernels.cuda.streams import replay
+
+        replay(plan, A, name, engine_of, algorithm)
 
     def close_block(self, plan: Plan, A: Any) -> None:
         """A ← A* in place, fastest up to 128 rows (see `semiring.kernels.cuda.staged`)."""

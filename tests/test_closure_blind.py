@@ -1,0 +1,108 @@
+"""The closures know no array library: the same files close arrays that NumPy may not touch (see `strict_arrays`)."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+from strict_arrays import StrictArray, installed, on_device
+from test_closure import CASES, matrix
+
+from semiring.closures import METHODS, closure
+from semiring.errors import DivergenceError, NegativeCycleError
+
+DENSE = [method for method in METHODS if method not in ("auto", "johnson", "staged")]
+
+
+@pytest.fixture(autouse=True)
+def strict(monkeypatch):
+    with installed(monkeypatch):
+        yield
+
+
+def check(A, expected, *arguments, **options):
+    kept = A.copy()
+    result = closure(on_device(A), *arguments, **options)
+    assert type(result) is StrictArray
+    assert result.dtype == expected.dtype
+    np.testing.assert_array_equal(result.get(), expected)
+    np.testing.assert_array_equal(A, kept)
+
+
+@pytest.mark.parametrize("reflexive", [True, False])
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_every_semiring_and_dtype(rng, name, dtype, reflexive):
+    for n in (0, 1, 33, 130):
+        A = matrix(rng, n, name, dtype, density=min(1, 4 / max(n, 1)))
+        check(A, oracles.closure(A, name, reflexive=reflexive), name, reflexive=reflexive)
+
+
+@pytest.mark.parametrize("method", DENSE)
+@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_plus", "int32"), ("max_min", "float32")])
+def test_every_method(rng, method, name, dtype):
+    A = matrix(rng, 70, name, dtype, density=0.1)
+    check(A, oracles.closure(A, name), name, method=method)
+    if method != "squaring":
+        check(A, oracles.closure(A, name), name, method=method, check=False)
+
+
+def test_sums_that_are_not_idempotent(rng):
+    A = rng.random((150, 150)) / 400
+    for reflexive in (True, False):
+        expected = closure(A, "plus_times", reflexive=reflexive, method="rkleene")
+        result = closure(on_device(A), "plus_times", reflexive=reflexive)
+        np.testing.assert_allclose(result.get(), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
+def test_mixed_signs(rng, name, dtype):
+    for n in (40, 300):
+        heights = rng.integers(0, 1000, n)
+        edges = rng.random((n, n)) < 4 / n
+        A = np.full((n, n), oracles.zero(name, np.dtype(dtype)), dtype)
+        sign = 1 if name == "min_plus" else -1
+        weights = sign * (heights[None, :] - heights[:, None] + rng.integers(0, 3, (n, n)))
+        A[edges] = weights[edges].astype(dtype)
+        check(A, closure(A, name), name)
+
+
+def test_negative_cycles_and_divergence(rng):
+    A = np.where(rng.random((300, 300)) < 0.05, rng.integers(5, 9, (300, 300)), np.inf)
+    A[7, 250], A[250, 7] = 3.0, -4.0
+    work = on_device(A.copy())
+    with pytest.raises(NegativeCycleError) as caught:
+        closure(work, out=work)
+    total = sum(
+        A[i, j] for i, j in zip(caught.value.cycle, caught.value.cycle[1:] + caught.value.cycle[:1], strict=True)
+    )
+    assert total < 0
+    np.testing.assert_array_equal(work.get(), A)
+    B = np.zeros((200, 200))
+    B[150, 160] = B[160, 150] = 2.0
+    for method in ("rkleene", "blocked_floyd_warshall", "squaring"):
+        with pytest.raises(DivergenceError, match=r"vertex 1[56]0"):
+            closure(on_device(B), "max_times", method=method)
+
+
+def test_unbounded_edges_in_place_and_strides(rng):
+    A = np.where(rng.random((60, 60)) < 0.05, rng.integers(1, 9, (60, 60)), np.inf)
+    A = np.triu(A, 1)
+    A[A == 0] = np.inf
+    A[3, 50] = -np.inf
+    check(A, closure(A))
+    for view in (lambda x: x.T, lambda x: np.repeat(x, 2, axis=1)[:, ::2], lambda x: x[::-1, ::-1]):
+        B = view(matrix(rng, 67, "min_plus", "float32", 0.1))
+        check(B, oracles.closure(np.ascontiguousarray(B), "min_plus"))
+        work = on_device(B.copy())
+        assert closure(work, out=work) is work
+        np.testing.assert_array_equal(work.get(), oracles.closure(np.ascontiguousarray(B), "min_plus"))
+    stack = np.stack([matrix(rng, 19, "min_plus", "float32") for _ in range(3)])
+    check(stack, np.stack([oracles.closure(one, "min_plus") for one in stack]))
+
+
+def test_progress(rng):
+    seen = []
+    closure(on_device(matrix(rng, 300, "min_plus", "float32")), progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1][0] == seen[-1][1]
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
