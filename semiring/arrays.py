@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import wraps
+from numbers import Real
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
@@ -18,7 +19,9 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.encoding import convert
 from semiring.errors import DeviceError, DTypeError, ShapeError
+from semiring.labels import frame_values
 from semiring.namespaces import is_device_array
+from semiring.scatter import scatter
 
 __all__ = [
     "as_array",
@@ -29,6 +32,7 @@ __all__ = [
     "in_host_memory",
     "on_their_device",
     "operands",
+    "refuse_unreal",
     "store",
 ]
 
@@ -64,7 +68,7 @@ def in_host_memory(x: Any, name: str = "A") -> Any:
             "(cupy.asnumpy(A), A.cpu())"
         )
     if hasattr(x, "to_numpy"):  # a frame or series
-        return x.to_numpy()
+        return frame_values(x, name)
     if _is_sparse(x) or not hasattr(x, "__array__"):
         return x
     return np.asarray(x)
@@ -99,27 +103,33 @@ def _from_sparse(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) ->
     if x.ndim != 2:
         raise ShapeError(f"{name} is a sparse array of {x.ndim} dimensions: only matrices are accepted")
     entries = x.tocoo()
-    rows, columns = entries.row.astype(np.int64), entries.col.astype(np.int64)
     values = convert(np.asarray(entries.data), semiring, dtype, name)
     result = np.full(x.shape, semiring.zero_for(dtype), dtype)
-    order = np.argsort(rows * x.shape[1] + columns, kind="stable")
-    rows, columns, values = rows[order], columns[order], values[order]
-    again = np.zeros(rows.size, bool)
-    again[1:] = (rows[1:] == rows[:-1]) & (columns[1:] == columns[:-1])
-    result[rows[~again], columns[~again]] = values[~again]
-    for i in np.flatnonzero(again):
-        result[rows[i], columns[i]] = semiring.add(result[rows[i], columns[i]], values[i])
+    scatter(result, entries.row, entries.col, values, semiring)
     return result
 
 
-def _refuse_ragged(x: Any, name: str) -> None:
-    if isinstance(x, list | tuple):
-        try:
-            np.asarray(x)
-        except ValueError:
-            raise ShapeError(
-                f"{name} is a list whose parts differ in length: a matrix has rows of one length"
-            ) from None
+def refuse_unreal(x: Any, name: str = "A") -> None:
+    """Nothing for real numbers; else `ShapeError` for rows of different lengths, `DTypeError` that names an entry."""
+    if _is_sparse(x) or is_device_array(x):
+        return
+    try:
+        array = np.asarray(x)
+    except ValueError:
+        raise ShapeError(f"{name} is a list whose parts differ in length: a matrix has rows of one length") from None
+    if array.dtype.kind in "fiub" or array.size == 0:
+        return
+    if array.ndim == 0:
+        hint = f": a file is read by semiring.read({x!r})" if isinstance(x, str) else ""
+        raise DTypeError(f"{name} is of type {type(x).__name__}, and an array of real numbers is needed{hint}")
+    if array.dtype.kind != "O":
+        what = f"text ({array.dtype})" if array.dtype.kind in "US" else str(array.dtype)
+        raise DTypeError(f"{name} holds {what}, not real numbers")
+    for position, entry in np.ndenumerate(array):
+        if isinstance(entry, bool) or not isinstance(entry, Real):
+            where = f"{name}[{', '.join(map(str, position))}]"
+            raise DTypeError(f"{where} is {entry!r}, not a real number; “no edge” is the zero of the semiring")
+    raise DTypeError(f"{name} holds numbers as Python objects: convert them, as by numpy.asarray({name}, float)")
 
 
 def common_dtype(semiring: Semiring, *arrays: Any) -> np.dtype[Any]:
@@ -145,7 +155,7 @@ def operands(semiring: Semiring, dtype: Any = None, *, device: Any = None, **nam
     given = list(named.values())
     if dtype is None and device is None and all(type(x) is np.ndarray for x in given):
         first = given[0].dtype
-        if first.isnative and all(x.dtype == first for x in given):
+        if first.isnative and first.kind in "fiub" and all(x.dtype == first for x in given):
             semiring.check_dtype(first)
             return given
     there = device is not None or any(is_device_array(x) for x in given)
@@ -153,7 +163,7 @@ def operands(semiring: Semiring, dtype: Any = None, *, device: Any = None, **nam
         _refuse_mixture(named)
     held = [_held(x, name) for name, x in named.items()]
     for name, x in zip(named, held, strict=True):
-        _refuse_ragged(x, name)
+        refuse_unreal(x, name)
     if dtype is None:
         dtype = common_dtype(semiring, *held)
     else:

@@ -67,9 +67,9 @@ def test_masked_entries_are_no_path():
 
 
 def test_what_is_no_matrix_of_numbers():
-    with pytest.raises(DTypeError, match="complex128 is not a real number type"):
+    with pytest.raises(DTypeError, match="A holds complex128, not real numbers"):
         as_matrix(np.zeros((2, 2), complex), sr.min_plus)
-    with pytest.raises(DTypeError, match="object"):
+    with pytest.raises(DTypeError, match=r"A\[0, 0\] is None"):
         as_matrix(np.array([[None]]), sr.min_plus)
     with pytest.raises(DTypeError, match="min_plus is not defined on uint8"):
         as_matrix(np.zeros((2, 2), np.uint8), sr.min_plus)
@@ -95,7 +95,7 @@ def test_lists_and_dtypes_that_make_no_matrix_are_named():
     with pytest.raises(ShapeError, match="B is a list whose parts differ in length"):
         sr.matmul(np.eye(2), [[1, 2], [3]])
     for dtype in ([("a", "f8")], "M8[s]"):
-        with pytest.raises(DTypeError, match="no common dtype"):
+        with pytest.raises(DTypeError, match="not real numbers"):
             sr.matmul(np.zeros((2, 2), dtype), np.eye(2))
 
 

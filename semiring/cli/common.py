@@ -20,6 +20,7 @@ from semiring.data import NETWORKS, load_network
 from semiring.errors import SemiringError
 from semiring.io import Network, format_of, read, with_positions, write
 from semiring.io.edge_list import write_edge_list
+from semiring.io.network import both_directions
 from semiring.io.text import is_count
 
 __all__ = [
@@ -90,8 +91,7 @@ def load(arguments: argparse.Namespace, semiring: Semiring) -> Network:
             raise SemiringError(f"--header and --weight are for files, and {source} comes with the library")
         network = load_network(source, semiring, dtype=arguments.dtype)
         if arguments.undirected:
-            matrix = network.matrix
-            network = replace(network, matrix=np.asarray(semiring.add(matrix, matrix.T), matrix.dtype))
+            network = replace(network, matrix=both_directions(network.matrix, semiring))
     else:
         if source != "-" and not os.path.exists(source):
             known = ", ".join(NETWORKS)

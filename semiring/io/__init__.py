@@ -113,7 +113,7 @@ def read(
             mark = "\t" if kind == "tsv" else None
             found = edge_list.read_edge_list(stream, shown, delimiter=mark, header=header, weight=weight)
     matrix = assemble(found, semiring, dtype, directed=directed)
-    return Network(matrix, names=found.names, unit=found.unit, title=_stem(source))
+    return Network(matrix, names=found.names, unit=found.unit, title=_stem(source), semiring=semiring)
 
 
 def _stem(source: str) -> str:

@@ -17,8 +17,9 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.errors import DomainError, FormatError, SemiringError, ShapeError
+from semiring.scatter import scatter
 
-__all__ = ["Edges", "Entries", "Network", "assemble", "convert", "square"]
+__all__ = ["Edges", "Entries", "Network", "assemble", "both_directions", "convert", "square"]
 
 Locate: TypeAlias = Callable[[int], str]
 
@@ -41,15 +42,18 @@ class Network:
         What the weights count ("km"), or "".
     title
         What to call the network, usually the stem of its file's name.
+    semiring
+        Whose zero the matrix holds where there is no edge; None where nobody said.
     """
 
     matrix: np.ndarray[Any, Any]
-    names: tuple[str, ...] | None = None
+    names: tuple[Any, ...] | None = None
     labels: tuple[str, ...] | None = None
     positions: np.ndarray[Any, Any] | None = None
     geographic: bool = False
     unit: str = ""
     title: str = ""
+    semiring: Semiring | None = None
 
     def __repr__(self) -> str:
         n = self.matrix.shape[0]
@@ -69,7 +73,7 @@ class Edges:
     values: np.ndarray[Any, Any] | None
     locate: Locate
     typed: bool = False  # whether the file says which dtype the values have, as text does not
-    names: tuple[str, ...] | None = None
+    names: tuple[Any, ...] | None = None
     unit: str = ""
 
 
@@ -103,11 +107,7 @@ def assemble(
     if isinstance(found, Entries):
         flat = convert(found.matrix.reshape(-1), semiring, dtype, found.locate, typed=found.typed)
         matrix = flat.reshape(found.matrix.shape)
-        if directed:
-            return matrix
-        both = np.asarray(semiring.add(matrix, matrix.T), matrix.dtype)
-        np.fill_diagonal(both, matrix.diagonal())
-        return both
+        return matrix if directed else both_directions(matrix, semiring)
     values = np.ones(len(found.rows), np.int64) if found.values is None else found.values
     weights = convert(values, semiring, dtype, found.locate, typed=found.typed, listed=True)
     rows, columns = found.rows, found.columns
@@ -116,8 +116,15 @@ def assemble(
         rows, columns = np.concatenate([rows, columns[proper]]), np.concatenate([columns, rows[proper]])
         weights = np.concatenate([weights, weights[proper]])
     matrix = _full(found.size, semiring, weights.dtype)
-    _combine(matrix, rows, columns, weights, semiring)
+    scatter(matrix, rows, columns, weights, semiring)
     return matrix
+
+
+def both_directions(matrix: np.ndarray[Any, Any], semiring: Semiring) -> np.ndarray[Any, Any]:
+    """A ⊕ Aᵀ, a new matrix; an edge from a vertex to itself has one direction, and is there once."""
+    both = np.array(semiring.add(matrix, matrix.T), matrix.dtype)
+    np.fill_diagonal(both, matrix.diagonal())
+    return both
 
 
 def _full(n: int, semiring: Semiring, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
@@ -130,25 +137,6 @@ def _full(n: int, semiring: Semiring, dtype: np.dtype[Any]) -> np.ndarray[Any, A
                 f"and this machine has {there / 2**30:,.1f} GiB: use a narrower dtype or a part of the network"
             )
     return np.full((n, n), semiring.zero_for(dtype), dtype)
-
-
-def _combine(
-    matrix: np.ndarray[Any, Any],
-    rows: np.ndarray[Any, Any],
-    columns: np.ndarray[Any, Any],
-    weights: np.ndarray[Any, Any],
-    semiring: Semiring,
-) -> None:
-    """Write the edges into the matrix; the k-th time an edge is listed it is added to what the first k - 1 gave."""
-    flat = matrix.reshape(-1)
-    cells = rows.astype(np.int64) * matrix.shape[1] + columns
-    order = np.argsort(cells, kind="stable")  # edges of one cell stay in the order of the file
-    cells, weights = cells[order], weights[order]
-    while len(cells):
-        first = np.ones(len(cells), bool)
-        first[1:] = cells[1:] != cells[:-1]
-        flat[cells[first]] = semiring.add(flat[cells[first]], weights[first])
-        cells, weights = cells[~first], weights[~first]
 
 
 def convert(

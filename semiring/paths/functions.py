@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.algorithms.progress import Progress
-from semiring.arrays import as_matrix, as_result, in_host_memory
+from semiring.arrays import as_matrix, as_result, in_host_memory, refuse_unreal
 from semiring.bits import BitMatrix
 from semiring.catalogue import as_semiring, boolean, max_min, max_plus, max_times, min_plus
 from semiring.closures import closure, closure_with_predecessors
@@ -235,6 +235,7 @@ def _truths(A: Any) -> NDArray[np.bool_]:
     if isinstance(A, BitMatrix):
         return A.unpack()
     values = in_host_memory(A)
+    refuse_unreal(values)
     if hasattr(values, "tocoo"):
         stored, truths = np.asarray(values.tocoo().data), as_matrix(values.astype(bool), boolean, square=True)
     else:

@@ -1,0 +1,160 @@
+"""Frames: which vertex a row and a column stand for, and results that keep it.
+
+A frame with an index (pandas, or what behaves like it) labels rows and columns; a Polars frame labels columns alone.
+Labels 0 … n - 1 are those that a frame has when nobody gave it any: they agree with all others, place by place.
+No such library is imported here: frames are known by what they can do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.errors import DTypeError, ShapeError
+
+__all__ = ["Labelled", "frame_values", "is_frame", "is_labelled", "labelled_product", "labelled_square"]
+
+Array: TypeAlias = NDArray[Any]
+
+
+class Labelled(NamedTuple):
+    """A square frame taken apart."""
+
+    values: Array  # (n, n), rows and columns in one order
+    names: tuple[Hashable, ...]
+    back: Callable[[Any], Any]  # from an (n, n) array to such a frame
+
+
+def is_frame(x: Any) -> bool:
+    """Whether ``x`` is a table with named columns, of pandas, Polars or the like."""
+    return hasattr(x, "columns") and hasattr(x, "to_numpy")
+
+
+def is_labelled(x: Any) -> bool:
+    """Whether ``x`` is a frame or a series with an index."""
+    return hasattr(x, "index") and hasattr(x, "to_numpy")
+
+
+def frame_values(x: Any, name: str = "A") -> Any:
+    """The entries of a frame or a series as an array; `DTypeError` where some are missing.
+
+    Columns of the nullable numbers of pandas and Polars have missing entries beside NaN, which no array of numbers
+    holds: pandas would hand over objects, Polars NaN.
+    """
+    if hasattr(x, "null_count"):  # Polars
+        count = x.null_count()
+        _refuse_missing(bool(sum(count.row(0)) if is_frame(x) else count), name)
+        return x.to_numpy()
+    dtypes = list(x.dtypes) if is_frame(x) else [x.dtype]
+    known = [getattr(dtype, "numpy_dtype", dtype) for dtype in dtypes]
+    if known == dtypes or not all(isinstance(dtype, np.dtype) for dtype in known):
+        return x.to_numpy()
+    _refuse_missing(bool(x.isna().to_numpy().any()), name)
+    return x.to_numpy(dtype=np.result_type(*known))
+
+
+def _refuse_missing(missing: bool, name: str) -> None:
+    if missing:
+        raise DTypeError(f"{name} has missing entries: fill them, with the zero of the semiring where no edge is meant")
+
+
+# ------------------------------------------------------------------------------------------------- square frames
+
+
+def labelled_square(frame: Any) -> Labelled:
+    """A frame whose rows and columns are the same vertices; columns are put into the order of the rows.
+
+    Raises `ShapeError` where the labels of the rows are not those of the columns, or one occurs twice.
+    """
+    if not is_labelled(frame):
+        return _labelled_columns(frame)
+    rows, columns = tuple(frame.index), tuple(frame.columns)
+    if len(rows) != len(columns):
+        raise ShapeError(f"A is a frame of {len(rows)} rows and {len(columns)} columns: a square matrix is needed")
+    if not _agree(rows, columns):
+        _refuse_different(rows, columns, "the rows and the columns of A", "a network has the same vertices in both")
+        frame = frame.iloc[:, _places(rows, columns)]
+    index = frame.columns if _unlabelled(rows) else frame.index
+    header = frame.index if _unlabelled(columns) else frame.columns
+    names = tuple(index)
+    _refuse_repeated(names)
+    kind = type(frame)
+    return Labelled(frame_values(frame), names, lambda result: kind(result, index=index, columns=header))
+
+
+def _labelled_columns(frame: Any) -> Labelled:
+    """A frame without an index: its rows are the same vertices as its columns, in the same order."""
+    names = tuple(frame.columns)
+    if len(frame) != len(names):
+        raise ShapeError(f"A is a frame of {len(frame)} rows and {len(names)} columns: a square matrix is needed")
+    kind = type(frame)
+    return Labelled(frame_values(frame), names, lambda result: kind(np.asarray(result), schema=list(names)))
+
+
+# ------------------------------------------------------------------------------------------------- products
+
+
+def labelled_product(A: Any, B: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
+    """What a product of frames and series multiplies, and how its result gets the labels of A's rows and B's columns.
+
+    The columns of A and the rows of B are matched by label; B's are put into the order of A's. Raises `ShapeError`
+    where they are different labels.
+    """
+    outer = [A.index if is_labelled(A) and np.ndim(A) == 2 else None]
+    outer.append(B.columns if is_labelled(B) and np.ndim(B) == 2 else None)
+    if is_labelled(A) and is_labelled(B):
+        inner, other = (tuple(A.columns) if np.ndim(A) == 2 else tuple(A.index)), tuple(B.index)
+        if not _agree(inner, other):
+            _refuse_different(inner, other, "the columns of A and the rows of B", "a product runs over both together")
+            B = B.iloc[_places(inner, other)]
+    rows, columns = outer
+    frame = next((type(x) for x in (A, B) if is_labelled(x) and np.ndim(x) == 2), None)
+
+    def back(result: Any) -> Any:
+        if frame is None or np.ndim(result) == 0 or (rows is None and columns is None):
+            return result
+        if np.ndim(result) == 2:
+            return frame(result, index=rows, columns=columns)
+        return frame(result, index=columns if rows is None else rows, columns=[0])[0].rename(None)
+
+    return *(frame_values(x, name) if is_labelled(x) else x for x, name in ((A, "A"), (B, "B"))), back
+
+
+# ------------------------------------------------------------------------------------------------- labels
+
+
+def _unlabelled(labels: Sequence[Hashable]) -> bool:
+    return tuple(labels) == tuple(range(len(labels)))
+
+
+def _agree(these: Sequence[Hashable], those: Sequence[Hashable]) -> bool:
+    """Whether labels agree as they stand: they are equal, or one side has none and so may be anything."""
+    if these == those:
+        return True
+    nameless = _unlabelled(these) or _unlabelled(those)
+    return nameless and len(these) == len(those) and set(these) != set(those)
+
+
+def _places(wanted: Sequence[Hashable], there: Sequence[Hashable]) -> list[int]:
+    place = {label: position for position, label in enumerate(there)}
+    return [place[label] for label in wanted]
+
+
+def _refuse_repeated(labels: Sequence[Hashable]) -> None:
+    if len(set(labels)) < len(labels):
+        twice = next(label for position, label in enumerate(labels) if label in labels[:position])
+        raise ShapeError(f"the label {twice!r} occurs twice: labels must differ")
+
+
+def _refuse_different(these: Sequence[Hashable], those: Sequence[Hashable], which: str, why: str) -> None:
+    _refuse_repeated(these)
+    _refuse_repeated(those)
+    common = set(these) & set(those)
+    if len(these) == len(those) == len(common):
+        return
+    stray = next((label for label in (*these, *those) if label not in common), None)
+    shown = "" if stray is None else f" ({stray!r} is on one side alone)"
+    raise ShapeError(f"{which} have different labels{shown}: {why}")
