@@ -146,14 +146,18 @@ def common_dtype(semiring: Semiring, *arrays: Any) -> np.dtype[Any]:
     return dtype if dtype.isnative else dtype.newbyteorder("=")
 
 
-def operands(semiring: Semiring, dtype: Any = None, *, device: Any = None, **named: Any) -> list[Array]:
+def operands(
+    semiring: Semiring, dtype: Any = None, *, device: Any = None, beside: tuple[Any, ...] = (), **named: Any
+) -> list[Array]:
     """The arguments as arrays of one dtype, in the order given; copies only where the dtype changes.
+
+    The numbers ``beside`` them take part in the promotion alone.
 
     NumPy arrays, or CuPy arrays where the arguments live on a GPU (numbers may live anywhere); with a ``device`` what
     does not is moved there. Raises `DeviceError` where some live on a GPU and others do not.
     """
     given = list(named.values())
-    if dtype is None and device is None and all(type(x) is np.ndarray for x in given):
+    if dtype is None and device is None and not beside and all(type(x) is np.ndarray for x in given):
         first = given[0].dtype
         if first.isnative and first.kind in "fiub" and all(x.dtype == first for x in given):
             semiring.check_dtype(first)
@@ -165,7 +169,7 @@ def operands(semiring: Semiring, dtype: Any = None, *, device: Any = None, **nam
     for name, x in zip(named, held, strict=True):
         refuse_unreal(x, name)
     if dtype is None:
-        dtype = common_dtype(semiring, *held)
+        dtype = common_dtype(semiring, *held, *beside)
     else:
         dtype = np.dtype(dtype)
         semiring.check_dtype(dtype)
@@ -204,19 +208,21 @@ def _refuse_mixture(named: dict[str, Any]) -> None:
             )
 
 
-def as_array(x: Any, semiring: Semiring, dtype: Any = None, *, name: str = "A") -> Array:
+def as_array(x: Any, semiring: Semiring, dtype: Any = None, *, name: str = "A", device: Any = None) -> Array:
     """``x`` as a NumPy (on a GPU a CuPy) array of a dtype on which the semiring is defined: its own, or ``dtype``.
 
     Arrays of that dtype are returned as they are, read-only and strided ones too. Lists become float64 (bool
     where they hold truths). Masked entries, and entries a sparse matrix does not store, become 0̄; stored zeros stay.
     Raises `DTypeError`.
     """
-    return operands(semiring, dtype, **{name: x})[0]
+    return operands(semiring, dtype, device=device, **{name: x})[0]
 
 
-def as_matrix(x: Any, semiring: Semiring, dtype: Any = None, *, name: str = "A", square: bool = False) -> Array:
+def as_matrix(
+    x: Any, semiring: Semiring, dtype: Any = None, *, name: str = "A", square: bool = False, device: Any = None
+) -> Array:
     """`as_array` with two dimensions, of one size where ``square``; raises `ShapeError`."""
-    array = as_array(x, semiring, dtype, name=name)
+    array = as_array(x, semiring, dtype, name=name, device=device)
     if array.ndim != 2:
         raise ShapeError(f"{name} has {array.ndim} dimensions, shape {array.shape}: a matrix has two")
     if square and array.shape[0] != array.shape[1]:

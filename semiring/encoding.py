@@ -26,10 +26,9 @@ from math import isinf
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.entries import PIECE, Scan, check_entries, limits_of
+from semiring.entries import PIECE, Scan, check_entries, check_operands, limits_of
 from semiring.errors import DTypeError, IntegerOverflowError
 from semiring.namespaces import array_namespace, is_device_array
 
@@ -37,6 +36,7 @@ __all__ = [
     "Encoding",
     "Scan",
     "check_entries",
+    "check_operands",
     "convert",
     "decode",
     "encode",
@@ -47,7 +47,7 @@ __all__ = [
     "widen",
 ]
 
-Array: TypeAlias = NDArray[Any]
+Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 # ------------------------------------------------------------------------------------------------- conversion of dtypes
 

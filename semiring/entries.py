@@ -9,7 +9,6 @@ from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.errors import DomainError
@@ -17,7 +16,7 @@ from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["PIECE", "Limits", "Scan", "check_entries", "check_operands", "limits_of", "refuse_entries", "rule_for"]
 
-Array: TypeAlias = NDArray[Any]
+Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 # A look at the data reads the matrix in pieces that stay in the second-level cache, so that its second question about a
 # piece costs no memory traffic, and a temporary is never larger than a piece.

@@ -58,14 +58,23 @@ class Operation:
             arrays = list(operands)
             dtype = np.dtype(str(arrays[0].dtype).removeprefix("torch."))
             self._semiring.check_dtype(dtype)
-        result = self.expression.evaluate(dict(zip(names, arrays, strict=True)), dtype, xp)
+        result = self.on_arrays(*arrays)
+        return result[()] if xp is np else result
+
+    def on_arrays(self, *arrays: Any, check: bool = True) -> Any:
+        """The result on arrays of one library and one dtype on which the semiring is defined.
+
+        Without ``check`` a sum that does not fit its integers raises nothing; on a GPU to know it is to wait.
+        """
+        dtype, xp = np.dtype(str(arrays[0].dtype).removeprefix("torch.")), array_namespace(*arrays)
+        result = self.expression.evaluate(dict(zip(self._variables, arrays, strict=True)), dtype, xp)
         if self._annihilates:
             zero = self._semiring.zero_for(dtype)
             absorbed = (arrays[0] == zero) | (arrays[1] == zero)
-            if self._semiring.tropical and dtype.kind == "i":
+            if self._semiring.tropical and dtype.kind == "i" and check:
                 _check_sum(arrays[0], arrays[1], result, absorbed, zero, dtype)
             result = xp.where(absorbed, zero, result)
-        return result[()] if xp is np else result
+        return result
 
     def __str__(self) -> str:
         return str(self.expression)

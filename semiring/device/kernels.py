@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from semiring.device.memory import load_cupy
 
-__all__ = ["select"]
+__all__ = ["reduction", "select"]
 
 Array: TypeAlias = Any  # a CuPy array
 
@@ -20,3 +22,44 @@ def _select() -> Any:
 def select(target: Array, absent: Array, numbers: Array, extreme: int) -> None:
     """Write ``extreme`` into the target where ``absent``, and the number elsewhere; the target may be ``numbers``."""
     _select()(absent, numbers, target.dtype.type(extreme), target)
+
+
+#: How two terms fold, by ⊕. A minimum drops a NaN, as NumPy's fmin does.
+_FOLDS = {
+    "min": "(b != b || a < b) ? a : b",
+    "max": "(b != b || a > b) ? a : b",
+    "add": "a + b",
+    "or": "a | b",
+    "and": "a & b",
+    "xor": "a ^ b",
+}
+
+
+def reduction(op: str, dtype: np.dtype[Any]) -> Any:
+    """The kernel that folds an array of ``dtype`` along axes by ⊕, one of min, max, add, or, and, xor.
+
+    It is called with the array and ``axis=``. Half-precision numbers are added in single precision.
+    """
+    return _reduction(op, dtype.name)
+
+
+@cache
+def _reduction(op: str, name: str) -> Any:
+    dtype = np.dtype(name)
+    wide = "float" if op == "add" and name == "float16" else None
+    return load_cupy().ReductionKernel(
+        "T x", "T y", "x", _FOLDS[op], "y = a", _start(op, dtype), f"semiring_reduce_{op}_{name}", wide
+    )
+
+
+def _start(op: str, dtype: np.dtype[Any]) -> str:
+    """The C++ literal of a term that changes nothing."""
+    if op in ("add", "or", "xor"):
+        return "0"
+    least = op == "max"  # "and" starts with all bits, as a minimum of unsigned integers does
+    if dtype.kind == "f":
+        return f"{'-' if least else ''}__int_as_float(0x7f800000)"
+    if dtype.kind == "b" or op == "and":
+        return "0" if least else "1" if dtype.kind == "b" else "-1"
+    limits = np.iinfo(dtype)
+    return f"{limits.min + 1}ll - 1" if least else f"{limits.max}ll"

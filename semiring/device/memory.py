@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -82,6 +82,24 @@ def writable(x: Any) -> bool:
     return not x.__cuda_array_interface__["data"][1]
 
 
+class _Addresses:
+    """The addresses of a CuPy array in the form that NumPy reads."""
+
+    def __init__(self, array: Array) -> None:
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": array.shape,
+            "strides": array.strides,
+            "typestr": array.dtype.str,
+            "data": (array.data.ptr or 1, True),
+        }
+
+
+def addresses(array: Array) -> np.ndarray[Any, Any]:
+    """A NumPy array at the same addresses and strides, to compare with others. **Its elements cannot be read.**"""
+    return np.asarray(_Addresses(array))
+
+
 def moved_to_device(array: np.ndarray[Any, Any]) -> Array:
     """A copy of a NumPy array on the current GPU, in row-major order."""
     return load_cupy().asarray(array, order="C")
@@ -125,10 +143,16 @@ def _to_numba(result: Array) -> Any:
 def on_device(arrays: Sequence[Any], device: Any = None) -> Iterator[None]:
     """The GPU that the arrays live on as the current one; of PyTorch's tensors also PyTorch's current stream.
 
-    Raises `DeviceError` where two arrays live on different GPUs, or one on another than ``device`` names.
+    Raises `DeviceError` where two arrays live on different GPUs, or one on another than ``device`` names. Without CuPy
+    nothing: `as_cupy` will name the array that needs it.
     """
-    cupy = load_cupy()
     number = None if device is None else device_number(device)
+    cupy: Any = None
+    with suppress(DeviceError):
+        cupy = load_cupy()
+    if cupy is None:
+        yield
+        return
     for x in arrays:
         found = _number_of(x)
         if number is not None and found != number:

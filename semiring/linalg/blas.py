@@ -6,30 +6,31 @@ from math import isinf
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.arrays import as_output, as_result, operands
+from semiring.arrays import as_array, as_output, as_result, in_host_memory, on_their_device, operands, store
 from semiring.bits import BitMatrix
 from semiring.catalogue import as_semiring
 from semiring.encoding import (
     Encoding,
     Scan,
+    check_entries,
     decode,
     has_inner_zero,
     inner_zero,
     product_encoding,
 )
-from semiring.errors import DTypeError, ShapeError
+from semiring.errors import DeviceError, DTypeError, ShapeError
 from semiring.expressions import typed_constant
 from semiring.linalg import packed
-from semiring.linalg.dispatch import engine_for, inside, look, overlaps
+from semiring.linalg.dispatch import destination, engine_for, inside, look
 from semiring.linalg.elementwise import add, multiply
 from semiring.linalg.products import matmul
+from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["axpy", "dot", "gemm", "gemv", "ger"]
 
-Array: TypeAlias = NDArray[Any]
+Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 
 def _semiring_after(operand: Any, name: str, semiring: Semiring | str) -> Semiring:
@@ -39,6 +40,7 @@ def _semiring_after(operand: Any, name: str, semiring: Semiring | str) -> Semiri
     return as_semiring(semiring)
 
 
+@on_their_device
 def gemm(
     A: Any,
     B: Any,
@@ -52,13 +54,14 @@ def gemm(
     out: Any = None,
     check: bool = True,
     threads: int | None = None,
+    device: Any = None,
 ) -> Any:
     """D = (α ⊗ A ⊗ B) ⊕ (β ⊗ C), in this order of factors.
 
     A (m, k) and B (k, n), each transposed first where so asked (a view, never a copy), C (m, n). α is one by default,
     β zero: as in every BLAS, **C is read only where β is given**. ``out`` may be C itself, or any operand. Operands,
-    dtypes (α and β take part as in NumPy's promotion), ``check``, ``threads`` and errors as in `matmul`. Costs m·k·n
-    pairs, and a copy of A where α is not the one.
+    dtypes (α and β take part as in NumPy's promotion), ``check``, ``threads``, ``device`` and errors as in `matmul`;
+    α and β are numbers of the host. Costs m·k·n pairs, and a copy of A where α is not the one.
 
     >>> import numpy as np
     >>> A, C = np.array([[0.0, 2.0], [1.0, 0.0]]), np.array([[9.0, 1.0], [0.0, 9.0]])
@@ -75,15 +78,18 @@ def gemm(
     read = {"A": A, "B": B} | ({"C": C} if beta is not None else {})
     if any(isinstance(x, BitMatrix) for x in (A, B, C)):
         return packed.gemm(A, B, C, semiring, alpha, beta, (transpose_a, transpose_b), out, threads)
-    arrays, first, second = _gather(semiring, alpha, beta, read)
+    arrays, first, second = _gather(semiring, alpha, beta, read, device)
     for name, array in arrays.items():
         if array.ndim != 2:
             raise ShapeError(f"{name} is {array.shape}: gemm takes matrices (see matmul for stacks of them)")
     left, right = (arrays["A"].T if transpose_a else arrays["A"]), (arrays["B"].T if transpose_b else arrays["B"])
-    result = _general(semiring, left, right, arrays.get("C"), first, second, out, check, threads)
+    result = _general(
+        semiring, left, right, arrays.get("C"), first, second, out, check, threads, apart=device is not None
+    )
     return as_result(A, B, *read.values())(result) if out is None else out
 
 
+@on_their_device
 def gemv(
     A: Any,
     x: Any,
@@ -96,6 +102,7 @@ def gemv(
     out: Any = None,
     check: bool = True,
     threads: int | None = None,
+    device: Any = None,
 ) -> Any:
     """(α ⊗ A ⊗ x) ⊕ (β ⊗ y) for a matrix A (m, n), x (n,) and y (m,); with ``transpose`` Aᵀ in place of A.
 
@@ -107,17 +114,21 @@ def gemv(
     semiring = _semiring_after(y, "y", semiring)
     if beta is not None and y is None:
         raise ValueError("beta is given, but no y for it to scale")
-    arrays, first, second = _gather(semiring, alpha, beta, {"A": A, "x": x} | ({"y": y} if beta is not None else {}))
+    read = {"A": A, "x": x} | ({"y": y} if beta is not None else {})
+    arrays, first, second = _gather(semiring, alpha, beta, read, device)
     matrix, vector, last = arrays["A"].T if transpose else arrays["A"], arrays["x"], arrays.get("y")
     if matrix.ndim != 2 or vector.ndim != 1 or (last is not None and last.ndim != 1):
         shapes = ", ".join(f"{name} is {array.shape}" for name, array in arrays.items())
         raise ShapeError(f"{shapes}: gemv takes a matrix and vectors")
     column = None if last is None else last[:, None]
-    target = None if out is None else as_output(out, matrix.shape[:1], matrix.dtype)[:, None]
-    result = _general(semiring, matrix, vector[:, None], column, first, second, target, check, threads, "Axy")
+    like, apart = matrix if device is None else None, device is not None
+    target = None if out is None else as_output(out, matrix.shape[:1], matrix.dtype, like=like)[:, None]
+    right = vector[:, None]
+    result = _general(semiring, matrix, right, column, first, second, target, check, threads, "Axy", apart=apart)
     return as_result(A, x, y)(result[:, 0]) if out is None else out
 
 
+@on_their_device
 def ger(
     x: Any,
     y: Any,
@@ -128,6 +139,7 @@ def ger(
     out: Any = None,
     check: bool = True,
     threads: int | None = None,
+    device: Any = None,
 ) -> Any:
     """A ⊕ (α ⊗ x ⊗ yᵀ), the rank-one update, x (m,), y (n,), A (m, n); without A the product alone. See `gemm`.
 
@@ -136,31 +148,48 @@ def ger(
            [6., 3., 8.]])
     """
     semiring = _semiring_after(A, "A", semiring)
-    arrays, first, _ = _gather(semiring, alpha, None, {"x": x, "y": y} | ({} if A is None else {"A": A}))
+    arrays, first, _ = _gather(semiring, alpha, None, {"x": x, "y": y} | ({} if A is None else {"A": A}), device)
     column, row = arrays["x"], arrays["y"]
     if column.ndim != 1 or row.ndim != 1:
         raise ShapeError(f"x is {column.shape}, y is {row.shape}: ger takes vectors")
     one = None if A is None else semiring.one_for(column.dtype)
-    result = _general(semiring, column[:, None], row[None, :], arrays.get("A"), first, one, out, check, threads, "xyA")
+    left, right, apart = column[:, None], row[None, :], device is not None
+    result = _general(semiring, left, right, arrays.get("A"), first, one, out, check, threads, "xyA", apart=apart)
     return as_result(x, y, A)(result) if out is None else out
 
 
+@on_their_device
 def axpy(
-    alpha: Any, x: Any, y: Any, semiring: Semiring | str = "min_plus", *, out: Any = None, check: bool = True
+    alpha: Any,
+    x: Any,
+    y: Any,
+    semiring: Semiring | str = "min_plus",
+    *,
+    out: Any = None,
+    check: bool = True,
+    device: Any = None,
 ) -> Any:
-    """(α ⊗ x) ⊕ y, entry by entry; x and y of any shapes that broadcast. As `multiply` and `add`; ``out`` may be y.
+    """(α ⊗ x) ⊕ y, entry by entry; α, x and y of any shapes that broadcast. As `multiply` and `add`; ``out`` may be y.
 
     >>> axpy(2, [1, 4], [9, 5])
     array([3., 5.])
     """
     semiring = as_semiring(semiring)
-    return add(multiply(alpha, x, semiring, check=check), y, semiring, out=out, check=check)
+    scaled = multiply(alpha, x, semiring, check=check, device=device)
+    return add(scaled, y, semiring, out=out, check=check, device=device)
 
 
+@on_their_device
 def dot(
-    x: Any, y: Any, semiring: Semiring | str = "min_plus", *, check: bool = True, threads: int | None = None
+    x: Any,
+    y: Any,
+    semiring: Semiring | str = "min_plus",
+    *,
+    check: bool = True,
+    threads: int | None = None,
+    device: Any = None,
 ) -> Any:
-    """⊕ᵢ x[i] ⊗ y[i] of two vectors of one length, a scalar. Operands and errors as in `matmul`.
+    """⊕ᵢ x[i] ⊗ y[i] of two vectors of one length, a scalar (on a GPU an array without dimensions). See `matmul`.
 
     >>> dot([1, 2, 3], [3, 0, 1])
     np.float64(2.0)
@@ -169,27 +198,33 @@ def dot(
     for name, vector in (("x", x), ("y", y)):
         if np.ndim(vector) != 1:
             raise ShapeError(f"{name} has {np.ndim(vector)} dimensions: dot takes vectors (see matmul)")
-    return matmul(x, y, semiring, check=check, threads=threads)
+    return matmul(x, y, semiring, check=check, threads=threads, device=device)
 
 
-def _gather(semiring: Semiring, alpha: Any, beta: Any, read: dict[str, Any]) -> tuple[dict[str, Array], Any, Any]:
+def _gather(
+    semiring: Semiring, alpha: Any, beta: Any, read: dict[str, Any], device: Any
+) -> tuple[dict[str, Array], Any, Any]:
     """The arrays that are read, and α and β as scalars, all of one dtype."""
     scalars = {name: value for name, value in (("alpha", alpha), ("beta", beta)) if value is not None}
+    for name, value in scalars.items():
+        if is_device_array(value):
+            raise DeviceError(f"{name} is on a GPU, and has to be known before a kernel is launched: pass a number")
     # The zero or the one of ±∞ exists in every dtype, as its extreme value, so it takes no part in the promotion.
     infinite = {name for name, value in scalars.items() if isinstance(value, float) and isinf(value)}
-    finite = {name: value for name, value in scalars.items() if name not in infinite}
-    converted = dict(zip([*read, *finite], operands(semiring, None, **read, **finite), strict=True))
-    dtype = next(iter(converted.values())).dtype
-    for name in scalars:
+    finite = tuple(in_host_memory(value, name) for name, value in scalars.items() if name not in infinite)
+    arrays = dict(zip(read, operands(semiring, device=device, beside=finite, **read), strict=True))
+    dtype = next(iter(arrays.values())).dtype
+    for name, value in scalars.items():
         if name in infinite:
-            if dtype.kind != "f" and scalars[name] not in (semiring.zero.leaf, semiring.one.leaf):
-                raise DTypeError(f"{name} is {scalars[name]}, which {dtype} does not hold")
-            scalars[name] = typed_constant(scalars[name], dtype)
+            if dtype.kind != "f" and value not in (semiring.zero.leaf, semiring.one.leaf):
+                raise DTypeError(f"{name} is {value}, which {dtype} does not hold")
+            scalars[name] = typed_constant(value, dtype)
             continue
-        if converted[name].ndim:
-            raise ShapeError(f"{name} is {converted[name].shape}: it must be a scalar")
-        scalars[name] = converted[name][()]
-    return {name: converted[name] for name in read}, scalars.get("alpha"), scalars.get("beta")
+        converted = as_array(value, semiring, dtype, name=name)
+        if converted.ndim:
+            raise ShapeError(f"{name} is {converted.shape}: it must be a scalar")
+        scalars[name] = converted[()]
+    return arrays, scalars.get("alpha"), scalars.get("beta")
 
 
 def _general(
@@ -203,8 +238,13 @@ def _general(
     check: bool,
     threads: int | None,
     names: str = "ABC",
+    *,
+    apart: bool = False,
 ) -> Array:
-    """(α ⊗ A ⊗ B) ⊕ (β ⊗ C) of arrays of one dtype; a missing α is one, a missing C zero, a missing β one."""
+    """(α ⊗ A ⊗ B) ⊕ (β ⊗ C) of arrays of one dtype; a missing α is one, a missing C zero, a missing β one.
+
+    ``apart``: the target may live elsewhere than the operands.
+    """
     dtype, shape = A.dtype, (A.shape[0], B.shape[1])
     if A.shape[1] != B.shape[0]:
         raise ShapeError(
@@ -213,26 +253,26 @@ def _general(
     if C is not None and C.shape != shape:
         raise ShapeError(f"{names[2]} is {C.shape}, the product is {shape}")
     zero, one = semiring.zero_for(dtype), semiring.one_for(dtype)
-    a, b = look(A, semiring, names[0], check), look(B, semiring, names[1], check)
-    c = Scan(nonnegative=True) if C is None else look(C, semiring, names[2], check)
+    named = dict(zip(names, (A, B) if C is None else (A, B, C), strict=False))
+    a, b, c = [*look(semiring, check, **named), Scan(nonnegative=True)][:3]
     for name, scalar in (("alpha", alpha), ("beta", beta)):
-        if scalar is not None:
-            look(np.asarray(scalar), semiring, name, check)
+        if scalar is not None and check:
+            check_entries(np.asarray(scalar), semiring, name)
     has_product = A.shape[1] > 0 and (alpha is None or alpha != zero)
     addend = C if beta is None or beta != zero else None
     alpha, beta = (None if scalar is None or scalar == one else scalar for scalar in (alpha, beta))
     nonnegative = a.nonnegative and b.nonnegative and c.nonnegative and alpha is None and beta is None
 
-    target = None if out is None else as_output(out, shape, dtype)
-    result = target if target is not None and not overlaps(target, A, B) else np.empty(shape, dtype)
+    target = None if out is None else as_output(out, shape, dtype, like=None if apart else A)
+    result = destination(target, shape, dtype, A, B, addend=addend)
     code = None
     if has_inner_zero(semiring, dtype):
         if check:  # a promise speaks of α ⊗ A and β ⊗ C as they are
             a, c = _shifted(a, alpha), _shifted(c, beta)
         terms = (a, b) if has_product else (Scan(), Scan())
         code = product_encoding(semiring, dtype, *terms, c if addend is not None else Scan())
-    work = result if code is None or code.dtype == dtype else np.empty(shape, code.dtype)
-    engine = engine_for(semiring, work.dtype, nonnegative, threads)
+    work = result if code is None or code.dtype == dtype else array_namespace(A).empty(shape, code.dtype)
+    engine = engine_for(work, semiring, work.dtype, nonnegative, threads)
     if addend is not None:
         work[...] = _scaled(semiring, addend, beta, c, code)
     if has_product:
@@ -244,7 +284,7 @@ def _general(
     if code is not None:
         decode(work, semiring, dtype, limit=code.limit, out=result)
     if target is not None and result is not target:
-        target[...] = result
+        store(target, result)
     return result
 
 
@@ -258,11 +298,9 @@ def _scaled(semiring: Semiring, array: Array, scalar: Any, scan: Scan, code: Enc
     """``scalar`` ⊗ array as the kernels hold it; a missing scalar is one. The zero stays the zero."""
     if scalar is None:
         return array if code is None else inside(array, semiring, scan, code)
-    zero = semiring.zero_for(array.dtype)
+    zero, xp = semiring.zero_for(array.dtype), array_namespace(array)
     if code is not None:
         shifted = array.astype(code.dtype) + code.dtype.type(scalar)
-        scaled: Array = np.where(array == zero, inner_zero(semiring, code.dtype), shifted)
-    else:
-        product = semiring.mul.expression.evaluate({"x": scalar, "y": array}, array.dtype)
-        scaled = np.where(array == zero, zero, product)
-    return scaled
+        return xp.where(array == zero, inner_zero(semiring, code.dtype), shifted)
+    product = semiring.mul.expression.evaluate({"x": scalar, "y": array}, array.dtype, xp)
+    return xp.where(array == zero, zero, product)

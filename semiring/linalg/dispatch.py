@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import pairwise
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.encoding import (
     Encoding,
     Scan,
-    check_entries,
+    check_operands,
     decode,
     encode,
     has_inner_zero,
@@ -24,25 +24,62 @@ from semiring.encoding import (
 from semiring.errors import ShapeError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
+from semiring.namespaces import array_namespace, is_device_array
 from semiring.threads import checked_threads, get_threads
 
-__all__ = ["batch_shape", "engine_for", "inside", "look", "multiply_into", "overlaps", "witness_into"]
+__all__ = [
+    "batch_shape",
+    "destination",
+    "engine_for",
+    "inside",
+    "look",
+    "multiply_into",
+    "overlaps",
+    "witness_into",
+]
 
-Array: TypeAlias = NDArray[Any]
+Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 
-def look(array: Array, semiring: Semiring, name: str, check: bool) -> Scan:
-    """What is known of the entries: by a look at them, or with ``check=False`` by the caller's promise."""
+def look(semiring: Semiring, check: bool, **arrays: Array) -> list[Scan]:
+    """What is known of the entries: by a look at them, or with ``check=False`` by the caller's promise.
+
+    Arrays on a GPU are looked at together: the call waits for them once, or with ``check=False`` not at all.
+    """
     if check:
-        return check_entries(array, semiring, name)
-    return promised(semiring, array.dtype) if has_inner_zero(semiring, array.dtype) else Scan()
+        return check_operands(semiring, arrays)
+    return [
+        promised(semiring, array.dtype) if has_inner_zero(semiring, array.dtype) else Scan()
+        for array in arrays.values()
+    ]
 
 
 def overlaps(array: Array, *others: Array) -> bool:
     """Whether an element of ``array`` may be an element of one of the others. Interleaved views do not overlap."""
+    if is_device_array(array):
+        from semiring.device.memory import addresses
+
+        array, others = addresses(array), tuple(addresses(other) for other in others)
     # Exact within that much work, which views of one matrix never exceed; True beyond it.
     work: Any = 10_000  # NumPy's stubs admit only 0 and -1
     return any(np.may_share_memory(array, other, max_work=work) for other in others)
+
+
+def destination(
+    target: Array | None, shape: tuple[int, ...], dtype: np.dtype[Any], *operands: Array, addend: Array | None = None
+) -> Array:
+    """``target`` where kernels may write into it, else a new array where the operands live.
+
+    They may where it lives with the operands and shares nothing with them. An ``addend`` is copied into it first: NumPy
+    does that whatever the two share; on a GPU they must be one view, or share nothing either.
+    """
+    if target is not None and is_device_array(target) == is_device_array(operands[0]):
+        if addend is not None and is_device_array(addend):
+            same = target.data.ptr == addend.data.ptr and target.strides == addend.strides
+            operands = operands if same else (*operands, addend)
+        if not overlaps(target, *operands):
+            return target
+    return array_namespace(operands[0]).empty(shape, dtype)
 
 
 def batch_shape(A: Array, B: Array) -> tuple[int, ...]:
@@ -53,9 +90,19 @@ def batch_shape(A: Array, B: Array) -> tuple[int, ...]:
         raise ShapeError(f"A is {A.shape}, B is {B.shape}: their leading dimensions do not broadcast") from None
 
 
-def engine_for(semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool, threads: int | None) -> Engine:
-    """The engine for products of arrays in the memory of the host."""
-    return _engine(semiring, dtype, nonnegative, get_threads() if threads is None else checked_threads(threads))
+def engine_for(
+    array: Array, semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool, threads: int | None
+) -> Engine:
+    """The engine for products of ``dtype`` where ``array`` lives."""
+    count = get_threads() if threads is None else checked_threads(threads)
+    if type(array) is not np.ndarray and is_device_array(array):
+        return _device_engine(array, semiring, dtype, nonnegative)
+    return _engine(semiring, dtype, nonnegative, count)
+
+
+def _device_engine(array: Array, semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool) -> Engine:
+    plan = make_plan(semiring, dtype, nonnegative=nonnegative, separate=True)
+    return Engine(backend_for(array, semiring, dtype), plan)
 
 
 # Products leave nothing in the status word of a plan, so calls of one kind share one: it saves a tiny product 3 µs.
@@ -77,13 +124,14 @@ def multiply_into(semiring: Semiring, C: Array, A: Array, B: Array, a: Scan, b: 
     """C ← A ⊗ B, stacks of matrices with k ≥ 1 of one dtype; C shares nothing with A and B and is not read."""
     dtype = C.dtype
     if not has_inner_zero(semiring, dtype):
-        engine = engine_for(semiring, dtype, a.nonnegative and b.nonnegative, threads)
-        _each(engine.multiply, A, B, C)
+        engine = engine_for(C, semiring, dtype, a.nonnegative and b.nonnegative, threads)
+        _each(engine.multiply, A, B, C, stacks=engine.backend.stacks)
         return
     code = product_encoding(semiring, dtype, a, b)
-    engine = engine_for(semiring, code.dtype, a.nonnegative and b.nonnegative, threads)
-    result = C if code.dtype == dtype else np.empty(C.shape, code.dtype)
-    _each(engine.multiply, inside(A, semiring, a, code), inside(B, semiring, b, code), result)
+    engine = engine_for(C, semiring, code.dtype, a.nonnegative and b.nonnegative, threads)
+    result = C if code.dtype == dtype else array_namespace(C).empty(C.shape, code.dtype)
+    left, right = inside(A, semiring, a, code), inside(B, semiring, b, code)
+    _each(engine.multiply, left, right, result, stacks=engine.backend.stacks)
     if a.has_zero or b.has_zero or result is not C:
         decode(result, semiring, dtype, limit=code.limit, out=C)
 
@@ -96,17 +144,19 @@ def witness_into(
     if has_inner_zero(semiring, dtype):
         code = product_encoding(semiring, dtype, a, b)
         A, B = inside(A, semiring, a, code), inside(B, semiring, b, code)
-    engine = engine_for(semiring, A.dtype, a.nonnegative and b.nonnegative, threads)
-    result = C if A.dtype == dtype else np.empty(C.shape, A.dtype)
+    engine = engine_for(C, semiring, A.dtype, a.nonnegative and b.nonnegative, threads)
+    xp = array_namespace(C)
+    result = C if A.dtype == dtype else xp.empty(C.shape, A.dtype)
     result[...], W[...] = engine.plan.zero, -1
     _each(lambda C, A, B, W: engine.multiply_add_witness(C, W, A, B), A, B, result, W)
     if code is not None:
         decode(result, semiring, dtype, limit=code.limit, out=C)
-        W[semiring.zero_for(dtype) == C] = -1  # a sentinel plus a negative number looked better than the sentinel
+        # A sentinel plus a negative number looked better than the sentinel.
+        xp.copyto(W, -1, where=xp.equal(C, semiring.zero_for(dtype)))
 
 
-def _each(kernel: Callable[..., None], A: Array, B: Array, C: Array, *more: Array) -> None:
-    """The kernel on every pair of matrices of two stacks."""
+def _each(kernel: Callable[..., None], A: Array, B: Array, C: Array, *more: Array, stacks: bool = False) -> None:
+    """The kernel on every pair of matrices of two stacks; with ``stacks`` it takes 3-D arrays."""
     if C.ndim == 2:
         kernel(C, A, B, *more)
         return
@@ -117,6 +167,29 @@ def _each(kernel: Callable[..., None], A: Array, B: Array, C: Array, *more: Arra
         tall = [array.reshape(rows, array.shape[-1]) for array in results]
         kernel(tall[0], A.reshape(rows, A.shape[-1]), B, *tall[1:])
         return
-    A, B = np.broadcast_to(A, batch + A.shape[-2:]), np.broadcast_to(B, batch + B.shape[-2:])
-    for index in np.ndindex(batch):
-        kernel(C[index], A[index], B[index], *(array[index] for array in more))
+    xp = array_namespace(C)
+    A, B = xp.broadcast_to(A, batch + A.shape[-2:]), xp.broadcast_to(B, batch + B.shape[-2:])
+    whole = _joined(batch, C, A, B) if stacks else 0  # how many of the last dimensions of the batch are one launch
+    for index in np.ndindex(batch[: len(batch) - whole]):
+        parts = [array[index] for array in (C, A, B, *more)]
+        kernel(*(_stacked(part, whole) for part in parts))
+
+
+def _joined(batch: tuple[int, ...], *arrays: Array) -> int:
+    """How many of the last dimensions of the batch are one, with one stride, in each of the arrays."""
+    for start in range(len(batch)):
+        axes = [i for i in range(start, len(batch)) if batch[i] > 1]
+        if all(array.strides[i] == array.strides[j] * batch[j] for array in arrays for i, j in pairwise(axes)):
+            return len(batch) - start
+    return 0
+
+
+def _stacked(array: Array, whole: int) -> Array:
+    """The first ``whole`` dimensions as one: a view."""
+    if whole < 2:
+        return array
+    batch, matrix = array.shape[:whole], array.shape[whole:]
+    last = next((stride for size, stride in zip(batch[::-1], array.strides[:whole][::-1], strict=True) if size > 1), 0)
+    as_strided = array_namespace(array).lib.stride_tricks.as_strided
+    view: Array = as_strided(array, (prod(batch), *matrix), (last, *array.strides[whole:]))
+    return view

@@ -6,23 +6,24 @@ from operator import index
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.arrays import as_matrix, as_output, as_result, operands
+from semiring.arrays import as_matrix, as_output, as_result, on_their_device, operands, store
 from semiring.bits import BitMatrix
 from semiring.catalogue import as_semiring
 from semiring.encoding import has_inner_zero
 from semiring.errors import AlgebraError, ShapeError
 from semiring.linalg import packed
-from semiring.linalg.dispatch import batch_shape, look, multiply_into, overlaps, witness_into
+from semiring.linalg.dispatch import batch_shape, destination, look, multiply_into, witness_into
 from semiring.linalg.elementwise import identity
+from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["matmul", "matmul_witness", "power"]
 
-Array: TypeAlias = NDArray[Any]
+Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 
+@on_their_device
 def matmul(
     A: Any,
     B: Any,
@@ -31,6 +32,7 @@ def matmul(
     out: Any = None,
     check: bool = True,
     threads: int | None = None,
+    device: Any = None,
 ) -> Any:
     """C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j].
 
@@ -39,23 +41,29 @@ def matmul(
     A, B
         Matrices (m, k) and (k, n), or stacks of them whose leading dimensions broadcast, as in NumPy's matmul; a 1-D
         operand is one row (left) or one column (right), and loses that dimension again. Lists, read-only and strided
-        arrays, SciPy sparse matrices, frames; `BitMatrix` for a semiring on bool, with a `BitMatrix` as result.
+        arrays, SciPy sparse matrices, frames; `BitMatrix` for a semiring on bool, with a `BitMatrix` as result. Arrays
+        on a GPU (CuPy, PyTorch, JAX, Numba) are multiplied there, on the current stream, and the result is one too.
     semiring
         A `Semiring` or the name of one in the catalogue.
     out
         Where the result goes: an array of the result's shape and dtype. It may be one of the operands.
     check
         Look at every entry for NaN and the domain. Without it nothing that depends on the data is raised, and integers
-        of min-plus and max-plus are taken to be at most a sixth of their dtype's range in size.
+        of min-plus and max-plus are taken to be at most a sixth of their dtype's range in size. On a GPU the call waits
+        once, for what the look found; without it the call waits for nothing.
     threads
         By default what `set_threads` says. The result does not depend on it.
+    device
+        ``"cuda"`` or ``"cuda:1"`` computes on that GPU: operands that are not there are copied, and the result comes
+        back to where they are.
 
     The dtype is NumPy's promotion of the operands'. With k = 0 every entry is the zero. On integers of min-plus and
     max-plus the extreme value of the dtype is "no path" and stays so; where sums could leave half the dtype's range, a
     wider one takes over inside.
 
-    Raises `ShapeError`, `DTypeError`, `DomainError` (an entry is NaN or outside the domain) or `IntegerOverflowError`
-    (a result does not fit the dtype; it names one that would hold it). Costs m·k·n pairs, and no memory beyond the
+    Raises `ShapeError`, `DTypeError`, `DomainError` (an entry is NaN or outside the domain), `IntegerOverflowError`
+    (a result does not fit the dtype; it names one that would hold it) or `DeviceError` (operands live apart, or there
+    is no GPU). Costs m·k·n pairs, and no memory beyond the
     result but packing buffers.
 
     >>> import numpy as np
@@ -69,12 +77,12 @@ def matmul(
     semiring = as_semiring(semiring)
     if isinstance(A, BitMatrix) or isinstance(B, BitMatrix):
         return packed.matmul(A, B, semiring, out, threads)
-    left, right = operands(semiring, A=A, B=B)
-    a, b = look(left, semiring, "A", check), look(right, semiring, "B", check)
+    left, right = operands(semiring, device=device, A=A, B=B)
+    a, b = look(semiring, check, A=left, B=right)
     left, right, shape, axes = _aligned(left, right)
-    target = None if out is None else as_output(out, shape, left.dtype)
-    result = np.empty(shape, left.dtype) if target is None or overlaps(target, left, right) else target
-    C = np.expand_dims(result, axes) if axes else result
+    target = None if out is None else as_output(out, shape, left.dtype, like=left if device is None else None)
+    result = destination(target, shape, left.dtype, left, right)
+    C = array_namespace(left).expand_dims(result, axes) if axes else result
     if left.shape[-1] and C.size:
         multiply_into(semiring, C, left, right, a, b, threads)
     else:
@@ -82,7 +90,7 @@ def matmul(
     if target is None:
         return as_result(A, B)(result if result.ndim else result[()])
     if result is not target:
-        target[...] = result
+        store(target, result)
     return out
 
 
@@ -100,8 +108,15 @@ def _aligned(A: Array, B: Array) -> tuple[Array, Array, tuple[int, ...], tuple[i
     return left, right, batch + rows + columns, axes
 
 
+@on_their_device
 def matmul_witness(
-    A: Any, B: Any, semiring: Semiring | str = "min_plus", *, check: bool = True, threads: int | None = None
+    A: Any,
+    B: Any,
+    semiring: Semiring | str = "min_plus",
+    *,
+    check: bool = True,
+    threads: int | None = None,
+    device: Any = None,
 ) -> tuple[Any, Any]:
     """The product and its witness: (C, W) with C = A ⊗ B and C[i, j] = A[i, W[i, j]] ⊗ B[W[i, j], j].
 
@@ -117,26 +132,35 @@ def matmul_witness(
         raise AlgebraError(f"{semiring.name} has no witnesses: x ⊕ y is not always one of x and y")
     if isinstance(A, BitMatrix) or isinstance(B, BitMatrix):
         return packed.matmul_witness(A, B, semiring, threads)
-    left, right = operands(semiring, A=A, B=B)
-    a, b = look(left, semiring, "A", check), look(right, semiring, "B", check)
+    left, right = operands(semiring, device=device, A=A, B=B)
+    a, b = look(semiring, check, A=left, B=right)
     left, right, shape, axes = _aligned(left, right)
-    result = np.full(shape, semiring.zero_for(left.dtype), left.dtype)
-    witness = np.full(shape, -1, np.int32 if left.shape[-1] < 2**31 else np.int64)
-    C, W = np.expand_dims(result, axes), np.expand_dims(witness, axes)
+    xp = array_namespace(left)
+    result = xp.full(shape, semiring.zero_for(left.dtype), left.dtype)
+    witness = xp.full(shape, -1, np.int32 if left.shape[-1] < 2**31 else np.int64)
+    C, W = xp.expand_dims(result, axes), xp.expand_dims(witness, axes)
     if left.shape[-1] and C.size:
         witness_into(semiring, C, W, left, right, a, b, threads)
     back = as_result(A, B)
     return back(result if result.ndim else result[()]), back(witness if witness.ndim else witness[()])
 
 
+@on_their_device
 def power(
-    A: Any, k: int, semiring: Semiring | str = "min_plus", *, check: bool = True, threads: int | None = None
+    A: Any,
+    k: int,
+    semiring: Semiring | str = "min_plus",
+    *,
+    check: bool = True,
+    threads: int | None = None,
+    device: Any = None,
 ) -> Any:
     """Aᵏ = A ⊗ … ⊗ A by repeated squaring; A⁰ is the identity.
 
     In min-plus, entry (i, j) is the least weight of a walk of exactly k edges. A is (n, n), dense, sparse or a
-    `BitMatrix`; k ≥ 0. Costs at most 2·log₂ k products and three matrices. Raises as `matmul`, and `ValueError` for a
-    negative k.
+    `BitMatrix`; k ≥ 0. Costs at most 2·log₂ k products and three matrices. ``device`` and errors as in `matmul`, and
+    `ValueError` for a negative k. On a GPU, integers of min-plus and max-plus are looked at, and waited for, before
+    every product.
 
     >>> power([[0, 2], [float("inf"), 1]], 3)
     array([[ 0.,  2.],
@@ -147,11 +171,12 @@ def power(
         raise ValueError(f"the exponent is {exponent}: a matrix over a semiring has no inverse, so k is at least 0")
     if isinstance(A, BitMatrix):
         return packed.power(A, exponent, semiring, threads)
-    base = as_matrix(A, semiring, square=True)
-    look(base, semiring, "A", check)
+    base = as_matrix(A, semiring, square=True, device=device)
+    look(semiring, check, A=base)
     back = as_result(A)
     if exponent == 0:
-        return back(identity(base.shape[0], semiring, base.dtype))
+        there = "cuda" if is_device_array(base) else None
+        return back(identity(base.shape[0], semiring, base.dtype, device=there))
     # Entries of products are elements again; only the integers that mean "no path" must be looked at every time.
     again = check and has_inner_zero(semiring, base.dtype)
     result: Array | None = None
