@@ -318,8 +318,10 @@ def on_their_device(function: Callable[Parameters, Result]) -> Callable[Paramete
 
     @wraps(function)
     def call(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
+        there = [x for x in arguments if is_device_array(x)]
+        if options:
+            there += [x for x in options.values() if is_device_array(x)]
         device = options.get("device")
-        there = [x for x in (*arguments, *options.values()) if is_device_array(x)]
         if device is None and not there:
             return function(*arguments, **options)
         from semiring.device.memory import on_device

@@ -56,7 +56,7 @@ class Operation:
                 raise ShapeError(f"the operands are {shapes}: their shapes do not broadcast") from None
         else:
             arrays = list(operands)
-            dtype = np.dtype(str(arrays[0].dtype).removeprefix("torch."))
+            dtype = _numpy_dtype(arrays[0].dtype)
             self._semiring.check_dtype(dtype)
         result = self.on_arrays(*arrays)
         return result[()] if xp is np else result
@@ -66,7 +66,7 @@ class Operation:
 
         Without ``check`` a sum that does not fit its integers raises nothing; on a GPU to know it is to wait.
         """
-        dtype, xp = np.dtype(str(arrays[0].dtype).removeprefix("torch.")), array_namespace(*arrays)
+        dtype, xp = _numpy_dtype(arrays[0].dtype), array_namespace(*arrays)
         result = self.expression.evaluate(dict(zip(self._variables, arrays, strict=True)), dtype, xp)
         if self._annihilates:
             zero = self._semiring.zero_for(dtype)
@@ -81,6 +81,10 @@ class Operation:
 
     def __repr__(self) -> str:
         return f"Operation({self.expression.text!r})"
+
+
+def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
+    return dtype if isinstance(dtype, np.dtype) else np.dtype(str(dtype).removeprefix("torch."))
 
 
 def _as_dtype(operand: Any, dtype: np.dtype[Any], semiring: Semiring) -> Any:
