@@ -24,7 +24,7 @@ from semiring.algorithms.reweighting import check_range
 from semiring.algorithms.views import Array
 from semiring.errors import DomainError
 
-__all__ = ["SparseGraph", "johnson", "sparse_graph"]
+__all__ = ["SparseGraph", "edge_potentials", "johnson", "sparse_graph"]
 
 _SOURCES = 1 << 22  # distances that SciPy hands over at a time, in float64
 
@@ -76,7 +76,7 @@ def johnson(graph: SparseGraph, out: Array, *, reflexive: bool = True, progress:
     h = np.zeros(n)
     if bool((graph.weights < 0).any()):
         with np.errstate(over="ignore", invalid="ignore"):  # seen by the next line
-            h = _potentials(graph)
+            h = edge_potentials(graph)
         check_range(h, float(graph.weights.min()), float(graph.weights.max()), out.dtype)
     reduced = np.maximum(graph.weights + (h[graph.tails] - h[graph.heads]), 0.0)
     lengths = csr_array((reduced, (graph.tails, graph.heads)), shape=(n, n))
@@ -95,7 +95,7 @@ def johnson(graph: SparseGraph, out: Array, *, reflexive: bool = True, progress:
         np.fill_diagonal(out, sign * cycles)
 
 
-def _potentials(graph: SparseGraph) -> Array:
+def edge_potentials(graph: SparseGraph) -> Array:
     """As `potentials.potentials`, on edges: every sweep relaxes all edges at once."""
     h = np.zeros(graph.n)
     previous = np.full(graph.n, -1)

@@ -1,0 +1,341 @@
+"""`scipy.sparse.csgraph` with one changed import: its shortest paths between all pairs at the speed of this library.
+
+    import semiring.compat.csgraph as csgraph           # was: import scipy.sparse.csgraph as csgraph
+
+`floyd_warshall`, `johnson` and `shortest_path` have SciPy's signatures, defaults, dtypes, sentinels and errors; every
+other name is SciPy's own. A graph is what csgraph takes for one: in a dense array ∞, NaN, 0 and what is within 1e-8 of
+it are no edges, in a masked array what is masked, in a sparse array what is not stored; results are float64,
+predecessors int32 with -9999 for none.
+
+Where it differs: rounding and cycles of weight 0 never make a false `NegativeCycleError`, and one that is raised has
+the vertices of a cycle in its attribute ``cycle``; arrays in Fortran's order are closed too, which SciPy 1.17 returns
+as they were; of several shortest paths another one may be found, as SciPy's documentation allows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse.csgraph
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse import issparse as _issparse
+from scipy.sparse.csgraph import NegativeCycleError
+from scipy.sparse.csgraph._validation import validate_graph as _validate_graph
+
+from semiring.algorithms.johnson import edge_potentials, sparse_graph
+from semiring.algorithms.parameters import dense_seconds, johnson_seconds
+from semiring.algorithms.small import SMALL
+from semiring.catalogue import min_plus
+from semiring.closures import closure, closure_with_predecessors
+from semiring.errors import NegativeCycleError as NegativeCycle
+from semiring.threads import get_threads
+
+_scipy: Any = scipy.sparse.csgraph
+validate_graph: Any = _validate_graph
+issparse: Any = _issparse  # whose type says less than it means
+
+__all__ = list(_scipy.__all__)
+
+Array: TypeAlias = NDArray[Any]
+
+#: Up to this many vertices SciPy finds predecessors faster: the search for them takes 100 µs at least (Zen 4).
+PATHS_BY_SCIPY = 64
+
+_FLOAT64 = np.dtype(np.float64)
+_INFINITY = np.float64(np.inf)
+_NULL = 1e-8  # the tolerance of `numpy.ma.masked_values`, by which SciPy's validation tells edges
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_scipy, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *dir(_scipy)})
+
+
+def floyd_warshall(
+    csgraph: Any,
+    directed: bool = True,
+    return_predecessors: bool = False,
+    unweighted: bool = False,
+    overwrite: bool = False,
+) -> Any:
+    """All shortest distances, as `scipy.sparse.csgraph.floyd_warshall` returns them.
+
+    csgraph (n, n): a dense or masked array, or a sparse one in the formats csr, csc or lil. Not ``directed``: the
+    lighter one of the edges i → j and j → i serves both ways. ``unweighted``: every edge counts 1. ``overwrite``: a
+    float64 array in C's order is used as workspace, and the result is in it. Loops i → i are ignored.
+
+    Returns distances (n, n) float64, ∞ where there is no path; with ``return_predecessors`` also (n, n) int32, the
+    vertex before j on the path from i, -9999 for none. Raises SciPy's `NegativeCycleError`, and ValueError for what is
+    no square matrix. Cost: n³ pairs.
+    """
+    plain = _is_plain(csgraph)
+    if plain:
+        if return_predecessors and csgraph.shape[0] <= PATHS_BY_SCIPY and _keeps_its_order(csgraph):
+            return _scipy.floyd_warshall(csgraph, directed, return_predecessors, unweighted, overwrite)
+        D = csgraph if overwrite and csgraph.flags.c_contiguous else csgraph.copy(order="C")
+        _without_null_edges(D)
+    else:
+        D = validate_graph(csgraph, directed, np.float64, csr_output=False, copy_if_dense=not overwrite)
+        if not issparse(csgraph):
+            D[D == 0] = np.inf
+        D = np.ascontiguousarray(D)
+    if unweighted:
+        D[~np.isinf(D)] = 1
+    _without_loops(D)
+    return _close(D, directed, return_predecessors, "Negative cycle in nodes {nodes}")
+
+
+def johnson(
+    csgraph: Any,
+    directed: bool = True,
+    indices: Any = None,
+    return_predecessors: bool = False,
+    unweighted: bool = False,
+) -> Any:
+    """Shortest distances for any signs, as `scipy.sparse.csgraph.johnson` returns them, all or those from ``indices``.
+
+    csgraph as in `floyd_warshall`, in any sparse format. A negative loop is a negative cycle here. The graph is closed
+    densely, or Dijkstra's algorithm (of SciPy) runs from every one of the ``indices``, under potentials where weights
+    are negative: whichever takes less time, by the sizes.
+
+    Returns distances, ``indices.shape + (n,)`` float64, and predecessors as in `floyd_warshall`. Raises SciPy's
+    `NegativeCycleError`, and ValueError for indices out of range and for what is no square matrix.
+    """
+    if _is_plain(csgraph) and indices is None and _dense_is_faster(csgraph.shape[0], None, 1):
+        D = csgraph.copy(order="C")
+        _without_null_edges(D)
+        if unweighted:
+            D[~np.isinf(D)] = 1
+        return _johnson_dense(D, directed, return_predecessors)
+    graph = validate_graph(csgraph, directed, np.float64, dense_output=False)
+    n = graph.shape[0]
+    if np.isnan(graph.data).any() or np.isneginf(graph.data).any():  # it is SciPy's to say what comes of these
+        return _scipy.johnson(csgraph, directed, indices, return_predecessors, unweighted)
+    rows, shape = _rows(indices, n)
+    if unweighted:
+        graph = csr_array((np.ones(graph.data.shape), graph.indices, graph.indptr), shape=graph.shape)
+    if n and _dense_is_faster(n, graph.nnz, rows.size / n):
+        found = _johnson_dense(_as_dense(graph), directed, return_predecessors)
+        if indices is None:
+            return found
+        if return_predecessors:
+            return tuple(matrix[rows].reshape(shape) for matrix in found)
+        return found[rows].reshape(shape)
+    if (graph.data < 0).any():
+        return _johnson_sparse(graph, directed, rows, shape, return_predecessors)
+    return _scipy.dijkstra(graph, directed, indices, return_predecessors)
+
+
+def shortest_path(
+    csgraph: Any,
+    method: str = "auto",
+    directed: bool = True,
+    return_predecessors: bool = False,
+    unweighted: bool = False,
+    overwrite: bool = False,
+    indices: Any = None,
+) -> Any:
+    """Shortest distances by any method, as `scipy.sparse.csgraph.shortest_path` returns them.
+
+    ``method``: ``"FW"`` is `floyd_warshall`, ``"J"`` `johnson`; ``"D"`` and ``"BF"`` are SciPy's `dijkstra` and
+    `bellman_ford`. ``"auto"`` takes a graph for what SciPy's takes it for (a negative loop is a negative cycle only in
+    a sparse graph) and computes by what is fastest here: a dense closure, for most graphs of up to 10⁴ vertices.
+    """
+    if method == "auto":
+        return _by_what_is_fastest(csgraph, directed, return_predecessors, unweighted, overwrite, indices)
+    if method == "FW":
+        if indices is not None:
+            raise ValueError("Cannot specify indices with method == 'FW'.")
+        return floyd_warshall(csgraph, directed, return_predecessors, unweighted, overwrite)
+    if method == "J":
+        return johnson(csgraph, directed, indices, return_predecessors, unweighted)
+    return _scipy.shortest_path(csgraph, method, directed, return_predecessors, unweighted, overwrite, indices)
+
+
+def _by_what_is_fastest(
+    csgraph: Any, directed: bool, return_predecessors: bool, unweighted: bool, overwrite: bool, indices: Any
+) -> Any:
+    if not (issparse(csgraph) or isinstance(csgraph, np.ndarray)) or len(csgraph.shape) != 2:
+        return _scipy.shortest_path(csgraph, "auto", directed, return_predecessors, unweighted, overwrite, indices)
+    n = csgraph.shape[0]
+    weights = _stored(csgraph)
+    if indices is None and 4 * weights.size >= n * n:
+        return floyd_warshall(csgraph, directed, return_predecessors, unweighted, overwrite)
+    return johnson(csgraph, directed, indices, return_predecessors, unweighted)
+
+
+def _stored(csgraph: Any) -> Array:
+    """The weights of what csgraph takes for edges, as its ``method="auto"`` counts them."""
+    if issparse(csgraph):
+        stored: Array = csgraph.tocoo().data
+        return stored
+    if isinstance(csgraph, np.ma.MaskedArray):
+        compressed: Array = csgraph.compressed()
+        return compressed
+    finite: Array = csgraph[np.isfinite(csgraph)]
+    proper: Array = finite[finite != 0]
+    return proper
+
+
+# ------------------------------------------------------------------------------------------------------ the graph
+
+
+def _is_plain(csgraph: Any) -> bool:
+    """Whether the input is what most are: then there is a shorter way than SciPy's validation, which makes masks."""
+    return (
+        type(csgraph) is np.ndarray
+        and csgraph.dtype == _FLOAT64
+        and csgraph.ndim == 2
+        and csgraph.shape[0] == csgraph.shape[1]
+    )
+
+
+def _keeps_its_order(csgraph: Array) -> bool:
+    """Whether SciPy's own floyd_warshall is right on it: rows in C's order, and no cycle for rounding to make."""
+    return csgraph.flags.c_contiguous and not (csgraph < 0).any()
+
+
+def _without_null_edges(D: Array) -> None:
+    """∞ for what csgraph takes for no edge in a dense array: NaN, infinities, and what `isclose` cannot tell from 0."""
+    null = ~(np.abs(D) > _NULL)
+    null |= np.isneginf(D)
+    np.copyto(D, _INFINITY, where=null)
+
+
+def _without_loops(D: Array) -> None:
+    n = D.shape[0]
+    D.reshape(-1)[:: n + 1] = 0
+
+
+def _as_dense(graph: Any) -> Array:
+    """From csr, ∞ for what is not stored; stored zeros are edges, of parallel edges the lightest counts."""
+    dense: Array = _scipy.csgraph_to_dense(graph, null_value=np.inf)
+    return np.ascontiguousarray(dense)
+
+
+def _rows(indices: Any, n: int) -> tuple[Array, tuple[int, ...]]:
+    """The sources, flat and ≥ 0, and the shape of the distances from them."""
+    if indices is None:
+        return np.arange(n, dtype=np.int32), (n, n)
+    found = np.array(indices, order="C", dtype=np.int32)
+    rows = np.atleast_1d(found).reshape(-1)
+    rows[rows < 0] += n
+    if np.any(rows < 0) or np.any(rows >= n):
+        raise ValueError("indices out of range 0...N")
+    return rows, (*found.shape, n)
+
+
+def _dense_is_faster(n: int, edges: int | None, part: float) -> bool:
+    """Whether a dense closure beats Dijkstra's algorithm from a ``part`` of n vertices; None: whatever the edges."""
+    sparse = part * johnson_seconds(n, edges if edges is not None else 0)
+    return dense_seconds(n, _FLOAT64.itemsize, get_threads()) <= sparse
+
+
+# ------------------------------------------------------------------------------------------------------ closures
+
+
+def _johnson_dense(D: Array, directed: bool, return_predecessors: bool) -> Any:
+    loops = np.flatnonzero(D.diagonal() < 0)
+    if loops.size:
+        raise _negative_cycle(f"Negative cycle detected on node {loops[0]}", (int(loops[0]),))
+    _without_loops(D)
+    return _close(D, directed, return_predecessors, "Negative cycle detected on node {node}")
+
+
+def _close(D: Array, directed: bool, return_predecessors: bool, message: str) -> Any:
+    """The closure of D (n, n), float64, C's order, a diagonal of zeros, ∞ for no edge; in place.
+
+    ``message`` of a negative cycle: what stands for ``{node}`` is one of its vertices, for ``{nodes}`` all vertices on
+    such cycles, in the strong components where there is one.
+    """
+    unknown = None
+    if np.isnan(D.min(initial=0)):  # stored NaN: SciPy's loop passes them by, and leaves them where they were
+        unknown = np.isnan(D)
+    if not directed:
+        D = _symmetric(D)
+        unknown = unknown if unknown is None else np.isnan(D)
+    if unknown is not None:
+        D[unknown] = np.inf
+    P = None
+    try:
+        if return_predecessors:
+            closed, P = closure_with_predecessors(D, min_plus)
+            D[...] = closed
+        elif D.shape[0] <= SMALL:
+            D[...] = closure(D)
+        else:
+            closure(D, out=D)
+    except NegativeCycle as error:
+        node = error.cycle[0] if error.cycle else 0
+        nodes = _on_negative_cycles(D, error) if "{nodes}" in message else ()
+        raise _negative_cycle(message.format(node=node, nodes=nodes), error.cycle) from error
+    if unknown is not None:
+        D[unknown] = np.nan
+        if P is not None:
+            P[unknown] = np.nonzero(unknown)[0]
+    return D if P is None else (D, P)
+
+
+def _symmetric(D: Array) -> Array:
+    """The lighter one of i → j and j → i for both, in D's memory; of a NaN and a number what SciPy's loop takes."""
+    for i in range(0, D.shape[0], 256):  # by blocks, so that the columns read fit the cache
+        for j in range(i, D.shape[0], 256):
+            upper, lower = D[i : i + 256, j : j + 256], D[j : j + 256, i : i + 256]
+            if i == j:
+                above = np.triu(np.ones(upper.shape, np.bool_), 1)
+                lightest = np.where(above, np.where(upper >= upper.T, upper.T, upper), 0)
+                upper[...] = lightest + lightest.T
+            else:
+                lightest = np.where(upper >= lower.T, lower.T, upper)
+                upper[...], lower[...] = lightest, lightest.T
+    return D
+
+
+def _on_negative_cycles(D: Array, error: NegativeCycle | None) -> Array:
+    """The vertices of the strong components that have a negative cycle, as SciPy's message shows them."""
+    _, component = _scipy.connected_components(csr_array(np.inf > D), connection="strong")
+    found: list[int] = []
+    D = D.copy()
+    while error is not None and error.cycle:
+        vertices = np.flatnonzero(component == component[error.cycle[0]])
+        found.extend(vertices.tolist())
+        D[vertices, :], D[:, vertices] = np.inf, np.inf
+        try:
+            closure(D)
+            error = None
+        except NegativeCycle as another:
+            error = another
+    return np.array(sorted(found))
+
+
+def _negative_cycle(message: str, cycle: tuple[int, ...]) -> NegativeCycleError:
+    error = NegativeCycleError(message)
+    error.cycle = cycle  # type: ignore[attr-defined]
+    return error
+
+
+def _johnson_sparse(graph: Any, directed: bool, rows: Array, shape: tuple[int, ...], return_predecessors: bool) -> Any:
+    """Potentials, then SciPy's Dijkstra on the weights that they make ≥ 0."""
+    n = graph.shape[0]
+    edges = graph.tocoo()
+    if not directed:  # there and back over a negative edge is a negative cycle
+        worst = int(np.argmin(edges.data))
+        cycle = tuple(dict.fromkeys((int(edges.row[worst]), int(edges.col[worst]))))
+        raise _negative_cycle(f"Negative cycle detected on node {cycle[0]}", cycle)
+    kept = sparse_graph(edges, 1)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            h = edge_potentials(kept)
+    except NegativeCycle as error:
+        raise _negative_cycle(f"Negative cycle detected on node {error.cycle[0]}", error.cycle) from error
+    reduced = np.maximum(kept.weights + (h[kept.tails] - h[kept.heads]), 0.0)
+    lengths = csr_array((reduced, (kept.tails, kept.heads)), shape=(n, n))
+    found = _scipy.dijkstra(lengths, indices=rows, return_predecessors=return_predecessors)
+    D, P = found if return_predecessors else (found, None)
+    D += h - h[rows, np.newaxis]
+    return D.reshape(shape) if P is None else (D.reshape(shape), P.reshape(shape))
