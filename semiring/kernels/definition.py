@@ -131,7 +131,8 @@ def _corner_values(semiring: Semiring, dtype: np.dtype[Any], zero: Any) -> Any:
         limits: Any = np.finfo(dtype) if dtype.kind == "f" else import_module("ml_dtypes").finfo(dtype)
         special = [limits.max, limits.min, limits.tiny, -limits.tiny, limits.eps, 1 - limits.eps, np.inf, -np.inf]
         values = [*ordinary, *special, *ends, 0.5, -0.5, 0.1, 0.7, 1e-3, 3.14159, 1e6, -1e6]
-        inside = np.array(values, dtype)
+        with np.errstate(over="ignore"):
+            inside = np.array(values, dtype)
     else:
         bounds = np.iinfo(dtype)
         special = [bounds.max, bounds.min, bounds.max - 1, bounds.min + 1, bounds.max // 2]
