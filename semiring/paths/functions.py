@@ -6,15 +6,15 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.algorithms.progress import Progress
-from semiring.arrays import as_matrix, as_result, in_host_memory, refuse_unreal
+from semiring.arrays import as_matrix, as_result, in_host_memory, on_their_device, operands, refuse_unreal
 from semiring.bits import BitMatrix
 from semiring.catalogue import as_semiring, boolean, max_min, max_plus, max_times, min_plus
 from semiring.closures import closure, closure_with_predecessors
 from semiring.errors import AlgebraError, DomainError, NegativeCycleError, ShapeError
+from semiring.namespaces import is_device_array
 from semiring.paths.result import Paths
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 
+@on_their_device
 def best_paths(
     A: Any,
     semiring: Semiring | str = "min_plus",
@@ -37,6 +38,7 @@ def best_paths(
     progress: Progress | None = None,
     check: bool = True,
     threads: int | None = None,
+    device: Any = None,
 ) -> Paths:
     """The best paths between all pairs of vertices, in any semiring whose ⊕ selects one of its arguments.
 
@@ -52,8 +54,8 @@ def best_paths(
     predecessors
         Whether to find all paths now: for 1.1 to 1.3 times the time, and n² int32 of memory, `Paths.path` costs nothing
         afterwards. Without them it makes a run of its own for each source, and A must not change meanwhile.
-    method, progress, check, threads
-        As in `semiring.closure`.
+    method, progress, check, threads, device
+        As in `semiring.closure`. Matrix and predecessors are of the library of A, and live where A does.
 
     Raises what `semiring.closure` raises, `NegativeCycleError` (and `DivergenceError`) among it; `AlgebraError` where
     ⊕ is not selective; `ShapeError` where names and vertices do not fit.
@@ -67,12 +69,13 @@ def best_paths(
     try:
         if not predecessors:
             return Paths(
-                closure(A, algebra, method=method, progress=progress, check=check, threads=threads),
+                closure(A, algebra, method=method, progress=progress, check=check, threads=threads, device=device),
                 algebra,
                 names=known,
                 weights=A,
             )
-        matrix = as_matrix(A.unpack() if isinstance(A, BitMatrix) else A, algebra, square=True)
+        (matrix,) = operands(algebra, device=device, A=A.unpack() if isinstance(A, BitMatrix) else A)
+        matrix = as_matrix(matrix, algebra, square=True)
         distances, found = closure_with_predecessors(
             matrix, algebra, method=method, progress=progress, check=check, threads=threads
         )
@@ -80,8 +83,11 @@ def best_paths(
         if known is None or not error.cycle:
             raise
         shown = " → ".join(str(known[vertex]) for vertex in (*error.cycle, error.cycle[0]))
-        raise NegativeCycleError(f"{error}; by name, it is {shown}", error.cycle) from None
-    return Paths(as_result(A)(distances), algebra, found, names=known, weights=matrix)
+        named = tuple(known[vertex] for vertex in error.cycle)
+        raise NegativeCycleError(f"{error}; by name, it is {shown}", error.cycle, named) from None
+    back = as_result(A)
+    weights = matrix if device is None else A
+    return Paths(back(distances), algebra, back(found), names=known, weights=weights)
 
 
 def shortest_paths(
@@ -93,6 +99,7 @@ def shortest_paths(
     progress: Progress | None = None,
     check: bool = True,
     threads: int | None = None,
+    device: Any = None,
 ) -> Paths:
     """The shortest paths between all pairs, in min-plus: ∞ (the largest of an integer dtype) is no edge, 0 is a weight.
 
@@ -114,6 +121,7 @@ def shortest_paths(
         progress=progress,
         check=check,
         threads=threads,
+        device=device,
     )
 
 
@@ -126,6 +134,7 @@ def longest_paths(
     progress: Progress | None = None,
     check: bool = True,
     threads: int | None = None,
+    device: Any = None,
 ) -> Paths:
     """The longest paths between all pairs, in max-plus: -∞ (the smallest of an integer dtype) is no edge.
 
@@ -141,6 +150,7 @@ def longest_paths(
         progress=progress,
         check=check,
         threads=threads,
+        device=device,
     )
 
 
@@ -153,6 +163,7 @@ def widest_paths(
     progress: Progress | None = None,
     check: bool = True,
     threads: int | None = None,
+    device: Any = None,
 ) -> Paths:
     """The paths whose narrowest edge is widest, in max-min: -∞ is no edge (0 of a uint8).
 
@@ -167,6 +178,7 @@ def widest_paths(
         progress=progress,
         check=check,
         threads=threads,
+        device=device,
     )
 
 
@@ -179,6 +191,7 @@ def most_reliable_paths(
     progress: Progress | None = None,
     check: bool = True,
     threads: int | None = None,
+    device: Any = None,
 ) -> Paths:
     """The paths with the greatest product of weights, in max-times: probabilities in [0, 1], 0 is no edge.
 
@@ -193,9 +206,11 @@ def most_reliable_paths(
         progress=progress,
         check=check,
         threads=threads,
+        device=device,
     )
 
 
+@on_their_device
 def transitive_closure(
     A: Any,
     *,
@@ -206,10 +221,12 @@ def transitive_closure(
     progress: Progress | None = None,
     check: bool = True,
     threads: int | None = None,
+    device: Any = None,
 ) -> Paths:
     """Which vertex reaches which: A (n, n) bool, or integers 0 and 1, or a `BitMatrix`.
 
-    ``reflexive``: every vertex reaches itself; otherwise only along a cycle. Options and cost: `best_paths`.
+    ``reflexive``: every vertex reaches itself; otherwise only along a cycle, and ``path(v, v)`` is one.
+    Options and cost: `best_paths`.
     Raises `DomainError` for entries other than 0 and 1, for elsewhere a weight of 0 is an edge: say ``A != 0``, or
     ``A < inf``.
     """
@@ -223,17 +240,21 @@ def transitive_closure(
         progress=progress,
         check=check,
         threads=threads,
+        device=device,
     )
-    if not reflexive:
-        vertices = np.arange(len(found))
-        found.matrix[vertices, vertices] = (truths & found.matrix.T).any(axis=1)
-    return found
+    return found if reflexive else found.without_empty_paths()
 
 
-def _truths(A: Any) -> NDArray[np.bool_]:
+def _truths(A: Any) -> Any:
     """A dense matrix of truths from truths, or from zeros and ones."""
     if isinstance(A, BitMatrix):
         return A.unpack()
+    if is_device_array(A):
+        (values,) = operands(as_semiring("max_min"), A=A)
+        truths = values.astype(np.bool_)
+        if not bool((truths == values).all()):
+            raise _not_truths()
+        return as_matrix(truths, boolean, square=True)
     values = in_host_memory(A)
     refuse_unreal(values)
     if hasattr(values, "tocoo"):
@@ -242,9 +263,12 @@ def _truths(A: Any) -> NDArray[np.bool_]:
         stored = np.asarray(values)
         truths = as_matrix(stored.astype(bool), boolean, square=True)
     if not np.array_equal(stored.astype(bool), stored):
-        raise DomainError("A holds more than 0 and 1: say which entries are edges, by A != 0 or A < inf")
-    found: NDArray[np.bool_] = truths
-    return found
+        raise _not_truths()
+    return truths
+
+
+def _not_truths() -> DomainError:
+    return DomainError("A holds more than 0 and 1: say which entries are edges, by A != 0 or A < inf")
 
 
 def _names_of(A: Any, names: Iterable[Hashable] | None) -> Sequence[Hashable] | None:

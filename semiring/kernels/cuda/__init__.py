@@ -20,6 +20,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.errors import MissingExtraError
 from semiring.kernels.contract import Plan
+from semiring.kernels.tolerance import Tolerance
 
 __all__ = ["CudaBackend"]
 
@@ -75,6 +76,18 @@ class CudaBackend:
         """As `multiply_add`; P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved."""
         with plan.stream or _NOTHING:
             self._recording.multiply_add_pivots(plan, C, P, A, B, k0)
+
+    def find_predecessors(self, plan: Plan, D: Any, tolerance: Tolerance, before: Any, pivots: Any) -> Any:
+        """The predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
+        from semiring.kernels.cuda.predecessors import find_predecessors
+
+        return find_predecessors(plan, D, tolerance, before, pivots)
+
+    def find_tree(self, plan: Plan, D: Any, weights: Any, tolerance: Tolerance, source: int) -> Any:
+        """The predecessors (n,) int32 of one row of D, by one single-source run over the weights (n, n)."""
+        from semiring.kernels.cuda.predecessors import find_tree
+
+        return find_tree(plan, D, weights, tolerance, source)
 
     def side_by_side(self, tasks: Sequence[Callable[[], None]]) -> None:
         """Enqueue tasks that touch no common data on streams of their own, the first on one of high priority."""
