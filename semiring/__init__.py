@@ -50,7 +50,7 @@ from semiring.threads import get_threads, set_threads, threads
 if TYPE_CHECKING:
     from semiring.closures import METHODS, closure
     from semiring.data import load_network
-    from semiring.io import Network, read, write
+    from semiring.io import Network, network_of, read, write
     from semiring.paths import (
         Paths,
         best_paths,
@@ -75,6 +75,7 @@ _LATER = {
     "transitive_closure": "semiring.paths",
     "widest_paths": "semiring.paths",
     "Network": "semiring.io",
+    "network_of": "semiring.io",
     "read": "semiring.io",
     "write": "semiring.io",
     "load_network": "semiring.data",
@@ -136,6 +137,7 @@ __all__ = [
     "minimum",
     "most_reliable_paths",
     "multiply",
+    "network_of",
     "pack",
     "plus_times",
     "power",

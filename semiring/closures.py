@@ -29,6 +29,7 @@ from semiring.catalogue import as_semiring, min_plus
 from semiring.errors import AlgebraError, ShapeError, UnknownNameError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
+from semiring.labels import names_vertices
 from semiring.namespaces import array_namespace, is_device_array
 from semiring.threads import checked_threads, get_threads
 
@@ -89,7 +90,8 @@ def closure(
     explain
         Return ``(result, Explanation)``.
 
-    Returns the closure, in A's dtype and library; a `BitMatrix` for a `BitMatrix`, a dense array for a sparse matrix.
+    Returns the closure, in A's dtype and library; a `BitMatrix` for a `BitMatrix`, a dense array for a sparse matrix,
+    a frame with the labels of rows and columns for a frame, a `Network` for what lists edges.
 
     Raises `NegativeCycleError` with the vertices of a negative (max-plus: positive) cycle, before anything is
     written; a cycle whose weight the rounding of its own entries explains does not count, and neither does one of
@@ -127,6 +129,24 @@ def closure(
         small = close_small(A)
         if small is not None:
             return small
+    if names_vertices(A):
+        from semiring.io.inputs import take
+
+        taken = take(A, algebra)
+        found, said = closure(
+            taken.matrix,
+            algebra,
+            method=method,
+            reflexive=reflexive,
+            out=out,
+            progress=progress,
+            check=check,
+            threads=threads,
+            device=device,
+            explain=True,
+        )
+        found = taken.back(found) if out is None else out
+        return (found, said) if explain else found
     if method not in METHODS:
         raise UnknownNameError("closure method", method, METHODS)
     count = get_threads() if threads is None else checked_threads(threads)

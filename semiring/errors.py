@@ -62,16 +62,15 @@ class DivergenceError(SemiringError, ArithmeticError):
 class NegativeCycleError(DivergenceError):
     """A cycle improves without end: negative in min-plus, positive in max-plus.
 
-    ``cycle`` lists the numbers of its vertices in order, the first one not repeated at the end; ``names`` what they are
-    called, where names were given.
+    ``cycle`` lists its vertices in order, the first one not repeated at the end.
     """
 
-    def __init__(self, message: str, cycle: Sequence[int] = (), names: Sequence[object] = ()) -> None:
+    def __init__(self, message: str, cycle: Sequence[int] = ()) -> None:
         super().__init__(message)
-        self.cycle, self.names = tuple(cycle), tuple(names)
+        self.cycle = tuple(cycle)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.args[0], self.cycle, self.names)
+        return type(self), (self.args[0], self.cycle)
 
 
 class NoPathError(SemiringError, LookupError):

@@ -7,6 +7,7 @@ No such library is imported here: frames are known by what they can do.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -15,17 +16,72 @@ from numpy.typing import NDArray
 
 from semiring.errors import DTypeError, ShapeError
 
-__all__ = ["Labelled", "frame_values", "is_frame", "is_labelled", "labelled_product", "labelled_square"]
+__all__ = [
+    "SOURCES",
+    "TARGETS",
+    "WEIGHTS",
+    "Taken",
+    "frame_values",
+    "is_edge_frame",
+    "is_frame",
+    "is_graph",
+    "is_labelled",
+    "labelled_product",
+    "labelled_square",
+    "names_vertices",
+]
 
 Array: TypeAlias = NDArray[Any]
 
+#: What the columns of a list of edges are called, in files and in frames, in any case of letters.
+SOURCES = ("source", "from", "src", "tail", "origin", "start", "u")
+TARGETS = ("target", "to", "dst", "dest", "head", "destination", "end", "v")
+WEIGHTS = ("weight", "w", "distance", "length", "cost", "value", "capacity", "probability", "time")
 
-class Labelled(NamedTuple):
-    """A square frame taken apart."""
+_GRAPHS = {
+    "semiring.io.network": ("Network",),
+    "networkx": ("Graph",),
+    "igraph": ("Graph",),
+    "rustworkx": ("PyGraph", "PyDiGraph"),
+}
 
-    values: Array  # (n, n), rows and columns in one order
-    names: tuple[Hashable, ...]
-    back: Callable[[Any], Any]  # from an (n, n) array to such a frame
+
+def is_graph(x: Any) -> bool:
+    """Whether ``x`` is a `Network`, or a graph of NetworkX, igraph or rustworkx. Imports none of them.
+
+    An object can only be of a class whose module is loaded.
+    """
+    for module, classes in _GRAPHS.items():
+        loaded = sys.modules.get(module)
+        if loaded is not None and isinstance(x, tuple(getattr(loaded, name) for name in classes)):
+            return True
+    return False
+
+
+def is_edge_frame(x: Any) -> bool:
+    """Whether ``x`` is a frame that lists edges: it has a column of `SOURCES`, and one of `TARGETS`.
+
+    A frame whose index holds the names of its columns is a matrix nevertheless.
+    """
+    if not is_frame(x):
+        return False
+    titles = [title.casefold() if isinstance(title, str) else "" for title in x.columns]
+    named = any(title in SOURCES for title in titles) and any(title in TARGETS for title in titles)
+    return named and not (is_labelled(x) and set(x.index) == set(x.columns))
+
+
+def names_vertices(x: Any) -> bool:
+    """Whether ``x`` is more than a matrix: a frame, a graph, or a `Network`."""
+    return type(x) is not np.ndarray and (is_frame(x) or is_graph(x))
+
+
+class Taken(NamedTuple):
+    """An argument taken apart: its matrix, and what surrounds it."""
+
+    matrix: Any  # (n, n)
+    names: tuple[Hashable, ...] | None
+    back: Callable[[Any], Any]  # from a matrix (n, n) to the kind of the argument
+    network: Any = None  # the `Network`, where the argument lists edges
 
 
 def is_frame(x: Any) -> bool:
@@ -64,7 +120,7 @@ def _refuse_missing(missing: bool, name: str) -> None:
 # ------------------------------------------------------------------------------------------------- square frames
 
 
-def labelled_square(frame: Any) -> Labelled:
+def labelled_square(frame: Any) -> Taken:
     """A frame whose rows and columns are the same vertices; columns are put into the order of the rows.
 
     Raises `ShapeError` where the labels of the rows are not those of the columns, or one occurs twice.
@@ -82,16 +138,16 @@ def labelled_square(frame: Any) -> Labelled:
     names = tuple(index)
     _refuse_repeated(names)
     kind = type(frame)
-    return Labelled(frame_values(frame), names, lambda result: kind(result, index=index, columns=header))
+    return Taken(frame_values(frame), names, lambda result: kind(result, index=index, columns=header))
 
 
-def _labelled_columns(frame: Any) -> Labelled:
+def _labelled_columns(frame: Any) -> Taken:
     """A frame without an index: its rows are the same vertices as its columns, in the same order."""
     names = tuple(frame.columns)
     if len(frame) != len(names):
         raise ShapeError(f"A is a frame of {len(frame)} rows and {len(names)} columns: a square matrix is needed")
     kind = type(frame)
-    return Labelled(frame_values(frame), names, lambda result: kind(np.asarray(result), schema=list(names)))
+    return Taken(frame_values(frame), names, lambda result: kind(np.asarray(result), schema=list(names)))
 
 
 # ------------------------------------------------------------------------------------------------- products

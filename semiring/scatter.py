@@ -14,18 +14,19 @@ __all__ = ["scatter"]
 Array: TypeAlias = NDArray[Any]
 
 
-def scatter(matrix: Array, rows: Array, columns: Array, values: Array, semiring: Semiring) -> None:
+def scatter(matrix: Array, rows: Array, columns: Array, values: Array, semiring: Semiring) -> bool:
     """``matrix[rows[e], columns[e]]`` ← ``values[e]``, or where a place is listed again the ⊕ of them in their order.
 
     ``matrix`` (m, n) is C-contiguous; places that are not listed stay. ``rows`` and ``columns`` are integers within it,
     ``values`` of its dtype. Costs a sort unless the places come in order, and log₂ of the most entries of one place
-    rounds of array operations.
+    rounds of array operations. Returns whether a place was listed again.
     """
     cells = np.asarray(rows, np.int64) * matrix.shape[1] + columns
     if not (cells[1:] > cells[:-1]).all():
         order = np.argsort(cells, kind="stable")
         cells, values = _added(cells[order], values[order], semiring)
     matrix.reshape(-1)[cells] = values
+    return int(cells.size) < int(np.size(rows))
 
 
 def _added(cells: Array, values: Array, semiring: Semiring) -> tuple[Array, Array]:

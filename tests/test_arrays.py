@@ -151,7 +151,7 @@ def test_frames(rng):
     frame = pd.DataFrame({"a": [1, 2], "b": [3, 4]}, dtype="int32", index=["x", "y"])
     found = as_matrix(frame, sr.min_plus)
     assert (found.dtype, found.tolist()) == (np.int32, [[1, 3], [2, 4]])
-    assert sr.matmul(frame, frame).tolist() == [[2, 4], [3, 5]]
+    assert sr.matmul(frame, frame.to_numpy()).to_numpy().tolist() == [[2, 4], [3, 5]]
     assert sr.matmul(frame, pd.Series([1.0, 2.0])).tolist() == [2, 3]
     with pytest.raises(DTypeError):
         as_matrix(pd.DataFrame({"a": ["text"]}), sr.min_plus)

@@ -38,6 +38,9 @@ HEAVY = (
     "networkx",
     "matplotlib",
     "pandas",
+    "polars",
+    "igraph",
+    "rustworkx",
     "hypothesis",
     "cupy",
     "cutlass",
@@ -46,7 +49,21 @@ HEAVY = (
 )
 
 #: Installed by an extra only: no module may need them to be imported.
-OPTIONAL = {"matplotlib", "networkx", "pandas", "hypothesis", "pytest", "cupy", "cutlass", "torch", "jax", "mpi4py"}
+OPTIONAL = {
+    "matplotlib",
+    "networkx",
+    "pandas",
+    "polars",
+    "igraph",
+    "rustworkx",
+    "hypothesis",
+    "pytest",
+    "cupy",
+    "cutlass",
+    "torch",
+    "jax",
+    "mpi4py",
+}
 
 
 def modules() -> dict[str, Path]:

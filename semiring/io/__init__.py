@@ -25,10 +25,21 @@ from semiring.errors import FormatError, SemiringError, ShapeError
 from semiring.io import dimacs, edge_list, matrix_market, npy
 from semiring.io.atomic import atomic_file
 from semiring.io.files import binary_lines
+from semiring.io.graphs import network_of
 from semiring.io.network import Edges, Entries, Network, assemble, square
 from semiring.io.positions import with_positions
 
-__all__ = ["FORMATS", "Network", "atomic_file", "format_of", "read", "with_positions", "write", "write_vertices"]
+__all__ = [
+    "FORMATS",
+    "Network",
+    "atomic_file",
+    "format_of",
+    "network_of",
+    "read",
+    "with_positions",
+    "write",
+    "write_vertices",
+]
 
 #: The formats, by the ending of a file's name; the text formats and Matrix Market also with .gz behind it.
 FORMATS = {
@@ -112,8 +123,7 @@ def read(
         else:
             mark = "\t" if kind == "tsv" else None
             found = edge_list.read_edge_list(stream, shown, delimiter=mark, header=header, weight=weight)
-    matrix = assemble(found, semiring, dtype, directed=directed)
-    return Network(matrix, names=found.names, unit=found.unit, title=_stem(source), semiring=semiring)
+    return assemble(found, semiring, dtype, directed=directed, title=_stem(source))
 
 
 def _stem(source: str) -> str:

@@ -21,12 +21,9 @@ import numpy as np
 from semiring.errors import FormatError
 from semiring.io.network import Edges
 from semiring.io.text import at_line, decoded, edge_chunks, numbers_as_text, parse_number
+from semiring.labels import SOURCES, TARGETS, WEIGHTS
 
 __all__ = ["read_edge_list", "split_line", "write_edge_list", "write_table"]
-
-SOURCES = ("source", "from", "src", "tail", "origin", "start", "u")
-TARGETS = ("target", "to", "dst", "dest", "head", "destination", "end", "v")
-WEIGHTS = ("weight", "w", "distance", "length", "cost", "value", "capacity", "probability", "time")
 
 
 class Sink(Protocol):

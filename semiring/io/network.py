@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.errors import DomainError, FormatError, SemiringError, ShapeError
+from semiring.errors import AlgebraError, DomainError, FormatError, SemiringError, ShapeError
 from semiring.scatter import scatter
 
-__all__ = ["Edges", "Entries", "Network", "assemble", "both_directions", "convert", "square"]
+__all__ = ["Edges", "Entries", "Network", "assemble", "both_directions", "convert", "over", "square"]
 
 Locate: TypeAlias = Callable[[int], str]
 
@@ -44,6 +44,8 @@ class Network:
         What to call the network, usually the stem of its file's name.
     semiring
         Whose zero the matrix holds where there is no edge; None where nobody said.
+    combined
+        Whether some weight is the ⊕ of several edges from one vertex to the other.
     """
 
     matrix: np.ndarray[Any, Any]
@@ -54,6 +56,7 @@ class Network:
     unit: str = ""
     title: str = ""
     semiring: Semiring | None = None
+    combined: bool = False
 
     def __repr__(self) -> str:
         n = self.matrix.shape[0]
@@ -97,17 +100,25 @@ def square(shape: Sequence[int], source: str) -> int:
 
 
 def assemble(
-    found: Edges | Entries, semiring: Semiring, dtype: Any = None, *, directed: bool = True
-) -> np.ndarray[Any, Any]:
-    """The (n, n) matrix of a network; ``directed=False`` takes each edge in both directions, ⊕ where both are given.
+    found: Edges | Entries, semiring: Semiring, dtype: Any = None, *, directed: bool = True, title: str = ""
+) -> Network:
+    """The network of what was listed; ``directed=False`` takes each edge in both directions, ⊕ where both are given.
 
     Raises `DomainError` for NaN and for weights outside the domain, `FormatError` for weights that the dtype does not
     hold; both name the place.
     """
+    combined = False
     if isinstance(found, Entries):
         flat = convert(found.matrix.reshape(-1), semiring, dtype, found.locate, typed=found.typed)
         matrix = flat.reshape(found.matrix.shape)
-        return matrix if directed else both_directions(matrix, semiring)
+        if not directed:
+            matrix, combined = both_directions(matrix, semiring), True
+    else:
+        matrix, combined = _matrix_of_edges(found, semiring, dtype, directed)
+    return Network(matrix, found.names, unit=found.unit, title=title, semiring=semiring, combined=combined)
+
+
+def _matrix_of_edges(found: Edges, semiring: Semiring, dtype: Any, directed: bool) -> tuple[np.ndarray[Any, Any], bool]:
     values = np.ones(len(found.rows), np.int64) if found.values is None else found.values
     weights = convert(values, semiring, dtype, found.locate, typed=found.typed, listed=True)
     rows, columns = found.rows, found.columns
@@ -116,8 +127,34 @@ def assemble(
         rows, columns = np.concatenate([rows, columns[proper]]), np.concatenate([columns, rows[proper]])
         weights = np.concatenate([weights, weights[proper]])
     matrix = _full(found.size, semiring, weights.dtype)
-    scatter(matrix, rows, columns, weights, semiring)
-    return matrix
+    return matrix, scatter(matrix, rows, columns, weights, semiring)
+
+
+def over(network: Network, semiring: Semiring, dtype: Any = None) -> Network:
+    """The network over another semiring: "no edge" becomes its zero, the weights stay.
+
+    Raises as `assemble`, and `AlgebraError` where edges were added by another ⊕ than that of ``semiring``: which of
+    them it would have taken is not known any more.
+    """
+    own = network.semiring or semiring
+    matrix = network.matrix
+    if own == semiring and (dtype is None or np.dtype(dtype) == matrix.dtype):
+        return network if network.semiring is own else replace(network, semiring=semiring)
+    # In a semiring of truths every edge is one, whatever its weight.
+    if network.combined and own.add.expression != semiring.add.expression and semiring.dtypes != ("bool",):
+        raise AlgebraError(
+            f"some edges of the network were added by the ⊕ of {own.name}, so that their weights in {semiring.name} "
+            f"are not known any more: read it with semiring={semiring.name!r}"
+        )
+    rows, columns = np.nonzero(matrix != own.zero_for(matrix.dtype))
+    named = network.names or range(len(matrix))
+
+    def locate(edge: int) -> str:
+        return f"the edge {named[rows[edge]]} → {named[columns[edge]]}"
+
+    edges = Edges(len(matrix), rows, columns, matrix[rows, columns], locate, typed=True)
+    known = assemble(edges, semiring, dtype)
+    return replace(network, matrix=known.matrix, semiring=semiring)
 
 
 def both_directions(matrix: np.ndarray[Any, Any], semiring: Semiring) -> np.ndarray[Any, Any]:

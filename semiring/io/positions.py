@@ -52,7 +52,7 @@ def with_positions(network: Network, path: str | os.PathLike[str]) -> Network:
 
 
 def _names(network: Network) -> Sequence[str]:
-    return network.names if network.names is not None else [str(vertex) for vertex in range(len(network.matrix))]
+    return [str(name) for name in (range(len(network.matrix)) if network.names is None else network.names)]
 
 
 def _point(across: str, up: str, place: str) -> Any:

@@ -13,6 +13,7 @@ from semiring.bits import BitMatrix
 from semiring.catalogue import as_semiring
 from semiring.encoding import has_inner_zero
 from semiring.errors import AlgebraError, ShapeError
+from semiring.labels import is_labelled, labelled_product, labelled_square
 from semiring.linalg import packed
 from semiring.linalg.dispatch import batch_shape, destination, look, multiply_into, witness_into
 from semiring.linalg.elementwise import identity
@@ -41,8 +42,9 @@ def matmul(
     A, B
         Matrices (m, k) and (k, n), or stacks of them whose leading dimensions broadcast, as in NumPy's matmul; a 1-D
         operand is one row (left) or one column (right), and loses that dimension again. Lists, read-only and strided
-        arrays, SciPy sparse matrices, frames; `BitMatrix` for a semiring on bool, with a `BitMatrix` as result. Arrays
-        on a GPU (CuPy, PyTorch, JAX, Numba) are multiplied there, on the current stream, and the result is one too.
+        arrays, SciPy sparse matrices; `BitMatrix` for a semiring on bool, with a `BitMatrix` as result. Of pandas
+        frames and series the columns of A and the rows of B are matched by label, and the result keeps the others.
+        Arrays on a GPU (CuPy, PyTorch, JAX, Numba) are multiplied there, on the current stream, and the result is one.
     semiring
         A `Semiring` or the name of one in the catalogue.
     out
@@ -63,8 +65,7 @@ def matmul(
 
     Raises `ShapeError`, `DTypeError`, `DomainError` (an entry is NaN or outside the domain), `IntegerOverflowError`
     (a result does not fit the dtype; it names one that would hold it) or `DeviceError` (operands live apart, or there
-    is no GPU). Costs m·k·n pairs, and no memory beyond the
-    result but packing buffers.
+    is no GPU). Costs m·k·n pairs, and no memory beyond the result but packing buffers.
 
     >>> import numpy as np
     >>> A = np.array([[0, 3], [np.inf, 1]])
@@ -77,6 +78,10 @@ def matmul(
     semiring = as_semiring(semiring)
     if isinstance(A, BitMatrix) or isinstance(B, BitMatrix):
         return packed.matmul(A, B, semiring, out, threads)
+    if (type(A) is not np.ndarray or type(B) is not np.ndarray) and (is_labelled(A) or is_labelled(B)):
+        A, B, labelled = labelled_product(A, B)
+        product = matmul(A, B, semiring, out=out, check=check, threads=threads, device=device)
+        return labelled(product) if out is None else out
     left, right = operands(semiring, device=device, A=A, B=B)
     a, b = look(semiring, check, A=left, B=right)
     left, right, shape, axes = _aligned(left, right)
@@ -171,6 +176,9 @@ def power(
         raise ValueError(f"the exponent is {exponent}: a matrix over a semiring has no inverse, so k is at least 0")
     if isinstance(A, BitMatrix):
         return packed.power(A, exponent, semiring, threads)
+    if is_labelled(A):
+        taken = labelled_square(A)
+        return taken.back(power(taken.matrix, exponent, semiring, check=check, threads=threads, device=device))
     base = as_matrix(A, semiring, square=True, device=device)
     look(semiring, check, A=base)
     back = as_result(A)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.algorithms.progress import Progress
-from semiring.arrays import as_matrix, as_result, in_host_memory, on_their_device, operands, refuse_unreal
+from semiring.arrays import as_matrix, as_result, in_host_memory, refuse_unreal
 from semiring.bits import BitMatrix
 from semiring.catalogue import as_semiring, boolean, max_min, max_plus, max_times, min_plus
 from semiring.closures import closure, closure_with_predecessors
-from semiring.errors import AlgebraError, DomainError, NegativeCycleError, ShapeError
-from semiring.namespaces import is_device_array
+from semiring.errors import AlgebraError, DomainError, NegativeCycleError
+from semiring.labels import Taken, names_vertices
 from semiring.paths.result import Paths
 
 __all__ = [
@@ -27,7 +28,6 @@ __all__ = [
 ]
 
 
-@on_their_device
 def best_paths(
     A: Any,
     semiring: Semiring | str = "min_plus",
@@ -38,7 +38,6 @@ def best_paths(
     progress: Progress | None = None,
     check: bool = True,
     threads: int | None = None,
-    device: Any = None,
 ) -> Paths:
     """The best paths between all pairs of vertices, in any semiring whose ⊕ selects one of its arguments.
 
@@ -46,7 +45,9 @@ def best_paths(
     ----------
     A
         (n, n): A[i, j] is the weight of the edge i → j, the semiring's zero where there is no edge. An array, a list, a
-        SciPy sparse matrix (what it does not store is no edge), or a pandas frame, whose labels become ``names``.
+        SciPy sparse matrix (what it does not store is no edge). Or what names its vertices: a square frame, a frame of
+        edges, a graph of NetworkX, igraph or rustworkx, a `Network`; see `semiring.network_of`, which has the
+        options for them.
     semiring
         Weights are combined along a path by ⊗, paths compared by ⊕.
     names
@@ -54,8 +55,8 @@ def best_paths(
     predecessors
         Whether to find all paths now: for 1.1 to 1.3 times the time, and n² int32 of memory, `Paths.path` costs nothing
         afterwards. Without them it makes a run of its own for each source, and A must not change meanwhile.
-    method, progress, check, threads, device
-        As in `semiring.closure`. Matrix and predecessors are of the library of A, and live where A does.
+    method, progress, check, threads
+        As in `semiring.closure`.
 
     Raises what `semiring.closure` raises, `NegativeCycleError` (and `DivergenceError`) among it; `AlgebraError` where
     ⊕ is not selective; `ShapeError` where names and vertices do not fit.
@@ -65,29 +66,43 @@ def best_paths(
         raise AlgebraError(
             f"the ⊕ of {algebra.name} adds paths up instead of selecting one: there are no best paths, only closures"
         )
-    known = _names_of(A, names)
+    taken = _taken(A, algebra)
+    options: dict[str, Any] = {"method": method, "progress": progress, "check": check, "threads": threads}
+    return _best_paths(taken, algebra, taken.names if names is None else tuple(names), predecessors, options)
+
+
+def _taken(A: Any, semiring: Semiring) -> Taken:
+    if not names_vertices(A):
+        return Taken(A, None, _as_it_is)
+    from semiring.io.inputs import take
+
+    taken = take(A, semiring)
+    return taken if taken.network is None else taken._replace(back=_as_it_is)
+
+
+def _as_it_is(result: Any) -> Any:
+    return result
+
+
+def _best_paths(
+    taken: Taken,
+    semiring: Semiring,
+    names: tuple[Hashable, ...] | None,
+    predecessors: bool,
+    options: dict[str, Any],
+) -> Paths:
+    A = taken.matrix
     try:
         if not predecessors:
-            return Paths(
-                closure(A, algebra, method=method, progress=progress, check=check, threads=threads, device=device),
-                algebra,
-                names=known,
-                weights=A,
-            )
-        (matrix,) = operands(algebra, device=device, A=A.unpack() if isinstance(A, BitMatrix) else A)
-        matrix = as_matrix(matrix, algebra, square=True)
-        distances, found = closure_with_predecessors(
-            matrix, algebra, method=method, progress=progress, check=check, threads=threads
-        )
+            return Paths(taken.back(closure(A, semiring, **options)), semiring, names=names, weights=A)
+        matrix = as_matrix(A.unpack() if isinstance(A, BitMatrix) else A, semiring, square=True)
+        distances, found = closure_with_predecessors(matrix, semiring, **options)
     except NegativeCycleError as error:
-        if known is None or not error.cycle:
+        if names is None or not error.cycle:
             raise
-        shown = " → ".join(str(known[vertex]) for vertex in (*error.cycle, error.cycle[0]))
-        named = tuple(known[vertex] for vertex in error.cycle)
-        raise NegativeCycleError(f"{error}; by name, it is {shown}", error.cycle, named) from None
-    back = as_result(A)
-    weights = matrix if device is None else A
-    return Paths(back(distances), algebra, back(found), names=known, weights=weights)
+        shown = " → ".join(str(names[vertex]) for vertex in (*error.cycle, error.cycle[0]))
+        raise NegativeCycleError(f"{error}; by name, it is {shown}", error.cycle) from None
+    return Paths(taken.back(as_result(A)(distances)), semiring, found, names=names, weights=matrix)
 
 
 def shortest_paths(
@@ -99,7 +114,6 @@ def shortest_paths(
     progress: Progress | None = None,
     check: bool = True,
     threads: int | None = None,
-    device: Any = None,
 ) -> Paths:
     """The shortest paths between all pairs, in min-plus: ∞ (the largest of an integer dtype) is no edge, 0 is a weight.
 
@@ -121,7 +135,6 @@ def shortest_paths(
         progress=progress,
         check=check,
         threads=threads,
-        device=device,
     )
 
 
@@ -134,7 +147,6 @@ def longest_paths(
     progress: Progress | None = None,
     check: bool = True,
     threads: int | None = None,
-    device: Any = None,
 ) -> Paths:
     """The longest paths between all pairs, in max-plus: -∞ (the smallest of an integer dtype) is no edge.
 
@@ -150,7 +162,6 @@ def longest_paths(
         progress=progress,
         check=check,
         threads=threads,
-        device=device,
     )
 
 
@@ -163,7 +174,6 @@ def widest_paths(
     progress: Progress | None = None,
     check: bool = True,
     threads: int | None = None,
-    device: Any = None,
 ) -> Paths:
     """The paths whose narrowest edge is widest, in max-min: -∞ is no edge (0 of a uint8).
 
@@ -178,7 +188,6 @@ def widest_paths(
         progress=progress,
         check=check,
         threads=threads,
-        device=device,
     )
 
 
@@ -191,7 +200,6 @@ def most_reliable_paths(
     progress: Progress | None = None,
     check: bool = True,
     threads: int | None = None,
-    device: Any = None,
 ) -> Paths:
     """The paths with the greatest product of weights, in max-times: probabilities in [0, 1], 0 is no edge.
 
@@ -206,11 +214,9 @@ def most_reliable_paths(
         progress=progress,
         check=check,
         threads=threads,
-        device=device,
     )
 
 
-@on_their_device
 def transitive_closure(
     A: Any,
     *,
@@ -221,40 +227,29 @@ def transitive_closure(
     progress: Progress | None = None,
     check: bool = True,
     threads: int | None = None,
-    device: Any = None,
 ) -> Paths:
-    """Which vertex reaches which: A (n, n) bool, or integers 0 and 1, or a `BitMatrix`.
+    """Which vertex reaches which: A (n, n) bool, or integers 0 and 1, a `BitMatrix`, or any list of edges.
 
-    ``reflexive``: every vertex reaches itself; otherwise only along a cycle, and ``path(v, v)`` is one.
-    Options and cost: `best_paths`.
+    ``reflexive``: every vertex reaches itself; otherwise only along a cycle. Options and cost: `best_paths`.
     Raises `DomainError` for entries other than 0 and 1, for elsewhere a weight of 0 is an edge: say ``A != 0``, or
     ``A < inf``.
     """
-    truths = _truths(A)
-    found = best_paths(
-        truths,
-        boolean,
-        names=_names_of(A, names),
-        predecessors=predecessors,
-        method=method,
-        progress=progress,
-        check=check,
-        threads=threads,
-        device=device,
-    )
-    return found if reflexive else found.without_empty_paths()
+    taken = _taken(A, boolean)
+    truths = _truths(taken.matrix)
+    options: dict[str, Any] = {"method": method, "progress": progress, "check": check, "threads": threads}
+    known = taken.names if names is None else tuple(names)
+    found = _best_paths(Taken(truths, known, _as_it_is), boolean, known, predecessors, options)
+    if not reflexive:
+        vertices = np.arange(len(found))
+        found.matrix[vertices, vertices] = (truths & found.matrix.T).any(axis=1)
+    found.matrix = taken.back(found.matrix)
+    return found
 
 
-def _truths(A: Any) -> Any:
+def _truths(A: Any) -> NDArray[np.bool_]:
     """A dense matrix of truths from truths, or from zeros and ones."""
     if isinstance(A, BitMatrix):
         return A.unpack()
-    if is_device_array(A):
-        (values,) = operands(as_semiring("max_min"), A=A)
-        truths = values.astype(np.bool_)
-        if not bool((truths == values).all()):
-            raise _not_truths()
-        return as_matrix(truths, boolean, square=True)
     values = in_host_memory(A)
     refuse_unreal(values)
     if hasattr(values, "tocoo"):
@@ -263,25 +258,6 @@ def _truths(A: Any) -> Any:
         stored = np.asarray(values)
         truths = as_matrix(stored.astype(bool), boolean, square=True)
     if not np.array_equal(stored.astype(bool), stored):
-        raise _not_truths()
-    return truths
-
-
-def _not_truths() -> DomainError:
-    return DomainError("A holds more than 0 and 1: say which entries are edges, by A != 0 or A < inf")
-
-
-def _names_of(A: Any, names: Iterable[Hashable] | None) -> Sequence[Hashable] | None:
-    """The names given, or those of the rows of a frame, which must be those of its columns."""
-    if names is not None:
-        return tuple(names)
-    if not (hasattr(A, "index") and hasattr(A, "columns") and hasattr(A, "to_numpy")):
-        return None
-    rows, columns = tuple(A.index), tuple(A.columns)
-    if rows == columns:
-        return rows
-    if set(rows) == set(columns):
-        raise ShapeError("the rows and the columns of A have the same names in another order: pass A[A.index]")
-    if rows == tuple(range(len(rows))) or columns == tuple(range(len(columns))):
-        return columns if rows == tuple(range(len(rows))) else rows
-    raise ShapeError("the rows and the columns of A have different names: a network needs the same vertices in both")
+        raise DomainError("A holds more than 0 and 1: say which entries are edges, by A != 0 or A < inf")
+    found: NDArray[np.bool_] = truths
+    return found

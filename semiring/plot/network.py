@@ -184,7 +184,7 @@ def _draw_vertices(
 
 def _labels(network: Network, there: Any, path: Sequence[int], placed: Any) -> list[Label]:
     """Which vertices are named, the most important first."""
-    names = network.names if network.names is not None else [str(vertex) for vertex in range(len(there))]
+    names = [str(name) for name in (range(len(there)) if network.names is None else network.names)]
 
     def text(vertex: int) -> str:
         long = network.labels[vertex] if network.labels is not None else names[vertex]

@@ -1,0 +1,81 @@
+"""Frames of edges, of pandas or Polars: one edge a row."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from semiring.errors import DTypeError, FormatError, UnknownNameError
+from semiring.io.network import Edges
+from semiring.labels import SOURCES, TARGETS, WEIGHTS, frame_values
+
+__all__ = ["edges_of_frame"]
+
+
+def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: str | None) -> Edges:
+    """The edges of a frame; titles of columns that are None are guessed as `network_of` says."""
+    titles = list(frame.columns)
+    tail, head = _column(titles, source, SOURCES, "source"), _column(titles, target, TARGETS, "target")
+    if weight is not None and weight not in titles:
+        raise UnknownNameError("column", weight, map(str, titles))
+    column = weight if weight is not None else _guessed_weight(titles, tail, head)
+    names, rows, columns = _vertices(_ends(frame, tail), _ends(frame, head))
+
+    def locate(edge: int) -> str:
+        return f"row {edge} of the frame" if edge >= 0 else f"the column {column!r} of the frame"
+
+    values = None if column is None else frame_values(frame[column], f"the column {column!r}")
+    unit = "" if column is None or str(column).casefold() in WEIGHTS else str(column)
+    known = None if names == tuple(range(len(names))) else names
+    return Edges(len(names), rows, columns, values, locate, typed=True, names=known, unit=unit)
+
+
+def _column(titles: Sequence[Any], asked: str | None, usual: Sequence[str], what: str) -> Any:
+    if asked is not None:
+        if asked not in titles:
+            raise UnknownNameError("column", asked, map(str, titles))
+        return asked
+    found = [title for title in titles if isinstance(title, str) and title.casefold() in usual]
+    if not found:
+        raise FormatError(f"no column is titled like a {what} ({', '.join(usual)}): say {what}=")
+    return min(found, key=lambda title: usual.index(title.casefold()))
+
+
+def _guessed_weight(titles: Sequence[Any], tail: Any, head: Any) -> Any:
+    rest = [title for title in titles if title not in (tail, head)]
+    usual = [title for title in rest if isinstance(title, str) and title.casefold() in WEIGHTS]
+    if usual:
+        return min(usual, key=lambda title: WEIGHTS.index(title.casefold()))
+    if len(rest) > 1:
+        shown = ", ".join(map(repr, rest))
+        raise FormatError(f"the weights may be any of the columns {shown}: say weight=, or leave these columns out")
+    return rest[0] if rest else None
+
+
+def _ends(frame: Any, title: Any) -> np.ndarray[Any, Any]:
+    ends = frame[title].to_numpy()
+    if ends.dtype.kind not in "iuOUST":
+        raise DTypeError(f"the column {title!r} holds {ends.dtype}: vertices are integers or names")
+    if ends.dtype.kind == "O":
+        missing = [row for row, name in enumerate(ends) if name is None or name != name]
+        if missing:
+            raise FormatError(f"row {missing[0]} of the frame has no vertex in the column {title!r}")
+    return np.asarray(ends)
+
+
+def _vertices(
+    tails: np.ndarray[Any, Any], heads: np.ndarray[Any, Any]
+) -> tuple[tuple[Hashable, ...], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The names of the vertices, and both ends of every edge as their numbers."""
+    if tails.dtype.kind in "iu" and heads.dtype.kind in "iu":
+        known, numbers = np.unique(np.concatenate([tails, heads]), return_inverse=True)
+        names: tuple[Hashable, ...] = tuple(known.tolist())
+        rows, columns = np.split(numbers.reshape(-1), [tails.size])
+    else:
+        order: dict[Hashable, int] = {}
+        ends = [order.setdefault(name, len(order)) for pair in zip(tails, heads, strict=True) for name in pair]
+        rows, columns = np.array(ends, np.int64).reshape(-1, 2).T
+        names = tuple(order)
+    return names, rows, columns

@@ -1,0 +1,208 @@
+"""Networks from objects: graphs of NetworkX, igraph and rustworkx, frames of edges, labelled and plain matrices.
+
+None of these libraries is imported: an object of one of them shows that it is loaded.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.arrays import as_matrix
+from semiring.bits import BitMatrix
+from semiring.catalogue import as_semiring
+from semiring.errors import DTypeError, FormatError
+from semiring.io.edge_frames import edges_of_frame
+from semiring.io.network import Edges, Network, assemble, both_directions, over
+from semiring.labels import is_edge_frame, is_frame, is_graph, labelled_square
+
+__all__ = ["network_of"]
+
+Weight = str | Callable[[Any], Any] | None
+
+
+def network_of(
+    x: Any,
+    semiring: Semiring | str = "min_plus",
+    *,
+    weight: Weight = None,
+    source: str | None = None,
+    target: str | None = None,
+    directed: bool | None = None,
+    dtype: Any = None,
+) -> Network:
+    """The `Network` of a graph, a frame of edges, or a matrix, over ``semiring``; vertices keep their names.
+
+    Parameters
+    ----------
+    x
+        * a graph of NetworkX (multigraphs too), igraph or rustworkx. Vertices are named by the nodes of NetworkX, the
+          attribute ``name`` of igraph, the payloads of rustworkx where they differ (else its indices);
+        * a frame of edges, of pandas or Polars: one edge a row, from the column ``source`` to the column ``target``.
+          Vertices that are integers come in numerical order, others in the order in which they occur;
+        * a square frame (labels of rows and columns are the names), an array, a sparse matrix;
+        * a `Network`, whose "no edge" becomes that of ``semiring``.
+    semiring
+        A `Semiring` or the name of one: its zero fills the matrix where there is no edge.
+    weight
+        The attribute, column or key that holds the weights. By default ``"weight"`` where there is one (of a frame the
+        first of the usual titles, or its only other column), else every edge weighs 1. Of rustworkx also a function of
+        the payload; a payload that is a number is the weight.
+    source, target
+        The columns of a frame of edges, by default the usual titles: source, from, u, …, target, to, v, …
+    directed
+        False takes each edge in both directions, a loop once. By default what the graph says; lists are directed.
+    dtype
+        Of the matrix, by default that of a column of weights or of the matrix; of graphs float64 or the nearest.
+
+    What is not listed is no edge; what is listed is an edge, of weight 0 too; parallel edges are added by ⊕.
+    Raises `DomainError`, `FormatError` and `DTypeError` that name the edge; `ShapeError`; `TypeError` for what is none
+    of these. Time and memory O(n² + edges).
+
+    >>> import networkx as nx
+    >>> roads = nx.Graph()
+    >>> roads.add_weighted_edges_from([("Ulm", "Kiel", 7.0), ("Kiel", "Jena", 4.0)])
+    >>> found = network_of(roads)
+    >>> found.names
+    ('Ulm', 'Kiel', 'Jena')
+    >>> found.matrix
+    array([[inf,  7., inf],
+           [ 7., inf,  4.],
+           [inf,  4., inf]])
+    """
+    algebra = as_semiring(semiring)
+    columns = {"source": source, "target": target, "weight": weight}
+    if is_graph(x):
+        _refuse(x, {"source": source, "target": target})
+        if isinstance(x, Network):
+            _refuse(x, {"weight": weight})
+            return _directed(over(x, algebra, dtype), algebra, directed)
+        return _of_graph(x, algebra, weight, directed, dtype)
+    if is_edge_frame(x) or (is_frame(x) and any(title is not None for title in columns.values())):
+        if callable(weight):
+            raise TypeError("weight is a function, and the weights of a frame are a column: give its title")
+        return assemble(edges_of_frame(x, source, target, weight), algebra, dtype, directed=directed is not False)
+    _refuse(x, columns)
+    if is_frame(x):
+        labelled = labelled_square(x)
+        network = Network(as_matrix(labelled.matrix, algebra, dtype, square=True), labelled.names, semiring=algebra)
+    else:
+        values = x.unpack() if isinstance(x, BitMatrix) else x
+        network = Network(as_matrix(values, algebra, dtype, square=True), semiring=algebra)
+    return _directed(network, algebra, directed)
+
+
+def _refuse(x: Any, options: Mapping[str, Any]) -> None:
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise TypeError(f"{given[0]}= does not belong to a {type(x).__name__}: nothing in it has such a title")
+
+
+def _directed(network: Network, semiring: Semiring, directed: bool | None) -> Network:
+    if directed is not False:
+        return network
+    return replace(network, matrix=both_directions(network.matrix, semiring), combined=True)
+
+
+# ------------------------------------------------------------------------------------------------- graphs
+
+
+@dataclass(frozen=True)
+class Graph:
+    """What the libraries of graphs have in common; vertices are numbers here."""
+
+    names: tuple[Hashable, ...]
+    directed: bool
+    ends: Sequence[tuple[int, int]]
+    weights: Sequence[Any]  # of each edge, None where it has none
+
+
+def _of_graph(x: Any, semiring: Semiring, weight: Weight, directed: bool | None, dtype: Any) -> Network:
+    graph = _READERS[_library(x)](x, "weight" if weight is None else weight)
+    if directed and not graph.directed:
+        raise ValueError("the graph is undirected: its edges have no direction that directed=True could keep")
+
+    def locate(edge: int) -> str:
+        i, j = graph.ends[edge]
+        return f"the edge {graph.names[i]} → {graph.names[j]}"
+
+    n, ends = len(graph.names), np.array(graph.ends, np.int64).reshape(-1, 2)
+    values = None if weight is None and not _any_weight(graph.weights) else _weights(graph.weights, locate)
+    names = None if graph.names == tuple(range(n)) else graph.names
+    edges = Edges(n, ends[:, 0], ends[:, 1], values, locate, typed=False, names=names)
+    return assemble(edges, semiring, dtype, directed=graph.directed if directed is None else directed)
+
+
+def _any_weight(weights: Sequence[Any]) -> bool:
+    return any(value is not None for value in weights)
+
+
+def _weights(weights: Sequence[Any], locate: Callable[[int], str]) -> np.ndarray[Any, Any]:
+    for edge, value in enumerate(weights):
+        if value is None:
+            raise FormatError(f"{locate(edge)} has no weight{', others have one' * _any_weight(weights)}")
+        if not isinstance(value, Real | np.bool_):
+            raise DTypeError(f"{locate(edge)}: the weight {value!r} is not a real number")
+    array = np.array(weights) if weights else np.zeros(0)
+    return array if array.dtype.kind in "fiub" else np.array(weights, np.float64)  # fractions, very large integers
+
+
+def _library(x: Any) -> str:
+    """The library that a graph belongs to: that of the class it is derived from, whoever derived it."""
+    return next(name for kind in type(x).__mro__ if (name := kind.__module__.partition(".")[0]) in _READERS)
+
+
+def _networkx(graph: Any, weight: str | Callable[[Any], Any]) -> Graph:
+    names = tuple(graph)
+    place = {name: vertex for vertex, name in enumerate(names)}
+    edges = list(graph.edges(data=_title(weight)))
+    ends = [(place[i], place[j]) for i, j, _ in edges]
+    return Graph(names, graph.is_directed(), ends, [value for *_, value in edges])
+
+
+def _igraph(graph: Any, weight: str | Callable[[Any], Any]) -> Graph:
+    title, n = _title(weight), graph.vcount()
+    names = _usable(tuple(graph.vs["name"]), range(n)) if "name" in graph.vs.attributes() else tuple(range(n))
+    weights = graph.es[title] if title in graph.es.attributes() else [None] * graph.ecount()
+    return Graph(names, graph.is_directed(), graph.get_edgelist(), weights)
+
+
+def _rustworkx(graph: Any, weight: str | Callable[[Any], Any]) -> Graph:
+    indices = list(graph.node_indices())  # with holes where vertices were removed
+    place = {index: vertex for vertex, index in enumerate(indices)}
+    edges = list(graph.weighted_edge_list())
+    ends = [(place[i], place[j]) for i, j, _ in edges]
+    directed = isinstance(graph, sys.modules["rustworkx"].PyDiGraph)
+    weights = [weight(payload) if callable(weight) else _inside(payload, weight) for *_, payload in edges]
+    return Graph(_usable(tuple(graph.nodes()), indices), directed, ends, weights)
+
+
+def _title(weight: str | Callable[[Any], Any]) -> str:
+    if callable(weight):
+        raise TypeError("weight is a function, which only the payloads of rustworkx need: give the attribute's name")
+    return weight
+
+
+def _inside(payload: Any, title: str) -> Any:
+    """The weight in a payload of rustworkx: the entry or the attribute of that title, or the payload itself."""
+    if isinstance(payload, Mapping):
+        return payload.get(title)
+    return getattr(payload, title, None if payload is None or hasattr(payload, "__dict__") else payload)
+
+
+def _usable(names: tuple[Any, ...], otherwise: Sequence[int]) -> tuple[Hashable, ...]:
+    """The names, or numbers where these are no names: missing, unhashable, or not different."""
+    try:
+        usable = None not in names and len(set(names)) == len(names)
+    except TypeError:
+        usable = False
+    return names if usable else tuple(otherwise)
+
+
+_READERS: dict[str, Callable[[Any, Any], Graph]] = {"networkx": _networkx, "igraph": _igraph, "rustworkx": _rustworkx}
