@@ -165,3 +165,17 @@ def test_auto_prefers_johnson_on_large_sparse_graphs():
 def test_explains_the_choice_for_sparse_input(rng):
     _, explanation = closure(sparse_matrix(rng, 100, 1, 9), explain=True)
     assert "Dijkstra" in str(explanation)
+
+
+@pytest.mark.parametrize(("semiring", "sign"), [("min_plus", 1), ("max_plus", -1)])
+def test_johnson_takes_edges_of_unbounded_gain(semiring, sign):
+    A = sign * np.array([[np.inf, -np.inf, np.inf], [np.inf, np.inf, 2.0], [np.inf, np.inf, np.inf]])
+    entries = np.nonzero(sign * np.inf != A)
+    expected = sign * np.array([[0, -np.inf, -np.inf], [np.inf, 0, 2], [np.inf, np.inf, 0]])
+    for given in (A, sparse.coo_array((A[entries], entries), shape=A.shape)):
+        np.testing.assert_array_equal(closure(given, semiring, method="johnson"), expected)
+    _, explanation = closure(A, semiring, method="johnson", explain=True)
+    assert explanation.method == "rkleene"
+    A[2, 0] = sign * 5.0
+    with pytest.raises(sr.errors.NegativeCycleError):
+        closure(A, semiring, method="johnson")

@@ -6,12 +6,13 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
 
 import semiring as sr
-from semiring.kernels.cpu import CpuBackend, team
+from semiring.kernels.cpu import CpuBackend, pool, team
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.pool import run_tasks
 from semiring.kernels.engine import make_plan
@@ -165,6 +166,51 @@ def test_an_error_of_a_task_reaches_the_caller():
         with pytest.raises(ValueError, match="the third"):
             run_tasks(fail, [(i,) for i in range(8)], threads)
     run_tasks(fail, [(0,), (1,)], 2)
+
+
+def test_an_interrupted_call_waits_for_its_helpers():
+    """Ctrl-C in the caller's own task, while a helper is in the middle of another."""
+    begun, ended, caller = threading.Event(), [], threading.get_ident()
+
+    def task(i):
+        if threading.get_ident() == caller:
+            begun.wait(10)
+            raise KeyboardInterrupt
+        begun.set()
+        time.sleep(0.05)
+        ended.append(i)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_tasks(task, [(i,) for i in range(50)], 2)
+    assert len(ended) == 1, "what had begun has ended, and nothing more began"
+    time.sleep(0.1)
+    assert len(ended) == 1
+
+
+def test_an_interrupted_wait_goes_on(monkeypatch):
+    """Ctrl-C while the caller waits for the last helper: it is raised after that one."""
+    ended, wait, calls = [], threading.Condition.wait, []
+
+    def interrupted(condition, timeout=None):
+        calls.append(condition)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return wait(condition, timeout)
+
+    begun, caller = threading.Event(), threading.get_ident()
+
+    def task(i):
+        if threading.get_ident() == caller:
+            begun.wait(10)
+            monkeypatch.setattr(pool.threading.Condition, "wait", interrupted)
+            return
+        begun.set()
+        time.sleep(0.1)
+        ended.append(i)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_tasks(task, [(0,), (1,)], 2)
+    assert len(ended) == 1
 
 
 def test_tasks_of_tasks():

@@ -297,12 +297,15 @@ def test_gemm(name, dtype, rng):
 
 
 def test_gemm_does_not_read_c_without_beta():
-    C = np.full((2, 2), np.nan)
-    for beta in (None, INF):
-        if beta is None:
-            assert sr.gemm(np.zeros((2, 2)), np.zeros((2, 2)), C).tolist() == [[0, 0], [0, 0]]
-            sr.gemm(np.zeros((2, 2)), np.zeros((2, 2)), C, out=C)
-            assert C.tolist() == [[0, 0], [0, 0]]
+    A = np.zeros((2, 2))
+    for options in ({}, {"beta": INF}):
+        C = np.full((2, 2), np.nan)
+        assert sr.gemm(A, A, C, **options).tolist() == [[0, 0], [0, 0]]
+        sr.gemm(A, A, C, out=C, **options)
+        assert C.tolist() == [[0, 0], [0, 0]]
+        assert sr.gemv(A, [0.0, 0.0], [np.nan, np.nan], **options).tolist() == [0, 0]
+    with pytest.raises(ShapeError):
+        sr.gemm(A, A, np.zeros((2, 3)), beta=INF)
     with pytest.raises(ValueError, match="beta is given, but no C"):
         sr.gemm(np.zeros((2, 2)), np.zeros((2, 2)), beta=0)
     with pytest.raises(DomainError, match=r"C\[0, 1\] is nan"):

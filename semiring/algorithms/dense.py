@@ -110,6 +110,9 @@ def _close_matrix(call: Call, A: Array, out: Array, in_place: bool, P: Array | N
     if in_place:
         A = out
     scan = _scan(call, A)
+    if call.execution.method == "johnson" and _unbounded(call, scan):
+        call.note("edges of unbounded gain are not Dijkstra's business: rkleene closes the others, and inserts them")
+        call = call.by("rkleene")
     if call.execution.method == "johnson":
         from scipy.sparse import coo_array
 
@@ -126,6 +129,11 @@ def _close_matrix(call: Call, A: Array, out: Array, in_place: bool, P: Array | N
         close_truths(call.execution, call.semiring, out, call.reflexive)
     else:
         _close_generic(call, A, out, P, scan)
+
+
+def _unbounded(call: Call, scan: Scan) -> bool:
+    """Whether some edge of a min-plus (max-plus) matrix has the weight -∞ (∞)."""
+    return bool(scan.low == -np.inf if call.semiring.tropical == "min" else scan.high == np.inf)
 
 
 def _adjacent(matrix: Array) -> bool:

@@ -59,9 +59,9 @@ def gemm(
     """D = (α ⊗ A ⊗ B) ⊕ (β ⊗ C), in this order of factors.
 
     A (m, k) and B (k, n), each transposed first where so asked (a view, never a copy), C (m, n). α is one by default,
-    β zero: as in every BLAS, **C is read only where β is given**. ``out`` may be C itself, or any operand. Operands,
-    dtypes (α and β take part as in NumPy's promotion), ``check``, ``threads``, ``device`` and errors as in `matmul`;
-    α and β are numbers of the host. Costs m·k·n pairs, and a copy of A where α is not the one.
+    β zero: as in every BLAS, **C is read only where β is given and not the zero**. ``out`` may be C itself, or any
+    operand. Operands, dtypes (α and β take part as in NumPy's promotion), ``check``, ``threads``, ``device`` and
+    errors as in `matmul`; α and β are numbers of the host. Costs m·k·n pairs, and a copy of A where α is not the one.
 
     >>> import numpy as np
     >>> A, C = np.array([[0.0, 2.0], [1.0, 0.0]]), np.array([[9.0, 1.0], [0.0, 9.0]])
@@ -253,13 +253,15 @@ def _general(
     if C is not None and C.shape != shape:
         raise ShapeError(f"{names[2]} is {C.shape}, the product is {shape}")
     zero, one = semiring.zero_for(dtype), semiring.one_for(dtype)
+    if beta is not None and beta == zero:
+        C = beta = None
     named = dict(zip(names, (A, B) if C is None else (A, B, C), strict=False))
     a, b, c = [*look(semiring, check, **named), Scan(nonnegative=True)][:3]
     for name, scalar in (("alpha", alpha), ("beta", beta)):
         if scalar is not None and check:
             check_entries(np.asarray(scalar), semiring, name)
     has_product = A.shape[1] > 0 and (alpha is None or alpha != zero)
-    addend = C if beta is None or beta != zero else None
+    addend = C
     alpha, beta = (None if scalar is None or scalar == one else scalar for scalar in (alpha, beta))
     nonnegative = a.nonnegative and b.nonnegative and c.nonnegative and alpha is None and beta is None
 

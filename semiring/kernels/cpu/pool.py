@@ -22,9 +22,8 @@ class _Job:
     def __init__(self, function: Callable[..., None], tasks: Sequence[tuple[Any, ...]]) -> None:
         self.function = function
         self.remaining: Iterator[tuple[Any, ...]] = iter(tasks)  # next() on it is atomic under the GIL
-        self.unfinished = len(tasks)
-        self.lock, self.done = threading.Lock(), threading.Lock()
-        self.done.acquire()
+        self.helpers, self.closed = 0, False
+        self.changed = threading.Condition()  # guards these two
         self.error: BaseException | None = None
 
     def work(self) -> None:
@@ -34,10 +33,32 @@ class _Job:
                     self.function(*task)
                 except BaseException as error:
                     self.error = error
-            with self.lock:
-                self.unfinished -= 1
-                if self.unfinished == 0:
-                    self.done.release()
+
+    def help(self) -> None:
+        """Work, unless the caller has gone on."""
+        with self.changed:
+            if self.closed:
+                return
+            self.helpers += 1
+        self.work()
+        with self.changed:
+            self.helpers -= 1
+            self.changed.notify()
+
+    def close(self) -> None:
+        """Wait until no helper is at work, and none will be. Ctrl-C does not end the wait, and is raised after it."""
+        interrupted: BaseException | None = None
+        while True:
+            try:
+                with self.changed:
+                    self.closed = True
+                    while self.helpers:
+                        self.changed.wait()
+                break
+            except BaseException as error:  # the helpers still write into the caller's arrays
+                self.error = interrupted = error
+        if interrupted is not None:
+            raise interrupted
 
 
 class _Pool:
@@ -54,7 +75,7 @@ class _Pool:
 
     def serve(self) -> None:
         while True:
-            self.queue.get().work()
+            self.queue.get().help()
 
     def run(self, function: Callable[..., None], tasks: Sequence[tuple[Any, ...]], threads: int) -> None:
         helpers = min(threads, len(tasks)) - 1
@@ -63,8 +84,11 @@ class _Pool:
         job = _Job(function, tasks)
         for _ in range(helpers):
             self.queue.put(job)
-        job.work()
-        job.done.acquire()
+        try:
+            job.work()
+        except BaseException as error:  # Ctrl-C between two tasks
+            job.error = error
+        job.close()
         if job.error is not None:
             raise job.error
 
