@@ -11,6 +11,7 @@ import pkgutil
 import re
 import shlex
 import struct
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -57,8 +58,15 @@ def check(example: doctest.DocTest) -> None:
     assert runner.failures == 0, report.getvalue()
 
 
+def skip_without(libraries: list[str]) -> None:
+    for library in libraries:
+        if find_spec(library) is None:
+            pytest.skip(f"{library} is not installed")
+
+
 @pytest.mark.parametrize("page", pages_with("python"), ids=identify)
 def test_python_examples_of_a_page_run_in_order_and_draw_its_pictures(page, tmp_path):
+    skip_without(re.findall(r"^>>> import (torch|jax)\b", page.read_text(), re.M))
     run_examples(page, gpu=missing_gpu() is None)
     for name in set(pictures_of(page)) - set(PLOTS):
         assert_same_picture(tmp_path / name)
@@ -134,6 +142,7 @@ MODULES = sorted(
 
 @pytest.mark.parametrize("name", ["semiring", *MODULES])
 def test_docstring_examples_run(name):
+    skip_without(re.findall(r"^semiring\.(torch|jax)\b", name))
     module = importlib.import_module(name)
     for example in doctest.DocTestFinder(exclude_empty=True).find(module, name):
         if example.examples:

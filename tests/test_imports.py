@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,8 @@ LAYERS = [
     {"algorithms"},
     {"io"},
     {"closures", "paths"},
-    {"plot", "data", "testing"},
-    {"compat"},
+    {"plot", "data", "testing", "gradients"},
+    {"compat", "torch", "jax"},
     {"cli", "__main__", "__init__"},
 ]
 LEVEL = {name: level for level, layer in enumerate(LAYERS) for name in layer}
@@ -48,7 +49,7 @@ HEAVY = (
     "jax",
 )
 
-#: Installed by an extra only: no module may need them to be imported.
+#: Installed by an extra only: no module may need them to be imported, but those that are named after one.
 OPTIONAL = {
     "matplotlib",
     "networkx",
@@ -179,7 +180,7 @@ def test_optional_packages_are_imported_where_they_are_needed():
         f"{name}:{line} imports {target}"
         for name, path in MODULES.items()
         for target, line in imports(path, name, everywhere=False)
-        if target.partition(".")[0] in OPTIONAL and not name.startswith("semiring.kernels.cuda.")
+        if target.partition(".")[0] in OPTIONAL - {component(name)} and not name.startswith("semiring.kernels.cuda.")
     ]
     assert early == []  # the modules of the GPU are behind their package, which the next test looks at
 
@@ -195,6 +196,17 @@ def test_the_gpu_backend_says_what_is_missing():
         "except MissingExtraError as error:\n    print(error)"
     )
     assert "pip install 'semiring[cuda]'" in run(code)
+
+
+@pytest.mark.parametrize("name", ["torch", "jax"])
+def test_a_module_for_another_library_says_what_is_missing(name):
+    code = (
+        f"import sys; sys.modules[{name!r}] = None\n"
+        "from semiring.errors import MissingExtraError\n"
+        f"try:\n    import semiring.{name}\n"
+        "except MissingExtraError as error:\n    print(error)"
+    )
+    assert f"pip install 'semiring[{name}]'" in run(code)
 
 
 def run(code: str) -> str:
@@ -224,6 +236,8 @@ PUBLIC = [name for name in MODULES if name.count(".") <= 1 and not name.endswith
 @pytest.mark.parametrize("name", PUBLIC)
 def test_each_public_module_imports_alone(name):
     """In a fresh interpreter: what it needs it imports itself. Its ``__all__`` holds nothing that is not there."""
+    if component(name) in OPTIONAL and find_spec(component(name)) is None:
+        pytest.skip(f"{component(name)} is not installed")
     run(
         f"import importlib; module = importlib.import_module({name!r})\n"
         "missing = [n for n in getattr(module, '__all__', ()) if not hasattr(module, n)]\n"

@@ -1,0 +1,101 @@
+"""Derivatives of expressions, as expressions."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from semiring.errors import AlgebraError
+from semiring.expressions import Expression
+from semiring.expressions.tree import constant
+
+__all__ = ["derivative"]
+
+_ZERO, _ONE = constant(0), constant(1)
+
+
+@cache
+def derivative(expression: Expression, variable: str) -> Expression:
+    """∂expression/∂variable.
+
+    Where a min or a max ties, the derivative is that of its first argument; where a ``where`` switches, that of the
+    side it is on; abs has 0 at 0, floor everywhere. Raises `AlgebraError` for bit operations, which have none.
+
+    >>> from semiring.expressions import parse
+    >>> derivative(parse("max(x, y) * y", ("x", "y")), "x").text
+    'where(y > x, 0, 1) * y'
+    """
+    if expression.op == "var":
+        return _ONE if expression.leaf == variable else _ZERO
+    if variable not in expression.variables:
+        return _ZERO
+    args = expression.args
+    if expression.op == "where":
+        return _where(args[0], *(derivative(arg, variable) for arg in args[1:]))
+    inner = [derivative(arg, variable) for arg in args]
+    if expression.op in ("min", "max"):
+        other = Expression("lt" if expression.op == "min" else "gt", (args[1], args[0]))
+        return _where(other, inner[1], inner[0])
+    if len(args) == 2:
+        return _binary(expression, *args, *inner)
+    return _product(_outer(expression, args[0]), inner[0])
+
+
+def _binary(expression: Expression, u: Expression, v: Expression, du: Expression, dv: Expression) -> Expression:
+    op = expression.op
+    if op == "add":
+        return _sum(du, dv)
+    if op == "sub":
+        return _sum(du, _negative(dv))
+    if op == "mul":
+        return _sum(_product(du, v), _product(u, dv))
+    if op == "div":
+        rest = _ZERO if dv == _ZERO else Expression("div", (_product(expression, dv), v))
+        return _sum(_ZERO if du == _ZERO else Expression("div", (du, v)), _negative(rest))
+    raise AlgebraError(f"{expression} has no derivative: {op} acts on bits")
+
+
+def _outer(expression: Expression, u: Expression) -> Expression:
+    """The derivative of a function of one argument by its argument."""
+    op = expression.op
+    if op == "neg":
+        return constant(-1)
+    if op == "abs":
+        return _where(Expression("lt", (u, _ZERO)), constant(-1), _where(Expression("gt", (u, _ZERO)), _ONE, _ZERO))
+    if op == "exp":
+        return expression
+    if op == "expm1":
+        return Expression("exp", (u,))
+    if op == "log":
+        return Expression("div", (_ONE, u))
+    if op == "log1p":
+        return Expression("div", (_ONE, Expression("add", (_ONE, u))))
+    if op == "sqrt":
+        return Expression("div", (constant(0.5), expression))
+    if op == "floor":
+        return _ZERO
+    raise AlgebraError(f"{expression} has no derivative: {op} acts on bits")
+
+
+# Sums and products with 0 and 1 are not built: an expression that is a constant costs nothing where it is evaluated.
+
+
+def _sum(u: Expression, v: Expression) -> Expression:
+    if _ZERO in (u, v):
+        return v if u == _ZERO else u
+    return Expression("add", (u, v))
+
+
+def _product(u: Expression, v: Expression) -> Expression:
+    if _ZERO in (u, v):
+        return _ZERO
+    if _ONE in (u, v):
+        return v if u == _ONE else u
+    return Expression("mul", (u, v))
+
+
+def _negative(u: Expression) -> Expression:
+    return u if u == _ZERO else Expression("neg", (u,))
+
+
+def _where(truth: Expression, u: Expression, v: Expression) -> Expression:
+    return u if u == v else Expression("where", (truth, u, v))

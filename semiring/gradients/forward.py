@@ -1,0 +1,51 @@
+"""What operators of other libraries compute: products and closures of stacks, with what their gradients need."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.closures import closure, closure_with_predecessors
+from semiring.linalg import matmul, matmul_witness
+
+__all__ = ["closed", "closed_with_trees", "product", "product_with_witness"]
+
+Array: TypeAlias = Any
+
+
+def product(A: Array, B: Array, semiring: Semiring, check: bool) -> Array:
+    """A ⊗ B for A (..., m, k), B (..., k, n) with as many dimensions as A, those in front broadcasting."""
+    result: Array = matmul(*_as_stacks(A, B), semiring, check=check)
+    return result.reshape(*np.broadcast_shapes(A.shape[:-2], B.shape[:-2]), *result.shape[-2:])
+
+
+def product_with_witness(A: Array, B: Array, semiring: Semiring, check: bool) -> tuple[Array, Array]:
+    """`product`, and int32 W (..., m, n): the smallest k that attains an entry, -1 where it is 0̄."""
+    C, W = matmul_witness(*_as_stacks(A, B), semiring, check=check)
+    batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    W = W.astype(np.int32, copy=False)
+    return C.reshape(*batch, *C.shape[-2:]), W.reshape(*batch, *W.shape[-2:])
+
+
+def _as_stacks(A: Array, B: Array) -> tuple[Array, Array]:
+    """One matrix on the right is a matrix, not a stack of one: then all rows on the left are one product."""
+    return A, (B.reshape(B.shape[-2:]) if B.ndim > 2 and prod(B.shape[:-2]) == 1 else B)
+
+
+def closed(A: Array, semiring: Semiring, reflexive: bool, check: bool) -> Array:
+    """A*, or A⁺, for A (..., n, n)."""
+    return closure(A, semiring, reflexive=reflexive, check=check)
+
+
+def closed_with_trees(A: Array, semiring: Semiring, check: bool) -> tuple[Array, Array]:
+    """A* and int32 predecessors, for A (..., n, n): row i of each matrix is a tree of best paths from i.
+
+    Negative where there is no path, and on the diagonal.
+    """
+    D, pred = np.empty(A.shape, A.dtype), np.empty(A.shape, np.int32)
+    for index in np.ndindex(A.shape[:-2]):
+        D[index], pred[index] = closure_with_predecessors(A[index], semiring, check=check)
+    return D, pred

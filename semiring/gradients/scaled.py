@@ -1,0 +1,69 @@
+"""Products of matrices whose entries are mantissas with exponents, and sums of them that no exponent spoils."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from semiring.namespaces import array_namespace
+
+__all__ = ["scaled_product"]
+
+Array: TypeAlias = Any
+
+# Terms below e⁻⁷⁴⁵ vanish in float64. Where an entry is scaled by at most e⁶⁰⁰ afterwards, what vanished was e⁻¹⁴⁵ of a
+# mantissa: nothing. Other entries are added up term by term.
+_SAFE = 600.0
+_CHUNK = 1 << 20  # terms at a time
+
+
+def scaled_product(X: Array, alpha: Array, Y: Array, beta: Array, gamma: Array) -> Array:
+    """R[p, q] = Σᵣ X[p, r] · Y[r, q] · exp(alpha[p, r] + beta[r, q] + gamma[p, q]).
+
+    X, alpha (..., m, k); Y, beta (..., k, n); gamma (..., m, n), of the same leading dimensions, arrays of NumPy or
+    CuPy. Exponents are below ∞; -∞ makes a term 0, whatever its mantissa. The result has the dtype of X; within, all
+    is float64. A term whose exponents add up to a number that exp can take is right whatever each of them is.
+
+    Cost: one product of matrices and an exp for each entry of the operands, where exponents do not spread further than
+    float64 does; an exp for each term of the entries where they do.
+    """
+    xp = array_namespace(X)
+    wide = [xp.asarray(operand, dtype=xp.float64) for operand in (X, alpha, Y, beta, gamma)]
+    shape = wide[4].shape
+    if not wide[4].size or not wide[0].shape[-1]:
+        return xp.zeros(shape, X.dtype)
+    stacked = [operand.reshape(-1, *operand.shape[-2:]) for operand in wide]
+    result = xp.stack([_matrix(xp, *operands) for operands in zip(*stacked, strict=True)])
+    return result.reshape(shape).astype(X.dtype, copy=False)
+
+
+def _matrix(xp: Any, X: Array, alpha: Array, Y: Array, beta: Array, gamma: Array) -> Array:
+    rows, columns = _largest(xp, alpha, 1), _largest(xp, beta, 0)
+    P = _mantissas(xp, X, alpha - rows)
+    Q = _mantissas(xp, Y, beta - columns)
+    exponent = gamma + rows + columns
+    far = exponent > _SAFE
+    R = (P @ Q) * xp.exp(xp.where(far, 0.0, exponent))
+    if bool(far.any()):
+        _add_terms(xp, R, X, alpha, Y, beta, gamma, xp.argwhere(far))
+    return R
+
+
+def _largest(xp: Any, exponents: Array, axis: int) -> Array:
+    """The largest exponents along an axis, which is kept; 0 where all of them are -∞."""
+    largest = exponents.max(axis=axis, keepdims=True)
+    return xp.where(largest == -xp.inf, 0.0, largest)
+
+
+def _mantissas(xp: Any, X: Array, exponents: Array) -> Array:
+    return xp.where(exponents == -xp.inf, 0.0, X * xp.exp(exponents))
+
+
+def _add_terms(xp: Any, R: Array, X: Array, alpha: Array, Y: Array, beta: Array, gamma: Array, far: Array) -> None:
+    """The entries at the indices ``far`` (count, 2), term by term."""
+    step = max(1, _CHUNK // X.shape[1])
+    Y, beta = Y.T, beta.T
+    for start in range(0, far.shape[0], step):
+        p, q = far[start : start + step, 0], far[start : start + step, 1]
+        exponents = alpha[p] + beta[q] + gamma[p, q][:, None]
+        terms = X[p] * Y[q]
+        R[p, q] = _mantissas(xp, terms, exponents).sum(axis=1)

@@ -1,0 +1,360 @@
+"""Products and closures of JAX arrays, with gradients.
+
+The work is done on the host, by a callback: arrays on the CPU are read without a copy, those of a GPU travel. The
+functions work under `jax.jit`, `jax.vmap` and `jax.grad`, and can be differentiated again and again, in reverse mode.
+"""
+
+# mypy: disallow-untyped-decorators=False
+# (those of JAX)
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.catalogue import as_semiring
+from semiring.errors import DTypeError, MissingExtraError, ShapeError
+from semiring.expressions import Expression
+from semiring.expressions.tree import array_functions
+from semiring.gradients import forward, scaled, trees
+from semiring.gradients.rules import Rule, factors, rule_of
+
+try:
+    import jax
+except ImportError:
+    raise MissingExtraError("JAX", "jax", "semiring.jax") from None
+import jax.numpy as jnp
+
+if TYPE_CHECKING:
+    from jax import Array
+else:
+    Array: TypeAlias = Any
+
+__all__ = ["closure", "matmul"]
+
+
+def matmul(A: Any, B: Any, semiring: Semiring | str = "min_plus", *, check: bool = True) -> Array:
+    """C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j], differentiable by A and B.
+
+    A (..., m, k), B (..., k, n) are arrays of one dtype; leading dimensions broadcast, a 1-D operand is one row (left)
+    or one column (right), as in `jax.numpy.matmul`. The semiring is static under `jax.jit`. ``check`` looks for NaN and
+    entries outside the domain.
+
+    The gradient. For a selective ⊕ it flows to the one term that was selected, the smallest k where several tie,
+    through the derivative of ⊗ there: a subgradient where terms tie. For log_plus and plus_times it is exact. An entry
+    that is the zero (no path) has the gradient 0. Differentiating in another semiring raises `AlgebraError`.
+
+    Raises `DTypeError`, `ShapeError`, and what `semiring.matmul` raises (wrapped by JAX: it happens in a callback).
+    Costs m·k·n pairs, about twice the time with a gradient to come for a selective ⊕; backwards O(m·n) for a selective
+    ⊕, two products else.
+
+    >>> import jax
+    >>> A = jax.numpy.array([[0.0, 3.0], [7.0, 1.0]])
+    >>> jax.grad(lambda A, B: matmul(A, B, "min_plus").sum())(A, A).tolist()
+    [[2.0, 0.0], [1.0, 1.0]]
+    """
+    A, B = jnp.asarray(A), jnp.asarray(B)
+    _check_operands(A, B)
+    left, right = A[None, :] if A.ndim == 1 else A, B[:, None] if B.ndim == 1 else B
+    if left.shape[-1] != right.shape[-2]:
+        raise ShapeError(f"A is {A.shape}, B is {B.shape}: inner sizes {left.shape[-1]} and {right.shape[-2]} differ")
+    try:
+        jnp.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    except ValueError:
+        raise ShapeError(f"A is {A.shape}, B is {B.shape}: their leading dimensions do not broadcast") from None
+    rank = max(left.ndim, right.ndim)
+    left, right = (x.reshape((1,) * (rank - x.ndim) + x.shape) for x in (left, right))
+    result = _matmul(left, right, as_semiring(semiring), check)
+    if A.ndim == 1:
+        result = result[..., 0, :]
+    return result[..., 0] if B.ndim == 1 else result
+
+
+def closure(A: Any, semiring: Semiring | str = "min_plus", *, reflexive: bool = True, check: bool = True) -> Array:
+    """A* = I ⊕ A ⊕ A² ⊕ …, differentiable by A; with ``reflexive=False`` A⁺ = A ⊗ A*. In min-plus: all distances.
+
+    A (..., n, n) is an array whose entries are the weights of edges, the semiring's zero where there is none.
+
+    The gradient. For a selective ⊕ each entry is the product along one best path, and its gradient flows to the edges
+    of that path: a subgradient where several are best. For log_plus and plus_times it is exact. Pairs without a path
+    have the gradient 0, and so has the diagonal of A*, which is 1̄. Differentiating in another semiring raises
+    `AlgebraError`.
+
+    Raises `DTypeError`, `ShapeError`, and what `semiring.closure` raises (wrapped by JAX: it happens in a callback).
+    Costs n³ pairs; backwards O(n²) for a selective ⊕, two products else.
+
+    >>> import jax
+    >>> inf = jax.numpy.inf
+    >>> A = jax.numpy.array([[inf, 1.0, 9.0], [inf, inf, 2.0], [inf, inf, inf]])
+    >>> jax.grad(lambda A: closure(A)[0, 2])(A).tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]
+    """
+    A, semiring = jnp.asarray(A), as_semiring(semiring)
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
+        raise ShapeError(f"A is {A.shape}: a closure needs square matrices, shape (n, n) or (..., n, n)")
+    if reflexive or not jnp.issubdtype(A.dtype, jnp.floating):
+        return _closure(A, semiring, reflexive, check)
+    closed = _closure(A, semiring, True, check)
+    if not semiring.selective:
+        return matmul(A, closed, semiring, check=False)
+    loops = matmul(closed[..., None, :], jnp.swapaxes(A, -1, -2)[..., None], semiring, check=False)
+    return jnp.where(jnp.eye(A.shape[-1], dtype=bool), loops[..., 0], closed)
+
+
+def _check_operands(A: Array, B: Array) -> None:
+    if not A.ndim or not B.ndim:
+        raise ShapeError(f"A is {A.shape}, B is {B.shape}: a scalar is no operand of a product")
+    if A.dtype != B.dtype:
+        raise DTypeError(f"A has dtype {A.dtype}, B {B.dtype}: convert one, B.astype(A.dtype)")
+
+
+def _on_host(function: Callable[..., Any], shapes: Any, arrays: tuple[Array, ...], *others: Any) -> Any:
+    """The function on NumPy views of arrays of one number of leading dimensions; ``vmap`` adds one in front of all."""
+
+    def call(*values: Any) -> Any:
+        return function(*(np.asarray(value) for value in values), *others)
+
+    return jax.pure_callback(call, shapes, *arrays, vmap_method="broadcast_all")
+
+
+def _transposed(x: Array) -> Array:
+    return jnp.swapaxes(x, -1, -2)
+
+
+def _summed_to(x: Array, shape: tuple[int, ...]) -> Array:
+    """The sum over the dimensions that ``shape`` has broadcast to that of x; both have as many."""
+    axes = tuple(axis for axis, size in enumerate(shape) if size == 1 and x.shape[axis] != 1)
+    return x.sum(axes, keepdims=True)
+
+
+# ---------------------------------------------------------------------------------------------------------- products
+
+
+def _product_shape(A: Array, B: Array) -> tuple[int, ...]:
+    return (*jnp.broadcast_shapes(A.shape[:-2], B.shape[:-2]), A.shape[-2], B.shape[-1])
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(2, 3))
+def _matmul(A: Array, B: Array, semiring: Semiring, check: bool) -> Array:
+    """A ⊗ B for A (..., m, k), B (..., k, n) of the same number of dimensions."""
+    shape = jax.ShapeDtypeStruct(_product_shape(A, B), A.dtype)
+    return _on_host(forward.product, shape, (A, B), semiring, check)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(2, 3))
+def _matmul_witness(A: Array, B: Array, semiring: Semiring, check: bool) -> tuple[Array, Array]:
+    """A ⊗ B and its int32 witness, for a selective ⊕."""
+    shape = _product_shape(A, B)
+    shapes = jax.ShapeDtypeStruct(shape, A.dtype), jax.ShapeDtypeStruct(shape, np.int32)
+    result: tuple[Array, Array] = _on_host(forward.product_with_witness, shapes, (A, B), semiring, check)
+    return result
+
+
+def _matmul_forward(A: Array, B: Array, semiring: Semiring, check: bool) -> tuple[Array, Any]:
+    if rule_of(semiring) == "selective":
+        C, W = _matmul_witness(A, B, semiring, check)
+        return C, (A, B, W)
+    C = _matmul(A, B, semiring, check)
+    return C, (A, B, C)
+
+
+def _matmul_backward(semiring: Semiring, check: bool, kept: Any, g: Array) -> tuple[Array, Array]:
+    A, B, C = kept
+    rule = rule_of(semiring)
+    if rule == "selective":
+        return _selected_backward(semiring, A, B, C, g)
+    if rule == "plus_times":
+        dA, dB = g @ _transposed(B), _transposed(A) @ g
+    else:  # exp(A[i, k] + B[k, j] - C[i, j])
+        A_, B_ = (jnp.broadcast_to(x, (*C.shape[:-2], *x.shape[-2:])) for x in (A, B))
+        minus, left, right = _negated(C), _transposed(A_), _transposed(B_)
+        dA = _scaled_product(g, minus, jnp.ones_like(right), right, A_)
+        dB = _scaled_product(jnp.ones_like(left), left, g, minus, B_)
+    return _summed_to(dA, A.shape), _summed_to(dB, B.shape)
+
+
+def _negated(C: Array) -> Array:
+    """The exponents -C, of weights that are 0 where there is no path."""
+    return jnp.where(jnp.isneginf(C), -jnp.inf, -C)
+
+
+def _witness_forward(A: Array, B: Array, semiring: Semiring, check: bool) -> tuple[Any, Any]:
+    C, W = _matmul_witness(A, B, semiring, check)
+    return (C, W), (A, B, W)
+
+
+def _witness_backward(semiring: Semiring, check: bool, kept: Any, g: Any) -> tuple[Array, Array]:
+    A, B, W = kept
+    return _selected_backward(semiring, A, B, W, g[0])
+
+
+def _selected_backward(semiring: Semiring, A: Array, B: Array, W: Array, g: Array) -> tuple[Array, Array]:
+    if not A.shape[-1]:  # sums of no terms
+        return jnp.zeros_like(A), jnp.zeros_like(B)
+    da, db = _selected(semiring, A, B, W)
+    return _scatter(jnp.where(W >= 0, g * da, 0), W, -1, A), _scatter(jnp.where(W >= 0, g * db, 0), W, -2, B)
+
+
+def _selected(semiring: Semiring, A: Array, B: Array, W: Array) -> tuple[Any, Any]:
+    """The derivatives of A[i, w] ⊗ B[w, j] by both, at w = W[i, j] ≥ 0: arrays (..., m, n), or numbers."""
+    by_x, by_y = factors(semiring)
+    values = {}
+    for name, operand, axis in (("x", A, -1), ("y", B, -2)):
+        if name in by_x.variables | by_y.variables:
+            whole = jnp.broadcast_to(operand, (*W.shape[:-2], *operand.shape[-2:]))
+            gathered = jnp.take_along_axis(whole, jnp.maximum(W, 0), axis=axis)
+            values[name] = jnp.where(W >= 0, gathered, 1)  # derivatives of a place that is not used are not NaN
+    return _evaluate(by_x, values), _evaluate(by_y, values)
+
+
+def _evaluate(expression: Expression, values: dict[str, Array]) -> Any:
+    if not expression.variables:
+        return float(expression.evaluate({}, np.dtype(np.float64)))
+    dtype, functions = next(iter(values.values())).dtype, array_functions(jnp)
+
+    def leaf(node: Expression) -> Array:
+        return values[str(node.leaf)] if node.op == "var" else jnp.asarray(node.leaf, dtype)
+
+    return expression.fold(leaf, lambda node, args: functions[node.op](*args))
+
+
+def _scatter(terms: Array, W: Array, axis: int, operand: Array) -> Array:
+    """The sums of the terms that came from the same entry of the operand: the transpose of its gather."""
+    indices = list(jnp.indices(terms.shape, sparse=True))
+    indices[axis] = jnp.maximum(W, 0)
+    shape = (*terms.shape[:-2], *operand.shape[-2:])
+    return _summed_to(jnp.zeros(shape, terms.dtype).at[tuple(indices)].add(terms), operand.shape)
+
+
+_matmul.defvjp(_matmul_forward, _matmul_backward)
+_matmul_witness.defvjp(_witness_forward, _witness_backward)
+
+
+# ---------------------------------------------------------------------------------------------------------- closures
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(1, 2, 3))
+def _closure(A: Array, semiring: Semiring, reflexive: bool, check: bool) -> Array:
+    """A*, or A⁺, for A (..., n, n). Gradients: A* only."""
+    return _on_host(forward.closed, jax.ShapeDtypeStruct(A.shape, A.dtype), (A,), semiring, reflexive, check)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(1, 2))
+def _closure_trees(A: Array, semiring: Semiring, check: bool) -> tuple[Array, Array]:
+    """A* and its int32 predecessors, for a selective ⊕."""
+    shapes = jax.ShapeDtypeStruct(A.shape, A.dtype), jax.ShapeDtypeStruct(A.shape, np.int32)
+    result: tuple[Array, Array] = _on_host(forward.closed_with_trees, shapes, (A,), semiring, check)
+    return result
+
+
+def _closure_forward(A: Array, semiring: Semiring, reflexive: bool, check: bool) -> tuple[Array, Any]:
+    if rule_of(semiring) == "selective":
+        D, pred = _closure_trees(A, semiring, check)
+        return D, (A, D, pred)
+    S = _closure(A, semiring, reflexive, check)
+    return S, (A, S)
+
+
+def _closure_backward(semiring: Semiring, reflexive: bool, check: bool, kept: Any, g: Array) -> tuple[Array]:
+    rule: Rule = rule_of(semiring)
+    if rule == "selective":
+        return _trees_backward(semiring, check, kept, (g, None))
+    A, S = kept
+    back = _transposed(S)
+    if rule == "plus_times":
+        return (back @ g @ back,)
+    # exp(S[i, k] + A[k, l] + S[l, j] - S[i, j]): first the sum over i, of what flows over k to j, then that over j.
+    ones, minus = jnp.ones_like(S), _negated(S)
+    through = _scaled_product(ones, back, g, minus, S)
+    return (_scaled_product(through, minus, ones, back, A),)
+
+
+def _trees_forward(A: Array, semiring: Semiring, check: bool) -> tuple[Any, Any]:
+    D, pred = _closure_trees(A, semiring, check)
+    return (D, pred), (A, D, pred)
+
+
+def _trees_backward(semiring: Semiring, check: bool, kept: Any, g: Any) -> tuple[Array]:
+    A, D, pred = kept
+    dx, dy = _selected(semiring, D, A, pred)
+    factor = jnp.where(pred >= 0, dx, 0).astype(A.dtype)
+    below = _sums_up(factor, g[0], pred)
+    return (_scatter(jnp.where(pred >= 0, below * dy, 0), pred, -2, A),)
+
+
+_closure.defvjp(_closure_forward, _closure_backward)
+_closure_trees.defvjp(_trees_forward, _trees_backward)
+
+
+# ------------------------------------------------------------------------------------------ what backward passes need
+
+
+@jax.custom_vjp
+def _scaled_product(X: Array, alpha: Array, Y: Array, beta: Array, gamma: Array) -> Array:
+    """`semiring.gradients.scaled.scaled_product`."""
+    shape = jax.ShapeDtypeStruct(gamma.shape, gamma.dtype)
+    return _on_host(scaled.scaled_product, shape, (X, alpha, Y, beta, gamma))
+
+
+def _scaled_forward(X: Array, alpha: Array, Y: Array, beta: Array, gamma: Array) -> tuple[Array, Any]:
+    R = _scaled_product(X, alpha, Y, beta, gamma)
+    return R, (X, alpha, Y, beta, gamma, R)
+
+
+def _scaled_backward(kept: Any, g: Array) -> tuple[Array, ...]:
+    X, alpha, Y, beta, gamma, R = kept
+    dX = _scaled_product(g, gamma, _transposed(Y), _transposed(beta), alpha)
+    dY = _scaled_product(_transposed(X), _transposed(alpha), g, gamma, beta)
+    return dX, X * dX, dY, Y * dY, g * R
+
+
+_scaled_product.defvjp(_scaled_forward, _scaled_backward)
+
+
+@jax.custom_vjp
+def _sums_up(c: Array, g: Array, pred: Array) -> Array:
+    """`semiring.gradients.trees.sums_up`."""
+    return _on_host(trees.sums_up, jax.ShapeDtypeStruct(g.shape, g.dtype), (c, g, pred))
+
+
+@jax.custom_vjp
+def _sums_down(c: Array, x: Array, pred: Array) -> Array:
+    """`semiring.gradients.trees.sums_down`."""
+    return _on_host(trees.sums_down, jax.ShapeDtypeStruct(x.shape, x.dtype), (c, x, pred))
+
+
+def _sums_up_forward(c: Array, g: Array, pred: Array) -> tuple[Array, Any]:
+    z = _sums_up(c, g, pred)
+    return z, (c, pred, z)
+
+
+def _sums_down_forward(c: Array, x: Array, pred: Array) -> tuple[Array, Any]:
+    y = _sums_down(c, x, pred)
+    return y, (c, pred, y)
+
+
+def _sums_up_backward(kept: Any, g: Array) -> tuple[Array, Array, None]:
+    c, pred, z = kept
+    y = _sums_down(c, g, pred)
+    return _by_factors(z, y, pred), y, None
+
+
+def _sums_down_backward(kept: Any, g: Array) -> tuple[Array, Array, None]:
+    c, pred, y = kept
+    z = _sums_up(c, g, pred)
+    return _by_factors(z, y, pred), z, None
+
+
+def _by_factors(z: Array, y: Array, pred: Array) -> Array:
+    """The gradient by c[i, j] of both sums: y[i, p]·z[i, j], for the predecessor p ≠ i of j."""
+    root = jnp.arange(pred.shape[-1])[:, None]
+    before = jnp.take_along_axis(y, jnp.maximum(pred, 0), axis=-1)
+    return jnp.where((pred >= 0) & (pred != root), before * z, 0)
+
+
+_sums_up.defvjp(_sums_up_forward, _sums_up_backward)
+_sums_down.defvjp(_sums_down_forward, _sums_down_backward)

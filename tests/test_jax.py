@@ -1,0 +1,222 @@
+"""Arrays of JAX: values, gradients against finite differences and dense expressions, under jit, vmap and grad."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import semiring as sr
+from semiring.errors import AlgebraError, DTypeError, ShapeError
+
+jax = pytest.importorskip("jax", reason="JAX is not installed")
+
+import jax.numpy as jnp  # noqa: E402
+from jax.test_util import check_grads  # noqa: E402
+
+import semiring.jax as differentiable  # noqa: E402
+
+INF = math.inf
+NAMES = [
+    "min_plus",
+    "max_plus",
+    "max_min",
+    "min_max",
+    "max_times",
+    "min_times",
+    "plus_times",
+    "log_plus",
+    "lukasiewicz",
+]
+OWN = sr.Semiring("own", add="max(x, y)", mul="x * y * 1.0", zero=0, one=1, domain=(0, 1))
+
+
+@pytest.fixture(autouse=True)
+def _in_float64():
+    jax.config.update("jax_disable_most_optimizations", True)
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", False)
+
+
+def weights(rng, name, shape, *, closed=False):
+    """Random entries far from ties; ``closed``: of a matrix whose closure exists."""
+    values = rng.random(shape)
+    if name == "min_times":
+        values = values + 1
+    elif name == "lukasiewicz":
+        values = values * 0.3 + 0.7
+    elif closed and name in ("max_plus", "log_plus"):
+        values = values - 1 - math.log(shape[-1] + 1)
+    elif closed and name == "plus_times":
+        values = (values - 0.4) / shape[-1]
+    return jnp.asarray(values)
+
+
+def dense_product(A, B, name):
+    x, y = A[..., :, :, None], B[..., None, :, :]
+    if name in ("plus_times", "max_times", "min_times"):
+        terms = x * y
+    elif name in ("max_min", "min_max"):
+        terms = jnp.minimum(x, y) if name == "max_min" else jnp.maximum(x, y)
+    else:
+        terms = x + y if name != "lukasiewicz" else jnp.maximum(x + y - 1, 0)
+    if name == "plus_times":
+        return terms.sum(-2)
+    if name == "log_plus":
+        return jax.nn.logsumexp(terms, -2)
+    return terms.min(-2) if name.startswith("min_") else terms.max(-2)
+
+
+def pulled_back(function, *arrays):
+    """The value, and the gradients of its product with random numbers."""
+    value, pull = jax.vjp(function, *arrays)
+    return value, pull(jnp.asarray(np.random.default_rng(0).normal(size=value.shape)).astype(value.dtype))
+
+
+def assert_alike(found, expected, tolerance=1e-10):
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance), found, expected)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (17, 33, 6)])
+def test_products_agree_with_the_dense_expression(name, m, k, n, rng):
+    A, B = weights(rng, name, (m, k)), weights(rng, name, (k, n))
+    found = pulled_back(jax.jit(lambda A, B: differentiable.matmul(A, B, name)), A, B)
+    assert_alike(found, pulled_back(jax.jit(lambda A, B: dense_product(A, B, name)), A, B))
+    single = pulled_back(
+        jax.jit(lambda A, B: differentiable.matmul(A, B, name)), A.astype("float32"), B.astype("float32")
+    )
+    assert single[0].dtype == single[1][0].dtype == np.float32
+    assert_alike(single, found, 1e-4)
+
+
+@pytest.mark.parametrize(
+    "semiring", ["min_plus", "max_min", "max_times", "log_plus", "plus_times", "lukasiewicz", OWN], ids=str
+)
+def test_first_and_second_derivatives_by_finite_differences(semiring, rng):
+    name = semiring if isinstance(semiring, str) else "max_times"
+    A, B = weights(rng, name, (2, 3, 4)), weights(rng, name, (4, 2))
+    check_grads(jax.jit(lambda A, B: differentiable.matmul(A, B, semiring)), (A, B), order=2, modes=["rev"], eps=1e-6)
+    Q = weights(rng, name, (4, 4), closed=True)
+    finite = np.triu_indices(4, 1) if name in ("max_min", "min_max") else slice(None)
+    for reflexive in (True, False):
+
+        @jax.jit
+        def close(Q, reflexive=reflexive):
+            return differentiable.closure(Q, semiring, reflexive=reflexive)[finite]
+
+        check_grads(close, (Q,), order=2, modes=["rev"], eps=1e-6)
+
+
+@pytest.mark.parametrize("name", ["max_times", "log_plus"])
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((3,), (3,)),
+        ((4, 3), (3,)),
+        ((3,), (2, 3, 2)),
+        ((2, 4, 3), (3, 2)),
+        ((4, 3), (2, 3, 2)),
+        ((2, 1, 4, 3), (5, 3, 2)),
+    ],
+)
+def test_vectors_and_stacks_broadcast_and_their_gradients_are_summed(name, a, b, rng):
+    A, B = weights(rng, name, a), weights(rng, name, b)
+
+    def dense(A, B):
+        result = dense_product(A if A.ndim > 1 else A[None], B if B.ndim > 1 else B[:, None], name)
+        result = result if A.ndim > 1 else result[..., 0, :]
+        return result if B.ndim > 1 else result[..., 0]
+
+    found = pulled_back(jax.jit(lambda A, B: differentiable.matmul(A, B, name)), A, B)
+    assert_alike(found, pulled_back(jax.jit(dense), A, B))
+
+
+@pytest.mark.parametrize("semiring", ["min_plus", "log_plus", "plus_times", OWN], ids=str)
+def test_under_jit_and_vmap_and_grad_of_each_other(semiring, rng):
+    name = semiring if isinstance(semiring, str) else "max_times"
+    A, B, Q = (weights(rng, name, shape, closed=True) for shape in [(3, 5, 4), (4, 5), (3, 5, 5)])
+
+    def loss(A, B, Q):
+        loops = jnp.diagonal(differentiable.closure(Q, semiring, reflexive=False))
+        product = differentiable.matmul(A, B, semiring)
+        return (product * differentiable.closure(Q, semiring)).sum() + (loops**2).sum()
+
+    gradient = jax.jit(jax.grad(loss, (0, 1, 2)))
+    each = [gradient(a, B, q) for a, q in zip(A, Q, strict=True)]
+    expected = jax.tree.map(lambda *parts: jnp.stack(parts), *each)
+    assert_alike(jax.vmap(gradient, in_axes=(0, None, 0))(A, B, Q), expected)
+    assert_alike(jax.vmap(gradient, in_axes=(2, None, 1))(A.transpose(1, 2, 0), B, Q.swapaxes(0, 1)), expected)
+    hessian = jax.jit(jax.jacrev(jax.grad(lambda Q: loss(A[0], B, Q))))(Q[0])
+    np.testing.assert_allclose(hessian, hessian.transpose(2, 3, 0, 1), atol=1e-8)  # derivatives commute
+    static = jax.jit(differentiable.closure, static_argnames=("semiring", "reflexive"))
+    assert_alike(static(Q, semiring=semiring, reflexive=False), differentiable.closure(Q, semiring, reflexive=False))
+
+
+def test_among_ties_the_smallest_k_has_the_gradient():
+    A, B = jnp.array([[1.0, 3, 2], [5, 4, 4]]), jnp.array([[4.0], [2], [2]])
+    dA, dB = jax.grad(lambda A, B: differentiable.matmul(A, B).sum(), (0, 1))(A, B)
+    assert dA.tolist() == [[0, 0, 1], [0, 1, 0]]
+    assert dB.tolist() == [[0], [1], [1]]
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_min", "max_times", "log_plus"])
+def test_where_there_is_no_path_the_gradient_is_zero(name, rng):
+    zero = float(sr.CATALOGUE[name].zero.leaf)
+    A = np.array(weights(rng, name, (3, 9, 9), closed=True))
+    A[rng.random((3, 9, 9)) < 0.8] = zero
+    A[1] = zero
+    for function in (lambda A: differentiable.closure(A, name), lambda A: differentiable.matmul(A, A, name)):
+        value, (gradient,) = pulled_back(jax.jit(function), jnp.asarray(A))
+        assert np.isfinite(gradient).all()
+        assert not np.asarray(gradient)[zero == A].any()
+        assert (np.asarray(value) == zero).any()
+
+
+def test_negative_weights_and_paths_of_many_edges():
+    A = np.full((40, 40), INF)
+    A[np.arange(39), np.arange(1, 40)] = -1.0
+    gradient = jax.grad(lambda A: differentiable.closure(A)[0, 39])(jnp.asarray(A))
+    np.testing.assert_array_equal(gradient, np.eye(40, k=1))
+
+
+@pytest.mark.parametrize("name", ["min_plus", "log_plus", "plus_times"])
+def test_empty_arrays(name):
+    for shape in [(0, 3), (3, 0)]:
+        C, (dA, dB) = pulled_back(
+            lambda A, B: differentiable.matmul(A, B, name), jnp.zeros(shape), jnp.zeros(shape[::-1])
+        )
+        assert (sr.CATALOGUE[name].zero.leaf == C).all()
+        assert (dA.shape, dB.shape) == (shape, shape[::-1])
+    assert pulled_back(lambda A: differentiable.closure(A, name), jnp.zeros((2, 0, 0)))[1][0].shape == (2, 0, 0)
+
+
+def test_integers_and_truths_have_values():
+    A = jnp.array([[1, 7], [2**31 - 1, 3]], jnp.int32)
+    assert differentiable.matmul(A, A).tolist() == sr.matmul(np.asarray(A), np.asarray(A)).tolist()
+    assert differentiable.closure(A, reflexive=False).tolist() == [[1, 7], [2**31 - 1, 3]]
+    truths = jnp.array([[False, True], [False, False]])
+    assert differentiable.closure(truths, "boolean").tolist() == [[True, True], [False, True]]
+
+
+def test_errors_name_what_is_wrong():
+    A = jnp.zeros((2, 3))
+    with pytest.raises(ShapeError, match=r"A is \(2, 3\), B is \(2, 3\): inner sizes 3 and 2 differ"):
+        differentiable.matmul(A, A)
+    with pytest.raises(ShapeError, match="leading dimensions do not broadcast"):
+        differentiable.matmul(jnp.zeros((2, 3, 3)), jnp.zeros((4, 3, 3)))
+    with pytest.raises(ShapeError, match="scalar"):
+        differentiable.matmul(A, 1.0)
+    with pytest.raises(ShapeError, match="square"):
+        differentiable.closure(A)
+    with pytest.raises(DTypeError, match=r"A has dtype float64, B float32"):
+        differentiable.matmul(A, A.T.astype("float32"))
+    any_of = sr.Semiring("any of", add="x + y - x * y", mul="x * y", zero=0, one=1, domain=(0, 1))
+    with pytest.raises(AlgebraError, match="any of has no gradient"):
+        jax.grad(lambda A: differentiable.matmul(A, A.T, any_of).sum())(A)
+    with pytest.raises(Exception, match=r"DomainError: A\[0, 0\] is nan"):  # JAX wraps what a callback raises
+        differentiable.closure(jnp.array([[math.nan]])).block_until_ready()
+    with pytest.raises(TypeError, match="custom_vjp"):  # reverse mode only, as JAX says
+        jax.jvp(differentiable.closure, (jnp.zeros((2, 2)),), (jnp.zeros((2, 2)),))

@@ -1,0 +1,445 @@
+"""Tensors of PyTorch: values, gradients against autograd through dense expressions, the compiler, `torch.func`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import semiring as sr
+from semiring.errors import AlgebraError, DomainError, DTypeError, NegativeCycleError, ShapeError
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+import semiring.torch as differentiable  # noqa: E402
+from semiring.torch import operators  # noqa: E402
+
+INF = math.inf
+GADGET = sr.Semiring("gadget", add="max(x, y)", mul="x * y / (x * y + (1 - x) * (1 - y) + 1)", zero=0, one=1)
+ANY_OF = sr.Semiring("any of", add="x + y - x * y", mul="x * y", zero=0, one=1, domain=(0, 1))
+NAMES = [
+    "min_plus",
+    "max_plus",
+    "max_min",
+    "min_max",
+    "max_times",
+    "min_times",
+    "plus_times",
+    "log_plus",
+    "lukasiewicz",
+]
+
+
+def weights(rng, name, shape, dtype=np.float64, *, closed=False):
+    """Random entries far from ties, as a tensor; ``closed``: of a matrix whose closure exists."""
+    values = rng.random(shape)
+    if name == "min_times":
+        values = values + 1
+    elif name == "lukasiewicz":
+        values = values * 0.3 + 0.7
+    elif closed and name in ("max_plus", "log_plus"):
+        values = values - 1 - math.log(shape[-1] + 1)
+    elif closed and name == "plus_times":
+        values = (values - 0.4) / shape[-1]
+    return torch.from_numpy(values.astype(dtype))
+
+
+# The oracles: products as expressions over all (i, k, j), closures as sums of powers or inverses, in plain PyTorch.
+
+
+def dense_product(A, B, name):
+    x, y = A[..., :, :, None], B[..., None, :, :]
+    if name in ("plus_times", "max_times", "min_times"):
+        terms = x * y
+    elif name in ("max_min", "min_max"):
+        terms = torch.minimum(x, y) if name == "max_min" else torch.maximum(x, y)
+    else:
+        terms = x + y if name != "lukasiewicz" else (x + y - 1).clamp_min(0)
+    if name == "plus_times":
+        return terms.sum(-2)
+    if name == "log_plus":
+        return terms.logsumexp(-2)
+    return terms.amin(-2) if name.startswith("min_") else terms.amax(-2)
+
+
+def dense_closure(A, name):
+    n, diagonal = A.shape[-1], torch.eye(A.shape[-1], dtype=torch.bool)
+    if name == "plus_times":
+        return torch.linalg.inv(torch.eye(n, dtype=A.dtype) - A)
+    if name == "log_plus":
+        return torch.linalg.inv(torch.eye(n, dtype=A.dtype) - A.exp()).log()
+    best, one = torch.minimum if name.startswith("min_") else torch.maximum, float(sr.CATALOGUE[name].one.leaf)
+    D = torch.where(diagonal, one, A)
+    for _ in range(max(1, n - 1).bit_length()):
+        D = torch.where(diagonal, one, best(D, dense_product(D, D, name)))
+    return D
+
+
+def gradients(function, *tensors, seed=0):
+    """The value of a function, and the gradients of its product with random numbers."""
+    leaves = [tensor.detach().clone().requires_grad_() for tensor in tensors]
+    value = function(*leaves)
+    g = torch.from_numpy(np.random.default_rng(seed).normal(size=value.shape)).to(value.dtype)
+    return value.detach(), torch.autograd.grad(value, leaves, g)
+
+
+def assert_alike(found, expected, tolerance):
+    torch.testing.assert_close(found[0], expected[0], rtol=tolerance, atol=tolerance)
+    for ours, theirs in zip(found[1], expected[1], strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+# ------------------------------------------------------------------------------------------------------------ products
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (3, 1, 5), (17, 33, 6), (2, 65, 31)])
+def test_products_agree_with_the_dense_expression(name, m, k, n, rng):
+    for dtype, tolerance in ((np.float64, 1e-10), (np.float32, 1e-4)):
+        A, B = weights(rng, name, (m, k), dtype), weights(rng, name, (k, n), dtype)
+        found = gradients(lambda A, B: differentiable.matmul(A, B, name), A, B)
+        assert found[0].dtype == found[1][0].dtype == A.dtype
+        assert_alike(found, gradients(lambda A, B: dense_product(A, B, name), A, B), tolerance)
+
+
+@pytest.mark.parametrize("semiring", [*NAMES, GADGET], ids=str)
+def test_first_and_second_derivatives_of_products_by_finite_differences(semiring, rng):
+    name = semiring if isinstance(semiring, str) else "max_times"
+    A = weights(rng, name, (2, 3, 4)).requires_grad_()
+    B = weights(rng, name, (4, 2)).requires_grad_()
+    assert torch.autograd.gradcheck(lambda A, B: differentiable.matmul(A, B, semiring), (A, B))
+    assert torch.autograd.gradgradcheck(lambda A, B: differentiable.matmul(A, B, semiring), (A, B))
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_times", "log_plus", "plus_times"])
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((3,), (3,)),
+        ((3,), (3, 2)),
+        ((4, 3), (3,)),
+        ((2, 4, 3), (3, 2)),
+        ((4, 3), (2, 3, 2)),
+        ((2, 1, 4, 3), (5, 3, 2)),
+        ((2, 4, 3), (3,)),
+        ((3,), (2, 3, 2)),
+        ((0, 4, 3), (3, 2)),
+    ],
+)
+def test_vectors_and_stacks_broadcast_and_their_gradients_are_summed(name, a, b, rng):
+    A, B = weights(rng, name, a), weights(rng, name, b)
+
+    def dense(A, B):
+        left, right = A if A.dim() > 1 else A[None], B if B.dim() > 1 else B[:, None]
+        result = dense_product(left, right, name)
+        result = result if A.dim() > 1 else result[..., 0, :]
+        return result if B.dim() > 1 else result[..., 0]
+
+    assert_alike(gradients(lambda A, B: differentiable.matmul(A, B, name), A, B), gradients(dense, A, B), 1e-10)
+
+
+def test_one_operand_may_be_without_gradient(rng):
+    for name in ("min_plus", "log_plus", "plus_times"):
+        A, B = weights(rng, name, (3, 4)).requires_grad_(), weights(rng, name, (4, 2))
+        differentiable.matmul(A, B, name).sum().backward()
+        differentiable.matmul(B.mT, A.mT, name).sum().backward()
+        whole = gradients(lambda A: dense_product(A, B, name).sum(), A)[1][0]  # noqa: B023
+        twice = gradients(lambda A: dense_product(B.mT, A.mT, name).sum(), A)[1][0]  # noqa: B023
+        scale = np.random.default_rng(0).normal()
+        torch.testing.assert_close(A.grad, (whole + twice) / scale)
+
+
+def test_among_ties_the_smallest_k_has_the_gradient():
+    A = torch.tensor([[1.0, 3.0, 2.0], [5.0, 4.0, 4.0]], requires_grad=True)
+    B = torch.tensor([[4.0], [2.0], [2.0]], requires_grad=True)
+    differentiable.matmul(A, B).sum().backward()  # 5, 5, 4 and 9, 6, 6
+    assert A.grad.tolist() == [[0, 0, 1], [0, 1, 0]]
+    assert B.grad.tolist() == [[0], [1], [1]]
+    A, B = torch.full((2, 3), 0.5, requires_grad=True), torch.full((3, 1), 0.5, requires_grad=True)
+    differentiable.matmul(A, B, "max_min").sum().backward()  # of x ⊗ y = min(x, y) it is x
+    assert A.grad.tolist() == [[1, 0, 0], [1, 0, 0]]
+    assert B.grad.tolist() == [[0], [0], [0]]
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_plus", "max_min", "min_max", "max_times", "min_times", "log_plus"])
+def test_where_there_is_no_path_the_gradient_is_zero(name, rng):
+    zero = float(sr.CATALOGUE[name].zero.leaf)
+    A, B = weights(rng, name, (5, 6)), weights(rng, name, (6, 4))
+    A[torch.from_numpy(rng.random((5, 6)) < 0.5)] = zero
+    B[torch.from_numpy(rng.random((6, 4)) < 0.5)] = zero
+    A[2] = B[:, 1] = zero
+    C, (dA, dB) = gradients(lambda A, B: differentiable.matmul(A, B, name), A, B)
+    assert (C[2] == zero).all()
+    assert (C[:, 1] == zero).all()
+    assert dA.isfinite().all()
+    assert dB.isfinite().all()
+    used = {"A": zero != A, "B": zero != B}
+    assert (dA[~used["A"]] == 0).all()
+    assert (dB[~used["B"]] == 0).all()
+    for i, j in np.ndindex(5, 4):
+        if C[i, j] != zero:  # on the terms that are there it is the dense expression
+            k = used["A"][i] & used["B"][:, j]
+            torch.testing.assert_close(dense_product(A[i : i + 1, k], B[k, j : j + 1], name)[0, 0], C[i, j])
+
+    def second(A, B):
+        grads = torch.autograd.grad(differentiable.matmul(A, B, name).square().sum(), (A, B), create_graph=True)
+        return sum(grad.square().sum() for grad in grads)
+
+    if not math.isinf(zero):
+        assert all(grad.isfinite().all() for grad in gradients(second, A, B)[1])
+
+
+def test_log_plus_is_exact_at_any_scale(rng):
+    """Exponents that float64 cannot take, -10⁹ in the place of -∞, and true -∞: the weights of the softmax."""
+    A, B = torch.from_numpy(rng.normal(size=(4, 6))), torch.from_numpy(rng.normal(size=(6, 5)))
+    A[0] -= 1e4
+    A[1, 2:] = -1e9
+    A[2] *= 1000
+    A[3, :5] = -INF
+    B[:, 1] += 1e4
+    B[:, 2] *= 700
+    B[3, 3] = -1e9
+    found = gradients(lambda A, B: differentiable.matmul(A, B, "log_plus"), A, B)
+    assert_alike(found, gradients(lambda A, B: dense_product(A, B, "log_plus"), A, B), 1e-9)
+    A, B = torch.full((2, 3), -INF, requires_grad=True), torch.zeros((3, 2), requires_grad=True)
+    differentiable.matmul(A, B, "log_plus").sum().backward()
+    assert not A.grad.any()
+    assert not B.grad.any()
+
+
+@given(st.data())
+def test_min_plus_gradients_are_supergradients(data):
+    """C is concave in the weights: C(A') ≤ C(A) + ⟨gradient, A' - A⟩, ties and all; on small integers exactly."""
+    m, k, n = (data.draw(st.integers(1, 5)) for _ in range(3))
+    entries = st.integers(0, 4).map(float)
+    before, after = (
+        [torch.tensor(data.draw(st.lists(entries, min_size=r * c, max_size=r * c))).reshape(r, c) for r, c in shapes]
+        for shapes in [((m, k), (k, n))] * 2
+    )
+    leaves = [x.requires_grad_() for x in before]
+    value = differentiable.matmul(*leaves).sum()
+    grads = torch.autograd.grad(value, leaves)
+    bound = value + sum((g * (y - x)).sum() for g, x, y in zip(grads, before, after, strict=True))
+    assert differentiable.matmul(*after).sum() <= bound
+    assert all(g.sum() == m * n for g in grads)
+
+
+@given(st.integers(1, 7), st.integers(0, 2**32 - 1))
+def test_closure_gradients_are_supergradients(n, seed):
+    """Zero weights, cycles of weight 0, ties and missing edges included."""
+    rng = np.random.default_rng(seed)
+    there = rng.random((n, n)) < 0.6
+    before, after = (torch.from_numpy(np.where(there, rng.integers(0, 4, (n, n)), INF)) for _ in range(2))
+    leaf = before.clone().requires_grad_()
+    D = differentiable.closure(leaf)
+    finite = torch.isfinite(D.detach())
+    (g,) = torch.autograd.grad(D[finite].sum(), leaf)
+    change = torch.where(torch.from_numpy(there), after - before, 0.0)
+    assert differentiable.closure(after)[finite].sum() <= D.detach()[finite].sum() + (g * change).sum()
+    assert not g[~torch.from_numpy(there)].any()
+    assert (g * before.nan_to_num(posinf=0)).sum() == D.detach()[finite].sum()  # Euler: paths add up
+
+
+# ------------------------------------------------------------------------------------------------------------ closures
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("n", [1, 2, 5, 17, 40])
+def test_closures_agree_with_the_dense_expression(name, n, rng):
+    A = weights(rng, name, (n, n), closed=True)
+    found = gradients(lambda A: differentiable.closure(A, name), A)
+    assert_alike(found, gradients(lambda A: dense_closure(A, name), A), 1e-8)
+    found = gradients(lambda A: differentiable.closure(A, name, reflexive=False), A)
+    assert_alike(found, gradients(lambda A: dense_product(A, dense_closure(A, name), name), A), 1e-8)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("reflexive", [True, False])
+def test_first_and_second_derivatives_of_closures_by_finite_differences(name, reflexive, rng):
+    A = weights(rng, name, (4, 4), closed=True).requires_grad_()
+    finite = ~torch.eye(4, dtype=torch.bool) if name in ("max_min", "min_max") else slice(None)
+
+    def close(A):
+        return differentiable.closure(A, name, reflexive=reflexive)[finite]
+
+    assert torch.autograd.gradcheck(close, (A,))
+    assert torch.autograd.gradgradcheck(close, (A,))
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_times", "log_plus"])
+def test_sparse_graphs_have_finite_gradients(name, rng):
+    """Pairs without a path have none, long paths have them on every edge; a stack of matrices has each its own."""
+    zero, n = float(sr.CATALOGUE[name].zero.leaf), 30
+    A = weights(rng, name, (3, n, n), closed=True)
+    A[torch.from_numpy(rng.random((3, n, n)) < 0.9)] = zero
+    A[2] = zero
+    A[2, torch.arange(n - 1), torch.arange(1, n)] = 0.5 if zero == 0 else 0.0
+    found = gradients(lambda A: differentiable.closure(A, name), A)
+    g = np.random.default_rng(0).normal(size=(3, n, n))
+    assert found[1][0].isfinite().all()
+    assert not found[1][0][zero == A].any()
+    for index in range(3):
+        one = A[index].clone().requires_grad_()
+        differentiable.closure(one, name).backward(torch.from_numpy(g[index]))
+        torch.testing.assert_close(one.grad, found[1][0][index])
+    if name == "min_plus":  # on a path, an edge counts once for every pair on both sides of it
+        expected = [np.triu(g[2], 1)[: k + 1, k + 1 :].sum() for k in range(n - 1)]
+        np.testing.assert_allclose(found[1][0][2].diagonal(1).numpy(), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_the_diagonal_is_a_constant_and_a_cycle_is_not():
+    A = torch.tensor([[5.0, 1.0], [2.0, INF]], requires_grad=True)
+    differentiable.closure(A).diagonal().sum().backward()
+    assert not A.grad.any()
+    A.grad = None
+    differentiable.closure(A, reflexive=False).diagonal().sum().backward()
+    assert A.grad.tolist() == [[0, 2], [2, 0]]
+
+
+def test_signs_mix_and_a_negative_cycle_is_an_error():
+    A = torch.tensor([[INF, 4.0, 1.0], [INF, INF, -2.0], [INF, INF, INF]], requires_grad=True)
+    differentiable.closure(A)[0, 2].backward()
+    assert A.grad.tolist() == [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
+    with pytest.raises(NegativeCycleError) as caught:
+        differentiable.closure(torch.tensor([[INF, -1.0], [0.5, INF]], requires_grad=True))
+    assert sorted(caught.value.cycle) == [0, 1]
+
+
+# ------------------------------------------------------------------------------------------------- tensors of any kind
+
+
+@pytest.mark.parametrize("name", ["min_plus", "log_plus", "plus_times"])
+def test_any_strides_and_empty_tensors(name, rng):
+    whole = weights(rng, name, (6, 14, 8), closed=True)
+    for view in (whole.mT, whole[::2, 1::3], whole[0].expand(2, 14, 8), whole.permute(2, 1, 0), whole[:, :, :0]):
+        A, B = view, weights(rng, name, (view.shape[-1], 3))
+        found = gradients(lambda B: differentiable.matmul(A, B, name), B)  # noqa: B023
+        assert_alike(found, gradients(lambda B: differentiable.matmul(A.contiguous(), B, name), B), 0)  # noqa: B023
+    for shape in [(0, 3), (3, 0)]:
+        A, B = weights(rng, name, shape), weights(rng, name, shape[::-1])
+        C, (dA, dB) = gradients(lambda A, B: differentiable.matmul(A, B, name), A, B)
+        assert (sr.CATALOGUE[name].zero.leaf == C).all()
+        assert dA.shape == A.shape
+        assert dB.shape == B.shape
+    assert gradients(lambda A: differentiable.closure(A, name), torch.zeros(2, 0, 0))[1][0].shape == (2, 0, 0)
+    square = weights(rng, name, (5, 5), closed=True)
+    straight = gradients(lambda A: differentiable.closure(A, name), square)
+    assert_alike(gradients(lambda A: differentiable.closure(A.mT, name).mT, square), straight, 1e-12)
+
+
+def test_tensors_share_their_memory_with_numpy():
+    given = torch.arange(6.0).reshape(2, 3)
+    seen = []
+    result = operators._on_arrays(lambda a: seen.append(a) or a * 2, (given.mT,))
+    assert seen[0].ctypes.data == given.data_ptr()
+    assert seen[0].strides == (4, 12)
+    assert result.tolist() == (given.mT * 2).tolist()
+
+
+def test_integers_and_truths_have_values_and_no_gradients():
+    A = torch.tensor([[1, 7], [2**31 - 1, 3]], dtype=torch.int32)
+    assert differentiable.matmul(A, A).tolist() == sr.matmul(A.numpy(), A.numpy()).tolist()
+    assert differentiable.closure(A, reflexive=False).tolist() == [[1, 7], [2**31 - 1, 3]]
+    truths = torch.tensor([[False, True], [False, False]])
+    assert differentiable.closure(truths, "boolean").tolist() == [[True, True], [False, True]]
+    assert not differentiable.closure(truths, "boolean").requires_grad
+
+
+def test_a_semiring_without_gradient_says_so_where_one_is_asked_for():
+    A = torch.tensor([[0.5, 0.25]], requires_grad=True)
+    with pytest.raises(AlgebraError, match="any of has no gradient"):
+        differentiable.matmul(A, A.mT, ANY_OF)
+    with torch.no_grad():
+        assert differentiable.matmul(A, A.mT, ANY_OF).tolist() == [[0.25 + 0.0625 - 0.25 * 0.0625]]
+
+
+def test_errors_name_what_is_wrong():
+    A = torch.zeros(2, 3)
+    with pytest.raises(ShapeError, match=r"A is \(2, 3\), B is \(2, 3\): inner sizes 3 and 2 differ"):
+        differentiable.matmul(A, A)
+    with pytest.raises(ShapeError, match="leading dimensions do not broadcast"):
+        differentiable.matmul(torch.zeros(2, 3, 3), torch.zeros(4, 3, 3))
+    with pytest.raises(ShapeError, match="scalar"):
+        differentiable.matmul(A, torch.tensor(1.0))
+    with pytest.raises(ShapeError, match="square"):
+        differentiable.closure(A)
+    with pytest.raises(DTypeError, match=r"B\.to\(torch\.float32\)"):
+        differentiable.matmul(A, A.mT.double())
+    with pytest.raises(DTypeError, match="max_times is not defined on int32"):
+        differentiable.matmul(A.int(), A.mT.int(), "max_times")
+    with pytest.raises(TypeError, match=r"A is a list: semiring\.torch takes tensors"):
+        differentiable.closure([[0.0]])
+    with pytest.raises(TypeError, match="to_dense"):
+        differentiable.closure(torch.eye(2).to_sparse())
+    with pytest.raises(DomainError, match=r"B\[0, 1\] is nan"):
+        differentiable.matmul(A, torch.tensor([[0.0, math.nan]] * 3))
+    assert differentiable.matmul(A, torch.tensor([[0.0, math.nan]] * 3), check=False).shape == (2, 2)
+
+
+# ------------------------------------------------------------------------------------- the compiler and `torch.func`
+
+
+def step(A, B, Q, semiring):
+    loops = differentiable.closure(Q, semiring, reflexive=False).diagonal()
+    return (differentiable.matmul(A, B, semiring) * differentiable.closure(Q, semiring)).sum() + loops.square().sum()
+
+
+@pytest.mark.parametrize("semiring", ["min_plus", "log_plus", "plus_times", GADGET], ids=str)
+def test_the_compiler_finds_one_graph(semiring, rng):
+    if semiring is GADGET:
+        semiring = sr.Semiring("own", add="max(x, y)", mul="x * y * 1.0", zero=0, one=1, domain=(0, 1))
+    name = semiring if isinstance(semiring, str) else "max_times"
+    given = [weights(rng, name, shape, closed=True) for shape in [(5, 4), (4, 5), (5, 5)]]
+    torch._dynamo.reset()
+    found = torch._dynamo.explain(step)(*given, semiring)
+    assert (found.graph_count, found.graph_break_count) == (1, 0)
+    compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
+    expected = gradients(lambda *leaves: step(*leaves, semiring), *given)
+    assert_alike(gradients(lambda *leaves: compiled(*leaves, semiring), *given), expected, 1e-12)
+
+
+def cases():
+    A, B = torch.rand(2, 3, 4, dtype=torch.float64), torch.rand(1, 4, 2, dtype=torch.float64)
+    Q = torch.rand(2, 4, 4, dtype=torch.float64) / 8
+    pred = operators.closure_trees(Q, "min_plus", True)[1]
+    return {
+        "matmul": (A, B, "log_plus", True),
+        "matmul_witness": (A, B, "min_plus", True),
+        "closure": (Q, "plus_times", True, True),
+        "closure_trees": (Q, "max_times", True),
+        "scaled_product": (Q, Q, Q, Q, Q),
+        "sums_up": (Q, Q, pred),
+        "sums_down": (Q, Q, pred),
+    }
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # opcheck's own
+@pytest.mark.parametrize(
+    "name", ["matmul", "matmul_witness", "closure", "closure_trees", "scaled_product", "sums_up", "sums_down"]
+)
+def test_each_operator_is_registered_as_pytorch_wants(name):
+    arguments = [x.requires_grad_(x.is_floating_point()) if isinstance(x, torch.Tensor) else x for x in cases()[name]]
+    report = torch.library.opcheck(getattr(operators, name).operator, tuple(arguments))
+    assert set(report.values()) == {"SUCCESS"}
+
+
+@pytest.mark.parametrize("semiring", ["min_plus", "max_times", "log_plus", "plus_times"])
+def test_the_transforms_of_torch_func(semiring, rng):
+    A, B, Q = (weights(rng, semiring, shape, closed=True) for shape in [(3, 5, 4), (4, 5), (3, 5, 5)])
+
+    def loss(A, B, Q):
+        return step(A, B, Q, semiring)
+
+    every = torch.func.vmap(torch.func.grad(loss, (0, 1, 2)), in_dims=(0, None, 0))(A, B, Q)
+    for index in range(3):
+        expected = torch.func.grad(loss, (0, 1, 2))(A[index], B, Q[index])
+        leaves = [x.clone().requires_grad_() for x in (A[index], B, Q[index])]
+        plain = torch.autograd.grad(loss(*leaves), leaves)
+        for one, two, three in zip(every, expected, plain, strict=True):
+            torch.testing.assert_close(one[index], two)
+            torch.testing.assert_close(two, three)
+    hessian = torch.func.jacrev(torch.func.grad(lambda Q: loss(A[0], B, Q)))(Q[0])
+    torch.testing.assert_close(hessian, torch.autograd.functional.hessian(lambda Q: loss(A[0], B, Q), Q[0]))
