@@ -15,9 +15,9 @@ version = release = semiring.__version__
 language = "en"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
-extensions += ["code_blocks", "pictures", "sections"]  # in _extensions
+extensions += ["code_blocks", "docstrings", "names", "offline", "pictures"]  # in _extensions
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-smartquotes = False  # quotes in the text stay what a reader can paste
+smartquotes_action = "D"  # dashes; quotes in the text stay what a reader can paste
 
 myst_enable_extensions = ["alert"]  # > [!NOTE], as GitHub shows it
 myst_heading_anchors = 3
@@ -27,8 +27,9 @@ python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 80
 add_module_names = False
 autodoc_member_order = "bysource"
-autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_default_options = {"members": True}
 napoleon_google_docstring = False
+napoleon_use_param = False  # names that share a text stay together
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 

@@ -17,7 +17,7 @@ import numpy as np
 from semiring.domains import Domain
 from semiring.errors import AlgebraError, DTypeError, ExpressionError
 from semiring.expressions import Constant, Expression, parse, trace, typed_constant
-from semiring.expressions.tree import as_operation, constant
+from semiring.expressions.tree import as_operation, constant, is_floating
 from semiring.expressions.undefined import nan_condition, replace_nan
 from semiring.namespaces import array_namespace
 from semiring.operations import Operation
@@ -363,7 +363,7 @@ def _typed(element: Expression, dtype: np.dtype[Any]) -> Any:
 @lru_cache(maxsize=1024)
 def _refusal(semiring: Semiring, dtype: np.dtype[Any]) -> str | None:
     """Why the semiring is not defined on the dtype; None where it is."""
-    if dtype.kind not in "fiub":
+    if dtype.kind not in "fiub" and not is_floating(dtype):
         return f"{dtype} is not a real number type"
     if semiring._dtypes is not None and dtype.name not in semiring._dtypes:
         return "its definition does not name it"

@@ -62,15 +62,16 @@ class DivergenceError(SemiringError, ArithmeticError):
 class NegativeCycleError(DivergenceError):
     """A cycle improves without end: negative in min-plus, positive in max-plus.
 
-    ``cycle`` lists its vertices in order, the first one not repeated at the end.
+    ``cycle`` lists the numbers of its vertices in order, the first one not repeated at the end; ``names`` what they are
+    called, where names were given.
     """
 
-    def __init__(self, message: str, cycle: Sequence[int] = ()) -> None:
+    def __init__(self, message: str, cycle: Sequence[int] = (), names: Sequence[object] = ()) -> None:
         super().__init__(message)
-        self.cycle = tuple(cycle)
+        self.cycle, self.names = tuple(cycle), tuple(names)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.args[0], self.cycle)
+        return type(self), (self.args[0], self.cycle, self.names)
 
 
 class NoPathError(SemiringError, LookupError):

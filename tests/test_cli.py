@@ -476,7 +476,9 @@ def test_ctrl_c_ends_the_process_with_130(tmp_path):
     command = [sys.executable, "-m", "semiring", "closure", "-"]
     environment = {**os.environ, "PYTHONPATH": ROOT}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    script = f"import sys; from semiring import cli; print('ready', flush=True); sys.exit(cli.main({command[3:]!r}))"
+    # A process started in the background of a shell inherits that the signal is ignored.
+    listen = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    script = f"{listen}; from semiring import cli; print('ready', flush=True); sys.exit(cli.main({command[3:]!r}))"
     with subprocess.Popen([sys.executable, "-c", script], env=environment, cwd=tmp_path, **pipes) as child:
         assert child.stdout.readline() == b"ready\n"
         time.sleep(1.0)  # it now waits for its input

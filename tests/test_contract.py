@@ -629,7 +629,7 @@ def test_every_case_has_a_backend():
 
 
 def test_what_no_backend_takes_is_an_error():
-    with pytest.raises(UnknownNameError, match="cpu, reference"):
+    with pytest.raises(UnknownNameError, match="cpu, cuda, reference"):
         get_backend("abacus")
     with pytest.raises(DTypeError, match="min_plus on float32 cannot be stored as bits"):
         backend_for(None, CATALOGUE["min_plus"], np.dtype(np.float32), "bits")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from semiring import CATALOGUE
 from semiring.expressions import parse
 from semiring.kernels.cuda import tiles
 from semiring.kernels.cuda.layouts import Placement, is_nonnegative, on_pairs, without_neutral
-from semiring.kernels.cuda.tiles import Tile, tile_for
+from semiring.kernels.cuda.tiles import Tile, parts_for, tile_for
+from semiring.kernels.cuda.words import WordFormat
 
 TABLE = {name: tile for name, tile in vars(tiles).items() if isinstance(tile, Tile)}
 
@@ -63,21 +65,60 @@ def test_shared_memory_is_counted_with_its_padding():
     assert Tile(64, 128, 16, 8, 8, 4, 3).shared_bytes(4) == 4 * 16 * (64 + 4 + 128 + 4) * 4
 
 
+FORMATS = [
+    *(WordFormat(dtype) for dtype in ("float32", "float64", "int32", "int64", "uint8", "float16", "bfloat16")),
+    *(WordFormat(dtype, 2) for dtype in ("int16", "float16", "bfloat16")),
+    WordFormat("int32", 32),
+]
+
+
 def test_a_tile_is_found_for_every_product():
-    for word, lanes, nodes, rows, words, record in itertools.product(
-        (4, 8), (1, 2, 32), (6, 8, 40), (1, 64, 10_000), (1, 64, 10_000), (False, True)
+    for words, nodes, rows, columns, matrices, record in itertools.product(
+        FORMATS, (6, 8, 40), (1, 64, 10_000), (1, 64, 10_000), (1, 100_000), (False, True)
     ):
-        if word == 8 and lanes > 1:
-            continue
-        assert tile_for(word, lanes, nodes, rows, words, record=record).is_valid(word)
+        assert tile_for(words, nodes, rows, columns, matrices=matrices, record=record).is_valid(words.word_bytes)
+
+
+def test_the_parts_of_k_cover_it_and_fill_the_gpu_at_most_once():
+    for tile, rows, columns, inner in itertools.product(
+        TABLE.values(), (1, 64, 65, 1024, 8192), (1, 128, 1000, 8192), (1, 255, 256, 385, 8192, 1_000_003)
+    ):
+        parts, part = parts_for(tile, rows, columns, inner)
+        assert (parts - 1) * part < inner <= parts * part
+        if parts > 1:
+            assert part % 32 == 0
+            assert part >= 128
+            assert parts * tile.count(rows, columns) <= 132 * tile.min_blocks
+    assert parts_for(TABLE["_SMALL"], 64, 8192, 8192) == (4, 2048)
+    assert parts_for(TABLE["_SMALL"], 1024, 1024, 1024) == (1, 1024)
+
+
+@pytest.mark.parametrize("words", FORMATS, ids=str)
+def test_words_hold_their_elements(words):
+    assert words.word_bytes == 8 if words.dtype in ("float64", "int64") else 4
+    if words.bits:
+        assert (words.constant(True), words.constant(False)) == (-1, 0)
+        return
+    one = np.asarray(words.constant(1), words.numpy_word)
+    if words.lanes == 2:
+        np.testing.assert_array_equal(one.reshape(1).view(words.element_dtype), np.ones(2, words.element_dtype))
+    else:
+        assert one == 1
 
 
 # ------------------------------------------------------------------------------------------------- layouts
 
 
+class OnHost:
+    """What `Placement.of` asks of a CuPy array, of a NumPy one."""
+
+    def __init__(self, array):
+        self.shape, self.strides, self.itemsize = array.shape, array.strides, array.itemsize
+        self.data = SimpleNamespace(ptr=array.ctypes.data)
+
+
 def placed(array):
-    strides = tuple(stride // array.itemsize for stride in array.strides)
-    return Placement(array.ctypes.data, array.shape, strides, array.itemsize)
+    return Placement.of(OnHost(array))
 
 
 def aligned(shape, dtype):
@@ -121,6 +162,24 @@ def test_pairs_are_whole_words():
     assert not placed(matrix[:, :61]).holds_pairs
     assert not placed(matrix.T).holds_pairs
     assert not placed(aligned((4, 63), np.float16)[:, :62]).holds_pairs
+
+
+def test_stacks():
+    stack = aligned((5, 64, 64), np.float32)
+    assert (placed(stack).count, placed(stack).step, placed(stack).shape) == (5, 4096, (64, 64))
+    assert placed(stack).copy == "vector"
+    assert placed(stack[::2]).step == 8192
+    assert placed(np.broadcast_to(stack[0], (9, 64, 64))).step == 0
+    assert placed(stack.swapaxes(1, 2)).copy == "word"
+    assert placed(aligned((5, 61, 64), np.float32)[:, :, :60]).copy == "vector"
+    assert placed(aligned((64, 5, 66), np.float32).swapaxes(0, 1)[:, :, :64]).copy == "any"  # the second on 8 bytes
+    halves = aligned((5, 64, 64), np.int16)
+    assert placed(halves).holds_pairs
+    assert (placed(halves).pairs.step, placed(halves).pairs.shape, placed(halves).pairs.itemsize) == (2048, (64, 32), 4)
+    assert placed(halves).splat == "pieces"
+    uneven = np.lib.stride_tricks.as_strided(halves, (5, 32, 32), (2 * 2049, 128, 2))
+    assert not placed(uneven).holds_pairs
+    assert placed(uneven).splat == "splat"
 
 
 def test_when_a_product_is_transposed():

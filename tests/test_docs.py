@@ -109,6 +109,63 @@ def test_compact_pictures_keep_their_words_and_sizes():
     assert drawn_text(svg) == ["hut"]
 
 
+@pytest.fixture
+def extension(monkeypatch):
+    """Imports a module of docs/_extensions; needs Sphinx, the extra ``docs``."""
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(ROOT / "docs" / "_extensions")
+    return importlib.import_module
+
+
+def test_drawings_take_the_colors_of_the_page(extension):
+    path = '<path style="fill: #FFFFFF; stroke: #440154"/></svg>'
+    drawing = f'<?xml?><svg width="72pt" viewBox="0 0 72 9" id="a"><!-- x -->{path}'
+    themed = extension("pictures").themed(drawing, 'a "b"')
+    assert 'viewBox="0 0 72 9" style="max-width: 96px"' in themed
+    assert 'aria-label="a &quot;b&quot;"' in themed
+    assert themed.endswith('><path style="fill: var(--picture-paper); stroke: #440154"/></svg>')
+
+
+def test_every_color_of_a_drawing_is_set_for_both_themes(extension):
+    sheet = (ROOT / "docs" / "_static" / "site.css").read_text("utf-8")
+    for variable in set(extension("pictures").VARIABLES.values()) - {"--picture-paper"}:
+        assert sheet.count(f"{variable}: #") == 3, f"{variable}: light, dark, and dark by the system"
+
+
+def test_sections_of_docstrings_end_where_prose_begins(extension):
+    lines = [
+        "Does.",
+        "",
+        "Parameters",
+        "----------",
+        "x",
+        "    One.",
+        "y",
+        "    Two.",
+        "",
+        "    More.",
+        "",
+        "Raises.",
+        "",
+        "End.",
+    ]
+    extension("docstrings").end_sections(None, "", "", None, None, lines)
+    assert lines[8:] == ["", "    More.", "", "", "Raises.", "", "End."]
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ('<script src="https://a.b/c.js"></script>', 1),
+        ('<link href="//a.b/c.css" rel="stylesheet">', 1),
+        ("@import url('http://a.b/font.css');", 1),
+        ('<a href="https://a.b">there</a> <img src="here.png"> <link rel="next" href="https://a.b/next.html">', 0),
+    ],
+)
+def test_what_would_be_fetched_is_found(extension, text, count):
+    assert len(extension("offline").fetched(text)) == count
+
+
 def commands(body: str) -> list[tuple[str, str]]:
     """The ``$ semiring ...`` lines of a console block, each with the output that is shown after it."""
     parts = re.split(r"^\$ (.*)\n", body, flags=re.M)[1:]

@@ -28,6 +28,7 @@ OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 _FENCE = re.compile(r"(<!-- needs a GPU -->\s*)?^```(\w+)\n(.*?)^```", re.M | re.S)
 _TABLE = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end of table -->)", re.S)
+_NUMBER = re.compile(r"[\d.,]+( ?[%×])?")
 _PICTURE = re.compile(r"!\[[^\]]*\]\((?:\.\./)?pictures/([\w.-]+)\)")
 
 
@@ -117,7 +118,8 @@ def with_tables(text: str) -> str:
 
     def table(found: re.Match[str]) -> str:
         rows = rows_of(found[2])
-        cells = [[*rows[0]], ["---"] * len(rows[0]), *([*row.values()] for row in rows)]
+        rules = ["---:" if all(_NUMBER.fullmatch(row[name]) for row in rows) else "---" for name in rows[0]]
+        cells = [[*rows[0]], rules, *([*row.values()] for row in rows)]
         return found[1] + "\n" + "".join(f"| {' | '.join(row)} |\n" for row in cells) + "\n" + found[3]
 
     return _TABLE.sub(table, text)

@@ -12,7 +12,7 @@ from tools.pages import rows_of
 
 __all__ = ["PLOTS"]
 
-BLUE, ORANGE, GREEN, LINE, NONE = "#0072b2", "#d55e00", "#009e73", "#66717f", "#e4e4e4"  # those that follow the theme
+BLUE, ORANGE, LINE = "#0072b2", "#d55e00", "#66717f"  # those that follow the theme
 
 #: The lines of the plot of closures: label, colour, and where the points are: table, column in ms, factor, which rows.
 LINES: list[tuple[str, str, list[tuple[str, str, float, dict[str, str]]]]] = [
@@ -45,40 +45,40 @@ def _save(figure: Any, path: Path) -> None:
     plt.close(figure)
 
 
-def _bars(path: Path, labels: list[str], values: list[float], unit: str, *, limits: list[float] | None = None) -> None:
-    figure, axes = _axes(0.9 + 0.3 * len(labels))
+def _bars(path: Path, labels: list[str], values: list[float], texts: list[str], unit: str) -> None:
+    figure, axes = _axes(0.8 + 0.3 * len(labels))
     places = range(len(labels))
-    if limits is not None:
-        axes.barh(places, limits, height=0.72, color=NONE, label="the limit of the machine")
-    axes.barh(places, values, height=0.72 if limits is None else 0.44, color=BLUE, label="reached")
-    for place, value in zip(places, values, strict=True):
-        axes.annotate(f"{value:,.3g}", (value, place), (3, 0), textcoords="offset points", va="center", fontsize=9)
-    axes.set_xscale("log")
+    axes.barh(places, values, height=0.6, color=BLUE)
+    for place, value, text in zip(places, values, texts, strict=True):
+        axes.annotate(text, (value, place), (4, 0), textcoords="offset points", va="center", fontsize=9)
     axes.set_yticks(places, labels)
     axes.invert_yaxis()
     axes.set_xlabel(unit)
-    axes.set_xlim(0.5 * min(values), 2 * max([*values, *(limits or [])]))
-    if limits is not None:
-        axes.legend(frameon=False, loc="lower right", fontsize=9)
+    axes.set_xlim(0, 1.22 * max(values))
     _save(figure, path)
 
 
 def products(path: Path) -> None:
     rows = [row for row in rows_of("products") if row["threads"] == "1"]
     labels = [f"{row['semiring'].removesuffix(' (user-defined)')}, {row['dtype']}" for row in rows]
-    reached, limits = ([float(row[column]) for row in rows] for column in ("G pairs/s", "limit"))
-    _bars(path, labels, reached, "G pairs/s, one core", limits=limits)
+    reached = [100 * float(row["G pairs/s"]) / float(row["limit"]) for row in rows]
+    texts = [f"{row['G pairs/s']} G pairs/s" for row in rows]
+    _bars(path, labels, reached, texts, "% of what the registers of one core allow")
 
 
 def peers(path: Path) -> None:
     rows = rows_of("peers")
-    _bars(path, [row["who"] for row in rows], [float(row["G pairs/s"]) for row in rows], "G pairs/s")
+    _bars(path, *_columns(rows, ["who"], "G pairs/s"), "G pairs/s")
 
 
 def gpu_products(path: Path) -> None:
-    rows = rows_of("gpu-products")
-    labels = [f"{row['semiring']}, {row['dtype']}" if row["dtype"] != "bits" else row["semiring"] for row in rows]
-    _bars(path, labels, [float(row["T pairs/s"]) for row in rows], "T pairs/s, one H200")
+    rows = [row for row in rows_of("gpu-products") if row["dtype"] != "bits"]  # bits would dwarf the elements
+    _bars(path, *_columns(rows, ["semiring", "dtype"], "T pairs/s"), "T pairs/s, one H200")
+
+
+def _columns(rows: list[dict[str, str]], names: list[str], value: str) -> tuple[list[str], list[float], list[str]]:
+    labels = [", ".join(row[name] for name in names) for row in rows]
+    return labels, [float(row[value]) for row in rows], [row[value] for row in rows]
 
 
 def closures(path: Path) -> None:

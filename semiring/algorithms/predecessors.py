@@ -52,9 +52,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from semiring.algorithms.views import on_host
 from semiring.kernels.contract import Backend, Plan
 from semiring.kernels.engine import Engine
 from semiring.kernels.tolerance import Tolerance, tolerance_for, unattained
+from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["NONE", "attach_unbounded", "nearest_tree", "path_sums", "predecessors", "reference", "wants_pivots"]
 
@@ -68,7 +70,7 @@ SAMPLE = 24  # `wants_pivots` looks at the square of that many pairs
 def predecessors(
     backend: Backend, plan: Plan, D: Array, *, before: Array | None = None, pivots: Array | None = None
 ) -> Array:
-    """The predecessors (n, n) int32 of D = A* (n, n), in host memory; nothing is changed.
+    """The predecessors (n, n) int32 of D = A* (n, n), where D lives; nothing is changed.
 
     One of these must be given: ``before``, the matrix A that was closed (its diagonal does not matter), or ``pivots``,
     the matrix P (n, n) int32 of the closure. The semiring is selective. Cost and method: see the module.
@@ -82,8 +84,10 @@ def predecessors(
     if fast is not None and D.size:
         found: Array = fast(plan, D, tolerance, before, pivots)
         return found
-    weights = np.where(pivots == -1, D, plan.zero) if before is None else before
-    return reference(plan, D, weights, tolerance)
+    xp = array_namespace(D)
+    weights = xp.where(pivots == -1, D, plan.zero) if before is None else before
+    result: Array = xp.asarray(reference(plan, on_host(D), on_host(weights), tolerance))
+    return result
 
 
 def reference(plan: Plan, D: Array, weights: Array, tolerance: Tolerance) -> Array:
@@ -106,12 +110,12 @@ def attach_unbounded(plan: Plan, A: Array, D: Array, pred: Array) -> None:
     Such edges are inserted into a closure last (`unbounded`), under no potentials. Cost: a look at D, and O(n²) a row.
     """
     gain = -plan.semiring.zero_for(plan.dtype)
-    worst = D.min(initial=0) if gain < 0 else D.max(initial=0)
-    if worst != gain:
+    if not D.size or (D.min() if gain < 0 else D.max()) != gain:
         return
     tolerance = tolerance_for(plan, D)
-    for i in np.flatnonzero(np.equal(D, gain).any(axis=1)):
-        pred[i] = nearest_tree(plan, A, D[i], int(i), tolerance)
+    rows, weights, xp = np.flatnonzero(on_host((gain == D).any(axis=1))), on_host(A), array_namespace(D)
+    for i in map(int, rows):
+        pred[i] = xp.asarray(nearest_tree(plan, weights, on_host(D[i]), i, tolerance))
 
 
 def path_sums(plan: Plan, weights: Array, pred: Array, source: int) -> Array:
@@ -150,6 +154,8 @@ def wants_pivots(engine: Engine, A: Array) -> bool:
     edges, and one that ends a path is, after the best edge of all, no worse than the worst path.
     """
     n, plan = A.shape[0], engine.plan
+    if is_device_array(A):  # there every direct edge is tried, and a pivot kept costs more than the tries
+        return False
     if n <= MANY or not tolerance_for(plan, A).one_is_exact:
         return False
     vertices = np.random.default_rng(n).permutation(n)  # any sample will do; this one is the same from run to run

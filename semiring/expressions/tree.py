@@ -224,7 +224,7 @@ class Expression:
 
     def check_dtype(self, dtype: np.dtype[Any]) -> None:
         """Raise `DTypeError` unless every operation and constant means something on ``dtype``."""
-        kind = dtype.kind
+        kind = "f" if is_floating(dtype) else dtype.kind
         for node in self.walk():
             if node.op == "const":
                 typed_constant(node.leaf, dtype)  # type: ignore[arg-type]  # a const's leaf is a Constant
@@ -283,12 +283,17 @@ def array_functions(xp: Any) -> Mapping[str, Callable[..., Any]]:
     }
 
 
+def is_floating(dtype: np.dtype[Any]) -> bool:
+    """Whether the dtype is a floating one: NumPy's own, or bfloat16 of the package ml_dtypes."""
+    return dtype.kind == "f" or dtype.name == "bfloat16"
+
+
 def typed_constant(value: Constant, dtype: np.dtype[Any]) -> Any:
     """``value`` as a NumPy scalar of ``dtype``; on integers and booleans ±∞ is the dtype's extreme value.
 
     Raises `DTypeError` when the dtype has no such value (½ as an int32, 300 as a uint8, 1e300 or 1e-300 as a float32).
     """
-    if dtype.kind == "f":
+    if is_floating(dtype):
         with np.errstate(over="ignore", under="ignore"):
             result = dtype.type(value)
         if (np.isinf(result) and not math.isinf(value)) or (result == 0 and value != 0):

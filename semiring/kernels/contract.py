@@ -79,6 +79,8 @@ class Plan:
     stream: Any = None
     pivot_chunk: int = 64  # the length of the runs of k that `multiply_add_pivots` tells apart
     status: Status = field(default_factory=Status, compare=False)
+    #: What a backend derived from this plan, to find it again at the next call.
+    memo: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def with_threads(self, threads: int) -> Plan:
         return replace(self, threads=threads)

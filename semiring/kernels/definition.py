@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.expressions import Expression
+from semiring.expressions.tree import is_floating
 from semiring.kernels.contract import Plan
 
 __all__ = ["KernelDefinition", "define"]
@@ -125,11 +127,12 @@ def _corner_values(semiring: Semiring, dtype: np.dtype[Any], zero: Any) -> Any:
     ordinary = [0, 1, -1, 2, -2, 3, 7, -11, 100, -100]
     domain = semiring.domain
     ends = [end for end in (domain.lower, domain.upper) if np.isfinite(end)]
-    if dtype.kind == "f":
-        limits = np.finfo(dtype)
+    if is_floating(dtype):
+        limits: Any = np.finfo(dtype) if dtype.kind == "f" else import_module("ml_dtypes").finfo(dtype)
         special = [limits.max, limits.min, limits.tiny, -limits.tiny, limits.eps, 1 - limits.eps, np.inf, -np.inf]
         values = [*ordinary, *special, *ends, 0.5, -0.5, 0.1, 0.7, 1e-3, 3.14159, 1e6, -1e6]
-        inside = np.array(values, dtype)
+        with np.errstate(over="ignore"):
+            inside = np.array(values, dtype)
     else:
         bounds = np.iinfo(dtype)
         special = [bounds.max, bounds.min, bounds.max - 1, bounds.min + 1, bounds.max // 2]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from semiring.errors import AlgebraError
 from semiring.expressions import Expression
 from semiring.kernels.contract import Plan
+from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["Tolerance", "tolerance_for", "unattained"]
 
@@ -56,11 +57,19 @@ def tolerance_for(plan: Plan, D: Array) -> Tolerance:
     floor = float(np.finfo(plan.dtype).smallest_subnormal) * n if product else 0.0
     summing = plan.semiring.tropical is not None
     if not product and not (summing and plan.facts.nonnegative):
-        floor = epsilon * max(1.0, float(np.max(np.abs(D), initial=0.0, where=np.isfinite(D))))
+        floor = epsilon * max(1.0, _largest(D))
         rounded = 8 if summing else 1  # mixed signs: weights under potentials, and the way back, are rounded as well
         bound = (n * epsilon / 2, rounded * n * floor / 2)
         return Tolerance((epsilon, floor), (16 * epsilon, 16 * floor), bound, False, summing)
     return Tolerance((epsilon, floor), (16 * epsilon, floor), (n * epsilon / 2, floor), product)
+
+
+def _largest(D: Array) -> float:
+    """The size of the largest finite entry, 0 without one."""
+    if is_device_array(D):
+        xp = array_namespace(D)
+        return float(xp.where(xp.isfinite(D), xp.abs(D), 0).max()) if D.size else 0.0
+    return float(np.max(np.abs(D), initial=0.0, where=np.isfinite(D)))
 
 
 def unattained(plan: Plan) -> AlgebraError:

@@ -6,16 +6,16 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.algorithms.progress import Progress
-from semiring.arrays import as_matrix, as_result, in_host_memory, refuse_unreal
+from semiring.arrays import as_matrix, as_result, in_host_memory, on_their_device, operands, refuse_unreal
 from semiring.bits import BitMatrix
 from semiring.catalogue import as_semiring, boolean, max_min, max_plus, max_times, min_plus
 from semiring.closures import closure, closure_with_predecessors
 from semiring.errors import AlgebraError, DomainError, NegativeCycleError
 from semiring.labels import Taken, names_vertices
+from semiring.namespaces import is_device_array
 from semiring.paths.result import Paths
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 
+@on_their_device
 def best_paths(
     A: Any,
     semiring: Semiring | str = "min_plus",
@@ -38,6 +39,7 @@ def best_paths(
     progress: Progress | None = None,
     check: bool = True,
     threads: int | None = None,
+    device: Any = None,
 ) -> Paths:
     """The best paths between all pairs of vertices, in any semiring whose ⊕ selects one of its arguments.
 
@@ -55,8 +57,8 @@ def best_paths(
     predecessors
         Whether to find all paths now: for 1.1 to 1.3 times the time, and n² int32 of memory, `Paths.path` costs nothing
         afterwards. Without them it makes a run of its own for each source, and A must not change meanwhile.
-    method, progress, check, threads
-        As in `semiring.closure`.
+    method, progress, check, threads, device
+        As in `semiring.closure`. Matrix and predecessors are of the library of A, and live where A does.
 
     Raises what `semiring.closure` raises, `NegativeCycleError` (and `DivergenceError`) among it; `AlgebraError` where
     ⊕ is not selective; `ShapeError` where names and vertices do not fit.
@@ -68,7 +70,8 @@ def best_paths(
         )
     taken = _taken(A, algebra)
     options: dict[str, Any] = {"method": method, "progress": progress, "check": check, "threads": threads}
-    return _best_paths(taken, algebra, taken.names if names is None else tuple(names), predecessors, options)
+    known = taken.names if names is None else tuple(names)
+    return _best_paths(taken, algebra, known, predecessors, device, options)
 
 
 def _taken(A: Any, semiring: Semiring) -> Taken:
@@ -89,20 +92,26 @@ def _best_paths(
     semiring: Semiring,
     names: tuple[Hashable, ...] | None,
     predecessors: bool,
+    device: Any,
     options: dict[str, Any],
 ) -> Paths:
     A = taken.matrix
     try:
         if not predecessors:
-            return Paths(taken.back(closure(A, semiring, **options)), semiring, names=names, weights=A)
-        matrix = as_matrix(A.unpack() if isinstance(A, BitMatrix) else A, semiring, square=True)
+            closed = closure(A, semiring, device=device, **options)
+            return Paths(taken.back(closed), semiring, names=names, weights=A)
+        (matrix,) = operands(semiring, device=device, A=A.unpack() if isinstance(A, BitMatrix) else A)
+        matrix = as_matrix(matrix, semiring, square=True)
         distances, found = closure_with_predecessors(matrix, semiring, **options)
     except NegativeCycleError as error:
         if names is None or not error.cycle:
             raise
         shown = " → ".join(str(names[vertex]) for vertex in (*error.cycle, error.cycle[0]))
-        raise NegativeCycleError(f"{error}; by name, it is {shown}", error.cycle) from None
-    return Paths(taken.back(as_result(A)(distances)), semiring, found, names=names, weights=matrix)
+        named = tuple(names[vertex] for vertex in error.cycle)
+        raise NegativeCycleError(f"{error}; by name, it is {shown}", error.cycle, named) from None
+    back = as_result(A)
+    weights = matrix if device is None else A
+    return Paths(taken.back(back(distances)), semiring, back(found), names=names, weights=weights)
 
 
 def shortest_paths(
@@ -114,6 +123,7 @@ def shortest_paths(
     progress: Progress | None = None,
     check: bool = True,
     threads: int | None = None,
+    device: Any = None,
 ) -> Paths:
     """The shortest paths between all pairs, in min-plus: ∞ (the largest of an integer dtype) is no edge, 0 is a weight.
 
@@ -135,6 +145,7 @@ def shortest_paths(
         progress=progress,
         check=check,
         threads=threads,
+        device=device,
     )
 
 
@@ -147,6 +158,7 @@ def longest_paths(
     progress: Progress | None = None,
     check: bool = True,
     threads: int | None = None,
+    device: Any = None,
 ) -> Paths:
     """The longest paths between all pairs, in max-plus: -∞ (the smallest of an integer dtype) is no edge.
 
@@ -162,6 +174,7 @@ def longest_paths(
         progress=progress,
         check=check,
         threads=threads,
+        device=device,
     )
 
 
@@ -174,6 +187,7 @@ def widest_paths(
     progress: Progress | None = None,
     check: bool = True,
     threads: int | None = None,
+    device: Any = None,
 ) -> Paths:
     """The paths whose narrowest edge is widest, in max-min: -∞ is no edge (0 of a uint8).
 
@@ -188,6 +202,7 @@ def widest_paths(
         progress=progress,
         check=check,
         threads=threads,
+        device=device,
     )
 
 
@@ -200,6 +215,7 @@ def most_reliable_paths(
     progress: Progress | None = None,
     check: bool = True,
     threads: int | None = None,
+    device: Any = None,
 ) -> Paths:
     """The paths with the greatest product of weights, in max-times: probabilities in [0, 1], 0 is no edge.
 
@@ -214,9 +230,11 @@ def most_reliable_paths(
         progress=progress,
         check=check,
         threads=threads,
+        device=device,
     )
 
 
+@on_their_device
 def transitive_closure(
     A: Any,
     *,
@@ -227,29 +245,36 @@ def transitive_closure(
     progress: Progress | None = None,
     check: bool = True,
     threads: int | None = None,
+    device: Any = None,
 ) -> Paths:
     """Which vertex reaches which: A (n, n) bool, or integers 0 and 1, a `BitMatrix`, or any list of edges.
 
-    ``reflexive``: every vertex reaches itself; otherwise only along a cycle. Options and cost: `best_paths`.
+    ``reflexive``: every vertex reaches itself; otherwise only along a cycle, and ``path(v, v)`` is one.
+    Options and cost: `best_paths`.
     Raises `DomainError` for entries other than 0 and 1, for elsewhere a weight of 0 is an edge: say ``A != 0``, or
     ``A < inf``.
     """
     taken = _taken(A, boolean)
-    truths = _truths(taken.matrix)
     options: dict[str, Any] = {"method": method, "progress": progress, "check": check, "threads": threads}
     known = taken.names if names is None else tuple(names)
-    found = _best_paths(Taken(truths, known, _as_it_is), boolean, known, predecessors, options)
+    truths = Taken(_truths(taken.matrix), known, _as_it_is)
+    found = _best_paths(truths, boolean, known, predecessors, device, options)
     if not reflexive:
-        vertices = np.arange(len(found))
-        found.matrix[vertices, vertices] = (truths & found.matrix.T).any(axis=1)
+        found = found.without_empty_paths()
     found.matrix = taken.back(found.matrix)
     return found
 
 
-def _truths(A: Any) -> NDArray[np.bool_]:
+def _truths(A: Any) -> Any:
     """A dense matrix of truths from truths, or from zeros and ones."""
     if isinstance(A, BitMatrix):
         return A.unpack()
+    if is_device_array(A):
+        (values,) = operands(as_semiring("max_min"), A=A)
+        truths = values.astype(np.bool_)
+        if not bool((truths == values).all()):
+            raise _not_truths()
+        return as_matrix(truths, boolean, square=True)
     values = in_host_memory(A)
     refuse_unreal(values)
     if hasattr(values, "tocoo"):
@@ -258,6 +283,9 @@ def _truths(A: Any) -> NDArray[np.bool_]:
         stored = np.asarray(values)
         truths = as_matrix(stored.astype(bool), boolean, square=True)
     if not np.array_equal(stored.astype(bool), stored):
-        raise DomainError("A holds more than 0 and 1: say which entries are edges, by A != 0 or A < inf")
-    found: NDArray[np.bool_] = truths
-    return found
+        raise _not_truths()
+    return truths
+
+
+def _not_truths() -> DomainError:
+    return DomainError("A holds more than 0 and 1: say which entries are edges, by A != 0 or A < inf")

@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.algorithms.predecessors import nearest_tree, path_sums
+from semiring.algorithms.views import on_host
 from semiring.arrays import as_matrix
 from semiring.errors import AlgebraError, NoPathError, ShapeError, VertexError
+from semiring.kernels import backend_for
 from semiring.kernels.contract import Facts, Plan
 from semiring.kernels.tolerance import tolerance_for
+from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["Paths"]
 
@@ -35,6 +38,9 @@ class Paths:
         is none, and on the diagonal. The convention of `scipy.sparse.csgraph`.
     names
         A tuple of n names, or None.
+
+    The matrix and the predecessors may live on a GPU; then a path moves the n numbers of its row to the host, once for
+    each source, and what is asked of all pairs is computed there.
     """
 
     def __init__(
@@ -47,6 +53,7 @@ class Paths:
         weights: Any = None,
     ) -> None:
         """``weights``: the matrix of the edges, for paths where there are no ``predecessors``; it is not copied."""
+        self._reflexive = True
         self.matrix, self.semiring, self.predecessors = matrix, semiring, predecessors
         self._distances = as_matrix(matrix, semiring, square=True)
         self._weights = weights
@@ -60,7 +67,7 @@ class Paths:
     def __repr__(self) -> str:
         n = len(self)
         kept = "with predecessors" if self.predecessors is not None else "without predecessors"
-        connected = int(np.count_nonzero(self.reachable)) - int(np.count_nonzero(self.reachable.diagonal()))
+        connected = int(self.reachable.sum()) - int(self.reachable.diagonal().sum())
         vertices = f"{n} {'vertex' if n == 1 else 'vertices'}"
         return (
             f"<Paths of {vertices} in {self.semiring.name}, {self._distances.dtype}: "
@@ -103,25 +110,44 @@ class Paths:
 
     def distance(self, source: Any, target: Any) -> Any:
         """The weight of the best path from ``source`` to ``target``; the semiring's zero where there is none."""
-        return self._distances[self.index(source), self.index(target)]
+        return on_host(self._distances[self.index(source), self.index(target)])[()]
 
     def path(self, source: Any, target: Any) -> list[Any]:
-        """The vertices of a best path, both ends included; ``[source]`` from a vertex to itself.
+        """The vertices of a best path, both ends included; ``[source]`` from a vertex to itself (a cycle where
+        `transitive_closure` was asked for paths of at least one edge).
 
         Costs O(its length); without predecessors one run from the ``source``, O(n²), which is kept.
         Raises `NoPathError` where no path leads there, `VertexError`.
         """
         i, j = self.index(source), self.index(target)
-        vertices = self._vertices(self._tree(i), i, j)
+        vertices = self._vertices(self._tree(i), i, j) if self._reflexive or i != j else self._cycle(i)
         if vertices is None:
             raise NoPathError(f"no path leads from {self.name(i)} to {self.name(j)}")
         return [self.name(vertex) for vertex in vertices]
+
+    def _cycle(self, i: int) -> list[int] | None:
+        """The vertices of a cycle through i, i at both ends."""
+        weights, tree = self._edges[1], self._tree(i)
+        lasts = np.flatnonzero(on_host(weights[:, i] != self.semiring.zero_for(weights.dtype)))
+        paths = (self._vertices(tree, i, int(last)) for last in lasts)
+        return next(([*path, i] for path in paths if path is not None), None)
+
+    def without_empty_paths(self) -> Paths:
+        """These paths of truths with those of at least one edge alone: a vertex reaches itself along a cycle, or not.
+
+        The matrix is changed.
+        """
+        vertices, weights = array_namespace(self._distances).arange(len(self)), self._edges[1]
+        self._distances[vertices, vertices] = (weights & self._distances.T).any(axis=1)
+        self._reflexive = False
+        return self
 
     def paths_from(self, source: Any) -> dict[Any, list[Any]]:
         """The paths from one vertex to all that it reaches, by where they end: ``{source: [source], ...}``."""
         i = self.index(source)
         tree = self._tree(i)
-        found = ((j, self._vertices(tree, i, j)) for j in range(len(self)))
+        ends = range(len(self))
+        found = ((j, self._vertices(tree, i, j) if self._reflexive or i != j else self._cycle(i)) for j in ends)
         return {self.name(j): [self.name(v) for v in vertices] for j, vertices in found if vertices is not None}
 
     def _vertices(self, tree: Array, source: int, target: int) -> list[int] | None:
@@ -137,12 +163,18 @@ class Paths:
 
     def _tree(self, source: int) -> Array:
         """The row of predecessors of one source."""
-        if self.predecessors is not None:
+        if self.predecessors is not None and not is_device_array(self.predecessors):
             row: Array = self.predecessors[source]
             return row
         if source not in self._trees:
-            self._trees[source] = self._single_source(source)
+            moved = self.predecessors is not None
+            self._trees[source] = self._row_on_host(source) if moved else self._single_source(source)
         return self._trees[source]
+
+    def _row_on_host(self, source: int) -> Array:
+        from semiring.device.memory import as_cupy, to_host
+
+        return to_host(as_cupy(self.predecessors)[source])
 
     @cached_property
     def _edges(self) -> tuple[Plan, Array]:
@@ -150,12 +182,14 @@ class Paths:
             raise AlgebraError("these Paths have neither predecessors nor weights: paths cannot be found")
         weights = as_matrix(self._weights, self.semiring, self._distances.dtype)
         dtype, semiring = weights.dtype, self.semiring
-        nonnegative = dtype.kind == "f" and bool(np.all(weights >= 0))
+        nonnegative = dtype.kind == "f" and bool((weights >= 0).all())
         zero, one = semiring.zero_for(dtype), semiring.one_for(dtype)
         return Plan(semiring, dtype, zero, one, Facts(nonnegative)), weights
 
     def _single_source(self, source: int) -> Array:
         plan, weights = self._edges
+        if is_device_array(weights):
+            return self._single_source_on_device(plan, weights, source)
         distances = self._distances[source].copy()
         distances[source] = plan.one
         tolerance = tolerance_for(plan, self._distances)
@@ -166,11 +200,20 @@ class Paths:
             )
         return tree
 
+    def _single_source_on_device(self, plan: Plan, weights: Array, source: int) -> Array:
+        find: Any = backend_for(weights, self.semiring, weights.dtype)
+        tree: Array = on_host(
+            find.find_tree(plan, self._distances, weights, tolerance_for(plan, self._distances), source)
+        )
+        return tree
+
     # ---------------------------------------------------------------------------------------------- all of them
 
     @cached_property
     def reachable(self) -> NDArray[np.bool_]:
-        """(n, n): whether a path leads from i to j; from a vertex to itself there is the path without edges."""
+        """(n, n): whether a path leads from i to j; from a vertex to itself there is the path without edges, unless
+        only paths with edges were asked for.
+        """
         reachable: NDArray[np.bool_] = self._distances != self.semiring.zero_for(self._distances.dtype)
         return reachable
 
@@ -180,8 +223,9 @@ class Paths:
             half = values.shape[1] // 2
             x, y = values[:, :half], values[:, half : 2 * half]
             selected = self.semiring.add(x, y)
-            chosen = np.where(selected == x, y, x) if worst else selected
-            values = np.column_stack([chosen, values[:, 2 * half :]])
+            xp = array_namespace(values)
+            chosen = xp.where(selected == x, y, x) if worst else selected
+            values = xp.concatenate([chosen, values[:, 2 * half :]], axis=1)
         return values[:, 0]
 
     @cached_property
@@ -223,12 +267,13 @@ class Paths:
         return self._named(self._eccentricities == self.diameter)
 
     def _named(self, chosen: Array) -> list[Any]:
-        return [self.name(int(vertex)) for vertex in np.flatnonzero(chosen)]
+        return [self.name(int(vertex)) for vertex in np.flatnonzero(on_host(chosen))]
 
     @cached_property
     def mean_distance(self) -> float:
         """The mean over all connected pairs of two vertices, in float64; NaN where there are none."""
-        proper = self.reachable & ~np.eye(len(self), dtype=bool)
+        vertices = array_namespace(self._distances).arange(len(self))
+        proper = self.reachable & (vertices[:, None] != vertices)
         return float(self._distances[proper].mean(dtype=np.float64)) if proper.any() else float("nan")
 
 

@@ -1,45 +1,22 @@
-"""Compiled code on disk, from one process to the next.
+"""The CPU's compiled code on disk (`semiring.kernels.disk`).
 
-One file an entry, named by a hash of everything the code depends on: the definition of the kernel, the sources of this
-package, the versions of Numba, llvmlite and Python, and the CPU. So an entry is never stale: an upgrade or a changed
-definition has another name. Whatever goes wrong with a file, on loading or saving, is a miss: the code is compiled.
-
-The folder is ``SEMIRING_CACHE_DIR`` (empty: nothing is kept), else ``NUMBA_CACHE_DIR``/semiring, else the user's cache
-folder.
+An entry's name holds a hash of the definition of the kernel, the sources of this package, the versions of Numba,
+llvmlite and Python, and the CPU.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import os
-import pickle
 import sys
-import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from semiring.kernels import disk
+from semiring.kernels.disk import cache_folder
+
 __all__ = ["cache_folder", "fingerprint", "load", "save"]
-
-_MAGIC = b"semiring kernel 1\n"
-
-
-def cache_folder() -> Path | None:
-    """Where compiled kernels are kept; None where ``SEMIRING_CACHE_DIR`` is empty."""
-    own = os.environ.get("SEMIRING_CACHE_DIR")
-    if own is not None:
-        return Path(own) if own else None
-    numba_folder = os.environ.get("NUMBA_CACHE_DIR")
-    if numba_folder:
-        return Path(numba_folder) / "semiring"
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
-        return Path(base) / "semiring" / "Cache"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "semiring"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "semiring"
 
 
 @cache
@@ -51,56 +28,17 @@ def fingerprint() -> str:
     import semiring.expressions
     from semiring.kernels.cpu.target import host
 
-    digest = hashlib.sha256()
     folder = Path(__file__).parent
     shared = (folder.parent / "config.py", folder.parent / "definition.py", Path(semiring.expressions.__file__))
-    sources = [*sorted(folder.glob("*.py")), *shared]
-    for source in sources:
-        with contextlib.suppress(OSError):
-            digest.update(source.read_bytes())
     versions = (numba.__version__, llvmlite.__version__, sys.version, os.environ.get("NUMBA_OPT", ""), repr(host()))
-    digest.update(repr(versions).encode())
-    return digest.hexdigest()
-
-
-def _path(key: str) -> Path | None:
-    try:
-        folder = cache_folder()
-    except RuntimeError:  # no home folder
-        return None
-    name = hashlib.sha256(f"{fingerprint()}\n{key}".encode()).hexdigest()
-    return None if folder is None else folder / f"{name[:40]}.kernel"
+    return disk.digest([*sorted(folder.glob("*.py")), *shared], versions)
 
 
 def load(key: str, rebuild: Callable[[Any], Any]) -> Any:
     """What ``rebuild`` makes of the saved state; None where there is none or it is damaged."""
-    path = _path(key)
-    if path is None:
-        return None
-    try:
-        content = path.read_bytes()
-        start = len(_MAGIC) + 32
-        if not content.startswith(_MAGIC) or hashlib.sha256(content[start:]).digest() != content[len(_MAGIC) : start]:
-            return None
-        return rebuild(pickle.loads(content[start:]))
-    except Exception:  # anything at all: the entry is as good as not there
-        return None
+    return disk.load(fingerprint(), key, rebuild)
 
 
 def save(key: str, state: Any) -> None:
     """Keep a state for `load`. Failing to is no error: a read-only or full folder only costs time."""
-    path = _path(key)
-    if path is None:
-        return
-    temporary = None
-    try:
-        payload = pickle.dumps(state, protocol=5)
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
-        with os.fdopen(handle, "wb") as file:
-            file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
-        os.replace(temporary, path)  # at once: another process sees the whole entry or none
-    except (OSError, pickle.PicklingError):
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+    disk.save(fingerprint(), key, state)

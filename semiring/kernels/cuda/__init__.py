@@ -1,13 +1,18 @@
 """The CUDA backend: any semiring on NVIDIA GPUs from sm_80 on, by kernels of the CUTLASS Python DSL.
 
-From the bottom up: `words` says how elements lie in registers, `lower` turns expressions into instructions, `gemm` is
-the product, `search` finds witnesses, `tiles` and `layouts` decide in plain numbers, `compilation` keeps what is
-compiled, `products` puts them together on CuPy arrays. Only `tiles` and `layouts` load without the extra ``cuda``.
+What is decided in plain numbers: `words` says how elements lie in registers, `product` what a kernel depends on, `tiles`
+and `layouts` which kernel for which operands. What is compiled, by the DSL: `lower` turns expressions into instructions,
+`gemm` with `staging` is the product, `fold` joins the parts of one whose k was split, `search` finds witnesses,
+`compilation` runs the compiler. What runs on CuPy arrays: `loading` keeps cubins on disk and launches them without the
+DSL, `launches` prepares one product, `products` and `recording` put them together. `staged` closes blocks, in CUDA C++;
+`streams` runs work side by side and records closures.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -15,33 +20,36 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.errors import MissingExtraError
 from semiring.kernels.contract import Plan
+from semiring.kernels.tolerance import Tolerance
 
 __all__ = ["CudaBackend"]
 
-_DTYPES = frozenset(("float16", "float32", "float64", "int16", "int32", "int64", "uint8", "bool"))
+_DTYPES = frozenset(("bfloat16", "float16", "float32", "float64", "int16", "int32", "int64", "uint8", "bool"))
+_NOTHING = contextlib.nullcontext()
 
 
 class CudaBackend:
     """`semiring.kernels.contract.Backend` on CuPy arrays.
 
     Every call only enqueues work on ``plan.stream`` (CuPy's current stream where that is None): no synchronisation, no
-    trip through the host. The first call for an operation, dtype and layout compiles for 1 to 3 s.
+    trip through the host. The first call for an operation, dtype and layout compiles for 1 to 3 s, or loads what an
+    earlier process compiled.
 
     Raises `MissingExtraError` where CuPy or nvidia-cutlass-dsl is not installed.
     """
 
     name = "cuda"
-    stacks = False
+    stacks = True
 
     def __init__(self) -> None:
-        for package, distribution in (("cupy", "CuPy"), ("cutlass.cute", "nvidia-cutlass-dsl")):
-            try:
-                __import__(package)
-            except ImportError as error:
-                raise MissingExtraError(distribution, "cuda", "computing on an NVIDIA GPU") from error
-        from semiring.kernels.cuda import products
-
-        self._products = products
+        for package, distribution in (("cupy", "CuPy"), ("cuda", "cuda-bindings"), ("cutlass", "nvidia-cutlass-dsl")):
+            if find_spec(package) is None:
+                raise MissingExtraError(distribution, "cuda", "computing on an NVIDIA GPU")
+        try:
+            from semiring.kernels.cuda import products, recording
+        except ImportError as error:
+            raise MissingExtraError("CuPy", "cuda", "computing on an NVIDIA GPU") from error
+        self._products, self._recording = products, recording
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Every semiring on every dtype that it is defined on; packed bits where the zero is False."""
@@ -50,20 +58,36 @@ class CudaBackend:
         return storage == "elements" or bool(dtype == np.bool_ and not semiring.zero_for(dtype))
 
     def multiply(self, plan: Plan, C: Any, A: Any, B: Any) -> None:
-        """C ← A ⊗ B. C is not read."""
-        self._products.multiply(plan, C, A, B)
+        """C ← A ⊗ B, matrices or stacks of them. C is not read."""
+        with plan.stream or _NOTHING:
+            self._products.multiply(plan, C, A, B)
 
     def multiply_add(self, plan: Plan, C: Any, A: Any, B: Any) -> None:
-        """C ← C ⊕ A ⊗ B."""
-        self._products.multiply_add(plan, C, A, B)
+        """C ← C ⊕ A ⊗ B, matrices or stacks of them."""
+        with plan.stream or _NOTHING:
+            self._products.multiply_add(plan, C, A, B)
 
     def multiply_add_witness(self, plan: Plan, C: Any, W: Any, A: Any, B: Any, k0: int) -> None:
         """As `multiply_add`, with the smallest attaining k0 + k where the product is strictly better than C."""
-        self._products.multiply_add_witness(plan, C, W, A, B, k0)
+        with plan.stream or _NOTHING:
+            self._recording.multiply_add_witness(plan, C, W, A, B, k0)
 
     def multiply_add_pivots(self, plan: Plan, C: Any, P: Any, A: Any, B: Any, k0: int) -> None:
         """As `multiply_add`; P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved."""
-        self._products.multiply_add_pivots(plan, C, P, A, B, k0)
+        with plan.stream or _NOTHING:
+            self._recording.multiply_add_pivots(plan, C, P, A, B, k0)
+
+    def find_predecessors(self, plan: Plan, D: Any, tolerance: Tolerance, before: Any, pivots: Any) -> Any:
+        """The predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
+        from semiring.kernels.cuda.predecessors import find_predecessors
+
+        return find_predecessors(plan, D, tolerance, before, pivots)
+
+    def find_tree(self, plan: Plan, D: Any, weights: Any, tolerance: Tolerance, source: int) -> Any:
+        """The predecessors (n,) int32 of one row of D, by one single-source run over the weights (n, n)."""
+        from semiring.kernels.cuda.predecessors import find_tree
+
+        return find_tree(plan, D, weights, tolerance, source)
 
     def side_by_side(self, tasks: Sequence[Callable[[], None]]) -> None:
         """Enqueue tasks that touch no common data on streams of their own, the first on one of high priority."""

@@ -1,34 +1,41 @@
-"""Compiled products, made once for each `Product` and tile and kept in memory."""
+"""From what a kernel depends on to machine code, by the CUTLASS DSL: the only way into it. Needs no GPU."""
 
 from __future__ import annotations
 
-from functools import lru_cache
+import os
+import tempfile
+import threading
+from dataclasses import dataclass
 from typing import Any
 
-import cuda.bindings.driver as cuda
 import cutlass.cute as cute
 from cutlass import Int32, Int64
 
-from semiring.kernels.cuda.gemm import GemmKernel, Product
-from semiring.kernels.cuda.search import Search, SearchKernel
+from semiring.kernels.cuda.fold import FoldKernel
+from semiring.kernels.cuda.gemm import GemmKernel
+from semiring.kernels.cuda.product import FOLD_PARAMETERS, PARAMETERS, SEARCH_PARAMETERS, Fold, Product, Search
+from semiring.kernels.cuda.search import SearchKernel
 from semiring.kernels.cuda.tiles import Tile
 
-__all__ = ["compiled", "compiled_search"]
+__all__ = ["build"]
+
+_LOCK = threading.Lock()  # the DSL keeps the module that it builds in a global place
 
 
-@lru_cache(maxsize=512)
-def compiled(product: Product, tile: Tile) -> Any:
-    """The compiled kernel: a callable of addresses, sizes, strides and a stream. Takes 1 to 3 s; needs no GPU."""
-    strides = (Int64(0),) * 3
-    runs = (Int32(0), Int32(0))
-    stream = cuda.CUstream(0)
-    sizes, addresses = (Int32(0),) * 4, (Int64(0),) * 4
-    return cute.compile(GemmKernel(product, tile), addresses, sizes, *([strides] * 4), runs, stream)
-
-
-@lru_cache(maxsize=128)
-def compiled_search(search: Search) -> Any:
-    """The compiled `SearchKernel`: a callable of addresses, sizes, strides, k0 and a stream."""
-    strides = (Int64(0),) * 2
-    sizes, addresses = (Int32(0),) * 3, (Int64(0),) * 5
-    return cute.compile(SearchKernel(search), addresses, sizes, *([strides] * 5), Int64(0), cuda.CUstream(0))
+def build(what: Product | Fold | Search, tile: Tile | None, architecture: str) -> tuple[str, bytes]:
+    """The name of the kernel and its cubin for an architecture such as ``"sm_90a"``. Takes 0.1 to 3 s."""
+    if isinstance(what, Product):
+        assert tile is not None
+        kernel: Any = GemmKernel(what, tile)
+        parameters, addresses = PARAMETERS, 4
+    elif isinstance(what, Fold):
+        kernel, parameters, addresses = FoldKernel(what), FOLD_PARAMETERS, 2
+    else:
+        kernel, parameters, addresses = SearchKernel(what), SEARCH_PARAMETERS, 5
+    wide, narrow = (int(count) for count in parameters.format.strip("=i").split("q"))
+    arguments = (Int64(0),) * addresses, (Int64(0),) * (wide - addresses), (Int32(0),) * narrow, Int32(1)
+    with _LOCK, tempfile.TemporaryDirectory(prefix="semiring-") as folder:
+        options = f"--gpu-arch {architecture} --keep-cubin --dump-dir {folder}"
+        compiled = cute.compile(kernel, *arguments, options=options)
+        (name,) = compiled.kernel_info
+        return name, compiled.__cubin__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 __all__ = ["Placement", "is_nonnegative", "on_pairs", "without_neutral"]
@@ -10,22 +10,38 @@ __all__ = ["Placement", "is_nonnegative", "on_pairs", "without_neutral"]
 
 @dataclass(frozen=True)
 class Placement:
-    """A 2-D array as an address: shape and strides (of either sign) in elements of ``itemsize`` bytes."""
+    """A matrix, or a stack of them, in memory: strides (of either sign) in elements of ``itemsize`` bytes."""
 
-    address: int
+    address: int  # modulo 16: what copies depend on
     shape: tuple[int, int]
     strides: tuple[int, int]
     itemsize: int
+    count: int = 1  # matrices
+    step: int = 0  # elements from one to the next
 
     @classmethod
     def of(cls, array: Any) -> Placement:
-        """Of a CuPy array."""
-        strides = (array.strides[0] // array.itemsize, array.strides[1] // array.itemsize)
-        return cls(array.data.ptr, array.shape, strides, array.itemsize)
+        """Of a 2-D or 3-D CuPy array."""
+        size = array.itemsize
+        *leading, rows, columns = array.shape
+        *steps, row, column = (stride // size for stride in array.strides)
+        return cls(array.data.ptr % 16, (rows, columns), (row, column), size, *leading, *steps)
 
     @property
     def transposed(self) -> Placement:
-        return Placement(self.address, self.shape[::-1], self.strides[::-1], self.itemsize)
+        return replace(self, shape=self.shape[::-1], strides=self.strides[::-1])
+
+    @property
+    def pairs(self) -> Placement:
+        """As words of two elements: see `holds_pairs`."""
+        row, _ = self.strides
+        return replace(
+            self,
+            shape=(self.shape[0], self.shape[1] // 2),
+            strides=(row // 2, 1),
+            itemsize=2 * self.itemsize,
+            step=self.step // 2,
+        )
 
     @property
     def copy(self) -> str:
@@ -35,7 +51,8 @@ class Placement:
         """
         width = 16 // self.itemsize
         slow, fast = self.strides
-        if fast == 1 and slow % width == 0 and self.shape[1] % width == 0 and self.address % 16 == 0:
+        aligned = slow % width == 0 and self.step % width == 0 and self.address % 16 == 0
+        if fast == 1 and aligned and self.shape[1] % width == 0:
             return "vector"
         return "word" if slow == 1 else "any"
 
@@ -45,14 +62,15 @@ class Placement:
 
         ``"pieces"``: k runs fastest, in whole and aligned 16 bytes. ``"splat"``: else.
         """
-        aligned = self.strides[0] % 8 == 0 and self.shape[1] % 8 == 0 and self.address % 16 == 0
-        return "pieces" if self.itemsize == 2 and self.strides[1] == 1 and aligned else "splat"
+        aligned = self.strides[0] % 8 == 0 and self.step % 8 == 0 and self.address % 16 == 0
+        return "pieces" if self.itemsize == 2 and self.strides[1] == 1 and aligned and self.shape[1] % 8 == 0 else "splat"
 
     @property
     def holds_pairs(self) -> bool:
         """Whether its rows are whole, aligned words of two elements."""
         slow, fast = self.strides
-        return fast == 1 and slow % 2 == 0 and self.shape[1] % 2 == 0 and self.address % (2 * self.itemsize) == 0
+        even = slow % 2 == 0 and self.step % 2 == 0 and self.shape[1] % 2 == 0
+        return fast == 1 and even and self.address % (2 * self.itemsize) == 0
 
     @property
     def column_major(self) -> bool:

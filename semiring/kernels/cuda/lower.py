@@ -18,6 +18,7 @@ from cutlass._mlir.dialects import arith, llvm
 from cutlass._mlir.dialects import math as mlir_math
 
 from semiring.expressions import Expression, typed_constant
+from semiring.expressions.tree import is_floating
 
 __all__ = ["constant", "lower"]
 
@@ -27,7 +28,9 @@ _PTX_TYPES = {
     "f16": ("f16", "h", 16),
     "f32": ("f32", "f", 32),
     "f64": ("f64", "d", 64),
+    "bf16": ("bf16", "h", 16),
     "vector<2xf16>": ("f16x2", "r", 32),
+    "vector<2xbf16>": ("bf16x2", "r", 32),
 }
 _UNSIGNED = {"lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge", "eq": "eq", "ne": "ne"}
 
@@ -36,7 +39,7 @@ def constant(type_: ir.Type, value: Any, dtype: np.dtype[Any]) -> ir.Value:
     """``value`` in every lane of an MLIR scalar or vector type."""
     scalar = ir.VectorType(type_).element_type if ir.VectorType.isinstance(type_) else type_
     typed = typed_constant(value, dtype)
-    if dtype.kind == "f":
+    if is_floating(dtype):
         attribute: Any = ir.FloatAttr.get(scalar, float(typed))
     else:
         attribute = ir.IntegerAttr.get(scalar, int(typed))
@@ -48,7 +51,7 @@ def constant(type_: ir.Type, value: Any, dtype: np.dtype[Any]) -> ir.Value:
 def lower(expression: Expression, values: Mapping[str, ir.Value], dtype: np.dtype[Any]) -> ir.Value:
     """The value of ``expression`` as MLIR, on operands of one scalar or vector type that hold elements of ``dtype``."""
     type_ = next(iter(values.values())).type
-    floating, signed = dtype.kind == "f", dtype.kind == "i"
+    floating, signed = is_floating(dtype), dtype.kind == "i"
 
     def leaf(node: Expression) -> ir.Value:
         return values[str(node.leaf)] if node.op == "var" else constant(type_, node.leaf, dtype)
@@ -65,12 +68,12 @@ def lower(expression: Expression, values: Mapping[str, ir.Value], dtype: np.dtyp
             # arith.minnumf becomes FSETP + FSEL on sm_90a, nvvm.fmin FMNMX: half the instructions. Both drop a NaN.
             function = cute.arch.fmin if op == "min" else cute.arch.fmax
             return function(Float32(x), Float32(y)).ir_value()
-        if x.type == ir.VectorType.get([2], ir.F16Type.get()):
+        if ir.VectorType.isinstance(x.type):
             # ptxas makes HMNMX2 of this, and VHMNMX of two in a row.
             word = ir.IntegerType.get_signless(32)
             operands = [llvm.bitcast(word, value) for value in (x, y)]
-            packed = llvm.inline_asm(word, operands, f"{op}.f16x2 $0, $1, $2;", "=r,r,r", has_side_effects=False)
-            return llvm.bitcast(x.type, packed)
+            text = f"{op}.{_PTX_TYPES[str(x.type)][0]} $0, $1, $2;"
+            return llvm.bitcast(x.type, llvm.inline_asm(word, operands, text, "=r,r,r", has_side_effects=False))
         return getattr(arith, op + "numf")(x, y)
 
     def rounded_product(x: ir.Value, y: ir.Value) -> ir.Value:
@@ -79,6 +82,9 @@ def lower(expression: Expression, values: Mapping[str, ir.Value], dtype: np.dtyp
         type_ = ir.IntegerType.get_signless(bits) if letter in "hr" else x.type  # halves travel as integers
         operands = [llvm.bitcast(type_, value) if type_ != x.type else value for value in (x, y)]
         text, constraint = f"mul.rn.{name} $0, $1, $2;", f"={letter},{letter},{letter}"
+        if name.startswith("bf16"):  # multiplies alone from sm_90 on; adding -0 changes no product
+            zero = f"0x{'8000' * (bits // 16)}"
+            text = f"{{.reg .b{bits} z; mov.b{bits} z, {zero}; fma.rn.{name} $0, $1, $2, z;}}"
         product = llvm.inline_asm(type_, operands, text, constraint, has_side_effects=False)
         return llvm.bitcast(x.type, product) if type_ != x.type else product
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Tile", "tile_for"]
+from semiring.kernels.cuda.words import WordFormat
+
+__all__ = ["Tile", "parts_for", "tile_for"]
 
 _SHARED_MEMORY = 227 * 1024  # bytes a block may have, sm_90
 _WARP = 32
@@ -25,6 +27,10 @@ class Tile:
     @property
     def threads(self) -> int:
         return (self.tile_m // self.thread_m) * (self.tile_n // self.thread_n)
+
+    def count(self, rows: int, columns: int) -> int:
+        """How many tiles a C of ``rows`` × ``columns`` words takes."""
+        return -(-rows // self.tile_m) * -(-columns // self.tile_n)
 
     def shared_bytes(self, word_bytes: int) -> int:
         """Shared memory of a block, the padding of both operands included."""
@@ -63,35 +69,63 @@ class Tile:
         return self.threads % self.tile_m == 0 and 32 % max(1, self.tile_m * self.tile_k // self.threads) == 0
 
 
-# Measured on an H200 on 2026-11-20: T pairs/s at n = 8192, row-major operands, C ← C ⊕ A ⊗ B, random data.
+# Measured on an H200, T pairs/s: at n = 8192, row-major operands, C ← C ⊕ A ⊗ B, random data, on 2026-11-20.
 #   float32 min-plus by the 3-input minimum: 64×128, three blocks a multiprocessor, 16.0, two 14.9; 128×128 14.9.
 #   float32 min-plus by FMNMX: 13.9 with three blocks, 12.9 with two; 128×256 with 8×16 a thread 13.2. max-times alike.
 #   int32 min-plus: 15.2 with two blocks and with three; 128×128 14.4. A tile_k of 32 costs 2 to 8 % everywhere.
 #   packed int16: 64×256 with 8×16 a thread, 29.2 with A read by 16 bytes (24.9 by elements); 128×256 23.1, 64×128 22.7.
 #   packed half: 64×128 28.7 with A read by 16 bytes (22.7 by elements); 64×256 21.7. Łukasiewicz 9.6.
 #   packed bits, n = 32768: 64×256 410 to 444, 128×256 432, 128×128 384. With pivots 10.9, with witness 10.7.
+# Smaller ones on 2026-11-21, float32 min-plus by the 3-input minimum (_LARGE 15.2 at n = 8192):
+#   n = 2048 and 1024: _SMALL 14.1 and 13.0, _LARGE 13.9 and 11.2, _NARROW 14.0 and 11.3; blocks of 64 threads 4 to 6.
+#   n = 512: _SMALL in four parts of k 7.7, in eight 7.2, whole 3.1. m = 64, n = k = 8192: _SMALL in four parts 14.2.
+#   10,000 times 64×64×64: _NARROW 9.3, _TINY 9.4, blocks of 64 threads 6.2 to 7.8, _LARGE 6.0.
 _LARGE = Tile(64, 128, 16, 8, 8, 4, 3)
 _LONG = Tile(64, 128, 8, 8, 8, 4, 2)  # three and more instructions a pair: with tile_k 16 the loop overruns its cache
 _PACKED = Tile(64, 256, 16, 8, 16, 4, 2)
+_SMALL = Tile(64, 128, 16, 8, 4, 4, 2)  # twice the warps for the same C: where there are few tiles
+_NARROW = Tile(64, 64, 16, 8, 4, 4, 4)
+_TINY = Tile(32, 64, 16, 4, 8, 4, 8)
 _WIDE = Tile(64, 64, 16, 4, 4, 4, 2)  # 8-byte words: 3.3 / 3.2 / 3.1 (float64 min-plus)
 _HEAVY = Tile(32, 32, 16, 4, 4, 3, 2)  # many instructions a pair: unrolled 8 × 8, log_plus compiles for a minute
-
 _RECORDING = Tile(64, 64, 16, 8, 4, 4, 3)  # three registers an entry of C: the accumulator, the one before, the mark
 
 _SIMPLE = 6  # nodes of two operations on two variables each
 HEAVY = 12  # nodes of ⊕ and ⊗ together from which on they count as heavy
 
+#: Multiprocessors that are taken to be there: a constant, so that results depend on the sizes alone.
+_MULTIPROCESSORS = 132
+#: Tiles of _LARGE and of _PACKED from which on they beat _SMALL: the last wave costs less than what they gain.
+_MANY_LARGE, _MANY_PACKED = 1584, 512
+#: The least k of a part, and what parts are multiples of (words of 32 truth values stay whole).
+_PART, _PART_STEP = 128, 32
 
-def tile_for(
-    word_bytes: int, lanes: int, nodes: int, rows: int, words: int, *, record: bool = False, floating: bool = False
-) -> Tile:
-    """The tile for a word size, ⊕ and ⊗ of ``nodes`` nodes together and a C of ``rows`` × ``words``."""
+
+def tile_for(words: WordFormat, nodes: int, rows: int, columns: int, *, matrices: int = 1, record: bool = False) -> Tile:
+    """The tile for ⊕ and ⊗ of ``nodes`` nodes together, and C of ``rows`` × ``columns`` words, ``matrices`` times."""
     if nodes >= HEAVY:
         return _HEAVY
-    if word_bytes == 8:
+    if words.word_bytes == 8:
         return _WIDE
     if record:
         return _RECORDING
-    if lanes > 1 and not (lanes == 2 and floating) and rows >= 2048 and words >= 2048:
+    if columns <= 64:
+        return _NARROW if rows > 32 else _TINY
+    integral = words.lanes > 1 and not (words.lanes == 2 and words.floating)
+    if integral and _PACKED.count(rows, columns) * matrices >= _MANY_PACKED:
         return _PACKED
+    if _LARGE.count(rows, columns) * matrices < _MANY_LARGE:
+        return _SMALL
     return _LONG if nodes > _SIMPLE else _LARGE
+
+
+def parts_for(tile: Tile, rows: int, columns: int, inner: int) -> tuple[int, int]:
+    """Into how many parts to split k, and the size of each but the last, so that a small C keeps the GPU busy.
+
+    Two parts are not worth the second kernel that joins them (n = 1024: 12.4 against 13.0 T pairs/s).
+    """
+    parts = min(_MULTIPROCESSORS * tile.min_blocks // tile.count(rows, columns), inner // _PART)
+    if parts < 3:
+        return 1, inner
+    part = -(-inner // (parts * _PART_STEP)) * _PART_STEP
+    return -(-inner // part), part

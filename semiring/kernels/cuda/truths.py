@@ -10,26 +10,26 @@ import numpy as np
 __all__ = ["empty_words", "pack", "unpack"]
 
 
-def empty_words(shape: tuple[int, int]) -> Any:
-    """Uninitialised words (int32) for a matrix of truth values."""
-    return cupy.empty((shape[0], -(-shape[1] // 32)), np.int32)
+def empty_words(shape: tuple[int, ...]) -> Any:
+    """Uninitialised words (int32) for a matrix of truth values, or a stack of them."""
+    return cupy.empty((*shape[:-1], -(-shape[-1] // 32)), np.int32)
 
 
 def pack(array: Any) -> Any:
-    """The words of a bool matrix of any strides; tail bits are zero."""
-    m, n = array.shape
+    """The words of bool matrices of any strides; tail bits are zero."""
+    *leading, n = array.shape
     width = -(-n // 32)
-    padded = cupy.zeros((m, width * 32), np.uint8)
-    padded[:, :n] = array
-    return cupy.packbits(padded.reshape(-1), bitorder="little").view(np.int32).reshape(m, width)
+    padded = cupy.zeros((*leading, width * 32), np.uint8)
+    padded[..., :n] = array
+    return cupy.packbits(padded.reshape(-1), bitorder="little").view(np.int32).reshape(*leading, width)
 
 
 def unpack(words: Any, out: Any = None, *, columns: int | None = None) -> Any:
-    """The bool matrix of ``columns`` columns, or of those of ``out``, which is written."""
-    count = out.shape[1] if columns is None else columns
+    """The bool matrices of ``columns`` columns, or of those of ``out``, which is written."""
+    count = out.shape[-1] if columns is None else columns
     contiguous = cupy.ascontiguousarray(words)
     bits = cupy.unpackbits(contiguous.view(np.uint8).reshape(-1), bitorder="little")
-    values = bits.reshape(words.shape[0], -1)[:, :count].astype(np.bool_)
+    values = bits.reshape(*words.shape[:-1], -1)[..., :count].astype(np.bool_)
     if out is not None:
         out[...] = values
     return values

@@ -72,6 +72,8 @@ class Arithmetic:
             functions.append("INLINE bool diverges(element) { return false; }")
         else:
             functions.append(function("diverges", "x", self.divergence, dtype))
+        if dtype.kind == "f":  # for paths, which are added up in double precision
+            functions.append(function("times_wide", "xy", self.times, np.dtype(np.float64)))
         scaled = ("x", "x") if self.star is None else ("times(s, x)", "times(x, s)")
         return "\n".join(
             [
