@@ -1,0 +1,51 @@
+"""What NetworkX reads of every installed backend when it is imported itself: this module imports nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["FUNCTIONS", "get_info"]
+
+_EXACT = "Equal to NetworkX's result"
+_DISTANCES = "Weights of one type, all int or all float, finite; floats are right within n·ε."
+_PATHS = f"{_DISTANCES} Of several shortest paths it may be another one."
+_BY_DISTANCE = f"{_DISTANCES} Inner keys ascend by distance; `cutoff` is taken for int weights."
+
+#: The functions of the backend, and what there is to say about each.
+FUNCTIONS: dict[str, str] = {
+    "floyd_warshall": f"{_DISTANCES} Missing weights are 1.0, as there. Inner keys have the order of the graph.",
+    "floyd_warshall_predecessor_and_distance": f"{_PATHS} Inner keys have the order of the graph.",
+    "floyd_warshall_numpy": "Weights int, float or both, without NaN and -inf; right within n·ε.",
+    "all_pairs_dijkstra": f"{_PATHS} Weights ≥ 0.",
+    "all_pairs_dijkstra_path": f"{_PATHS} Weights ≥ 0.",
+    "all_pairs_dijkstra_path_length": f"{_BY_DISTANCE} Weights ≥ 0.",
+    "all_pairs_bellman_ford_path": _PATHS,
+    "all_pairs_bellman_ford_path_length": _BY_DISTANCE,
+    "all_pairs_shortest_path_length": f"{_EXACT}; inner keys ascend by distance.",
+    "johnson": _PATHS,
+    "transitive_closure": f"{_EXACT}. NetworkX counts it among the generators: NETWORKX_BACKEND_PRIORITY_GENERATORS.",
+    "transitive_closure_dag": f"{_EXACT}. NetworkX counts it among the generators, as above.",
+    "eccentricity": f"{_DISTANCES} Of all vertices, without `sp`.",
+    "diameter": f"{_DISTANCES} Without `e` and `usebounds`.",
+    "radius": f"{_DISTANCES} Without `e` and `usebounds`.",
+    "center": f"{_DISTANCES} Without `e` and `usebounds`; not of trees, for which NetworkX has a linear algorithm.",
+    "periphery": f"{_DISTANCES} Without `e` and `usebounds`.",
+    "harmonic_diameter": f"{_EXACT}. Hops or int weights; without `sp`.",
+    "wiener_index": _DISTANCES,
+    "average_shortest_path_length": f"{_DISTANCES} By every method.",
+    "global_efficiency": f"{_EXACT}, to the last bit.",
+    "closeness_centrality": f"{_EXACT}, to the last bit. Hops or int weights, of all vertices.",
+    "harmonic_centrality": f"{_EXACT}, to the last bit. Hops or int weights, of all vertices.",
+}
+
+
+def get_info() -> dict[str, Any]:
+    """The entry point ``networkx.backend_info``."""
+    return {
+        "backend_name": "semiring",
+        "project": "semiring",
+        "package": "semiring",
+        "short_summary": "Distances between all pairs by a dense closure, compiled for this machine.",
+        "description": "All pairs of vertices at once, as linear algebra over the (min, +) semiring.",
+        "functions": {name: {"additional_docs": text} for name, text in FUNCTIONS.items()},
+    }

@@ -1,0 +1,159 @@
+"""The functions of NetworkX that return distances or paths between all pairs of vertices."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from semiring.catalogue import min_plus
+from semiring.closures import closure
+from semiring.compat.networkx.graph import Array, ConvertedGraph
+from semiring.compat.networkx.solve import Distances, distances, hops, weighted_matrix
+from semiring.errors import NegativeCycleError
+
+__all__ = [
+    "all_pairs_bellman_ford_path",
+    "all_pairs_bellman_ford_path_length",
+    "all_pairs_dijkstra",
+    "all_pairs_dijkstra_path",
+    "all_pairs_dijkstra_path_length",
+    "all_pairs_shortest_path_length",
+    "floyd_warshall",
+    "floyd_warshall_numpy",
+    "floyd_warshall_predecessor_and_distance",
+    "johnson",
+]
+
+
+def _infinity() -> float:
+    return float("inf")
+
+
+def floyd_warshall_numpy(G: ConvertedGraph, nodelist: Any = None, weight: Any = "weight") -> Array:
+    """As `networkx.floyd_warshall_numpy`."""
+    D = weighted_matrix(G, weight)
+    if nodelist is not None:
+        if not (len(nodelist) == len(G) == len(set(nodelist))) or set(nodelist) != set(G.nodes):
+            raise NotImplementedError("nodelist is not a permutation of the vertices")
+        index = {node: i for i, node in enumerate(G.nodes)}
+        order = [index[node] for node in nodelist]
+        D = D[np.ix_(order, order)]
+    try:
+        found: Array = closure(D, min_plus, out=D)
+    except NegativeCycleError as error:
+        raise NotImplementedError("there is a negative cycle: NetworkX returns what its loop makes of it") from error
+    return found
+
+
+def floyd_warshall(G: ConvertedGraph, weight: Any = "weight") -> dict[Any, Any]:
+    """As `networkx.floyd_warshall`: {source: {target: distance}}, ∞ where there is no path."""
+    return _all_of(_by_floyd_warshall(G, weight, paths=False), weight)
+
+
+def floyd_warshall_predecessor_and_distance(G: ConvertedGraph, weight: Any = "weight") -> tuple[dict[Any, Any], ...]:
+    """As `networkx.floyd_warshall_predecessor_and_distance`: {source: {target: vertex before it}}, then distances."""
+    found = _by_floyd_warshall(G, weight, paths=True)
+    assert found.before is not None
+    nodes, before = G.nodes, found.before
+    loops = set(G.rows[G.rows == G.columns].tolist())  # there an edge v → v is a path from v to v
+    predecessors = {}
+    for i, node in enumerate(nodes):
+        reached = np.flatnonzero(before[i] >= 0).tolist()
+        row = {nodes[j]: nodes[p] for j, p in zip(reached, before[i, reached].tolist(), strict=True)}
+        if i in loops:
+            row[node] = node
+        if row:
+            predecessors[node] = row
+    return predecessors, _all_of(found, weight)
+
+
+def _by_floyd_warshall(G: ConvertedGraph, weight: Any, *, paths: bool) -> Distances:
+    if callable(weight):
+        raise NotImplementedError("floyd_warshall takes a function for the name of an attribute")
+    return distances(G, weight, missing=float, negative=True, paths=paths)
+
+
+def _all_of(found: Distances, weight: Any) -> dict[Any, Any]:
+    """{source: {target: distance}} with ∞ for no path; there, as in NetworkX, is ∞ also what is not there."""
+    nodes, infinity = found.graph.nodes, float("inf")
+    own = [0 if found.whole else 0.0] * len(nodes)
+    for i in _without_a_loop_of_zero(found.graph, weight):
+        own[i] = 0
+    rows = {}
+    for i, node in enumerate(nodes):
+        values = found.matrix[i].tolist()
+        if found.whole:
+            for j in np.flatnonzero(found.matrix[i] == found.none).tolist():
+                values[j] = infinity
+        values[i] = own[i]
+        rows[node] = defaultdict(_infinity, zip(nodes, values, strict=True))
+    return rows
+
+
+def _without_a_loop_of_zero(G: ConvertedGraph, weight: Any) -> list[int]:
+    """The vertices whose distance from themselves is the int 0: that of no edges, and not of a loop that weighs 0.0."""
+    weights = G.weights(weight, float)
+    loop = (weights.rows == weights.columns) & (weights.values == 0)
+    others: list[int] = np.setdiff1d(np.arange(len(G)), weights.rows[loop]).tolist()
+    return others
+
+
+def all_pairs_shortest_path_length(G: ConvertedGraph, cutoff: Any = None) -> Iterator[tuple[Any, dict[Any, int]]]:
+    """As `networkx.all_pairs_shortest_path_length`."""
+    # A level is entered while the cutoff is above the one before it: 2.5 lets the third in.
+    return hops(G).rows(None if cutoff is None else np.ceil(cutoff))  # type: ignore[return-value]
+
+
+def all_pairs_dijkstra_path_length(
+    G: ConvertedGraph, cutoff: Any = None, weight: Any = "weight"
+) -> Iterator[tuple[Any, dict[Any, Any]]]:
+    """As `networkx.all_pairs_dijkstra_path_length`."""
+    found = distances(G, weight, hidden=True)
+    if cutoff is not None and not found.whole:
+        raise NotImplementedError("rounding might put a distance on the other side of the cutoff")
+    return found.rows(cutoff)
+
+
+def all_pairs_bellman_ford_path_length(
+    G: ConvertedGraph, weight: Any = "weight"
+) -> Iterator[tuple[Any, dict[Any, Any]]]:
+    """As `networkx.all_pairs_bellman_ford_path_length`."""
+    return distances(G, weight, negative=True).rows()
+
+
+def all_pairs_dijkstra(
+    G: ConvertedGraph, cutoff: Any = None, weight: Any = "weight"
+) -> Iterator[tuple[Any, tuple[dict[Any, Any], dict[Any, list[Any]]]]]:
+    """As `networkx.all_pairs_dijkstra`."""
+    found = _paths(G, weight, cutoff)
+    return ((node, (lengths, paths)) for node, lengths, paths in found.paths())
+
+
+def all_pairs_dijkstra_path(
+    G: ConvertedGraph, cutoff: Any = None, weight: Any = "weight"
+) -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
+    """As `networkx.all_pairs_dijkstra_path`."""
+    found = _paths(G, weight, cutoff)
+    return ((node, paths) for node, _, paths in found.paths())
+
+
+def all_pairs_bellman_ford_path(
+    G: ConvertedGraph, weight: Any = "weight"
+) -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
+    """As `networkx.all_pairs_bellman_ford_path`."""
+    found = distances(G, weight, negative=True, paths=True)
+    return ((node, paths) for node, _, paths in found.paths())
+
+
+def johnson(G: ConvertedGraph, weight: Any = "weight") -> dict[Any, dict[Any, list[Any]]]:
+    """As `networkx.johnson`."""
+    return {node: paths for node, _, paths in distances(G, weight, negative=True, paths=True).paths()}
+
+
+def _paths(G: ConvertedGraph, weight: Any, cutoff: Any) -> Distances:
+    if cutoff is not None:
+        raise NotImplementedError("paths within a cutoff are found by searches that stop there")
+    return distances(G, weight, hidden=True, paths=True)

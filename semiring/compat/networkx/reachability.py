@@ -1,0 +1,69 @@
+"""The functions of NetworkX that return a graph of what reaches what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from semiring.catalogue import boolean
+from semiring.closures import closure
+from semiring.compat.networkx.graph import Array, ConvertedGraph
+
+__all__ = ["transitive_closure", "transitive_closure_dag"]
+
+
+def transitive_closure(G: ConvertedGraph, reflexive: Any = False) -> Any:
+    """As `networkx.transitive_closure`: a copy of the graph, with an edge wherever there is a path.
+
+    ``reflexive``: loops at all vertices (True), at those on a directed cycle (False), or no new ones (None).
+    """
+    if reflexive is not None and type(reflexive) is not bool:
+        raise NotImplementedError("NetworkX has an error for that")
+    reached = _reached(G, cycles=reflexive is False and G.directed)
+    vertices = np.arange(len(G))
+    if reflexive is True:
+        reached[vertices, vertices] = True
+    elif reflexive is None or not G.directed:
+        reached[vertices, vertices] = False
+    return _with_edges(G, reached)
+
+
+def transitive_closure_dag(G: ConvertedGraph, topo_order: Any = None) -> Any:
+    """As `networkx.transitive_closure_dag`."""
+    if topo_order is not None:
+        _check_order(G, list(topo_order))
+    reached = _reached(G, cycles=True)
+    if reached.diagonal().any():
+        raise NotImplementedError("a cycle: NetworkX says so in its own way")
+    return _with_edges(G, reached)
+
+
+def _check_order(G: ConvertedGraph, order: list[Any]) -> None:
+    """Raise unless the order lists every vertex once, before those that its edges lead to."""
+    position = {node: i for i, node in enumerate(order)}
+    if len(order) != len(G) or position.keys() != set(G.nodes):
+        raise NotImplementedError("topo_order does not list the vertices")
+    at = np.array([position[node] for node in G.nodes], np.intp)
+    if (at[G.rows] >= at[G.columns]).any():
+        raise NotImplementedError("topo_order is not a topological order")
+
+
+def _reached(G: ConvertedGraph, *, cycles: bool) -> Array:
+    """(n, n) bool: whether a path leads from i to j; from i to i only along a cycle, where those count."""
+    reached = np.zeros((len(G), len(G)), np.bool_)
+    reached[G.rows, G.columns] = True
+    found: Array = closure(reached, boolean, reflexive=not cycles)
+    return found
+
+
+def _with_edges(G: ConvertedGraph, reached: Array) -> Any:
+    """A copy of the NetworkX graph with the edges that it has not."""
+    new = reached
+    new[G.rows, G.columns] = False
+    if not G.directed:
+        new = np.triu(new)
+    copy = G.source.copy()
+    for i, node in enumerate(G.nodes):
+        copy.add_edges_from([(node, other) for other in G.names[np.flatnonzero(new[i])].tolist()])
+    return copy

@@ -1,0 +1,174 @@
+"""Distances between all pairs of a converted graph, and the dictionaries that NetworkX makes of them.
+
+What is not served raises NotImplementedError: NetworkX then runs its own function, errors and all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiring.algorithms.parameters import dense_seconds, johnson_seconds
+from semiring.catalogue import min_plus
+from semiring.closures import closure, closure_with_predecessors
+from semiring.compat.networkx.graph import Array, ConvertedGraph, Weights
+from semiring.errors import IntegerOverflowError, NegativeCycleError
+from semiring.threads import get_threads
+
+__all__ = ["Distances", "distances", "hops", "weighted_matrix"]
+
+_EXACT_FLOAT = 2**53  # whole numbers below it are exact in float64
+
+
+@dataclass(frozen=True)
+class Distances:
+    """All distances (n, n) of a graph; ``whole`` where they are Python's ints, else floats.
+
+    ``none`` stands for no path and is greater than every distance. ``before`` (n, n) int32, if it was asked for: the
+    vertex before j on the path from i, negative for none.
+    """
+
+    graph: ConvertedGraph
+    matrix: Array
+    none: Any
+    whole: bool
+    before: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.graph)
+
+    @property
+    def connected(self) -> bool:
+        """Whether every vertex reaches every other one."""
+        return not self.matrix.size or bool(self.matrix.max() != self.none)
+
+    def as_number(self, value: Any) -> int | float:
+        """A distance as Python's number: a sum of floats, but 0 edges, which weigh the int 0."""
+        return int(value) if self.whole or value == 0 else float(value)
+
+    def rows(self, cutoff: Any = None) -> Iterator[tuple[Any, dict[Any, int | float]]]:
+        """(vertex, {reached: distance}) for every vertex; the inner keys by distance, the vertex itself first."""
+        names = self.graph.names
+        for i, node in enumerate(self.graph.nodes):
+            order = self._ascending(i, cutoff)
+            values = self.matrix[i, order].tolist()
+            values[0] = 0
+            yield node, dict(zip(names[order].tolist(), values, strict=True))
+
+    def paths(self) -> Iterator[tuple[Any, dict[Any, int | float], dict[Any, list[Any]]]]:
+        """(vertex, {reached: distance}, {reached: path}) for every vertex, in the order of `rows`."""
+        assert self.before is not None
+        nodes = self.graph.nodes
+        for i, (node, lengths) in enumerate(self.rows()):
+            found = self._paths(i, self.before[i].tolist())
+            yield node, lengths, {nodes[j]: found[j] for j in self._ascending(i).tolist()}
+
+    def _ascending(self, i: int, cutoff: Any = None) -> Array:
+        """What vertex i reaches, within the ``cutoff``: itself first, then by distance."""
+        row = self.matrix[i]
+        order = np.argsort(row)
+        sorted_row = row[order]
+        reached = int(np.searchsorted(sorted_row, self.none))
+        if cutoff is not None:
+            reached = min(reached, int(np.searchsorted(sorted_row, cutoff, side="right")))
+        order = order[:reached]
+        if reached and order[0] == i:
+            return order
+        return np.concatenate([[i], order[order != i]])  # ties with it, negative distances, a cutoff below 0
+
+    def _paths(self, i: int, before: list[int]) -> dict[int, list[Any]]:
+        nodes = self.graph.nodes
+        found = {i: [nodes[i]]}
+        for j in self._ascending(i).tolist():
+            waiting = []
+            while j not in found:  # edges of weight 0 lead to vertices that are no farther
+                waiting.append(j)
+                j = before[j]
+            for j in reversed(waiting):
+                found[j] = [*found[before[j]], nodes[j]]
+        return found
+
+
+def hops(graph: ConvertedGraph) -> Distances:
+    """The distances where every edge counts 1."""
+    n = len(graph)
+    dtype = np.dtype(np.int16 if n < 1 << 13 else np.int32)  # paths fit the half of the range that closures use
+    none = min_plus.zero_for(dtype)
+    D = np.full((n, n), none, dtype)
+    D[graph.rows, graph.columns] = 1
+    closure(D, min_plus, out=D)
+    return Distances(graph, D, none, True)
+
+
+def distances(
+    graph: ConvertedGraph,
+    weight: Any,
+    *,
+    missing: type = int,
+    negative: bool = False,
+    hidden: bool = False,
+    paths: bool = False,
+) -> Distances:
+    """The distances by a weight, as NetworkX names it.
+
+    ``negative``: weights of both signs are served; ``hidden``: edges may be hidden by the weight None, as only
+    Dijkstra's algorithm has it. ``missing``: the type of the 1 that an edge without a weight counts.
+    """
+    if weight is None and missing is int and not paths:
+        return hops(graph)
+    weights = graph.weights(weight, missing)
+    if weights.kind not in ("int", "float") or (weights.hidden and not hidden):
+        raise NotImplementedError(f"the weights {weight!r} are not of one type, all int or all float")
+    low, high = (weights.values.min(), weights.values.max()) if weights.values.size else (0, 0)
+    if low < 0 and not negative:
+        raise NotImplementedError(f"a weight {weight!r} is negative, or NaN")
+    largest = max(abs(float(low)), abs(float(high))) * (len(graph) + 1) * (4 if low < 0 else 1)  # 4: with potentials
+    if not largest < (_EXACT_FLOAT if weights.kind == "int" else 1e300):
+        raise NotImplementedError(f"a weight {weight!r} is not finite, or too large for exact sums")
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+    if weights.kind == "int" and largest < 2**30:
+        dtype = np.dtype(np.int16 if largest < 2**14 else np.int32)
+    try:
+        return _solve(graph, weights, dtype, paths)
+    except NegativeCycleError as error:
+        raise NotImplementedError("there is a negative cycle: NetworkX says so in its own way") from error
+
+
+def _solve(graph: ConvertedGraph, weights: Weights, dtype: np.dtype[Any], paths: bool) -> Distances:
+    n, whole = len(graph), weights.kind == "int"
+    none = min_plus.zero_for(dtype)
+    before = None
+    if paths:
+        A = weights.matrix(n, dtype, none)
+        loops = np.arange(n)
+        A[loops, loops] = np.minimum(A[loops, loops], 0)
+        D, before = closure_with_predecessors(A, min_plus)
+    elif dtype.kind == "f" and johnson_seconds(n, weights.values.size) < dense_seconds(n, 8, get_threads()):
+        from scipy.sparse import coo_array
+
+        D = closure(coo_array((weights.values.astype(dtype), (weights.rows, weights.columns)), shape=(n, n)), min_plus)
+    else:
+        D = weights.matrix(n, dtype, none)
+        try:
+            closure(D, min_plus, out=D)
+        except IntegerOverflowError as error:
+            raise NotImplementedError("distances too long for their dtype") from error
+    if whole and dtype.kind == "f":
+        most = np.iinfo(np.int64).max
+        D, none = np.where(np.isinf(D), most, np.where(np.isinf(D), 0, D).astype(np.int64)), most
+    return Distances(graph, D, none, whole, before)
+
+
+def weighted_matrix(graph: ConvertedGraph, weight: Any) -> Array:
+    """(n, n) float64: the weights of the edges, 0 on the diagonal and ∞ for no edge, as numbers of any type."""
+    weights = graph.weights(weight, float)
+    if weights.kind == "other" or weights.hidden:
+        raise NotImplementedError(f"the weights {weight!r} are not all int or float")
+    D = weights.matrix(len(graph), np.float64, np.inf)
+    D.reshape(-1)[:: len(graph) + 1] = 0
+    if not D.min(initial=0) > -np.inf:
+        raise NotImplementedError(f"a weight {weight!r} is NaN or -inf")
+    return D

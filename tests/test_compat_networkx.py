@@ -1,0 +1,414 @@
+"""The NetworkX backend: NetworkX itself as the oracle of every function, by values, types and keys."""
+
+from __future__ import annotations
+
+import math
+from inspect import signature
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from semiring.compat.networkx import choice, interface
+from semiring.compat.networkx.graph import ConvertedGraph
+from semiring.compat.networkx.info import FUNCTIONS, get_info
+
+DISTANCES = ["floyd_warshall", "all_pairs_dijkstra_path_length", "all_pairs_bellman_ford_path_length"]
+PATHS = ["all_pairs_dijkstra", "all_pairs_dijkstra_path", "all_pairs_bellman_ford_path", "johnson"]
+HOPS = ["all_pairs_shortest_path_length", "global_efficiency"]
+MEASURES = ["eccentricity", "diameter", "radius", "center", "periphery", "wiener_index", "average_shortest_path_length"]
+CENTRALITIES = ["closeness_centrality", "harmonic_centrality", "harmonic_diameter"]
+CLOSURES = ["transitive_closure", "transitive_closure_dag"]
+WEIGHT_OF = {"closeness_centrality": "distance", "harmonic_centrality": "distance"}
+
+INTS = [0, 1, 1, 2, 3, 7, True, 10**6]
+FLOATS = [0.0, 0.5, 1.0, 2.25, 3.0, 1e-9, np.float64(4.5)]
+KINDS = {
+    "int": INTS,
+    "float": FLOATS,
+    "signed int": [*INTS, -1],
+    "signed float": [*FLOATS, 9.0, 9.0, -0.5],
+    "missing": ["missing"],
+    "some missing": ["missing", 2, 3],
+    "mixed": [1, 2.5, "missing"],
+    "hidden": [None, 1, 2],
+    "infinite": [math.inf, 1.0],
+    "other": [1, 2j, "3"],
+    "huge": [1, 2**60],
+}
+SERVED = ("int", "float", "missing", "some missing", "hidden")
+
+
+def plain(function):
+    """NetworkX's own implementation, whatever backends are installed."""
+    return nx.utils.backends._registered_algorithms[function].orig_func
+
+
+@st.composite
+def graphs(draw, kinds=tuple(KINDS), classes=(nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph), acyclic=False):
+    """A small graph of any class, with vertices of any kind, loops, parallel edges, and weights of one of the kinds."""
+    n = draw(st.integers(1, 7))
+    names = draw(
+        st.sampled_from([list(range(n)), list("gfedcba")[:n], [(i, "x") for i in range(n)], [2.5, *range(n)][:n]])
+    )
+    G = draw(st.sampled_from(classes))()
+    G.add_nodes_from(names)
+    weights = KINDS[draw(st.sampled_from(kinds))]
+    vertex = st.integers(0, n - 1)
+    for i, j, weight in draw(st.lists(st.tuples(vertex, vertex, st.sampled_from(weights)), max_size=3 * n)):
+        if acyclic and i >= j:
+            continue
+        attributes = {} if isinstance(weight, str) and weight == "missing" else {"weight": weight}
+        G.add_edge(names[i], names[j], **attributes)
+    return G
+
+
+def listed(result):
+    """Generators as lists of pairs, which is how their order is compared too."""
+    return list(result) if hasattr(result, "__next__") else result
+
+
+def outcome(function, *args, **options):
+    try:
+        return listed(function(*args, **options))
+    except Exception as error:
+        return error
+
+
+def converted(G, weight):
+    attributes = {weight: 1} if isinstance(weight, str) else None
+    return interface.convert_from_nx(G, edge_attrs=attributes, preserve_edge_attrs=callable(weight))
+
+
+def same(found, expected, exact=True) -> None:
+    """Equal, and of the same types where NetworkX returns Python's own; floats up to rounding unless ``exact``."""
+    if isinstance(expected, dict):
+        assert isinstance(found, dict)
+        assert found.keys() == expected.keys()
+        assert hasattr(found, "default_factory") == hasattr(expected, "default_factory")
+        for key, value in expected.items():
+            same(found[key], value, exact)
+    elif isinstance(expected, list | tuple):
+        assert type(found) is type(expected)
+        assert len(found) == len(expected)
+        for x, y in zip(found, expected, strict=True):
+            same(x, y, exact)
+    elif isinstance(expected, float) and not exact:
+        assert isinstance(found, float)
+        assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    else:
+        assert found == expected or (found != found and expected != expected)
+        number = {np.float64: float, bool: int}.get(type(expected), type(expected))
+        assert type(found) is number, (found, expected)
+
+
+def both(name, G, weight="weight", **options):
+    """What the backend returns and what NetworkX does; None where the backend leaves it to NetworkX."""
+    parameters = signature(plain(name)).parameters
+    key = WEIGHT_OF.get(name, "weight")
+    if key in parameters:
+        options[key] = weight
+    found = outcome(getattr(interface, name), converted(G, weight), **options)
+    expected = outcome(plain(name), G, **options)
+    if isinstance(found, NotImplementedError):
+        return None
+    if isinstance(expected, Exception):
+        assert type(found) is type(expected)
+        assert str(found) == str(expected)
+        return None
+    if isinstance(found, Exception):
+        raise found
+    return found, expected
+
+
+property_test = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+# --------------------------------------------------------------------------------------------------------- properties
+
+
+@pytest.mark.parametrize("name", DISTANCES)
+@property_test
+@given(graphs())
+def test_distances_are_those_of_networkx(name, G):
+    results = both(name, G)
+    if results:
+        same(*results, exact=False)
+
+
+@pytest.mark.parametrize("name", [*DISTANCES, "floyd_warshall_numpy"])
+@property_test
+@given(graphs(SERVED), st.sampled_from(["weight", None]))
+def test_weights_of_one_type_are_served(name, G, weight):
+    mixed_there = "floyd" in name and len({type(d.get("weight", 1.0)) for *_, d in G.edges(data=True)}) > 1
+    results = both(name, G, weight)
+    if name == "floyd_warshall_numpy":
+        if results:
+            np.testing.assert_allclose(*results)
+            assert results[0].dtype == results[1].dtype
+    elif not mixed_there and not any(d.get("weight", 1) is None for *_, d in G.edges(data=True)):
+        assert results is not None
+        same(*results, exact=False)
+
+
+@pytest.mark.parametrize("name", PATHS)
+@property_test
+@given(graphs())
+def test_paths_weigh_what_they_should(name, G):
+    results = both(name, G)
+    if results is None:
+        return
+    rows, expected = (dict(each) for each in results)
+    assert list(rows) == list(expected)
+    for source, row in rows.items():
+        lengths, paths = row if name == "all_pairs_dijkstra" else ({}, row)
+        theirs = expected[source][1] if name == "all_pairs_dijkstra" else expected[source]
+        assert paths.keys() == theirs.keys()
+        for target, path in paths.items():
+            assert path[0] == source
+            assert path[-1] == target
+            assert len(set(path)) == len(path)
+            weight = nx.path_weight(LIGHTEST(G), path, "weight")
+            assert weight == pytest.approx(nx.path_weight(LIGHTEST(G), theirs[target], "weight"), rel=1e-12, abs=1e-12)
+            if lengths:
+                same(lengths[target], expected[source][0][target], exact=False)
+
+
+def LIGHTEST(G):
+    """The graph without parallel edges: the lightest, every weight there."""
+    H = nx.DiGraph()
+    for u, neighbours in G.adjacency():
+        for v, data in neighbours.items():
+            edges = data.values() if G.is_multigraph() else [data]
+            weights = [d.get("weight", 1) for d in edges if d.get("weight", 1) is not None]
+            if weights:
+                H.add_edge(u, v, weight=min(weights))
+    H.add_nodes_from(G)
+    return H
+
+
+@property_test
+@given(graphs())
+def test_floyd_warshall_finds_the_vertex_before(G):
+    results = both("floyd_warshall_predecessor_and_distance", G)
+    if results is None:
+        return
+    (predecessors, distances), (before, expected) = results
+    same(distances, expected, exact=False)
+    assert predecessors.keys() == before.keys()
+    for source, row in predecessors.items():
+        assert row.keys() == before[source].keys()
+        for target in row:
+            if target != source:
+                path = nx.reconstruct_path(source, target, predecessors)
+                assert nx.path_weight(LIGHTEST(G), path, "weight") == pytest.approx(expected[source][target])
+
+
+@pytest.mark.parametrize("name", HOPS)
+@property_test
+@given(graphs(("missing",)), st.sampled_from([None, 0, 1, 2, 2.5, -1]))
+def test_hops_are_equal(name, G, cutoff):
+    if name == "global_efficiency":
+        results = both(name, G.to_undirected())
+    else:
+        results = both(name, G, cutoff=cutoff)
+        found = results[0]
+        assert all(list(row.values()) == sorted(row.values()) for _, row in found)
+        assert all(next(iter(row)) == node for node, row in found)
+    same(*results)
+
+
+@property_test
+@given(graphs(("int",)), st.sampled_from([0, 1, 3, 3.5, -1]))
+def test_a_cutoff_of_whole_distances_is_kept(G, cutoff):
+    same(*both("all_pairs_dijkstra_path_length", G, cutoff=cutoff))
+
+
+@pytest.mark.parametrize("name", MEASURES)
+@property_test
+@given(graphs(), st.sampled_from(["weight", None]))
+def test_measures_are_those_of_networkx(name, G, weight):
+    results = both(name, G, weight)
+    if results:
+        same(*results, exact=False)
+
+
+@pytest.mark.parametrize("method", ["unweighted", "dijkstra", "bellman-ford", "floyd-warshall", "floyd-warshall-numpy"])
+@property_test
+@given(graphs(SERVED))
+def test_averages_by_every_method(method, G):
+    results = both("average_shortest_path_length", G, method=method)
+    if results:
+        same(*results, exact=False)
+
+
+@pytest.mark.parametrize("name", CENTRALITIES)
+@property_test
+@given(graphs(("int", "missing", "float", "mixed")), st.sampled_from(["weight", None]))
+def test_centralities_are_equal_to_the_last_bit(name, G, weight):
+    results = both(name, G, weight)
+    if weight is None:
+        assert results is not None
+    if results:
+        same(*results)
+
+
+@pytest.mark.parametrize("reflexive", [False, True, None])
+@property_test
+@given(graphs())
+def test_transitive_closure_is_equal(reflexive, G):
+    G.graph["name"] = "kept"
+    nx.set_node_attributes(G, 1, "colour")
+    found, expected = both("transitive_closure", G, reflexive=reflexive)
+    same_graph(found, expected)
+    assert found is not G
+
+
+@property_test
+@given(graphs(classes=(nx.DiGraph, nx.MultiDiGraph), acyclic=True), st.booleans())
+def test_transitive_closure_of_an_acyclic_graph_is_equal(G, ordered):
+    order = list(nx.topological_sort(G)) if ordered else None
+    same_graph(*both("transitive_closure_dag", G, topo_order=order))
+
+
+def same_graph(found, expected) -> None:
+    assert type(found) is type(expected)
+    assert found.graph == expected.graph
+    assert found._node == expected._node
+    assert found._adj == expected._adj
+
+
+# -------------------------------------------------------------------------------------------------------------- weights
+
+
+def test_functions_for_weights_are_called_for_every_edge():
+    G = nx.path_graph(5)
+
+    def weight(u, v, attributes):
+        return None if {u, v} == {0, 1} else 2 * abs(u - v)
+
+    found, expected = both("all_pairs_dijkstra_path_length", G, weight)
+    same(found, expected)
+    assert dict(found)[2] == {2: 0, 1: 2, 3: 2, 4: 4}
+    assert both("floyd_warshall", G, weight) is None
+
+
+def test_a_subclass_that_overrides_its_adjacency_is_seen_through_it():
+    class Complement(nx.Graph):
+        def adjacency(self):
+            return iter({u: {v: {} for v in self if v != u and v not in self._adj[u]} for u in self}.items())
+
+    G = Complement(nx.path_graph(3))
+    assert ConvertedGraph(G).columns.tolist() == [2, 0]
+
+
+def test_views_are_converted():
+    G = nx.complete_graph(6).subgraph([1, 3, 5])
+    same(*both("all_pairs_shortest_path_length", G))
+    same(*both("eccentricity", nx.reverse_view(nx.cycle_graph(4, nx.DiGraph)), None))
+
+
+@pytest.mark.parametrize("nodelist", [[2, 0, 1], [0, 1], [0, 1, 1], [0, 1, 3]])
+def test_nodelist_of_floyd_warshall_numpy(nodelist):
+    G = nx.path_graph(3)
+    results = both("floyd_warshall_numpy", G, nodelist=nodelist)
+    if len(nodelist) == 3 and set(nodelist) == set(G):
+        np.testing.assert_array_equal(*results)
+    else:
+        assert results is None
+
+
+def test_topological_orders_are_looked_at():
+    G = nx.DiGraph([(0, 1), (1, 2)])
+    for order in ([2, 1, 0], [0, 1], [0, 1, 2, 3], [0, 0, 1]):
+        with pytest.raises(NotImplementedError):
+            interface.transitive_closure_dag(converted(G, None), order)
+    with pytest.raises(NotImplementedError):
+        interface.transitive_closure_dag(converted(nx.cycle_graph(3, nx.DiGraph), None))
+    with pytest.raises(NotImplementedError):
+        interface.transitive_closure(converted(G, None), reflexive="yes")
+
+
+def test_hypothesis_does_find_what_is_not_served():
+    for kind in ("mixed", "infinite", "other", "huge"):
+        G = nx.path_graph(len(KINDS[kind]) + 1)
+        for (u, v), weight in zip(G.edges, KINDS[kind], strict=True):
+            G.edges[u, v]["weight"] = weight
+        with pytest.raises(NotImplementedError):
+            interface.all_pairs_dijkstra_path_length(converted(G, "weight"))
+    negative = nx.DiGraph()
+    negative.add_weighted_edges_from([(0, 1, -1), (1, 2, 3)])
+    with pytest.raises(NotImplementedError):
+        interface.all_pairs_dijkstra_path_length(converted(negative, "weight"))
+    assert dict(interface.all_pairs_bellman_ford_path_length(converted(negative, "weight")))[0] == {0: 0, 1: -1, 2: 2}
+
+
+# --------------------------------------------------------------------------------------------------- who should run
+
+
+def should(name, G, **options):
+    assert interface.can_run(name, (G,), options) is True
+    return interface.should_run(name, (G,), options)
+
+
+def test_small_and_scattered_graphs_stay_with_networkx():
+    assert "nothing to gain" in should("floyd_warshall", nx.path_graph(10))
+    assert "not connected" in should("diameter", nx.disjoint_union(nx.path_graph(300), nx.path_graph(3)))
+    assert "not connected" in should("diameter", nx.path_graph(300, nx.DiGraph))
+    pairs = nx.disjoint_union_all([nx.path_graph(2)] * 300)
+    assert should("all_pairs_dijkstra_path_length", pairs) is not True
+    assert "cutoff" in should("all_pairs_dijkstra_path_length", nx.path_graph(300), cutoff=2)
+    assert "too large" in should("all_pairs_dijkstra_path_length", nx.empty_graph(40_000))
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "transitive_closure_dag"])
+def test_a_few_hundred_vertices_are_closed_densely(name):
+    G = nx.random_regular_graph(6, 400, seed=1)
+    assert should(name, G) is True
+
+
+def test_a_complete_graph_is_searched_where_searches_stop_at_once():
+    assert should("all_pairs_shortest_path_length", nx.complete_graph(300)) is not True
+    assert should("all_pairs_dijkstra_path_length", nx.complete_graph(100)) is True
+
+
+def test_arguments_that_leave_nothing_to_close():
+    G = nx.path_graph(50)
+    assert interface.can_run("eccentricity", (G, 3), {}) is not True
+    assert interface.can_run("eccentricity", (G,), {"sp": {}}) is not True
+    assert interface.can_run("diameter", (G,), {"usebounds": True}) is not True
+    assert interface.can_run("diameter", (G, None, False), {}) is True
+    assert interface.can_run("betweenness_centrality", (G,), {}) is not True
+
+
+def test_the_compiler_is_started_when_it_pays(monkeypatch):
+    monkeypatch.setattr(choice, "sys", type("nothing imported yet", (), {"modules": {}}))
+    monkeypatch.setattr(choice, "_declined", 0.0)
+    G = nx.random_regular_graph(6, 100, seed=1)
+    answers = [should("all_pairs_dijkstra_path_length", G) for _ in range(200)]
+    assert "compiler" in answers[0]
+    assert answers[-1] is True
+    assert should("floyd_warshall", nx.path_graph(1000)) is True
+
+
+# ------------------------------------------------------------------------------------------------------- the interface
+
+
+def test_every_function_is_there_with_the_parameters_of_networkx():
+    assert set(get_info()["functions"]) == set(FUNCTIONS) == set(choice._FUNCTIONS)
+    for name in FUNCTIONS:
+        theirs = [(p.name, p.default, p.kind) for p in signature(plain(name)).parameters.values()]
+        assert [(p.name, p.default, p.kind) for p in signature(getattr(interface, name)).parameters.values()] == theirs
+
+
+def test_graphs_are_converted_back_to_themselves():
+    G = nx.path_graph(3, nx.MultiDiGraph)
+    H = interface.convert_from_nx(G)
+    assert interface.convert_to_nx(H) is G
+    assert interface.convert_from_nx(H) is H
+    assert interface.convert_to_nx(3) == 3
+    assert (len(H), list(H), H.is_directed(), H.is_multigraph()) == (3, [0, 1, 2], True, True)
+    with pytest.raises(NotImplementedError):
+        interface.convert_from_nx({0: [1]})
