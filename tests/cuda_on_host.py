@@ -15,6 +15,7 @@ COMPILER = shutil.which("g++")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
 _HEADER = Path(__file__).with_name("cuda_on_host.h")
 _KERNEL = re.compile(r'extern "C" __global__ void\s*(?:__launch_bounds__\([^)]*\))?\s*(\w+)\(([^)]*)\)')
+_DEVICE_ONLY = re.compile(r"#ifndef ON_HOST.*?#(?:else|endif)", re.DOTALL)
 
 
 class HostKernels:
@@ -23,7 +24,7 @@ class HostKernels:
     def __init__(self, text: str, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         launchers = []
-        for name, parameters in _KERNEL.findall(text):
+        for name, parameters in _KERNEL.findall(_DEVICE_ONLY.sub("", text)):
             names = ", ".join(re.search(r"(\w+)\s*$", parameter)[1] for parameter in parameters.split(","))
             launchers.append(
                 f'extern "C" void launch_{name}(unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, '

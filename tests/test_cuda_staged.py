@@ -123,13 +123,15 @@ def test_packed_blocks(name, rng):
 )
 @pytest.mark.parametrize("n", [5, 40, 128, 150])
 def test_a_pivot_without_a_star_is_named(name, dtype, loop, n):
+    import cupy
+
     for first in (0, 1000):
-        ours, _ = engines(CATALOGUE[name], dtype)
-        A = np.full((n, n), ours.plan.zero, dtype)
+        plan = make_plan(CATALOGUE[name], dtype)
+        A = cupy.full((n, n), plan.zero, dtype)
         A[3, 3] = A[n - 1, n - 1] = loop
-        ours.plan.status.first = first
-        ours.close_block(A)
-        assert ours.plan.status.diverged == first + 3
+        plan.status.word, plan.status.first = cupy.full(1, -1, np.int32), first
+        staged.close_block(plan, A)
+        assert plan.status.read() == first + 3
 
 
 def test_nobody_need_ask_for_the_status():
@@ -139,3 +141,130 @@ def test_nobody_need_ask_for_the_status():
     A = cupy.full((3, 3), -1, np.float32)
     staged.close_block(plan, A)
     assert plan.status.diverged == -1
+
+
+# ------------------------------------------------------------------------------------------------- whole closures
+
+CLOSURES = [
+    *(("min_plus", dtype) for dtype in ("float32", "float64", "float16", "int32", "int64", "int16")),
+    *(("max_plus", dtype) for dtype in ("float32", "int32")),
+    *(("max_min", dtype) for dtype in ("float32", "int32", "uint8", "int16")),
+    *(("min_max", dtype) for dtype in ("float64", "uint8")),
+    *(("max_times", dtype) for dtype in ("float32", "float64")),
+    ("boolean", "bool"),
+    ("lukasiewicz", "float32"),
+]
+AWKWARD = {"6": (0, 1, 63, 65, 127, 128, 193, 260)}  # kernel 6 in tiles of 64; others are 32 or less
+
+
+def on_device(array):
+    import cupy
+
+    return cupy.asarray(array)
+
+
+def close_on_device(plan, A, kernel):
+    import cupy
+
+    plan.status.word = cupy.full(1, -1, np.int32)
+    plan.status.diverged = -1
+    found = on_device(A)
+    staged.close(plan, found, kernel)
+    plan.status.read()
+    return found.get()
+
+
+@pytest.mark.parametrize("kernel", staged.KERNELS)
+@pytest.mark.parametrize(("name", "dtype"), CLOSURES)
+def test_closures(kernel, name, dtype, rng):
+    for index, n in enumerate(AWKWARD.get(kernel, (0, 1, 31, 65, 96, 130))):
+        plan = make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus" and index % 2 == 0)
+        A = matrix(rng, name, dtype, n)
+        expected = A.copy()
+        ReferenceBackend().close_block(make_plan(CATALOGUE[name], dtype), expected)
+        np.testing.assert_array_equal(close_on_device(plan, A, kernel), expected, f"n = {n}")
+        assert plan.status.diverged == -1
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_min", "float32"), ("min_plus", "int32")])
+def test_large_tiles(name, dtype, rng):
+    """From 1536 rows on kernel 6 works in tiles of 128; exact agreement with the products of the host."""
+    from semiring import closure
+
+    for n in (1536, 1601):
+        A = matrix(rng, name, dtype, n)
+        plan = make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus")
+        outer = A.copy()
+        if np.dtype(dtype).kind == "i":
+            outer[plan.zero == A] = CATALOGUE[name].zero_for(dtype)
+        expected = closure(outer, name)
+        found = close_on_device(plan, A, "6")
+        if np.dtype(dtype).kind == "i":
+            found[found == plan.zero] = CATALOGUE[name].zero_for(dtype)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_strides_of_every_kind(rng):
+    plan = make_plan(CATALOGUE["min_plus"], "float32", nonnegative=True)
+    A = matrix(rng, "min_plus", "float32", 192)
+    expected = A.copy()
+    ReferenceBackend().close_block(plan, expected)
+    for kernel in staged.KERNELS:
+        for layout in LAYOUTS:
+            view = on_device(laid_out(A, layout).base)
+            pitch = laid_out(A, layout)
+            offset = pitch.__array_interface__["data"][0] - pitch.base.__array_interface__["data"][0]
+            import cupy
+
+            found = cupy.ndarray(pitch.shape, pitch.dtype, memptr=view.data + offset, strides=pitch.strides)
+            staged.close(plan, found, kernel)
+            np.testing.assert_array_equal(found.get(), expected, f"{kernel}, {layout}")
+
+
+@pytest.mark.parametrize("kernel", ["4", "5", "6"])
+def test_the_same_bits_run_after_run(kernel, rng):
+    A = rng.random((4097, 4097)).astype(np.float32)
+    plan = make_plan(CATALOGUE["min_plus"], "float32", nonnegative=True)
+    first = close_on_device(plan, A, kernel)
+    for _ in range(2):
+        assert first.tobytes() == close_on_device(plan, A, kernel).tobytes()
+
+
+@pytest.mark.parametrize("kernel", ["1", "3", "6"])
+def test_a_cycle_that_improves_is_named(kernel):
+    plan = make_plan(CATALOGUE["min_plus"], "float32")
+    A = np.full((300, 300), np.inf, np.float32)
+    A[200, 210], A[210, 200] = -2, 1
+    close_on_device(plan, A, kernel)
+    assert plan.status.diverged in ((210,) if kernel == "6" else (200, 210))
+
+
+def test_stacks_of_small_matrices(rng):
+    import cupy
+
+    for name, dtype, n in (("min_plus", "float32", 100), ("max_times", "float64", 31), ("boolean", "bool", 64)):
+        plan = make_plan(CATALOGUE[name], dtype)
+        stack = np.stack([matrix(rng, name, dtype, n) for _ in range(7)])
+        expected = stack.copy()
+        for one in expected:
+            ReferenceBackend().close_block(plan, one)
+        found = cupy.asarray(stack)
+        staged.close(plan, found)
+        np.testing.assert_array_equal(found.get(), expected)
+
+
+def test_what_the_kernels_refuse(rng):
+    import cupy
+
+    from semiring.errors import AlgebraError, ShapeError, UnknownNameError
+
+    A = cupy.zeros((3, 3), np.float32)
+    with pytest.raises(AlgebraError, match="idempotent"):
+        staged.close(make_plan(CATALOGUE["plus_times"], "float32"), A)
+    with pytest.raises(UnknownNameError, match="1b"):
+        staged.close(make_plan(CATALOGUE["min_plus"], "float32"), A, "7")
+    with pytest.raises(ShapeError, match="one launch"):
+        staged.close(make_plan(CATALOGUE["min_plus"], "float32"), cupy.zeros((2, 300, 300), np.float32))
+    bits = make_plan(CATALOGUE["boolean"], "bool", storage="bits")
+    with pytest.raises(AlgebraError, match="packed"):
+        staged.close(bits, cupy.zeros((3, 1), np.uint32))

@@ -11,6 +11,7 @@ from test_contract import entries, inside, laid_out, nilpotent, packed
 
 from semiring import CATALOGUE
 from semiring.kernels.cuda.staged.blocks import block_kernel
+from semiring.kernels.cuda.staged.kernels import KERNELS
 from semiring.kernels.cuda.staged.sources import arithmetic_of, source
 from semiring.kernels.engine import make_plan
 from semiring.kernels.reference import ReferenceBackend
@@ -26,7 +27,7 @@ def close(kernels, chosen, A, P, k0, n, first, backwards):
     """`close_block` as the launcher calls it; the status word."""
     word = np.array([-1], np.int32)
     marks = (None, np.int64(0), np.int64(0)) if P is None else (P, *strides(P))
-    arguments = (A, *strides(A), np.int32(n), word, np.uint32(first), *marks, np.int32(k0))
+    arguments = (A, *strides(A), np.int32(n), word, np.uint32(first), *marks, np.int32(k0), np.int64(0))
     kernels.launch("close_block", (1, 1, 1), chosen.threads, arguments, backwards=backwards)
     return int(word[0])
 
@@ -108,3 +109,105 @@ def test_a_pivot_without_a_star_is_named(name, dtype, loop, tmp_path):
     A = np.full((30, 30), plan.zero, dtype)
     A[11, 11] = A[29, 29] = loop
     assert close(kernels, chosen, A, None, 0, 30, 100, False) == 111
+
+
+# ------------------------------------------------------------------------------------------------- whole closures
+
+
+class Numbered:
+    """The launches of `semiring.kernels.cuda.staged.kernels`, written down again for the host."""
+
+    def __init__(self, kernel, arithmetic, folder, tile=64):
+        self.kernel, self.arithmetic, self.tile = kernel, arithmetic, tile
+        defines = (f"TILE {tile}", "BLOCKS 1") if kernel == "6" else ()
+        self.kernels = HostKernels(source(KERNELS[kernel].file, arithmetic, defines), folder)
+
+    def close(self, A, backwards, blocks=3):
+        """A (n, n), n a multiple of the tile. Returns the status word of kernel 6."""
+        n, stride, word = len(A), np.int64(A.strides[0] // A.itemsize), np.array([-1], np.int32)
+
+        def launch(name, grid, threads, *arguments):
+            converted = [np.int32(x) if isinstance(x, int) else x for x in arguments]
+            sizes = (*grid, 1, 1)[:3], (*threads, 1, 1)[:3]
+            self.kernels.launch(name, *sizes, converted, backwards=backwards)
+
+        tiles = n // 32
+        if self.kernel == "6":
+            status = word, np.uint32(0)
+            launch("first_block", (1,), (256,), A, stride, *status)
+            for stage in range(n // 64):
+                launch("stage_panels", (blocks,), (256,), A, stride, n, stage)
+                launch("stage_remainder", (blocks,), (256,), A, stride, n, stage, *status)
+        elif self.kernel in ("2", "3"):
+            side = (32,) if self.kernel == "2" else ()
+            for stage in range(tiles):
+                launch("independent", (1,), (256,), A, stride, stage, *side)
+                launch("singly_dependent", (tiles, 2), (256,), A, stride, stage, *side)
+                launch("doubly_dependent", (tiles, tiles), (256,), A, stride, stage, *side)
+        elif self.kernel == "4":
+            T = np.empty(n * n, A.dtype)
+            launch("to_tiles", (tiles, tiles), (256,), T, A, stride)
+            for stage in range(tiles):
+                launch("independent", (1,), (256,), T, tiles, stage)
+                launch("singly_dependent", (tiles, 2), (256,), T, tiles, stage)
+                launch("doubly_dependent", (tiles, tiles), (64,), T, tiles, stage)
+            launch("from_tiles", (tiles, tiles), (256,), A, T, stride)
+        elif self.kernel == "5":
+            aside = np.empty(32 * 32, A.dtype)
+            for stage in range(tiles):
+                launch("replicated", (blocks,), (256,), A, stride, tiles, stage, aside)
+                launch("others", (tiles, tiles), (256,), A, stride, stage, aside)
+        else:
+            name, block, covers = {
+                "1": ("per_cell", (16, 16), (16, 16)),
+                "1b": ("rank_one", (16, 16), (64, 64)),
+                "1c": ("per_row", (128, 1), (128, 1)),
+                "1d": ("per_row_direct", (128, 1), (128, 1)),
+            }[self.kernel]
+            for k in range(n):
+                launch(name, (-(-n // covers[0]), -(-n // covers[1])), block, A, stride, n, k)
+        return int(word[0])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name", "dtype", "n", "tile"),
+    [
+        *(("6", "min_plus", "float32", n, tile) for n, tile in ((64, 64), (192, 64), (256, 128))),
+        ("6", "max_times", "float64", 128, 64),
+        ("6", "max_min", "int16", 128, 64),
+        ("6", "boolean", "bool", 192, 64),
+        ("1", "min_plus", "float32", 33, 1),
+        ("1b", "max_min", "float64", 65, 1),
+        ("1c", "min_plus", "int32", 31, 1),
+        ("1d", "min_plus", "float32", 33, 1),
+        *((kernel, "min_plus", "float32", 96, 32) for kernel in "2345"),
+        ("4", "boolean", "bool", 64, 32),
+    ],
+)
+def test_numbered_kernels(kernel, name, dtype, n, tile, rng, tmp_path):
+    plan = make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus")
+    numbered = Numbered(kernel, arithmetic_of(plan), tmp_path, tile)
+    A = inside(entries(rng, name, dtype, (n, n), tame=True), name)
+    np.fill_diagonal(A, plan.one if kernel != "6" else plan.zero)
+    expected = A.copy()
+    ReferenceBackend().close_block(plan, expected)
+    results = []
+    for backwards in (False, True):
+        found = A.copy()
+        assert numbered.close(found, backwards) == -1
+        np.testing.assert_array_equal(found, expected)
+        results.append(found.tobytes())
+    if plan.dtype == np.float32:  # rounded sums too are the same bits in every order of the threads and blocks
+        A = rng.random((n, n)).astype(dtype)
+        np.fill_diagonal(A, plan.one)
+        first, second = A.copy(), A.copy()
+        numbered.close(first, backwards=False)
+        numbered.close(second, backwards=True)
+        assert first.tobytes() == second.tobytes()
+
+
+def test_look_ahead_names_a_pivot_without_a_star(tmp_path):
+    plan = make_plan(CATALOGUE["min_plus"], "float32")
+    A = np.full((192, 192), np.inf, np.float32)
+    A[70, 70] = A[100, 100] = -1
+    assert Numbered("6", arithmetic_of(plan), tmp_path).close(A, backwards=False) == 70

@@ -120,3 +120,9 @@ class CudaBackend:
         from semiring.kernels.cuda import staged
 
         staged.close_block(plan, A, P, k0)
+
+    def close(self, plan: Plan, A: Any) -> None:
+        """A ← A* in place by the staged Floyd-Warshall kernels, for an idempotent ⊕; a stack of small A in one launch."""
+        from semiring.kernels.cuda import staged
+
+        staged.close(plan, A)

@@ -12,11 +12,10 @@ from semiring.kernels.contract import Plan
 from semiring.kernels.cuda.staged.modules import kernel
 from semiring.kernels.cuda.staged.sources import Arithmetic, arithmetic_of
 
-__all__ = ["SIDES", "BlockKernel", "block_kernel", "close_block", "fast_rows"]
+__all__ = ["BlockKernel", "block_kernel", "close_block", "fast_rows", "strides"]
 
-#: The rows that the register kernels hold, and their thread blocks.
-SIDES = {32: (8, 8, 1), 64: (16, 16, 1), 128: (32, 16, 1)}
-HEAVY = 12  # nodes of ⊕ and ⊗ together
+#: The most rows that the register kernel holds.
+_ROWS = 128
 _SHARED = 200 << 10  # bytes of shared memory that every supported device but the consumer cards grants a block
 
 
@@ -37,15 +36,16 @@ def fast_rows(arithmetic: Arithmetic, *, pivots: bool = False) -> int:
     """
     if arithmetic.is_packed:
         return 1024
-    return 64 if arithmetic.weight > HEAVY or (pivots and np.dtype(arithmetic.dtype).itemsize == 8) else max(SIDES)
+    return 64 if arithmetic.is_heavy or (pivots and np.dtype(arithmetic.dtype).itemsize == 8) else _ROWS
 
 
 def block_kernel(n: int, arithmetic: Arithmetic, *, pivots: bool = False) -> BlockKernel:
     """For a block of n rows. Raises `ShapeError` where it is too large for one thread block."""
     marks = ("PIVOTS",) if pivots else ()
     if n <= fast_rows(arithmetic, pivots=pivots) and not arithmetic.is_packed:
-        side = next(side for side in SIDES if n <= side)
-        return BlockKernel("close_block.cu", (f"SIDE {side}", *marks), SIDES[side])
+        side = max(32, -(-n // 8) * 8)
+        threads = (side // 4, side // 4 if side <= 64 else side // 8, 1)
+        return BlockKernel("close_block.cu", (f"SIDE {side}", *marks), threads)
     itemsize = np.dtype(arithmetic.dtype).itemsize
     shared = itemsize * n * (-(-n // 32) + 1) if arithmetic.is_packed else 2 * n * itemsize
     if shared > _SHARED:
@@ -56,24 +56,26 @@ def block_kernel(n: int, arithmetic: Arithmetic, *, pivots: bool = False) -> Blo
 def close_block(plan: Plan, A: Any, P: Any = None, k0: int = 0) -> None:
     """A ← A* in place, any strides; with P (n, n) int32, P[i, j] ← k0 + k where pivot k changes A[i, j].
 
-    Enqueued on the plan's stream. A pivot without a star leaves ``plan.status.first`` + its index in
-    ``plan.status.word``, where there is one. Fast up to `fast_rows`.
+    A (n, n), or without P a stack (count, n, n) closed in the same launch. Enqueued on the plan's stream. A pivot
+    without a star leaves ``plan.status.first`` + its index in ``plan.status.word``, where there is one. Fast up to
+    `fast_rows`.
     """
     import cupy
 
-    n = A.shape[0]
-    if not n:
+    count, n = (A.shape[0] if A.ndim == 3 else 1), A.shape[-2]
+    if not n or not count:
         return
     arithmetic = arithmetic_of(plan)
     chosen = block_kernel(n, arithmetic, pivots=P is not None)
     compiled = kernel(chosen.file, "close_block", arithmetic, chosen.defines, chosen.shared)
     word = plan.status.word
-    marks = (0, np.int64(0), np.int64(0)) if P is None else (P, *_strides(P))
-    arguments = (A, *_strides(A), np.int32(n), 0 if word is None else word, np.uint32(plan.status.first), *marks)
+    marks = (0, np.int64(0), np.int64(0)) if P is None else (P, *strides(P))
+    arguments = (A, *strides(A), np.int32(n), 0 if word is None else word, np.uint32(plan.status.first), *marks)
+    stack = np.int64(A.strides[0] // A.itemsize if A.ndim == 3 else 0)
     with plan.stream or cupy.cuda.get_current_stream():
-        compiled((1, 1, 1), chosen.threads, (*arguments, np.int32(k0)), shared_mem=chosen.shared)
+        compiled((count, 1, 1), chosen.threads, (*arguments, np.int32(k0), stack), shared_mem=chosen.shared)
 
 
-def _strides(array: Any) -> tuple[Any, Any]:
-    """In elements."""
-    return np.int64(array.strides[0] // array.itemsize), np.int64(array.strides[1] // array.itemsize)
+def strides(array: Any) -> tuple[Any, Any]:
+    """Of the last two axes, in elements."""
+    return np.int64(array.strides[-2] // array.itemsize), np.int64(array.strides[-1] // array.itemsize)

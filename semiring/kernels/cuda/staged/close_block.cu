@@ -1,23 +1,19 @@
-// The closure of one block of at most SIDE rows in one launch of one thread block: Lehmann's elimination, one pivot
-// after the other, with the star at each pivot (Floyd and Warshall where every star is one).
+// The closure of a block of at most SIDE rows by one thread block, of a stack of them by as many: Lehmann's elimination,
+// one pivot after the other, with the star at each pivot.
+//
+// Where every star is one and plus idempotent (Floyd and Warshall), a pivot's row and column need no care: what its cycle adds
+// to them loses against what is there.
 //
 // The matrix lives in registers, 4 GROUPS_Y x 4 GROUPS_X entries a thread. A pivot's row and column are published in shared
 // memory, in two buffers that take turns, so that one barrier a pivot is enough. The loops over pivots are cut so that every register
 // has a constant index: pivot k = 4 (THREADS_Y group + t) + q is row 4 group + q of the threads with threadIdx.y = t.
 //
-// Compiled with SIDE (32, 64 or 128) and, for the variant that records pivots, PIVOTS.
+// Compiled with SIDE, a multiple of 8 up to 128, and, for the variant that records pivots, PIVOTS.
 #include "semiring.cuh"
+#include "copies.cuh"
 
-#if SIDE == 32
-#define THREADS_Y 8
-#define THREADS_X 8
-#elif SIDE == 64
-#define THREADS_Y 16
-#define THREADS_X 16
-#else
-#define THREADS_Y 16
-#define THREADS_X 32
-#endif
+#define THREADS_Y (SIDE <= 64 ? SIDE / 4 : SIDE / 8)
+#define THREADS_X (SIDE / 4)
 #define GROUPS_Y (SIDE / (4 * THREADS_Y))
 #define GROUPS_X (SIDE / (4 * THREADS_X))
 #define ROWS (4 * GROUPS_Y)
@@ -43,46 +39,91 @@ INLINE constexpr unsigned with_byte(int b) { return (0x3210 & ~(15 << 4 * b)) | 
 INLINE void publish(const Block &block, element *row, element *column, int group, int t, int q) {
     if (threadIdx.y == t) {
 #pragma unroll
-        for (int c = 0; c < COLUMNS; ++c) row[column_of(c)] = block.a[4 * group + q][c];
+        for (int c = 0; c < COLUMNS; c += 4) {
+            const element *a = block.a[4 * group + q] + c;
+            store<4>(row + column_of(c), {a[0], a[1], a[2], a[3]});
+        }
     }
     if (threadIdx.x == owner_x(group, t)) {
 #pragma unroll
-        for (int r = 0; r < ROWS; ++r) column[row_of(r)] = block.a[r][register_x(group, q)];
+        for (int r = 0; r < ROWS; r += 4) {
+            const int c = register_x(group, q);
+            store<4>(column + row_of(r), {block.a[r][c], block.a[r + 1][c], block.a[r + 2][c], block.a[r + 3][c]});
+        }
     }
 }
 
-INLINE void eliminate(Block &block, const element *row, const element *column, int group, int t, int q, unsigned *status,
-                      unsigned start) {
-    const int k = 4 * (THREADS_Y * group + t) + q;
-    const element pivot = row[k];
-    if (threadIdx.x == 0 && threadIdx.y == 0 && status && diverges(pivot)) atomicMin(status, start + k);
-    const element s = star(pivot);
-    element across[COLUMNS], down[ROWS];
-#pragma unroll
-    for (int c = 0; c < COLUMNS; ++c) across[c] = scale_row(s, row[column_of(c)]);
-#pragma unroll
-    for (int r = 0; r < ROWS; ++r) down[r] = column[row_of(r)];
-    const bool mine_y = threadIdx.y == t, mine_x = threadIdx.x == owner_x(group, t);
-#pragma unroll
-    for (int r = 0; r < ROWS; ++r) {
-#pragma unroll
-        for (int c = 0; c < COLUMNS; ++c) {
-            const element old = block.a[r][c];
-            element entry = plus(old, times(down[r], across[c]));
-            if (c == register_x(group, q) && mine_x) entry = scale_column(down[r], s);
-            if (r == 4 * group + q && mine_y) entry = c == register_x(group, q) && mine_x ? s : across[c];
-#ifdef PIVOTS
-            if (ne(entry, old)) block.mark[r][c / 4] = __byte_perm(block.mark[r][c / 4], k, with_byte(c % 4));
+struct Pivot {
+    element across[COLUMNS], down[ROWS], star;  // star times row; column
+    int k, group, t, q;
+
+    INLINE void update(Block &block, int r, int c) const {
+        const element old = block.a[r][c];
+        element entry = plus(old, times(down[r], across[c]));
+        const bool mine_y = threadIdx.y == t, mine_x = threadIdx.x == owner_x(group, t);
+#ifdef UNIT_STAR
+        if (r == 4 * group + q && c == register_x(group, q) && mine_y && mine_x) entry = ONE;
+#else
+        if (c == register_x(group, q) && mine_x) entry = scale_column(down[r], star);
+        if (r == 4 * group + q && mine_y) entry = c == register_x(group, q) && mine_x ? star : across[c];
 #endif
-            block.a[r][c] = entry;
+#ifdef PIVOTS
+        if (ne(entry, old)) block.mark[r][c / 4] = __byte_perm(block.mark[r][c / 4], k, with_byte(c % 4));
+#endif
+        block.a[r][c] = entry;
+    }
+};
+
+// Eliminate one pivot, and publish the next one in the other buffer as soon as its row and column are up to date: the rest
+// hides the way to shared memory.
+INLINE void eliminate(Block &block, element (*rows)[SIDE], element (*columns)[SIDE], int group, int t, int q, int next_group,
+                      int next_t, int next_q, bool inside, unsigned *status, unsigned start) {
+    const element *row = rows[q % 2], *column = columns[q % 2];
+    Pivot pivot;
+    pivot.k = 4 * (THREADS_Y * group + t) + q, pivot.group = group, pivot.t = t, pivot.q = q;
+    if (threadIdx.x == 0 && threadIdx.y == 0 && inside && status && diverges(row[pivot.k])) atomicMin(status, start + pivot.k);
+#ifndef UNIT_STAR
+    pivot.star = star(row[pivot.k]);
+#endif
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c += 4) {
+        const Vector<4> four = load<4>(row + column_of(c));
+#pragma unroll
+        for (int i = 0; i < 4; ++i) pivot.across[c + i] = scale_row(pivot.star, four.v[i]);
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS; r += 4) {
+        const Vector<4> four = load<4>(column + row_of(r));
+#pragma unroll
+        for (int i = 0; i < 4; ++i) pivot.down[r + i] = four.v[i];
+    }
+    const int next_row = 4 * next_group + next_q, next_column = register_x(next_group, next_q);
+    if (inside) {
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+#pragma unroll
+            for (int c = 0; c < COLUMNS; ++c) {
+                if (r == next_row || c == next_column) pivot.update(block, r, c);
+            }
+        }
+    }
+    if (next_group < GROUPS_Y) publish(block, rows[next_q % 2], columns[next_q % 2], next_group, next_t, next_q);
+    if (inside) {
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+#pragma unroll
+            for (int c = 0; c < COLUMNS; ++c) {
+                if (r != next_row && c != next_column) pivot.update(block, r, c);
+            }
         }
     }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS_Y *THREADS_X)
     close_block(element *A, long long row_stride, long long column_stride, int n, unsigned *status, unsigned start, int *P,
-                long long p_row_stride, long long p_column_stride, int k0) {
-    __shared__ __align__(16) element row[2][SIDE], column[2][SIDE];
+                long long p_row_stride, long long p_column_stride, int k0, long long stack_stride) {
+    __shared__ __align__(16) element rows[2][SIDE], columns[2][SIDE];
+    A += blockIdx.x * stack_stride;
     Block block;
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
@@ -91,30 +132,31 @@ extern "C" __global__ void __launch_bounds__(THREADS_Y *THREADS_X)
             const int i = row_of(r), j = column_of(c);
             block.a[r][c] = i < n && j < n ? A[i * row_stride + j * column_stride] : ZERO;
 #ifdef PIVOTS
-            block.mark[r][c / 4] = ~0u;
+            if (c % 4 == 0) block.mark[r][c / 4] = ~0u;
 #endif
         }
     }
-    publish(block, row[0], column[0], 0, 0, 0);
+    publish(block, rows[0], columns[0], 0, 0, 0);
 #pragma unroll
     for (int group = 0; group < GROUPS_Y; ++group) {
 #pragma unroll 1
-        for (int t = 0; t < THREADS_Y; ++t) {
+        for (int t = 0; t < THREADS_Y - 1; ++t) {
             if (4 * (THREADS_Y * group + t) >= n) break;
 #pragma unroll
             for (int q = 0; q < 4; ++q) {
                 __syncthreads();
-                if (4 * (THREADS_Y * group + t) + q < n) {
-                    eliminate(block, row[q % 2], column[q % 2], group, t, q, status, start);
-                }
-                if (q < 3) {
-                    publish(block, row[(q + 1) % 2], column[(q + 1) % 2], group, t, q + 1);
-                } else if (t + 1 < THREADS_Y) {
-                    publish(block, row[0], column[0], group, t + 1, 0);
-                } else if (group + 1 < GROUPS_Y) {
-                    publish(block, row[0], column[0], group + 1, 0, 0);
-                }
+                const bool inside = 4 * (THREADS_Y * group + t) + q < n;
+                eliminate(block, rows, columns, group, t, q, group, q < 3 ? t : t + 1, (q + 1) % 4, inside, status, start);
             }
+        }
+        const int t = THREADS_Y - 1;
+        if (4 * (THREADS_Y * group + t) >= n) break;
+#pragma unroll
+        for (int q = 0; q < 4; ++q) {
+            __syncthreads();
+            const bool inside = 4 * (THREADS_Y * group + t) + q < n;
+            eliminate(block, rows, columns, group, t, q, q < 3 ? group : group + 1, q < 3 ? t : 0, (q + 1) % 4, inside, status,
+                      start);
         }
     }
 #pragma unroll

@@ -8,22 +8,46 @@ from typing import Any
 from semiring.errors import MissingExtraError
 from semiring.kernels.cuda.staged.sources import Arithmetic, source
 
-__all__ = ["compile_for", "kernel"]
+__all__ = ["compile_for", "kernel", "resident_blocks"]
 
 
 @lru_cache(maxsize=1024)
-def kernel(file: str, name: str, arithmetic: Arithmetic, defines: tuple[str, ...] = (), shared: int = 0) -> Any:
+def kernel(
+    file: str,
+    name: str,
+    arithmetic: Arithmetic,
+    defines: tuple[str, ...] = (),
+    shared: int = 0,
+    *,
+    cooperative: bool = False,
+) -> Any:
     """The function ``name`` of ``file`` as a CuPy kernel of the current device's architecture, allowed ``shared`` bytes.
 
-    Compiled on first use, in 1 to 3 s; CuPy keeps it on disk.
+    Compiled on first use, in some tenths of a second; CuPy keeps it on disk. ``cooperative``: its launches fail unless
+    all blocks run at once.
     """
-    import cupy
-
-    module = cupy.RawModule(code=source(file, arithmetic, defines), options=arithmetic.options, backend="nvrtc")
-    function = module.get_function(name)
+    function = _module(file, arithmetic, defines, cooperative).get_function(name)
     if shared > 48 * 1024:
         function.max_dynamic_shared_size_bytes = shared
     return function
+
+
+@lru_cache(maxsize=512)
+def _module(file: str, arithmetic: Arithmetic, defines: tuple[str, ...], cooperative: bool) -> Any:
+    import cupy
+
+    text = source(file, arithmetic, defines)
+    return cupy.RawModule(
+        code=text, options=arithmetic.options, backend="nvrtc", enable_cooperative_groups=cooperative
+    )
+
+
+def resident_blocks(function: Any, threads: int, shared: int) -> int:
+    """How many blocks of a kernel the current device runs at once."""
+    import cupy
+
+    one = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(function.kernel.ptr, threads, shared)
+    return int(one) * int(cupy.cuda.Device().attributes["MultiProcessorCount"])
 
 
 def compile_for(architecture: str, text: str, options: tuple[str, ...]) -> tuple[bytes, str]:

@@ -7,6 +7,7 @@ diverges, scale_row and scale_column.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -24,6 +25,9 @@ from semiring.kernels.cuda.layouts import is_nonnegative
 from semiring.kernels.cuda.staged.printer import ELEMENTS, constant, function
 from semiring.kernels.definition import KernelDefinition, define
 
+_LONG = frozenset({"div", "exp", "expm1", "log", "log1p", "sqrt"})
+_INCLUDE = re.compile(r'#include "([^"]+)"\n')
+
 __all__ = ["Arithmetic", "arithmetic_of", "source"]
 
 
@@ -38,6 +42,7 @@ class Arithmetic:
     one: Any
     star: Expression | None = None  # None: one, wherever it exists
     divergence: Expression | None = None
+    idempotent: bool = False
     ordered: bool = False  # no sign bit is ever set: float32 in the order of its bits
     contract: bool = False
 
@@ -47,9 +52,10 @@ class Arithmetic:
         return self.dtype == "uint32"
 
     @property
-    def weight(self) -> int:
-        """The nodes of ⊕ and ⊗."""
-        return self.plus.size + self.times.size
+    def is_heavy(self) -> bool:
+        """Whether a pair takes so many instructions that unrolled kernels grow beyond reason."""
+        operations = self.plus.operations | self.times.operations
+        return bool(operations & _LONG) or self.plus.size + self.times.size > 40
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -78,6 +84,7 @@ class Arithmetic:
         return "\n".join(
             [
                 marks + _text("arithmetic.cuh"),
+                *(["#define UNIT_STAR"] if self.star is None and self.idempotent else []),
                 f"typedef {ELEMENTS[self.dtype]} element;",
                 f"#define ZERO ({constant(self.zero, dtype)})",
                 f"#define ONE ({constant(self.one, dtype)})",
@@ -90,6 +97,18 @@ class Arithmetic:
 
 def arithmetic_of(plan: Plan) -> Arithmetic:
     """What a closure under ``plan`` computes with. Raises `AlgebraError` where the semiring has no star."""
+    for known, arithmetic in _recent:  # a recursion asks for one plan again and again
+        if known is plan:
+            return arithmetic
+    arithmetic = _arithmetic_of(plan)
+    _recent[:] = [(plan, arithmetic), *_recent[:3]]
+    return arithmetic
+
+
+_recent: list[tuple[Plan, Arithmetic]] = []
+
+
+def _arithmetic_of(plan: Plan) -> Arithmetic:
     semiring = plan.semiring
     definition = define(plan, closing=True)
     if definition.star is None:
@@ -101,9 +120,11 @@ def arithmetic_of(plan: Plan) -> Arithmetic:
 @lru_cache(maxsize=1024)
 def _arithmetic(definition: KernelDefinition, semiring: Semiring, bits: bool, nonnegative: bool) -> Arithmetic:
     divergence = definition.divergence
+    if nonnegative and semiring.tropical == "min":
+        divergence = None  # there is no cycle below 0
     if bits:  # the star of a truth value is 1 or does not exist
         truth = None if divergence is None else to_bitwise(divergence)
-        return Arithmetic("uint32", to_bitwise(definition.add), to_bitwise(definition.mul), 0, 0xFFFFFFFF, None, truth)
+        return Arithmetic("uint32", to_bitwise(definition.add), to_bitwise(definition.mul), 0, 0xFFFFFFFF, None, truth, definition.idempotent)
     return Arithmetic(
         definition.dtype.name,
         definition.add,
@@ -112,6 +133,7 @@ def _arithmetic(definition: KernelDefinition, semiring: Semiring, bits: bool, no
         definition.one.leaf,
         None if _is_one(semiring, definition.dtype) else definition.star,
         divergence,
+        definition.idempotent,
         nonnegative and definition.dtype == np.float32 and is_nonnegative(definition.mul, definition.add),
         definition.contract,
     )
@@ -128,14 +150,14 @@ def _is_one(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
     return not star.variables and bool(star.evaluate({}, dtype) == semiring.one_for(dtype))
 
 
-def _text(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
 @lru_cache(maxsize=256)
 def source(name: str, arithmetic: Arithmetic, defines: tuple[str, ...] = ()) -> str:
     """The text of the file ``name`` for one arithmetic, with macros defined in front."""
-    include = '#include "semiring.cuh"'
-    head, found, body = _text(name).partition(include)
-    assert found, name
-    return "".join(f"#define {define}\n" for define in defines) + head + arithmetic.header + body
+    body = _INCLUDE.sub(lambda found: arithmetic.header if found[1] == "semiring.cuh" else _text(found[1]), _text(name))
+    return "".join(f"#define {define}\n" for define in defines) + body
+
+
+def _text(name: str) -> str:
+    """A file of this folder, with the other files that it includes in their places."""
+    text = files(__package__).joinpath(name).read_text(encoding="utf-8").replace("#pragma once\n", "")
+    return _INCLUDE.sub(lambda found: found[0] if found[1] == "semiring.cuh" else _text(found[1]), text)

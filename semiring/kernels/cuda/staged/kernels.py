@@ -1,0 +1,261 @@
+"""The staged Floyd-Warshall kernels: one numbered file an idea, one table, one way to run them.
+
+    close(plan, A)              the fastest, kernel 6
+    close(plan, A, kernel="4")  any other of `KERNELS`, to see what each idea is worth
+
+Every kernel takes an idempotent ⊕. Kernels 1 to 5 are those of the papers, which know no star: they take semirings
+whose star is 1̄ wherever it exists. n is any; where n is no multiple of the tile or rows are not aligned, the matrix is
+closed in a copy padded with 0̄. A cycle that improves without end leaves its vertex (kernel 6: the first pivot without a
+star) in ``plan.status.word``; the matrix is then undefined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiring.errors import AlgebraError, ShapeError, UnknownNameError
+from semiring.kernels.contract import Plan
+from semiring.kernels.cuda.staged.blocks import close_block, fast_rows
+from semiring.kernels.cuda.staged.modules import kernel as compiled
+from semiring.kernels.cuda.staged.modules import resident_blocks
+from semiring.kernels.cuda.staged.sources import Arithmetic, arithmetic_of
+
+__all__ = ["KERNELS", "WIDTH", "Staged", "close", "look_ahead_tile"]
+
+WIDTH = 64  # pivots of a stage of kernel 6
+_PITCH = WIDTH + 4
+#: Kernel 6: from this n on tiles of 128 x 128, four times fewer reads of the panels; below, tiles of 64 x 64 for all
+#: multiprocessors to have some.
+_LARGE = 1536
+
+
+@dataclass(frozen=True)
+class Staged:
+    """One row of the table: which file, after whom, in tiles of which side."""
+
+    file: str
+    idea: str
+    source: str
+    tile: int
+    run: Callable[[Launcher], None]
+    any_star: bool = False
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """One closure of A (n, n), n a multiple of the tile, rows contiguous."""
+
+    file: str
+    arithmetic: Arithmetic
+    plan: Plan
+    A: Any
+    stream: Any
+    tile: int
+
+    @property
+    def n(self) -> int:
+        return int(self.A.shape[0])
+
+    @property
+    def stride(self) -> Any:
+        return np.int64(self.A.strides[0] // self.A.itemsize)
+
+    @property
+    def status(self) -> tuple[Any, Any]:
+        word = self.plan.status.word
+        return (0 if word is None else word), np.uint32(self.plan.status.first)
+
+    def launch(self, name: str, grid: tuple[int, ...], threads: tuple[int, ...], *arguments: Any) -> None:
+        """A kernel of the file by name; Python integers are 32-bit ones of C."""
+        converted = [np.int32(x) if isinstance(x, int) else x for x in arguments]
+        compiled(self.file, name, self.arithmetic)(grid, threads, tuple(converted))
+
+
+# ------------------------------------------------------------------------------------------------- how each one runs
+
+
+def _per_cell(name: str, block: tuple[int, int], covers: tuple[int, int]) -> Callable[[Launcher], None]:
+    def run(closure: Launcher) -> None:
+        n = closure.n
+        grid = (-(-n // covers[0]), -(-n // covers[1]))
+        for k in range(n):
+            closure.launch(name, grid, block, closure.A, closure.stride, n, k)
+
+    return run
+
+
+def _three_phases(closure: Launcher, *side: int) -> None:
+    tiles = closure.n // closure.tile
+    for stage in range(tiles):
+        arguments = (closure.A, closure.stride, stage, *side)
+        closure.launch("independent", (1,), (256,), *arguments)
+        if tiles > 1:
+            closure.launch("singly_dependent", (tiles, 2), (256,), *arguments)
+            closure.launch("doubly_dependent", (tiles, tiles), (256,), *arguments)
+
+
+def _staged_load(closure: Launcher) -> None:
+    import cupy
+
+    tiles = closure.n // closure.tile
+    T = cupy.empty(closure.n**2, closure.A.dtype)
+    closure.launch("to_tiles", (tiles, tiles), (256,), T, closure.A, closure.stride)
+    for stage in range(tiles):
+        closure.launch("independent", (1,), (256,), T, tiles, stage)
+        if tiles > 1:
+            closure.launch("singly_dependent", (tiles, 2), (256,), T, tiles, stage)
+            closure.launch("doubly_dependent", (tiles, tiles), (64,), T, tiles, stage)
+    closure.launch("from_tiles", (tiles, tiles), (256,), closure.A, T, closure.stride)
+
+
+def _two_phases(closure: Launcher) -> None:
+    import cupy
+
+    tiles = closure.n // closure.tile
+    aside = cupy.empty(closure.tile**2, closure.A.dtype)
+    first = compiled(closure.file, "replicated", closure.arithmetic)
+    blocks = min(2 * tiles, resident_blocks(first, 256, 0))
+    for stage in range(tiles):
+        closure.launch("replicated", (blocks,), (256,), closure.A, closure.stride, tiles, stage, aside)
+        closure.launch("others", (tiles, tiles), (256,), closure.A, closure.stride, stage, aside)
+
+
+def look_ahead_tile(n: int, arithmetic: Arithmetic) -> tuple[int, int]:
+    """The side of kernel 6's tiles, and the thread blocks that share a multiprocessor.
+
+    128 x 128 only where an entry is a register and a pair few instructions: 64 accumulators a thread.
+    """
+    if np.dtype(arithmetic.dtype).itemsize == 4 and not arithmetic.is_heavy and n >= _LARGE:
+        return 128, 2
+    return 64, 2 if np.dtype(arithmetic.dtype).itemsize == 8 or arithmetic.is_heavy else 3
+
+
+def _look_ahead(closure: Launcher) -> None:
+    """All stages in one cooperative launch, a barrier of the grid after each phase."""
+    tile, blocks = look_ahead_tile(closure.n, closure.arithmetic)
+    shared = tile * (_PITCH + WIDTH) * closure.A.itemsize
+    defines = (f"TILE {tile}", f"BLOCKS {blocks}")
+    whole = compiled(closure.file, "all_stages", closure.arithmetic, defines, shared, cooperative=True)
+    tasks = max((closure.n // tile) ** 2, 2 * closure.n // 32) + 1
+    grid = min(tasks, resident_blocks(whole, 256, shared))
+    barrier = _barrier(closure.stream.ptr)
+    arguments = (closure.A, closure.stride, np.int32(closure.n), *closure.status, barrier)
+    whole((grid,), (256,), arguments, shared_mem=shared)
+
+
+_barriers: dict[tuple[int, int], Any] = {}
+
+
+def _barrier(stream: int) -> Any:
+    """Two words for the barriers of the grid, which a launch leaves as it finds them: one pair a device and stream."""
+    import cupy
+
+    key = cupy.cuda.runtime.getDevice(), stream
+    if key not in _barriers:
+        _barriers[key] = cupy.zeros(2, np.uint32)
+    return _barriers[key]
+
+
+_HARISH = "Harish, Narayanan, HiPC 2007"
+_LUND = "Lund, Smith 2010"
+KERNELS: Mapping[str, Staged] = {
+    "1": Staged("1_per_cell.cu", "a launch a pivot, a thread a cell", _HARISH, 1, _per_cell("per_cell", (16, 16), (16, 16))),
+    "1b": Staged(
+        *("1_per_cell.cu", "a launch a pivot, a block a submatrix of 64 x 64", "Buluç, Gilbert, Budak 2010", 1),
+        _per_cell("rank_one", (16, 16), (64, 64)),
+    ),
+    "1c": Staged(
+        *("1_per_cell.cu", "blocks one row high, its value in shared memory", "Bertoldi, algorithm 4", 1),
+        _per_cell("per_row", (128, 1), (128, 1)),
+    ),
+    "1d": Staged(
+        *("1_per_cell.cu", "the same, from global memory", "Bertoldi, algorithm 5", 1),
+        _per_cell("per_row_direct", (128, 1), (128, 1)),
+    ),
+    "2": Staged(
+        *("2_three_phases.cu", "three phases, all tiles in shared memory", "Katz, Kider 2008", 32),
+        lambda closure: _three_phases(closure, 32),
+    ),
+    "3": Staged("3_unrolled.cu", "the same, fewer instructions, unrolled", _LUND, 32, _three_phases),
+    "4": Staged("4_staged_load.cu", "a tile in registers, panels in slices, cyclic k", _LUND, 32, _staged_load),
+    "5": Staged("5_two_phases.cu", "two phases, the diagonal tile in every block", "in Portuguese", 32, _two_phases),
+    "6": Staged("6_look_ahead.cu", "look-ahead, register tiles, one launch", "ours", WIDTH, _look_ahead, any_star=True),
+}
+
+
+# ------------------------------------------------------------------------------------------------- the one way to run
+
+
+def close(plan: Plan, A: Any, kernel: str | int = "6") -> None:
+    """A ← A* in place by one of `KERNELS`, A (n, n) on the device; or a stack (count, n, n) of small ones in one launch.
+
+    Enqueued on the plan's stream, nothing awaited. Raises `AlgebraError` for a ⊕ that is not idempotent, packed bits,
+    and kernels 1 to 5 where a star may differ from 1̄; `ShapeError` for a stack of matrices beyond one thread block.
+    """
+    import cupy
+
+    chosen = _named(str(kernel))
+    arithmetic = arithmetic_of(plan)
+    _check(plan, chosen, arithmetic)
+    n = A.shape[-1]
+    with plan.stream or cupy.cuda.get_current_stream() as stream:
+        if A.ndim == 3 or (chosen.any_star and n <= WIDTH):
+            if A.ndim == 3 and n > fast_rows(arithmetic):
+                raise ShapeError(f"{A.shape[0]} matrices of {n} rows: at most {fast_rows(arithmetic)} close in one launch")
+            close_block(plan, A)
+        elif n:
+            _close(plan, A, chosen, arithmetic, stream)
+
+
+def _close(plan: Plan, A: Any, chosen: Staged, arithmetic: Arithmetic, stream: Any) -> None:
+    tile = max(chosen.tile, look_ahead_tile(A.shape[0], arithmetic)[0]) if chosen.any_star else chosen.tile
+    matrix = _padded(A, tile, plan.zero)
+    closure = Launcher(chosen.file, arithmetic, plan, matrix, stream, tile)
+    if not chosen.any_star:
+        around = Launcher("diagonal.cu", arithmetic, plan, matrix, stream, 1)
+        blocks = (-(-matrix.shape[0] // 256),)
+        around.launch("add_one", blocks, (256,), matrix, around.stride, matrix.shape[0])
+    chosen.run(closure)
+    if not chosen.any_star and arithmetic.divergence is not None and plan.status.word is not None:
+        around.launch("inspect", blocks, (256,), matrix, around.stride, matrix.shape[0], *closure.status)
+    if matrix is not A:
+        n = A.shape[0]
+        A[...] = matrix[:n, :n]
+
+
+def _named(name: str) -> Staged:
+    if name not in KERNELS:
+        raise UnknownNameError("staged kernel", name, KERNELS)
+    return KERNELS[name]
+
+
+def _check(plan: Plan, chosen: Staged, arithmetic: Arithmetic) -> None:
+    name = plan.semiring.name
+    if plan.storage == "bits":
+        raise AlgebraError("the staged kernels take elements, not packed bits: use rkleene")
+    if not arithmetic.idempotent:
+        raise AlgebraError(f"the staged kernels take an idempotent ⊕, and that of {name} is not: use rkleene")
+    if arithmetic.star is not None and not chosen.any_star:
+        raise AlgebraError(
+            f"{chosen.file} takes semirings whose star is 1, and that of {name} is {plan.semiring.star_expression}: "
+            "use kernel 6"
+        )
+
+
+def _padded(A: Any, tile: int, zero: Any) -> Any:
+    """A itself where the kernels can work on it, else a copy with 0̄ around it."""
+    import cupy
+
+    n = A.shape[0]
+    aligned = A.strides[0] % 16 == 0 and A.data.ptr % 16 == 0 and A.strides[0] >= n * A.itemsize
+    if A.strides[1] == A.itemsize and n % tile == 0 and (aligned or tile < WIDTH):
+        return A
+    size = -(-n // tile) * tile
+    copy = cupy.full((size, size), zero, A.dtype)
+    copy[:n, :n] = A
+    return copy
+
