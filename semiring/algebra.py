@@ -18,7 +18,7 @@ from semiring.domains import Domain
 from semiring.errors import AlgebraError, DTypeError, ExpressionError
 from semiring.expressions import Constant, Expression, parse, trace, typed_constant
 from semiring.expressions.tree import as_operation, constant, is_floating
-from semiring.expressions.undefined import nan_condition, replace_nan
+from semiring.expressions.undefined import nan_by_evaluation, nan_condition, replace_nan
 from semiring.namespaces import array_namespace
 from semiring.operations import Operation
 
@@ -267,7 +267,7 @@ class Semiring:
         """A truth over ``x``: the star does not exist. None where it exists on the whole domain (or nowhere)."""
         if self._star is None:
             return None
-        truth = nan_condition(self._star)
+        truth = nan_by_evaluation(self._star, nan_condition(self._star), self.domain.samples)
         return truth if isinstance(truth, Expression) else None
 
     def star(self, x: Any) -> Any:

@@ -80,9 +80,9 @@ def closure(
     check
         Whether to look for NaN and entries outside the domain. Without the look such entries give any result; min_plus
         and max_plus look in any case, for the signs of the weights decide how they are closed. On a GPU a call waits
-        for it after the look and at its end; without the look it waits for nothing, takes min_plus weights for
-        non-negative (max_plus for non-positive; integers small enough that no path comes near half their range), and
-        raises nothing that depends on the data.
+        for it after the look and at its end; without the look it waits for nothing and raises nothing that depends on
+        the data: min_plus weights below 0 (in max_plus above) then make the result NaN, and integers must be ≥ 0 and
+        small enough for no path to come near half their range.
     threads
         How many threads; by default `get_threads`. The result does not depend on it.
     device
@@ -98,6 +98,8 @@ def closure(
     weight 0. `DivergenceError` where another semiring's pivot has no star, `DomainError`, `IntegerOverflowError`,
     `AlgebraError` for a semiring without a star, `DTypeError`, `ShapeError`. After an error in place, other than a
     negative cycle, the matrix is undefined.
+
+    A sum of floats beyond their range is ∞, which is "no path": weights of 10³⁸ need float64.
 
     An edge of weight -∞ in min-plus (+∞ in max-plus) makes every path over it -∞ (+∞), and a cycle over it is a
     negative one. plus_times gives what elimination without pivoting reaches: (I - A)⁻¹ where no pivot is 1; the sum

@@ -66,6 +66,13 @@ class Domain:
     def everything(self) -> bool:
         return self == Domain()
 
+    @property
+    def samples(self) -> Any:
+        """Some hundred float64 numbers of the domain, of all magnitudes and both signs: (count,)."""
+        sizes = np.concatenate([np.logspace(-8, 8, 129), np.linspace(0, 4, 33)])
+        values = np.concatenate([-sizes[::-1], sizes, [np.inf, -np.inf]])
+        return values[self.contains(values)]
+
     def contains(self, values: Any) -> Any:
         """Entry by entry, whether the values lie in the domain (NaN never does)."""
         above = values > self.lower if self.lower_open else values >= self.lower

@@ -6,8 +6,9 @@ import numpy as np
 import oracles
 import pytest
 
+import semiring as sr
 from semiring.closures import closure
-from semiring.errors import NegativeCycleError, NoPathError
+from semiring.errors import DivergenceError, NegativeCycleError, NoPathError
 from semiring.paths import shortest_paths
 from semiring.testing import (
     check_closure,
@@ -245,3 +246,43 @@ def test_tiny_graphs_have_paths(n):
     if n == 2:
         with pytest.raises(NoPathError):
             found.path(0, 1)
+
+
+def test_small_mixed_matrices_give_the_same_bits_whichever_way_they_go(rng):
+    for n in (5, 40, 159):
+        heights = 10 * rng.random(n)
+        A = np.where(rng.random((n, n)) < 0.5, heights[None, :] - heights[:, None] + rng.random((n, n)), np.inf)
+        for dtype in (np.float64, np.float32):
+            B = A.astype(dtype)
+            expected = closure(B).tobytes()
+            assert sr.shortest_paths(B).matrix.tobytes() == expected
+            assert closure(B, method="rkleene").tobytes() == expected
+
+
+def test_paths_of_at_least_one_edge_agree_with_what_is_reachable():
+    P = sr.transitive_closure([[0, 1, 0], [1, 0, 1], [0, 0, 0]], reflexive=False)
+    assert P.reachable.tolist() == [[True, True, True], [True, True, True], [False, False, False]]
+    assert P.path(0, 0) == [0, 1, 0]
+    assert P.paths_from(1)[1] == [1, 0, 1]
+    assert P.paths_from(2) == {}
+    with pytest.raises(NoPathError):
+        P.path(2, 2)
+    loop = sr.transitive_closure([[1]], reflexive=False)
+    assert loop.path(0, 0) == [0, 0]
+
+
+def test_a_star_that_is_nan_by_evaluation_diverges():
+    text = {"add": "-log(exp(-x) + exp(-y))", "mul": "x + y", "zero": "inf", "one": 0, "star": "log(1 - exp(-x))"}
+    gas = sr.Semiring("gas", **text)
+    A = np.full((3, 3), np.inf)
+    A[0, 1], A[1, 0] = 2.0, -1.0
+    assert np.isfinite(closure(A, gas)[:2, :2]).all()
+    A[0, 1] = 0.5
+    with pytest.raises(DivergenceError):
+        closure(A, gas)
+
+
+def test_a_negative_cycle_has_its_names(rng):
+    with pytest.raises(NegativeCycleError) as caught:
+        sr.shortest_paths([[np.inf, 1.0], [-2.0, np.inf]], names=["a", "b"])
+    assert [("a", "b")[v] for v in caught.value.cycle] == list(caught.value.names)

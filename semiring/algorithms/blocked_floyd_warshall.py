@@ -43,11 +43,10 @@ def blocked_floyd_warshall(
     """A ← A* in place; A, P, k0, start and divergence as in `rkleene`. ``width``: pivots to a block."""
     plan, n = engine.plan, A.shape[0]
     parameters = closure_parameters(engine.backend.name, plan.dtype, plan.storage)
-    step = width or parameters.width(n)
-    if plan.storage == "bits":
-        step = -(-step // WORD) * WORD
-    elimination = _Elimination(A, P, k0, start, parameters.rows)
-    blocks = [(first, min(n, first + step)) for first in range(0, n, step)]
+    if plan.storage == "bits" and width:
+        width = -(-width // WORD) * WORD
+    elimination = _Elimination(A, P, k0, start, parameters.rows, parameters.at_once)
+    blocks = parameters.blocks(n, width)
     for position, pivots in enumerate(blocks):
         if position == 0:
             elimination.close_rows(engine, pivots)
@@ -78,6 +77,7 @@ class _Elimination:
     k0: int
     start: int
     rows: int  # of the remainder at a time
+    at_once: bool  # whether the rows of the pivots are one product
 
     def close_rows(self, engine: Engine, pivots: Range) -> None:
         """A_KK ← A_KK* and A_KR ← A_KK A_KR: the rows of the pivots."""
@@ -86,6 +86,11 @@ class _Elimination:
         k = self.k0 + pivots[0]
         rkleene(engine, A_KK, None if P is None else P[K, K], k, start=self.start + pivots[0])
         if plan.status.diverged >= 0:
+            return
+        if self.at_once and P is None:
+            closed, panel = A_KK.copy(), A[K].copy()
+            engine.multiply(A[K], closed, panel)
+            A_KK[...] = closed
             return
         for others in ((0, pivots[0]), (pivots[1], A.shape[0])):
             if others[0] < others[1]:
@@ -102,7 +107,8 @@ class _Elimination:
         A, P, columns = self.A, self.P, columns_of(engine.plan, *pivots)
         through = A[rows, columns].copy()
         if P is None:
-            A[rows, columns] = zero_item(engine.plan)
+            if not engine.plan.semiring.idempotent:  # otherwise A_RK is not better than A_RK A_KK*
+                A[rows, columns] = zero_item(engine.plan)
             engine.multiply_add(A[rows], through, A[slice(*pivots)])
         else:  # an idempotent ⊕: what stands in the columns stays, so that only an improvement counts as one
             engine.multiply_add_pivots(A[rows], P[rows], through, A[slice(*pivots)], self.k0 + pivots[0])

@@ -39,7 +39,7 @@ def close_dense(call: Call, A: Array, out: Any, P: Array | None = None) -> Array
     xp = array_namespace(A)
     target = xp.empty(A.shape, A.dtype) if out is None else as_output(out, A.shape, A.dtype, like=A)
     in_place = target is A or _same_memory(target, A)
-    if not in_place and xp.may_share_memory(target, A):
+    if not in_place and out is not None and xp.may_share_memory(target, A):
         A = A.copy()
     if in_place:
         A = target
@@ -79,7 +79,7 @@ def _choose(call: Call, n: int, dtype: np.dtype[Any], backend: Backend) -> Call:
     elif method == "auto":
         parameters = closure_parameters(backend.name, dtype, "elements")
         method = parameters.method(n)
-        if method == "staged" and not hasattr(backend, "close"):
+        if method == "staged" and not call.semiring.idempotent:
             method = "blocked_floyd_warshall"
         if n <= parameters.leaf:
             call.note(f"{n} vertices are one block of at most {parameters.leaf}, closed by one kernel")
@@ -187,25 +187,30 @@ def _packs(call: Call, A: Array) -> bool:
 
 def _close_stack(call: Call, A: Array, target: Array, backend: Backend) -> bool:
     """Close small matrices of a stack in one call, where the backend can and the values allow it; whether it did."""
-    close, n = getattr(backend, "close_stack", None), A.shape[-1]
-    dtype, semiring = A.dtype, call.semiring
-    if close is None or call.asked != "auto" or not call.reflexive or call.execution.progress or not A.size:
+    stack_rows: Any = getattr(backend, "stack_rows", None)
+    n, dtype, semiring = A.shape[-1], A.dtype, call.semiring
+    if stack_rows is None or not hasattr(backend, "close") or call.asked != "auto" or not call.reflexive or call.execution.progress or not A.size:
         return False
     if dtype.kind not in "fu" and is_tropical(semiring):
         return False
-    scan = _scan(call, A)
+    scan, xp = _scan(call, A), array_namespace(A)
     if is_tropical(semiring) and (semiring.tropical != "min" or scan.low is None or scan.low < 0):
         return False
     identities = (semiring.zero_for(dtype), semiring.one_for(dtype))
     nonnegative = dtype.kind == "f" and (is_tropical(semiring) or (scan.nonnegative and min(identities) >= 0))
     plan = make_plan(semiring, dtype, nonnegative=nonnegative, threads=call.execution.threads)
-    if n > getattr(backend, "stack_rows", 0) or (semiring.divergence is not None and not nonnegative):
+    may_diverge = semiring.divergence is not None and not is_tropical(semiring)
+    if may_diverge or not semiring.idempotent or n > stack_rows(plan):
         return False
     if is_tropical(semiring):
-        array_namespace(A).add(A, 0.0, out=target)  # -0.0 becomes 0.0
+        xp.add(A, 0.0, out=target)  # -0.0 becomes 0.0
     elif target is not A:
         target[...] = A
-    close(plan, target.reshape(-1, n, n))
+    close: Any = backend
+    stack = target.reshape(-1, n, n)
+    close.close(plan, stack)
+    if not xp.may_share_memory(stack, target):  # of strides that no reshape takes
+        target[...] = stack.reshape(target.shape)
     call.note("small matrices: closed side by side by one launch")
     return True
 

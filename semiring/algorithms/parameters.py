@@ -20,6 +20,9 @@ class ClosureParameters:
     methods: tuple[tuple[int, str], ...]  # what "auto" means from each size on
     pack: int  # a boolean matrix from this size on is closed in packed bits
     rows: int = 2048  # of the remainder that blocked Floyd-Warshall takes at a time: they bound its workspace
+    first: int = 1 << 30  # the width of the first block of pivots; each is at most twice as wide as the one before
+    at_once: bool = False  # whether the rows of a block of pivots are one product, that block included
+    whole: int = 0  # R-Kleene hands blocks up to this size to the backend's closure of whole matrices, if it has one
     graph: int = 0  # up to this size the launches of a closure are recorded, and replayed by the next of its kind
 
     def is_valid(self) -> bool:
@@ -28,9 +31,14 @@ class ClosureParameters:
         tables = widths and self.methods[0][0] == 0
         return self.leaf >= 1 and tables and self.panel >= 32 and self.grain >= 32 and self.grain % 32 == 0
 
-    def width(self, n: int) -> int:
-        """The width of a block of pivots for a matrix of n rows."""
-        return _entry(self.pivots, n)
+    def blocks(self, n: int, width: int | None = None) -> list[tuple[int, int]]:
+        """The blocks of pivots of a matrix of n rows, as ranges; all of one width where that is given."""
+        widest = width or _entry(self.pivots, n)
+        now, start, blocks = width or min(self.first, widest), 0, []
+        while start < n:
+            blocks.append((start, min(n, start + now)))
+            start, now = start + now, min(2 * now, widest)
+        return blocks
 
     def method(self, n: int) -> str:
         """The fastest method for a matrix of n rows."""
@@ -66,7 +74,10 @@ _TABLE: dict[str, ClosureParameters] = {
         ((0, "rkleene"), (129, "blocked_floyd_warshall")),
         64,
         1 << 30,
-        4096,
+        256,
+        at_once=True,
+        whole=1024,
+        graph=4096,
     ),
 }
 

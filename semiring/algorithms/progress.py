@@ -107,6 +107,10 @@ class ReportingEngine(Engine):
         super().close_block(A, start)
         self._count(A.shape[0], A.shape[0], self._width(A))
 
+    def close(self, A: Array, start: int = 0) -> None:
+        super().close(A, start)
+        self._count(A.shape[0], A.shape[0], A.shape[1])
+
     def close_block_pivots(self, A: Array, P: Array, k0: int = 0, start: int = 0) -> None:
         super().close_block_pivots(A, P, k0, start)
         self._count(A.shape[0], A.shape[0], self._width(A))
@@ -115,20 +119,21 @@ class ReportingEngine(Engine):
 class _NoKernels:
     """A backend whose kernels do nothing: to walk through an algorithm and count."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, backend: Backend) -> None:
+        self.name = backend.name
+        self._can_close = getattr(backend, "can_close", lambda plan, n: False)
 
     def __getattr__(self, name: str) -> Any:
         if name in ("side_by_side", "mark"):
             raise AttributeError(name)
-        return lambda *arguments: None
+        return self._can_close if name == "can_close" else lambda *arguments: None
 
 
 class _Counter(ReportingEngine):
     """Counts, and copies nothing."""
 
-    def __init__(self, name: str, plan: Plan, panel: int) -> None:
-        super().__init__(_NoKernels(name), plan, lambda done, total: None, 0, panel)
+    def __init__(self, backend: Backend, plan: Plan, panel: int) -> None:
+        super().__init__(_NoKernels(backend), plan, lambda done, total: None, 0, panel)
 
     @property
     def pairs(self) -> int:
@@ -145,7 +150,7 @@ def total_pairs(method: Callable[..., None], engine: Engine, n: int, columns: in
     """
     if method is squaring:
         return max(0, n - 1).bit_length() * n * n * columns * (WORD if engine.plan.storage == "bits" else 1)
-    counter = _Counter(engine.backend.name, engine.plan, engine.panel)
+    counter = _Counter(engine.backend, engine.plan, engine.panel)
     entry = np.zeros(1, np.uint32 if engine.plan.storage == "bits" else engine.plan.dtype)
     method(counter, np.lib.stride_tricks.as_strided(entry, (n, columns), (0, 0)))
     return counter.pairs

@@ -73,8 +73,7 @@ def _reweighted(weights: Weights, h: Array) -> Any:
         absent = rows >= weights.no_edge if weights.work.kind == "i" else None
         if absent is not None:
             rows[absent] = 0
-        rows += h[index, None]
-        rows -= h
+        rows += h[index, None] - h
         xp.maximum(rows, 0, out=rows)
         if absent is None:
             rows += 0.0  # no sign bit: -0.0 becomes 0.0, and ∞ stays

@@ -43,7 +43,7 @@ def rkleene(
     """
     parameters = closure_parameters(engine.backend.name, engine.plan.dtype, engine.plan.storage)
     grain = WORD if engine.plan.storage == "bits" else parameters.grain
-    _close(engine, A, P, k0, start, max(1, leaf or parameters.leaf), grain)
+    _close(engine, A, P, k0, start, max(1, leaf or parameters.leaf), grain, 0 if leaf else parameters.whole)
 
 
 def _split(n: int, grain: int) -> int:
@@ -54,7 +54,9 @@ def _split(n: int, grain: int) -> int:
     return rounded if rounded < n else half
 
 
-def _close(engine: Engine, A: Array, P: Array | None, k0: int, start: int, leaf: int, grain: int) -> bool:
+def _close(
+    engine: Engine, A: Array, P: Array | None, k0: int, start: int, leaf: int, grain: int, whole: int
+) -> bool:
     """Close the block of vertices that begins at ``start``. Whether every pivot had its star."""
     plan, n = engine.plan, A.shape[0]
     packed = plan.storage == "bits"
@@ -65,18 +67,22 @@ def _close(engine: Engine, A: Array, P: Array | None, k0: int, start: int, leaf:
             engine.close_block_pivots(A, P, k0, start)
         return not has_diverged(plan, start, plan.semiring.divergence is None)
 
+    if P is None and n <= whole and engine.closes(n):
+        engine.close(A, start)
+        return not has_diverged(plan, start, plan.semiring.divergence is None)
+
     h = _split(n, grain)
     first, second = (0, h), (h, n)
     A11, A12 = block(plan, A, first, first), block(plan, A, first, second)
     A21, A22 = block(plan, A, second, first), block(plan, A, second, second)
     P11, P12, P21, P22 = (None,) * 4 if P is None else (P[:h, :h], P[:h, h:], P[h:, :h], P[h:, h:])
 
-    if not _close(engine, A11, P11, k0, start, leaf, grain):
+    if not _close(engine, A11, P11, k0, start, leaf, grain, whole):
         return False
     engine.multiply_left(A11, A12, P12, k0)
     _accumulate(engine, A22, P22, A21, A12, k0)
     engine.multiply_right(A21, A11, P21, k0)
-    if not _close(engine, A22, P22, k0 + h, start + h, leaf, grain):
+    if not _close(engine, A22, P22, k0 + h, start + h, leaf, grain, whole):
         return False
     engine.multiply_left(A22, A21, P21, k0 + h)
     _accumulate(engine, A11, P11, A12, A21, k0 + h)

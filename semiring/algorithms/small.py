@@ -17,7 +17,7 @@ from semiring.catalogue import min_plus
 from semiring.kernels import backend_for
 from semiring.kernels.engine import make_plan
 
-__all__ = ["SMALL", "close_small"]
+__all__ = ["SMALL", "close_small", "small_potentials"]
 
 SMALL = 160  # rows up to which one thread and one block are as fast as anything
 
@@ -32,23 +32,33 @@ def close_small(A: Array) -> Array | None:
         return _close(np.add(A, 0.0, out=np.empty(A.shape, A.dtype)))  # -0.0 becomes 0.0
     if not low > -np.inf:
         return None
-    plan = make_plan(min_plus, _FLOAT64)
-    D = A.astype(np.float64, order="C")
-    backend_for(D, min_plus, _FLOAT64).close_block(plan, D)
-    if plan.status.diverged >= 0:
-        return None
-    h = D.min(axis=0)
-    if not h.min() > -negligible(A.dtype):  # sums might leave the range of the dtype
+    h = small_potentials(A)
+    if h is None:
         return None
     shift = h[:, np.newaxis] - h
-    np.add(A, shift, out=D)
-    if not D.min() >= _ROUNDING * h.min():
-        return None
+    D = np.add(A, shift)
     np.maximum(D, 0.0, out=D)
     D += 0.0
     D = _close(D if A.dtype == _FLOAT64 else D.astype(A.dtype))
     np.subtract(D, shift, out=D, casting="same_kind")
     return D
+
+
+def small_potentials(A: Array) -> Array | None:
+    """Potentials (n,) float64 of a matrix of finite weights and ∞ by one elimination; None where it takes more care.
+
+    Every closure of a small matrix begins with them, whichever way it goes on, so that all give the same bits.
+    """
+    plan = make_plan(min_plus, _FLOAT64)
+    D = A.astype(np.float64, order="C")
+    backend_for(D, min_plus, _FLOAT64).close_block(plan, D)
+    if plan.status.diverged >= 0:
+        return None
+    h: Array = D.min(axis=0)
+    if not h.min() > -negligible(A.dtype):  # sums might leave the range of the dtype
+        return None
+    np.add(A, h[:, np.newaxis] - h, out=D)
+    return h if D.min() >= _ROUNDING * h.min() else None
 
 
 def _close(D: Array) -> Array:

@@ -17,10 +17,9 @@ __all__ = ["staged"]
 
 def staged(engine: Engine, A: Array) -> None:
     """A ← A* in place; A and divergence as in `rkleene`. Raises `DeviceError` where the backend has no such kernels."""
-    close = getattr(engine.backend, "close", None)
-    if close is None:
+    if not hasattr(engine.backend, "close"):
         raise DeviceError(
             f"the staged kernels run on a GPU, and this matrix is closed by the {engine.backend.name} backend: "
             "pass device='cuda' or an array on a GPU, or use rkleene"
         )
-    close(engine.plan, A)
+    engine.close(A)

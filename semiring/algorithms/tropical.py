@@ -20,6 +20,7 @@ from semiring.algorithms.execution import Execution
 from semiring.algorithms.irreflexive import cycles_from_closure, diagonal
 from semiring.algorithms.potentials import potentials
 from semiring.algorithms.reweighting import check_range, reweight, shift_back
+from semiring.algorithms.small import SMALL, small_potentials
 from semiring.algorithms.unbounded import check_unbounded, insert_unbounded, unbounded_edges
 from semiring.algorithms.views import Array, pieces
 from semiring.algorithms.weights import Weights
@@ -27,7 +28,8 @@ from semiring.catalogue import min_plus
 from semiring.encoding import inner_zero, widen
 from semiring.entries import Scan
 from semiring.errors import DivergenceError, IntegerOverflowError
-from semiring.namespaces import array_namespace
+from semiring.kernels import backend_for
+from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["close_tropical", "is_tropical"]
 
@@ -89,6 +91,9 @@ def _core(task: _Task, D: Array, P: Array | None) -> None:
 
 def _close_floats(task: _Task, A: Array, out: Array, scan: Scan, P: Array | None) -> None:
     sign, xp = task.sign, array_namespace(A)
+    if not task.execution.waits:
+        _close_unseen(task, A, out, P)
+        return
     worst = sign * (scan.low if sign > 0 else scan.high) if A.size else 0
     if worst >= 0:
         if sign < 0:
@@ -108,8 +113,11 @@ def _close_floats(task: _Task, A: Array, out: Array, scan: Scan, P: Array | None
         task.notes.append(f"{sum(map(len, edges.values()))} edges of unbounded gain, inserted last")
     low, high = _finite_range(A)
     weights = Weights.of(A, sign, task.none, low, high, unbounded=bool(edges))
+    small = sign > 0 and not edges and A.shape[0] <= SMALL and not is_device_array(A)
     with np.errstate(over="ignore", invalid="ignore"):  # seen below
-        h = potentials(weights, task.eliminate)
+        h = small_potentials(A) if small else None
+        if h is None:
+            h = potentials(weights, task.eliminate)
     check_range(h, low, high, out.dtype) if sign > 0 else check_range(h, -high, -low, out.dtype)
     task.notes.append(_potentials_note(sign))
     reweight(weights, h, out, np.inf)
@@ -117,6 +125,24 @@ def _close_floats(task: _Task, A: Array, out: Array, scan: Scan, P: Array | None
     shift_back(out, h, sign, np.inf, out, task.none)
     if edges:
         insert_unbounded(out, edges, sign, task.none)
+
+
+def _close_unseen(task: _Task, A: Array, out: Array, P: Array | None) -> None:
+    """A closure that may not wait to see the signs of its weights, which are to be ≥ 0: if not, it is NaN."""
+    backend: Any = backend_for(A, min_plus, A.dtype)
+    xp, word = array_namespace(A), None
+    if task.sign < 0:
+        xp.negative(A, out=out)
+        A = out
+    if hasattr(backend, "copy_nonnegative"):
+        word = backend.copy_nonnegative(A, out)
+    else:
+        xp.add(A, 0.0, out=out)
+    _core(task, out, P)
+    if word is not None:
+        backend.spoil(out, word)
+    if task.sign < 0:
+        xp.subtract(0.0, out, out=out)
 
 
 def _potentials_note(sign: int) -> str:

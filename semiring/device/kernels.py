@@ -9,7 +9,7 @@ import numpy as np
 
 from semiring.device.memory import load_cupy
 
-__all__ = ["reduction", "select"]
+__all__ = ["copy_nonnegative", "reduction", "select", "spoil"]
 
 Array: TypeAlias = Any  # a CuPy array
 
@@ -63,3 +63,26 @@ def _start(op: str, dtype: np.dtype[Any]) -> str:
         return "0" if least else "1" if dtype.kind == "b" else "-1"
     limits = np.iinfo(dtype)
     return f"{limits.min + 1}ll - 1" if least else f"{limits.max}ll"
+
+
+@cache
+def _copy_nonnegative() -> Any:
+    code = "y = x + T(0); if (x < T(0)) word[0] = 1"
+    return load_cupy().ElementwiseKernel("T x", "T y, raw int32 word", code, "copy_nonnegative")
+
+
+def copy_nonnegative(A: Array, out: Array) -> Array:
+    """Write A, -0.0 as 0.0, into ``out`` (which may be A). Returns an int32 word: 1 where an entry was below 0."""
+    word = load_cupy().zeros(1, np.int32)
+    _copy_nonnegative()(A, out, word)
+    return word
+
+
+@cache
+def _spoil() -> Any:
+    return load_cupy().ElementwiseKernel("T x, raw int32 word", "T y", "y = word[0] ? T(0) / T(0) : x", "spoil")
+
+
+def spoil(A: Array, word: Array) -> None:
+    """Make every float of A a NaN where the word says so: nobody may wait to be told."""
+    _spoil()(A, word, A)

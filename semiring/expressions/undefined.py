@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from functools import reduce
+from typing import Any
+
+import numpy as np
 
 from semiring.expressions.tree import Expression
 
-__all__ = ["is_nan", "nan_condition", "replace_nan"]
+__all__ = ["is_nan", "nan_by_evaluation", "nan_condition", "replace_nan"]
 
 
 def is_nan(expression: Expression) -> bool:
@@ -35,6 +38,21 @@ def nan_condition(expression: Expression) -> Expression | bool:
         condition = expression.args[0]
         return _or(_and(condition, inner[1]), _and(Expression("invert", (condition,)), inner[2]))
     return reduce(_and if expression.op in ("min", "max") else _or, inner)
+
+
+def nan_by_evaluation(expression: Expression, known: Expression | bool, samples: Any) -> Expression | bool:
+    """``known``, or that the expression of ``x`` is NaN, where it is so at one of the ``samples`` and not known.
+
+    So a star may simply be log(1 - x), which is no number from 1 on. Integers have no such operations.
+    """
+    if not expression.operations & {"div", "log", "log1p", "sqrt"}:
+        return known
+    dtype = np.dtype(np.float64)
+    values = np.broadcast_to(expression.evaluate({"x": samples}, dtype), samples.shape)
+    lost = np.isnan(values)
+    if isinstance(known, Expression):
+        lost = lost & ~np.broadcast_to(known.evaluate({"x": samples}, dtype), samples.shape)
+    return _or(known, Expression("ne", (expression, expression))) if known is not True and lost.any() else known
 
 
 def _and(left: Expression | bool, right: Expression | bool) -> Expression | bool:

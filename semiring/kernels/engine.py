@@ -104,6 +104,16 @@ class Engine:
         self.plan.status.first = start
         self.backend.close_block(self.plan, A)
 
+    def closes(self, n: int) -> bool:
+        """Whether the backend has a fast path for a whole closure of n rows under this plan."""
+        can_close = getattr(self.backend, "can_close", None)
+        return can_close is not None and bool(can_close(self.plan, n))
+
+    def close(self, A: Array, start: int = 0) -> None:
+        """A ← A* by the backend's fast path for whole closures; only where it `closes` such a matrix."""
+        self.plan.status.first = start
+        self.backend.close(self.plan, A)  # type: ignore[attr-defined]  # optional in the contract
+
     def close_block_pivots(self, A: Array, P: Array, k0: int = 0, start: int = 0) -> None:
         """A ← A*; where pivot k strictly improves A[i, j], P[i, j] becomes k0 + k."""
         self.plan.status.first = start

@@ -77,6 +77,29 @@ class CudaBackend:
         with plan.stream or _NOTHING:
             self._recording.multiply_add_pivots(plan, C, P, A, B, k0)
 
+    def can_close(self, plan: Plan, n: int) -> bool:
+        """Whether `close` takes a matrix of n rows under this plan: an idempotent ⊕ on elements."""
+        return hasattr(self, "close") and plan.storage == "elements" and plan.semiring.idempotent and n > 0
+
+    def stack_rows(self, plan: Plan) -> int:
+        """Up to how many rows `close` takes the matrices of a stack (count, n, n), all in one launch."""
+        from semiring.kernels.cuda.staged.blocks import fast_rows
+        from semiring.kernels.cuda.staged.sources import arithmetic_of
+
+        return fast_rows(arithmetic_of(plan))
+
+    def copy_nonnegative(self, A: Any, out: Any) -> Any:
+        """Out ← A, -0.0 as 0.0. Returns a word on the device that says whether an entry was below 0."""
+        from semiring.device.kernels import copy_nonnegative
+
+        return copy_nonnegative(A, out)
+
+    def spoil(self, A: Any, word: Any) -> None:
+        """A ← NaN where the word says so."""
+        from semiring.device.kernels import spoil
+
+        spoil(A, word)
+
     def find_predecessors(self, plan: Plan, D: Any, tolerance: Tolerance, before: Any, pivots: Any) -> Any:
         """The predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
         from semiring.kernels.cuda.predecessors import find_predecessors

@@ -1,0 +1,258 @@
+"""Closures and paths on a GPU: every method, semiring, dtype and awkward size, against the CPU; the same bits twice."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import oracles
+import pytest
+from test_closure import CASES, matrix
+from test_predecessors import check
+
+import semiring as sr
+from semiring.closures import closure
+from semiring.errors import DivergenceError, DomainError, NegativeCycleError, NoPathError
+from semiring.testing import check_predecessors, grid_graph
+
+pytestmark = pytest.mark.gpu
+
+SIZES = [0, 1, 2, 3, 63, 64, 65, 127, 128, 129, 257]
+METHODS = ["auto", "rkleene", "blocked_floyd_warshall", "staged", "squaring"]
+
+
+@pytest.fixture
+def cupy():
+    return pytest.importorskip("cupy")
+
+
+def same(result, expected):
+    assert type(result).__module__.startswith("cupy")
+    assert result.dtype == expected.dtype
+    np.testing.assert_array_equal(result.get(), expected)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_every_method_semiring_dtype_and_size(rng, cupy, name, dtype, method):
+    for n in SIZES:
+        A = matrix(rng, n, name, dtype, density=min(1, 4 / max(n, 1)))
+        given = cupy.asarray(A)
+        for reflexive in (True, False):
+            same(closure(given, name, method=method, reflexive=reflexive), closure(A, name, reflexive=reflexive))
+        same(given, A)
+
+
+@pytest.mark.parametrize("method", ["rkleene", "blocked_floyd_warshall", "floyd_warshall"])
+@pytest.mark.parametrize("name", ["plus_times", "log_plus", "xor_and"])
+def test_sums_that_are_not_idempotent(rng, cupy, name, method):
+    for n in (1, 65, 130, 300):
+        dtype = "int32" if name == "xor_and" else "float64"
+        A = rng.random((n, n)) / (2 * n) if name == "plus_times" else -3.0 - np.log(n) + rng.random((n, n))
+        if name == "xor_and":
+            A = np.triu(rng.integers(0, 1 << 20, (n, n)), 1)
+        A = A.astype(dtype)
+        for reflexive in (True, False):
+            result = closure(cupy.asarray(A), name, method=method, reflexive=reflexive).get()
+            np.testing.assert_allclose(result, closure(A, name, reflexive=reflexive), rtol=1e-11)
+
+
+def test_a_semiring_of_the_users_own(rng, cupy):
+    own = sr.Semiring("own", add="min(x, y)", mul="max(x + y - 1, x)", zero="inf", one=0, star="where(x >= 0, 0, nan)")
+    A = np.where(rng.random((140, 140)) < 0.05, rng.integers(1, 9, (140, 140)), np.inf).astype(np.float32)
+    for method in METHODS[:4]:
+        same(closure(cupy.asarray(A), own, method=method), closure(A, own, method="floyd_warshall"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
+def test_mixed_signs_go_through_potentials(rng, cupy, name, dtype):
+    sign = 1 if name == "min_plus" else -1
+    for n in (3, 65, 300, 700):
+        heights = rng.integers(0, 1000, n)
+        weights = sign * (heights[None, :] - heights[:, None] + rng.integers(0, 3, (n, n)))
+        A = np.full((n, n), oracles.zero(name, np.dtype(dtype)), dtype)
+        edges = rng.random((n, n)) < 4 / n
+        A[edges] = weights[edges].astype(dtype)
+        for method in METHODS[:4]:
+            same(closure(cupy.asarray(A), name, method=method), closure(A, name))
+        same(closure(cupy.asarray(A), name, reflexive=False), closure(A, name, reflexive=False))
+
+
+def test_heights_in_float32_stay_near_the_truth(rng, cupy):
+    n = 200
+    heights = rng.random(n) * 100
+    A = np.where(rng.random((n, n)) < 0.05, heights[None, :] - heights[:, None], np.inf)
+    exact, found = closure(A), closure(cupy.asarray(A.astype(np.float32))).get()
+    finite = np.isfinite(exact)
+    np.testing.assert_array_equal(finite, np.isfinite(found))
+    assert np.abs(exact - found)[finite].max() < 1e-3
+
+
+def test_a_negative_cycle_is_named_and_the_matrix_untouched(rng, cupy):
+    for n in (50, 400):
+        A = np.where(rng.random((n, n)) < 10 / n, rng.integers(5, 9, (n, n)), np.inf).astype(np.float32)
+        A[7, n - 3], A[n - 3, 7] = 3.0, -4.0
+        work = cupy.asarray(A)
+        with pytest.raises(NegativeCycleError) as caught:
+            closure(work, out=work)
+        assert oracles.cycle_weight(A, list(caught.value.cycle)) < 0
+        same(work, A)
+
+
+def test_divergence_and_nan(cupy):
+    A = np.zeros((300, 300), np.float32)
+    A[150, 160] = A[160, 150] = 2.0
+    for method in ("auto", "rkleene", "blocked_floyd_warshall", "staged", "squaring"):
+        with pytest.raises(DivergenceError, match=r"vertex 1[56]0"):
+            closure(cupy.asarray(A), "max_times", method=method)
+    A[3, 4] = np.nan
+    with pytest.raises(DomainError, match=r"A\[3, 4\]"):
+        closure(cupy.asarray(A), "max_times")
+    same(closure(cupy.asarray(np.float32([[0.5]])), "max_times", check=False), np.float32([[1]]))
+    below = np.ones((70, 70), np.float32)
+    below[30, 40] = -0.25
+    assert np.isnan(closure(cupy.asarray(below), check=False).get()).all()
+    assert np.isnan(closure(cupy.asarray(-below), "max_plus", check=False).get()).all()
+    below[30, 40] = -0.0
+    same(closure(cupy.asarray(below), check=False), closure(below))
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_min"])
+@pytest.mark.parametrize("method", METHODS)
+def test_the_same_bits_run_after_run(rng, cupy, name, method):
+    n = 4097
+    A = cupy.asarray(rng.random((n, n), dtype=np.float32))
+    first = closure(A, name, method=method)
+    for _ in range(3):
+        assert bool((closure(A, name, method=method).view(np.int32) == first.view(np.int32)).all())
+    assert bool((closure(A, name, method=method, check=False).view(np.int32) == first.view(np.int32)).all())
+    if name == "min_plus":
+        assert float((first - closure(A, name)).__abs__().max()) < 1e-5
+
+
+@pytest.mark.parametrize("n", [1000, 2049, 3000])
+def test_beyond_one_block_in_place(rng, cupy, n):
+    A = np.where(rng.random((n, n)) < 6 / n, rng.integers(1, 99, (n, n)), np.inf).astype(np.float32)
+    expected = closure(A)
+    for method in METHODS[:4]:
+        for _ in range(3):  # the second run is recorded, the third replayed
+            work = cupy.asarray(A)
+            assert closure(work, method=method, out=work) is work
+            same(work, expected)
+
+
+def test_strides_stacks_and_devices(rng, cupy):
+    A = matrix(rng, 131, "min_plus", "float32", 0.05)
+    expected = closure(A)
+    same(closure(cupy.asarray(A.T.copy()).T), expected)
+    same(closure(cupy.asarray(np.repeat(A, 2, axis=1))[:, ::2]), expected)
+    same(closure(cupy.asarray(A[::-1, ::-1].copy())[::-1, ::-1]), expected)
+    strided = cupy.empty((131, 300), np.float32)[:, 7:138]
+    assert closure(cupy.asarray(A), out=strided) is strided
+    same(strided, expected)
+    stack = np.stack([matrix(rng, 37, "min_plus", "float32") for _ in range(7)])
+    same(closure(cupy.asarray(stack)), closure(stack))
+    same(closure(cupy.asarray(stack - 2), check=True, reflexive=False), closure(stack - 2, reflexive=False))
+    moved = closure(A, device="cuda")
+    assert type(moved) is np.ndarray
+    np.testing.assert_array_equal(moved, expected)
+    out = np.empty_like(A)
+    assert closure(A, device="cuda", out=out) is out
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_tensors_of_pytorch(rng):
+    torch = pytest.importorskip("torch")
+    A = matrix(rng, 65, "min_plus", "float32", 0.1)
+    result = closure(torch.asarray(A, device="cuda"))
+    assert isinstance(result, torch.Tensor)
+    np.testing.assert_array_equal(result.cpu().numpy(), closure(A))
+    P = sr.shortest_paths(torch.asarray(A, device="cuda"))
+    assert isinstance(P.matrix, torch.Tensor)
+    assert isinstance(P.predecessors, torch.Tensor)
+    assert P.path(3, 3) == [3]
+
+
+def test_progress_and_explanation(rng, cupy):
+    A, seen = cupy.asarray(rng.random((1500, 1500), dtype=np.float32)), []
+    expected = closure(A)
+    result = closure(A, progress=lambda done, total: seen.append((done, total)))
+    assert bool((result == expected).all())
+    assert seen[-1][0] == seen[-1][1]
+    assert all(a[0] <= b[0] for a, b in itertools.pairwise(seen))
+    with pytest.raises(KeyboardInterrupt):
+        closure(A, progress=interrupt)
+    _, why = closure(A, explain=True)
+    assert why.backend == "cuda"
+    assert "cuda" in str(why)
+
+
+def interrupt(done, total):
+    raise KeyboardInterrupt
+
+
+# ------------------------------------------------------------------------------------------------------------- paths
+
+
+@pytest.mark.parametrize(("name", "dtype"), [case for case in CASES if case[0] != "xor_and"])
+def test_predecessors(rng, cupy, name, dtype):
+    for n, density in ((1, 1.0), (2, 1.0), (65, 0.05), (129, 1.0), (257, 0.02)):
+        A = matrix(rng, n, name, dtype, density)
+        found = sr.best_paths(cupy.asarray(A), name)
+        same(found.matrix, closure(A, name))
+        check(name, A, found.matrix.get(), found.predecessors.get(), absolute=1e-12 if name == "lukasiewicz" else 0.0)
+
+
+@pytest.mark.parametrize("kind", ["random", "ties", "zeros", "grid", "heights"])
+def test_predecessors_by_certificate(rng, cupy, kind):
+    for n in (400, 900):
+        A = rng.random((n, n)).astype(np.float32)
+        if kind == "ties":
+            A = np.where(8 / n > A, rng.integers(1, 4, (n, n)), np.inf)
+        if kind == "zeros":
+            A = np.where(8 / n > A, rng.integers(0, 2, (n, n)), np.inf)
+        if kind == "grid":
+            A = grid_graph(round(n**0.5), round(n**0.5), seed=1)
+        if kind == "heights":
+            heights = rng.integers(0, 50, n)
+            A = np.where(A < 0.1, heights[None, :] - heights[:, None], np.inf)
+        A = np.ascontiguousarray(A, np.float32)
+        for method in ("auto", "rkleene"):
+            P = sr.shortest_paths(cupy.asarray(A), method=method)
+            check_predecessors(A, P.matrix.get(), P.predecessors.get())
+            assert P.predecessors.dtype == np.int32
+
+
+def test_questions_to_paths(rng, cupy):
+    A = matrix(rng, 90, "min_plus", "float32", 0.05)
+    host, there = sr.shortest_paths(A), sr.shortest_paths(cupy.asarray(A))
+    without = sr.shortest_paths(cupy.asarray(A), predecessors=False)
+    assert repr(host) == repr(there)
+    for i, j in itertools.product(range(0, 90, 7), range(90)):
+        assert there.distance(i, j) == host.distance(i, j)
+        for found in (there, without):
+            if host.reachable[i, j]:
+                path = found.path(i, j)
+                assert sum(A[a, b] for a, b in itertools.pairwise(path)) == host.distance(i, j)
+            else:
+                with pytest.raises(NoPathError):
+                    found.path(i, j)
+    assert there.center == host.center
+    assert float(there.diameter) == host.diameter
+    assert there.mean_distance == pytest.approx(host.mean_distance)
+    same(there.reachable, host.reachable)
+
+
+def test_the_named_functions(rng, cupy):
+    capacity = matrix(rng, 70, "max_min", "float32", 0.1)
+    same(sr.widest_paths(cupy.asarray(capacity)).matrix, closure(capacity, "max_min"))
+    reliability = matrix(rng, 70, "max_times", "float64", 0.1)
+    same(sr.most_reliable_paths(cupy.asarray(reliability)).matrix, closure(reliability, "max_times"))
+    tasks = np.triu(rng.integers(1, 9, (70, 70)), 1).astype(np.float64)
+    tasks[tasks == 0] = -np.inf
+    same(sr.longest_paths(cupy.asarray(tasks)).matrix, closure(tasks, "max_plus"))
+    edges = rng.random((300, 300)) < 0.004
+    for reflexive in (True, False):
+        found = sr.transitive_closure(cupy.asarray(edges), reflexive=reflexive)
+        same(found.matrix, sr.transitive_closure(edges, reflexive=reflexive).matrix)
