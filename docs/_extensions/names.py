@@ -12,19 +12,18 @@ from sphinx.util.nodes import make_refnode
 
 
 def find(app: Sphinx, env: BuildEnvironment, node: pending_xref, shown: nodes.Node) -> nodes.Node | None:
-    """A link to the only object of that last name; None leaves the name as it is."""
+    """A link to the object of that last name that lies highest, if there is one such; None leaves the name as it is."""
     if node.get("refdomain") != "py" or node["reftype"] != "obj":
         return None
-    objects = env.domains.python_domain.objects
-    places = {
-        (entry.docname, entry.node_id)
-        for name, entry in objects.items()
+    found = [
+        (name.count("."), entry)
+        for name, entry in env.domains.python_domain.objects.items()
         if name == node["reftarget"] or name.endswith("." + node["reftarget"])
-    }
-    if len(places) != 1:
+    ]
+    nearest = [entry for depth, entry in found if depth == min(depth for depth, _ in found)]
+    if len({(entry.docname, entry.node_id) for entry in nearest}) != 1:
         return None
-    page, anchor = places.pop()
-    return make_refnode(app.builder, node["refdoc"], page, anchor, [shown])
+    return make_refnode(app.builder, node["refdoc"], nearest[0].docname, nearest[0].node_id, [shown])
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
