@@ -6,7 +6,11 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE / "_extensions")]
 
+import stand_ins  # noqa: E402
+
 import semiring  # noqa: E402  # the one of this tree
+
+stand_ins.install("torch", "jax")
 
 project = "semiring"
 author = "the authors of semiring"

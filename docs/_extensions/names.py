@@ -15,6 +15,9 @@ def find(app: Sphinx, env: BuildEnvironment, node: pending_xref, shown: nodes.No
     """A link to the object of that last name that lies highest, if there is one such; None leaves the name as it is."""
     if node.get("refdomain") != "py" or node["reftype"] != "obj":
         return None
+    library, dot, _ = node["reftarget"].partition(".")
+    if dot and library.islower():
+        return None  # torch.matmul is not ours
     found = [
         (name.count("."), entry)
         for name, entry in env.domains.python_domain.objects.items()
