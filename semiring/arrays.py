@@ -111,10 +111,10 @@ def _from_sparse(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) ->
 
 def refuse_unreal(x: Any, name: str = "A") -> None:
     """Nothing for real numbers; else `ShapeError` for rows of different lengths, `DTypeError` that names an entry."""
-    if _is_sparse(x) or is_device_array(x):
+    if _is_sparse(x):
         return
     try:
-        array = np.asarray(x)
+        array = x if is_device_array(x) else np.asarray(x)
     except ValueError:
         raise ShapeError(f"{name} is a list whose parts differ in length: a matrix has rows of one length") from None
     if array.dtype.kind in "fiub" or array.size == 0:
@@ -244,9 +244,9 @@ def as_output(
     if not writable or isinstance(out, np.ma.MaskedArray):
         raise TypeError(f"{name} is a {type(out).__name__}: results are written into arrays")
     if like is not None and is_device_array(like) != there:
-        raise DeviceError(
-            f"{_kind_of(name, out)} {'on a GPU' if there else 'in the memory of the host'}, the operands are not"
-        )
+        places = "on a GPU", "in the memory of the host"
+        own, other = places if there else places[::-1]
+        raise DeviceError(f"{_kind_of(name, out)} {own}, the operands are {other}: copy one of them")
     if there:
         from semiring.device import memory
 

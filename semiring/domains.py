@@ -37,14 +37,13 @@ class Domain:
 
     @classmethod
     def of(cls, given: Domain | tuple[Constant, Constant] | str | None) -> Domain:
-        """From a pair of closed ends ``(0, 1)`` (as text "0, 1"), text such as "[0, inf)", or None for every number."""
+        """From a pair of closed ends ``(0, 1)``, text such as ``"[0, inf)"``, or None for every number."""
         if given is None:
             return cls()
         if isinstance(given, Domain):
             return given
         if isinstance(given, str):
-            text = given if given.strip()[:1] in ("[", "(") else f"[{given}]"  # without brackets closed, as a pair is
-            match = re.fullmatch(r"\s*([\[(])\s*([^,\s]+)\s*,\s*([^,\s]+)\s*([\])])\s*", text)
+            match = re.fullmatch(r"\s*([\[(])\s*([^,\s]+)\s*,\s*([^,\s]+)\s*([\])])\s*", given)
             try:
                 if match is None:
                     raise ValueError

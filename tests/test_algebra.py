@@ -127,8 +127,6 @@ def test_star_may_be_nan_and_takes_one_variable():
         (" ( -inf ,inf ) ", [0], [INF, -INF], "(-inf, inf)"),
         ("[-1e-3, 0.123456789123]", [0.123456789123], [0.1234567892], "[-0.001, 0.123456789123]"),
         ([np.int64(0), np.float32(2)], [1], [3], "[0, 2]"),
-        ("0,1", [0, 1], [2], "[0, 1]"),
-        (" -inf, 1 ", [-INF, 1], [2], "[-inf, 1]"),
         (Domain(0, 1, True, True), [0.5], [0, 1], "(0, 1)"),
     ],
 )
@@ -153,8 +151,7 @@ def test_a_domain_is_read_tested_and_printed(given_, inside, outside, text):
         ((0, 1j), "no number"),
         ((0, 10**400), "no number"),
         ((0, None), "no number"),
-        ("0, 1]", "interval"),
-        ("", "interval"),
+        ("0, 1", "interval"),
         ("[0; 1]", "interval"),
         ("[zero, 1]", "interval"),
         ("[0, 1, 2]", "interval"),

@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _facts(result: Any, zero: Any, network: Network) -> list[tuple[str, str]]:
     pairs, connected = result.size, int(np.count_nonzero(result != zero))
-    facts = [("connected", f"{connected:,} of {pairs:,} pairs have a path")]
+    facts = [("entries", f"{connected:,} of {pairs:,} pairs are not {format_number(zero)}")]
     if connected and result.dtype.kind != "b":
         kept = result[result != zero]
         unit = f" {network.unit}" if network.unit else ""

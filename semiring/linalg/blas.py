@@ -196,8 +196,9 @@ def dot(
     """
     semiring = as_semiring(semiring)
     for name, vector in (("x", x), ("y", y)):
-        if np.ndim(vector) != 1:
-            raise ShapeError(f"{name} has {np.ndim(vector)} dimensions: dot takes vectors (see matmul)")
+        dimensions = vector.ndim if is_device_array(vector) else np.ndim(vector)
+        if dimensions != 1:
+            raise ShapeError(f"{name} has {dimensions} dimensions: dot takes vectors (see matmul)")
     return matmul(x, y, semiring, check=check, threads=threads, device=device)
 
 
