@@ -153,8 +153,8 @@ def operands(
 
     The numbers ``beside`` them take part in the promotion alone.
 
-    NumPy arrays, or CuPy arrays where the arguments live on a GPU (numbers may live anywhere); with a ``device`` what
-    does not is moved there. Raises `DeviceError` where some live on a GPU and others do not.
+    NumPy arrays, or CuPy arrays where the arguments live on a GPU; with a ``device`` what does not is moved there.
+    Numbers stay NumPy's: a kernel takes them along. Raises `DeviceError` where some arrays live on a GPU, others not.
     """
     given = list(named.values())
     if dtype is None and device is None and not beside and all(type(x) is np.ndarray for x in given):
@@ -192,9 +192,11 @@ def _held(x: Any, name: str) -> Any:
 def _on_device(array: Array) -> Array:
     if is_device_array(array):
         return array
-    from semiring.device.memory import filled, moved_to_device
+    if array.ndim == 0:
+        return array[()]
+    from semiring.device.memory import moved_to_device
 
-    return filled((), array[()], array.dtype) if array.ndim == 0 else moved_to_device(array)
+    return moved_to_device(array)
 
 
 def _refuse_mixture(named: dict[str, Any]) -> None:

@@ -117,12 +117,14 @@ def check_entries(array: Array, semiring: Semiring, name: str = "A") -> Scan:
 
 
 def check_operands(semiring: Semiring, arrays: Mapping[str, Array]) -> list[Scan]:
-    """`check_entries` of several arrays that live together: on a GPU one wait for all of them."""
-    if any(type(array) is not np.ndarray and is_device_array(array) for array in arrays.values()):
-        from semiring.device.look import look_at
+    """`check_entries` of several arrays: of those on a GPU with one wait for all of them."""
+    there = {name: array for name, array in arrays.items() if type(array) is not np.ndarray and is_device_array(array)}
+    if not there:
+        return [check_entries(array, semiring, name) for name, array in arrays.items()]
+    from semiring.device.look import look_at
 
-        return look_at(semiring, arrays)
-    return [check_entries(array, semiring, name) for name, array in arrays.items()]
+    found = look_at(semiring, there)
+    return [found[name] if name in found else check_entries(array, semiring, name) for name, array in arrays.items()]
 
 
 def _scan_piece(piece: Array, rule: Rule, array: Array, semiring: Semiring, name: str) -> Scan:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import oracles
 import pytest
@@ -489,5 +491,5 @@ def test_a_check_does_wait(cp):
         stream.begin_capture()
         with pytest.raises(Exception, match=r"(?i)captur"):
             sr.matmul(A, A)
-        with pytest.raises(Exception, match=r"(?i)captur"):
+        with contextlib.suppress(cp.cuda.runtime.CUDARuntimeError):
             stream.end_capture()

@@ -26,10 +26,10 @@ _WORDS = 3  # of the result for one array: flags, the greatest ~key, the greates
 
 def look(array: Array, semiring: Semiring, name: str = "A") -> Scan:
     """`semiring.entries.check_entries` of a CuPy array."""
-    return look_at(semiring, {name: array})[0]
+    return look_at(semiring, {name: array})[name]
 
 
-def look_at(semiring: Semiring, arrays: Mapping[str, Array]) -> list[Scan]:
+def look_at(semiring: Semiring, arrays: Mapping[str, Array]) -> dict[str, Scan]:
     """What holds of each array, by one kernel an array; waits once, for the few words in which the kernels say it.
 
     Raises `DomainError` for the first entry of the first array that is NaN or outside the domain.
@@ -37,14 +37,14 @@ def look_at(semiring: Semiring, arrays: Mapping[str, Array]) -> list[Scan]:
     scans = {name: Scan(nonnegative=True) for name in arrays}
     asked = [name for name, array in arrays.items() if array.size and not rule_for(semiring, array.dtype).ask_nothing]
     if not asked:
-        return list(scans.values())
+        return scans
     cupy = load_cupy()
     results = cupy.zeros((len(asked), _WORDS), np.uint64)
     for result, name in zip(results, asked, strict=True):
         _launch(cupy, arrays[name], semiring, result)
     for name, words in zip(asked, results.get().tolist(), strict=True):
         scans[name] = _scan(words, arrays[name], semiring, name)
-    return list(scans.values())
+    return scans
 
 
 def _scan(words: list[int], array: Array, semiring: Semiring, name: str) -> Scan:

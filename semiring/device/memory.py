@@ -16,7 +16,6 @@ __all__ = [
     "as_cupy",
     "device_number",
     "exporter",
-    "filled",
     "load_cupy",
     "moved_to_device",
     "on_device",
@@ -109,11 +108,6 @@ def to_host(array: Array) -> np.ndarray[Any, Any]:
     """A copy of a CuPy array in the memory of the host. Waits for the work that writes it."""
     copy: np.ndarray[Any, Any] = array.get()
     return copy
-
-
-def filled(shape: tuple[int, ...], value: Any, dtype: Any) -> Array:
-    """A new array of one value: by a kernel, so that the value does not wait for a copy."""
-    return load_cupy().full(shape, value, dtype)
 
 
 def exporter(*given: Any) -> Callable[[Array], Any]:

@@ -24,7 +24,7 @@ from semiring.errors import DeviceError, DTypeError, ShapeError
 from semiring.expressions import typed_constant
 from semiring.linalg import packed
 from semiring.linalg.dispatch import destination, engine_for, inside, look
-from semiring.linalg.elementwise import add, multiply
+from semiring.linalg.elementwise import scaled_sum
 from semiring.linalg.products import matmul
 from semiring.namespaces import array_namespace, is_device_array
 
@@ -169,14 +169,12 @@ def axpy(
     check: bool = True,
     device: Any = None,
 ) -> Any:
-    """(α ⊗ x) ⊕ y, entry by entry; α, x and y of any shapes that broadcast. As `multiply` and `add`; ``out`` may be y.
+    """(α ⊗ x) ⊕ y, entry by entry; α, x and y of any shapes that broadcast. As `multiply`; ``out`` may be an operand.
 
     >>> axpy(2, [1, 4], [9, 5])
     array([3., 5.])
     """
-    semiring = as_semiring(semiring)
-    scaled = multiply(alpha, x, semiring, check=check, device=device)
-    return add(scaled, y, semiring, out=out, check=check, device=device)
+    return scaled_sum(as_semiring(semiring), alpha, x, y, out, check, device)
 
 
 @on_their_device

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from operator import index
 from typing import Any, TypeAlias
@@ -13,15 +13,17 @@ from semiring.algebra import Operation, Semiring
 from semiring.arrays import as_array, as_output, as_result, on_their_device, operands, store
 from semiring.bits import BitMatrix
 from semiring.catalogue import as_semiring
-from semiring.encoding import check_operands
+from semiring.encoding import Scan, check_operands
+from semiring.entries import limits_of
 from semiring.errors import ShapeError
 from semiring.expressions import Expression
 from semiring.linalg import packed
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["add", "identity", "multiply", "reduce", "zeros"]
+__all__ = ["add", "identity", "multiply", "reduce", "scaled_sum", "zeros"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
+_Gathered: TypeAlias = tuple[dict[str, Array], list[Scan], tuple[int, ...]]
 
 
 def _dtype(semiring: Semiring, dtype: Any) -> np.dtype[Any]:
@@ -116,18 +118,57 @@ def multiply(
 def _entrywise(which: str, semiring: Semiring, A: Any, B: Any, out: Any, check: bool, device: Any) -> Any:
     if isinstance(A, BitMatrix) or isinstance(B, BitMatrix):
         return packed.entrywise(which, A, B, semiring, out)
-    left, right = operands(semiring, device=device, A=A, B=B)
-    if check:
-        check_operands(semiring, {"A": left, "B": right})
+    arrays, scans, shape = _gathered(semiring, check, device, A=A, B=B)
+    left, right = arrays.values()
+    result = _apply(semiring, which, left, right, check and not _sums_fit(left.dtype, *scans))
+    return _delivered(result, shape, arrays, out, device, as_result(A, B))
+
+
+def scaled_sum(semiring: Semiring, alpha: Any, x: Any, y: Any, out: Any, check: bool, device: Any) -> Any:
+    """(α ⊗ x) ⊕ y, entry by entry."""
+    arrays, scans, shape = _gathered(semiring, check, device, alpha=alpha, x=x, y=y)
+    factor, terms, addend = arrays.values()
+    scaled = _apply(semiring, "mul", factor, terms, check and not _sums_fit(terms.dtype, *scans[:2]))
+    result = _apply(semiring, "add", scaled, addend, check)
+    return _delivered(result, shape, arrays, out, device, as_result(x, y, alpha))
+
+
+def _gathered(semiring: Semiring, check: bool, device: Any, **named: Any) -> _Gathered:
+    """The operands in one dtype and memory, what a look found in each, and the shape to which they broadcast."""
+    arrays = dict(zip(named, operands(semiring, device=device, **named), strict=True))
     try:
-        shape = np.broadcast_shapes(left.shape, right.shape)
+        shape = np.broadcast_shapes(*(array.shape for array in arrays.values()))
     except ValueError:
-        raise ShapeError(f"A is {left.shape}, B is {right.shape}: their shapes do not broadcast") from None
+        shapes = ", ".join(f"{name} is {array.shape}" for name, array in arrays.items())
+        raise ShapeError(f"{shapes}: their shapes do not broadcast") from None
+    return arrays, check_operands(semiring, arrays) if check else [], shape
+
+
+def _sums_fit(dtype: np.dtype[Any], a: Scan, b: Scan) -> bool:
+    """Whether no sum of two integers can leave the dtype or be its extreme value: then nobody has to wait for it."""
+    if dtype.kind != "i":
+        return False
+    if a.low is None or b.low is None or a.high is None or b.high is None:
+        return True  # one of the two holds no number
+    limits = limits_of(dtype)
+    return bool(int(a.low) + int(b.low) > limits.min and int(a.high) + int(b.high) < limits.max)
+
+
+def _apply(semiring: Semiring, which: str, left: Array, right: Array, check: bool) -> Array:
+    """⊕ or ⊗ of arrays; on a GPU without ``check`` no sum of integers is looked at, and so nothing waits."""
     operation: Operation = getattr(semiring, which)
-    result = operation.on_arrays(left, right, check=check) if is_device_array(left) else operation(left, right)
+    if is_device_array(left) or is_device_array(right):
+        return operation.on_arrays(left, right, check=check)
+    return operation(left, right)
+
+
+def _delivered(
+    result: Array, shape: tuple[int, ...], arrays: dict[str, Array], out: Any, device: Any, back: Callable[[Any], Any]
+) -> Any:
     if out is None:
-        return as_result(A, B)(result)
-    store(as_output(out, shape, left.dtype, like=left if device is None else None), result)
+        return back(result)
+    like = next((array for array in arrays.values() if is_device_array(array)), next(iter(arrays.values())))
+    store(as_output(out, shape, like.dtype, like=like if device is None else None), result)
     return out
 
 

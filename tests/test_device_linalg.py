@@ -1,0 +1,252 @@
+"""The host side of linear algebra on a GPU, without one: `fake_cupy` in the place of CuPy.
+
+Which arrays go where, what waits and what does not, how stacks are cut into launches; and the arithmetic of the look at
+the entries. The same functions run on a device in `test_gpu_linalg`.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import fake_cupy
+import numpy as np
+import pytest
+
+import semiring as sr
+from semiring.device.look import Layout, key_of
+from semiring.entries import check_entries
+from semiring.errors import DeviceError, DomainError
+from semiring.linalg.dispatch import overlaps
+
+INF = np.inf
+
+
+@pytest.fixture
+def device(monkeypatch):
+    """The module and the backend that stand in for those of a GPU."""
+    return fake_cupy.install(monkeypatch)
+
+
+@pytest.fixture
+def cp(device):
+    return device[0]
+
+
+def entries(rng, dtype, shape, *, low=-9):
+    values = rng.integers(low, 10, shape).astype(dtype)
+    values[rng.random(shape) < 0.25] = sr.min_plus.zero_for(dtype)
+    return values
+
+
+def same(found, expected):
+    assert isinstance(found, fake_cupy.Array)
+    assert (found.dtype, found.shape) == (np.asarray(expected).dtype, np.shape(expected))
+    np.testing.assert_array_equal(found.values, expected)
+
+
+# ------------------------------------------------------------------------------------------------- the look
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8"])
+def test_keys_are_in_the_order_of_the_values(dtype):
+    dtype = np.dtype(dtype)
+    if dtype.kind == "f":
+        tiny, huge = np.finfo(dtype).smallest_subnormal, np.finfo(dtype).max
+        values = [-INF, -huge, -1, -tiny, -0.0, 0.0, tiny, 1, huge, INF]
+    else:
+        limits = np.iinfo(dtype)
+        values = sorted({limits.min, limits.min + 1, max(-1, limits.min), 0, 1, limits.max - 1, limits.max})
+    keys = [key_of(value, dtype) for value in values]
+    assert keys == sorted(set(keys))
+    assert 0 <= keys[0] <= keys[-1] < 1 << 8 * dtype.itemsize
+
+
+def test_a_layout_covers_every_element_once(rng):
+    base = np.arange(7 * 6 * 5 * 4, dtype=np.int32).reshape(7, 6, 5, 4)
+    views = [
+        *(base, base.T, base[::-1, ::2, ::-1], base[:, 1:, :, ::3], base[2], base[2, 3, 1, :1], base[:0]),
+        *(base.swapaxes(1, 2), base[3, 2, 1, :1], base[:, None, 0, 0, 0], np.asfortranarray(base)[1:-1]),
+    ]
+    for view in map(np.asarray, views):
+        layout = Layout.of(view.ctypes.data, view.shape, view.strides, 4)
+        origin = view.base if view.base is not None else view
+        offsets = (layout.address - origin.ctypes.data) // 4 + sum(
+            np.arange(size).reshape((-1,) + (1,) * (len(layout.sizes) - 1 - i)) * stride
+            for i, (size, stride) in enumerate(zip(layout.sizes, layout.strides, strict=True))
+        )
+        if view.size:
+            flat = np.lib.stride_tricks.as_strided(origin, (origin.size,), (4,))
+            assert sorted(np.ravel(flat[offsets])) == sorted(view.ravel())
+    assert Layout.of(64, (8, 8), (64, 8), 8).sizes == (64,)
+    assert Layout.of(64, (8, 8), (0, 8), 8).sizes == (8,), "a repeated row is read once"
+    assert Layout.of(64, (8,), (6,), 4) is None
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int16", "int32", "int64", "uint8"])
+def test_the_look_finds_what_the_cpu_finds(dtype, cp, rng):
+    for name in ("min_plus", "max_plus", "max_times", "max_min"):
+        semiring = sr.CATALOGUE[name]
+        if not semiring.supports(dtype):
+            continue
+        for shape, low in itertools.product([(1,), (7,), (3, 5), (2, 3, 4, 5), (129, 5)], (-3, 0)):
+            values = rng.integers(max(low, 0) if name == "max_times" or dtype == "uint8" else low, 10, shape)
+            values = values.astype(dtype)
+            values[rng.random(shape) < 0.3] = semiring.zero_for(dtype)
+            for view in (values, values.T, values[::-1], values[..., 1:]):
+                if view.size:
+                    host, there = check_entries(view, semiring), check_entries(fake_cupy.Array(view), semiring)
+                    assert there[2:] == host[2:]
+                    assert host.low is None or there.low == host.low
+                    assert host.high is None or there.high == host.high
+    only_zero = np.full(3, sr.min_plus.zero_for("int32"), np.int32)
+    assert check_entries(fake_cupy.Array(only_zero), sr.min_plus) == check_entries(only_zero, sr.min_plus)
+
+
+DOMAINS = ["[0, inf)", "(0, 1)", "(0, 1]", "[-1.5, 2.25)", "(-inf, 0)", "(-inf, 0]", "[1, 1e30]"]
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "uint8"])
+def test_domains_end_where_the_cpu_ends_them(domain, dtype, cp):
+    semiring = sr.Semiring("R", "max(x, y)", "min(x, y)", zero="-inf", one="inf", domain=domain)
+    numbers = [-2, -1, 0, 1, 2, 3]
+    if dtype.startswith("f"):
+        tiny = np.finfo(dtype).smallest_subnormal
+        numbers += [-1.5, -0.0, -tiny, tiny, 0.1, 0.5, 2.25, np.nextafter(np.dtype(dtype).type(2.25), 0), INF]
+    for number in numbers if dtype != "uint8" else numbers[2:]:
+        array = np.array([number]).astype(dtype)
+        assert complaint(fake_cupy.Array(array), semiring) == complaint(array, semiring)
+
+
+def complaint(array, semiring):
+    try:
+        check_entries(array, semiring)
+    except DomainError as error:
+        return str(error)
+    return None
+
+
+# ------------------------------------------------------------------------------------------------- what waits
+
+
+def test_one_wait_a_call_and_none_without_a_check(cp, rng):
+    A, x = (cp.asarray(entries(rng, "float32", shape)) for shape in ((5, 5), (5,)))
+    whole, out = cp.asarray(entries(rng, "int32", (5, 5))), cp.zeros((5, 5), np.float32)
+    calls = {
+        "matmul": lambda **o: sr.matmul(A, A, **o),
+        "integers": lambda **o: sr.matmul(whole, whole, **o),
+        "out": lambda **o: sr.matmul(A, A.T, out=out, **o),
+        "aliased": lambda **o: sr.matmul(out, A, out=out, **o),
+        "batches": lambda **o: sr.matmul(A.reshape(5, 1, 5), A, **o),
+        "witness": lambda **o: sr.matmul_witness(A, A, **o),
+        "gemm": lambda **o: sr.gemm(A, A, A, alpha=2, beta=3, **o),
+        "gemm of integers": lambda **o: sr.gemm(whole, whole, whole, alpha=2, beta=3, **o),
+        "gemv": lambda **o: sr.gemv(A, x, x, beta=1, **o),
+        "ger": lambda **o: sr.ger(x, x, A, **o),
+        "dot": lambda **o: sr.dot(x, x, **o),
+        "power": lambda **o: sr.power(A, 5, **o),
+        "add": lambda **o: sr.add(A, x, **o),
+        "multiply": lambda **o: sr.multiply(A, 3, **o),
+        "reduce": lambda **o: sr.reduce(A, axis=0, **o),
+        "axpy": lambda **o: sr.axpy(2, A, A, **o),
+        "axpy of integers": lambda **o: sr.axpy(0, whole[:1] * 0, whole, "max_plus", **o),
+    }
+    for name, call in calls.items():
+        for check, waits in ((True, 1), (False, 0)):
+            fake_cupy.Array.waits = 0
+            call(check=check)
+            assert fake_cupy.Array.waits == waits, (name, check)
+
+
+def test_an_error_is_found_by_the_one_wait(cp):
+    bad = np.array([[1.0, 2.0], [np.nan, 0.0]])
+    for call in (lambda X: sr.matmul(X, X), lambda X: sr.add(X, X), lambda X: sr.gemm(X, X, X, beta=1)):
+        with pytest.raises(DomainError, match=r"A\[1, 0\] is nan"):
+            call(cp.asarray(bad))
+
+
+# ------------------------------------------------------------------------------------------------- stacks
+
+
+STACKS = [
+    *(((7,), (7,), 1), ((7,), (1,), 1), ((2, 3), (2, 3), 1), ((2, 1), (2, 3), 2), ((2, 1), (1, 3), 2)),
+    *(((4, 2, 1), (4, 2, 3), 8), ((1, 5), (5,), 1), ((3, 1, 1), (3, 1, 1), 1), ((2, 3), (3,), 2)),
+]
+
+
+@pytest.mark.parametrize(("left", "right", "launches"), STACKS)
+def test_stacks_are_few_launches(left, right, launches, device, rng):
+    cp, backend = device
+    A, B = entries(rng, "float32", (*left, 2, 3)), entries(rng, "float32", (*right, 3, 4))
+    same(sr.matmul(cp.asarray(A), cp.asarray(B), check=False), sr.matmul(A, B))
+    assert backend.calls == launches
+
+
+def test_a_stack_times_one_matrix_is_one_tall_product(device, rng):
+    cp, backend = device
+    A, B = entries(rng, "float32", (4, 3, 2, 3)), entries(rng, "float32", (3, 4))
+    same(sr.matmul(cp.asarray(A), cp.asarray(B)), sr.matmul(A, B))
+    assert backend.calls == 1
+    same(sr.matmul(cp.asarray(A)[:, ::2], cp.asarray(B)), sr.matmul(A[:, ::2], B))
+
+
+# ------------------------------------------------------------------------------------------------- where arrays live
+
+
+def test_results_live_where_the_operands_do(cp, rng):
+    A = entries(rng, "float32", (4, 4))
+    for call in (
+        lambda X, **o: sr.matmul(X, X, **o),
+        lambda X, **o: sr.matmul_witness(X, X, **o)[1],
+        lambda X, **o: sr.gemm(X, X, X, alpha=1, beta=2, transpose_a=True, **o),
+        lambda X, **o: sr.power(X, 3, **o),
+        lambda X, **o: sr.power(X, 0, **o),
+        lambda X, **o: sr.axpy(2, X, X, **o),
+        lambda X, **o: sr.reduce(X, axis=1, **o),
+        lambda X, **o: sr.reduce(-X, "log_plus", axis=1, **o),
+        lambda X, **o: sr.reduce(X[:0], axis=0, **o),
+        lambda X, **o: sr.reduce(X, axis=(), **o),
+        lambda X, **o: sr.dot(X[0], X[1], **o),
+    ):
+        expected = call(A)
+        same(call(cp.asarray(A)), expected)
+        moved = call(A, device="cuda")
+        assert type(moved) is type(expected)
+        np.testing.assert_array_equal(moved, expected)
+    out = np.zeros((4, 4))
+    assert sr.matmul(A.tolist(), A.astype(float), out=out, device="cuda") is out
+    np.testing.assert_array_equal(out, sr.matmul(A, A))
+
+
+def test_what_does_not_live_together_is_refused(cp):
+    A = np.zeros((2, 2))
+    for call in (
+        lambda: sr.matmul(cp.asarray(A), A),
+        lambda: sr.add(A.tolist(), cp.asarray(A)),
+        lambda: sr.matmul(A, A, out=cp.asarray(A)),
+        lambda: sr.matmul(cp.asarray(A), cp.asarray(A), out=A),
+    ):
+        with pytest.raises(DeviceError, match=r"on a GPU.* in the memory of the host|in the memory of the host.* GPU"):
+            call()
+    with pytest.raises(DeviceError, match="alpha is on a GPU"):
+        sr.gemm(cp.asarray(A), cp.asarray(A), alpha=cp.asarray(1.0))
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:", "cuda:x", "gpu", 0])
+def test_devices_have_names(device):
+    with pytest.raises(ValueError, match=r"'cuda' is the current GPU"):
+        sr.zeros(3, device=device)
+
+
+def test_overlap_is_told_by_addresses(cp):
+    A = cp.zeros((8, 8))
+    assert overlaps(A[:5], A[4:])
+    assert overlaps(A, A.T)
+    assert not overlaps(A[::2], A[1::2])
+    assert not overlaps(A[:, :3], A[:, 3:])
+    assert not overlaps(A[:0], A)
+
+
+def test_without_a_gpu_the_error_says_what_is_missing():
+    with pytest.raises(DeviceError, match=r"pip install 'semiring\[cuda\]'|needs an NVIDIA GPU"):
+        sr.matmul(np.eye(2), np.eye(2), device="cuda")
