@@ -206,6 +206,12 @@ def test_docstring_examples_run(name):
             check(example)
 
 
+@pytest.mark.parametrize("page", sorted(ROOT.glob("*.md")), ids=identify)
+def test_links_of_the_pages_at_the_root_lead_somewhere(page):
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8"))
+    assert not [link for link in links if not (ROOT / link).exists()]
+
+
 def test_the_readme_names_its_two_commands():
     readme = (ROOT / "README.md").read_text()
     assert "python -m pytest" in readme
