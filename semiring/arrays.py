@@ -17,6 +17,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.bits import BitMatrix
 from semiring.encoding import convert
 from semiring.errors import DeviceError, DTypeError, ShapeError
 from semiring.labels import frame_values
@@ -311,6 +312,10 @@ def _exported(xp: Any, result: Any) -> Any:
         return xp.asarray(array)
 
 
+def _words_of(x: Any) -> Any:
+    return x.words if isinstance(x, BitMatrix) else x
+
+
 def on_their_device(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """A public function that runs where its arrays live: on their GPU, and on the current stream of their library.
 
@@ -320,9 +325,9 @@ def on_their_device(function: Callable[Parameters, Result]) -> Callable[Paramete
 
     @wraps(function)
     def call(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
-        there = [x for x in arguments if is_device_array(x)]
+        there = [x for x in map(_words_of, arguments) if is_device_array(x)]
         if options:
-            there += [x for x in options.values() if is_device_array(x)]
+            there += [x for x in map(_words_of, options.values()) if is_device_array(x)]
         device = options.get("device")
         if device is None and not there:
             return function(*arguments, **options)

@@ -2,12 +2,10 @@
 
 A `BitMatrix` holds uint32 words along its rows: bit b of word w of a row is column 32·w + b, and the tail bits of the
 last word are zero. It is a storage, not an algebra: `matmul`, `closure` and their relatives take it wherever a semiring
-is defined on bool.
+is defined on bool. The words lie in the memory of the host (NumPy) or of a GPU (CuPy), and so do results.
 
 *Views.* ``A[i0:i1, j0:j1]`` shares the words of A. So a column range must start at a multiple of 32 and end at one, or
 at the last column; rows are free. A recursion that splits its columns at multiples of 32 therefore works in place.
-
-On {0̄, 1̄} every operation is one of few: `truth_table` says which, `to_bitwise` writes it with ``& | ^ ~`` alone.
 """
 
 from __future__ import annotations
@@ -19,16 +17,16 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from semiring.errors import DomainError, DTypeError, ExpressionError, ShapeError
-from semiring.expressions import Expression
+from semiring.errors import DeviceError, DomainError, DTypeError, ShapeError
+from semiring.namespaces import array_namespace, is_device_array
+from semiring.truth_tables import polynomial, to_bitwise, truth_table
 
 __all__ = ["WORD_BITS", "BitMatrix", "pack", "polynomial", "to_bitwise", "truth_table"]
 
 WORD_BITS = 32
-Words: TypeAlias = NDArray[np.uint32]
+Words: TypeAlias = Any  # uint32, NumPy's or CuPy's
 
 _ALL = np.uint32(0xFFFFFFFF)
-_MAX_VARIABLES = 5  # of a truth table: 2⁵ rows
 
 
 def _words_for(columns: int) -> int:
@@ -42,6 +40,7 @@ class BitMatrix:
     ----------
     words
         uint32, (m, ⌈n/32⌉), adjacent words of a row adjacent in memory; rows may have any stride. Shared, not copied.
+        A NumPy array, or an array on a GPU.
     shape
         (m, n), by default all columns the words hold.
 
@@ -61,8 +60,13 @@ class BitMatrix:
     shape: tuple[int, int]
 
     def __init__(self, words: Words, shape: Sequence[int] | None = None) -> None:
-        if not isinstance(words, np.ndarray) or words.dtype != np.uint32:
-            found = words.dtype if isinstance(words, np.ndarray) else type(words).__name__
+        if is_device_array(words):
+            from semiring.device.memory import as_cupy
+
+            words = as_cupy(words, "words")
+        known = isinstance(words, np.ndarray) or is_device_array(words)
+        if not known or words.dtype != np.uint32:
+            found = words.dtype if known else type(words).__name__
             raise DTypeError(
                 f"the words of a BitMatrix are a uint32 array, not {found}; pack(array) makes them from bool"
             )
@@ -80,7 +84,7 @@ class BitMatrix:
             )
         self.words, self.shape = words, (m, n)
         if n % WORD_BITS and bool((words[:, -1] & ~self.tail).any()):
-            row = int(np.flatnonzero(words[:, -1] & ~self.tail)[0])
+            row = int((words[:, -1] & ~self.tail != 0).argmax())
             raise DomainError(
                 f"row {row} has bits set beyond column {n - 1}: the tail bits of the last word must be zero "
                 f"(words[:, -1] &= {int(self.tail):#x} clears them)"
@@ -94,24 +98,25 @@ class BitMatrix:
         return matrix
 
     @classmethod
-    def zeros(cls, shape: Sequence[int]) -> BitMatrix:
-        """All False."""
+    def zeros(cls, shape: Sequence[int], like: BitMatrix | None = None) -> BitMatrix:
+        """All False, in the memory of the host, or where ``like`` lives."""
         m, n = _shape(shape)
-        return cls._view(np.zeros((m, _words_for(n)), np.uint32), (m, n))
+        xp = np if like is None else array_namespace(like.words)
+        return cls._view(xp.zeros((m, _words_for(n)), np.uint32), (m, n))
 
     @classmethod
-    def full(cls, shape: Sequence[int], value: bool) -> BitMatrix:
+    def full(cls, shape: Sequence[int], value: bool, like: BitMatrix | None = None) -> BitMatrix:
         """Every entry ``value``."""
-        matrix = cls.zeros(shape)
+        matrix = cls.zeros(shape, like)
         matrix.fill(value)
         return matrix
 
     @classmethod
-    def identity(cls, n: int) -> BitMatrix:
+    def identity(cls, n: int, like: BitMatrix | None = None) -> BitMatrix:
         """True on the diagonal, False elsewhere."""
-        matrix = cls.zeros((n, n))
-        i = np.arange(n)
-        matrix.words[i, i // WORD_BITS] = np.uint32(1) << (i % WORD_BITS).astype(np.uint32)
+        matrix = cls.zeros((n, n), like)
+        i = array_namespace(matrix.words).arange(n)
+        matrix.words[i, i // WORD_BITS] = (1 << i % WORD_BITS).astype(np.uint32)
         return matrix
 
     # ------------------------------------------------------------------------------------------------- what it is
@@ -131,7 +136,7 @@ class BitMatrix:
 
     @property
     def nbytes(self) -> int:
-        return self.words.nbytes
+        return int(self.words.nbytes)
 
     @property
     def tail(self) -> np.uint32:
@@ -144,36 +149,63 @@ class BitMatrix:
     def __repr__(self) -> str:
         m, n = self.shape
         if 0 < m <= 16 and 0 < n <= 64:
-            rows = "\n".join("  " + "".join(".1"[entry] for entry in row) for row in self.unpack().astype(int))
+            entries = self.to_host().unpack().astype(int)
+            rows = "\n".join("  " + "".join(".1"[entry] for entry in row) for row in entries)
             return f"BitMatrix({m} × {n}, {self.count()} set\n{rows})"
         return f"BitMatrix({m} × {n}, {self.count()} set)"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return BitMatrix, (np.ascontiguousarray(self.words), self.shape)
+        return BitMatrix, (array_namespace(self.words).ascontiguousarray(self.words), self.shape)
 
     # ------------------------------------------------------------------------------------------------- conversions
 
-    def unpack(self) -> NDArray[np.bool_]:
-        """The matrix as a new C-ordered bool array (m, n)."""
+    def unpack(self) -> Any:
+        """The matrix as a new C-ordered bool array (m, n), where the words live."""
         m, n = self.shape
         if not m or not n:
-            return np.zeros((m, n), np.bool_)
+            return array_namespace(self.words).zeros((m, n), np.bool_)
+        if self.on_device:
+            from semiring.device.bits import unpack
+
+            return unpack(self.words, n)
         words = self.words if sys.byteorder == "little" else self.words.byteswap()
         return np.unpackbits(words.view(np.uint8), axis=1, count=n, bitorder="little").view(np.bool_)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
             raise ValueError("a BitMatrix becomes an array only by a copy: its entries are bits of words")
-        return self.unpack().astype(np.bool_ if dtype is None else dtype, copy=False)
+        if self.on_device:
+            raise TypeError("this BitMatrix lives on a GPU: say to_host() first")
+        entries: NDArray[Any] = self.unpack().astype(np.bool_ if dtype is None else dtype, copy=False)
+        return entries
 
     def copy(self) -> BitMatrix:
         """The same entries in words of their own, contiguous."""
         return self._view(self.words.copy(), self.shape)
 
     @property
+    def on_device(self) -> bool:
+        """Whether the words lie on a GPU."""
+        return is_device_array(self.words)
+
+    def to_host(self) -> BitMatrix:
+        """The matrix itself where it is in the memory of the host, else a copy there."""
+        return self._view(self.words.get(), self.shape) if self.on_device else self
+
+    def to_device(self) -> BitMatrix:
+        """The matrix itself where it is on a GPU, else a copy on the current one. Raises `DeviceError` without one."""
+        if self.on_device:
+            return self
+        from semiring.device.memory import moved_to_device
+
+        return self._view(moved_to_device(self.words), self.shape)
+
+    @property
     def T(self) -> BitMatrix:
         """The transpose, a new matrix: blocks of 32 × 32 bits by five exchanges (Warren, Hacker's Delight, 7-3)."""
         m, n = self.shape
+        if self.on_device:
+            return pack(self.unpack().T)
         result = self.zeros((n, m))
         if not n:
             return result
@@ -185,6 +217,10 @@ class BitMatrix:
 
     def count(self) -> int:
         """How many entries are True."""
+        if self.on_device:
+            from semiring.device.bits import count
+
+            return int(count(self.words))
         return int(np.bitwise_count(self.words).sum(dtype=np.int64))
 
     # ------------------------------------------------------------------------------------------------- entries, views
@@ -194,7 +230,7 @@ class BitMatrix:
         rows, columns = _pair(key)
         if not isinstance(rows, slice) and not isinstance(columns, slice):
             i, j = _index(rows, self.shape[0], "row"), _index(columns, self.shape[1], "column")
-            return np.bool_((self.words[i, j // WORD_BITS] >> np.uint32(j % WORD_BITS)) & np.uint32(1))
+            return np.bool_(int(self.words[i, j // WORD_BITS]) >> j % WORD_BITS & 1)
         if not isinstance(rows, slice) or not isinstance(columns, slice):
             raise TypeError(f"a BitMatrix has no 1-D rows or columns: index with two integers or slices, not {key!r}")
         start, stop = _column_range(columns, self.shape[1])
@@ -214,6 +250,7 @@ class BitMatrix:
             target.fill(bool(value))
             return
         source = value if isinstance(value, BitMatrix) else pack(value)
+        _refuse_apart(self, source)
         if source.shape != target.shape:
             raise ShapeError(f"a part of shape {target.shape} cannot hold a matrix of shape {source.shape}")
         target.words[...] = source.words
@@ -230,6 +267,7 @@ class BitMatrix:
         """Whether shapes and all entries agree: one truth, as for other Python values."""
         if not isinstance(other, BitMatrix):
             return NotImplemented
+        _refuse_apart(self, other)
         return self.shape == other.shape and bool((self.words == other.words).all())
 
     def __and__(self, other: BitMatrix) -> BitMatrix:
@@ -250,6 +288,7 @@ class BitMatrix:
     def _combine(self, operation: np.ufunc, other: BitMatrix) -> BitMatrix:
         if not isinstance(other, BitMatrix):
             return NotImplemented
+        _refuse_apart(self, other)
         if other.shape != self.shape:
             raise ShapeError(f"{operation.__name__} of BitMatrices of shapes {self.shape} and {other.shape}")
         return self._view(operation(self.words, other.words), self.shape)
@@ -262,12 +301,20 @@ def pack(array: ArrayLike | BitMatrix) -> BitMatrix:
     """
     if isinstance(array, BitMatrix):
         return array.copy()
-    entries = np.asarray(array)
+    there = is_device_array(array)
+    if there:
+        from semiring.device import bits, memory
+
+        entries: Any = memory.as_cupy(array, "array")
+    else:
+        entries = np.asarray(array)
     if entries.ndim != 2:
         raise ShapeError(f"pack takes a 2-D array, not {entries.ndim}-D of shape {entries.shape}")
     if entries.size and entries.dtype != np.bool_:
         raise DTypeError(f"pack takes bool entries, not {entries.dtype}: write pack(A != 0)")
     m, n = entries.shape
+    if there and entries.size:
+        return BitMatrix._view(bits.pack(entries), (m, n))
     result = BitMatrix.zeros((m, n))
     if m and n:
         octets = np.packbits(entries.astype(np.bool_, copy=False), axis=1, bitorder="little")
@@ -288,6 +335,11 @@ def _shape(shape: Sequence[int]) -> tuple[int, int]:
     if m < 0 or n < 0:
         raise ShapeError(f"the shape of a BitMatrix is a pair of sizes (rows, columns), not {shape!r}")
     return m, n
+
+
+def _refuse_apart(one: BitMatrix, other: BitMatrix) -> None:
+    if one.on_device != other.on_device:
+        raise DeviceError("one BitMatrix lives on a GPU, the other does not: say to_device() or to_host()")
 
 
 def _truth(value: Any) -> bool:
@@ -343,101 +395,3 @@ def _transposed(words: Words) -> Words:
         width //= 2
         mask ^= mask << np.uint32(width)
     return blocks.transpose(2, 1, 0).reshape(w * WORD_BITS, -1)
-
-
-# ------------------------------------------------------------------------------------------------- expressions
-
-
-def truth_table(expression: Expression, variables: Sequence[str]) -> int:
-    """The boolean function of an expression, as bits: bit r is its value where variable v is bit v of r.
-
-    So ``x & y`` over ("x", "y") is 0b1000. For three variables it is the immediate of a three-input logic instruction
-    up to the order of the variables. A truth (a comparison) counts as the bit it is.
-    Raises `DTypeError` where an operation or a constant means nothing on bool.
-
-    >>> from semiring.expressions import parse
-    >>> bin(truth_table(parse("max(x, y)", ("x", "y")), ("x", "y")))
-    '0b1110'
-    """
-    names = tuple(variables)
-    missing = expression.variables - set(names)
-    if missing or len(names) > _MAX_VARIABLES:
-        raise ExpressionError(
-            f"{expression}: a truth table is over at most {_MAX_VARIABLES} variables that include all of the "
-            f"expression's, not over ({', '.join(names)})"
-        )
-    expression.check_dtype(np.dtype(np.bool_))
-    rows = np.arange(1 << len(names))
-    values = {name: (rows >> v & 1).astype(np.bool_) for v, name in enumerate(names)}
-    outcome = np.broadcast_to(expression.evaluate(values, np.dtype(np.bool_)), rows.shape)
-    return sum(1 << int(row) for row in np.flatnonzero(outcome))
-
-
-_X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
-
-
-def to_bitwise(expression: Expression) -> Expression:
-    """The same boolean function with ``& | ^ ~`` alone, so that it acts on all the bits of a word at once.
-
-    min, max, comparisons, `where` and constants go; the result depends on the function alone, not on how it was
-    written, and means the same on bool and on every integer dtype (True is written ``~0``). At most five variables.
-    Raises `DTypeError` where the expression is not defined on bool.
-
-    >>> from semiring.expressions import parse
-    >>> to_bitwise(parse("where(x < y, x, min(x, y))", ("x", "y")))
-    Expression('x & y')
-    """
-    names = tuple(sorted(expression.variables))
-    table = truth_table(expression, names)
-    arguments = [Expression("var", (), name) for name in names]
-    if len(names) == 2:
-        return _TWO[table].substitute({"x": arguments[0], "y": arguments[1]})
-    return _normal_form(table, arguments)
-
-
-def _not(x: Expression) -> Expression:
-    return Expression("invert", (x,))
-
-
-def _of(op: str, x: Expression, y: Expression) -> Expression:
-    return Expression(op, (x, y))
-
-
-_NONE = Expression("const", (), 0)
-#: The sixteen functions of two variables, by truth table (bit 2·y + x).
-_TWO = (
-    *(_NONE, _not(_of("or", _X, _Y)), _of("and", _X, _not(_Y)), _not(_Y)),
-    *(_of("and", _not(_X), _Y), _not(_X), _of("xor", _X, _Y), _not(_of("and", _X, _Y))),
-    *(_of("and", _X, _Y), _not(_of("xor", _X, _Y)), _X, _of("or", _X, _not(_Y))),
-    *(_Y, _of("or", _not(_X), _Y), _of("or", _X, _Y), _not(_NONE)),
-)
-
-
-def polynomial(table: int, variables: int) -> list[int]:
-    """The Zhegalkin polynomial of a truth table: coefficient r, 0 or 1, is that of the product of the variables in r.
-
-    The function is the exclusive or of those products; the polynomial is unique (the Möbius transform over GF(2)).
-    """
-    rows = 1 << variables
-    coefficients = [table >> row & 1 for row in range(rows)]
-    for v in range(variables):
-        for row in range(rows):
-            if row >> v & 1:
-                coefficients[row] ^= coefficients[row ^ 1 << v]
-    return coefficients
-
-
-def _normal_form(table: int, arguments: Sequence[Expression]) -> Expression:
-    coefficients = polynomial(table, len(arguments))
-    result: Expression | None = None
-    for row in range(1, len(coefficients)):
-        if coefficients[row]:
-            product: Expression | None = None
-            for v, argument in enumerate(arguments):
-                if row >> v & 1:
-                    product = argument if product is None else _of("and", product, argument)
-            assert product is not None  # row is not 0
-            result = product if result is None else _of("xor", result, product)
-    if result is None:
-        return _not(_NONE) if coefficients[0] else _NONE
-    return _not(result) if coefficients[0] else result

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from semiring import bits
+
 
 class Array(np.lib.mixins.NDArrayOperatorsMixin):
     """An array "on a GPU"."""
@@ -72,7 +74,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         self.values[unwrapped(key)] = unwrapped(value)
 
     def __getattr__(self, name: str) -> Any:
-        if name not in ("any", "argmax", "astype", "copy", "max", "min", "ravel", "reshape", "swapaxes", "view"):
+        if name not in ("all", "any", "argmax", "astype", "copy", "max", "min", "ravel", "reshape", "swapaxes", "view"):
             raise AttributeError(name)
         return lambda *arguments, **options: wrapped(getattr(self.values, name)(*arguments, **options))
 
@@ -194,6 +196,18 @@ def select(target: Array, absent: Array, numbers: Array, extreme: Any) -> None:
     target.values[...] = np.where(absent.values, extreme, numbers.values)
 
 
+def pack(truths: Array) -> Array:
+    return Array(bits.pack(truths.values).words)
+
+
+def unpack(words: Array, columns: int) -> Array:
+    return Array(bits.BitMatrix(np.ascontiguousarray(words.values), (words.shape[0], columns)).unpack())
+
+
+def count(words: Array) -> int:
+    return int(np.bitwise_count(words.values).sum())
+
+
 class Backend:
     """The kernel contract on such arrays, by a backend of the host. Counts its calls."""
 
@@ -222,6 +236,7 @@ def install(monkeypatch: Any) -> tuple[Module, Backend]:
     """The module as ``cupy`` for one test, and the backend that computes on its arrays."""
     import sys
 
+    import semiring.device.bits as device_bits
     import semiring.device.kernels as kernels
     import semiring.device.look as device_look
     import semiring.kernels as registry
@@ -232,6 +247,8 @@ def install(monkeypatch: Any) -> tuple[Module, Backend]:
     monkeypatch.setitem(sys.modules, "cupy", module)
     monkeypatch.setattr(kernels, "reduction", reduction)
     monkeypatch.setattr(kernels, "select", select)
+    for function in (pack, unpack, count):
+        monkeypatch.setattr(device_bits, function.__name__, function)
     device_look._module.cache_clear()
 
     def backend_for(array: Any, *rest: Any) -> Any:

@@ -232,6 +232,63 @@ def test_what_does_not_live_together_is_refused(cp):
         sr.gemm(cp.asarray(A), cp.asarray(A), alpha=cp.asarray(1.0))
 
 
+# ------------------------------------------------------------------------------------------------- packed bits
+
+
+def packed_calls(pack, A, B, C):
+    """Calls on packed matrices (40, 40), and on one that is not packed."""
+    return {
+        "matmul": lambda **o: sr.matmul(pack(A), pack(B), "boolean", **o),
+        "half packed": lambda **o: sr.matmul(pack(A), B, "boolean", **o),
+        "xor": lambda **o: sr.matmul(pack(A), pack(B), "xor_and", **o),
+        "gemm": lambda **o: sr.gemm(pack(A), pack(B), pack(C), "boolean", beta=1, transpose_a=True, **o),
+        "nothing": lambda **o: sr.gemm(pack(A), pack(B), semiring="boolean", alpha=0, **o),
+        "add": lambda **o: sr.add(pack(A), pack(B), "xor_and", **o),
+        "multiply": lambda **o: sr.multiply(pack(A), B, "boolean", **o),
+        "power": lambda **o: sr.power(pack(A), 3, "boolean", **o),
+        "identity": lambda **o: sr.power(pack(A), 0, "boolean", **o),
+        "witness": lambda **o: sr.matmul_witness(pack(A), pack(B), "boolean", **o)[0],
+    }
+
+
+@pytest.mark.parametrize("call", packed_calls(None, None, None, None))
+def test_packed_bits(call, cp, rng):
+    A, B, C = (rng.random((40, 40)) < 0.1 for _ in range(3))
+    expected = packed_calls(sr.pack, A, B, C)[call]()
+    found = packed_calls(sr.pack, *map(cp.asarray, (A, B, C)))[call]()
+    assert found.on_device
+    assert found.to_host() == expected
+    moved = packed_calls(sr.pack, A, B, C)[call](device="cuda")
+    assert not moved.on_device
+    assert moved == expected
+
+
+def test_a_matrix_of_bits_on_a_device(cp, rng):
+    A = rng.random((37, 70)) < 0.4
+    host, there = sr.pack(A), sr.pack(cp.asarray(A))
+    assert there.on_device
+    assert there == host.to_device()
+    assert there.to_host() == host
+    assert (there.count(), there[3, 40], there[36, 69]) == (host.count(), host[3, 40], host[36, 69])
+    assert there.T.to_host() == host.T
+    assert (~there).to_host() == ~host
+    assert there[5:9, 32:].to_host() == host[5:9, 32:]
+    assert sr.BitMatrix(there.words, there.shape) == there
+    same(there.unpack(), A)
+    there[0, 0], host[0, 0] = True, True
+    there[:, 32:64] = False
+    assert there.count() < host.count()
+    with pytest.raises(DeviceError, match="to_device"):
+        there & host
+    with pytest.raises(DeviceError, match="A on a GPU, B in the memory of the host"):
+        sr.matmul(there, host.T, "boolean")
+    with pytest.raises(TypeError, match="to_host"):
+        np.asarray(there)
+    out = sr.BitMatrix.zeros((37, 37))
+    assert sr.matmul(host, host.T, "boolean", out=out, device="cuda") is out
+    assert out == sr.matmul(host, host.T, "boolean")
+
+
 @pytest.mark.parametrize("device", ["cpu", "cuda:", "cuda:x", "gpu", 0])
 def test_devices_have_names(device):
     with pytest.raises(ValueError, match=r"'cuda' is the current GPU"):

@@ -319,6 +319,34 @@ def test_a_semiring_without_a_ufunc(cp, rng):
     np.testing.assert_allclose(sr.add(cp.asarray(A), 1.0, R).get(), sr.add(A, 1.0, R), rtol=1e-14)
 
 
+# ------------------------------------------------------------------------------------------------- packed bits
+
+
+@pytest.mark.parametrize("size", [(0, 3, 5), (1, 1, 1), (33, 31, 65), (100, 200, 300)])
+def test_packed_bits(size, cp, rng):
+    m, k, n = size
+    A, B, C = (rng.random(shape) < 0.2 for shape in ((m, k), (k, n), (m, n)))
+    A_, B_, C_ = map(sr.pack, map(cp.asarray, (A, B, C)))
+    assert A_.on_device
+    same(A_.unpack(), A)
+    same(A_.T.unpack(), A.T)
+    same(sr.pack(cp.asarray(A)[::-1, ::-1]).unpack(), A[::-1, ::-1])
+    assert A_.count() == A.sum()
+    for name in ("boolean", "xor_and"):
+        for check in (True, False):
+            same(sr.matmul(A_, B_, name, check=check).unpack(), sr.matmul(A, B, name))
+        same(sr.gemm(A_, B_, C_, name, beta=1).unpack(), sr.gemm(A, B, C, name, beta=1))
+        same(sr.add(C_, ~C_, name).unpack(), sr.add(C, ~C, name))
+    same(sr.matmul_witness(A_, B_, "boolean")[1], sr.matmul_witness(A, B, "boolean")[1])
+    assert sr.matmul(sr.pack(A), sr.pack(B), "boolean", device="cuda") == sr.pack(sr.matmul(A, B, "boolean"))
+
+
+def test_powers_of_packed_bits(cp, rng):
+    A = rng.random((70, 70)) < 0.03
+    for k in (0, 1, 5):
+        same(sr.power(sr.pack(cp.asarray(A)), k, "boolean").unpack(), sr.power(A, k, "boolean"))
+
+
 # ------------------------------------------------------------------------------------------------- where arrays live
 
 

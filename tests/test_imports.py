@@ -18,7 +18,7 @@ LAYERS = [
     {"errors"},
     {"expressions", "namespaces"},
     {"domains", "operations", "algebra", "catalogue", "axioms", "symbolic"},
-    {"arrays", "bits", "device", "encoding", "entries", "labels", "scatter", "threads"},
+    {"arrays", "bits", "device", "truth_tables", "encoding", "entries", "labels", "scatter", "threads"},
     {"kernels"},
     {"linalg"},
     {"algorithms"},

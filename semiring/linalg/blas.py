@@ -77,7 +77,7 @@ def gemm(
         raise ValueError("beta is given, but no C for it to scale")
     read = {"A": A, "B": B} | ({"C": C} if beta is not None else {})
     if any(isinstance(x, BitMatrix) for x in (A, B, C)):
-        return packed.gemm(A, B, C, semiring, alpha, beta, (transpose_a, transpose_b), out, threads)
+        return packed.gemm(A, B, C, semiring, alpha, beta, (transpose_a, transpose_b), out, threads, device)
     arrays, first, second = _gather(semiring, alpha, beta, read, device)
     for name, array in arrays.items():
         if array.ndim != 2:

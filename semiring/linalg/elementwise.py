@@ -117,7 +117,7 @@ def multiply(
 
 def _entrywise(which: str, semiring: Semiring, A: Any, B: Any, out: Any, check: bool, device: Any) -> Any:
     if isinstance(A, BitMatrix) or isinstance(B, BitMatrix):
-        return packed.entrywise(which, A, B, semiring, out)
+        return packed.entrywise(which, A, B, semiring, out, device)
     arrays, scans, shape = _gathered(semiring, check, device, A=A, B=B)
     left, right = arrays.values()
     result = _apply(semiring, which, left, right, check and not _sums_fit(left.dtype, *scans))

@@ -1,4 +1,8 @@
-"""Linear algebra on `BitMatrix`: 32 truth values to a word, for every semiring that is defined on bool."""
+"""Linear algebra on `BitMatrix`: 32 truth values to a word, for every semiring that is defined on bool.
+
+Words on a GPU are multiplied there, and the result is one of words on it. With a ``device`` operands of the host are
+moved there, and the result comes back.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.arrays import as_array, as_matrix
+from semiring.arrays import as_array, as_matrix, store
 from semiring.bits import BitMatrix, pack, to_bitwise
 from semiring.encoding import Scan
-from semiring.errors import ShapeError
+from semiring.errors import DeviceError, ShapeError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
 from semiring.linalg.dispatch import multiply_into, overlaps, witness_into
+from semiring.namespaces import array_namespace, is_device_array
 from semiring.threads import checked_threads, get_threads
 
 __all__ = ["entrywise", "gemm", "matmul", "matmul_witness", "power"]
@@ -27,6 +32,26 @@ def _bits(x: Any, semiring: Semiring, name: str) -> BitMatrix:
     return x if isinstance(x, BitMatrix) else pack(as_matrix(x, semiring, _BOOL, name=name))
 
 
+def _gathered(semiring: Semiring, device: Any, **named: Any) -> list[BitMatrix]:
+    """The operands packed and in one memory. Raises `DeviceError` where they are not and no ``device`` is named."""
+    packed = [_bits(x, semiring, name) for name, x in named.items()]
+    if device is not None:
+        return [x.to_device() for x in packed]
+    if len({x.on_device for x in packed}) > 1:
+        places = ", ".join(
+            f"{name} {'on a GPU' if x.on_device else 'in the memory of the host'}"
+            for name, x in zip(named, packed, strict=True)
+        )
+        raise DeviceError(f"{places}: say to_device() or to_host(), or device='cuda' to have it copied")
+    return packed
+
+
+def _returned(result: BitMatrix, *given: Any) -> BitMatrix:
+    """The result where the operands were."""
+    there = any(x.on_device if isinstance(x, BitMatrix) else is_device_array(x) for x in given)
+    return result if there else result.to_host()
+
+
 def _truth(semiring: Semiring, scalar: Any, name: str) -> bool | None:
     """α or β as the truth value it is."""
     if scalar is None:
@@ -38,69 +63,77 @@ def _truth(semiring: Semiring, scalar: Any, name: str) -> bool | None:
 
 
 def _into(out: Any, shape: tuple[int, int], *others: BitMatrix) -> BitMatrix:
-    """``out`` where it fits and shares nothing with the operands, else a new matrix."""
+    """``out`` where it fits, lives with the operands and shares nothing with them, else a new matrix."""
     if out is None:
-        return BitMatrix.zeros(shape)
+        return BitMatrix.zeros(shape, others[0])
     if not isinstance(out, BitMatrix):
         raise TypeError(f"out is a {type(out).__name__}: a product of BitMatrix operands is a BitMatrix")
     if out.shape != shape:
         raise ShapeError(f"out is {out.shape}, the result is {shape}")
-    return BitMatrix.zeros(shape) if overlaps(out.words, *(other.words for other in others)) else out
+    apart = out.on_device != others[0].on_device
+    return BitMatrix.zeros(shape, others[0]) if apart or overlaps(out.words, *(x.words for x in others)) else out
 
 
-def _handed_back(out: Any, result: BitMatrix) -> BitMatrix:
-    if out is None or out is result:
-        return result
-    out.words[...] = result.words
+def _handed_back(out: Any, result: BitMatrix, *given: Any) -> BitMatrix:
+    if out is None:
+        return _returned(result, *given)
+    if out is not result:
+        store(out.words, result.words)
     return out  # type: ignore[no-any-return]  # _into saw that it is a BitMatrix
 
 
-def matmul(A: Any, B: Any, semiring: Semiring, out: Any, threads: int | None) -> BitMatrix:
+def matmul(A: Any, B: Any, semiring: Semiring, out: Any, threads: int | None, device: Any = None) -> BitMatrix:
     """`semiring.matmul` where an operand is a `BitMatrix`; the other may be any matrix of truths."""
-    left, right = _bits(A, semiring, "A"), _bits(B, semiring, "B")
+    left, right = _gathered(semiring, device, A=A, B=B)
     if left.shape[1] != right.shape[0]:
         raise ShapeError(
             f"A is {left.shape}, B is {right.shape}: inner sizes {left.shape[1]} and {right.shape[0]} differ"
         )
     result = _into(out, (left.shape[0], right.shape[1]), left, right)
     _multiply(semiring, result, left, right, threads)
-    return _handed_back(out, result)
+    return _handed_back(out, result, A, B)
 
 
 def _multiply(semiring: Semiring, C: BitMatrix, A: BitMatrix, B: BitMatrix, threads: int | None) -> None:
     if not A.shape[1] or not C.size:
         C.fill(bool(semiring.zero_for(_BOOL)))
     elif semiring.zero_for(_BOOL):  # tail bits are False, so kernels on words take no other zero
-        result = np.empty(C.shape, _BOOL)
+        result = array_namespace(C.words).empty(C.shape, _BOOL)
         multiply_into(semiring, result, A.unpack(), B.unpack(), Scan(), Scan(), threads)
         C.words[...] = pack(result).words
     else:
         count = get_threads() if threads is None else checked_threads(threads)
         plan = make_plan(semiring, _BOOL, storage="bits", threads=count)
-        Engine(backend_for(None, semiring, _BOOL, "bits"), plan).multiply(C.words, A.words, B.words)
+        Engine(backend_for(C.words, semiring, _BOOL, "bits"), plan).multiply(C.words, A.words, B.words)
 
 
-def matmul_witness(A: Any, B: Any, semiring: Semiring, threads: int | None) -> tuple[BitMatrix, Any]:
+def matmul_witness(
+    A: Any, B: Any, semiring: Semiring, threads: int | None, device: Any = None
+) -> tuple[BitMatrix, Any]:
     """`semiring.matmul_witness` where an operand is a `BitMatrix`: the entries are unpacked for it."""
-    left, right = _bits(A, semiring, "A"), _bits(B, semiring, "B")
+    left, right = _gathered(semiring, device, A=A, B=B)
     if left.shape[1] != right.shape[0]:
         raise ShapeError(
             f"A is {left.shape}, B is {right.shape}: inner sizes {left.shape[1]} and {right.shape[0]} differ"
         )
     shape = left.shape[0], right.shape[1]
-    C, W = np.full(shape, semiring.zero_for(_BOOL), _BOOL), np.full(shape, -1, np.int32)
+    xp = array_namespace(left.words)
+    C, W = xp.full(shape, semiring.zero_for(_BOOL), _BOOL), xp.full(shape, -1, np.int32)
     if left.shape[1] and C.size:
         witness_into(semiring, C, W, left.unpack(), right.unpack(), Scan(), Scan(), threads)
-    return pack(C), W
+    result = _returned(pack(C), A, B)
+    return result, W if result.on_device or not is_device_array(W) else W.get()
 
 
-def power(A: BitMatrix, exponent: int, semiring: Semiring, threads: int | None) -> BitMatrix:
+def power(A: BitMatrix, exponent: int, semiring: Semiring, threads: int | None, device: Any = None) -> BitMatrix:
     """`semiring.power` of a `BitMatrix`."""
     semiring.check_dtype(_BOOL)
+    if device is not None and not A.on_device:
+        return power(A.to_device(), exponent, semiring, threads).to_host()
     if A.shape[0] != A.shape[1]:
         raise ShapeError(f"A is {A.shape}: a square matrix is needed")
     if exponent == 0:
-        identity = BitMatrix.identity(A.shape[0])
+        identity = BitMatrix.identity(A.shape[0], A)
         return ~identity if semiring.zero_for(_BOOL) else identity
     result, base = None, A
     while exponent:
@@ -113,21 +146,22 @@ def power(A: BitMatrix, exponent: int, semiring: Semiring, threads: int | None) 
     return result
 
 
-def entrywise(which: str, A: Any, B: Any, semiring: Semiring, out: Any) -> BitMatrix:
+def entrywise(which: str, A: Any, B: Any, semiring: Semiring, out: Any, device: Any = None) -> BitMatrix:
     """⊕ (``"add"``) or ⊗ (``"mul"``) of two matrices of one shape, a word at a time."""
-    left, right = _bits(A, semiring, "A"), _bits(B, semiring, "B")
+    left, right = _gathered(semiring, device, A=A, B=B)
     if left.shape != right.shape:
         raise ShapeError(f"A is {left.shape}, B is {right.shape}: packed matrices do not broadcast")
     if which == "add":
         add = to_bitwise(semiring.add.expression)
-        words = add.evaluate({"x": left.words, "y": right.words}, np.dtype(np.uint32))
+        values = {"x": left.words, "y": right.words}
+        words = add.evaluate(values, np.dtype(np.uint32), array_namespace(left.words))
     else:  # on zero and one alone, the zero absorbs: that is all ⊗ does
         words = (left.words | right.words) if semiring.zero_for(_BOOL) else (left.words & right.words)
-    result = _into(out, left.shape)
+    if words.shape[1]:
+        words[:, -1] &= left.tail
+    result = _into(out, left.shape, left)
     result.words[...] = words
-    if result.words.shape[1]:
-        result.words[:, -1] &= result.tail
-    return result
+    return _handed_back(out, result, A, B)
 
 
 def gemm(
@@ -140,17 +174,18 @@ def gemm(
     transpose: tuple[bool, bool],
     out: Any,
     threads: int | None,
+    device: Any = None,
 ) -> BitMatrix:
     """`semiring.gemm` where an operand is a `BitMatrix`: α and β are zero or one, so each term is there or not."""
-    left, right = _bits(A, semiring, "A"), _bits(B, semiring, "B")
+    left, right = _gathered(semiring, device, A=A, B=B)
     left, right = left.T if transpose[0] else left, right.T if transpose[1] else right
     zero = bool(semiring.zero_for(_BOOL))
     alpha, beta = _truth(semiring, alpha, "alpha"), _truth(semiring, beta, "beta")
     if alpha is not None and alpha == zero:
-        result = BitMatrix.full((left.shape[0], right.shape[1]), zero)
+        result = BitMatrix.full((left.shape[0], right.shape[1]), zero, left)
     else:
         result = matmul(left, right, semiring, None, threads)
     if beta is not None and beta != zero:
-        result = entrywise("add", result, C, semiring, None)
-    _into(out, result.shape)
-    return _handed_back(out, result)
+        result = entrywise("add", result, C, semiring, None, device)
+    _into(out, result.shape, result)
+    return _handed_back(out, result, A, B)

@@ -77,7 +77,7 @@ def matmul(
     """
     semiring = as_semiring(semiring)
     if isinstance(A, BitMatrix) or isinstance(B, BitMatrix):
-        return packed.matmul(A, B, semiring, out, threads)
+        return packed.matmul(A, B, semiring, out, threads, device)
     if (type(A) is not np.ndarray or type(B) is not np.ndarray) and (is_labelled(A) or is_labelled(B)):
         A, B, labelled = labelled_product(A, B)
         product = matmul(A, B, semiring, out=out, check=check, threads=threads, device=device)
@@ -136,7 +136,7 @@ def matmul_witness(
     if not semiring.selective:
         raise AlgebraError(f"{semiring.name} has no witnesses: x ⊕ y is not always one of x and y")
     if isinstance(A, BitMatrix) or isinstance(B, BitMatrix):
-        return packed.matmul_witness(A, B, semiring, threads)
+        return packed.matmul_witness(A, B, semiring, threads, device)
     left, right = operands(semiring, device=device, A=A, B=B)
     a, b = look(semiring, check, A=left, B=right)
     left, right, shape, axes = _aligned(left, right)
@@ -175,7 +175,7 @@ def power(
     if exponent < 0:
         raise ValueError(f"the exponent is {exponent}: a matrix over a semiring has no inverse, so k is at least 0")
     if isinstance(A, BitMatrix):
-        return packed.power(A, exponent, semiring, threads)
+        return packed.power(A, exponent, semiring, threads, device)
     if is_labelled(A):
         taken = labelled_square(A)
         return taken.back(power(taken.matrix, exponent, semiring, check=check, threads=threads, device=device))

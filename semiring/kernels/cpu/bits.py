@@ -149,7 +149,8 @@ def close_block_pivots(backend: Backend, plan: Plan, A: Words, P: NDArray[Any], 
 
 
 def _entries(words: Words, columns: int) -> NDArray[np.bool_]:
-    return BitMatrix(np.ascontiguousarray(words), (words.shape[0], columns)).unpack()
+    truths: NDArray[np.bool_] = BitMatrix(np.ascontiguousarray(words), (words.shape[0], columns)).unpack()
+    return truths
 
 
 def _laws(plan: Plan) -> Laws:
