@@ -19,7 +19,7 @@ version = release = semiring.__version__
 language = "en"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
-extensions += ["code_blocks", "docstrings", "names", "offline", "pictures"]  # in _extensions
+extensions += ["code_blocks", "docstrings", "names", "offline", "pictures", "tables"]  # in _extensions
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 smartquotes_action = "D"  # dashes; quotes in the text stay what a reader can paste
 
