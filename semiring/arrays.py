@@ -20,6 +20,7 @@ from semiring.algebra import Semiring
 from semiring.bits import BitMatrix
 from semiring.encoding import convert
 from semiring.errors import DeviceError, DTypeError, ShapeError
+from semiring.expressions.tree import is_floating
 from semiring.labels import frame_values
 from semiring.namespaces import is_device_array
 from semiring.scatter import scatter
@@ -94,7 +95,7 @@ def _dense(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) -> Array
     if _is_sparse(x):
         return _from_sparse(x, semiring, dtype, name)
     array = np.asarray(x)
-    if array.dtype.kind not in "fiub":
+    if not _is_real(array.dtype):
         raise DTypeError(f"{name} has dtype {array.dtype}: its entries are not real numbers")
     return convert(array, semiring, dtype, name)
 
@@ -110,6 +111,10 @@ def _from_sparse(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) ->
     return result
 
 
+def _is_real(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "fiub" or is_floating(dtype)
+
+
 def refuse_unreal(x: Any, name: str = "A") -> None:
     """Nothing for real numbers; else `ShapeError` for rows of different lengths, `DTypeError` that names an entry."""
     if _is_sparse(x):
@@ -118,7 +123,7 @@ def refuse_unreal(x: Any, name: str = "A") -> None:
         array = x if is_device_array(x) else np.asarray(x)
     except ValueError:
         raise ShapeError(f"{name} is a list whose parts differ in length: a matrix has rows of one length") from None
-    if array.dtype.kind in "fiub" or array.size == 0:
+    if _is_real(array.dtype) or array.size == 0:
         return
     if array.ndim == 0:
         hint = f": a file is read by semiring.read({x!r})" if isinstance(x, str) else ""
@@ -136,10 +141,13 @@ def refuse_unreal(x: Any, name: str = "A") -> None:
 def common_dtype(semiring: Semiring, *arrays: Any) -> np.dtype[Any]:
     """The promotion by NumPy of what `in_host_memory` gave; `DTypeError` unless the semiring is defined on it."""
     # Some are asked for their dtype alone: NumPy takes kinds of sparse matrices for dictionaries, and cannot read CuPy.
+    asked = [np.empty(0, x.dtype) if _is_sparse(x) or is_device_array(x) else x for x in arrays]
+    if any(
+        getattr(getattr(x, "dtype", None), "name", None) == "bfloat16" for x in asked
+    ):  # NumPy knows no number too weak to promote it
+        asked = [x for x in asked if not isinstance(x, float)]
     try:
-        dtype = semiring.common_dtype(
-            *(np.empty(0, x.dtype) if _is_sparse(x) or is_device_array(x) else x for x in arrays)
-        )
+        dtype = semiring.common_dtype(*asked)
     except np.exceptions.DTypePromotionError:
         found = ", ".join(str(getattr(x, "dtype", type(x).__name__)) for x in arrays)
         raise DTypeError(f"the operands have no common dtype: {found}") from None
@@ -160,7 +168,7 @@ def operands(
     given = list(named.values())
     if dtype is None and device is None and not beside and all(type(x) is np.ndarray for x in given):
         first = given[0].dtype
-        if first.isnative and first.kind in "fiub" and all(x.dtype == first for x in given):
+        if first.isnative and _is_real(first) and all(x.dtype == first for x in given):
             semiring.check_dtype(first)
             return given
     there = device is not None or any(is_device_array(x) for x in given)

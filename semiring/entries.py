@@ -12,6 +12,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.errors import DomainError
+from semiring.expressions.tree import is_floating
 from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["PIECE", "Limits", "Scan", "check_entries", "check_operands", "limits_of", "refuse_entries", "rule_for"]
@@ -86,8 +87,8 @@ def rule_for(semiring: Semiring, dtype: np.dtype[Any]) -> Rule:
         ask_nothing=dtype.kind in "bu" and not restricted,
         ask_high=bounded_above or semiring.tropical == "max",
         restricted=restricted,
-        floating=dtype.kind == "f",
-        sign_view=np.dtype(f"i{dtype.itemsize}") if dtype.kind == "f" and dtype.itemsize <= 8 else None,
+        floating=is_floating(dtype),
+        sign_view=np.dtype(f"i{dtype.itemsize}") if is_floating(dtype) and dtype.itemsize <= 8 else None,
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import semiring as sr
 from semiring.entries import check_entries
-from semiring.errors import DeviceError, SemiringError
+from semiring.errors import DeviceError, DomainError, SemiringError
 
 pytestmark = pytest.mark.gpu
 
@@ -418,6 +418,30 @@ def test_torch_tensors(cp, rng):
         sr.matmul(x, x.cpu())
     assert sr.matmul(x.cpu(), x.cpu(), device="cuda") == 0
     assert not x.cpu().is_cuda
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_min", "max_times"])
+def test_bfloat16(name, cp, rng):
+    torch, dtype = pytest.importorskip("torch"), np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+    for shape in ((1, 1, 1), (17, 8, 33), (65, 130, 64)):
+        m, k, n = shape
+        A, B = (np.abs(entries(rng, name, "float32", s)) % 3 for s in ((m, k), (k, n)))
+        A, B = (np.where(X == X, X, oracles.zero(name, "float32")).astype(dtype) for X in (A, B))
+        expected = sr.matmul(A, B, name)
+        for check in (True, False):
+            same(sr.matmul(cp.asarray(A), cp.asarray(B), name, check=check), expected)
+            A_, B_ = (torch.from_numpy(X.astype(np.float32)).cuda().bfloat16() for X in (A, B))
+            C = sr.matmul(A_, B_, name, check=check)
+            assert (C.dtype, C.is_cuda) == (torch.bfloat16, True)
+            np.testing.assert_array_equal(C.float().cpu().numpy(), expected.astype(np.float32))
+        same(sr.add(cp.asarray(A), cp.asarray(A)[:1], name), sr.add(A, A[:1], name))
+        same(sr.multiply(cp.asarray(A), 2.0, name), sr.multiply(A, dtype.type(2), name))
+        same(sr.reduce(cp.asarray(A), name, 1), sr.reduce(A, name, 1))
+        same(sr.gemm(cp.asarray(A), cp.asarray(B), semiring=name, alpha=2.0), sr.gemm(A, B, semiring=name, alpha=2.0))
+        same(sr.matmul_witness(cp.asarray(A), cp.asarray(B), name)[1], sr.matmul_witness(A, B, name)[1])
+    A[0, 0] = np.nan
+    with pytest.raises(DomainError, match=r"A\[0, 0\] is nan"):
+        sr.matmul(cp.asarray(A), cp.asarray(B), name)
 
 
 def test_the_stream_of_the_tensors(cp):

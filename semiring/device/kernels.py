@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.device.memory import load_cupy
+from semiring.expressions.tree import is_floating
 
 __all__ = ["copy_nonnegative", "reduction", "select", "spoil"]
 
@@ -40,15 +41,14 @@ def reduction(op: str, dtype: np.dtype[Any]) -> Any:
 
     It is called with the array and ``axis=``. Half-precision numbers are added in single precision.
     """
-    return _reduction(op, dtype.name)
+    return _reduction(op, dtype)
 
 
 @cache
-def _reduction(op: str, name: str) -> Any:
-    dtype = np.dtype(name)
-    wide = "float" if op == "add" and name == "float16" else None
+def _reduction(op: str, dtype: np.dtype[Any]) -> Any:
+    wide = "float" if op == "add" and dtype.itemsize == 2 and is_floating(dtype) else None
     return load_cupy().ReductionKernel(
-        "T x", "T y", "x", _FOLDS[op], "y = a", _start(op, dtype), f"semiring_reduce_{op}_{name}", wide
+        "T x", "T y", "x", _FOLDS[op], "y = a", _start(op, dtype), f"semiring_reduce_{op}_{dtype.name}", wide
     )
 
 
@@ -57,7 +57,7 @@ def _start(op: str, dtype: np.dtype[Any]) -> str:
     if op in ("add", "or", "xor"):
         return "0"
     least = op == "max"  # "and" starts with all bits, as a minimum of unsigned integers does
-    if dtype.kind == "f":
+    if is_floating(dtype):
         return f"{'-' if least else ''}__int_as_float(0x7f800000)"
     if dtype.kind == "b" or op == "and":
         return "0" if least else "1" if dtype.kind == "b" else "-1"

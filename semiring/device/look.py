@@ -13,6 +13,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.device.memory import load_cupy
 from semiring.entries import Scan, refuse_entries, rule_for
+from semiring.expressions.tree import is_floating
 
 __all__ = ["Layout", "key_of", "look", "look_at"]
 
@@ -69,7 +70,7 @@ def _sign(dtype: np.dtype[Any]) -> int:
 
 
 def _kind(dtype: np.dtype[Any]) -> int:
-    return {"f": _FLOATING, "i": _SIGNED}.get(dtype.kind, _UNSIGNED)
+    return _FLOATING if is_floating(dtype) else _SIGNED if dtype.kind == "i" else _UNSIGNED
 
 
 def key_of(value: Any, dtype: np.dtype[Any]) -> int:
@@ -106,7 +107,7 @@ class _Keys(NamedTuple):
 def _keys(semiring: Semiring, dtype: np.dtype[Any]) -> _Keys:
     rule = rule_for(semiring, dtype)
     zero, one = (key_of(typed(dtype), dtype) for typed in (semiring.zero_for, semiring.one_for))
-    infinity = key_of(np.inf, dtype) ^ _sign(dtype) if dtype.kind == "f" else 0
+    infinity = key_of(np.inf, dtype) ^ _sign(dtype) if is_floating(dtype) else 0
     low, high = _ends(semiring, dtype) if rule.restricted else (0, _ones(dtype))
     return _Keys(infinity, low, high, zero, one, zero, _kind(dtype), rule.tropical is not None)
 
@@ -114,7 +115,7 @@ def _keys(semiring: Semiring, dtype: np.dtype[Any]) -> _Keys:
 def _ends(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[int, int]:
     """The keys of the least and the greatest element of the domain; the first above the second where it is empty."""
     domain = semiring.domain
-    if dtype.kind == "f":
+    if is_floating(dtype):
         with np.errstate(over="ignore"):
             lower, upper = dtype.type(domain.lower), dtype.type(domain.upper)
         up, down = dtype.type(np.inf), dtype.type(-np.inf)

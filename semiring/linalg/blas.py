@@ -22,6 +22,7 @@ from semiring.encoding import (
 )
 from semiring.errors import DeviceError, DTypeError, ShapeError
 from semiring.expressions import typed_constant
+from semiring.expressions.tree import is_floating
 from semiring.linalg import packed
 from semiring.linalg.dispatch import destination, engine_for, inside, look
 from semiring.linalg.elementwise import scaled_sum
@@ -215,7 +216,7 @@ def _gather(
     dtype = next(iter(arrays.values())).dtype
     for name, value in scalars.items():
         if name in infinite:
-            if dtype.kind != "f" and value not in (semiring.zero.leaf, semiring.one.leaf):
+            if not is_floating(dtype) and value not in (semiring.zero.leaf, semiring.one.leaf):
                 raise DTypeError(f"{name} is {value}, which {dtype} does not hold")
             scalars[name] = typed_constant(value, dtype)
             continue
