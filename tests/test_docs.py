@@ -109,6 +109,13 @@ def test_compact_pictures_keep_their_words_and_sizes():
     assert drawn_text(svg) == ["hut"]
 
 
+def test_the_reference_has_every_public_name():
+    text = "".join(path.read_text("utf-8") for path in (ROOT / "docs" / "reference").glob("*.rst"))
+    documented = {name.rpartition(".")[2] for name in re.findall(r"^\.\. (?:auto\w+|data):: ([\w.]+)", text, re.M)}
+    public = set(semiring.__all__) - set(semiring.CATALOGUE) - {"__version__"}
+    assert public <= documented, f"not in docs/reference: {sorted(public - documented)}"
+
+
 @pytest.fixture
 def extension(monkeypatch):
     """Imports a module of docs/_extensions; needs Sphinx, the extra ``docs``."""
