@@ -131,5 +131,7 @@ def _product(
     chunk: int = 0,
     k0: int = 0,
 ) -> None:
+    if 1 in C.shape and not chunk and kernels.vector_product(C, A, B, accumulate, plan.threads):
+        return
     if C.size:
         kernels.product(C, A, B, P, accumulate, chunk, k0, plan.threads)

@@ -14,6 +14,7 @@ from semiring.kernels.contract import Plan
 from semiring.kernels.cpu.eliminate import build_eliminate
 from semiring.kernels.cpu.jit import block_product, entry
 from semiring.kernels.cpu.lower import instructions
+from semiring.kernels.cpu.matvec import build_dots, build_updates, matrix_vector
 from semiring.kernels.cpu.native import compile_native
 from semiring.kernels.cpu.target import host
 from semiring.kernels.cpu.team import HEADER, MAX_BLOCKS, run_blocks
@@ -26,6 +27,7 @@ __all__ = ["Kernels", "config_for", "kernels_for"]
 Array: TypeAlias = NDArray[Any]
 
 _ALIGNMENT = 64
+VECTOR_PAIRS = 1 << 12  # a matrix and a vector of fewer pairs are one tile: that is called more quickly
 GROUP = 4  # vectors of a row that an elimination with marks treats at a time
 
 
@@ -178,6 +180,32 @@ class Kernels:
         return compile_native(
             f"tile {pivots} {config} {definition.key}",
             lambda module, name: build_tile(module, name, definition, host(), config, pivots=pivots),
+        )
+
+    # ------------------------------------------------------------------------------------------ matrix and vector
+
+    def vector_product(self, C: Array, A: Array, B: Array, accumulate: int, threads: int) -> bool:
+        """C ← [C ⊕] A ⊗ B where C is one column or one row; False where that is no work for a vector."""
+        column = C.shape[1] == 1
+        matrix = A if column else B.T
+        if matrix.size < VECTOR_PAIRS or max(matrix.shape) < 2 * self.lanes:
+            return False
+        c, x = (C[:, 0], B[:, 0]) if column else (C[0], A[0])
+        threads = threads if matrix.size >= self.config.parallel_pairs else 1
+        native = self._matrix_first if column else self._vector_first
+        return matrix_vector(native, c, matrix, x, self.plan.zero, self.lanes, accumulate, threads)
+
+    def _matrix_first(self, kind: str) -> int:
+        return self._compile_vector(kind, False)
+
+    def _vector_first(self, kind: str) -> int:
+        return self._compile_vector(kind, True)
+
+    def _compile_vector(self, kind: str, vector_first: bool) -> int:
+        definition, build = self.definition, build_dots if kind == "dots" else build_updates
+        return compile_native(
+            f"{kind} {vector_first} {definition.key}",
+            lambda module, name: build(module, name, definition, host(), vector_first=vector_first),
         )
 
     # --------------------------------------------------------------------------------------------------- closures
