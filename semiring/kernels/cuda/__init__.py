@@ -46,10 +46,10 @@ class CudaBackend:
             if find_spec(package) is None:
                 raise MissingExtraError(distribution, "cuda", "computing on an NVIDIA GPU")
         try:
-            from semiring.kernels.cuda import products, recording
+            from semiring.kernels.cuda import classical, products, recording
         except ImportError as error:
             raise MissingExtraError("CuPy", "cuda", "computing on an NVIDIA GPU") from error
-        self._products, self._recording = products, recording
+        self._classical, self._products, self._recording = classical, products, recording
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Every semiring on every dtype that it is defined on; packed bits where the zero is False."""
@@ -60,12 +60,14 @@ class CudaBackend:
     def multiply(self, plan: Plan, C: Any, A: Any, B: Any) -> None:
         """C ← A ⊗ B, matrices or stacks of them. C is not read."""
         with plan.stream or _NOTHING:
-            self._products.multiply(plan, C, A, B)
+            if not self._classical.multiply(plan, C, A, B, accumulate=False):
+                self._products.multiply(plan, C, A, B)
 
     def multiply_add(self, plan: Plan, C: Any, A: Any, B: Any) -> None:
         """C ← C ⊕ A ⊗ B, matrices or stacks of them."""
         with plan.stream or _NOTHING:
-            self._products.multiply_add(plan, C, A, B)
+            if not self._classical.multiply(plan, C, A, B, accumulate=True):
+                self._products.multiply_add(plan, C, A, B)
 
     def multiply_add_witness(self, plan: Plan, C: Any, W: Any, A: Any, B: Any, k0: int) -> None:
         """As `multiply_add`, with the smallest attaining k0 + k where the product is strictly better than C."""
