@@ -1,4 +1,4 @@
-"""Matrix times vector and vector times matrix on the CPU backend, against the plain product."""
+"""Matrices and vectors, and stacks of matrices, on the CPU backend, against the reference."""
 
 from __future__ import annotations
 
@@ -80,3 +80,43 @@ def test_infinities_and_nan_are_dropped():
     x[3] = np.inf
     for M in (A, np.asfortranarray(A)):
         np.testing.assert_array_equal(sr.gemv(M, x), [5.0, np.inf, np.inf])
+
+
+# ------------------------------------------------------------------------------------------------- stacks
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float64"), ("plus_times", "int32"), ("boolean", "bool")])
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 1, 1), (7, 4, 4, 4), (40, 3, 70, 5), (3, 80, 75, 81), (2, 5, 0, 3), (0, 2, 2, 2)]
+)
+def test_stacks_against_one_at_a_time(rng, monkeypatch, name, dtype, shape):
+    count, m, k, n = shape
+    limit = 2 if dtype == "bool" else 9
+    A, B = rng.integers(0, limit, (count, m, k)).astype(dtype), rng.integers(0, limit, (count, k, n)).astype(dtype)
+    start = rng.integers(0, limit, (count, m, n)).astype(dtype)
+    backend, plan = CpuBackend(), make_plan(sr.as_semiring(name), np.dtype(dtype), separate=True, threads=3)
+    views = ((A, B), (np.asfortranarray(A), B[::-1][::-1]), (np.broadcast_to(A[:1], A.shape) if count else A, B))
+    for small in (0, 1 << 18):
+        monkeypatch.setattr("semiring.kernels.cpu._STACKED", small)
+        for left, right in views:
+            for operation in ("multiply", "multiply_add"):
+                expected, found = start.copy(), start.copy()
+                for C, X, Y in zip(expected, left, right, strict=True):
+                    getattr(ReferenceBackend(), operation)(plan, C, X, Y)
+                getattr(backend, operation)(plan, found, left, right)
+                np.testing.assert_array_equal(found, expected)
+    whole, one = backend_product(plan, A, B), make_plan(sr.as_semiring(name), np.dtype(dtype), separate=True)
+    np.testing.assert_array_equal(whole, backend_product(one, A, B))
+
+
+def backend_product(plan, A, B):
+    C = np.empty((*A.shape[:2], B.shape[2]), A.dtype)
+    CpuBackend().multiply(plan, C, A, B)
+    return C
+
+
+def test_a_large_stack_of_small_products_on_threads(rng):
+    A = rng.random((70_000, 4, 4))
+    one, two = (sr.matmul(A, A, threads=threads) for threads in (1, 2))
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(one[::9999], (A[::9999, :, :, None] + A[::9999, None]).min(2))

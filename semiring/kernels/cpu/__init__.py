@@ -22,6 +22,7 @@ __all__ = ["CpuBackend"]
 Array: TypeAlias = NDArray[Any]
 
 _DTYPES = frozenset("fdhilqB?")
+_STACKED = 1 << 18  # pairs: a call for each larger product of a stack costs nothing beside it
 _NO_MARKS = np.empty((0, 0), np.int32)
 
 
@@ -29,7 +30,7 @@ class CpuBackend:
     """`semiring.kernels.contract.Backend` on every dtype of the host, and on packed bits."""
 
     name = "cpu"
-    stacks = False
+    stacks = True
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Every semiring on every dtype of the host that it is defined on."""
@@ -40,8 +41,10 @@ class CpuBackend:
         return dtype.char in _DTYPES and dtype.isnative and semiring.supports(dtype)
 
     def multiply(self, plan: Plan, C: Array, A: Array, B: Array) -> None:
-        """C ← A ⊗ B without reading C."""
-        if plan.storage == "bits":
+        """C ← A ⊗ B without reading C; matrices, or stacks of them."""
+        if C.ndim == 3:
+            self._on_stacks(plan, C, A, B, 0)
+        elif plan.storage == "bits":
             from semiring.kernels.cpu import bits
 
             bits.multiply(plan, C, A, B)
@@ -51,13 +54,25 @@ class CpuBackend:
             C[...] = plan.zero
 
     def multiply_add(self, plan: Plan, C: Array, A: Array, B: Array) -> None:
-        """C ← C ⊕ A ⊗ B."""
-        if plan.storage == "bits":
+        """C ← C ⊕ A ⊗ B; matrices, or stacks of them."""
+        if C.ndim == 3:
+            self._on_stacks(plan, C, A, B, 1)
+        elif plan.storage == "bits":
             from semiring.kernels.cpu import bits
 
             bits.multiply_add(plan, C, A, B)
         elif A.shape[1]:
             _product(plan, kernels_for(plan), C, A, B, accumulate=1)
+
+    def _on_stacks(self, plan: Plan, C: Array, A: Array, B: Array, accumulate: int) -> None:
+        """Small products in one compiled loop, each on one thread; large ones in turn, each on all of them."""
+        small = C.shape[1] * C.shape[2] * A.shape[2] <= _STACKED
+        if small and C.size and A.shape[2] and plan.storage == "elements":
+            kernels_for(plan).stacked_product(C, A, B, accumulate, plan.threads)
+            return
+        one = self.multiply_add if accumulate else self.multiply
+        for matrices in zip(C, A, B, strict=True):
+            one(plan, *matrices)
 
     def multiply_add_witness(self, plan: Plan, C: Array, W: Array, A: Array, B: Array, k0: int) -> None:
         """As `multiply_add`, with the smallest attaining k0 + k where the product is strictly better than C."""

@@ -86,11 +86,14 @@ def entry(name: str, size: int) -> Callable[..., Any]:
     """
     function = getattr(macro, name)
     element = types.Integer.from_bitwidth(8 * size, signed=False)
-    matrix = types.Array(element, 2, "A")
+    matrix, stack = types.Array(element, 2, "A"), types.Array(element, 3, "A")
     kinds = {
         "A": matrix,
         "B": matrix,
         "C": matrix,
+        "As": stack,
+        "Bs": stack,
+        "Cs": stack,
         "P": types.Array(types.int32, 2, "A"),
         "zero": element,
         "one": element,

@@ -16,6 +16,7 @@ from semiring.kernels.cpu.jit import block_product, entry
 from semiring.kernels.cpu.lower import instructions
 from semiring.kernels.cpu.matvec import build_dots, build_updates, matrix_vector
 from semiring.kernels.cpu.native import compile_native
+from semiring.kernels.cpu.pool import run_tasks
 from semiring.kernels.cpu.target import host
 from semiring.kernels.cpu.team import HEADER, MAX_BLOCKS, run_blocks
 from semiring.kernels.cpu.tile import build_tile
@@ -109,6 +110,23 @@ class Kernels:
         self._product(*shape, accumulate, chunk, k0, workspace[1])
         self.workspace.free.append(workspace)
 
+    def stacked_product(self, C: Array, A: Array, B: Array, accumulate: int, threads: int) -> None:
+        """C ← [C ⊕] A ⊗ B for stacks of matrices, no size 0: one compiled loop over each thread's part of them."""
+        c, count = self.config, C.shape[0]
+        cut = (c.rows, self.width, c.depth, c.panels * self.width, c.blocks * c.rows, self.zero_word)
+        loop, compute, tile = self._products, self._compute, self._tile
+
+        def part(start: int, stop: int) -> None:
+            some = slice(start, stop)
+            workspace = self.workspace.take(self.bytes)
+            loop(C[some], A[some], B[some], compute, tile, *cut, accumulate, workspace[1])
+            self.workspace.free.append(workspace)
+
+        pairs = C.size * A.shape[2]
+        pieces = min(count, threads) if pairs >= c.task_pairs else 1
+        step = -(-count // pieces)
+        run_tasks(part, [(start, min(count, start + step)) for start in range(0, count, step)], threads)
+
     def witness_product(self, C: Array, W: Array, A: Array, B: Array, k0: int, threads: int) -> None:
         """C ← C ⊕ A ⊗ B, no size 0, and W the smallest k that attains it, where it is strictly better."""
         if A.shape[1] < 2 * RUN:
@@ -151,6 +169,10 @@ class Kernels:
     @cached_property
     def _product(self) -> Any:
         return entry("product", self.size)
+
+    @cached_property
+    def _products(self) -> Any:
+        return entry("products", self.size)
 
     @cached_property
     def _describe(self) -> Any:

@@ -31,7 +31,7 @@ from semiring.kernels.cpu.memory import (
     widen,
 )
 
-__all__ = ["block_product", "close", "close_pivots", "describe", "product"]
+__all__ = ["block_product", "close", "close_pivots", "describe", "product", "products"]
 
 Array = Any  # inside a kernel: Numba's own types
 
@@ -235,6 +235,36 @@ def product(
             *(0, C.shape[0], 0, C.shape[1], workspace),
         ),
     )
+
+
+@_inner
+def products(
+    Cs: Array,
+    As: Array,
+    Bs: Array,
+    compute: int,
+    tile: int,
+    rows: int,
+    width: int,
+    depth: int,
+    columns: int,
+    block: int,
+    zero_bits: int,
+    accumulate: int,
+    workspace: int,
+) -> None:
+    """C ← [C ⊕] A ⊗ B for every matrix of three stacks, on the calling thread."""
+    c, a, b = Cs.strides, As.strides, Bs.strides
+    for i in range(Cs.shape[0]):
+        at_c, at_a, at_b = address(Cs) + i * c[0], address(As) + i * a[0], address(Bs) + i * b[0]
+        call28(
+            compute,
+            (
+                *(at_c, c[1], c[2], at_a, a[1], a[2], at_b, b[1], b[2], 0, 0, 0),
+                *(As.shape[2], tile, rows, width, depth, columns, block, zero_bits, accumulate, 0, 0),
+                *(0, Cs.shape[1], 0, Cs.shape[2], workspace),
+            ),
+        )
 
 
 @_inner
