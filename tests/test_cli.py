@@ -324,7 +324,7 @@ def test_check_refuses_what_it_cannot_read(run, words, message):
 def test_info(run):
     code, out, _ = run("info")
     assert code == 0
-    for word in ("numpy", "numba", "threads", "cache", "CPU", "GPU", "backends"):
+    for word in ("numpy", "numba", "cupy", "nvidia-cutlass-dsl", "threads", "cache", "CPU", "GPU", "backends", "cuda"):
         assert word in out
     row = next(line for line in out.splitlines() if line.split()[:1] == ["boolean"])
     assert row.split()[1:] == ["·"] * 6 + ["●"]

@@ -6,6 +6,7 @@ import argparse
 import os
 import platform
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,16 @@ import numpy as np
 from semiring.algebra import DTYPES
 from semiring.catalogue import CATALOGUE
 from semiring.cli.common import Report
-from semiring.errors import SemiringError
-from semiring.kernels import BACKENDS, get_backend
+from semiring.device.memory import load_cupy
+from semiring.errors import DeviceError, SemiringError
+from semiring.kernels import BACKENDS, DEVICE_BACKENDS, get_backend
 from semiring.threads import get_threads
 
 __all__ = ["run", "version"]
 
 PACKAGES = ("numpy", "numba", "llvmlite", "scipy", "sympy", "matplotlib")
+GPU_PACKAGES = ("cupy", "cuda-bindings", "nvidia-cutlass-dsl", "ml_dtypes")
+_CUPY = ("cupy", "cupy-cuda13x", "cupy-cuda12x")  # its distributions: one for each version of CUDA
 
 
 def version(package: str) -> str:
@@ -38,20 +42,52 @@ def run(arguments: argparse.Namespace) -> int:
         [
             ("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
             *((package, version(package)) for package in PACKAGES),
+            *((package, _cupy() if package == "cupy" else version(package)) for package in GPU_PACKAGES),
         ]
     )
     report("", "devices")
-    report.table([("CPU", _cpu()), ("GPU", "none")])
+    report.table([("CPU", _cpu()), *_gpus()])
     report("", "settings")
     given = os.environ.get("NUMBA_NUM_THREADS")
     source = f"NUMBA_NUM_THREADS={given}" if given else "the cores this process may use"
     report.table([("threads", f"{get_threads()} ({source})"), ("cache", _cache())])
     report("", "backends")
-    backends = {name: _backend(name) for name in BACKENDS}
+    backends = {name: _backend(name) for name in (*BACKENDS, *DEVICE_BACKENDS)}
     report.table([(name, "ready" if not isinstance(found, str) else found) for name, found in backends.items()])
-    report("", "semirings and dtypes (● compiled kernels, ○ NumPy only, · not defined)")
-    _matrix(report, [found for name, found in backends.items() if name != "reference" and not isinstance(found, str)])
+    report(
+        "", "semirings and dtypes (● compiled kernels, ○ NumPy only, · not defined; a GPU adds float16 and bfloat16)"
+    )
+    compiled = [name for name in BACKENDS if name != "reference"]
+    _matrix(report, [backends[name] for name in compiled if not isinstance(backends[name], str)])
     return 0
+
+
+def _cupy() -> str:
+    return next((f"{version(name)} ({name})" for name in _CUPY if version(name) != "not installed"), "not installed")
+
+
+def _gpus() -> list[tuple[str, str]]:
+    """Each GPU with its memory, compute capability and driver; or why there is none."""
+    try:
+        runtime = load_cupy("a GPU").cuda.runtime
+    except DeviceError as error:
+        return [("GPU", f"none ({error})")]
+    driver = runtime.driverGetVersion()
+    drivers = f"driver for CUDA {driver // 1000}.{driver % 1000 // 10}"
+    try:
+        text = Path("/proc/driver/nvidia/version").read_text("ascii")
+        drivers = (
+            f"driver {next(word for word in text.split() if word[:1].isdigit())} ({drivers.removeprefix('driver ')})"
+        )
+    except (OSError, StopIteration, UnicodeDecodeError):
+        pass
+    found = []
+    for number in range(runtime.getDeviceCount()):
+        properties = runtime.getDeviceProperties(number)
+        name, memory = properties["name"].decode(), properties["totalGlobalMem"] / 2**30
+        capability = f"sm_{properties['major']}{properties['minor']}"
+        found.append((f"GPU {number}", f"{name}, {memory:.0f} GiB, {capability}, {drivers}"))
+    return found
 
 
 def _cpu() -> str:
