@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import semiring as sr
-from semiring.errors import AlgebraError, DomainError, DTypeError, NegativeCycleError, ShapeError
+from semiring.errors import AlgebraError, DeviceError, DomainError, DTypeError, NegativeCycleError, ShapeError
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -443,3 +443,65 @@ def test_the_transforms_of_torch_func(semiring, rng):
             torch.testing.assert_close(two, three)
     hessian = torch.func.jacrev(torch.func.grad(lambda Q: loss(A[0], B, Q)))(Q[0])
     torch.testing.assert_close(hessian, torch.autograd.functional.hessian(lambda Q: loss(A[0], B, Q), Q[0]))
+
+
+# ------------------------------------------------------------------------------------------------------------- a GPU
+
+
+def on_gpu(function):
+    return lambda *tensors: function(*(tensor.cuda() for tensor in tensors)).cpu()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", NAMES)
+def test_tensors_on_a_gpu_have_the_values_and_gradients_of_the_host(name, rng):
+    for dtype, tolerance in ((np.float64, 1e-9), (np.float32, 1e-4)):
+        A, B = weights(rng, name, (3, 33, 70), dtype), weights(rng, name, (70, 65), dtype)
+        product = lambda A, B: differentiable.matmul(A, B, name)  # noqa: E731
+        assert_alike(gradients(on_gpu(product), A, B), gradients(product, A, B), tolerance)
+        Q = weights(rng, name, (2, 130, 130), dtype, closed=True)
+        for reflexive in (True, False):
+            close = lambda Q: differentiable.closure(Q, name, reflexive=reflexive)  # noqa: E731, B023
+            assert_alike(gradients(on_gpu(close), Q), gradients(close, Q), 10 * tolerance)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["min_plus", "log_plus"])
+def test_no_path_ties_and_far_exponents_on_a_gpu(name, rng):
+    Q = weights(rng, name, (60, 60), closed=True)
+    Q[torch.from_numpy(rng.random((60, 60)) < 0.9)] = float(sr.CATALOGUE[name].zero.leaf)
+    close = lambda Q: differentiable.closure(Q, name)  # noqa: E731
+    found = gradients(on_gpu(close), Q)
+    assert found[1][0].isfinite().all()
+    assert_alike(found, gradients(close, Q), 1e-9)
+    A, B = (
+        torch.from_numpy(rng.integers(0, 3, (40, 50)) * 700.0),
+        torch.from_numpy(rng.integers(0, 3, (50, 30)) * 700.0),
+    )
+    product = lambda A, B: differentiable.matmul(A, B, name)  # noqa: E731
+    assert_alike(gradients(on_gpu(product), A, B), gradients(product, A, B), 1e-9)
+
+
+@pytest.mark.gpu
+def test_second_derivatives_the_compiler_and_streams_on_a_gpu(rng):
+    for name in ("max_times", "log_plus"):
+        Q = weights(rng, name, (5, 5), closed=True).cuda().requires_grad_()
+        assert torch.autograd.gradgradcheck(lambda Q: differentiable.closure(Q, name), (Q,))  # noqa: B023
+        leaves = [Q.detach()[:, :4], Q.detach()[:4], Q.detach()]
+        torch._dynamo.reset()
+        compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
+        with torch.cuda.stream(torch.cuda.Stream()):
+            found = [gradients(lambda *x: f(*x, name), *leaves) for f in (compiled, step)]  # noqa: B023
+            torch.cuda.synchronize()
+        assert_alike(*found, 1e-9)
+
+
+@pytest.mark.gpu
+def test_half_precision_and_mixed_devices_on_a_gpu(rng):
+    A = weights(rng, "min_plus", (40, 40), np.float16)
+    whole = gradients(lambda A: differentiable.closure(A) + differentiable.matmul(A, A.mT), A.float())
+    half = gradients(on_gpu(lambda A: differentiable.closure(A) + differentiable.matmul(A, A.mT)), A)
+    assert half[0].dtype == half[1][0].dtype == torch.float16
+    torch.testing.assert_close(half[0].float(), whole[0], rtol=4e-3, atol=4e-3)
+    with pytest.raises(DeviceError, match=r"A is on cpu, B on cuda:0"):
+        differentiable.matmul(A, A.cuda())

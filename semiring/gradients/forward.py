@@ -10,6 +10,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.closures import closure, closure_with_predecessors
 from semiring.linalg import matmul, matmul_witness
+from semiring.namespaces import array_namespace
 
 __all__ = ["closed", "closed_with_trees", "product", "product_with_witness"]
 
@@ -45,7 +46,8 @@ def closed_with_trees(A: Array, semiring: Semiring, check: bool) -> tuple[Array,
 
     Negative where there is no path, and on the diagonal.
     """
-    D, pred = np.empty(A.shape, A.dtype), np.empty(A.shape, np.int32)
+    xp = array_namespace(A)
+    D, pred = xp.empty(A.shape, A.dtype), xp.empty(A.shape, np.int32)
     for index in np.ndindex(A.shape[:-2]):
         D[index], pred[index] = closure_with_predecessors(A[index], semiring, check=check)
     return D, pred

@@ -27,12 +27,16 @@ __all__ = ["closure", "closure_trees", "matmul", "matmul_witness", "scaled_produ
 
 
 def _on_arrays(function: Callable[..., Any], tensors: tuple[Tensor, ...], *others: Any) -> Any:
-    """The function on NumPy views of the tensors; its results as tensors that share their memory."""
-    arrays = [tensor.detach().numpy() for tensor in tensors]
-    results = function(*arrays, *others)
-    if isinstance(results, tuple):
-        return tuple(map(torch.from_numpy, results))
-    return torch.from_numpy(results)
+    """The function on NumPy (on a GPU: CuPy) views of the tensors; its results as tensors that share their memory."""
+    plain = [tensor.detach() for tensor in tensors]
+    if tensors[0].device.type == "cpu":
+        results = function(*(tensor.numpy() for tensor in plain), *others)
+        return tuple(map(torch.from_numpy, results)) if isinstance(results, tuple) else torch.from_numpy(results)
+    from semiring.device.memory import as_cupy, on_device
+
+    with on_device(plain):
+        results = function(*map(as_cupy, plain), *others)
+        return tuple(map(torch.from_dlpack, results)) if isinstance(results, tuple) else torch.from_dlpack(results)
 
 
 class Differentiable:
@@ -218,9 +222,10 @@ def _closure_backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
 def _trees_backward(ctx: Any, g: Tensor, _: Any) -> tuple[Tensor | None, ...]:
     A, D, pred = ctx.saved_tensors
     dx, dy = _selected(semiring_of(ctx.key), D, A, pred)
-    there = pred >= 0
-    below = sums_up(torch.where(there, dx, 0.0).expand(g.shape).to(g.dtype), g, pred)
-    return _scatter(torch.where(there, below * dy, 0.0), pred.clamp_min(0).long(), -2, A), None, None
+    there, wide = pred >= 0, torch.promote_types(g.dtype, torch.float32)
+    below = sums_up(torch.where(there, dx, 0.0).to(wide), g.to(wide), pred)
+    terms = torch.where(there, below * dy, 0.0)
+    return _scatter(terms, pred.clamp_min(0).long(), -2, A).to(g.dtype), None, None
 
 
 closure = Differentiable(_closure, _keep_closure, _closure_backward)
