@@ -41,11 +41,13 @@ from semiring.kernels.cuda.product import Product
 from semiring.kernels.cuda.registers import Registers
 from semiring.kernels.cuda.staging import SPLAT, Staging
 from semiring.kernels.cuda.tiles import Tile
+from semiring.kernels.cuda.words import WordFormat
 
 __all__ = ["GemmKernel"]
 
 _SUM, _PRODUCT, _DIFFER = (parse(text, ("x", "y")) for text in ("x + y", "x * y", "where(x != y, x, y)"))
 _DIFFER = _DIFFER.args[0]  # a truth is no operation on its own
+_EXTREMA = tuple(parse(text, ("x", "y")) for text in ("min(x, y)", "max(x, y)"))
 
 
 class GemmKernel(Staging):
@@ -57,6 +59,9 @@ class GemmKernel(Staging):
             raise ValueError(f"{tile} is no valid tile for words of {words.word_bytes} bytes")
         super().__init__(product, tile, Registers(words))
         self.add, self.mul = product.expressions
+        #: int32 min-plus: VIADDMNMX takes the pipe of minima alone; IMAD as an addition takes another one.
+        integers = words == WordFormat("int32") and not product.record
+        self.balanced = integers and self.add in _EXTREMA and self.mul == _SUM
 
     @cute.jit
     def __call__(
@@ -184,7 +189,12 @@ class GemmKernel(Staging):
                 self.start_copy(sourceB, mB, sB, n0, 0, write, tid, P.copy_b, BN, left, P.record)
                 sourceA, sourceB = sourceA + stepA, sourceB + stepB
             cute.arch.cp_async_commit_group()
-            self.pairs(sA, sB, rA, rB, rC, row0, col0, read)
+            if const_expr(t.rolled):
+                for k in cutlass.range(BK // 2, unroll=1):
+                    self.pairs(sA, sB, rA, rB, rC, row0, col0, read, 2 * k, run_tiles)
+            else:
+                for k in cutlass.range_constexpr(0, BK, 2):
+                    self.pairs(sA, sB, rA, rB, rC, row0, col0, read, k, run_tiles)
             if const_expr(splat):  # noqa: SIM102  (one is decided while compiling, the other by the kernel)
                 if ahead < KT:  # the loads have had the whole tile's arithmetic to arrive
                     self.write_splat(staged, sA, write, tid)
@@ -201,20 +211,24 @@ class GemmKernel(Staging):
                 read = Int32(0)
 
     @cute.jit
-    def pairs(self, sA: Any, sB: Any, rA: Any, rB: Any, rC: Any, row0: Any, col0: Any, stage: Any) -> None:
-        """All pairs of a thread in the tile of one stage, two k at a time."""
+    def pairs(
+        self, sA: Any, sB: Any, rA: Any, rB: Any, rC: Any, row0: Any, col0: Any, stage: Any, k: Any, one: Any
+    ) -> None:
+        """The pairs of a thread for k and k + 1 in the tile of one stage; ``one`` is 1, which the compiler cannot see."""
         t, V = self.tile, self.vector
         TM, TN = t.thread_m, t.thread_n
         tA = (sA.iterator + row0 + stage * sA.stride[2]).align(16)
         tB = (sB.iterator + col0 + stage * sB.stride[2]).align(16)
-        for k in cutlass.range_constexpr(0, t.tile_k, 2):
-            for q in cutlass.range_constexpr(2):
-                for i in cutlass.range_constexpr(0, TM, V):
-                    self.fetch(tA, self.rows(i) + (k + q) * sA.stride[1], rA, q * TM + i)
-                for j in cutlass.range_constexpr(0, TN, V):
-                    self.fetch(tB, self.columns(j) + (k + q) * sB.stride[1], rB, q * TN + j)
-            for i in cutlass.range_constexpr(TM):
-                for j in cutlass.range_constexpr(TN):
+        for q in cutlass.range_constexpr(2):
+            for i in cutlass.range_constexpr(0, TM, V):
+                self.fetch(tA, self.rows(i) + (k + q) * sA.stride[1], rA, q * TM + i)
+            for j in cutlass.range_constexpr(0, TN, V):
+                self.fetch(tB, self.columns(j) + (k + q) * sB.stride[1], rB, q * TN + j)
+        for i in cutlass.range_constexpr(TM):
+            for j in cutlass.range_constexpr(TN):
+                if const_expr(self.balanced and (i + j) % 3 != 0):
+                    rC[i, j] = self.fold_balanced(rC[i, j], rA[i, 0], rB[j, 0], rA[i, 1], rB[j, 1], one)
+                else:
                     rC[i, j] = self.fold(rC[i, j], rA[i, 0], rB[j, 0], rA[i, 1], rB[j, 1])
 
     @dsl_user_op
@@ -234,6 +248,16 @@ class GemmKernel(Staging):
             return type(c)(llvm.bitcast(c_.type, best(best(bits[0], bits[1]), bits[2])))
         total = lower(self.add, {"x": c_, "y": first}, dtype)
         return type(c)(registers.pack(lower(self.add, {"x": total, "y": second}, dtype)))
+
+    @dsl_user_op
+    def fold_balanced(
+        self, c: Any, a0: Any, b0: Any, a1: Any, b1: Any, one: Any, *, loc: Any = None, ip: Any = None
+    ) -> Any:
+        """The same with a · 1 + b for a + b: two IMAD and a 3-input minimum for two pairs."""
+        c_, a0_, b0_, a1_, b1_, one_ = (x.ir_value(loc=loc, ip=ip) for x in (c, a0, b0, a1, b1, one))
+        best = arith.minsi if self.add.op == "min" else arith.maxsi
+        first, second = (arith.addi(arith.muli(a, one_), b) for a, b in ((a0_, b0_), (a1_, b1_)))
+        return type(c)(best(best(first, second), c_))
 
     @dsl_user_op
     def mark(self, c: Any, before: Any, pivot: Any, p: Any, *, loc: Any = None, ip: Any = None) -> Int32:

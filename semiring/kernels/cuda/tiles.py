@@ -23,6 +23,7 @@ class Tile:
     thread_n: int
     stages: int
     min_blocks: int  # blocks a multiprocessor must hold: bounds the registers of a thread
+    rolled: bool = False  # whether the k of a tile stay a loop: for operations of many instructions
 
     @property
     def threads(self) -> int:
@@ -87,7 +88,7 @@ _SMALL = Tile(64, 128, 16, 8, 4, 4, 2)  # twice the warps for the same C: where 
 _NARROW = Tile(64, 64, 16, 8, 4, 4, 4)
 _TINY = Tile(32, 64, 16, 4, 8, 4, 8)
 _WIDE = Tile(64, 64, 16, 4, 4, 4, 2)  # 8-byte words: 3.3 / 3.2 / 3.1 (float64 min-plus)
-_HEAVY = Tile(32, 32, 16, 4, 4, 3, 2)  # many instructions a pair: unrolled 8 × 8, log_plus compiles for a minute
+_HEAVY = Tile(32, 32, 16, 4, 4, 3, 2, rolled=True)  # many instructions a pair: unrolled, log_plus compiles for minutes
 _RECORDING = Tile(64, 64, 16, 8, 4, 4, 3)  # three registers an entry of C: the accumulator, the one before, the mark
 
 _SIMPLE = 6  # nodes of two operations on two variables each
