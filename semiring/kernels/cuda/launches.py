@@ -77,6 +77,7 @@ class Launch:
 
     device: int
     exchanged: bool  # whether B is the kernel's A
+    product: Product
     kernel: Kernel
     blocks: int
     strides: tuple[int, ...]
@@ -134,12 +135,13 @@ def prepare(call: Call, A: Placement, B: Placement, C: Placement, device: int) -
         workspace = parts * m * n * C.itemsize
         inner = part // 32 if call.words.bits else part
         A, B = replace(A, step=inner * A.strides[1]), replace(B, step=part * B.strides[0])
-    matrices = max(parts, C.count)
+    matrices, product = max(parts, C.count), call.product(A, B, result)
     strides = [stride for operand in (A, B, result) for stride in (*operand.strides, operand.step)]
     return Launch(
         device,
         exchanged,
-        loaded(call.product(A, B, result), tile, device),
+        product,
+        loaded(product, tile, device),
         tile.count(m, n) * matrices,
         (*strides, 0, 0),
         (m, n, k, part, part if parts > 1 else 0),
