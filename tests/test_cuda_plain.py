@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,10 +13,14 @@ import pytest
 
 from semiring import CATALOGUE
 from semiring.expressions import parse
-from semiring.kernels.cuda import tiles
+from semiring.kernels import disk
+from semiring.kernels.cuda import cubins, tiles
+from semiring.kernels.cuda.calls import call_for, format_of
 from semiring.kernels.cuda.layouts import Placement, is_nonnegative, on_pairs, without_neutral
+from semiring.kernels.cuda.product import Fold
 from semiring.kernels.cuda.tiles import Tile, parts_for, tile_for
-from semiring.kernels.cuda.words import WordFormat
+from semiring.kernels.cuda.words import WordFormat, numpy_dtype
+from semiring.kernels.engine import make_plan
 
 TABLE = {name: tile for name, tile in vars(tiles).items() if isinstance(tile, Tile)}
 
@@ -245,3 +251,102 @@ def test_which_operations_bytes_do_on_wider_integers(text, expected, rng):
         narrow = operation(text).evaluate({"x": x, "y": y}, np.dtype(np.uint8))
         wide = operation(text).evaluate({"x": x.astype(np.int16), "y": y.astype(np.int16)}, np.dtype(np.int16))
         np.testing.assert_array_equal(narrow, wide)
+
+
+# ------------------------------------------------------------------------------------------------- what is compiled
+
+
+def row_major(m, n, itemsize):
+    return Placement(0, (m, n), (n, 1), itemsize)
+
+
+def chosen(name, dtype, n=4096, **options):
+    """The product and the tile for row-major operands of ``n`` words."""
+    plan = make_plan(CATALOGUE[name], numpy_dtype(dtype), **options)
+    call = call_for(plan, format_of(plan), accumulate=True)
+    item = plan.dtype.itemsize if call.words.lanes == 2 else call.words.word_bytes
+    C = row_major(n, n, call.words.word_bytes)
+    return call.product(row_major(n, n, item), C, C), call.tile(C)
+
+
+def test_what_differs_in_code_differs_in_its_key():
+    products = [
+        chosen("min_plus", "float32"),
+        chosen("min_plus", "float32", nonnegative=True),
+        chosen("min_plus", "float32", n=1024),
+        chosen("min_plus", "float32", n=4095),
+        chosen("min_plus", "float64"),
+        chosen("max_plus", "float32"),
+        chosen("min_plus", "float16"),
+        chosen("min_plus", "bfloat16"),
+        chosen("min_plus", "int16"),
+        chosen("min_plus", "int16", nonnegative=True),
+        chosen("boolean", "bool", storage="bits"),
+    ]
+    assert len({repr(product) for product in products}) == len(products)
+    assert chosen("min_plus", "float32") == chosen("min_plus", "float32")
+
+
+def test_instructions_are_chosen_by_what_is_known():
+    product, tile = chosen("min_plus", "float32", nonnegative=True)
+    assert (product.ordered_bits, product.copy_a, product.copy_b, tile) == (True, "word", "vector", TABLE["_LARGE"])
+    assert not chosen("min_plus", "float32")[0].ordered_bits
+    assert not chosen("max_times", "float32", nonnegative=True)[0].ordered_bits  # 0 · ∞ is NaN, and sorts last
+    assert chosen("lukasiewicz", "float32")[0].mul == "x + y - 1"
+    assert chosen("plus_times", "float32")[0].contract
+    assert chosen("min_plus", "int16", nonnegative=True)[0].copy_a == "pieces"
+    assert "where" in chosen("min_plus", "int32")[0].mul  # the sentinel, unless the facts keep it apart
+    assert chosen("min_plus", "int32", nonnegative=True)[0].mul == "x + y"
+
+
+@pytest.fixture
+def builds(tmp_path, monkeypatch):
+    """What the compiler is asked for; it answers with the question."""
+    asked = []
+
+    def build(what, tile, target):
+        asked.append((what, tile, target))
+        return "kernel", repr(asked[-1]).encode()
+
+    monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "semiring.kernels.cuda.compilation", SimpleNamespace(build=build))
+    return asked
+
+
+def test_machine_code_is_compiled_once(builds, tmp_path, monkeypatch):
+    product, tile = chosen("min_plus", "float32")
+    first = cubins.cubin(product, tile, "sm_90a")
+    assert cubins.cubin(product, tile, "sm_90a") == first
+    assert len(builds) == 1
+    fold = Fold("min(x, y)", product.words, True)
+    for other in ((product, tile, "sm_80"), (product, TABLE["_SMALL"], "sm_90a"), (fold, None, "sm_90a")):
+        assert cubins.cubin(*other)[1] == repr(other).encode()
+    assert len(builds) == len(list(tmp_path.glob("*.kernel"))) == 4
+    monkeypatch.setattr(cubins, "fingerprint", lambda: "another version")
+    cubins.cubin(product, tile, "sm_90a")
+    assert len(builds) == 5
+
+
+def test_a_damaged_entry_is_a_miss(builds, tmp_path):
+    product, tile = chosen("min_plus", "float32")
+    right = cubins.cubin(product, tile, "sm_90a")
+    (entry,) = tmp_path.glob("*.kernel")
+    content = entry.read_bytes()
+    for damaged in (content[:40], b"", content[:-1] + bytes([content[-1] ^ 1]), content + b"x"):
+        entry.write_bytes(damaged)
+        assert cubins.cubin(product, tile, "sm_90a") == right
+    assert len(builds) == 5
+    disk.save(cubins.fingerprint(), f"{product!r}\n{tile!r}\nsm_90a", ["no kernel"])  # whole, and nothing we wrote
+    assert cubins.cubin(product, tile, "sm_90a") == right
+    assert len(builds) == 6
+
+
+def test_a_changed_source_changes_every_key(monkeypatch):
+    original, seen = Path.read_bytes, set()
+    for changed in ("", "gemm.py", "lower.py", "tree.py", "staging.py"):
+        cubins.fingerprint.cache_clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "read_bytes", lambda self: original(self) + (b"#" if self.name == changed else b""))  # noqa: B023
+            seen.add(cubins.fingerprint())
+    cubins.fingerprint.cache_clear()
+    assert len(seen) == 5

@@ -1,7 +1,7 @@
 """The CUDA backend: any semiring on NVIDIA GPUs from sm_80 on, by kernels of the CUTLASS Python DSL.
 
-What is decided in plain numbers: `words` says how elements lie in registers, `product` what a kernel depends on, `tiles`
-and `layouts` which kernel for which operands. What is compiled, by the DSL: `lower` turns expressions into instructions,
+What is decided in plain numbers: `words` says how elements lie in registers, `product` what a kernel depends on, `tiles`,
+`layouts` and `calls` which kernel for which operands. What is compiled, by the DSL: `lower` turns expressions into instructions,
 `gemm` with `staging` is the product, `fold` joins the parts of one whose k was split, `search` finds witnesses,
 `compilation` runs the compiler. What runs on CuPy arrays: `loading` keeps cubins on disk and launches them without the
 DSL, `launches` prepares one product, `products` and `recording` put them together. `staged` closes blocks, in CUDA C++;

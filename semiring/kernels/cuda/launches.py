@@ -7,69 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import cupy
-import numpy as np
 from cupy.cuda import runtime
 
-from semiring.expressions import Expression
 from semiring.kernels.contract import Plan
-from semiring.kernels.cuda.layouts import Placement, is_nonnegative
+from semiring.kernels.cuda.calls import Call
+from semiring.kernels.cuda.layouts import Placement
 from semiring.kernels.cuda.loading import Kernel, loaded
 from semiring.kernels.cuda.product import THREADS, Fold, Product
-from semiring.kernels.cuda.tiles import Tile, parts_for, tile_for
-from semiring.kernels.cuda.words import WordFormat
+from semiring.kernels.cuda.tiles import Tile, parts_for
 
-__all__ = ["Call", "Launch", "enter", "prepare"]
-
-_X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
-_COMMUTATIVE = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})
-
-
-@dataclass(frozen=True)
-class Call:
-    """⊕ and ⊗ as the kernel computes them, and on what."""
-
-    add: Expression
-    mul: Expression
-    zero: Any
-    words: WordFormat
-    accumulate: bool
-    nonnegative: bool
-    contract: bool
-    record: bool = False
-
-    @property
-    def transposed(self) -> Call:
-        """For Cᵀ ← Bᵀ ⊗' Aᵀ: the operands of ⊗ change places, unless the order is nothing to its one operation."""
-        if self.mul.op in _COMMUTATIVE and set(self.mul.args) == {_X, _Y}:
-            return self
-        return replace(self, mul=self.mul.substitute({"x": _Y, "y": _X}))
-
-    def tile(self, C: Placement) -> Tile:
-        """The tile for C, in words."""
-        return tile_for(
-            self.words,
-            self.add.size + self.mul.size,
-            *C.shape,
-            matrices=C.count,
-            record=self.record,
-        )
-
-    def product(self, A: Placement, B: Placement, C: Placement) -> Product:
-        """The kernel for operands in words, A in elements."""
-        return Product(
-            self.add.text,
-            self.mul.text,
-            self.zero.item() if isinstance(self.zero, np.generic) else self.zero,
-            self.words,
-            self.accumulate,
-            copy_a=A.transposed.copy if self.words.lanes == 1 else A.splat,
-            copy_b=B.copy,
-            copy_c="vector" if C.copy == "vector" else "word",
-            ordered_bits=self.nonnegative and self.words.dtype == "float32" and is_nonnegative(self.mul, self.add),
-            contract=self.contract,
-            record=self.record,
-        )
-
+__all__ = ["Launch", "enter", "prepare"]
 
 @dataclass(frozen=True)
 class Launch:

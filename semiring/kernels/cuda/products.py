@@ -10,16 +10,15 @@ from typing import Any, TypeAlias
 import cupy
 import numpy as np
 
-from semiring.bits import to_bitwise
 from semiring.expressions import Expression
 from semiring.kernels.contract import Plan
-from semiring.kernels.cuda.launches import Call, prepare
-from semiring.kernels.cuda.layouts import Placement, on_pairs, without_neutral
+from semiring.kernels.cuda.calls import Call, call_for, format_of
+from semiring.kernels.cuda.launches import prepare
+from semiring.kernels.cuda.layouts import Placement
 from semiring.kernels.cuda.truths import empty_words, pack, unpack
 from semiring.kernels.cuda.words import WordFormat
-from semiring.kernels.definition import define
 
-__all__ = ["call_for", "multiply", "multiply_add", "routes_of"]
+__all__ = ["multiply", "multiply_add", "routes_of"]
 
 #: A way to compute a product, for operands that lie as those it was found for: a function of plan, C, A, B.
 Route: TypeAlias = Callable[[Plan, Any, Any, Any], None]
@@ -82,7 +81,7 @@ def _route(plan: Plan, given: Call | None, C: Any, A: Any, B: Any, accumulate: b
     if plan.dtype == np.bool_ and plan.storage != "bits" and given is None:
         bits = call_for(plan, WordFormat("int32", 32), accumulate=accumulate)
         return partial(_through_bits, bits)
-    call = call_for(plan, _format(plan), accumulate=accumulate) if given is None else given
+    call = call_for(plan, format_of(plan), accumulate=accumulate) if given is None else given
     if given is None:
         if plan.dtype.itemsize == 1 and plan.storage != "bits":
             return partial(_through, call, np.int16 if call.words.lanes == 2 else call.words.numpy_word)
@@ -157,31 +156,6 @@ def _each(function: Callable[[Any], Any], array: Any) -> Any:
 
 
 # ------------------------------------------------------------------------------------------------- what is computed
-
-
-def _format(plan: Plan) -> WordFormat:
-    """The words of a product that records nothing."""
-    dtype = plan.dtype
-    if plan.storage == "bits":
-        return WordFormat("int32", 32)
-    if dtype == np.uint8:
-        semiring = plan.semiring
-        alike = on_pairs(semiring.add.expression, semiring.mul.expression)
-        return WordFormat("int16", 2) if alike else WordFormat("uint8")
-    return WordFormat(dtype.name, 2 if dtype.itemsize == 2 else 1)
-
-
-def call_for(plan: Plan, words: WordFormat, *, accumulate: bool, record: bool = False) -> Call:
-    """What a kernel computes for a plan on words of that format."""
-    definition = define(plan)
-    add, mul = definition.add, definition.mul
-    if words.bits:
-        add, mul = to_bitwise(add), to_bitwise(mul)
-    else:
-        mul = without_neutral(add, mul, plan.zero)
-    return Call(add, mul, plan.zero, words, accumulate, plan.facts.nonnegative, definition.contract, record)
-
-
 def _as_integers(call: Call, C: Any, B: Any) -> bool:
     """Whether float32 is better mapped to integers in the same order: ⊕ and ⊗ only select, and that map costs less."""
     if call.words.dtype != "float32" or call.add not in _SELECTIONS or call.mul not in _SELECTIONS:

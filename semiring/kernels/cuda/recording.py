@@ -8,11 +8,12 @@ import cupy
 import numpy as np
 
 from semiring.kernels.contract import Plan
-from semiring.kernels.cuda.launches import Call, enter, prepare
+from semiring.kernels.cuda.calls import Call, call_for
+from semiring.kernels.cuda.launches import enter, prepare
 from semiring.kernels.cuda.layouts import Placement
 from semiring.kernels.cuda.loading import loaded
 from semiring.kernels.cuda.product import THREADS, Search
-from semiring.kernels.cuda.products import call_for, routes_of
+from semiring.kernels.cuda.products import routes_of
 from semiring.kernels.cuda.truths import pack, unpack
 from semiring.kernels.cuda.words import WordFormat
 from semiring.kernels.definition import define
