@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import semiring as sr
+from semiring.kernels import disk
 from semiring.kernels.cpu import cache, native
 from semiring.kernels.definition import define
 from semiring.kernels.engine import make_plan
 
 COUNT = """
 import semiring as sr
+from semiring.kernels import disk
 from semiring.kernels.cpu import kernels
 from semiring.kernels.engine import make_plan
 
@@ -175,3 +178,59 @@ def test_one_key_is_compiled_once():
         patch.setenv("SEMIRING_CACHE_DIR", "")
         addresses = {native.compile_native("a test of one key", build) for _ in range(3)}
     assert len(calls) == len(addresses) == 1
+
+
+# ------------------------------------------------------------------------------------------------- the size
+
+
+def entries_of(folder):
+    return {path.name for path in folder.glob("*.kernel")}
+
+
+def aged(path, hours):
+    os.utime(path, (time.time() - 3600 * hours,) * 2)
+
+
+def test_the_oldest_entries_go_when_the_folder_is_full(tmp_path, monkeypatch):
+    monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(disk, "LIMIT", 10_000)
+    monkeypatch.setattr(disk, "_saved", 1)
+    for number in range(9):
+        disk.save("f", str(number), b"x" * 1000)
+        aged(next(path for path in tmp_path.glob("*.kernel") if time.time() - path.stat().st_mtime < 100), 20 - number)
+    (tmp_path / ".crashed.part").write_bytes(b"x" * 1000)
+    aged(tmp_path / ".crashed.part", 99)
+    (tmp_path / ".begun.part").write_bytes(b"x" * 1000)
+    (tmp_path / "of-someone-else").write_bytes(b"x" * 50_000)
+    assert disk.load("f", "0", bytes) == b"x" * 1000  # the oldest, used again
+    disk.prune(tmp_path)
+    left = [number for number in range(9) if disk.load("f", str(number), bytes)]
+    assert left == [0, 4, 5, 6, 7, 8]
+    assert {path.name for path in tmp_path.iterdir()} - entries_of(tmp_path) == {".begun.part", "of-someone-else"}
+    disk.prune(tmp_path)
+    assert len(entries_of(tmp_path)) == 6, "nothing is removed below the limit"
+
+
+def test_a_process_looks_at_the_size_as_it_saves(tmp_path, monkeypatch):
+    monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(disk, "LIMIT", 40_000)
+    for number in range(200):
+        disk.save("f", str(number), b"x" * 1000)
+    assert 20 < len(entries_of(tmp_path)) < 60
+    assert disk.load("f", "199", bytes) == b"x" * 1000
+
+
+def test_processes_that_prune_at_the_same_time(tmp_path):
+    program = (
+        "import sys; from semiring.kernels import disk\n"
+        "disk.LIMIT, disk._LOOK = 20_000, 1\n"
+        "for number in range(150):\n"
+        "    disk.save(sys.argv[1], str(number), b'x' * 1000)\n"
+        "    found = disk.load(sys.argv[1], str(number), bytes)\n"
+        "    assert found in (None, b'x' * 1000)\n"
+    )
+    environment = {**os.environ, "SEMIRING_CACHE_DIR": str(tmp_path)}
+    children = [subprocess.Popen([sys.executable, "-c", program, name], env=environment) for name in "ab"]
+    assert [child.wait(timeout=60) for child in children] == [0, 0]
+    assert len(entries_of(tmp_path)) <= 22
+    assert not list(tmp_path.glob("*.part"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -119,6 +120,7 @@ class Execution:
         return A.copy(), None
 
 
+@lru_cache(maxsize=256)
 def check_star(semiring: Semiring, dtype: np.dtype[Any]) -> None:
     """Raise unless the semiring has a star on ``dtype``: `AlgebraError` without one, `DTypeError` on another dtype."""
     star = semiring.star_expression

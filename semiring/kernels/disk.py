@@ -5,7 +5,7 @@ processor) and the key of the kernel. So an entry is never stale: an upgrade or 
 Whatever goes wrong with a file, on loading or saving, is a miss: the code is compiled.
 
 The folder is ``SEMIRING_CACHE_DIR`` (empty: nothing is kept), else ``NUMBA_CACHE_DIR``/semiring, else the user's cache
-folder.
+folder. It holds at most `LIMIT` bytes: what was not used for longest goes first.
 """
 
 from __future__ import annotations
@@ -16,11 +16,18 @@ import os
 import pickle
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["cache_folder", "digest", "load", "save"]
+__all__ = ["cache_folder", "digest", "load", "prune", "save"]
+
+#: Bytes of a folder from which on entries are removed: some thousands of kernels, of 10 to 200 KB.
+LIMIT = 256 << 20
+_KEPT = 0.75  # of the limit that remains, so that not every entry beyond it counts the folder
+_LOOK = 16  # entries that a process saves from one look at the size to the next, beginning with the first
+_RECENT = 3600.0  # seconds for which an entry counts as used without being touched again
 
 _MAGIC = b"semiring kernel 1\n"
 
@@ -70,7 +77,9 @@ def load(fingerprint: str, key: str, rebuild: Callable[[Any], Any]) -> Any:
         start = len(_MAGIC) + 32
         if not content.startswith(_MAGIC) or hashlib.sha256(content[start:]).digest() != content[len(_MAGIC) : start]:
             return None
-        return rebuild(pickle.loads(content[start:]))
+        rebuilt = rebuild(pickle.loads(content[start:]))
+        _touch(path)
+        return rebuilt
     except Exception:  # anything at all: the entry is as good as not there
         return None
 
@@ -88,7 +97,53 @@ def save(fingerprint: str, key: str, state: Any) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
         os.replace(temporary, path)  # at once: another process sees the whole entry or none
+        _count_and_prune(path.parent)
     except (OSError, pickle.PicklingError):
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+
+
+def _touch(path: Path) -> None:
+    """Let the entry's time say that it is in use."""
+    with contextlib.suppress(OSError):
+        if time.time() - path.stat().st_mtime > _RECENT:
+            os.utime(path)
+
+
+_saved = 0
+
+
+def _count_and_prune(folder: Path) -> None:
+    global _saved
+    if _saved % _LOOK == 0:
+        prune(folder)
+    _saved += 1
+
+
+def prune(folder: Path, limit: int | None = None) -> None:
+    """Remove the entries that were not used for longest, and what crashed processes left, once ``limit`` is exceeded.
+
+    Several processes may do so at once: a file that another has removed is none, and who was about to read it compiles.
+    An entry being written has another name until it is complete, and is left alone for an hour.
+    """
+    limit = LIMIT if limit is None else limit
+    files: list[tuple[float, int, Path]] = []
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith((".kernel", ".part")):
+                with contextlib.suppress(OSError):
+                    status = entry.stat(follow_symlinks=False)
+                    files.append((status.st_mtime, status.st_size, Path(entry.path)))
+    total = sum(size for _, size, _ in files)
+    if total <= limit:
+        return
+    now = time.time()
+    for modified, size, path in sorted(files):
+        if total <= _KEPT * limit:
+            break
+        if path.suffix == ".part" and now - modified < _RECENT:
+            continue
+        with contextlib.suppress(OSError):
+            path.unlink()
+        total -= size

@@ -7,7 +7,7 @@ first: a column of a large matrix costs a cache line an element, a tile of colum
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -18,7 +18,7 @@ from semiring.kernels.contract import Plan
 from semiring.kernels.cpu.direct_edges import edges_from, edges_into, extremes, last_edges
 from semiring.kernels.cpu.path_trees import COLUMNS, follow_pivots, grow_trees, settle_rows
 from semiring.kernels.cpu.pool import run_tasks
-from semiring.kernels.cpu.scalars import ScalarSemiring
+from semiring.kernels.cpu.scalars import ScalarSemiring, scalars_for
 from semiring.kernels.tolerance import Tolerance, unattained
 
 __all__ = ["find_predecessors"]
@@ -44,7 +44,7 @@ class _Case:
 
     @cached_property
     def sr(self) -> ScalarSemiring:
-        return ScalarSemiring(self.plan)
+        return scalars_for(self.plan)[0]
 
     @cached_property
     def wide(self) -> np.dtype[Any]:
@@ -53,8 +53,7 @@ class _Case:
 
     @cached_property
     def sums(self) -> ScalarSemiring:
-        kind = self.wide.type
-        return ScalarSemiring(replace(self.plan, dtype=self.wide, zero=kind(self.plan.zero), one=kind(self.plan.one)))
+        return scalars_for(self.plan)[1]
 
     @cached_property
     def zero(self) -> Any:

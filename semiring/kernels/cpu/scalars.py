@@ -8,6 +8,7 @@ be kept on disk (`semiring.kernels.cpu.jit.cached`).
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +25,7 @@ from semiring.kernels.cpu.target import host
 from semiring.kernels.cpu.vector import Element, Scalars
 from semiring.kernels.definition import define
 
-__all__ = ["ScalarSemiring", "SemiringType", "plus", "plus_numbers", "times"]
+__all__ = ["ScalarSemiring", "SemiringType", "plus", "plus_numbers", "scalars_for", "times"]
 
 
 class SemiringType(types.Type):  # type: ignore[misc]  # Numba has no types
@@ -58,6 +59,25 @@ class ScalarSemiring:
     def __init__(self, plan: Plan) -> None:
         definition = define(plan)
         self.type = SemiringType(json.dumps([definition.dtype.name, definition.add.text, definition.mul.text]))
+
+
+_known: dict[tuple[int, Any, bool, bool], tuple[Plan, ScalarSemiring, ScalarSemiring]] = {}
+_LIMIT = 256
+
+
+def scalars_for(plan: Plan) -> tuple[ScalarSemiring, ScalarSemiring]:
+    """The semiring of a plan, and the same in which paths are added up: float64 for floats."""
+    # By identity, as in `kernels_for`: hashing a definition takes microseconds, and a small matrix is closed in ten.
+    key = (id(plan.semiring), plan.dtype, plan.facts.nonnegative, plan.facts.separate)
+    found = _known.get(key)
+    if found is not None and found[0].zero == plan.zero:
+        return found[1:]
+    wide = np.dtype(np.float64) if plan.dtype.kind == "f" else plan.dtype
+    sums = replace(plan, dtype=wide, zero=wide.type(plan.zero), one=wide.type(plan.one))
+    if len(_known) >= _LIMIT:
+        _known.clear()
+    _known[key] = plan, ScalarSemiring(plan), ScalarSemiring(sums)  # the plan keeps its semiring alive
+    return _known[key][1:]
 
 
 register_model(SemiringType)(models.OpaqueModel)
