@@ -22,9 +22,8 @@ from semiring.testing import (
 
 INF = np.inf
 ALWAYS = {
-    *("additive_associativity", "additive_commutativity", "additive_identity", "associativity"),
-    *("left_identity", "right_identity", "left_annihilation", "right_annihilation"),
-    *("left_distributivity", "right_distributivity"),
+    *("add_associative", "add_commutative", "add_neutral", "mul_associative", "mul_neutral", "annihilation"),
+    *("left_distributive", "right_distributive"),
 }
 
 
@@ -37,9 +36,9 @@ def oracle_closure(A, semiring, reflexive=True):
 
 
 def test_the_laws_of_a_semiring_follow_from_its_properties():
-    assert set(laws_of("plus_times")) == ALWAYS | {"commutativity", "star"}
-    assert set(laws_of("max_min")) == ALWAYS | {"commutativity", "star", "idempotence", "selectivity", "absorption"}
-    assert set(laws_of(EXAMPLES["relations"])) == ALWAYS | {"idempotence", "star"}
+    assert set(laws_of("plus_times")) == ALWAYS | {"commutative", "star"}
+    assert set(laws_of("max_min")) == ALWAYS | {"commutative", "star", "idempotent", "selective", "absorptive"}
+    assert set(laws_of(EXAMPLES["relations"])) == ALWAYS | {"idempotent", "star"}
     assert "transposition" in matrix_laws_of("min_plus")
     assert "transposition" not in matrix_laws_of(EXAMPLES["relations"])
     assert {"square", "closed"} & set(closure_laws_of("plus_times")) == set()
@@ -59,11 +58,11 @@ def test_relations_are_a_semiring_on_all_their_elements():
         composed = (left @ right > 0) @ [[1], [2]]
         assert relations.mul(np.uint8(a), np.uint8(b)) == composed[0, 0] + 4 * composed[1, 0]
     with pytest.raises(AssertionError, match="x ⊗ y = y ⊗ x fails in relations for x = "):
-        check_law("commutativity", relations, x, y)
-    with pytest.raises(AssertionError, match="x ⊕ y is x or y"):
-        check_law("selectivity", relations, x, y)
+        check_law("commutative", relations, x, y)
+    with pytest.raises(AssertionError, match="x ⊕ y = x or x ⊕ y = y"):
+        check_law("selective", relations, x, y)
     with pytest.raises(AssertionError, match="1̄ ⊕ x = 1̄"):
-        check_law("absorption", relations, x)
+        check_law("absorptive", relations, x)
 
 
 @pytest.mark.parametrize("name", ["capped_min_plus", "reliability"])
@@ -78,18 +77,17 @@ def test_the_other_examples_are_semirings(name):
 
 # For each law of elements, a structure in which it fails (they are no semirings; that is the point).
 BROKEN = {
-    "additive_associativity": (sr.Semiring("mean", "(x + y) / 2", "x + y", 0, 1), (1.0, 2.0, 4.0)),
-    "additive_commutativity": (sr.Semiring("first", "x + 2 * y", "x * y", 0, 1), (1.0, 2.0, 4.0)),
-    "additive_identity": (sr.Semiring("no zero", "min(x, y)", "x + y", 5, 0), (9.0,)),
-    "associativity": (sr.Semiring("minus", "min(x, y)", "x - y", float("inf"), 0), (1.0, 2.0, 4.0)),
-    "left_identity": (sr.Semiring("minus", "min(x, y)", "x - y", float("inf"), 0), (1.0,)),
-    "right_identity": (sr.Semiring("turned", "min(x, y)", "y - x", float("inf"), 0), (1.0,)),
-    "left_distributivity": (sr.Semiring("min over product", "min(x, y)", "x * y", float("inf"), 1), (-1.0, 2.0, 4.0)),
-    "right_distributivity": (sr.Semiring("min over product", "min(x, y)", "x * y", float("inf"), 1), (2.0, 4.0, -1.0)),
-    "idempotence": (sr.plus_times, (1.0,)),
-    "selectivity": (sr.plus_times, (1.0, 1.0)),
-    "commutativity": (sr.Semiring("minus", "min(x, y)", "x - y", float("inf"), 0), (1.0, 2.0)),
-    "absorption": (sr.min_plus, (-1.0,)),
+    "add_associative": (sr.Semiring("mean", "(x + y) / 2", "x + y", 0, 1), (1.0, 2.0, 4.0)),
+    "add_commutative": (sr.Semiring("first", "x + 2 * y", "x * y", 0, 1), (1.0, 2.0, 4.0)),
+    "add_neutral": (sr.Semiring("no zero", "min(x, y)", "x + y", 5, 0), (9.0,)),
+    "mul_associative": (sr.Semiring("minus", "min(x, y)", "x - y", float("inf"), 0), (1.0, 2.0, 4.0)),
+    "mul_neutral": (sr.Semiring("minus", "min(x, y)", "x - y", float("inf"), 0), (1.0,)),
+    "left_distributive": (sr.Semiring("min over product", "min(x, y)", "x * y", float("inf"), 1), (-1.0, 2.0, 4.0)),
+    "right_distributive": (sr.Semiring("min over product", "min(x, y)", "x * y", float("inf"), 1), (2.0, 4.0, -1.0)),
+    "idempotent": (sr.plus_times, (1.0,)),
+    "selective": (sr.plus_times, (1.0, 1.0)),
+    "commutative": (sr.Semiring("minus", "min(x, y)", "x - y", float("inf"), 0), (1.0, 2.0)),
+    "absorptive": (sr.min_plus, (-1.0,)),
     "star": (sr.Semiring("wrong star", "x + y", "x * y", 0, 1, star="1 + x"), (2.0,)),
 }
 
@@ -103,9 +101,8 @@ def test_a_broken_law_is_named_with_its_operands(law):
 
 def test_the_zero_annihilates_whatever_the_definition_says():
     """∞ ⊗ -∞ is no path, in every order: that law cannot be broken, it is enforced."""
-    for law in ("left_annihilation", "right_annihilation"):
-        check_law(law, "min_plus", [-INF, 0.0, INF])
-        check_law(law, sr.Semiring("x", "min(x, y)", "x * y", 7, 1), [3.0, -1.0])
+    check_law("annihilation", "min_plus", [-INF, 0.0, INF])
+    check_law("annihilation", sr.Semiring("x", "min(x, y)", "x * y", 7, 1), [3.0, -1.0])
 
 
 def test_an_unknown_law_lists_the_valid_ones():
@@ -118,10 +115,10 @@ def test_a_tolerance_is_relative_to_the_largest_magnitude(rng):
     x, y, z = rng.standard_normal((3, 1000))
     for scale in (1e-200, 1, 1e200):
         operands = x * scale, y * scale, z * scale
-        check_law("additive_associativity", "plus_times", *operands, rtol=1e-15)
+        check_law("add_associative", "plus_times", *operands, rtol=1e-15)
         for rtol in (0, 1e-18):
             with pytest.raises(AssertionError, match="fails in plus_times"):
-                check_law("additive_associativity", "plus_times", *operands, rtol=rtol)
+                check_law("add_associative", "plus_times", *operands, rtol=rtol)
 
 
 # --------------------------------------------------------------------------------------------------------- matrices
@@ -158,7 +155,7 @@ def test_each_matrix_law_catches_a_wrong_product(law, rng):
 def test_a_product_of_the_wrong_shape_is_caught(rng):
     A, B, C = three(rng)
     with pytest.raises(AssertionError, match=r"the sides are \(5, 6\) and \(6, 6\)"):
-        check_matrix_law("left_identity", "min_plus", A, B, C, matmul=lambda A, B, s: oracle_product(A, B, s)[:5])
+        check_matrix_law("left_neutral", "min_plus", A, B, C, matmul=lambda A, B, s: oracle_product(A, B, s)[:5])
 
 
 # --------------------------------------------------------------------------------------------------------- closures

@@ -13,25 +13,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
+from semiring.axioms import laws as axioms
+from semiring.axioms.on_dtypes import ArrayAlgebra
 from semiring.catalogue import as_semiring
 from semiring.errors import UnknownNameError
 from semiring.testing.arithmetic import close
 
 __all__ = ["check_closure_law", "check_law", "check_matrix_law", "closure_laws_of", "laws_of", "matrix_laws_of"]
 
+AnyLaw = TypeVar("AnyLaw")
 Array: TypeAlias = NDArray[Any]
 Product: TypeAlias = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class Law:
-    """One equation: how it reads, the property of the semiring it supposes, and its two sides."""
+    """One equation of matrices: how it reads, the property of the semiring it supposes, and its two sides."""
 
     statement: str
     sides: Callable[..., tuple[Any, Any]]
@@ -48,42 +51,31 @@ def _with(constant: str, x: Array, semiring: Semiring) -> Array:
     return np.full_like(x, getattr(semiring, f"{constant}_for")(x.dtype))
 
 
-_LAWS: Mapping[str, Law] = {
-    "additive_associativity": Law(
-        "(x ⊕ y) ⊕ z = x ⊕ (y ⊕ z)", lambda s, x, y, z: (s.add(s.add(x, y), z), s.add(x, s.add(y, z)))
-    ),
-    "additive_commutativity": Law("x ⊕ y = y ⊕ x", lambda s, x, y, z: (s.add(x, y), s.add(y, x))),
-    "additive_identity": Law("x ⊕ 0̄ = x", lambda s, x, y, z: (s.add(x, _with("zero", x, s)), x)),
-    "associativity": Law(
-        "(x ⊗ y) ⊗ z = x ⊗ (y ⊗ z)", lambda s, x, y, z: (s.mul(s.mul(x, y), z), s.mul(x, s.mul(y, z)))
-    ),
-    "left_identity": Law("1̄ ⊗ x = x", lambda s, x, y, z: (s.mul(_with("one", x, s), x), x)),
-    "right_identity": Law("x ⊗ 1̄ = x", lambda s, x, y, z: (s.mul(x, _with("one", x, s)), x)),
-    "left_annihilation": Law("0̄ ⊗ x = 0̄", lambda s, x, y, z: (s.mul(_with("zero", x, s), x), _with("zero", x, s))),
-    "right_annihilation": Law("x ⊗ 0̄ = 0̄", lambda s, x, y, z: (s.mul(x, _with("zero", x, s)), _with("zero", x, s))),
-    "left_distributivity": Law(
-        "x ⊗ (y ⊕ z) = x ⊗ y ⊕ x ⊗ z",
-        lambda s, x, y, z: (s.mul(x, s.add(y, z)), s.add(s.mul(x, y), s.mul(x, z))),
-    ),
-    "right_distributivity": Law(
-        "(x ⊕ y) ⊗ z = x ⊗ z ⊕ y ⊗ z",
-        lambda s, x, y, z: (s.mul(s.add(x, y), z), s.add(s.mul(x, z), s.mul(y, z))),
-    ),
-    "idempotence": Law("x ⊕ x = x", lambda s, x, y, z: (s.add(x, x), x), "idempotent"),
-    "selectivity": Law("x ⊕ y is x or y", lambda s, x, y, z: (s.add(x, y), _nearer(s.add(x, y), x, y)), "selective"),
-    "commutativity": Law("x ⊗ y = y ⊗ x", lambda s, x, y, z: (s.mul(x, y), s.mul(y, x)), "commutative"),
-    "star": Law("x* = 1̄ ⊕ x ⊗ x*", lambda s, x, y, z: _star_sides(x, s), "star_expression"),
-    "absorption": Law("1̄ ⊕ x = 1̄", lambda s, x, y, z: (s.add(_with("one", x, s), x), _with("one", x, s)), "absorptive"),
+class _OnArrays(ArrayAlgebra):
+    """The elementwise functions of the library, where 0̄ annihilates by definition."""
+
+    raw_mul = ArrayAlgebra.mul
+
+
+#: The equations among the axioms and the properties of `semiring.axioms`, under the same names.
+_LAWS: Mapping[str, axioms.Law] = {
+    law.key: law
+    for law in (*axioms.AXIOMS, *axioms.STAR_LAWS, *axioms.PROPERTIES.values())
+    if law.key != "elements" and not law.key.endswith("_closed")
 }
 
 
-def _star_sides(x: Array, semiring: Semiring) -> tuple[Array, Array]:
-    """x* and 1̄ ⊕ x ⊗ x*; twice x where x has no star."""
-    exists = np.full(x.shape, True)
-    if semiring.divergence is not None:
-        exists = ~np.asarray(semiring.divergence.evaluate({"x": x}, x.dtype))
-    star = np.where(exists, semiring.star(x), x)
-    return star, np.where(exists, semiring.add(_with("one", x, semiring), semiring.mul(x, star)), x)
+def _holds_for(law: axioms.Law, semiring: Semiring) -> bool:
+    if law.starred:
+        return semiring.star_expression is not None
+    return law.key not in axioms.PROPERTIES or bool(getattr(semiring, law.key))
+
+
+def _starless(x: Array, semiring: Semiring) -> Array:
+    """Where x has no star, and nothing is demanded of it."""
+    if semiring.divergence is None:
+        return np.zeros(x.shape, bool)
+    return np.asarray(semiring.divergence.evaluate({"x": x}, x.dtype))
 
 
 def _nearer(total: Array, x: Array, y: Array) -> Array:
@@ -94,7 +86,8 @@ def _nearer(total: Array, x: Array, y: Array) -> Array:
 
 def laws_of(semiring: Semiring | str) -> tuple[str, ...]:
     """The names of the laws of elements that must hold, those that follow from its properties included."""
-    return _valid(_LAWS, semiring)
+    semiring = as_semiring(semiring)
+    return tuple(name for name, law in _LAWS.items() if _holds_for(law, semiring))
 
 
 def check_law(name: str, semiring: Semiring | str, x: Any, y: Any = None, z: Any = None, *, rtol: float = 0.0) -> None:
@@ -106,22 +99,32 @@ def check_law(name: str, semiring: Semiring | str, x: Any, y: Any = None, z: Any
     given = (x, x if y is None else y, x if z is None else z)
     dtype = semiring.common_dtype(*given)
     operands = np.broadcast_arrays(*(np.asarray(operand, dtype) for operand in given))
-    left, right = law.sides(semiring, *operands)
-    _compare(law, semiring, left, right, operands, rtol, by_entry=True)
+    used = operands[: law.arity]
+    with np.errstate(all="ignore"):  # the star of what has none
+        demands = list(law.demands(_OnArrays(semiring, dtype), *used))
+    for statement, left, right in demands:
+        first, *others = (np.broadcast_to(np.asarray(side, dtype), operands[0].shape) for side in right)
+        for other in others:
+            first = _nearer(left, first, other)
+        if law.starred:
+            left = np.where(_starless(used[0], semiring), first, left)
+        _compare(statement, semiring, left, first, operands, rtol, by_entry=True)
 
 
 # --------------------------------------------------------------------------------------------------------- matrices
 
 _MATRIX_LAWS: Mapping[str, Law] = {
-    "associativity": Law("(A ⊗ B) ⊗ C = A ⊗ (B ⊗ C)", lambda s, p, A, B, C: (p(p(A, B, s), C, s), p(A, p(B, C, s), s))),
-    "left_distributivity": Law(
+    "mul_associative": Law(
+        "(A ⊗ B) ⊗ C = A ⊗ (B ⊗ C)", lambda s, p, A, B, C: (p(p(A, B, s), C, s), p(A, p(B, C, s), s))
+    ),
+    "left_distributive": Law(
         "A ⊗ (B ⊕ C) = A ⊗ B ⊕ A ⊗ C", lambda s, p, A, B, C: (p(A, s.add(B, C), s), s.add(p(A, B, s), p(A, C, s)))
     ),
-    "right_distributivity": Law(
+    "right_distributive": Law(
         "(A ⊕ B) ⊗ C = A ⊗ C ⊕ B ⊗ C", lambda s, p, A, B, C: (p(s.add(A, B), C, s), s.add(p(A, C, s), p(B, C, s)))
     ),
-    "left_identity": Law("I ⊗ A = A", lambda s, p, A, B, C: (p(_identity(A.shape[0], A, s), A, s), A)),
-    "right_identity": Law("A ⊗ I = A", lambda s, p, A, B, C: (p(A, _identity(A.shape[1], A, s), s), A)),
+    "left_neutral": Law("I ⊗ A = A", lambda s, p, A, B, C: (p(_identity(A.shape[0], A, s), A, s), A)),
+    "right_neutral": Law("A ⊗ I = A", lambda s, p, A, B, C: (p(A, _identity(A.shape[1], A, s), s), A)),
     "annihilation": Law("O ⊗ A = O", lambda s, p, A, B, C: (p(_with("zero", A.T, s), A, s), _zeros(A.shape[1], A, s))),
     "transposition": Law(
         "(A ⊗ B)ᵀ = Bᵀ ⊗ Aᵀ", lambda s, p, A, B, C: (np.asarray(p(A, B, s)).T, p(B.T, A.T, s)), "commutative"
@@ -156,7 +159,7 @@ def check_matrix_law(
         matmul = own
     operands = [np.asarray(A if operand is None else operand) for operand in (A, B, C)]
     left, right = law.sides(semiring, matmul, *operands)
-    _compare(law, semiring, left, right, operands, rtol)
+    _compare(law.statement, semiring, left, right, operands, rtol)
 
 
 # --------------------------------------------------------------------------------------------------------- closures
@@ -210,7 +213,7 @@ def check_closure_law(
         matmul = own
     A = np.asarray(A)
     left, right = law.sides(semiring, matmul, closure, A)
-    _compare(law, semiring, left, right, [A], rtol)
+    _compare(law.statement, semiring, left, right, [A], rtol)
 
 
 # ----------------------------------------------------------------------------------------------------------- shared
@@ -229,18 +232,18 @@ def _valid(table: Mapping[str, Law], semiring: Semiring | str) -> tuple[str, ...
     return tuple(name for name, law in table.items() if law.holds_for(semiring))
 
 
-def _named(table: Mapping[str, Law], name: str) -> Law:
+def _named(table: Mapping[str, AnyLaw], name: str) -> AnyLaw:
     if name not in table:
         raise UnknownNameError("law", name, table)
     return table[name]
 
 
 def _compare(
-    law: Law, semiring: Semiring, left: Any, right: Any, operands: Any, rtol: float, *, by_entry: bool = False
+    statement: str, semiring: Semiring, left: Any, right: Any, operands: Any, rtol: float, *, by_entry: bool = False
 ) -> None:
     left, right = np.asarray(left), np.asarray(right)
     if left.shape != right.shape:
-        raise AssertionError(f"{law.statement} fails in {semiring.name}: the sides are {left.shape} and {right.shape}")
+        raise AssertionError(f"{statement} fails in {semiring.name}: the sides are {left.shape} and {right.shape}")
     allowed = np.zeros(left.shape)
     if rtol and left.dtype.kind == "f":
         values = (left, right, *operands)
@@ -253,5 +256,5 @@ def _compare(
         named = zip("xyz", operands, strict=False)
         where = ", ".join(f"{symbol} = {operand[at]}" for symbol, operand in named) if by_entry else f"at {at}"
         raise AssertionError(
-            f"{law.statement} fails in {semiring.name} {'for' if by_entry else ''} {where}: {left[at]} and {right[at]}"
+            f"{statement} fails in {semiring.name} {'for' if by_entry else ''} {where}: {left[at]} and {right[at]}"
         )
