@@ -22,7 +22,7 @@ from semiring.encoding import convert
 from semiring.errors import DeviceError, DTypeError, ShapeError
 from semiring.expressions.tree import is_floating
 from semiring.labels import frame_values
-from semiring.namespaces import is_device_array
+from semiring.namespaces import is_device_array, library_of
 from semiring.scatter import scatter
 
 __all__ = [
@@ -169,6 +169,11 @@ def operands(
     if dtype is None and device is None and not beside and all(type(x) is np.ndarray for x in given):
         first = given[0].dtype
         if first.isnative and _is_real(first) and all(x.dtype == first for x in given):
+            semiring.check_dtype(first)
+            return given
+    if dtype is None and not beside and all(library_of(x) == "cupy" for x in given):
+        first = given[0].dtype
+        if _is_real(first) and all(x.dtype == first for x in given):
             semiring.check_dtype(first)
             return given
     there = device is not None or any(is_device_array(x) for x in given)
@@ -339,8 +344,10 @@ def on_their_device(function: Callable[Parameters, Result]) -> Callable[Paramete
         device = options.get("device")
         if device is None and not there:
             return function(*arguments, **options)
-        from semiring.device.memory import on_device
+        from semiring.device.memory import at_home, on_device
 
+        if device is None and at_home(there):
+            return function(*arguments, **options)
         with on_device(there, device):
             return function(*arguments, **options)
 

@@ -313,7 +313,7 @@ def pack(array: ArrayLike | BitMatrix) -> BitMatrix:
     if entries.size and entries.dtype != np.bool_:
         raise DTypeError(f"pack takes bool entries, not {entries.dtype}: write pack(A != 0)")
     m, n = entries.shape
-    if there and entries.size:
+    if there:
         return BitMatrix._view(bits.pack(entries), (m, n))
     result = BitMatrix.zeros((m, n))
     if m and n:

@@ -7,14 +7,20 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["array_namespace", "is_device_array"]
+__all__ = ["array_namespace", "is_device_array", "library_of"]
 
 # The root package of an array's type, and the module that holds its functions.
 _LIBRARIES = {"numpy": "numpy", "cupy": "cupy", "torch": "torch", "jax": "jax.numpy", "jaxlib": "jax.numpy"}
+_ROOTS: dict[type, str] = {}  # of the types that were asked for
 
 
-def _library(array: Any) -> str | None:
-    return _LIBRARIES.get(type(array).__module__.partition(".")[0])
+def library_of(array: Any) -> str:
+    """The root package of the array's type."""
+    kind = type(array)
+    root = _ROOTS.get(kind)
+    if root is None:
+        root = _ROOTS[kind] = kind.__module__.partition(".")[0]
+    return root
 
 
 def array_namespace(*arrays: Any) -> Any:
@@ -22,7 +28,7 @@ def array_namespace(*arrays: Any) -> Any:
     for array in arrays:
         if type(array) is np.ndarray:  # small products feel every microsecond
             continue
-        name = _library(array)
+        name = _LIBRARIES.get(library_of(array))
         if name is not None and name != "numpy":
             return sys.modules[name]
     return np
@@ -36,7 +42,7 @@ def is_device_array(array: Any) -> bool:
     """Whether the array lives on an NVIDIA GPU."""
     if type(array) in _OF_THE_HOST or isinstance(array, np.ndarray | np.generic | list | tuple | int | float):
         return False
-    if _library(array) == "cupy":
+    if library_of(array) == "cupy":
         return True
     if hasattr(array, "__dlpack_device__"):
         return array.__dlpack_device__()[0] in _CUDA_DEVICES

@@ -33,8 +33,11 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
     itemsize = property(lambda self: self.values.itemsize)
     flags = property(lambda self: self.values.flags)
     T = property(lambda self: Array(self.values.T))
-    data = property(lambda self: types.SimpleNamespace(ptr=self.values.ctypes.data))
+    data = property(lambda self: types.SimpleNamespace(ptr=self.values.ctypes.data, memset_async=self.fill_bytes))
     device = property(lambda self: types.SimpleNamespace(id=0))
+
+    def fill_bytes(self, byte: int, count: int) -> None:
+        self.values.reshape(-1).view(np.uint8)[:count] = byte
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise TypeError("Implicit conversion to a NumPy array is not allowed")
@@ -112,7 +115,8 @@ class Module(types.ModuleType):
     def __init__(self) -> None:
         super().__init__("cupy")
         self.cuda = types.SimpleNamespace(
-            runtime=types.SimpleNamespace(getDeviceCount=lambda: 1, CUDARuntimeError=RuntimeError),
+            runtime=types.SimpleNamespace(getDeviceCount=lambda: 1, getDevice=lambda: 0, CUDARuntimeError=RuntimeError),
+            get_current_stream=lambda: types.SimpleNamespace(ptr=0, synchronize=lambda: None),
             Device=contextlib.nullcontext,
         )
         strided = np.lib.stride_tricks.as_strided
@@ -148,20 +152,20 @@ class Module(types.ModuleType):
             return lambda grid, block, arguments: look(layout, int(bits), *arguments)
 
 
-def look(layout: str, bits: int, address: Any, *arguments: Any) -> None:
+def look(layout: str, bits: int, address: int, *arguments: int) -> None:
     """What the kernels of look.cu find, in NumPy."""
     word = np.dtype(f"u{bits // 8}")
-    sizes, (infinity, low, high, zero, one, absent, kind, has_absent, result) = arguments[:-9], arguments[-9:]
+    sizes, rule, result = arguments[:-2], in_memory(arguments[-2], 8, np.uint64), in_memory(arguments[-1], 3, np.uint64)
+    infinity, low, high, zero, one, absent, kind, has_absent = rule.tolist()
     if layout == "dense":
-        (n0, n1, n2), (s0, s1, s2) = (1, 1, int(sizes[0])), (0, 0, 1)
-        assert int(address) % 16 == 0
+        n1, n2, s1 = sizes
+        n0, s0, s2 = 1, 0, 1
+        assert address % 16 == s1 * word.itemsize % 16 == 0
     else:
-        n1, n2, size, s0, s1, s2 = map(int, sizes)
+        n1, n2, size, s0, s1, s2 = sizes
         n0, n1 = (size // n2, 1) if n1 == 0 else (size // (n1 * n2), n1)
     offsets = (np.arange(n0)[:, None, None] * s0 + np.arange(n1)[:, None] * s1 + np.arange(n2) * s2).ravel()
-    span = int(offsets.max()) + 1
-    memory = (ctypes.c_uint8 * (span * word.itemsize)).from_address(int(address))
-    elements = np.frombuffer(memory, word)[offsets].astype(object)
+    elements = in_memory(address, int(offsets.max()) + 1, word)[offsets]
     sign, ones = 1 << bits - 1, (1 << bits) - 1
     flags, numbers = 0, []
     for element in elements.tolist():
@@ -178,8 +182,13 @@ def look(layout: str, bits: int, address: Any, *arguments: Any) -> None:
         numbers.append(key)
     if numbers:
         flags |= 16
-        result.values[1:] = ones ^ min(numbers), max(numbers)
-    result.values[0] = flags
+        result[1:] = ones ^ min(numbers), max(numbers)
+    result[0] = flags
+
+
+def in_memory(address: int, count: int, dtype: Any) -> np.ndarray:
+    memory = (ctypes.c_uint8 * (count * np.dtype(dtype).itemsize)).from_address(address)
+    return np.frombuffer(memory, dtype)
 
 
 FOLDS = {
@@ -239,7 +248,9 @@ def install(monkeypatch: Any) -> tuple[Module, Backend]:
     import semiring.device.bits as device_bits
     import semiring.device.kernels as kernels
     import semiring.device.look as device_look
+    import semiring.device.memory as memory
     import semiring.kernels as registry
+    import semiring.kernels.cuda.entrywise as entrywise
     import semiring.linalg.dispatch as dispatch
     import semiring.linalg.packed as packed
 
@@ -247,9 +258,14 @@ def install(monkeypatch: Any) -> tuple[Module, Backend]:
     monkeypatch.setitem(sys.modules, "cupy", module)
     monkeypatch.setattr(kernels, "reduction", reduction)
     monkeypatch.setattr(kernels, "select", select)
+    monkeypatch.setattr(entrywise, "apply", lambda *_: None)
     for function in (pack, unpack, count):
         monkeypatch.setattr(device_bits, function.__name__, function)
-    device_look._module.cache_clear()
+    monkeypatch.setattr(memory, "_loaded", lambda: module)
+    monkeypatch.setattr(device_look, "_kernel", module.RawModule().get_function)
+    monkeypatch.setattr(device_look, "_rule", device_look._rule.__wrapped__)
+    monkeypatch.setattr(dispatch, "_device_engine", dispatch._device_engine.__wrapped__)
+    monkeypatch.setattr(dispatch, "device_backend", lambda *_: backend)
 
     def backend_for(array: Any, *rest: Any) -> Any:
         return backend if isinstance(array, Array) else registry.backend_for(array, *rest)

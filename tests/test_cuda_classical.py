@@ -121,6 +121,15 @@ def test_what_is_not_classical(cublas):
     )
 
 
+def test_a_stream_that_is_captured_takes_no_cublas(cublas, monkeypatch):
+    def refuse(*_):
+        raise NotImplementedError
+
+    monkeypatch.setattr(sys.modules["cupy_backends.cuda.libs"].cublas, "gemmStridedBatchedEx", refuse)
+    X = Held(np.zeros((4, 4)))
+    assert not classical.multiply(make_plan(sr.plus_times, "float64"), X, X, X, accumulate=False)
+
+
 def test_without_the_library(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy_backends", None)
     classical._is_classical.cache_clear()

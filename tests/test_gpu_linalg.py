@@ -335,7 +335,7 @@ def test_packed_bits(size, cp, rng):
     for name in ("boolean", "xor_and"):
         for check in (True, False):
             same(sr.matmul(A_, B_, name, check=check).unpack(), sr.matmul(A, B, name))
-        same(sr.gemm(A_, B_, C_, name, beta=1).unpack(), sr.gemm(A, B, C, name, beta=1))
+        same(sr.gemm(A_, B_, C_, name, beta=True).unpack(), sr.gemm(A, B, C, name, beta=True))
         same(sr.add(C_, ~C_, name).unpack(), sr.add(C, ~C, name))
     same(sr.matmul_witness(A_, B_, "boolean")[1], sr.matmul_witness(A, B, "boolean")[1])
     assert sr.matmul(sr.pack(A), sr.pack(B), "boolean", device="cuda") == sr.pack(sr.matmul(A, B, "boolean"))
@@ -425,8 +425,7 @@ def test_bfloat16(name, cp, rng):
     torch, dtype = pytest.importorskip("torch"), np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
     for shape in ((1, 1, 1), (17, 8, 33), (65, 130, 64)):
         m, k, n = shape
-        A, B = (np.abs(entries(rng, name, "float32", s)) % 3 for s in ((m, k), (k, n)))
-        A, B = (np.where(X == X, X, oracles.zero(name, "float32")).astype(dtype) for X in (A, B))
+        A, B = (np.abs(entries(rng, name, "float32", s)).astype(dtype) for s in ((m, k), (k, n)))
         expected = sr.matmul(A, B, name)
         for check in (True, False):
             same(sr.matmul(cp.asarray(A), cp.asarray(B), name, check=check), expected)

@@ -21,7 +21,7 @@ struct Rule {
     Word64 low, high;  // the domain
     Word64 zero, one;  // inside the domain whatever it is
     Word64 absent;  // "no path"
-    int kind, has_absent;
+    Word64 kind, has_absent;
 };
 
 template <typename Word>
@@ -82,23 +82,28 @@ __device__ void finish(Found<Word> found, Word64* result) {
     }
 }
 
-// Elements that lie beside each other, from an address that 16 divides.
+// Rows of elements that lie beside each other, each from an address that 16 divides. `stride`: from row to row.
 template <typename Word>
-__device__ void look_dense(const Word* data, Word64 size, Rule rule, Word64* result) {
+__device__ void look_dense(const Word* data, Word64 rows, Word64 columns, Word64 stride, const Rule& rule,
+                           Word64* result) {
     constexpr int lanes = 16 / sizeof(Word), unroll = 4;
     union Pack {
         uint4 vector;
         Word elements[lanes];
     };
     Found<Word> found = {0, 0, 0};
-    const Word64 packs = size / lanes, threads = Word64(gridDim.x) * blockDim.x;
+    const Word64 across = columns / lanes, packs = rows * across, threads = Word64(gridDim.x) * blockDim.x;
     const Word64 own = Word64(blockIdx.x) * blockDim.x + threadIdx.x;
-    const uint4* vectors = reinterpret_cast<const uint4*>(data);
+    const auto pack_at = [&](Word64 i) {
+        Word64 row = 0;
+        if (rows > 1) row = packs >> 32 ? i / across : Word32(i) / Word32(across);  // 32 bits cost a quarter
+        return reinterpret_cast<const uint4*>(data + row * stride) + (i - row * across);
+    };
     Word64 i = own;
     for (; i + (unroll - 1) * threads < packs; i += unroll * threads) {
         Pack loaded[unroll];
 #pragma unroll
-        for (int u = 0; u < unroll; ++u) loaded[u].vector = vectors[i + u * threads];
+        for (int u = 0; u < unroll; ++u) loaded[u].vector = *pack_at(i + u * threads);
 #pragma unroll
         for (int u = 0; u < unroll; ++u)
 #pragma unroll
@@ -106,18 +111,20 @@ __device__ void look_dense(const Word* data, Word64 size, Rule rule, Word64* res
     }
     for (; i < packs; i += threads) {
         Pack loaded;
-        loaded.vector = vectors[i];
+        loaded.vector = *pack_at(i);
 #pragma unroll
         for (int e = 0; e < lanes; ++e) found.take(loaded.elements[e], rule);
     }
-    for (Word64 e = packs * lanes + own; e < size; e += threads) found.take(data[e], rule);
+    const Word64 rest = columns - across * lanes;
+    for (Word64 e = own; e < rows * rest; e += threads)
+        found.take(data[e / rest * stride + across * lanes + e % rest], rule);
     finish(found, result);
 }
 
 // Any three sizes and strides (in elements); the last index is meant to be the one with the smallest stride.
 template <typename Word>
 __device__ void look_strided(const Word* data, Word64 n1, Word64 n2, Word64 size, long long s0, long long s1,
-                             long long s2, Rule rule, Word64* result) {
+                             long long s2, const Rule& rule, Word64* result) {
     Found<Word> found = {0, 0, 0};
     const Word64 threads = Word64(gridDim.x) * blockDim.x;
 #pragma unroll 4
@@ -136,18 +143,16 @@ __device__ void look_strided(const Word* data, Word64 n1, Word64 n2, Word64 size
     finish(found, result);
 }
 
-#define LOOK(bits)                                                                                                   \
-    extern "C" __global__ void __launch_bounds__(256)                                                                \
-        look_dense_##bits(const Word##bits* data, Word64 size, Word64 infinity, Word64 low, Word64 high, Word64 zero, \
-                          Word64 one, Word64 absent, int kind, int has_absent, Word64* result) {                     \
-        look_dense<Word##bits>(data, size, Rule{infinity, low, high, zero, one, absent, kind, has_absent}, result);   \
-    }                                                                                                                \
-    extern "C" __global__ void __launch_bounds__(256) look_strided_##bits(                                           \
-        const Word##bits* data, Word64 n1, Word64 n2, Word64 size, long long s0, long long s1, long long s2,         \
-        Word64 infinity, Word64 low, Word64 high, Word64 zero, Word64 one, Word64 absent, int kind, int has_absent,  \
-        Word64* result) {                                                                                            \
-        look_strided<Word##bits>(data, n1, n2, size, s0, s1, s2,                                                     \
-                                 Rule{infinity, low, high, zero, one, absent, kind, has_absent}, result);            \
+#define LOOK(bits)                                                                                                    \
+    extern "C" __global__ void __launch_bounds__(256)                                                                 \
+        look_dense_##bits(const Word##bits* data, Word64 rows, Word64 columns, Word64 stride, const Rule* rule,       \
+                          Word64* result) {                                                                           \
+        look_dense<Word##bits>(data, rows, columns, stride, Rule(*rule), result);                                     \
+    }                                                                                                                 \
+    extern "C" __global__ void __launch_bounds__(256)                                                                 \
+        look_strided_##bits(const Word##bits* data, Word64 n1, Word64 n2, Word64 size, long long s0, long long s1,    \
+                            long long s2, const Rule* rule, Word64* result) {                                         \
+        look_strided<Word##bits>(data, n1, n2, size, s0, s1, s2, Rule(*rule), result);                                \
     }
 
 LOOK(8)

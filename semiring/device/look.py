@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from math import ceil, floor, isinf
+from math import ceil, floor, isinf, prod
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -40,9 +40,10 @@ def look_at(semiring: Semiring, arrays: Mapping[str, Array]) -> dict[str, Scan]:
     if not asked:
         return scans
     cupy = load_cupy()
-    results = cupy.zeros((len(asked), _WORDS), np.uint64)
-    for result, name in zip(results, asked, strict=True):
-        _launch(cupy, arrays[name], semiring, result)
+    results = cupy.empty((len(asked), _WORDS), np.uint64)
+    results.data.memset_async(0, results.nbytes)
+    for i, name in enumerate(asked):
+        _launch(cupy, arrays[name], semiring, results.data.ptr + i * _WORDS * 8)
     for name, words in zip(asked, results.get().tolist(), strict=True):
         scans[name] = _scan(words, arrays[name], semiring, name)
     return scans
@@ -90,26 +91,21 @@ def _value(key: int, dtype: np.dtype[Any]) -> Any:
     return key - sign if kind == _SIGNED else key
 
 
-class _Keys(NamedTuple):
-    """`Rule` of look.cu."""
-
-    infinity: int
-    low: int
-    high: int
-    zero: int
-    one: int
-    absent: int
-    kind: int
-    has_absent: bool
-
-
 @lru_cache(maxsize=1024)
-def _keys(semiring: Semiring, dtype: np.dtype[Any]) -> _Keys:
+def _rule(semiring: Semiring, dtype: np.dtype[Any], device: int) -> Array:
+    """`Rule` of look.cu, on the device: its words travel once, not with every launch."""
+    cupy = load_cupy()
+    rule = cupy.asarray(np.array(_keys(semiring, dtype), np.uint64))
+    cupy.cuda.get_current_stream().synchronize()  # other streams will read it too
+    return rule
+
+
+def _keys(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[int, ...]:
     rule = rule_for(semiring, dtype)
     zero, one = (key_of(typed(dtype), dtype) for typed in (semiring.zero_for, semiring.one_for))
     infinity = key_of(np.inf, dtype) ^ _sign(dtype) if is_floating(dtype) else 0
     low, high = _ends(semiring, dtype) if rule.restricted else (0, _ones(dtype))
-    return _Keys(infinity, low, high, zero, one, zero, _kind(dtype), rule.tropical is not None)
+    return infinity, low, high, zero, one, zero, _kind(dtype), int(rule.tropical is not None)
 
 
 def _ends(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[int, int]:
@@ -169,27 +165,26 @@ def _module() -> Any:
     return load_cupy().RawModule(code=source, options=("-std=c++17",))
 
 
-def _launch(cupy: Any, array: Array, semiring: Semiring, result: Array) -> None:
-    dtype = array.dtype
-    layout = Layout.of(array.data.ptr, array.shape, array.strides, dtype.itemsize)
+@lru_cache(maxsize=16)
+def _kernel(name: str) -> Any:
+    return _module().get_function(name)
+
+
+def _launch(cupy: Any, array: Array, semiring: Semiring, result: int) -> None:
+    dtype, size = array.dtype, array.itemsize
+    layout = Layout.of(array.data.ptr, array.shape, array.strides, size)
     if layout is None or len(layout.sizes) > 3:
         array = cupy.ascontiguousarray(array)
         layout = Layout(array.data.ptr, (array.size,), (1,))
-    words = [np.uint64(key) for key in _keys(semiring, dtype)[:6]]
-    flags = [np.int32(flag) for flag in _keys(semiring, dtype)[6:]]
-    bits = 8 * dtype.itemsize
-    sizes, strides = layout.sizes or (1,), layout.strides or (1,)
-    size = int(np.prod(sizes, dtype=np.int64))
-    address = np.uint64(layout.address)
-    if len(sizes) == 1 and strides[0] == 1 and layout.address % 16 == 0:
-        kernel = f"look_dense_{bits}"
-        where: list[Any] = [address, np.uint64(size)]
-        threads = size * dtype.itemsize // 16
+    address, (sizes, strides) = layout.address, (layout.sizes or (1,), layout.strides or (1,))
+    count = prod(sizes)
+    rows_apart = strides[0] if len(sizes) == 2 else 0
+    if len(sizes) <= 2 and strides[-1] == 1 and address % 16 == rows_apart * size % 16 == 0:
+        kernel, where = "dense", [address, count // sizes[-1], sizes[-1], rows_apart]
     else:
-        s0, s1, s2 = (0,) * (3 - len(strides)) + strides if len(strides) != 2 else (strides[0], 0, strides[1])
-        n1 = sizes[1] if len(sizes) == 3 else 0
-        kernel = f"look_strided_{bits}"
-        where = [address, np.uint64(n1), np.uint64(sizes[-1]), np.uint64(size), *map(np.int64, (s0, s1, s2))]
-        threads = size
+        s0, s1, s2 = (strides[0], 0, strides[1]) if len(strides) == 2 else (0,) * (3 - len(strides)) + strides
+        kernel, where = "strided", [address, sizes[1] if len(sizes) == 3 else 0, sizes[-1], count, s0, s1, s2]
+    threads = count * size // 16 if kernel == "dense" else count
     blocks = max(1, min(_BLOCKS, -(-threads // _THREADS)))
-    _module().get_function(kernel)((blocks,), (_THREADS,), (*where, *words, *flags, result))
+    rule = _rule(semiring, dtype, cupy.cuda.runtime.getDevice())
+    _kernel(f"look_{kernel}_{8 * size}")((blocks,), (_THREADS,), (*where, rule.data.ptr, result))

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from semiring.errors import DeviceError, DTypeError
-from semiring.namespaces import is_device_array
+from semiring.namespaces import is_device_array, library_of
 
 __all__ = [
+    "are_apart",
     "as_cupy",
+    "at_home",
     "device_number",
     "exporter",
     "load_cupy",
@@ -29,17 +32,24 @@ _INSTALL = "pip install 'semiring[cuda]'"
 
 def load_cupy(what: str = "computing on an NVIDIA GPU") -> Any:
     """The module CuPy; `DeviceError` says what is missing, the package, the driver or the GPU."""
+    module = _loaded()
+    if isinstance(module, str):
+        raise DeviceError(f"{what} needs {module}")
+    return module
+
+
+@cache
+def _loaded() -> Any:
+    """CuPy, or what is missing."""
     try:
         import cupy
-    except ImportError as error:
-        raise DeviceError(f"{what} needs CuPy, which is not installed: {_INSTALL}") from error
+    except ImportError:
+        return f"CuPy, which is not installed: {_INSTALL}"
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise DeviceError(f"{what} needs an NVIDIA GPU and its driver: {error}") from None
-    if not count:
-        raise DeviceError(f"{what} needs an NVIDIA GPU: the driver finds none")
-    return cupy
+        return f"an NVIDIA GPU and its driver: {error}"
+    return cupy if count else "an NVIDIA GPU: the driver finds none"
 
 
 def device_number(device: Any) -> int | None:
@@ -58,9 +68,9 @@ def as_cupy(x: Any, name: str = "A") -> Array:
 
     Raises `TypeError` for a tensor that records gradients, and `DTypeError` where CuPy does not know the dtype.
     """
-    cupy = load_cupy(f"{name} is a {type(x).__module__}.{type(x).__qualname__} on a GPU: computing there")
-    if isinstance(x, cupy.ndarray):
+    if library_of(x) == "cupy":
         return x
+    cupy = load_cupy(f"{name} is a {type(x).__module__}.{type(x).__qualname__} on a GPU: computing there")
     if getattr(x, "requires_grad", False):
         raise TypeError(f"{name} records gradients, which stop here: pass {name}.detach()")
     failure: Exception | None = None
@@ -74,7 +84,7 @@ def as_cupy(x: Any, name: str = "A") -> Array:
 
 def writable(x: Any) -> bool:
     """Whether results may be written into an array on a GPU: JAX's are immutable."""
-    if _library(x) in ("jax", "jaxlib"):
+    if library_of(x) in ("jax", "jaxlib"):
         return False
     if hasattr(x, "__dlpack__"):
         return True
@@ -99,6 +109,14 @@ def addresses(array: Array) -> np.ndarray[Any, Any]:
     return np.asarray(_Addresses(array))
 
 
+def are_apart(one: Array, other: Array) -> bool:
+    """Whether two arrays lie in memory that does not meet: told at once where both are dense."""
+    if not all(array.flags.c_contiguous or array.flags.f_contiguous for array in (one, other)):
+        return False
+    first, second = one.data.ptr, other.data.ptr
+    return bool(first + one.nbytes <= second or second + other.nbytes <= first)
+
+
 def moved_to_device(array: np.ndarray[Any, Any]) -> Array:
     """A copy of a NumPy array on the current GPU, in row-major order."""
     return load_cupy().asarray(array, order="C")
@@ -115,7 +133,7 @@ def exporter(*given: Any) -> Callable[[Array], Any]:
 
     Of several on a GPU the first that is not CuPy's decides.
     """
-    libraries = [_library(x) for x in given if is_device_array(x)]
+    libraries = [library_of(x) for x in given if is_device_array(x)]
     root = next((library for library in libraries if library != "cupy"), "cupy")
     if root in ("numba", "numba_cuda"):
         return _to_numba
@@ -141,10 +159,8 @@ def on_device(arrays: Sequence[Any], device: Any = None) -> Iterator[None]:
     nothing: `as_cupy` will name the array that needs it.
     """
     number = None if device is None else device_number(device)
-    cupy: Any = None
-    with suppress(DeviceError):
-        cupy = load_cupy()
-    if cupy is None:
+    cupy = _loaded()
+    if isinstance(cupy, str):
         yield
         return
     for x in arrays:
@@ -152,13 +168,17 @@ def on_device(arrays: Sequence[Any], device: Any = None) -> Iterator[None]:
         if number is not None and found != number:
             raise DeviceError(f"an array lives on GPU {found}, another on GPU {number}: copy one of them")
         number = found
-    tensor = next((x for x in arrays if _library(x) == "torch"), None)
+    tensor = next((x for x in arrays if library_of(x) == "torch"), None)
     with cupy.cuda.Device(number), nullcontext() if tensor is None else _torch_stream(cupy, tensor):
         yield
 
 
-def _library(x: Any) -> str:
-    return type(x).__module__.partition(".")[0]
+def at_home(arrays: Sequence[Any]) -> bool:
+    """Whether all of them are CuPy arrays of the current GPU, so that `on_device` has nothing to change."""
+    if not all(library_of(x) == "cupy" for x in arrays):
+        return False
+    current = load_cupy().cuda.runtime.getDevice()
+    return all(x.device.id == current for x in arrays)
 
 
 def _number_of(x: Any) -> int:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from semiring.algebra import Semiring
     from semiring.kernels.contract import Backend
 
-__all__ = ["BACKENDS", "DEVICE_BACKENDS", "backend_for", "get_backend"]
+__all__ = ["BACKENDS", "DEVICE_BACKENDS", "backend_for", "device_backend", "get_backend"]
 
 #: Where each backend lives, by name, in the order in which the host's arrays try them.
 BACKENDS: Mapping[str, tuple[str, str]] = {
@@ -50,6 +50,11 @@ def backend_for(array: Any, semiring: Semiring, dtype: np.dtype[Any], storage: s
     computes on a GPU.
     """
     return _backend(semiring, dtype, storage, array is not None and is_device_array(array))
+
+
+def device_backend(semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> Backend:
+    """`backend_for` an array on a GPU."""
+    return _backend(semiring, dtype, storage, True)
 
 
 @lru_cache(maxsize=1024)

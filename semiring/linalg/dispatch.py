@@ -22,7 +22,7 @@ from semiring.encoding import (
     promised,
 )
 from semiring.errors import ShapeError
-from semiring.kernels import backend_for
+from semiring.kernels import backend_for, device_backend
 from semiring.kernels.engine import Engine, make_plan
 from semiring.namespaces import array_namespace, is_device_array
 from semiring.threads import checked_threads, get_threads
@@ -57,8 +57,10 @@ def look(semiring: Semiring, check: bool, **arrays: Array) -> list[Scan]:
 def overlaps(array: Array, *others: Array) -> bool:
     """Whether an element of ``array`` may be an element of one of the others. Interleaved views do not overlap."""
     if is_device_array(array):
-        from semiring.device.memory import addresses
+        from semiring.device.memory import addresses, are_apart
 
+        if all(are_apart(array, other) for other in others):
+            return False
         array, others = addresses(array), tuple(addresses(other) for other in others)
     # Exact within that much work, which views of one matrix never exceed; True beyond it.
     work: Any = 10_000  # NumPy's stubs admit only 0 and -1
@@ -96,13 +98,15 @@ def engine_for(
     """The engine for products of ``dtype`` where ``array`` lives."""
     count = get_threads() if threads is None else checked_threads(threads)
     if type(array) is not np.ndarray and is_device_array(array):
-        return _device_engine(array, semiring, dtype, nonnegative)
+        return _device_engine(semiring, dtype, nonnegative, array.device.id)
     return _engine(semiring, dtype, nonnegative, count)
 
 
-def _device_engine(array: Array, semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool) -> Engine:
+# A backend remembers with a plan how it launched its kernels: on a GPU that is most of the cost of a call.
+@lru_cache(maxsize=256)
+def _device_engine(semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool, device: int) -> Engine:
     plan = make_plan(semiring, dtype, nonnegative=nonnegative, separate=True)
-    return Engine(backend_for(array, semiring, dtype), plan)
+    return Engine(device_backend(semiring, dtype), plan)
 
 
 # Products leave nothing in the status word of a plan, so calls of one kind share one: it saves a tiny product 3 µs.

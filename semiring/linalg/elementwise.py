@@ -157,9 +157,16 @@ def _sums_fit(dtype: np.dtype[Any], a: Scan, b: Scan) -> bool:
 def _apply(semiring: Semiring, which: str, left: Array, right: Array, check: bool) -> Array:
     """⊕ or ⊗ of arrays; on a GPU without ``check`` no sum of integers is looked at, and so nothing waits."""
     operation: Operation = getattr(semiring, which)
-    if is_device_array(left) or is_device_array(right):
-        return operation.on_arrays(left, right, check=check)
-    return operation(left, right)
+    if not (is_device_array(left) or is_device_array(right)):
+        return operation(left, right)
+    if not (check and semiring.tropical and left.dtype.kind == "i" and which == "mul"):
+        from semiring.kernels.cuda import entrywise
+
+        result = entrywise.apply(semiring, which, left, right)
+        if result is not None:
+            return result
+    result = operation.on_arrays(left, right, check=check)
+    return result.astype(left.dtype, copy=False)  # CuPy takes bfloat16 to float32
 
 
 def _delivered(

@@ -82,11 +82,14 @@ def multiply(plan: Plan, C: Any, A: Any, B: Any, *, accumulate: bool) -> bool:
     from cupy.cuda.device import get_cublas_handle
     from cupy_backends.cuda.libs import cublas
 
-    cublas.gemmStridedBatchedEx(
-        get_cublas_handle(),
-        *(b.transposed, a.transposed, n, m, k, one.ctypes.data),
-        *(B.data.ptr, code, b.stride, b.batch),
-        *(A.data.ptr, code, a.stride, a.batch, beta.ctypes.data),
-        *(C.data.ptr, code, c.stride, c.batch, batch, arithmetic, _DEFAULT_ALGORITHM),
-    )
+    try:
+        cublas.gemmStridedBatchedEx(
+            get_cublas_handle(),
+            *(b.transposed, a.transposed, n, m, k, one.ctypes.data),
+            *(B.data.ptr, code, b.stride, b.batch),
+            *(A.data.ptr, code, a.stride, a.batch, beta.ctypes.data),
+            *(C.data.ptr, code, c.stride, c.batch, batch, arithmetic, _DEFAULT_ALGORITHM),
+        )
+    except NotImplementedError:  # CuPy's refusal, before anything is enqueued, while the stream is being captured
+        return False
     return True
