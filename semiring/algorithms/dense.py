@@ -79,7 +79,7 @@ def _choose(call: Call, n: int, dtype: np.dtype[Any], backend: Backend) -> Call:
     elif method == "auto":
         parameters = closure_parameters(backend.name, dtype, "elements")
         method = parameters.method(n)
-        if method == "staged" and not call.semiring.idempotent:
+        if method == "staged" and not (call.semiring.idempotent and hasattr(backend, "close")):
             method = "blocked_floyd_warshall"
         if n <= parameters.leaf:
             call.note(f"{n} vertices are one block of at most {parameters.leaf}, closed by one kernel")
@@ -126,7 +126,8 @@ def _close_matrix(call: Call, A: Array, out: Array, in_place: bool, P: Array | N
     elif A.dtype == np.bool_ and P is None and _packs(call, A):
         if out is not A:
             out[...] = A
-        close_truths(call.execution, call.semiring, out, call.reflexive)
+        packed = call.by("rkleene") if call.execution.method == "staged" else call
+        close_truths(packed.execution, call.semiring, out, call.reflexive)
     else:
         _close_generic(call, A, out, P, scan)
 
@@ -152,9 +153,9 @@ def _close_generic(call: Call, A: Array, out: Array, P: Array | None, scan: Scan
     nonnegative = scan.nonnegative and min(identities) >= 0 and A.dtype.kind == "f"
     if not nonnegative and is_device_array(A) and has_order(semiring, A.dtype):
         call.note("⊕ and ⊗ only select: closed as integers in the order of the floats")
-        D = as_integers(out)
+        D = as_integers(out, semiring)
         _close_elements(call, D, P)
-        from_integers(D, out, semiring)
+        from_integers(D, semiring)
         return
     engine = _close_elements(call, out, P, nonnegative=nonnegative, cycles=original is None)
     if original is not None:

@@ -35,28 +35,43 @@ def has_order(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
     )
 
 
-def as_integers(A: Array) -> Array:
-    """A view of A (m, n) float32 as int32, whose bits become integers in the order of the floats."""
+def as_integers(A: Array, semiring: Semiring) -> Array:
+    """A view of A (m, n) float32 as int32, whose entries become integers in the order of the floats, A's being lost.
+
+    The zero and the one of the semiring become those of its integers.
+    """
     bits = A.view(np.int32)
-    _flip(bits)
+    _replace(bits, [(_order_of(semiring, name), _integer(semiring, name)) for name in ("zero", "one")])
     return bits
 
 
-def from_integers(bits: Array, out: Array, semiring: Semiring) -> None:
-    """Undo `as_integers` in place; ``out`` is the matrix it was given.
+def from_integers(bits: Array, semiring: Semiring) -> None:
+    """Undo `as_integers` in place."""
+    _replace(bits, [(_integer(semiring, name), _order_of(semiring, name)) for name in ("zero", "one")], back=True)
 
-    The zero and the one of the integers, which a closure may have put in, become those of the floats.
-    """
+
+def _integer(semiring: Semiring, name: str) -> Any:
+    dtype = np.dtype(np.int32)
+    return semiring.zero_for(dtype) if name == "zero" else semiring.one_for(dtype)
+
+
+def _order_of(semiring: Semiring, name: str) -> Any:
+    """The zero or the one of the floats in the order of the integers."""
+    dtype = np.dtype(np.float32)
+    value = semiring.zero_for(dtype) if name == "zero" else semiring.one_for(dtype)
+    return _flipped(np.asarray(value, dtype).view(np.int32))[()]
+
+
+def _replace(bits: Array, pairs: list[tuple[Any, Any]], *, back: bool = False) -> None:
+    """The bits with their order put right, and some values, as ordered integers, replaced."""
     xp = array_namespace(bits)
-    zero, one = (element(np.dtype(np.int32)) for element in (semiring.zero_for, semiring.one_for))
     for rows in pieces(bits):
-        part = bits[rows]
-        lost, best = part == zero, part == one
-        _flip(part)
-        out[rows] = xp.where(lost, semiring.zero_for(out.dtype), xp.where(best, semiring.one_for(out.dtype), out[rows]))
+        part = bits[rows] if back else _flipped(bits[rows])
+        for before, after in pairs:
+            part = xp.where(part == before, after, part)
+        bits[rows] = _flipped(part) if back else part
 
 
-def _flip(bits: Array) -> None:
+def _flipped(bits: Any) -> Any:
     """Of a negative number all bits but the sign are inverted: its own inverse."""
-    for rows in pieces(bits):
-        bits[rows] ^= (bits[rows] >> 31) & _NOT_THE_SIGN
+    return bits ^ ((bits >> 31) & _NOT_THE_SIGN)

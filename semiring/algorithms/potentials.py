@@ -57,13 +57,17 @@ def potentials(weights: Weights, close: Callable[[Array], bool] | None = None) -
     loops = np.flatnonzero(_diagonal(weights) < 0)
     if loops.size and (error := _verified(weights, [int(loops[0])])):
         raise error
-    solver = WholeSweeps(weights) if is_device_array(weights.A) else _Sweeps(weights)
-    sweeps, budget = 0, 0 if n <= _SMALL else _PATIENCE * n
+    solver: _Sweeps | WholeSweeps
+    sweeps, before_tree = 0, _SWEEPS_BEFORE_TREE
+    if is_device_array(weights.A):  # a sweep costs a small part of what it costs beside an elimination on the host
+        solver, budget, before_tree = WholeSweeps(weights), max(_PATIENCE, n // 100) * n, max(_PATIENCE, n // 400)
+    else:
+        solver, budget = _Sweeps(weights), 0 if n <= _SMALL else _PATIENCE * n
     while not solver.settled:
         if close is not None and solver.relaxed > budget:
             solver.start_from_closure(close)
             close = None
-        solver.sweep(remember=sweeps >= _SWEEPS_BEFORE_TREE)
+        solver.sweep(remember=sweeps >= before_tree)
         sweeps += 1
         cycle = find_cycle(solver.previous)
         if cycle:

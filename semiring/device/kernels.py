@@ -10,7 +10,7 @@ import numpy as np
 from semiring.device.memory import load_cupy
 from semiring.expressions.tree import is_floating
 
-__all__ = ["copy_nonnegative", "reduction", "select", "spoil"]
+__all__ = ["copy_nonnegative", "reduction", "relax", "select", "spoil"]
 
 Array: TypeAlias = Any  # a CuPy array
 
@@ -86,3 +86,31 @@ def _spoil() -> Any:
 def spoil(A: Array, word: Array) -> None:
     """Make every float of A a NaN where the word says so: nobody may wait to be told."""
     _spoil()(A, word, A)
+
+
+_INFINITE = "__longlong_as_double(0x7ff0000000000000ll)"
+
+
+@cache
+def _relax() -> Any:
+    return load_cupy().ReductionKernel(
+        "T w, float64 h, float64 sign, float64 low, float64 high",
+        "float64 y",
+        "relaxed(double(w) * sign, h, low, high)",
+        "a < b ? a : b",
+        "y = a",
+        _INFINITE,
+        "relax",
+        preamble=(
+            "__device__ double relaxed(double w, double h, double low, double high) {"
+            f" return isinf(w) ? {_INFINITE} : fmax(w * low, w * high) + h; }"
+        ),
+    )
+
+
+def relax(A: Array, h: Array, sign: int, epsilon: float) -> Array:
+    """The minimum over i of h[i] + w[i, j], (n,) float64, for weights w = ± A raised by ε |w|; ∞ of any sign is none.
+
+    One pass over A (m, n) of floats, without a temporary; h is (m,).
+    """
+    return _relax()(A, h[:, None], float(sign), 1 - epsilon, 1 + epsilon, axis=0)

@@ -96,6 +96,12 @@ class CudaBackend:
 
         return copy_nonnegative(A, out)
 
+    def relax(self, A: Any, h: Any, sign: int, epsilon: float) -> Any:
+        """The minimum over i of h[i] + w[i, j], for weights w = ± A raised by ε |w|: see `semiring.device.kernels`."""
+        from semiring.device.kernels import relax
+
+        return relax(A, h, sign, epsilon)
+
     def spoil(self, A: Any, word: Any) -> None:
         """A ← NaN where the word says so."""
         from semiring.device.kernels import spoil

@@ -58,7 +58,6 @@ def defines(tolerance: Tolerance, row_in_shared: bool) -> tuple[str, ...]:
     """The macros that ``predecessors.cu`` is compiled with."""
     chosen = {
         "EXACT": tolerance.exact,
-        "WIDE": not tolerance.exact,
         "RELATIVE": tolerance.relative,
         "ROW_IN_SHARED": row_in_shared,
     }
