@@ -14,6 +14,7 @@ from contextlib import contextmanager, nullcontext
 
 import numpy as np
 
+from semiring.bits import BitMatrix, pack
 from semiring.entries import check_entries
 from semiring.kernels.reference import ReferenceBackend
 
@@ -264,7 +265,7 @@ def on_device(array):
 def installed(monkeypatch):
     """Put the stand-in in CuPy's place, with the reference kernels behind it."""
     from semiring import kernels
-    from semiring.device import look
+    from semiring.device import bits, look
 
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "cupy", _module())
@@ -272,4 +273,10 @@ def installed(monkeypatch):
         real = kernels._backend
         patch.setattr(kernels, "_backend", lambda *a: backend if a[-1] else real(*a))
         patch.setattr(look, "look", lambda array, semiring, name="A": check_entries(array.inner, semiring, name))
+        patch.setattr(bits, "pack", lambda truths: StrictArray(pack(truths.inner).words))
+        patch.setattr(bits, "unpack", lambda words, columns: StrictArray(_unpacked(words.inner, columns)))
         yield
+
+
+def _unpacked(words, columns):
+    return BitMatrix(np.ascontiguousarray(words), (words.shape[0], columns)).unpack()

@@ -1,7 +1,7 @@
 """The closure of dense matrices: the choice of the method and of the storage, and what is done about signs and strides.
 
 Every matrix goes one of four ways: min-plus and max-plus through a non-negative core (`tropical`), truth values as
-packed bits (`packed`), sparse-looking ones through Dijkstra if asked (`johnson`), and all others straight to an algorithm.
+packed bits (`packed`), any through Dijkstra's algorithm if asked (`johnson`), all others straight to an algorithm.
 """
 
 from __future__ import annotations
@@ -162,9 +162,7 @@ def _close_generic(call: Call, A: Array, out: Array, P: Array | None, scan: Scan
         irreflexive_product(engine, original, out)
 
 
-def _close_elements(
-    call: Call, D: Array, P: Array | None, *, nonnegative: bool = False, cycles: bool = True
-) -> Engine:
+def _close_elements(call: Call, D: Array, P: Array | None, *, nonnegative: bool = False, cycles: bool = True) -> Engine:
     """D ← D* in place, or D⁺ where that was asked for and ``cycles`` can tell it from D*."""
     loops = diagonal(D) if cycles and not call.reflexive else None
     engine = call.execution.close(call.semiring, D, P, nonnegative=nonnegative)
@@ -190,7 +188,14 @@ def _close_stack(call: Call, A: Array, target: Array, backend: Backend) -> bool:
     """Close small matrices of a stack in one call, where the backend can and the values allow it; whether it did."""
     stack_rows: Any = getattr(backend, "stack_rows", None)
     n, dtype, semiring = A.shape[-1], A.dtype, call.semiring
-    if stack_rows is None or not hasattr(backend, "close") or call.asked != "auto" or not call.reflexive or call.execution.progress or not A.size:
+    if (
+        stack_rows is None
+        or not hasattr(backend, "close")
+        or call.asked != "auto"
+        or not call.reflexive
+        or call.execution.progress
+        or not A.size
+    ):
         return False
     if dtype.kind not in "fu" and is_tropical(semiring):
         return False

@@ -8,8 +8,8 @@ the loop at i or meets another vertex j, so that::
 which needs of A its old diagonal only: O(n²) pairs after the closure, in place. Where ⊕ is not idempotent the sum
 over j would count a cycle once for every vertex on it; there A is kept, and A⁺ is one more product, again in place.
 
-Cost: n² pairs and workspace one piece of rows, or n³ pairs and a copy of A. Hazard: in floating point the diagonal is a sum of
-two rounded halves of a cycle, where A ⊗ A* would add its first edge to the rounded rest.
+Cost: n² pairs and workspace one piece of rows, or n³ pairs and a copy of A. Hazard: in floating point the diagonal is
+a sum of two rounded halves of a cycle, where A ⊗ A* would add its first edge to the rounded rest.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from semiring.kernels.engine import Engine
 from semiring.namespaces import array_namespace
 
 __all__ = ["cycles_from_closure", "diagonal", "irreflexive_product"]
+
 
 def diagonal(A: Array, storage: str = "elements") -> Array:
     """A copy of the diagonal, whichever way A is stored."""
@@ -59,8 +60,8 @@ def _fold(add: Any, first: Array, terms: Array) -> Array:
     width = terms.shape[1]
     while width > 1:
         half = width // 2
-        folded = add(terms[:, :half], terms[:, half : 2 * half])
-        terms = array_namespace(terms).concatenate([folded, terms[:, 2 * half : width]], axis=1) if width % 2 else folded
+        folded, xp = add(terms[:, :half], terms[:, half : 2 * half]), array_namespace(terms)
+        terms = xp.concatenate([folded, terms[:, 2 * half : width]], axis=1) if width % 2 else folded
         width = terms.shape[1]
     return add(first, terms[:, 0]) if width else first
 

@@ -10,11 +10,10 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algorithms.execution import Execution
-from semiring.algorithms.irreflexive import cycles_from_closure, diagonal, irreflexive_product
-from semiring.algorithms.views import WORD, Array
+from semiring.algorithms.irreflexive import diagonal, irreflexive_product
+from semiring.algorithms.views import Array
 from semiring.bits import BitMatrix, pack
-from semiring.kernels.engine import Engine, make_plan
-from semiring.namespaces import array_namespace, is_device_array
+from semiring.namespaces import array_namespace
 
 __all__ = ["close_truths", "close_words"]
 
@@ -35,45 +34,19 @@ def close_words(execution: Execution, semiring: Semiring, packed: BitMatrix, ref
 
 def _set_cycles(semiring: Semiring, packed: BitMatrix, loops: Array) -> None:
     """The diagonal of A⁺, as in `cycles_from_closure`; an idempotent ⊕ is "or", or "and" where 0̄ is True."""
-    n = packed.shape[0]
+    n, xp = packed.shape[0], array_namespace(packed.words)
     dual = bool(semiring.zero_for(np.bool_))
     reached = ~packed if dual else packed
-    vertices = np.arange(n)
-    word, bit = vertices // 32, np.left_shift(np.uint32(1), (vertices % 32).astype(np.uint32))
+    vertices = xp.arange(n)
+    word, bit = vertices // 32, xp.left_shift(np.uint32(1), (vertices % 32).astype(np.uint32))
     reached.words[vertices, word] &= ~bit
-    cycles = (loops != dual) | np.bitwise_and(reached.words, reached.T.words).any(axis=1)
+    cycles = (loops != dual) | (reached.words & reached.T.words).any(axis=1)
     packed.words[vertices, word] &= ~bit
-    packed.words[vertices, word] |= np.where(cycles != dual, bit, np.uint32(0))
+    packed.words[vertices, word] |= xp.where(cycles != dual, bit, np.uint32(0))
 
 
 def close_truths(execution: Execution, semiring: Semiring, A: Array, reflexive: bool) -> None:
     """Close a bool matrix in place, through packed words."""
-    if not is_device_array(A):
-        packed = pack(A)
-        close_words(execution, semiring, packed, reflexive)
-        A[...] = packed.unpack()
-        return
-    original = A.copy() if not reflexive and not semiring.idempotent else None
-    loops = diagonal(A) if not reflexive and original is None else None
-    words = _pack(A)
-    engine = execution.close(semiring, words, storage="bits")
-    _unpack(words, A)
-    elements = Engine(engine.backend, make_plan(semiring, A.dtype), engine.panel)
-    if original is not None:
-        irreflexive_product(elements, original, A)
-    elif loops is not None:
-        cycles_from_closure(elements, loops, A)
-
-
-def _pack(A: Array) -> Array:
-    """The words of a bool matrix, on its device; tail bits are zero."""
-    xp, (m, n) = array_namespace(A), A.shape
-    padded = xp.zeros((m, -(-n // WORD) * WORD), np.uint8)
-    padded[:, :n] = A
-    return xp.packbits(padded.reshape(-1), bitorder="little").view(np.uint32).reshape(m, -1)
-
-
-def _unpack(words: Array, out: Array) -> None:
-    xp = array_namespace(words)
-    octets = xp.unpackbits(words.view(np.uint8).reshape(-1), bitorder="little")
-    out[...] = octets.reshape(out.shape[0], -1)[:, : out.shape[1]].astype(np.bool_)
+    packed = pack(A)
+    close_words(execution, semiring, packed, reflexive)
+    A[...] = packed.unpack()

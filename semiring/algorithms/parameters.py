@@ -57,9 +57,9 @@ def _entry(table: tuple[tuple[int, T], ...], n: int) -> T:
 # n = 1024, 2048, 4096: blocked Floyd-Warshall 90/67, 92/82, 90/86 %, R-Kleene 87/62, 92/76, 92/85 %. Both are right for
 # everything; the choice never looks at the number of threads, because the bits of a result must not depend on it.
 #
-# H200, min-plus float32, fractions of the product's rate at n = 8192 (15.2 T pairs/s that day). Staged 55 % at n = 2048,
-# 68 at 4096, 76 at 8192; R-Kleene 45, 73, 79; blocked Floyd-Warshall 44, 79, 92, and 95 at 16384, in blocks of 512
-# from 4096 on and of 1024 from 16384 on, each closed as a whole (up to 512) while the remainder is worked on.
+# H200, min-plus float32, fractions of the product's rate at n = 8192 (15.2 T pairs/s that day). Staged: 55 % at
+# n = 2048, 68 at 4096, 76 at 8192; R-Kleene 45, 73, 79; blocked Floyd-Warshall 44, 79, 92, and 95 at 16384, in blocks
+# of 512 (1024 at 16384), each closed as a whole while the remainder is worked on.
 _TABLE: dict[str, ClosureParameters] = {
     "cpu": ClosureParameters(
         192,

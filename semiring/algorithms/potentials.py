@@ -28,7 +28,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -95,7 +94,8 @@ class _Sweeps:
         self.dirty = np.ones(n, bool)
         self.previous = np.full(n, -1)
         self.relaxed = 1 if n <= _SMALL else 0  # rows relaxed so far, and something for every sweep
-        self._margin = 2 * relative_rounding(np.float64) if weights.epsilon else 0.0  # a product and a sum, each rounded once
+        # A product and a sum, each rounded once.
+        self._margin = 2 * relative_rounding(np.float64) if weights.epsilon else 0.0
         self._step = min(n, max(1, _CHUNK // max(1, n)))
         self._rows, self._scratch = np.empty((2, self._step, n), weights.work)
 

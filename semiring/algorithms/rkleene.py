@@ -54,9 +54,7 @@ def _split(n: int, grain: int) -> int:
     return rounded if rounded < n else half
 
 
-def _close(
-    engine: Engine, A: Array, P: Array | None, k0: int, start: int, leaf: int, grain: int, whole: int
-) -> bool:
+def _close(engine: Engine, A: Array, P: Array | None, k0: int, start: int, leaf: int, grain: int, whole: int) -> bool:
     """Close the block of vertices that begins at ``start``. Whether every pivot had its star."""
     plan, n = engine.plan, A.shape[0]
     packed = plan.storage == "bits"

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiring.algorithms.views import Array
 from semiring.algorithms.reweighting import negligible
+from semiring.algorithms.views import Array
 from semiring.catalogue import min_plus
 from semiring.kernels import backend_for
 from semiring.kernels.engine import make_plan

@@ -25,7 +25,7 @@ __all__ = ["check_unbounded", "insert_unbounded", "unbounded_edges"]
 def unbounded_edges(A: Array, sign: int) -> dict[int, Array]:
     """The heads of the unbounded edges of each tail that has one."""
     gain = -np.inf if sign > 0 else np.inf
-    infinite = A == gain
+    infinite = gain == A
     tails = np.flatnonzero(on_host(infinite.any(axis=1)))
     return {int(tail): np.flatnonzero(on_host(infinite[int(tail)])) for tail in tails}
 

@@ -59,8 +59,8 @@ def has_diverged(plan: Plan, start: int, known: bool) -> bool:
     """Whether the block closed last, which begins at vertex ``start``, met a pivot without a star.
 
     Kernels count pivots from the block's first row; here the index becomes the vertex. ``known``: no pivot can diverge
-    (the semiring's star exists everywhere). Kernels of a device leave a pivot in ``plan.status.word``, which is read once,
-    at the end.
+    (the semiring's star exists everywhere). Kernels of a device leave a pivot in ``plan.status.word``, which is read
+    once, at the end.
     """
     if known or plan.status.diverged < 0:
         return False

@@ -93,10 +93,7 @@ class Weights:
 def _whole_numbers(A: Array) -> bool:
     """Whether every finite entry is a whole number; stops at the first piece where one is not."""
     rint = array_namespace(A).rint
-    for rows in pieces(A):
-        if not bool((A[rows] == rint(A[rows])).all()):
-            return False
-    return True
+    return all(bool((A[rows] == rint(A[rows])).all()) for rows in pieces(A))
 
 
 def relative_rounding(dtype: Any) -> float:

@@ -46,7 +46,7 @@ def side_by_side(tasks: Sequence[Callable[[], None]]) -> None:
 
 
 def _streams(count: int) -> list[Any]:
-    """This thread's streams on the current device, the first of high priority."""
+    """The streams of this thread on the current device, the first of high priority."""
     devices: dict[int, list[Any]] = _local.__dict__.setdefault("streams", {})
     streams = devices.setdefault(cupy.cuda.Device().id, [])
     while len(streams) < max(1, count):
