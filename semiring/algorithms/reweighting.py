@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.views import Array, pieces
+from semiring.algorithms.views import Array, pieces, put
 from semiring.algorithms.weights import Weights
 from semiring.errors import DomainError, IntegerOverflowError
 from semiring.namespaces import array_namespace
@@ -54,9 +54,9 @@ def reweight(weights: Weights, h: Array, out: Array, none: Any) -> int:
     for index, rows in _reweighted(weights, h):
         if integers:
             absent = rows >= weights.no_edge
-            rows[absent] = 0
+            put(rows, absent, 0)
             out[index] = rows
-            out[index][absent] = none
+            put(out[index], absent, none)
         else:
             out[index] = rows
     return largest
@@ -72,13 +72,13 @@ def _reweighted(weights: Weights, h: Array) -> Any:
         rows = weights.rows(index)
         absent = rows >= weights.no_edge if weights.work.kind == "i" else None
         if absent is not None:
-            rows[absent] = 0
+            put(rows, absent, 0)
         rows += h[index, None] - h
         xp.maximum(rows, 0, out=rows)
         if absent is None:
             rows += 0.0  # no sign bit: -0.0 becomes 0.0, and ∞ stays
         else:
-            rows[absent] = weights.no_edge
+            put(rows, absent, weights.no_edge)
         yield index, rows
 
 
@@ -107,13 +107,13 @@ def _shift_integers(part: Array, offset: Array | None, sign: int, none: Any, out
     absent = part >= none
     if offset is None and part.dtype == out.dtype:  # a distance below half the range fits, whatever its sign
         array_namespace(part).multiply(part, part.dtype.type(sign), out=out)
-        out[absent] = zero
+        put(out, absent, zero)
         return
     rows = part.astype(np.int64)
     if offset is not None:
         rows += offset.astype(np.int64)
     rows *= sign
-    rows[absent] = 0
+    put(rows, absent, 0)
     limits = np.iinfo(out.dtype)
     bad = ((rows > limits.max) | (rows < limits.min) | (rows == zero)) & ~absent
     if bad.any():
@@ -122,4 +122,4 @@ def _shift_integers(part: Array, offset: Array | None, sign: int, none: Any, out
             f"a distance of {worst} does not fit {out.dtype} beside {zero} for no path: use int64 or float64"
         )
     out[...] = rows
-    out[absent] = zero
+    put(out, absent, zero)

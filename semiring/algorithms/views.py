@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.kernels.contract import Plan
-from semiring.namespaces import is_device_array
+from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["WORD", "block", "columns_of", "has_diverged", "on_host", "pieces", "zero_item"]
+__all__ = ["WORD", "block", "columns_of", "has_diverged", "on_host", "pieces", "put", "zero_item"]
 
 Array: TypeAlias = Any  # a 2-D array of the backend's device, or a view of one
 
@@ -41,6 +41,14 @@ def pieces(A: Array, entries: int = _PIECE) -> Iterator[slice]:
     step = max(1, (_PIECE_ON_DEVICE if is_device_array(A) else entries) // max(1, A.shape[1]))
     for start in range(0, A.shape[0], step):
         yield slice(start, min(start + step, A.shape[0]))
+
+
+def put(A: Array, where: Array, value: Any) -> None:
+    """A[where] ← value, for a mask of A's shape. On a device the mask is not counted first: that would wait for it."""
+    if is_device_array(A):
+        A[...] = array_namespace(A).where(where, value, A)
+    else:
+        A[where] = value
 
 
 def on_host(values: Array) -> Array:

@@ -89,6 +89,11 @@ def spoil(A: Array, word: Array) -> None:
 
 
 _INFINITE = "__longlong_as_double(0x7ff0000000000000ll)"
+_RELAXED = """
+__device__ double relaxed(double w, double h, double low, double high) {
+    return isinf(w) ? __longlong_as_double(0x7ff0000000000000ll) : fmax(w * low, w * high) + h;
+}
+"""
 
 
 @cache
@@ -101,10 +106,7 @@ def _relax() -> Any:
         "y = a",
         _INFINITE,
         "relax",
-        preamble=(
-            "__device__ double relaxed(double w, double h, double low, double high) {"
-            f" return isinf(w) ? {_INFINITE} : fmax(w * low, w * high) + h; }"
-        ),
+        preamble=_RELAXED,
     )
 
 
