@@ -305,4 +305,4 @@ def _scaled(semiring: Semiring, array: Array, scalar: Any, scan: Scan, code: Enc
         shifted = array.astype(code.dtype) + code.dtype.type(scalar)
         return xp.where(array == zero, inner_zero(semiring, code.dtype), shifted)
     product = semiring.mul.expression.evaluate({"x": scalar, "y": array}, array.dtype, xp)
-    return xp.where(array == zero, zero, product)
+    return xp.where(array == zero, zero, product).astype(array.dtype, copy=False)  # CuPy takes bfloat16 to float32
