@@ -100,6 +100,7 @@ def graph(rng, name, dtype, n, density, kind):
         ("min_plus", "float64", "random"),
         ("min_plus", "int32", "ties"),
         ("max_min", "float32", "random"),
+        ("max_min", "float64", "random"),
         ("max_min", "int16", "ties"),
         ("max_times", "float32", "random"),
         ("boolean", "bool", "ties"),
