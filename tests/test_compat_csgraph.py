@@ -193,9 +193,10 @@ def compare(name, graph, sources=None, **options) -> None:
             check_paths(D.reshape(rows), P.reshape(rows), edges, range(len(edges)) if sources is None else sources)
 
 
-@pytest.fixture(params=[0, 64], ids=["own paths", "paths by size"])
-def paths_by_scipy(request, monkeypatch):
+@pytest.fixture(params=[0, 64], ids=["all ours", "by size"])
+def asks_scipy(request, monkeypatch):
     monkeypatch.setattr(ours, "PATHS_BY_SCIPY", request.param)
+    monkeypatch.setattr(ours, "SPARSE_BY_SCIPY", request.param)
 
 
 OPTIONS = st.fixed_dictionaries(
@@ -206,13 +207,13 @@ property_test = settings(max_examples=120, deadline=None, suppress_health_check=
 
 @property_test
 @given(graphs(), OPTIONS)
-def test_floyd_warshall_is_that_of_scipy(paths_by_scipy, graph, options):
+def test_floyd_warshall_is_that_of_scipy(asks_scipy, graph, options):
     compare("floyd_warshall", graph, **options)
 
 
 @property_test
 @given(graphs(), OPTIONS, st.data())
-def test_johnson_is_that_of_scipy(paths_by_scipy, monkeypatch_context, graph, options, data):
+def test_johnson_is_that_of_scipy(asks_scipy, monkeypatch_context, graph, options, data):
     n = graph.shape[0]
     indices, sources = data.draw(indices_of(n))
     sparse_always, dense_always = (0.0, 1.0) if data.draw(st.booleans()) else (1.0, 0.0)
@@ -224,7 +225,7 @@ def test_johnson_is_that_of_scipy(paths_by_scipy, monkeypatch_context, graph, op
 
 @property_test
 @given(graphs(), OPTIONS, st.sampled_from(["auto", "FW", "J", "D", "BF", "X"]), st.booleans(), st.data())
-def test_shortest_path_is_that_of_scipy(paths_by_scipy, graph, options, method, overwrite, data):
+def test_shortest_path_is_that_of_scipy(asks_scipy, graph, options, method, overwrite, data):
     indices, sources = data.draw(indices_of(graph.shape[0]))
     if method == "D" or overwrite:
         graph = abs(graph)

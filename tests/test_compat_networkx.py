@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 from inspect import signature
 
 import networkx as nx
@@ -360,7 +362,13 @@ def test_small_and_scattered_graphs_stay_with_networkx():
     pairs = nx.disjoint_union_all([nx.path_graph(2)] * 300)
     assert should("all_pairs_dijkstra_path_length", pairs) is not True
     assert "cutoff" in should("all_pairs_dijkstra_path_length", nx.path_graph(300), cutoff=2)
-    assert "too large" in should("all_pairs_dijkstra_path_length", nx.empty_graph(40_000))
+
+
+def test_a_matrix_must_fit_the_memory(monkeypatch):
+    G = nx.random_regular_graph(6, 400, seed=1)
+    monkeypatch.setattr(choice, "_memory", lambda: 5e6)
+    assert "too large" in should("all_pairs_dijkstra_path_length", G)
+    assert should("all_pairs_shortest_path_length", G) is True  # two bytes a pair
 
 
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "transitive_closure_dag"])
@@ -401,6 +409,15 @@ def test_every_function_is_there_with_the_parameters_of_networkx():
     for name in FUNCTIONS:
         theirs = [(p.name, p.default, p.kind) for p in signature(plain(name)).parameters.values()]
         assert [(p.name, p.default, p.kind) for p in signature(getattr(interface, name)).parameters.values()] == theirs
+
+
+def test_graphs_with_a_converted_one_in_their_cache_are_copied_and_kept():
+    G = nx.path_graph(4)
+    G.__networkx_cache__["backends"] = {"semiring": {"key": converted(G, "weight")}}
+    for copied in (pickle.loads(pickle.dumps(G)), copy.deepcopy(G)):
+        kept = copied.__networkx_cache__["backends"]["semiring"]["key"]
+        assert kept.source is copied
+        assert interface.diameter(kept) == 3
 
 
 def test_graphs_are_converted_back_to_themselves():

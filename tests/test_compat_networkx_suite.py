@@ -27,7 +27,7 @@ def test_the_tests_of_networkx_pass_and_run_our_functions(tmp_path):
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
     counts = json.loads((tmp_path / "counts.json").read_text())
     assert set(counts["outcomes"]) <= {"passed", "skipped", "xfailed"}
-    assert counts["outcomes"]["passed"] > 500
+    assert counts["outcomes"]["passed"] > 300
     assert [name for name in FUNCTIONS if not counts["tests"][name]] == []
 
 

@@ -40,8 +40,9 @@ __all__ = list(_scipy.__all__)
 
 Array: TypeAlias = NDArray[Any]
 
-#: Up to this many vertices SciPy finds predecessors faster: the search for them takes 100 µs at least (Zen 4).
-PATHS_BY_SCIPY = 64
+#: Up to so many vertices SciPy is faster (Zen 4): where predecessors are wanted, which take 100 µs here at least, and
+#: on sparse arrays. It is asked then, unless signs are mixed: its rounding makes negative cycles.
+PATHS_BY_SCIPY, SPARSE_BY_SCIPY = 64, 20
 
 _FLOAT64 = np.dtype(np.float64)
 _INFINITY = np.float64(np.inf)
@@ -73,10 +74,9 @@ def floyd_warshall(
     vertex before j on the path from i, -9999 for none. Raises SciPy's `NegativeCycleError`, and ValueError for what is
     no square matrix. Cost: n³ pairs.
     """
-    plain = _is_plain(csgraph)
-    if plain:
-        if return_predecessors and csgraph.shape[0] <= PATHS_BY_SCIPY and _keeps_its_order(csgraph):
-            return _scipy.floyd_warshall(csgraph, directed, return_predecessors, unweighted, overwrite)
+    if _scipy_is_faster(csgraph, return_predecessors):
+        return _scipy.floyd_warshall(csgraph, directed, return_predecessors, unweighted, overwrite)
+    if _is_plain(csgraph):
         D = csgraph if overwrite and csgraph.flags.c_contiguous else csgraph.copy(order="C")
         _without_null_edges(D)
     else:
@@ -106,6 +106,8 @@ def johnson(
     Returns distances, ``indices.shape + (n,)`` float64, and predecessors as in `floyd_warshall`. Raises SciPy's
     `NegativeCycleError`, and ValueError for indices out of range and for what is no square matrix.
     """
+    if _scipy_is_faster(csgraph, return_predecessors):
+        return _scipy.johnson(csgraph, directed, indices, return_predecessors, unweighted)
     if _is_plain(csgraph) and indices is None and _dense_is_faster(csgraph.shape[0], None, 1):
         D = csgraph.copy(order="C")
         _without_null_edges(D)
@@ -146,7 +148,7 @@ def shortest_path(
     `bellman_ford`. ``"auto"`` takes a graph for what SciPy's takes it for (a negative loop is a negative cycle only in
     a sparse graph) and computes by what is fastest here: a dense closure, for most graphs of up to 10⁴ vertices.
     """
-    if method == "auto":
+    if method == "auto" and not _scipy_is_faster(csgraph, return_predecessors):
         return _by_what_is_fastest(csgraph, directed, return_predecessors, unweighted, overwrite, indices)
     if method == "FW":
         if indices is not None:
@@ -195,9 +197,14 @@ def _is_plain(csgraph: Any) -> bool:
     )
 
 
-def _keeps_its_order(csgraph: Array) -> bool:
-    """Whether SciPy's own floyd_warshall is right on it: rows in C's order, and no cycle for rounding to make."""
-    return csgraph.flags.c_contiguous and not (csgraph < 0).any()
+def _scipy_is_faster(csgraph: Any, return_predecessors: bool) -> bool:
+    """Whether to ask SciPy: a small graph, rows in C's order (it returns others as they are), no weight below 0."""
+    if type(csgraph) is np.ndarray:
+        small = return_predecessors and csgraph.dtype == _FLOAT64 and 0 < csgraph.size <= PATHS_BY_SCIPY**2
+        return small and csgraph.flags.c_contiguous and not csgraph.min() < 0
+    if getattr(csgraph, "format", None) in ("csr", "csc") and 0 < csgraph.shape[0] <= SPARSE_BY_SCIPY:
+        return not csgraph.data.size or bool(csgraph.data.min() >= 0)
+    return False
 
 
 def _without_null_edges(D: Array) -> None:

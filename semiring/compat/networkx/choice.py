@@ -6,8 +6,10 @@ searches through the graph, to see how much of it they reach.
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -71,10 +73,19 @@ _FUNCTIONS = {
     "wiener_index": _Function("dijkstra", "number", (1, "weight"), None, connected=True),
 }
 
-_FEW = 24  # vertices, up to which there is nothing to gain
+_FEW = 12  # vertices, up to which there is nothing to gain
 _MARGIN = 0.8  # a win by less may be none on another machine
-_MOST_BYTES = 4 << 30  # of the matrix
+_MOST_MEMORY = 0.2  # of the machine's, for the matrix
 _PROBES = 3  # searches to see how far they get
+
+
+@cache
+def _memory() -> float:
+    """The bytes of the machine's memory; where nobody says, 8 GiB."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return 8.0 * 2**30
 
 
 def _argument(args: Any, kwargs: Any, position: int, name: str, default: Any = None) -> Any:
@@ -103,7 +114,7 @@ def should_run(name: str, args: Any, kwargs: Any) -> bool | str:
     if function.cutoff and _argument(args, kwargs, 1, "cutoff") is not None:
         return "searches stop at the cutoff"
     search, itemsize = _search(name, function, args, kwargs)
-    if n * n * itemsize > _MOST_BYTES:
+    if n * n * itemsize > _MOST_MEMORY * _memory():
         return f"{n} vertices: a dense matrix of them is too large"
     entries = G.number_of_edges() * (1 if G.is_directed() else 2)
     output = OUTPUTS[function.output]
