@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from importlib import import_module
 from inspect import signature
 
 import networkx as nx
@@ -13,9 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from semiring.compat.networkx import choice, interface
+from _semiring_networkx import FUNCTIONS, choice, get_info, interface
 from semiring.compat.networkx.graph import ConvertedGraph
-from semiring.compat.networkx.info import FUNCTIONS, get_info
 
 DISTANCES = ["floyd_warshall", "all_pairs_dijkstra_path_length", "all_pairs_bellman_ford_path_length"]
 PATHS = ["all_pairs_dijkstra", "all_pairs_dijkstra_path", "all_pairs_bellman_ford_path", "johnson"]
@@ -408,7 +408,8 @@ def test_every_function_is_there_with_the_parameters_of_networkx():
     assert set(get_info()["functions"]) == set(FUNCTIONS) == set(choice._FUNCTIONS)
     for name in FUNCTIONS:
         theirs = [(p.name, p.default, p.kind) for p in signature(plain(name)).parameters.values()]
-        assert [(p.name, p.default, p.kind) for p in signature(getattr(interface, name)).parameters.values()] == theirs
+        ours = getattr(import_module(f"semiring.compat.networkx.{interface.MODULES[name]}"), name)
+        assert [(p.name, p.default, p.kind) for p in signature(ours).parameters.values()] == theirs
 
 
 def test_graphs_with_a_converted_one_in_their_cache_are_copied_and_kept():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from semiring.compat.networkx.info import FUNCTIONS
+from _semiring_networkx import FUNCTIONS
 from tools.networkx_suite import install_entry_points
 
 ROOT = Path(__file__).parent.parent
@@ -31,13 +31,18 @@ def test_the_tests_of_networkx_pass_and_run_our_functions(tmp_path):
     assert [name for name in FUNCTIONS if not counts["tests"][name]] == []
 
 
-def test_what_networkx_reads_at_its_import_is_light():
-    heavy = {"numba", "scipy", "sympy", "networkx", "pandas"}
-    code = "import sys; from semiring.compat.networkx.info import get_info; get_info(); print(*sys.modules)"
+def test_what_networkx_loads_to_decide_is_the_standard_library():
+    code = (
+        "import sys, _semiring_networkx as info, _semiring_networkx.interface as backend\n"
+        "assert info.get_info()['functions'].keys() <= set(dir(backend))\n"
+        "backend.can_run('diameter', ({},), {}), backend.should_run('diameter', ({},), {}), backend.convert_to_nx(1)\n"
+        "print(*sys.modules)"
+    )
     done = run("-W", "error", "-c", code)
     assert done.stderr == ""
-    assert "semiring.compat.networkx.info" in done.stdout.split()
-    assert not heavy & set(done.stdout.split())
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert "_semiring_networkx" in loaded
+    assert not loaded & {"semiring", "numpy", "numba", "scipy", "sympy", "networkx"}
 
 
 SCRIPT = """

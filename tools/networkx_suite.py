@@ -117,8 +117,7 @@ def main() -> int:
         import networkx as nx
         import pytest
 
-        from semiring.compat.networkx import interface
-        from semiring.compat.networkx.info import FUNCTIONS
+        from _semiring_networkx import FUNCTIONS, interface
 
         names, counts = list(FUNCTIONS), Counts()
         counts.watch(interface, names)

@@ -14,6 +14,7 @@ as they were; of several shortest paths another one may be found, as SciPy's doc
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,7 +42,7 @@ __all__ = list(_scipy.__all__)
 Array: TypeAlias = NDArray[Any]
 
 #: Up to so many vertices SciPy is faster (Zen 4): where predecessors are wanted, which take 100 µs here at least, and
-#: on sparse arrays. It is asked then, unless signs are mixed: its rounding makes negative cycles.
+#: on sparse arrays. It is asked then; a negative cycle that it finds may be one of its rounding, and is not believed.
 PATHS_BY_SCIPY, SPARSE_BY_SCIPY = 64, 20
 
 _FLOAT64 = np.dtype(np.float64)
@@ -74,8 +75,9 @@ def floyd_warshall(
     vertex before j on the path from i, -9999 for none. Raises SciPy's `NegativeCycleError`, and ValueError for what is
     no square matrix. Cost: n³ pairs.
     """
-    if _scipy_is_faster(csgraph, return_predecessors):
-        return _scipy.floyd_warshall(csgraph, directed, return_predecessors, unweighted, overwrite)
+    if _scipy_is_faster(csgraph, return_predecessors and not overwrite):
+        with suppress(NegativeCycleError):
+            return _scipy.floyd_warshall(csgraph, directed, return_predecessors, unweighted)
     if _is_plain(csgraph):
         D = csgraph if overwrite and csgraph.flags.c_contiguous else csgraph.copy(order="C")
         _without_null_edges(D)
@@ -107,7 +109,8 @@ def johnson(
     `NegativeCycleError`, and ValueError for indices out of range and for what is no square matrix.
     """
     if _scipy_is_faster(csgraph, return_predecessors):
-        return _scipy.johnson(csgraph, directed, indices, return_predecessors, unweighted)
+        with suppress(NegativeCycleError):
+            return _scipy.johnson(csgraph, directed, indices, return_predecessors, unweighted)
     if _is_plain(csgraph) and indices is None and _dense_is_faster(csgraph.shape[0], None, 1):
         D = csgraph.copy(order="C")
         _without_null_edges(D)
@@ -148,7 +151,10 @@ def shortest_path(
     `bellman_ford`. ``"auto"`` takes a graph for what SciPy's takes it for (a negative loop is a negative cycle only in
     a sparse graph) and computes by what is fastest here: a dense closure, for most graphs of up to 10⁴ vertices.
     """
-    if method == "auto" and not _scipy_is_faster(csgraph, return_predecessors):
+    if method == "auto":
+        if _scipy_is_faster(csgraph, return_predecessors and not overwrite):
+            with suppress(NegativeCycleError):
+                return _scipy.shortest_path(csgraph, method, directed, return_predecessors, unweighted, False, indices)
         return _by_what_is_fastest(csgraph, directed, return_predecessors, unweighted, overwrite, indices)
     if method == "FW":
         if indices is not None:
@@ -198,13 +204,11 @@ def _is_plain(csgraph: Any) -> bool:
 
 
 def _scipy_is_faster(csgraph: Any, return_predecessors: bool) -> bool:
-    """Whether to ask SciPy: a small graph, rows in C's order (it returns others as they are), no weight below 0."""
+    """Whether to ask SciPy: the graph is small, and in C's order, for SciPy returns other dense arrays as they are."""
     if type(csgraph) is np.ndarray:
-        small = return_predecessors and csgraph.dtype == _FLOAT64 and 0 < csgraph.size <= PATHS_BY_SCIPY**2
-        return small and csgraph.flags.c_contiguous and not csgraph.min() < 0
-    if getattr(csgraph, "format", None) in ("csr", "csc") and 0 < csgraph.shape[0] <= SPARSE_BY_SCIPY:
-        return not csgraph.data.size or bool(csgraph.data.min() >= 0)
-    return False
+        small = return_predecessors and 0 < csgraph.size <= PATHS_BY_SCIPY**2
+        return small and csgraph.dtype == _FLOAT64 and csgraph.flags.c_contiguous
+    return getattr(csgraph, "format", None) in ("csr", "csc") and 0 < csgraph.shape[0] <= SPARSE_BY_SCIPY
 
 
 def _without_null_edges(D: Array) -> None:

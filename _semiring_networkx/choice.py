@@ -13,7 +13,7 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-from semiring.compat.networkx.costs import (
+from _semiring_networkx.costs import (
     OUTPUTS,
     SEARCHES,
     START,

@@ -1,4 +1,9 @@
-"""What NetworkX reads of every installed backend when it is imported itself: this module imports nothing."""
+"""What NetworkX loads of the backend ``semiring`` before a call is worth computing here: this, and nothing of NumPy.
+
+NetworkX reads `get_info` of every installed backend when it is imported, and asks `interface.should_run` before every
+call. That must cost a script nothing that it does not get back: this package stands apart from `semiring`, and imports
+the standard library only. What computes is in `semiring.compat.networkx`.
+"""
 
 from __future__ import annotations
 

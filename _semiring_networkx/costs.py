@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from semiring.algorithms.parameters import dense_seconds
-from semiring.threads import get_threads
-
 __all__ = ["OUTPUTS", "SEARCHES", "START", "Output", "Search", "Size", "our_seconds", "search_from", "their_seconds"]
 
 
@@ -67,7 +64,8 @@ OUTPUTS: Mapping[str, Output] = {
     "edges": Output(500e-9),
 }
 
-START = 0.7  # importing the compiler and reading kernels from their cache, once in a process
+START = 0.8  # importing this library and its compiler, and reading kernels from their cache, once in a process
+_PAIR = 6e-12  # for a byte of the elements, on one thread
 _CALL = 150e-6  # conversion, checks and kernels of a small graph
 _ENTRY, _WEIGHT = 80e-9, 120e-9  # conversion of an entry of the adjacency, and of its weight
 
@@ -81,7 +79,7 @@ def their_seconds(search: Search, size: Size) -> float:
 
 def our_seconds(output: Output, size: Size, itemsize: int) -> float:
     """What it takes here, from a NetworkX graph to NetworkX's result; elements of 8 bytes have weights to be read."""
-    closed = 1.2 * dense_seconds(size.n, itemsize, get_threads()) + 10e-9 * size.n**2
+    closed = _PAIR * itemsize * size.n**3 + 10e-9 * size.n**2
     if output.paths:
         closed = 2 * closed + 60e-9 * size.n**2
     read = (_ENTRY + (_WEIGHT if itemsize == 8 else 0.0)) * size.entries

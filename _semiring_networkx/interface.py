@@ -1,0 +1,79 @@
+"""What NetworkX loads when it first dispatches to this backend: the functions, the conversions, and who should run.
+
+A function is loaded when it is first called: NetworkX looks at them all the time.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from _semiring_networkx import FUNCTIONS
+from _semiring_networkx.choice import can_run, should_run
+
+if TYPE_CHECKING:
+    from semiring.compat.networkx.graph import ConvertedGraph
+
+__all__ = ["MODULES", "can_run", "convert_from_nx", "convert_to_nx", "should_run", *FUNCTIONS]
+
+#: Where the functions are, below `semiring.compat.networkx`.
+MODULES = {
+    **dict.fromkeys(FUNCTIONS, "pairs"),
+    **dict.fromkeys(["transitive_closure", "transitive_closure_dag"], "reachability"),
+    **dict.fromkeys(
+        [
+            "average_shortest_path_length",
+            "center",
+            "closeness_centrality",
+            "diameter",
+            "eccentricity",
+            "global_efficiency",
+            "harmonic_centrality",
+            "harmonic_diameter",
+            "periphery",
+            "radius",
+            "wiener_index",
+        ],
+        "measures",
+    ),
+}
+
+
+def _later(name: str) -> Any:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return getattr(import_module(f"semiring.compat.networkx.{MODULES[name]}"), name)(*args, **kwargs)
+
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+globals().update({name: _later(name) for name in FUNCTIONS})
+
+
+def convert_from_nx(
+    graph: Any,
+    *,
+    edge_attrs: dict[str, Any] | None = None,
+    node_attrs: dict[str, Any] | None = None,
+    preserve_edge_attrs: bool = False,
+    preserve_node_attrs: bool = False,
+    preserve_graph_attrs: bool = False,
+    name: str | None = None,
+    graph_name: str | None = None,
+) -> ConvertedGraph:
+    """The vertices, the edges and the weights ``edge_attrs`` of a NetworkX graph as arrays; O(n + m) in Python."""
+    from semiring.compat.networkx.graph import ConvertedGraph
+
+    if isinstance(graph, ConvertedGraph):
+        return graph
+    if not hasattr(graph, "adjacency"):
+        raise NotImplementedError(f"{type(graph).__name__} is no graph")
+    converted = ConvertedGraph(graph)
+    for attribute in edge_attrs or ():
+        converted.read(attribute)
+    return converted
+
+
+def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
+    """The NetworkX graph that a graph was converted from; results are NetworkX's already."""
+    return result.source if getattr(result, "__networkx_backend__", None) == "semiring" else result
