@@ -160,6 +160,12 @@ def test_auto_prefers_johnson_on_large_sparse_graphs():
 
     assert johnson_seconds(n, 3 * n) < dense_seconds(n, 8, 1)
     assert johnson_seconds(500, 500 * 500) > dense_seconds(500, 8, 1)
+    times = [johnson_seconds(1000, edges) for edges in (0, 1000, 2000, 6000, 60_000, 10**6)]
+    assert times == sorted(times)
+    assert times[0] > 0
+    assert johnson_seconds(0, 0) > 0
+    # Side by side at n = 2000, two edges a vertex, float64: 0.29 s by Dijkstra, 0.33 s dense on one thread.
+    assert johnson_seconds(2000, 4000) < dense_seconds(2000, 8, 1) < johnson_seconds(2000, 6000)
 
 
 def test_explains_the_choice_for_sparse_input(rng):
