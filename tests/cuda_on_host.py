@@ -15,7 +15,7 @@ COMPILER = shutil.which("g++")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
 _HEADER = Path(__file__).with_name("cuda_on_host.h")
 _KERNEL = re.compile(r'extern "C" __global__ void\s*(?:__launch_bounds__\([^)]*\))?\s*(\w+)\(([^)]*)\)')
-_DEVICE_ONLY = re.compile(r"#ifndef ON_HOST.*?#(?:else|endif)", re.DOTALL)
+_DEVICE_ONLY = re.compile(r"#ifndef ON_HOST.*?#(?:else|endif)|(?<=\n)#else\n.*?#endif", re.DOTALL)
 
 
 class HostKernels:

@@ -133,11 +133,15 @@ class Numbered:
 
         tiles = n // 32
         if self.kernel == "6":
-            status = word, np.uint32(0)
-            launch("first_block", (1,), (256,), A, stride, *status)
+            status, aside = (word, np.uint32(0)), np.empty(4 * 64 * 64, A.dtype)
+            launch("first_block", (1,), (256,), A, stride, n, *status, aside)
             for stage in range(n // 64):
+                if backwards and stage + 1 < n // 64:
+                    launch("next_block", (1,), (256,), A, stride, stage, *status, aside)
                 launch("stage_panels", (blocks,), (256,), A, stride, n, stage)
-                launch("stage_remainder", (blocks,), (256,), A, stride, n, stage, *status)
+                launch("stage_remainder", (blocks,), (256,), A, stride, n, stage, aside)
+                if not backwards and stage + 1 < n // 64:
+                    launch("next_block", (1,), (256,), A, stride, stage, *status, aside)
         elif self.kernel in ("2", "3"):
             side = (32,) if self.kernel == "2" else ()
             for stage in range(tiles):

@@ -24,13 +24,14 @@ from semiring.kernels.cuda.staged.modules import kernel as compiled
 from semiring.kernels.cuda.staged.modules import resident_blocks
 from semiring.kernels.cuda.staged.sources import Arithmetic, arithmetic_of
 
-__all__ = ["KERNELS", "WIDTH", "Staged", "close", "look_ahead_tile"]
+__all__ = ["KERNELS", "WIDTH", "Staged", "close", "look_ahead_shared", "look_ahead_tile"]
 
 WIDTH = 64  # pivots of a stage of kernel 6
-_PITCH = WIDTH + 4
-#: Kernel 6: from this n on tiles of 128 x 128, four times fewer reads of the panels; below, tiles of 64 x 64 for all
-#: multiprocessors to have some.
-_LARGE = 1536
+_SLICE, _SLICES = 16, 4  # steps of k in a buffer of its ring, and buffers
+#: Kernel 6 (H200, float32, 2026-11-21): n = 1024 in 0.234 ms with tiles of 64 x 64 and one block a multiprocessor, 0.262
+#: with two, which slow down the one that closes pivot blocks (15 µs a stage instead of 12); 0.28 with tiles of 128 x 128.
+#: From 1792 on tiles of 128 x 128, in four times fewer reads of the panels: n = 2048 in 0.99 ms against 1.12.
+_LARGE = 1792
 
 
 @dataclass(frozen=True)
@@ -129,34 +130,43 @@ def look_ahead_tile(n: int, arithmetic: Arithmetic) -> tuple[int, int]:
 
     128 x 128 only where an entry is a register and a pair few instructions: 64 accumulators a thread.
     """
-    if np.dtype(arithmetic.dtype).itemsize == 4 and not arithmetic.is_heavy and n >= _LARGE:
-        return 128, 2
-    return 64, 2 if np.dtype(arithmetic.dtype).itemsize == 8 or arithmetic.is_heavy else 3
+    wide = np.dtype(arithmetic.dtype).itemsize == 4 and not arithmetic.is_heavy and n >= _LARGE
+    return (128 if wide else 64), 1
 
 
 def _look_ahead(closure: Launcher) -> None:
     """All stages in one cooperative launch, a barrier of the grid after each phase."""
+    import cupy
+
     tile, blocks = look_ahead_tile(closure.n, closure.arithmetic)
-    shared = tile * (_PITCH + WIDTH) * closure.A.itemsize
+    shared = look_ahead_shared(tile, closure.A.itemsize)
     defines = (f"TILE {tile}", f"BLOCKS {blocks}")
     whole = compiled(closure.file, "all_stages", closure.arithmetic, defines, shared, cooperative=True)
     tasks = max((closure.n // tile) ** 2, 2 * closure.n // 32) + 1
     grid = min(tasks, resident_blocks(whole, 256, shared))
-    barrier = _barrier(closure.stream.ptr)
-    arguments = (closure.A, closure.stride, np.int32(closure.n), *closure.status, barrier)
+    grid = max(2, grid)
+    barrier, aside = _barrier(closure.stream.ptr), cupy.empty(4 * WIDTH**2, closure.A.dtype)
+    arguments = (closure.A, closure.stride, np.int32(closure.n), *closure.status, barrier, aside)
     whole((grid,), (256,), arguments, shared_mem=shared)
+
+
+def look_ahead_shared(tile: int, itemsize: int) -> int:
+    """Bytes of shared memory: the ring of slices, or what closes pivot blocks, whichever is larger."""
+    ring = _SLICES * (tile * (_SLICE + 4) + _SLICE * tile)
+    pivots = 2 * WIDTH * (WIDTH + 4) + WIDTH * WIDTH + 8 * WIDTH
+    return itemsize * max(ring, pivots)
 
 
 _barriers: dict[tuple[int, int], Any] = {}
 
 
 def _barrier(stream: int) -> Any:
-    """Two words for the barriers of the grid, which a launch leaves as it finds them: one pair a device and stream."""
+    """Four words for the barriers of the grid, which a launch leaves as it finds them: one set a device and stream."""
     import cupy
 
     key = cupy.cuda.runtime.getDevice(), stream
     if key not in _barriers:
-        _barriers[key] = cupy.zeros(2, np.uint32)
+        _barriers[key] = cupy.zeros(4, np.uint32)
     return _barriers[key]
 
 

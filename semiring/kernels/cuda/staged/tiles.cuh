@@ -5,10 +5,12 @@
 #pragma once
 #include "copies.cuh"
 
-#define WIDTH 64               // pivots of a stage
-#define PITCH (WIDTH + 4)      // of A's rows in shared memory: rows of a warp start in different banks
-#define SLICE 16               // of k: what is waited for at once
+#define WIDTH 64  // pivots of a stage
+#define SLICE 16  // of k: what is waited for at once
 #define THREADS 256
+// Of the rows of A in shared memory: those that a warp reads start in different banks.
+#define PITCH (WIDTH + 4)
+#define SLICE_PITCH (SLICE + 4)
 
 INLINE int thread_x() { return threadIdx.x / 32 % 2 * 8 + threadIdx.x % 8; }
 INLINE int thread_y() { return threadIdx.x / 64 * 4 + threadIdx.x % 32 / 8; }
@@ -28,20 +30,23 @@ template <int M, int N> struct Tile {
     static INLINE int column(int c) { return PIECE * thread_x() + 16 * PIECE * (c / PIECE) + c % PIECE; }
 
     INLINE void read(const element *from, long long stride) {
+        from += row(0) * stride + column(0);
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
 #pragma unroll
             for (int g = 0; g < COLUMNS; g += PIECE) {
-                const Vector<PIECE> piece = load<PIECE>(from + row(r) * stride + column(g));
+                const Vector<PIECE> piece = load<PIECE>(from + 16 * g);
 #pragma unroll
                 for (int p = 0; p < PIECE; ++p) c[r][g + p] = piece.v[p];
             }
+            from += 16 * stride;
         }
     }
 
     // Quadrants of 64 x 64 of which bit 2 * (row / 64) + column / 64 of ``masked`` is set stay as they are.
     INLINE void write(element *to, long long stride, unsigned masked = 0) const {
         forget(to);  // or the addresses of `read` would be kept for here, at the price of 20 registers
+        to += row(0) * stride + column(0);
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
 #pragma unroll
@@ -50,25 +55,38 @@ template <int M, int N> struct Tile {
                 Vector<PIECE> piece;
 #pragma unroll
                 for (int p = 0; p < PIECE; ++p) piece.v[p] = c[r][g + p];
-                store<PIECE>(to + row(r) * stride + column(g), piece);
+                store<PIECE>(to + 16 * g, piece);
             }
+            to += 16 * stride;
         }
     }
 
-    // C <- C plus A times B over k = first ... first + count - 1; a is (M, PITCH), b (WIDTH, N).
-    INLINE void accumulate(const element *a, const element *b, int first, int count) {
-#pragma unroll 1
-        for (int k = first; k < first + count; k += 4) {
+    // Quadrant (p, q) alone, into 64 x 64 entries.
+    template <int P, int Q> INLINE void write_quadrant(element *to) const {
+#pragma unroll
+        for (int r = 4 * P; r < 4 * P + 4; ++r) {
+            store<4>(to + (row(r) - 64 * P) * WIDTH + column(4 * Q) - 64 * Q,
+                     {c[r][4 * Q], c[r][4 * Q + 1], c[r][4 * Q + 2], c[r][4 * Q + 3]});
+        }
+    }
+
+    // C <- C plus A times B over SLICE steps of k; a has rows of PITCH_A elements, b of N. All in one piece: in a loop over four
+    // k the addresses cost a tenth of the instructions, and each turn began with a wait for shared memory.
+    template <int PITCH_A> INLINE void accumulate(const element *a, const element *b) {
+        a += row(0) * PITCH_A;
+        b += column(0);
+#pragma unroll
+        for (int k = 0; k < SLICE; k += 4) {
             Vector<4> left[ROWS];
 #pragma unroll
-            for (int r = 0; r < ROWS; ++r) left[r] = load<4>(a + row(r) * PITCH + k);
+            for (int r = 0; r < ROWS; ++r) left[r] = load<4>(a + 16 * r * PITCH_A + k);
 #pragma unroll
             for (int q = 0; q < 4; q += 2) {
                 element upper[COLUMNS], lower[COLUMNS];
 #pragma unroll
                 for (int g = 0; g < COLUMNS; g += PIECE) {
-                    const Vector<PIECE> one = load<PIECE>(b + (k + q) * N + column(g));
-                    const Vector<PIECE> two = load<PIECE>(b + (k + q + 1) * N + column(g));
+                    const Vector<PIECE> one = load<PIECE>(b + (k + q) * N + 16 * g);
+                    const Vector<PIECE> two = load<PIECE>(b + (k + q + 1) * N + 16 * g);
 #pragma unroll
                     for (int p = 0; p < PIECE; ++p) upper[g + p] = one.v[p], lower[g + p] = two.v[p];
                 }
@@ -84,39 +102,39 @@ template <int M, int N> struct Tile {
     }
 };
 
-// Copy the slice of k from ``first`` on of A (M rows) into a, and of B (N columns) into b, asynchronously.
-template <int M> INLINE void fetch_left(element *a, const element *A, long long stride, int first) {
-    const int i = threadIdx.x / (SLICE / 4), k = first + threadIdx.x % (SLICE / 4) * 4;
+// Copy SLICE steps of k asynchronously: of A (M rows) into rows of PITCH_A elements, of B (N columns) into rows of N.
+template <int M, int PITCH_A> INLINE void fetch_left(element *a, const element *A, long long stride) {
+    const int i = threadIdx.x / (SLICE / 4), k = threadIdx.x % (SLICE / 4) * 4;
     constexpr int STEP = THREADS / (SLICE / 4);
     const element *from = A + i * stride + k;
-    element *to = a + i * PITCH + k;
+    element *to = a + i * PITCH_A + k;
 #pragma unroll
     for (int p = 0; p < M; p += STEP) {
-        if (M >= STEP || i < M) copy_four(to + p * PITCH, from);
+        if (M >= STEP || i < M) copy_four(to + p * PITCH_A, from);
         from += STEP * stride;
     }
 }
-template <int N> INLINE void fetch_right(element *b, const element *B, long long stride, int first) {
-    const int k = first + threadIdx.x / (N / 4), j = threadIdx.x % (N / 4) * 4;
+template <int N> INLINE void fetch_right(element *b, const element *B, long long stride) {
+    const int k = threadIdx.x / (N / 4), j = threadIdx.x % (N / 4) * 4;
     constexpr int STEP = THREADS / (N / 4);
     const element *from = B + k * stride + j;
     element *to = b + k * N + j;
 #pragma unroll
     for (int p = 0; p < SLICE; p += STEP) {
-        if (SLICE >= STEP || k < first + SLICE) copy_four(to + p * N, from);
+        if (SLICE >= STEP || k < SLICE) copy_four(to + p * N, from);
         from += STEP * stride;
     }
 }
 
-// The tile of C at ``C`` as it becomes: C plus A times B. Every thread of the block is past its reads of shared memory when
-// this is called, and has read what it needs of A and B when it returns.
+// The tile of C at ``C`` as it becomes: C plus A times B, with all WIDTH steps of k in shared memory: a (M, PITCH), b (WIDTH, N).
+// Every thread of the block is past its reads of shared memory when this is called; A and B are read when it returns.
 template <int M, int N>
 INLINE void multiply_add(Tile<M, N> &tile, const element *C, const element *A, const element *B, long long stride, element *a,
                          element *b) {
 #pragma unroll 1
     for (int first = 0; first < WIDTH; first += SLICE) {
-        fetch_left<M>(a, A, stride, first);
-        fetch_right<N>(b, B, stride, first);
+        fetch_left<M, PITCH>(a + first, A + first, stride);
+        fetch_right<N>(b + first * N, B + first * stride, stride);
         commit_copies();
     }
     tile.read(C, stride);
@@ -127,6 +145,6 @@ INLINE void multiply_add(Tile<M, N> &tile, const element *C, const element *A, c
         if (slice == 2) wait_for_copies<1>();
         if (slice == 3) wait_for_copies<0>();
         __syncthreads();
-        tile.accumulate(a, b, SLICE * slice, SLICE);
+        tile.template accumulate<PITCH>(a + SLICE * slice, b + SLICE * slice * N);
     }
 }
