@@ -1,0 +1,130 @@
+"""The staged kernels compiled for sm_90a without a GPU: registers, spills, and the instructions that speed rests on."""
+
+from __future__ import annotations
+
+import collections
+import importlib.util
+import re
+import subprocess
+
+import pytest
+from test_cuda_code import disassembler
+
+from semiring import CATALOGUE
+from semiring.kernels.cuda.staged.blocks import block_kernel
+from semiring.kernels.cuda.staged.kernels import KERNELS, look_ahead_shared, look_ahead_tile
+from semiring.kernels.cuda.staged.modules import compile_for
+from semiring.kernels.cuda.staged.sources import arithmetic_of, source
+from semiring.kernels.engine import make_plan
+
+
+def has_compiler():
+    """NVRTC and its bindings, both installed by pip."""
+    try:
+        from cuda.bindings import nvrtc
+
+        return nvrtc.nvrtcVersion()[0] == nvrtc.nvrtcResult.NVRTC_SUCCESS
+    except (ImportError, RuntimeError):
+        return False
+
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("cuda") is None or not has_compiler(),
+    reason="NVRTC is not installed: pip install cuda-bindings nvidia-cuda-nvrtc",
+)
+
+
+def arithmetic(name, dtype, **facts):
+    return arithmetic_of(make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus", **facts))
+
+
+def compiled(file, arithmetic, defines=()):
+    """The machine code, (registers, bytes of spills) of each kernel."""
+    cubin, log = compile_for("sm_90a", source(file, arithmetic, defines), arithmetic.options)
+    found = re.findall(
+        r"Compiling entry function '(\w+)'.*?(\d+) bytes spill stores.*?Used (\d+) registers", log, re.DOTALL
+    )
+    assert found, log
+    return cubin, {kernel: (int(registers), int(spills)) for kernel, spills, registers in found}
+
+
+def instructions(cubin, tmp_path):
+    tool = disassembler()
+    if tool is None:
+        pytest.skip("nvdisasm is not installed: pip install nvidia-cuda-nvdisasm")
+    path = tmp_path / "kernel.cubin"
+    path.write_bytes(cubin)
+    text = subprocess.run([tool, "-c", path], capture_output=True, text=True, check=True).stdout
+    return collections.Counter(re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?(\w+)", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    "file", [*sorted({kernel.file for kernel in KERNELS.values() if not kernel.any_star}), "diagonal.cu"]
+)
+def test_the_kernels_of_the_papers(file):
+    _, kernels = compiled(file, arithmetic("min_plus", "float32"))
+    assert all(spills == 0 for _, spills in kernels.values())
+    most = {"4_staged_load.cu": 128}.get(file, 64)
+    assert all(registers <= most for registers, _ in kernels.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "n", "expected", "spills"),
+    [  # a thread: SLICE · (TILE / 16)² pairs of the remainder, and those of the panels and of the pivot blocks
+        ("min_plus", "float32", 4096, {"FADD": 1024, "VIMNMX3": 512}, 0),
+        ("min_plus", "float32", 1024, {"FADD": 256, "VIMNMX3": 128}, 0),
+        ("min_plus", "int32", 4096, {"VIADDMNMX": 1024}, 0),
+        ("max_times", "float32", 4096, {"FMUL": 1024, "FMNMX": 1024}, 0),
+        ("min_plus", "float64", 4096, {"DADD": 256}, 0),
+        ("min_plus", "float16", 4096, {"HADD2": 256}, 0),
+    ],
+)
+def test_kernel_6(name, dtype, n, expected, spills, tmp_path):
+    ours = arithmetic(name, dtype)
+    tile, blocks = look_ahead_tile(n, ours)
+    cubin, kernels = compiled("6_look_ahead.cu", ours, (f"TILE {tile}", f"BLOCKS {blocks}"))
+    ((registers, spilled),) = kernels.values()
+    assert registers <= min(255, 65_536 // (256 * blocks))
+    assert spilled <= spills
+    assert blocks * look_ahead_shared(tile, make_plan(CATALOGUE[name], dtype).dtype.itemsize) <= 227 << 10
+    code = instructions(cubin, tmp_path)
+    assert all(code[instruction] >= count for instruction, count in expected.items())
+    assert code["LDGSTS"] >= 2 * (tile // 64)  # the copies are asynchronous
+    assert not code["FFMA"]  # nothing is contracted
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "n", "pivots"),
+    [
+        ("min_plus", "float32", 64, True),
+        ("min_plus", "float32", 128, False),
+        ("min_plus", "float32", 128, True),
+        ("min_plus", "int64", 128, False),
+        ("log_plus", "float64", 64, False),
+        ("max_min", "float16", 104, True),
+        ("plus_times", "float32", 64, False),
+        ("boolean", "bool", 200, True),
+    ],
+)
+def test_close_block(name, dtype, n, pivots, tmp_path):
+    ours = arithmetic(name, dtype)
+    chosen = block_kernel(n, ours, pivots=pivots)
+    cubin, kernels = compiled(chosen.file, ours, chosen.defines)
+    ((registers, spilled),) = kernels.values()
+    threads = chosen.threads[0] * chosen.threads[1]
+    assert registers <= 65_536 // threads
+    assert spilled == 0
+    if name == "plus_times":
+        assert instructions(cubin, tmp_path)["FFMA"] > 16  # as its definition asks for
+
+
+def test_packed_bits():
+    ours = arithmetic_of(make_plan(CATALOGUE["boolean"], "bool", storage="bits"))
+    chosen = block_kernel(200, ours, pivots=True)
+    _, kernels = compiled(chosen.file, ours, chosen.defines)
+    assert kernels["close_block"][1] == 0
+
+
+def test_an_error_of_the_compiler_is_shown():
+    with pytest.raises(ValueError, match="error: this declaration"):
+        compile_for("sm_90a", "nonsense", ())
