@@ -26,7 +26,7 @@ from semiring.algorithms.tropical import is_tropical
 from semiring.arrays import as_array, as_output, as_result, on_their_device, operands, store
 from semiring.bits import BitMatrix
 from semiring.catalogue import as_semiring, min_plus
-from semiring.errors import AlgebraError, ShapeError, UnknownNameError
+from semiring.errors import AlgebraError, NegativeCycleError, ShapeError, UnknownNameError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
 from semiring.labels import names_vertices
@@ -135,18 +135,21 @@ def closure(
         from semiring.io.inputs import take
 
         taken = take(A, algebra)
-        found, said = closure(
-            taken.matrix,
-            algebra,
-            method=method,
-            reflexive=reflexive,
-            out=out,
-            progress=progress,
-            check=check,
-            threads=threads,
-            device=device,
-            explain=True,
-        )
+        try:
+            found, said = closure(
+                taken.matrix,
+                algebra,
+                method=method,
+                reflexive=reflexive,
+                out=out,
+                progress=progress,
+                check=check,
+                threads=threads,
+                device=device,
+                explain=True,
+            )
+        except NegativeCycleError as error:
+            raise error.named(taken.names) from None
         found = taken.back(found) if out is None else out
         return (found, said) if explain else found
     if method not in METHODS:

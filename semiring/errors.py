@@ -70,6 +70,14 @@ class NegativeCycleError(DivergenceError):
         super().__init__(message)
         self.cycle, self.names = tuple(cycle), tuple(names)
 
+    def named(self, names: Sequence[object] | None) -> NegativeCycleError:
+        """The same error, which also says what the vertices are called; itself where they have no names."""
+        if names is None or not self.cycle:
+            return self
+        found = tuple(names[vertex] for vertex in self.cycle)
+        shown = " → ".join(str(name) for name in (*found, found[0]))
+        return NegativeCycleError(f"{self}; by name, it is {shown}", self.cycle, found)
+
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.args[0], self.cycle, self.names)
 

@@ -186,6 +186,9 @@ def test_paths_of_a_frame(frame, predecessors):
     cycle.loc["Kiel", "Ulm"] = -3.0
     with pytest.raises(NegativeCycleError, match=r"by name, it is (Ulm → Kiel → Ulm|Kiel → Ulm → Kiel)"):
         sr.shortest_paths(cycle, predecessors=predecessors)
+    with pytest.raises(NegativeCycleError, match=r"by name, it is (Ulm → Kiel → Ulm|Kiel → Ulm → Kiel)") as caught:
+        sr.closure(cycle)
+    assert set(caught.value.names) == {"Ulm", "Kiel"}
 
 
 @pytest.mark.parametrize("reflexive", [True, False])

@@ -104,11 +104,7 @@ def _best_paths(
         matrix = as_matrix(matrix, semiring, square=True)
         distances, found = closure_with_predecessors(matrix, semiring, **options)
     except NegativeCycleError as error:
-        if names is None or not error.cycle:
-            raise
-        shown = " → ".join(str(names[vertex]) for vertex in (*error.cycle, error.cycle[0]))
-        named = tuple(names[vertex] for vertex in error.cycle)
-        raise NegativeCycleError(f"{error}; by name, it is {shown}", error.cycle, named) from None
+        raise error.named(names) from None
     back = as_result(A)
     weights = matrix if device is None else A
     return Paths(taken.back(back(distances)), semiring, back(found), names=names, weights=weights)
