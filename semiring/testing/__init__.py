@@ -9,7 +9,7 @@
 >>> import semiring as sr
 >>> from semiring.testing import check_law, check_shortest_paths, uniform_graph
 >>> capped = sr.Semiring("capped", add="min(x, y)", mul="min(x + y, 9)", zero=9, one=0, domain=(0, 9))
->>> for law in ("associativity", "left_distributivity", "right_annihilation"):
+>>> for law in ("mul_associative", "left_distributive", "annihilation"):
 ...     check_law(law, capped, [0, 1, 8], [9, 4, 2], [3, 3, 5])
 >>> A = uniform_graph(6, 2, integer=True, seed=7)
 >>> check_shortest_paths(A, sr.closure(A))
