@@ -149,10 +149,10 @@ class Module(types.ModuleType):
 
         def get_function(self, name: str) -> Any:
             _, layout, bits = name.split("_")
-            return lambda grid, block, arguments: look(layout, int(bits), *arguments)
+            return lambda grid, block, arguments: look(layout, int(bits), grid, block, *arguments)
 
 
-def look(layout: str, bits: int, address: int, *arguments: int) -> None:
+def look(layout: str, bits: int, grid: Any, block: Any, address: int, *arguments: int) -> None:
     """What the kernels of look.cu find, in NumPy."""
     word = np.dtype(f"u{bits // 8}")
     sizes, rule, result = arguments[:-2], in_memory(arguments[-2], 8, np.uint64), in_memory(arguments[-1], 3, np.uint64)

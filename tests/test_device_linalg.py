@@ -7,12 +7,15 @@ the entries. The same functions run on a device in `test_gpu_linalg`.
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import fake_cupy
 import numpy as np
 import pytest
+from cuda_on_host import HostKernels, needs_compiler
 
 import semiring as sr
+from semiring.device import look as device_look
 from semiring.device.look import Layout, key_of
 from semiring.entries import check_entries
 from semiring.errors import DeviceError, DomainError
@@ -100,6 +103,65 @@ def test_the_look_finds_what_the_cpu_finds(dtype, cp, rng):
                     assert host.high is None or there.high == host.high
     only_zero = np.full(3, sr.min_plus.zero_for("int32"), np.int32)
     assert check_entries(fake_cupy.Array(only_zero), sr.min_plus) == check_entries(only_zero, sr.min_plus)
+
+
+_ON_HOST = """
+struct uint4 { unsigned x, y, z, w; };
+template <class T> T __shfl_xor_sync(unsigned, T x, int lane) {
+    static unsigned long long lanes[1024];
+    lanes[threadIdx.x] = x;
+    __syncthreads();
+    const T y = lanes[threadIdx.x ^ lane];
+    __syncthreads();
+    return y;
+}
+static void atomicOr(unsigned long long* to, unsigned long long x) { *to |= x; }
+static void atomicMax(unsigned long long* to, unsigned long long x) { *to = *to > x ? *to : x; }
+"""
+
+
+@pytest.fixture(scope="module")
+def look_on_host(tmp_path_factory):
+    """The kernels of look.cu, compiled for the host."""
+    text = Path(device_look.__file__).with_name("look.cu").read_text("utf-8")
+    text, _, macro = text.partition("#define LOOK(bits)")
+    body = macro.partition("\n\n")[0].replace("\\\n", "\n")
+    expanded = "".join(body.replace("##bits", str(bits)) for bits in (8, 16, 32, 64))
+    kernels = HostKernels(_ON_HOST + text + expanded, tmp_path_factory.mktemp("look"))
+
+    def look(layout, bits, grid, block, *arguments):
+        sizes = (*grid, 1, 1), (*block, 1, 1)
+        kernels.launch(f"look_{layout}_{bits}", *sizes, [np.int64(argument) for argument in arguments])
+
+    return look
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int64", "uint8"])
+def test_the_kernels_of_the_look(dtype, look_on_host, cp, rng, monkeypatch):
+    """look.cu itself, on the host: every layout and every flag, against the look of the CPU."""
+    monkeypatch.setattr(fake_cupy, "look", look_on_host)
+    semiring = sr.Semiring("R", "max(x, y)", "min(x, y)", zero="-inf", one="inf", domain="[-2, 7)")
+    semirings = [s for s in (sr.min_plus, sr.max_plus, sr.max_min, semiring) if s.supports(dtype)]
+    for shape in [(1,), (2100,), (9, 70), (3, 2, 3, 5)]:
+        values = rng.integers(0 if dtype == "uint8" else -3, 8, shape).astype(dtype)
+        for chosen in semirings:
+            held = np.where(rng.random(shape) < 0.2, chosen.zero_for(dtype), values).astype(dtype)
+            for view in (held, held.T, held[::-1], held[..., 1:], held[..., ::2], held[..., : shape[-1] // 2]):
+                if view.size:
+                    expected = complaint(view, chosen)
+                    assert complaint(fake_cupy.Array(view), chosen) == expected
+                    if expected is None:
+                        host, there = check_entries(view, chosen), check_entries(fake_cupy.Array(view), chosen)
+                        assert there[2:] == host[2:]
+                        assert host.low is None or there.low == host.low
+            if np.dtype(dtype).kind == "f":
+                held[(0,) * held.ndim] = -np.nan
+                assert "is nan" in complaint(fake_cupy.Array(held), chosen)
+        for view in (np.abs(values), values.T, np.abs(values)[..., ::2]):
+            host, there = check_entries(view, sr.max_min), check_entries(fake_cupy.Array(view), sr.max_min)
+            assert there.nonnegative == host.nonnegative
+            assert (dtype == "uint8" and there.low is None) or (there.low, there.high) == (view.min(), view.max())
 
 
 DOMAINS = ["[0, inf)", "(0, 1)", "(0, 1]", "[-1.5, 2.25)", "(-inf, 0)", "(-inf, 0]", "[1, 1e30]"]
