@@ -19,6 +19,7 @@ from semiring.device import look as device_look
 from semiring.device.look import Layout, key_of
 from semiring.entries import check_entries
 from semiring.errors import DeviceError, DomainError
+from semiring.kernels.cuda import entrywise
 from semiring.linalg.dispatch import overlaps
 
 INF = np.inf
@@ -186,6 +187,33 @@ def complaint(array, semiring):
     except DomainError as error:
         return str(error)
     return None
+
+
+# ------------------------------------------------------------------------------------------------- entry by entry
+
+
+@needs_compiler
+@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_plus", "int16"), ("boolean", "bool")])
+def test_the_kernels_of_entrywise_operations(name, dtype, tmp_path, rng):
+    """What `entrywise` prints, on the host: 0̄ absorbs, and everything else is what the CPU computes."""
+    semiring = sr.CATALOGUE[name]
+    values = rng.integers(-5, 6, 40).astype(dtype)
+    values[::7] = semiring.zero_for(dtype)
+    if dtype == "float32":
+        values[::9] = -semiring.zero_for(dtype)  # ∞ + -∞ is 0̄ where one of them is
+    x, y = (np.ascontiguousarray(part).ravel() for part in np.meshgrid(values, values))
+    element = {"float32": "float", "int16": "short", "bool": "unsigned char"}[dtype]
+    for which, operation in (("add", semiring.add), ("mul", semiring.mul)):
+        header, statement = entrywise.source(semiring, which, np.dtype(dtype))
+        body = f"const {element} x = a[threadIdx.x], y = b[threadIdx.x]; {element} z; {statement}; c[threadIdx.x] = z;"
+        parameters = f"const {element}* a, const {element}* b, {element}* c"
+        text = f'{header}\nextern "C" __global__ void each({parameters}) {{{body}}}'
+        z = np.zeros_like(x)
+        kernels = HostKernels(text, tmp_path / which)
+        for start in range(0, x.size, 400):
+            part = slice(start, start + 400)
+            kernels.launch("each", (1, 1, 1), (len(x[part]), 1, 1), [x[part], y[part], z[part]])
+        np.testing.assert_array_equal(z, operation(x, y))
 
 
 # ------------------------------------------------------------------------------------------------- what waits
