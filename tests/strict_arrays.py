@@ -127,6 +127,10 @@ class StrictArray:
         return StrictArray(self.inner.T)
 
     @property
+    def device(self):
+        return types.SimpleNamespace(id=0)
+
+    @property
     def data(self):
         return types.SimpleNamespace(ptr=self.inner.ctypes.data)
 
@@ -251,7 +255,7 @@ def _module():
         setattr(module, name, _function(name))
     module.cuda = types.SimpleNamespace(
         Device=lambda number=None: nullcontext(),
-        runtime=types.SimpleNamespace(getDeviceCount=lambda: 1),
+        runtime=types.SimpleNamespace(getDeviceCount=lambda: 1, getDevice=lambda: 0),
     )
     return module
 
@@ -265,10 +269,12 @@ def on_device(array):
 def installed(monkeypatch):
     """Put the stand-in in CuPy's place, with the reference kernels behind it."""
     from semiring import kernels
-    from semiring.device import bits, look
+    from semiring.device import bits, look, memory
 
     with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "cupy", _module())
+        module = _module()
+        patch.setitem(sys.modules, "cupy", module)
+        patch.setattr(memory, "_loaded", lambda: module)
         backend = StrictBackend()
         real = kernels._backend
         patch.setattr(kernels, "_backend", lambda *a: backend if a[-1] else real(*a))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from cuda_on_host import HostKernels, needs_compiler
@@ -9,6 +11,7 @@ from test_predecessors import check, zero_of
 
 from semiring.catalogue import as_semiring
 from semiring.closures import closure
+from semiring.kernels.cuda.staged.modules import compile_for
 from semiring.kernels.cuda.staged.sources import arithmetic_of, source
 from semiring.kernels.engine import make_plan
 from semiring.kernels.tolerance import tolerance_for
@@ -143,3 +146,20 @@ def test_long_paths_and_what_is_no_closure(rng, kernels_for):
     D[3, 100] /= 2
     tolerance = tolerance_for(plan, D)
     assert predecessors(kernels_for(plan, tolerance), D, A, tolerance)[2]
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_min", "int32"), ("max_times", "float64")])
+def test_machine_code_keeps_to_registers(name, dtype):
+    nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
+    try:
+        nvrtc.nvrtcVersion()
+    except RuntimeError as error:
+        pytest.skip(f"NVRTC is not installed: {error}")
+    plan = make_plan(as_semiring(name), np.dtype(dtype), nonnegative=name == "min_plus")
+    arithmetic = arithmetic_of(plan)
+    text = source("predecessors.cu", arithmetic, defines(tolerance_for(plan, np.ones((999, 999), dtype))))
+    log = compile_for("sm_90a", text, arithmetic.options)[1]
+    registers = [int(count) for count in re.findall(r"Used (\d+) registers", log)]
+    assert len(registers) == 4
+    assert max(registers) <= 64
+    assert set(re.findall(r"(\d+) bytes spill", log)) <= {"0"}

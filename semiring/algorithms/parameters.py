@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log1p
 from typing import Any, TypeVar
 
@@ -53,20 +53,23 @@ def _entry(table: tuple[tuple[int, T], ...], n: int) -> T:
     return max((row for row in table if row[0] <= n), key=lambda row: row[0])[1]
 
 
+BLOCKED = "blocked_floyd_warshall"
+
 # Zen 4 (EPYC, AVX-512), two cores, min-plus float32, fractions of the register-only limit on one and two threads at
 # n = 1024, 2048, 4096: blocked Floyd-Warshall 90/67, 92/82, 90/86 %, R-Kleene 87/62, 92/76, 92/85 %. Both are right for
 # everything; the choice never looks at the number of threads, because the bits of a result must not depend on it.
 #
 # H200, min-plus float32, fractions of the product's rate at n = 8192 (15.2 T pairs/s that day). Staged: 55 % at
-# n = 2048, 68 at 4096, 76 at 8192; R-Kleene 45, 73, 79; blocked Floyd-Warshall 44, 79, 92, and 95 at 16384, in blocks
-# of 512 (1024 at 16384), each closed as a whole while the remainder is worked on.
+# n = 2048, 52 at 2560 and 3072, 68 at 4096, 76 at 8192; R-Kleene 45 at 2048, 73 at 4096, 79 at 8192; blocked
+# Floyd-Warshall 44, 52, 64, 79, 92, and 95 at 16384, in blocks of 512 (1024 at 16384), each closed as a whole while the
+# remainder is worked on. In float64 29 % at n = 1024 staged and 24 blocked; 70 and 90 at 4096, in blocks of 256.
 _TABLE: dict[str, ClosureParameters] = {
     "cpu": ClosureParameters(
         192,
         192,
         ((0, 256), (768, 384), (3072, 768)),
         1024,
-        ((0, "rkleene"), (193, "blocked_floyd_warshall")),
+        ((0, "rkleene"), (193, BLOCKED)),
         64,
     ),
     "reference": ClosureParameters(64, 32, ((0, 64),), 512, ((0, "rkleene"),), 1 << 30),
@@ -75,7 +78,7 @@ _TABLE: dict[str, ClosureParameters] = {
         128,
         ((0, 256), (2048, 512), (12288, 1024)),
         8192,
-        ((0, "staged"), (3072, "blocked_floyd_warshall")),
+        ((0, "staged"), (2560, BLOCKED)),
         64,
         1 << 30,
         256,
@@ -84,11 +87,15 @@ _TABLE: dict[str, ClosureParameters] = {
         graph=4096,
     ),
 }
+_TABLE["cuda, 8 bytes"] = replace(
+    _TABLE["cuda"], pivots=((0, 256), (6144, 512), (12288, 1024)), methods=((0, "staged"), (2048, BLOCKED)), whole=256
+)
 
 
 def closure_parameters(backend: str, dtype: Any, storage: str) -> ClosureParameters:
     """The parameters for a backend, an element type and a storage."""
-    return _TABLE.get(backend, _TABLE["reference"])
+    wide = f"{backend}, {dtype.itemsize} bytes"
+    return _TABLE.get(wide, _TABLE.get(backend, _TABLE["reference"]))
 
 
 def dense_seconds(n: int, itemsize: int, threads: int) -> float:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import threading
-from dataclasses import dataclass
+import warnings
 from typing import Any
 
 import cutlass.cute as cute
@@ -34,7 +33,8 @@ def build(what: Product | Fold | Search, tile: Tile | None, architecture: str) -
         kernel, parameters, addresses = SearchKernel(what), SEARCH_PARAMETERS, 5
     wide, narrow = (int(count) for count in parameters.format.strip("=i").split("q"))
     arguments = (Int64(0),) * addresses, (Int64(0),) * (wide - addresses), (Int32(0),) * narrow, Int32(1)
-    with _LOCK, tempfile.TemporaryDirectory(prefix="semiring-") as folder:
+    with _LOCK, tempfile.TemporaryDirectory(prefix="semiring-") as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of loops unrolled as they are meant to be
         options = f"--gpu-arch {architecture} --keep-cubin --dump-dir {folder}"
         compiled = cute.compile(kernel, *arguments, options=options)
         (name,) = compiled.kernel_info
