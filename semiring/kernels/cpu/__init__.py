@@ -1,8 +1,8 @@
 """The CPU backend: any semiring, compiled to the vector instructions of the machine.
 
 From the bottom up: `lower` turns expressions into vector instructions, `tile` and `eliminate` make native functions of
-them (`native` compiles, `cache` keeps), `macro` holds the loops around those, compiled by Numba (`jit`), `pool` the
-threads. `assembly` shows the code for any CPU.
+them (`native` compiles, `cache` keeps), `macro` and `closing` hold the loops around those, compiled by Numba (`jit`),
+`matvec` those of a matrix and a vector, `pool` and `team` the threads. `assembly` shows the code for any CPU.
 """
 
 from __future__ import annotations

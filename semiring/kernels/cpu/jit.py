@@ -13,7 +13,7 @@ from numba.core.ccallback import CFunc
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 
-from semiring.kernels.cpu import cache, macro
+from semiring.kernels.cpu import cache, closing, macro
 
 __all__ = ["KernelCache", "block_product", "cached", "compiled", "entry"]
 
@@ -80,11 +80,11 @@ def block_product(size: int) -> int:
 
 @memoize
 def entry(name: str, size: int) -> Callable[..., Any]:
-    """The Python-callable entry point of a `macro` kernel for elements of ``size`` bytes.
+    """The Python-callable entry point of a kernel of `macro` or `closing` for elements of ``size`` bytes.
 
     Arrays are taken by the size of their elements, whatever their dtype, and nothing is checked but that.
     """
-    function = getattr(macro, name)
+    function = getattr(closing if name in closing.__all__ else macro, name)
     element = types.Integer.from_bitwidth(8 * size, signed=False)
     matrix, stack = types.Array(element, 2, "A"), types.Array(element, 3, "A")
     kinds = {
