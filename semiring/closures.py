@@ -159,7 +159,7 @@ def closure(
     call = Call(algebra, Execution(method, count, progress), method, bool(reflexive), bool(check), explanation)
     if isinstance(A, BitMatrix):
         result = _close_bit_matrix(call, A, out)
-    elif _is_sparse(A):
+    elif _is_sparse(A) and device is None:
         result = _close_sparse(call, A, out)
     else:
         result = _close_array(call, A, out, device)

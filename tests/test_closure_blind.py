@@ -8,6 +8,7 @@ import pytest
 from strict_arrays import StrictArray, installed, on_device
 from test_closure import CASES, matrix
 
+from semiring.bits import pack
 from semiring.closures import METHODS, closure
 from semiring.errors import DivergenceError, NegativeCycleError
 
@@ -106,3 +107,15 @@ def test_progress(rng):
     closure(on_device(matrix(rng, 300, "min_plus", "float32")), progress=lambda done, total: seen.append((done, total)))
     assert seen[-1][0] == seen[-1][1]
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def test_packed_bits(rng):
+    truths = rng.random((100, 100)) < 0.02
+    packed = pack(on_device(truths))
+    for reflexive in (True, False):
+        for method in ("auto", "blocked_floyd_warshall", "squaring"):
+            result = closure(packed, "boolean", reflexive=reflexive, method=method)
+            assert type(result.words) is StrictArray
+            np.testing.assert_array_equal(
+                result.unpack().get(), oracles.closure(truths, "boolean", reflexive=reflexive)
+            )

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import oracles
 import pytest
+from scipy import sparse
 from test_closure import CASES, matrix
 from test_predecessors import check
 
@@ -162,6 +163,16 @@ def test_strides_stacks_and_devices(rng, cupy):
     out = np.empty_like(A)
     assert closure(A, device="cuda", out=out) is out
     np.testing.assert_array_equal(out, expected)
+
+
+def test_packed_bits_and_sparse_matrices(rng, cupy):
+    truths = rng.random((300, 300)) < 0.005
+    for reflexive in (True, False):
+        result = closure(sr.pack(cupy.asarray(truths)), "boolean", reflexive=reflexive)
+        same(result.unpack(), closure(truths, "boolean", reflexive=reflexive))
+    A = matrix(rng, 90, "min_plus", "float32", 0.05)
+    edges = sparse.coo_array((A[np.isfinite(A)], np.nonzero(np.isfinite(A))), shape=A.shape)
+    np.testing.assert_array_equal(closure(edges, device="cuda"), closure(A))
 
 
 def test_tensors_of_pytorch(rng):

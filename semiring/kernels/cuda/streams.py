@@ -15,7 +15,7 @@ from semiring.kernels.contract import Plan, Status
 
 __all__ = ["mark", "replay", "side_by_side"]
 
-_KEPT = 16  # recorded closures that are kept, each with a matrix of its own
+_KEPT = 4  # recorded closures that are kept, each with a matrix of its own and its panels: up to 200 MiB in float32
 _URGENT = -5  # the greatest priority; a GPU that has fewer takes its greatest
 
 _local = threading.local()
