@@ -46,6 +46,7 @@ class Row:
     nonnegative: bool = False
     kernel: str = "multiply_add"
     n: int = 8192
+    pairs: float | None = None  # that the pipes or the issue of a multiprocessor take in a clock (sm_90)
 
     @property
     def plan(self) -> Plan:
@@ -55,24 +56,24 @@ class Row:
         return make_plan(sr.as_semiring(self.semiring), dtype, nonnegative=self.nonnegative, storage=storage)
 
 
-MAIN = Row("float32 min-plus, non-negative", "min_plus", "float32", True)
+MAIN = Row("float32 min-plus, non-negative", "min_plus", "float32", True, pairs=256 / 3)  # 2 FADD and a VIMNMX3
 ROWS = [
     MAIN,
-    Row("float32 min-plus, any signs", "min_plus", "float32"),
-    Row("int32 min-plus", "min_plus", "int32", True),
-    Row("int16 min-plus", "min_plus", "int16", True),
-    Row("float16 min-plus", "min_plus", "float16", True),
+    Row("float32 min-plus, any signs", "min_plus", "float32", pairs=64),  # FMNMX
+    Row("int32 min-plus", "min_plus", "int32", True, pairs=96),  # a third VIADDMNMX, the rest IMAD and VIMNMX3
+    Row("int16 min-plus", "min_plus", "int16", True, pairs=128),  # VIADDMNMX of pairs
+    Row("float16 min-plus", "min_plus", "float16", True, pairs=512 / 3),  # 2 HADD2 and a VHMNMX
     Row("float64 min-plus", "min_plus", "float64", True, n=4096),
-    Row("float32 max-min, any signs", "max_min", "float32"),
-    Row("int16 max-min", "max_min", "int16", True),
-    Row("float16 max-min", "max_min", "float16", True),
-    Row("float32 max-times", "max_times", "float32"),
-    Row("float32 Łukasiewicz", "lukasiewicz", "float32"),
-    Row("float32 plus-times (FFMA)", "plus_times", "float32"),
+    Row("float32 max-min, any signs", "max_min", "float32", pairs=128 / 3),  # 2 VIMNMX and a VIMNMX3, as integers
+    Row("int16 max-min", "max_min", "int16", True, pairs=256 / 3),
+    Row("float16 max-min", "max_min", "float16", True, pairs=256 / 3),
+    Row("float32 max-times", "max_times", "float32", pairs=64),
+    Row("float32 Łukasiewicz", "lukasiewicz", "float32", pairs=128 / 3),  # 2 FADD and an FMNMX
+    Row("float32 plus-times (FFMA)", "plus_times", "float32", pairs=128),
     Row("float32 log-plus", "log_plus", "float32", n=4096),
-    Row("float32 min-plus with pivots", "min_plus", "float32", True, "multiply_add_pivots"),
-    Row("float32 min-plus with witness", "min_plus", "float32", True, "multiply_add_witness"),
-    Row("boolean, packed bits", "boolean", "bits", n=32768),
+    Row("float32 min-plus with pivots", "min_plus", "float32", True, "multiply_add_pivots", pairs=256 / 3),
+    Row("float32 min-plus with witness", "min_plus", "float32", True, "multiply_add_witness", pairs=256 / 3),
+    Row("boolean, packed bits", "boolean", "bits", n=32768, pairs=2048),  # LOP3
 ]
 SHAPES: dict[str, Shape] = {
     "n = 4096": (4096, 4096, 4096, 1),
@@ -144,13 +145,19 @@ def rate(row: Row, shape: Shape) -> tuple[float, Launch]:
 
 
 def kinds(chosen: list[Row]) -> None:
-    """The products of `ROWS` beside their limits."""
+    """The products of `ROWS` beside their limits: of the loop alone, and of the pipes at the highest clock."""
+    import cupy
+
+    attributes = cupy.cuda.Device().attributes
+    clocks = attributes["MultiProcessorCount"] * attributes["ClockRate"] / 1e9  # 10¹² a second
     rows = []
     for row in chosen:
         found, launch = rate(row, (row.n, row.n, row.n, 1))
-        most = limit(replace(launch.product, record=False), launch.tile)
-        rows.append((row.title, row.n, found, most, f"{100 * found / most:.0f} %"))
-    print_table("Products, T pairs/s", ("product", "n", "rate", "limit", "share"), rows)
+        alone = limit(replace(launch.product, record=False), launch.tile)
+        most = ("", "") if row.pairs is None else (row.pairs * clocks, f"{100 * found / row.pairs / clocks:.0f} %")
+        rows.append((row.title, row.n, found, alone, f"{100 * found / alone:.0f} %", *most))
+    header = ("product", "n", "T pairs/s", "loop alone", "of it", "pipes", "of them")
+    print_table("Products", header, rows)
 
 
 def shapes() -> None:

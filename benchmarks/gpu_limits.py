@@ -47,8 +47,23 @@ def _build(product: Product, tile: Tile, target: str) -> tuple[str, bytes]:
         return name, compiled.__cubin__
 
 
-def limit(product: Product, tile: Tile) -> float:
-    """T pairs/s of the whole GPU. A few milliseconds."""
+def limit(product: Product, *tiles: Tile) -> float:
+    """T pairs/s of the whole GPU with the best of the tiles. Some milliseconds."""
+    return max(_rate(product, tile) for tile in tiles)
+
+
+def _entries(product: Product, words: int) -> Any:
+    """Ordinary values, as words on the device."""
+    import cupy
+
+    format_ = product.words
+    values = cupy.random.random(words * (2 if format_.lanes == 2 else 1)) * (1 if format_.floating else 1000)
+    if format_.bits:
+        return (values * 2**31 / 1000).astype(np.int32)
+    return values.astype(format_.numpy_word if format_.lanes == 1 else format_.dtype)
+
+
+def _rate(product: Product, tile: Tile) -> float:
     import cupy
 
     from semiring.kernels.cuda.loading import Kernel, architecture
@@ -57,7 +72,7 @@ def limit(product: Product, tile: Tile) -> float:
     name, code = limit_cubin(product, tile, architecture(device.id))
     kernel = Kernel(name, code, _PARAMETERS, tile.threads, tile.shared_bytes(product.words.word_bytes))
     blocks = device.attributes["MultiProcessorCount"] * tile.min_blocks
-    data = cupy.random.randint(0, 1000, blocks * tile.tile_m * tile.tile_n * 2).astype(np.int32)
+    data = _entries(product, blocks * tile.tile_m * tile.tile_n)
     stream, iterations, times = cupy.cuda.get_current_stream().ptr, 2000, []
     for _ in range(6):
         start, stop = cupy.cuda.Event(), cupy.cuda.Event()

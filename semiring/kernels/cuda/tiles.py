@@ -80,13 +80,15 @@ class Tile:
 # Smaller ones on 2026-11-21, float32 min-plus by the 3-input minimum (_LARGE 15.2 at n = 8192):
 #   n = 2048 and 1024: _SMALL 14.1 and 13.0, _LARGE 13.9 and 11.2, _NARROW 14.0 and 11.3; blocks of 64 threads 4 to 6.
 #   n = 512: _SMALL in four parts of k 7.7, in eight 7.2, whole 3.1. m = 64, n = k = 8192: _SMALL in four parts 14.2.
-#   10,000 times 64×64×64: _NARROW 9.3, _TINY 9.4, blocks of 64 threads 6.2 to 7.8, _LARGE 6.0.
+#   10,000 times 64×64×64: _NARROW 9.3, _TINY 9.5, blocks of 64 threads 6.2 to 7.8, _LARGE 6.0; tile_k 32 8.9.
+#   100,000 times 32×32×32: _MINI 5.4, _TINY 4.8. m = n = 8192, k = 64: _LARGE 10.3, tile_k 32 9.6, _SMALL 9.2.
 _LARGE = Tile(64, 128, 16, 8, 8, 4, 3)
 _LONG = Tile(64, 128, 8, 8, 8, 4, 2)  # three and more instructions a pair: with tile_k 16 the loop overruns its cache
 _PACKED = Tile(64, 256, 16, 8, 16, 4, 2)
 _SMALL = Tile(64, 128, 16, 8, 4, 4, 2)  # twice the warps for the same C: where there are few tiles
 _NARROW = Tile(64, 64, 16, 8, 4, 4, 4)
 _TINY = Tile(32, 64, 16, 4, 8, 4, 8)
+_MINI = Tile(32, 32, 16, 4, 4, 3, 16)
 _WIDE = Tile(64, 64, 16, 4, 4, 4, 2)  # 8-byte words: 3.3 / 3.2 / 3.1 (float64 min-plus)
 _HEAVY = Tile(32, 32, 16, 4, 4, 3, 2, rolled=True)  # many instructions a pair: unrolled, log_plus compiles for minutes
 _RECORDING = Tile(64, 64, 16, 8, 4, 4, 3)  # three registers an entry of C: the accumulator, the one before, the mark
@@ -111,7 +113,7 @@ def tile_for(words: WordFormat, nodes: int, rows: int, columns: int, *, matrices
     if record:
         return _RECORDING
     if columns <= 64:
-        return _NARROW if rows > 32 else _TINY
+        return _NARROW if rows > 32 else _TINY if columns > 32 else _MINI
     integral = words.lanes > 1 and not (words.lanes == 2 and words.floating)
     if integral and _PACKED.count(rows, columns) * matrices >= _MANY_PACKED:
         return _PACKED
