@@ -53,11 +53,18 @@ _EXTREMA = tuple(parse(text, ("x", "y")) for text in ("min(x, y)", "max(x, y)"))
 # In which order a thread folds its accumulators decides which operands meet in one bank of registers (dispatch stalls):
 # T pairs/s at n = 8192 on an H200, 2026-11-21, by rows / columns / squares of 2 × 2 / diagonals:
 #   float32 by the 3-input minimum 15.5 / 15.7 / 15.6 / 15.7 (by rows 15.2 with the accumulator as its first operand),
-#   by FMNMX 13.6 / 13.5 / 13.7 / 13.6, max-times 13.3 / 13.4 / 13.5 / 13.4, int32 16.2 / 15.4 / 16.3 / 15.8.
+#   by FMNMX 13.6 / 13.5 / 13.7 / 13.6, max-times 13.3 / 13.4 / 13.5 / 13.4, int32 16.2 / 15.4 / 16.3 / 15.8,
+#   with pivots by rows (the accumulator first) 10.8, by diagonals 10.0; without the 3-input minimum rows spill there. Other
+#   integers and bits were measured by rows alone.
+
+
+def _rows(tile: Tile) -> list[tuple[int, int]]:
+    """(row, column) of a thread's accumulators, row after row."""
+    return [(i, j) for i in range(tile.thread_m) for j in range(tile.thread_n)]
 
 
 def _squares(tile: Tile) -> list[tuple[int, int]]:
-    """(row, column) of a thread's accumulators, in squares of 2 × 2."""
+    """The same in squares of 2 × 2."""
     rows, columns = range(0, tile.thread_m, 2), range(0, tile.thread_n, 2)
     return [(i + di, j + dj) for i in rows for j in columns for di in range(2) for dj in range(2)]
 
@@ -79,7 +86,9 @@ class GemmKernel(Staging):
         #: int32 min-plus: VIADDMNMX takes the pipe of minima alone; IMAD as an addition takes another one.
         integers = words == WordFormat("int32") and not product.record
         self.balanced = integers and self.add in _EXTREMA and self.mul == _SUM
-        self.order = _diagonals(tile) if product.ordered_bits or product.record else _squares(tile)
+        by_rows = product.ordered_bits if product.record else not (words.floating or self.balanced)
+        by_diagonals = product.record or product.ordered_bits
+        self.order = _rows(tile) if by_rows else _diagonals(tile) if by_diagonals else _squares(tile)
 
     @cute.jit
     def __call__(
@@ -275,7 +284,8 @@ class GemmKernel(Staging):
             best = arith.minsi if self.add.op == "min" else arith.maxsi
             integer = ir.IntegerType.get_signless(32)
             bits = [llvm.bitcast(integer, value) for value in (c_, first, second)]
-            return type(c)(llvm.bitcast(c_.type, best(best(bits[1], bits[2]), bits[0])))
+            last = bits.pop(2 if self.product.record else 0)  # see `_squares`
+            return type(c)(llvm.bitcast(c_.type, best(best(*bits), last)))
         total = lower(self.add, {"x": c_, "y": first}, dtype)
         return type(c)(registers.pack(lower(self.add, {"x": total, "y": second}, dtype)))
 
