@@ -37,6 +37,7 @@ SIZES = (512, 1024, 2048, 4096, 8192, 16384, 17408)
 Column = tuple[str, Callable[[Any], Callable[[], float]]]  # its title; from the graph on the host to milliseconds
 
 
+@cache
 def plan() -> Any:
     """Min-plus in float32 without a negative weight."""
     return make_plan(sr.min_plus, "float32", nonnegative=True)

@@ -5,10 +5,13 @@
 // to them loses against what is there.
 //
 // The matrix lives in registers, 4 GROUPS_Y x 4 GROUPS_X entries a thread. A pivot's row and column are published in shared
-// memory, in two buffers that take turns, so that one barrier a pivot is enough. The loops over pivots are cut so that every register
-// has a constant index: pivot k = 4 (THREADS_Y group + t) + q is row 4 group + q of the threads with threadIdx.y = t.
+// memory, in two buffers that take turns, so that one barrier a pivot is enough. The loops over pivots are cut so that every
+// register has a constant index: pivot k = 4 (THREADS_Y group + t) + q is row 4 group + q of the threads with threadIdx.y = t.
 //
 // Compiled with SIDE, a multiple of 8 up to 128, and, for the variant that records pivots, PIVOTS.
+//
+// H200, float32 min-plus, 2026-11-21: 64 rows in at most 12.3 us, 128 in 44; 1,000 matrices of 100 rows in 192 us (321 with 128
+// rows for all of them and pivots read word by word, which meets banks four times over).
 #include "semiring.cuh"
 #include "copies.cuh"
 
