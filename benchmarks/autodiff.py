@@ -1,12 +1,13 @@
 """Products and closures with gradients, against the dense expressions of PyTorch that give the same.
 
-python -m benchmarks.autodiff [product] [closure] [--n 512] [--device cpu]
+python -m benchmarks.autodiff [product] [closure] [--n 512] [--device cpu] [--threads 1]
 
 A product in plain PyTorch broadcasts A[i, k] and B[k, j] into m·k·n terms and reduces them; a closure goes through the
 pivots one by one, by array operations. Both keep what autograd needs.
 
 The last column compares ⟨gradient, operands⟩, relatively: where terms tie (sums in float32 do), one gradient chooses
-the first and the other divides, and this product is the same.
+the first and the other divides, and this product is the same. One thread by default: with more, a virtual machine may
+wake the threads of both libraries on one core, and the times are of waiting.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import torch
 
 import semiring.torch as differentiable
 from benchmarks.common import environment, median_seconds, print_table
+from semiring import set_threads
 
 __all__ = ["main"]
 
@@ -103,9 +105,12 @@ def main() -> None:
     parser.add_argument("what", nargs="*", default=["product", "closure"])
     parser.add_argument("--n", type=int, default=512)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
+    set_threads(given.threads)
+    torch.set_num_threads(given.threads)
     where = environment() if given.device == "cpu" else torch.cuda.get_device_name(given.device)
-    print(f"{where}, PyTorch {torch.__version__}")
+    print(f"{where}, PyTorch {torch.__version__}, threads: {given.threads}")
     header = [
         "semiring",
         "values, ms",

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+import numpy as np
+
+from semiring.catalogue import plus_times
+from semiring.linalg import matmul
 from semiring.namespaces import array_namespace
 
 __all__ = ["scaled_product"]
@@ -42,7 +46,9 @@ def _matrix(xp: Any, X: Array, alpha: Array, Y: Array, beta: Array, gamma: Array
     Q = _mantissas(xp, Y, beta - columns)
     exponent = gamma + rows + columns
     far = exponent > _SAFE
-    R = (P @ Q) * xp.exp(xp.where(far, 0.0, exponent))
+    # On the host by our own kernel, on our own threads: two libraries with threads of their own wait for each other.
+    product = matmul(P, Q, plus_times, check=False) if xp is np else P @ Q
+    R = product * xp.exp(xp.where(far, 0.0, exponent))
     if bool(far.any()):
         _add_terms(xp, R, X, alpha, Y, beta, gamma, xp.argwhere(far))
     return R
