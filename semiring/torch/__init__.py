@@ -1,7 +1,8 @@
 """Products and closures of PyTorch tensors, with gradients.
 
-Tensors on the CPU share their memory with NumPy. The functions are custom operators: they work under `torch.compile`
-without a graph break, under `torch.func.vmap` and `torch.func.grad`, and can be differentiated twice.
+Tensors on the CPU share their memory with NumPy, those of a GPU (with the extra ``cuda``) with CuPy. The functions are
+custom operators: they work under `torch.compile` without a graph break, under `torch.func.vmap` and `torch.func.grad`,
+and can be differentiated twice.
 """
 
 from __future__ import annotations
