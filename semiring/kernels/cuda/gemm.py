@@ -183,19 +183,7 @@ class GemmKernel(Staging):
         staged = cute.make_rmem_tensor(cute.make_layout(BM * BK // t.threads), W)
         sourceA = self.source(mA, m0, tid, P.copy_a, BM)
         sourceB = self.source(mB, n0, tid, P.copy_b, BN)
-        for s in cutlass.range_constexpr(ST - 1):
-            if s < KT:
-                k0 = s * BK
-                if const_expr(not P.record):
-                    k0 = (KT - 1) * BK if const_expr(s == 0) else (s - 1) * BK
-                edge, left = const_expr(s == 0 or P.record), K - k0
-                if const_expr(splat):
-                    self.read_a(mA, staged, m0, k0, tid)
-                    self.write_splat(staged, sA, s, tid)
-                else:
-                    self.start_copy(sourceA, mA, sA, m0, k0, s, tid, P.copy_a, BM, left, edge)
-                self.start_copy(sourceB, mB, sB, n0, k0, s, tid, P.copy_b, BN, left, edge)
-            cute.arch.cp_async_commit_group()
+        self.first_copies(mA, mB, sA, sB, staged, sourceA, sourceB, m0, n0, tid)
         stepA = Int64(BK * self.word_bytes) * mA.stride[1]
         stepB = Int64(BK * self.word_bytes) * mB.stride[1]
         ahead_of_first = const_expr(ST - 1 if P.record else ST - 2)  # tiles
@@ -244,6 +232,30 @@ class GemmKernel(Staging):
             read = read + 1
             if read == ST:
                 read = Int32(0)
+
+    @cute.jit
+    def first_copies(
+        self, mA: Any, mB: Any, sA: Any, sB: Any, staged: Any, sourceA: Any, sourceB: Any, m0: Any, n0: Any, tid: Any
+    ) -> None:
+        """The copies of the first ``stages - 1`` tiles; the ragged one is among them, unless k must keep its order."""
+        t, P = self.tile, self.product
+        BM, BN, BK, ST = t.tile_m, t.tile_n, t.tile_k, t.stages
+        K = mA.shape[1]
+        KT = cute.ceil_div(K, BK)
+        splat = const_expr(P.copy_a in SPLAT)
+        for s in cutlass.range_constexpr(ST - 1):
+            if s < KT:
+                k0 = s * BK
+                if const_expr(not P.record):
+                    k0 = (KT - 1) * BK if const_expr(s == 0) else (s - 1) * BK
+                edge, left = const_expr(s == 0 or P.record), K - k0
+                if const_expr(splat):
+                    self.read_a(mA, staged, m0, k0, tid)
+                    self.write_splat(staged, sA, s, tid)
+                else:
+                    self.start_copy(sourceA, mA, sA, m0, k0, s, tid, P.copy_a, BM, left, edge)
+                self.start_copy(sourceB, mB, sB, n0, k0, s, tid, P.copy_b, BN, left, edge)
+            cute.arch.cp_async_commit_group()
 
     @cute.jit
     def pairs(
