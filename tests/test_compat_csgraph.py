@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph.tests import test_shortest_path as suite
 
 import semiring.compat.csgraph as ours
+from semiring.testing import height_difference_grid
 
 NAMES = ("floyd_warshall", "johnson", "shortest_path")
 inf, nan = np.inf, np.nan
@@ -257,3 +258,38 @@ def indices_of(draw, n):
 @pytest.fixture
 def monkeypatch_context(monkeypatch):
     return monkeypatch.context
+
+
+# --------------------------------------------------------------------------------- where SciPy's rounding goes wrong
+
+
+@pytest.mark.parametrize("side", [2, 3, 10, 20])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.lil_array])
+@pytest.mark.parametrize("name", ["floyd_warshall", "johnson", "shortest_path"])
+def test_cycles_of_weight_zero_are_no_negative_cycles(side, form, name):
+    slopes, heights = height_difference_grid(side, side)
+    graph = form(np.where(np.isfinite(slopes), slopes, 0.0))
+    np.fill_diagonal(slopes, 0)
+    D, P = getattr(ours, name)(graph, return_predecessors=True)
+    np.testing.assert_allclose(D, heights - heights[:, np.newaxis], atol=1e-12)
+    check_paths(D, P, slopes, range(side**2))
+    np.testing.assert_allclose(getattr(ours, name)(graph), D, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [4, 30, 200])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("name", ["floyd_warshall", "johnson", "shortest_path"])
+def test_a_negative_cycle_is_named(n, form, name):
+    graph = np.zeros((n, n))
+    graph[0, 1], graph[1, 2], graph[2, 0], graph[2, 3] = 1, 1, -2.5, 4
+    with pytest.raises(theirs.NegativeCycleError, match=r"^Negative cycle (in nodes|detected on node)") as caught:
+        getattr(ours, name)(form(graph))
+    assert sorted(caught.value.cycle) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_overwrite_uses_the_memory_of_arrays_in_c_order(order):
+    graph = np.array(suite.directed_G, order=order)
+    D = ours.floyd_warshall(graph, overwrite=True)
+    np.testing.assert_array_equal(D, suite.directed_SP)
+    assert np.shares_memory(D, graph) == (order == "C")

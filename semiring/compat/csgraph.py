@@ -14,7 +14,6 @@ as they were; of several shortest paths another one may be found, as SciPy's doc
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,7 +41,8 @@ __all__ = list(_scipy.__all__)
 Array: TypeAlias = NDArray[Any]
 
 #: Up to so many vertices SciPy is faster (Zen 4): where predecessors are wanted, which take 100 µs here at least, and
-#: on sparse arrays. It is asked then; a negative cycle that it finds may be one of its rounding, and is not believed.
+#: on sparse arrays. It is asked then, but not where a weight is negative: there its rounding makes negative cycles, on
+#: which its johnson (1.17) loops until memory is corrupt.
 PATHS_BY_SCIPY, SPARSE_BY_SCIPY = 64, 20
 
 _FLOAT64 = np.dtype(np.float64)
@@ -76,8 +76,7 @@ def floyd_warshall(
     no square matrix. Cost: n³ pairs.
     """
     if _scipy_is_faster(csgraph, return_predecessors and not overwrite):
-        with suppress(NegativeCycleError):
-            return _scipy.floyd_warshall(csgraph, directed, return_predecessors, unweighted)
+        return _scipy.floyd_warshall(csgraph, directed, return_predecessors, unweighted)
     if _is_plain(csgraph):
         D = csgraph if overwrite and csgraph.flags.c_contiguous else csgraph.copy(order="C")
         _without_null_edges(D)
@@ -109,8 +108,7 @@ def johnson(
     `NegativeCycleError`, and ValueError for indices out of range and for what is no square matrix.
     """
     if _scipy_is_faster(csgraph, return_predecessors):
-        with suppress(NegativeCycleError):
-            return _scipy.johnson(csgraph, directed, indices, return_predecessors, unweighted)
+        return _scipy.johnson(csgraph, directed, indices, return_predecessors, unweighted)
     if _is_plain(csgraph) and indices is None and _dense_is_faster(csgraph.shape[0], None, 1):
         D = csgraph.copy(order="C")
         _without_null_edges(D)
@@ -153,8 +151,7 @@ def shortest_path(
     """
     if method == "auto":
         if _scipy_is_faster(csgraph, return_predecessors and not overwrite):
-            with suppress(NegativeCycleError):
-                return _scipy.shortest_path(csgraph, method, directed, return_predecessors, unweighted, False, indices)
+            return _scipy.shortest_path(csgraph, method, directed, return_predecessors, unweighted, False, indices)
         return _by_what_is_fastest(csgraph, directed, return_predecessors, unweighted, overwrite, indices)
     if method == "FW":
         if indices is not None:
@@ -204,11 +201,13 @@ def _is_plain(csgraph: Any) -> bool:
 
 
 def _scipy_is_faster(csgraph: Any, return_predecessors: bool) -> bool:
-    """Whether to ask SciPy: the graph is small, and in C's order, for SciPy returns other dense arrays as they are."""
+    """Whether to ask SciPy: a small graph, no weight below 0, and rows in C's order (it returns others as they are)."""
     if type(csgraph) is np.ndarray:
-        small = return_predecessors and 0 < csgraph.size <= PATHS_BY_SCIPY**2
-        return small and csgraph.dtype == _FLOAT64 and csgraph.flags.c_contiguous
-    return getattr(csgraph, "format", None) in ("csr", "csc") and 0 < csgraph.shape[0] <= SPARSE_BY_SCIPY
+        small = return_predecessors and 0 < csgraph.size <= PATHS_BY_SCIPY**2 and csgraph.dtype == _FLOAT64
+        return small and csgraph.flags.c_contiguous and bool(csgraph.min() >= 0)
+    if getattr(csgraph, "format", None) in ("csr", "csc") and 0 < csgraph.shape[0] <= SPARSE_BY_SCIPY:
+        return not csgraph.data.size or bool(csgraph.data.min() >= 0)
+    return False
 
 
 def _without_null_edges(D: Array) -> None:
