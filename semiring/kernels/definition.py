@@ -102,8 +102,8 @@ def _annihilates(semiring: Semiring, dtype: np.dtype[Any], zero: Any, separate: 
     """Whether c ⊕ (0̄ ⊗ x) = c for every c and x that occur, without a `where` in ⊗.
 
     Integers of min-plus have a sentinel for 0̄: sentinel + x loses every minimum against C ≤ sentinel where x ≥ 0; where
-    x < 0 it could be mistaken for a path, unless the caller knows how to tell them apart (``separate``). Everything else
-    is tried on corner values of the domain.
+    x < 0 it could be mistaken for a path, unless the caller knows how to tell them apart (``separate``). Everything
+    else is tried on corner values of the domain.
     """
     if semiring.tropical and dtype.kind == "i":
         return separate

@@ -6,8 +6,8 @@ Two native functions, C interface, 64-bit integers, ``a_row`` in bytes, everythi
     updates(columns, steps, a, a_row, x, c): c[j] ← c[j] ⊕ (⊕ₖ a[k, j] ⊗ x[k]), ``columns`` a multiple of the lanes
 
 The first takes rows that are contiguous, with partial sums in the lanes of four vectors; the second rows across which c
-runs, eight of them at a time. Where the vector is the left factor, x[k] ⊗ a. What is left of a row beyond the last whole
-vector is copied and filled up with 0̄. Every c[i] is computed in one order, whatever the threads.
+runs, eight of them at a time. Where the vector is the left factor, x[k] ⊗ a. What is left of a row beyond the last
+whole vector is copied and filled up with 0̄. Every c[i] is computed in one order, whatever the threads.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def build_updates(module: Any, name: str, definition: KernelDefinition, target: 
 def matrix_vector(
     native: Callable[[str], int], c: Array, A: Array, x: Array, zero: Any, lanes: int, accumulate: int, threads: int
 ) -> bool:
-    """c ← [c ⊕] A ⊗ x for c (m,), A (m, k), x (k,), or False where neither rows nor columns of A are contiguous.
+    """Compute c ← [c ⊕] A ⊗ x for c (m,), A (m, k), x (k,), or False where neither rows nor columns of A are contiguous.
 
     ``native`` gives the address of ``"dots"`` or ``"updates"``, with the vector on the side where it belongs.
     """
@@ -183,9 +183,7 @@ def _place(array: Array, index: int) -> int:
     return int(array.ctypes.data + index * array.itemsize)
 
 
-def _rest(
-    function: Any, result: Array, A: Array, x: Array, zero: Any, lanes: int, whole: int, by_rows: bool
-) -> None:
+def _rest(function: Any, result: Array, A: Array, x: Array, zero: Any, lanes: int, whole: int, by_rows: bool) -> None:
     """What lies beyond the last whole vector, in a copy filled up with 0̄."""
     m, k = A.shape
     if by_rows:

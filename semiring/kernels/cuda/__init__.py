@@ -1,11 +1,11 @@
 """The CUDA backend: any semiring on NVIDIA GPUs from sm_80 on, by kernels of the CUTLASS Python DSL.
 
-What is decided in plain numbers: `words` says how elements lie in registers, `product` what a kernel depends on, `tiles`,
-`layouts` and `calls` which kernel for which operands. What is compiled, by the DSL: `lower` turns expressions into instructions,
-`gemm` with `staging` is the product, `fold` joins the parts of one whose k was split, `search` finds witnesses,
-`compilation` runs the compiler. What runs on CuPy arrays: `loading` keeps cubins on disk and launches them without the
-DSL, `launches` prepares one product, `products` and `recording` put them together. `staged` closes blocks, in CUDA C++;
-`streams` runs work side by side and records closures.
+What is decided in plain numbers: `words` says how elements lie in registers, `product` what a kernel depends on,
+`tiles`, `layouts` and `calls` which kernel for which operands. What is compiled, by the DSL: `lower` turns expressions
+into instructions, `gemm` with `staging` is the product, `fold` joins the parts of one whose k was split, `search` finds
+witnesses, `compilation` runs the compiler. What runs on CuPy arrays: `loading` keeps cubins on disk and launches them
+without the DSL, `launches` prepares one product, `products` and `recording` put them together. `staged` closes blocks,
+in CUDA C++; `streams` runs work side by side and records closures.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class CudaBackend:
         staged.close_block(plan, A, P, k0)
 
     def close(self, plan: Plan, A: Any) -> None:
-        """A ← A* in place by the staged Floyd-Warshall kernels, for an idempotent ⊕; a stack of small A in one launch."""
+        """A ← A* in place by the staged Floyd-Warshall kernels, for an idempotent ⊕; a stack of small ones at once."""
         from semiring.kernels.cuda import staged
 
         staged.close(plan, A)

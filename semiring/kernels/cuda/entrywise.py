@@ -22,7 +22,7 @@ _VIEWS = {
 
 
 def apply(semiring: Semiring, which: str, x: Any, y: Any) -> Any | None:
-    """x ⊕ y (``"add"``) or x ⊗ y (``"mul"``); arrays and NumPy scalars of one dtype, which broadcast.
+    """Compute x ⊕ y (``"add"``) or x ⊗ y (``"mul"``); arrays and NumPy scalars of one dtype, which broadcast.
 
     None on a dtype that is not printed (bfloat16). Enqueues one kernel on the current stream.
     """

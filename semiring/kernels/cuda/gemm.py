@@ -54,8 +54,8 @@ _EXTREMA = tuple(parse(text, ("x", "y")) for text in ("min(x, y)", "max(x, y)"))
 # T pairs/s at n = 8192 on an H200, 2026-11-21, by rows / columns / squares of 2 × 2 / diagonals:
 #   float32 by the 3-input minimum 15.5 / 15.7 / 15.6 / 15.7 (by rows 15.2 with the accumulator as its first operand),
 #   by FMNMX 13.6 / 13.5 / 13.7 / 13.6, max-times 13.3 / 13.4 / 13.5 / 13.4, int32 16.2 / 15.4 / 16.3 / 15.8,
-#   with pivots by rows (the accumulator first) 10.8, by diagonals 10.0; without the 3-input minimum rows spill there. Other
-#   integers and bits were measured by rows alone.
+#   with pivots by rows (the accumulator first) 10.8, by diagonals 10.0; without the 3-input minimum rows spill there.
+# Other integers and bits were measured by rows alone.
 
 
 def _rows(tile: Tile) -> list[tuple[int, int]]:
@@ -261,7 +261,7 @@ class GemmKernel(Staging):
     def pairs(
         self, sA: Any, sB: Any, rA: Any, rB: Any, rC: Any, row0: Any, col0: Any, stage: Any, k: Any, one: Any
     ) -> None:
-        """The pairs of a thread for k and k + 1 in the tile of one stage; ``one`` is 1, which the compiler cannot see."""
+        """The pairs of a thread for k and k + 1 in the tile of one stage; ``one`` is 1, unseen by the compiler."""
         t, V = self.tile, self.vector
         TM, TN = t.thread_m, t.thread_n
         tA = (sA.iterator + row0 + stage * sA.stride[2]).align(16)

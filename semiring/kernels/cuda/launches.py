@@ -18,6 +18,7 @@ from semiring.kernels.cuda.tiles import Tile, parts_for
 
 __all__ = ["Launch", "enter", "prepare"]
 
+
 @dataclass(frozen=True)
 class Launch:
     """A product ready to go: everything but the addresses and the stream."""

@@ -63,7 +63,9 @@ class Placement:
         ``"pieces"``: k runs fastest, in whole and aligned 16 bytes. ``"splat"``: else.
         """
         aligned = self.strides[0] % 8 == 0 and self.step % 8 == 0 and self.address % 16 == 0
-        return "pieces" if self.itemsize == 2 and self.strides[1] == 1 and aligned and self.shape[1] % 8 == 0 else "splat"
+        return (
+            "pieces" if self.itemsize == 2 and self.strides[1] == 1 and aligned and self.shape[1] % 8 == 0 else "splat"
+        )
 
     @property
     def holds_pairs(self) -> bool:

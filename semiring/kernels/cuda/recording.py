@@ -1,4 +1,4 @@
-"""Products that remember: the run of k in which an entry improved last (pivots), or the k that attains it (witnesses)."""
+"""Products that remember: the run of k that improved an entry last (pivots), or the k that attains it (witnesses)."""
 
 from __future__ import annotations
 

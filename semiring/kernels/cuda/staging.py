@@ -1,7 +1,7 @@
 """How the product's operands get into shared memory and registers, and its results out of them.
 
-An operand that runs along rows (A) or columns (B) is copied 16 bytes at a time. One whose k runs fastest is transposed on
-the way, by copies of single words; that costs 3 to 4 % (15.2 against 15.7 T pairs/s, float32, n = 8192, H200). An
+An operand that runs along rows (A) or columns (B) is copied 16 bytes at a time. One whose k runs fastest is transposed
+on the way, by copies of single words; that costs 3 to 4 % (15.2 against 15.7 T pairs/s, float32, n = 8192, H200). An
 operand A whose elements are narrower than a word goes through registers, where it is splatted.
 """
 

@@ -104,7 +104,9 @@ _MANY_LARGE, _MANY_PACKED = 1584, 512
 _PART, _PART_STEP = 128, 32
 
 
-def tile_for(words: WordFormat, nodes: int, rows: int, columns: int, *, matrices: int = 1, record: bool = False) -> Tile:
+def tile_for(
+    words: WordFormat, nodes: int, rows: int, columns: int, *, matrices: int = 1, record: bool = False
+) -> Tile:
     """The tile for ⊕ and ⊗ of ``nodes`` nodes together, and C of ``rows`` × ``columns`` words, ``matrices`` times."""
     if nodes >= HEAVY:
         return _HEAVY

@@ -28,9 +28,9 @@ __all__ = ["KERNELS", "WIDTH", "Staged", "close", "look_ahead_shared", "look_ahe
 
 WIDTH = 64  # pivots of a stage of kernel 6
 _SLICE, _SLICES = 16, 4  # steps of k in a buffer of its ring, and buffers
-#: Kernel 6 (H200, float32, 2026-11-21): n = 1024 in 0.234 ms with tiles of 64 x 64 and one block a multiprocessor, 0.262
-#: with two, which slow down the one that closes pivot blocks (15 µs a stage instead of 12); 0.28 with tiles of 128 x 128.
-#: From 1792 on tiles of 128 x 128, in four times fewer reads of the panels: n = 2048 in 0.99 ms against 1.12.
+#: Kernel 6 (H200, float32, 2026-11-21): n = 1024 in 0.234 ms with tiles of 64 x 64 and one block a multiprocessor,
+#: 0.262 with two, which slow down the one that closes pivot blocks (15 µs a stage instead of 12); 0.28 with tiles of
+#: 128 x 128. From 1792 on tiles of 128 x 128, in four times fewer reads of the panels: n = 2048 in 0.99 ms against 1.12.
 _LARGE = 1792
 
 
@@ -173,7 +173,9 @@ def _barrier(stream: int) -> Any:
 _HARISH = "Harish, Narayanan, HiPC 2007"
 _LUND = "Lund, Smith 2010"
 KERNELS: Mapping[str, Staged] = {
-    "1": Staged("1_per_cell.cu", "a launch a pivot, a thread a cell", _HARISH, 1, _per_cell("per_cell", (16, 16), (16, 16))),
+    "1": Staged(
+        "1_per_cell.cu", "a launch a pivot, a thread a cell", _HARISH, 1, _per_cell("per_cell", (16, 16), (16, 16))
+    ),
     "1b": Staged(
         *("1_per_cell.cu", "a launch a pivot, a block a submatrix of 64 x 64", "Buluç, Gilbert, Budak 2010", 1),
         _per_cell("rank_one", (16, 16), (64, 64)),
@@ -201,7 +203,7 @@ KERNELS: Mapping[str, Staged] = {
 
 
 def close(plan: Plan, A: Any, kernel: str | int = "6") -> None:
-    """A ← A* in place by one of `KERNELS`, A (n, n) on the device; or a stack (count, n, n) of small ones in one launch.
+    """A ← A* in place by one of `KERNELS`, A (n, n) on the device; a stack (count, n, n) of small ones in one launch.
 
     Enqueued on the plan's stream, nothing awaited. Raises `AlgebraError` for a ⊕ that is not idempotent, packed bits,
     and kernels 1 to 5 where a star may differ from 1̄; `ShapeError` for a stack of matrices beyond one thread block.
@@ -215,7 +217,9 @@ def close(plan: Plan, A: Any, kernel: str | int = "6") -> None:
     with plan.stream or cupy.cuda.get_current_stream() as stream:
         if A.ndim == 3 or (chosen.any_star and n <= WIDTH):
             if A.ndim == 3 and n > fast_rows(arithmetic):
-                raise ShapeError(f"{A.shape[0]} matrices of {n} rows: at most {fast_rows(arithmetic)} close in one launch")
+                raise ShapeError(
+                    f"{A.shape[0]} matrices of {n} rows: at most {fast_rows(arithmetic)} close in one launch"
+                )
             close_block(plan, A)
         elif n:
             _close(plan, A, chosen, arithmetic, stream)
@@ -268,4 +272,3 @@ def _padded(A: Any, tile: int, zero: Any) -> Any:
     copy = cupy.full((size, size), zero, A.dtype)
     copy[:n, :n] = A
     return copy
-

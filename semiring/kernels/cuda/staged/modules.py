@@ -21,7 +21,7 @@ def kernel(
     *,
     cooperative: bool = False,
 ) -> Any:
-    """The function ``name`` of ``file`` as a CuPy kernel of the current device's architecture, allowed ``shared`` bytes.
+    """The function ``name`` of ``file`` as a CuPy kernel of the current device's architecture, with ``shared`` bytes.
 
     Compiled on first use, in some tenths of a second; CuPy keeps it on disk. ``cooperative``: its launches fail unless
     all blocks run at once.
@@ -37,9 +37,7 @@ def _module(file: str, arithmetic: Arithmetic, defines: tuple[str, ...], coopera
     import cupy
 
     text = source(file, arithmetic, defines)
-    return cupy.RawModule(
-        code=text, options=arithmetic.options, backend="nvrtc", enable_cooperative_groups=cooperative
-    )
+    return cupy.RawModule(code=text, options=arithmetic.options, backend="nvrtc", enable_cooperative_groups=cooperative)
 
 
 def resident_blocks(function: Any, threads: int, shared: int) -> int:

@@ -34,7 +34,11 @@ def constant(value: Any, dtype: np.dtype[Any]) -> str:
     typed = typed_constant(value, dtype) if isinstance(value, bool | int | float) else dtype.type(value)
     bits = int(np.asarray(typed).view(f"u{dtype.itemsize}"))
     if dtype.kind == "f":
-        pattern = {2: "half_t{{{:#x}}}", 4: "__int_as_float((int){:#x}u)", 8: "__longlong_as_double((long long){:#x}ull)"}
+        pattern = {
+            2: "half_t{{{:#x}}}",
+            4: "__int_as_float((int){:#x}u)",
+            8: "__longlong_as_double((long long){:#x}ull)",
+        }
         return pattern[dtype.itemsize].format(bits)
     return f"({ELEMENTS[dtype.name]}){bits:#x}{'ull' if dtype.itemsize == 8 else 'u'}"
 

@@ -124,7 +124,16 @@ def _arithmetic(definition: KernelDefinition, semiring: Semiring, bits: bool, no
         divergence = None  # there is no cycle below 0
     if bits:  # the star of a truth value is 1 or does not exist
         truth = None if divergence is None else to_bitwise(divergence)
-        return Arithmetic("uint32", to_bitwise(definition.add), to_bitwise(definition.mul), 0, 0xFFFFFFFF, None, truth, definition.idempotent)
+        return Arithmetic(
+            "uint32",
+            to_bitwise(definition.add),
+            to_bitwise(definition.mul),
+            0,
+            0xFFFFFFFF,
+            None,
+            truth,
+            definition.idempotent,
+        )
     return Arithmetic(
         definition.dtype.name,
         definition.add,
