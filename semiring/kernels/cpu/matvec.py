@@ -145,7 +145,7 @@ def build_updates(module: Any, name: str, definition: KernelDefinition, target: 
 def matrix_vector(
     native: Callable[[str], int], c: Array, A: Array, x: Array, zero: Any, lanes: int, accumulate: int, threads: int
 ) -> bool:
-    """Compute c ← [c ⊕] A ⊗ x for c (m,), A (m, k), x (k,), or False where neither rows nor columns of A are contiguous.
+    """Write c ← [c ⊕] A ⊗ x for c (m,), A (m, k), x (k,), or False where A has neither contiguous rows nor columns.
 
     ``native`` gives the address of ``"dots"`` or ``"updates"``, with the vector on the side where it belongs.
     """

@@ -30,7 +30,7 @@ WIDTH = 64  # pivots of a stage of kernel 6
 _SLICE, _SLICES = 16, 4  # steps of k in a buffer of its ring, and buffers
 #: Kernel 6 (H200, float32, 2026-11-21): n = 1024 in 0.234 ms with tiles of 64 x 64 and one block a multiprocessor,
 #: 0.262 with two, which slow down the one that closes pivot blocks (15 µs a stage instead of 12); 0.28 with tiles of
-#: 128 x 128. From 1792 on tiles of 128 x 128, in four times fewer reads of the panels: n = 2048 in 0.99 ms against 1.12.
+#: 128 x 128. From 1792 on these, which read the panels four times less: n = 2048 in 0.99 ms against 1.12.
 _LARGE = 1792
 
 
