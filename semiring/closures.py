@@ -30,10 +30,10 @@ from semiring.errors import AlgebraError, NegativeCycleError, ShapeError, Unknow
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
 from semiring.labels import names_vertices
-from semiring.namespaces import array_namespace, is_device_array
+from semiring.namespaces import is_device_array
 from semiring.threads import checked_threads, get_threads
 
-__all__ = ["METHODS", "Explanation", "closure", "closure_with_pivots", "closure_with_predecessors"]
+__all__ = ["METHODS", "Explanation", "closure", "closure_with_predecessors"]
 
 Array: TypeAlias = Any
 
@@ -176,32 +176,6 @@ def _close_array(call: Call, A: Any, out: Any, device: Any) -> Any:
     else:
         close_dense(call, array, out)
     return out
-
-
-def closure_with_pivots(
-    A: Array,
-    semiring: Semiring,
-    *,
-    check: bool = True,
-    threads: int | None = None,
-    progress: Progress | None = None,
-    method: str = "auto",
-    out: Array | None = None,
-) -> tuple[Array, Array]:
-    """(A*, P) for a selective ⊕ and a NumPy array A (n, n): what paths are found from.
-
-    P (n, n) is int32: the first pivot of the last run of pivots that strictly improved the entry, -1 where none did.
-    Errors as for `closure`; `AlgebraError` where ⊕ is not selective.
-    """
-    if not semiring.selective:
-        raise AlgebraError(f"pivots need a selective ⊕, and that of {semiring.name} is not: use closure")
-    if method not in METHODS or method in ("johnson", "squaring", "staged"):
-        raise UnknownNameError("closure method with pivots", method, set(METHODS) - {"johnson", "squaring", "staged"})
-    count = get_threads() if threads is None else checked_threads(threads)
-    explanation = Explanation(semiring.name, (), "", method, "", "elements", count)
-    call = Call(semiring, Execution(method, count, progress), method, True, check, explanation)
-    P = array_namespace(A).full(A.shape, -1, np.int32)
-    return close_dense(call, A, out, P), P
 
 
 class _Predecessors:

@@ -14,6 +14,7 @@ from semiring.errors import DeviceError, DTypeError
 from semiring.namespaces import is_device_array, library_of
 
 __all__ = [
+    "addresses",
     "are_apart",
     "as_cupy",
     "at_home",

@@ -13,7 +13,16 @@ import numpy as np
 
 from semiring.errors import DTypeError, ExpressionError
 
-__all__ = ["OPERATIONS", "Constant", "Expression", "array_functions", "as_operation", "constant", "typed_constant"]
+__all__ = [
+    "OPERATIONS",
+    "Constant",
+    "Expression",
+    "array_functions",
+    "as_operation",
+    "constant",
+    "is_floating",
+    "typed_constant",
+]
 
 Kind: TypeAlias = Literal["value", "truth"]
 Constant: TypeAlias = bool | int | float

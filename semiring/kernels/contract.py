@@ -28,7 +28,7 @@ Every call takes a `Plan`: frozen, made once per public call, handed down a recu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -81,9 +81,6 @@ class Plan:
     status: Status = field(default_factory=Status, compare=False)
     #: What a backend derived from this plan, to find it again at the next call.
     memo: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
-
-    def with_threads(self, threads: int) -> Plan:
-        return replace(self, threads=threads)
 
 
 class Backend(Protocol):

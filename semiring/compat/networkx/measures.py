@@ -119,14 +119,7 @@ _METHODS = (None, "unweighted", "dijkstra", "bellman-ford", "floyd-warshall", "f
 def average_shortest_path_length(G: ConvertedGraph, weight: Any = None, method: Any = None) -> float:
     """As `networkx.average_shortest_path_length`."""
     n = len(G)
-    if n < 2 or method not in (
-        None,
-        "unweighted",
-        "dijkstra",
-        "bellman-ford",
-        "floyd-warshall",
-        "floyd-warshall-numpy",
-    ):
+    if n < 2 or method not in _METHODS:
         raise NotImplementedError("NetworkX has an answer without paths")
     if method == "floyd-warshall-numpy":
         found = Distances(G, floyd_warshall_numpy(G, weight=weight), np.inf, False)
