@@ -43,6 +43,7 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 _HOST_DEVICES = (1, 3, 11)  # DLPack's codes of host memory: ordinary, pinned by CUDA, pinned by ROCm
+_AT_HOME = frozenset({np.ndarray, Semiring, list, tuple, str, bool, int, float, type(None)})  # no array on a GPU
 
 
 def in_host_memory(x: Any, name: str = "A") -> Any:
@@ -293,6 +294,8 @@ def as_result(*given: Any) -> Callable[[Any], Any]:
 
     A result on a GPU comes to the host where none of the arguments lives on one.
     """
+    if _AT_HOME.issuperset(map(type, given)):
+        return _hosted
     if any(is_device_array(x) for x in given):
         from semiring.device.memory import exporter
 
@@ -310,7 +313,7 @@ def as_result(*given: Any) -> Callable[[Any], Any]:
 
 
 def _hosted(result: Any) -> Any:
-    if not is_device_array(result):
+    if type(result) is np.ndarray or not is_device_array(result):
         return result
     from semiring.device.memory import to_host
 
@@ -338,6 +341,12 @@ def on_their_device(function: Callable[Parameters, Result]) -> Callable[Paramete
 
     @wraps(function)
     def call(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
+        for x in arguments:  # small products feel every microsecond: most calls end here
+            if type(x) not in _AT_HOME:
+                break
+        else:
+            if not options or (options.get("device") is None and _AT_HOME.issuperset(map(type, options.values()))):
+                return function(*arguments, **options)
         there = [x for x in map(_words_of, arguments) if is_device_array(x)]
         if options:
             there += [x for x in map(_words_of, options.values()) if is_device_array(x)]

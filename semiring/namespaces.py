@@ -40,6 +40,8 @@ _CUDA_DEVICES = (2, 13)  # DLPack's codes of memory on an NVIDIA GPU: ordinary a
 
 def is_device_array(array: Any) -> bool:
     """Whether the array lives on an NVIDIA GPU."""
+    if type(array) is np.ndarray:
+        return False
     root = library_of(array)
     if root == "cupy":
         return True
