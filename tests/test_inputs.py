@@ -409,6 +409,14 @@ def test_edges_that_are_refused(library):
         sr.network_of(library.DataFrame({"u": [0, 1], "v": [1, 0], "w": [1.0, -3.0]}), "max_times")
 
 
+def test_weights_that_no_float_holds_name_their_edge():
+    graph = nx.Graph([("a", "b", {"weight": 1}), ("b", "c", {"weight": 10**400})])
+    with pytest.raises(DTypeError, match="the edge b → c: the weight is too large for float64"):
+        sr.network_of(graph)
+    graph["b"]["c"]["weight"] = 10**40
+    assert sr.network_of(graph).matrix.max(initial=0, where=np.isfinite(sr.network_of(graph).matrix)) == 1e40
+
+
 # ------------------------------------------------------------------------------------------- networks
 
 

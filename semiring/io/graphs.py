@@ -150,7 +150,17 @@ def _weights(weights: Sequence[Any], locate: Callable[[int], str]) -> np.ndarray
         if not isinstance(value, Real | np.bool_):
             raise DTypeError(f"{locate(edge)}: the weight {value!r} is not a real number")
     array = np.array(weights) if weights else np.zeros(0)
-    return array if array.dtype.kind in "fiub" else np.array(weights, np.float64)  # fractions, very large integers
+    return array if array.dtype.kind in "fiub" else _rounded(weights, locate)
+
+
+def _rounded(weights: Sequence[Any], locate: Callable[[int], str]) -> np.ndarray[Any, Any]:
+    """Fractions and very large integers as float64."""
+    for edge, value in enumerate(weights):
+        try:
+            float(value)
+        except OverflowError:
+            raise DTypeError(f"{locate(edge)}: the weight is too large for float64") from None
+    return np.array([float(value) for value in weights])
 
 
 def _library(x: Any) -> str:
