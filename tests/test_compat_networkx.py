@@ -313,6 +313,62 @@ def test_views_are_converted():
     same(*both("eccentricity", nx.reverse_view(nx.cycle_graph(4, nx.DiGraph)), None))
 
 
+@pytest.mark.parametrize("kind", [nx.MultiGraph, nx.MultiDiGraph])
+def test_views_that_hide_edges_of_a_multigraph(kind):
+    """Where all edges between two vertices are hidden, the view counts the neighbour and does not list it."""
+    G = kind([(0, 1, {"weight": 1}), (0, 1, {"weight": 2}), (0, 2, {"weight": 4}), (2, 1, {"weight": 8})])
+    view = nx.subgraph_view(G, filter_edge=lambda u, v, key: {u, v} != {0, 1})
+    for name in (*DISTANCES, *HOPS, "transitive_closure"):
+        found, expected = both(name, view)
+        if name == "transitive_closure":
+            assert list(found.edges) == list(expected.edges)
+        else:
+            same(found, expected)
+
+
+def test_undirected_views_with_two_weights_for_an_edge_are_left_to_networkx():
+    G = nx.DiGraph([(0, 1, {"weight": 1}), (1, 0, {"weight": 5}), (1, 2, {"weight": 1})])
+    view = G.to_undirected(as_view=True)
+    assert view._adj[0][1] != view._adj[1][0]
+    for name in (*DISTANCES, *PATHS, "floyd_warshall_numpy", "diameter"):
+        assert both(name, view) is None
+    same(*both("all_pairs_shortest_path_length", view))
+    G[1][0]["weight"] = 1
+    assert both("all_pairs_dijkstra_path_length", view) is not None
+    part = nx.Graph([(0, 1, {"weight": 3}), (1, 2, {"weight": 4})]).subgraph([1, 2])
+    same(*both("all_pairs_dijkstra_path_length", part))
+
+
+def test_floyd_warshall_takes_a_function_for_a_name():
+    """So does NetworkX's: no edge has that attribute, and each weighs 1."""
+    G = nx.path_graph(3)
+    for name in ("floyd_warshall", "floyd_warshall_numpy", "floyd_warshall_predecessor_and_distance"):
+        assert both(name, G, weight=lambda *_: 3) is None
+    for method in ("floyd-warshall", "floyd-warshall-numpy"):
+        assert both("average_shortest_path_length", G, weight=lambda *_: 3, method=method) is None
+
+
+def test_predecessors_stand_in_the_order_of_networkx():
+    G = nx.Graph([(0, 2), (0, 1), (1, 3), (3, 3)])
+    G = nx.Graph(G.subgraph([3, 1, 0, 2]))
+    for graph in (G, nx.DiGraph([(2, 1), (0, 2), (1, 1)]), nx.Graph([("a", "d"), ("b", "c"), ("a", "c")])):
+        (found, _), (expected, _) = both("floyd_warshall_predecessor_and_distance", graph)
+        assert list(found) == list(expected)
+
+
+def test_sums_of_nothing_and_of_zeros_have_the_types_of_networkx():
+    for edges in ([(0, 1, 0.0), (1, 0, 0.0)], [(0, 0, 1.5)], [(0, 1, 1), (1, 0, 2)]):
+        G = nx.DiGraph()
+        G.add_weighted_edges_from(edges)
+        same(*both("wiener_index", G))
+
+
+def test_an_infinite_weight_connects_for_the_average():
+    G = nx.Graph([(0, 1, {"weight": math.inf}), (1, 2, {"weight": 1.0})])
+    for method in ("floyd-warshall", "floyd-warshall-numpy", "dijkstra"):
+        assert both("average_shortest_path_length", G, method=method) is None
+
+
 @pytest.mark.parametrize("nodelist", [[2, 0, 1], [0, 1], [0, 1, 1], [0, 1, 3]])
 def test_nodelist_of_floyd_warshall_numpy(nodelist):
     G = nx.path_graph(3)

@@ -62,11 +62,10 @@ class ConvertedGraph:
         self.directed: bool = source.is_directed()
         self.multigraph: bool = source.is_multigraph()
         index = {node: i for i, node in enumerate(self.nodes)}
-        neighbours = self._neighbours()
-        counts = [len(each) for each in neighbours]
-        ends = map(index.__getitem__, chain.from_iterable(neighbours))
+        ends = [[index[node] for node in each] for each in self._neighbours()]
+        counts = [len(each) for each in ends]
         self.rows = np.repeat(np.arange(len(index)), counts)
-        self.columns: Array = np.fromiter(ends, np.intp, sum(counts))
+        self.columns: Array = np.fromiter(chain.from_iterable(ends), np.intp, sum(counts))
         self._weights: dict[Any, tuple[set[type], Weights]] = {}
 
     def __len__(self) -> int:
@@ -132,7 +131,8 @@ class ConvertedGraph:
     def _read(self, attribute: Any) -> tuple[set[type], Weights]:
         entries: Iterable[Any] = chain.from_iterable(each.values() for each in self._neighbours())
         rows, columns = self.rows, self.columns
-        if not self.directed:  # every edge once
+        stored = isinstance(getattr(self.source, "_adj", None), dict)  # not a view, of which both ways may differ
+        if not self.directed and stored:  # every edge once
             once = rows <= columns
             entries = compress(entries, once.tolist())
             rows, columns = rows[once], columns[once]
@@ -143,7 +143,11 @@ class ConvertedGraph:
         kinds = set(map(type, raw))
         numbers = [1 if value is _MISSING else value for value in raw] if _Missing in kinds else raw
         weights = _as_weights(kinds - {_Missing}, numbers, rows, columns, first)
-        return kinds, weights if self.directed else _both_ways(weights)
+        if self.directed:
+            return kinds, weights
+        if stored:
+            return kinds, _both_ways(weights)
+        return kinds, weights if _symmetric(weights) else replace(weights, kind="other", values=np.empty(0))
 
 
 def _parallel(entries: Iterable[Any], attribute: Any) -> tuple[list[Any], Array]:
@@ -178,6 +182,14 @@ def _as_weights(kinds: set[type], raw: list[Any], rows: Array, columns: Array, f
     if first is not None and kind != "other" and first.size:
         values = np.minimum.reduceat(values, first)
     return Weights(kind, rows, columns, values, hidden)
+
+
+def _symmetric(weights: Weights) -> bool:
+    """Whether the weights there are those back: in an undirected view of a directed graph they need not be."""
+    if weights.kind == "other":
+        return True
+    there, back = np.lexsort((weights.columns, weights.rows)), np.lexsort((weights.rows, weights.columns))
+    return np.array_equal(weights.values[there], weights.values[back])
 
 
 def _both_ways(weights: Weights) -> Weights:

@@ -9,7 +9,7 @@ import numpy as np
 
 from semiring.compat.networkx.graph import Array, ConvertedGraph
 from semiring.compat.networkx.pairs import floyd_warshall_numpy
-from semiring.compat.networkx.solve import Distances, distances, hops
+from semiring.compat.networkx.solve import Distances, distances, hops, named
 
 __all__ = [
     "average_shortest_path_length",
@@ -109,8 +109,10 @@ def wiener_index(G: ConvertedGraph, weight: Any = None) -> int | float:
     found = distances(G, weight)
     if not found.connected:
         return inf
-    total = found.as_number(_total(found))
-    return total if G.directed else total / 2
+    total = _total(found)
+    if not G.directed:
+        return total / 2
+    return int(total) if len(G) == 1 else total  # without edges a sum of nothing, which is the int 0
 
 
 _METHODS = (None, "unweighted", "dijkstra", "bellman-ford", "floyd-warshall", "floyd-warshall-numpy")
@@ -123,7 +125,10 @@ def average_shortest_path_length(G: ConvertedGraph, weight: Any = None, method: 
         raise NotImplementedError("NetworkX has an answer without paths")
     if method == "floyd-warshall-numpy":
         found = Distances(G, floyd_warshall_numpy(G, weight=weight), np.inf, False)
+        if not found.connected:
+            raise NotImplementedError("edges of weight ∞ may connect what distances do not")
     elif method == "floyd-warshall":
+        named(weight)
         found = distances(G, weight, missing=float, negative=True)
     else:
         found = distances(G, None if method == "unweighted" else weight, negative=method == "bellman-ford")

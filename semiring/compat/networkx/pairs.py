@@ -11,7 +11,7 @@ import numpy as np
 from semiring.catalogue import min_plus
 from semiring.closures import closure
 from semiring.compat.networkx.graph import Array, ConvertedGraph
-from semiring.compat.networkx.solve import Distances, distances, hops, weighted_matrix
+from semiring.compat.networkx.solve import Distances, distances, hops, named, weighted_matrix
 from semiring.errors import NegativeCycleError
 
 __all__ = [
@@ -34,6 +34,7 @@ def _infinity() -> float:
 
 def floyd_warshall_numpy(G: ConvertedGraph, nodelist: Any = None, weight: Any = "weight") -> Array:
     """As `networkx.floyd_warshall_numpy`."""
+    named(weight)
     D = weighted_matrix(G, weight)
     if nodelist is not None:
         if not (len(nodelist) == len(G) == len(set(nodelist))) or set(nodelist) != set(G.nodes):
@@ -60,8 +61,9 @@ def floyd_warshall_predecessor_and_distance(G: ConvertedGraph, weight: Any = "we
     nodes, before = G.nodes, found.before
     loops = set(G.rows[G.rows == G.columns].tolist())  # there an edge v → v is a path from v to v
     predecessors = {}
-    for i, node in enumerate(nodes):
-        reached = np.flatnonzero(before[i] >= 0).tolist()
+    ends = G.rows if G.directed else np.column_stack([G.rows, G.columns]).reshape(-1)
+    for i in dict.fromkeys(ends.tolist()):  # outer keys in NetworkX's order, which takes edge by edge
+        node, reached = nodes[i], np.flatnonzero(before[i] >= 0).tolist()
         row = {nodes[j]: nodes[p] for j, p in zip(reached, before[i, reached].tolist(), strict=True)}
         if i in loops:
             row[node] = node
@@ -71,8 +73,7 @@ def floyd_warshall_predecessor_and_distance(G: ConvertedGraph, weight: Any = "we
 
 
 def _by_floyd_warshall(G: ConvertedGraph, weight: Any, *, paths: bool) -> Distances:
-    if callable(weight):
-        raise NotImplementedError("floyd_warshall takes a function for the name of an attribute")
+    named(weight)
     return distances(G, weight, missing=float, negative=True, paths=paths)
 
 

@@ -18,7 +18,7 @@ from semiring.compat.networkx.graph import Array, ConvertedGraph, Weights
 from semiring.errors import IntegerOverflowError, NegativeCycleError
 from semiring.threads import get_threads
 
-__all__ = ["Distances", "distances", "hops", "weighted_matrix"]
+__all__ = ["Distances", "distances", "hops", "named", "weighted_matrix"]
 
 _EXACT_FLOAT = 2**53  # whole numbers below it are exact in float64
 
@@ -160,6 +160,12 @@ def _solve(graph: ConvertedGraph, weights: Weights, dtype: np.dtype[Any], paths:
         most = np.iinfo(np.int64).max
         D, none = np.where(np.isinf(D), most, np.where(np.isinf(D), 0, D).astype(np.int64)), most
     return Distances(graph, D, none, whole, before)
+
+
+def named(weight: Any) -> None:
+    """Decline a function, which NetworkX's Floyd-Warshall takes for the name of an attribute that no edge has."""
+    if callable(weight):
+        raise NotImplementedError("floyd_warshall takes a function for the name of an attribute")
 
 
 def weighted_matrix(graph: ConvertedGraph, weight: Any) -> Array:
