@@ -119,12 +119,11 @@ def check_entries(array: Array, semiring: Semiring, name: str = "A") -> Scan:
 
 def check_operands(semiring: Semiring, arrays: Mapping[str, Array]) -> list[Scan]:
     """`check_entries` of several arrays: of those on a GPU with one wait for all of them."""
-    there = [name for name, array in arrays.items() if type(array) is not np.ndarray and is_device_array(array)]
-    if not there:
+    if not any(map(is_device_array, arrays.values())):
         return [check_entries(array, semiring, name) for name, array in arrays.items()]
     from semiring.device.look import look_at
 
-    found = look_at(semiring, {name: arrays[name] for name in there})
+    found = look_at(semiring, {name: array for name, array in arrays.items() if is_device_array(array)})
     return [found[name] if name in found else check_entries(array, semiring, name) for name, array in arrays.items()]
 
 

@@ -75,6 +75,8 @@ def destination(
     They may where it lives with the operands and shares nothing with them. An ``addend`` is copied into it first: NumPy
     does that whatever the two share; on a GPU they must be one view, or share nothing either.
     """
+    if target is None and type(operands[0]) is np.ndarray:
+        return np.empty(shape, dtype)
     if target is not None and is_device_array(target) == is_device_array(operands[0]):
         if addend is not None and is_device_array(addend):
             same = target.data.ptr == addend.data.ptr and target.strides == addend.strides
