@@ -11,7 +11,7 @@ Nothing of theirs is part of this project. A few lines of glue, compiled with ea
 
 A library named ``libNAME.so`` exports those it has. Sources: cuASR (github.com/hpcgarage/cuASR, with CUTLASS at the
 commit of its submodule, thread blocks of 128×128×8), CuTropicalGEMM (its CUDA file, before it became a binary package),
-tropical-gemm (its CUDA crate), ECL-APSP (in github.com/escalab/SIMD2), MTB90 (github.com/MTB90/cuda-floyd_warshall).
+tropical-gemm (its CUDA crate), ECL-APSP (in github.com/escalab/SIMD2).
 """
 
 from __future__ import annotations
