@@ -68,6 +68,8 @@ def convert_from_nx(
         return graph
     if not hasattr(graph, "adjacency"):
         raise NotImplementedError(f"{type(graph).__name__} is no graph")
+    if hasattr(graph, "_graph"):  # a view: NetworkX does not clear its cache where the graph behind it changes
+        graph.__networkx_cache__ = None
     converted = ConvertedGraph(graph)
     for attribute in edge_attrs or ():
         converted.read(attribute)

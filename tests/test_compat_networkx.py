@@ -478,6 +478,15 @@ def test_graphs_with_a_converted_one_in_their_cache_are_copied_and_kept():
         assert interface.diameter(kept) == 3
 
 
+def test_views_are_converted_anew_when_the_graph_behind_them_may_have_changed():
+    G = nx.cycle_graph(5, nx.DiGraph)
+    for view in (G.subgraph([0, 1, 2]), G.reverse(copy=False), G.to_undirected(as_view=True)):
+        assert view.__networkx_cache__ is not None
+        interface.convert_from_nx(view)
+        assert view.__networkx_cache__ is None
+    assert G.__networkx_cache__ is not None
+
+
 def test_graphs_are_converted_back_to_themselves():
     G = nx.path_graph(3, nx.MultiDiGraph)
     H = interface.convert_from_nx(G)
