@@ -363,6 +363,15 @@ def test_sums_of_nothing_and_of_zeros_have_the_types_of_networkx():
         same(*both("wiener_index", G))
 
 
+def test_rounding_does_not_choose_the_center_or_the_periphery():
+    G = nx.path_graph(4)
+    nx.set_edge_attributes(G, dict(zip(G.edges, (0.1, 0.2, 0.3), strict=True)), "weight")
+    assert both("periphery", G) is None
+    assert both("center", G) is None
+    nx.set_edge_attributes(G, 2, "weight")
+    same(*both("periphery", G))
+
+
 def test_an_infinite_weight_connects_for_the_average():
     G = nx.Graph([(0, 1, {"weight": math.inf}), (1, 2, {"weight": 1.0})])
     for method in ("floyd-warshall", "floyd-warshall-numpy", "dijkstra"):
