@@ -7,32 +7,7 @@
 // still read it, and a float tile closed twice differs by rounding. Here block 0 puts it aside, and the second launch,
 // which does not read it, brings it back. n is a multiple of 32; 256 threads.
 #include "semiring.cuh"
-
-#define SIDE 32
-#define CELLS (SIDE * SIDE)
-#define PART 4
-
-INLINE void load(element *tile, const element *A, long long stride) {
-    const element *from = A + (threadIdx.x >> 5) * stride + (threadIdx.x & 31);
-#pragma unroll
-    for (int p = 0; p < PART; ++p) tile[threadIdx.x + 256 * p] = from[8 * p * stride];
-}
-
-INLINE void keep(element *A, const element *tile, long long stride) {
-    element *to = A + (threadIdx.x >> 5) * stride + (threadIdx.x & 31);
-#pragma unroll
-    for (int p = 0; p < PART; ++p) to[8 * p * stride] = tile[threadIdx.x + 256 * p];
-}
-
-INLINE void pivot(element *C, const element *A, const element *B, int k, bool left, bool above) {
-    const int i = threadIdx.x >> 5, j = threadIdx.x & 31;
-#pragma unroll
-    for (int p = 0; p < PART; ++p) {
-        if ((left && j == k) || (above && i + 8 * p == k)) continue;
-        element *at = C + threadIdx.x + 256 * p;
-        *at = plus(*at, times(A[(i + 8 * p) * SIDE + k], B[k * SIDE + j]));
-    }
-}
+#include "cells.cuh"
 
 extern "C" __global__ void __launch_bounds__(256)
     replicated(element *A, long long stride, int tiles, int stage, element *aside) {
