@@ -143,9 +143,8 @@ def common_dtype(semiring: Semiring, *arrays: Any) -> np.dtype[Any]:
     """The promotion by NumPy of what `in_host_memory` gave; `DTypeError` unless the semiring is defined on it."""
     # Some are asked for their dtype alone: NumPy takes kinds of sparse matrices for dictionaries, and cannot read CuPy.
     asked = [np.empty(0, x.dtype) if _is_sparse(x) or is_device_array(x) else x for x in arrays]
-    if any(
-        getattr(getattr(x, "dtype", None), "name", None) == "bfloat16" for x in asked
-    ):  # NumPy knows no number too weak to promote it
+    # NumPy knows no number that would be too weak to promote a bfloat16.
+    if any(getattr(getattr(x, "dtype", None), "name", None) == "bfloat16" for x in asked):
         asked = [x for x in asked if not isinstance(x, float)]
     try:
         dtype = semiring.common_dtype(*asked)
