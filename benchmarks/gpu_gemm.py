@@ -69,7 +69,7 @@ ROWS = [
     Row("float16 max-min", "max_min", "float16", True, pairs=256 / 3),
     Row("float32 max-times", "max_times", "float32", pairs=64),
     Row("float32 Łukasiewicz", "lukasiewicz", "float32", pairs=128 / 3),  # 2 FADD and an FMNMX
-    Row("float32 plus-times (FFMA)", "plus_times", "float32", pairs=128),
+    Row("float32 plus-times (FFMA)", "plus_times", "float32", pairs=128),  # cuBLAS
     Row("float32 log-plus", "log_plus", "float32", n=4096),
     Row("float32 min-plus with pivots", "min_plus", "float32", True, "multiply_add_pivots", pairs=256 / 3),
     Row("float32 min-plus with witness", "min_plus", "float32", True, "multiply_add_witness", pairs=256 / 3),
@@ -125,8 +125,8 @@ def operands(row: Row, shape: Shape) -> list[list[Any]]:
 
 
 @cache
-def rate(row: Row, shape: Shape) -> tuple[float, Launch]:
-    """T pairs/s, and the launch that did it."""
+def rate(row: Row, shape: Shape) -> tuple[float, Launch | None]:
+    """T pairs/s, and the launch that did it; None where that was a library's."""
     import cupy
 
     plan, sets, (m, n, k, count) = row.plan, operands(row, shape), shape
@@ -141,7 +141,7 @@ def rate(row: Row, shape: Shape) -> tuple[float, Launch]:
     burst = max(2, min(20, 8192**3 // (m * n * k * count)))
     elapsed = milliseconds(call, burst)
     launches = [route for route in routes_of(plan).values() if isinstance(route, Launch)]
-    return m * n * k * count / elapsed / 1e9, launches[-1]
+    return m * n * k * count / elapsed / 1e9, launches[-1] if launches else None
 
 
 def kinds(chosen: list[Row]) -> None:
@@ -153,9 +153,12 @@ def kinds(chosen: list[Row]) -> None:
     rows = []
     for row in chosen:
         found, launch = rate(row, (row.n, row.n, row.n, 1))
-        alone = limit(replace(launch.product, record=False), launch.tile)
+        loop = ("", "")
+        if launch is not None:
+            alone = limit(replace(launch.product, record=False), launch.tile)
+            loop = (alone, f"{100 * found / alone:.0f} %")
         most = ("", "") if row.pairs is None else (row.pairs * clocks, f"{100 * found / row.pairs / clocks:.0f} %")
-        rows.append((row.title, row.n, found, alone, f"{100 * found / alone:.0f} %", *most))
+        rows.append((row.title, row.n, found, *loop, *most))
     header = ("product", "n", "T pairs/s", "loop alone", "of it", "pipes", "of them")
     print_table("Products", header, rows)
 
@@ -166,6 +169,7 @@ def shapes() -> None:
     rows = []
     for title, shape in SHAPES.items():
         found, launch = rate(MAIN, shape)
+        assert launch is not None
         parts = -(-launch.sizes[2] // launch.sizes[3])
         rows.append((title, found, f"{100 * found / best:.0f} %", f"{launch.tile.tile_m}×{launch.tile.tile_n}", parts))
     print_table(f"{MAIN.title}: shapes", ("shape", "T pairs/s", "of n = 8192", "tile", "parts of k"), rows)

@@ -8,10 +8,11 @@ Nothing of theirs is part of this project. A few lines of glue, compiled with ea
     int max_min_f32(int m, int n, int k, const float *A, const float *B, float *C, cudaStream_t);
     size_t close_i32_workspace(int n);                                     // bytes
     int close_i32(int n, int *A, void *workspace, cudaStream_t);     // A ← A*; n a multiple of 64; no edge: 2³⁰ − 1
+    int close_host_i32(int n, int *A, int *predecessors, int blocked);   // of the host, with transfers; no edge: 2²⁹
 
 A library named ``libNAME.so`` exports those it has. Sources: cuASR (github.com/hpcgarage/cuASR, with CUTLASS at the
 commit of its submodule, thread blocks of 128×128×8), CuTropicalGEMM (its CUDA file, before it became a binary package),
-tropical-gemm (its CUDA crate), ECL-APSP (in github.com/escalab/SIMD2).
+tropical-gemm (its CUDA crate), ECL-APSP (in github.com/escalab/SIMD2), github.com/MTB90/cuda-floyd_warshall.
 """
 
 from __future__ import annotations
@@ -59,6 +60,18 @@ class Peer:
         entry = self._library.close_i32_workspace
         entry.restype = ctypes.c_size_t
         return int(entry(n))
+
+    def closure_on_host(self) -> Callable[[Any, Any], None] | None:
+        """``call(A, predecessors)`` on int32 NumPy arrays, in place, transfers included; blocked Floyd-Warshall."""
+        entry = getattr(self._library, "close_host_i32", None)
+        if entry is None:
+            return None
+
+        def call(A: Any, predecessors: Any) -> None:
+            arrays = (ctypes.c_void_p(array.ctypes.data) for array in (A, predecessors))
+            _succeed(self.name, entry(A.shape[0], *arrays, 1))
+
+        return call
 
 
 def peers(folder: str | Path | None) -> Iterator[Peer]:
