@@ -1,5 +1,5 @@
-// C <- min(C, A + B) the plain way: tiles of 16 x 16 of A and B in shared memory, a thread an entry of C. What a recursion
-// over products was given before there were fast ones (the recursive version of Buluc, Gilbert, Budak 2010).
+// C <- min(C, A + B) the plain way: tiles of 16 x 16 of A and B in shared memory, a thread an entry of C. What a
+// recursion over products was given before there were fast ones (the recursive version of Buluc, Gilbert, Budak 2010).
 extern "C" __global__ void __launch_bounds__(256)
     plain_product(float *C, const float *A, const float *B, int m, int n, int k, long long c_stride, long long a_stride,
                   long long b_stride) {

@@ -59,7 +59,8 @@ def _extremes(semiring: Semiring, source: np.dtype[Any], target: np.dtype[Any]) 
         return ()
     pairs = []
     for element, typed in ((semiring.zero, semiring.zero_for), (semiring.one, semiring.one_for)):
-        if element.op == "const" and isinf(element.leaf or 0) and typed(source) != typed(target):  # type: ignore[arg-type]
+        infinite = element.op == "const" and isinf(element.leaf or 0)  # type: ignore[arg-type]  # a Constant
+        if infinite and typed(source) != typed(target):
             pairs.append((typed(source), typed(target)))
     return tuple(pairs)
 

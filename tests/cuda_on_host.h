@@ -53,7 +53,9 @@ void entry() {
     fibers[current].done = true;
     switch_back();
 }
-void copy(void *to, const void *from, int bytes, int size) { fibers[current].groups.back().push_back({to, from, bytes, size}); }
+void copy(void *to, const void *from, int bytes, int size) {
+    fibers[current].groups.back().push_back({to, from, bytes, size});
+}
 void commit() { fibers[current].groups.emplace_back(); }
 void wait(unsigned pending) {
     auto &groups = fibers[current].groups;

@@ -344,9 +344,13 @@ def test_a_damaged_entry_is_a_miss(builds, tmp_path):
 def test_a_changed_source_changes_every_key(monkeypatch):
     original, seen = Path.read_bytes, set()
     for changed in ("", "gemm.py", "lower.py", "tree.py", "staging.py"):
+
+        def read(path, changed=changed):
+            return original(path) + (b"#" if path.name == changed else b"")
+
         cubins.fingerprint.cache_clear()
         with monkeypatch.context() as patch:
-            patch.setattr(Path, "read_bytes", lambda self: original(self) + (b"#" if self.name == changed else b""))  # noqa: B023
+            patch.setattr(Path, "read_bytes", read)
             seen.add(cubins.fingerprint())
     cubins.fingerprint.cache_clear()
     assert len(seen) == 5

@@ -149,7 +149,7 @@ def _corners(semiring: Semiring, law: Law, integral: bool) -> list[float | Fract
         candidates += [end + step for end in ends for step in (1, Fraction(1, 2), -1)]
     for expression in expressions_of(semiring, law):
         for node in expression.walk():
-            if node.op == "const" and math.isfinite(node.leaf):  # type: ignore[arg-type]  # a const's leaf is a Constant
+            if node.op == "const" and math.isfinite(node.leaf):  # type: ignore[arg-type]  # a Constant
                 constant = Fraction(node.leaf)  # type: ignore[arg-type]
                 candidates += [constant, constant + 1, constant - 1, constant / 2, -constant]
     found = dict.fromkeys(c for c in candidates if _in_domain(domain, c))

@@ -117,4 +117,4 @@ def write_npz(stream: BinaryIO, matrix: np.ndarray[Any, Any], names: Sequence[st
     arrays = {"matrix": matrix}
     if names is not None:
         arrays["names"] = np.array(list(names), dtype=np.str_)
-    np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]  # the stubs take the arrays for the flag allow_pickle
+    np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]  # the stubs expect the flag allow_pickle

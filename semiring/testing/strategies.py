@@ -124,7 +124,8 @@ def matrices(
     chosen = exact_elements(semiring, dtype) if entries is None else entries
     zero = semiring.zero_for(dtype).item()
     plain = arrays(dtype, shape, elements=chosen, fill=st.just(zero))
-    return st.builds(in_layout, plain, st.sampled_from(list(LAYOUTS) if layouts is None else list(layouts)))  # type: ignore[no-any-return]  # as above
+    memory_orders = st.sampled_from(list(LAYOUTS) if layouts is None else list(layouts))
+    return st.builds(in_layout, plain, memory_orders)  # type: ignore[no-any-return]  # as above
 
 
 def closable_matrices(
@@ -154,9 +155,9 @@ def closable_matrices(
         above = np.where(np.triu(np.ones(square.shape, bool), 1), square, zero)
         return in_layout(above[np.ix_(labels, labels)], layout)
 
-    names = list(LAYOUTS) if layouts is None else list(layouts)
+    memory_orders = st.sampled_from(list(LAYOUTS) if layouts is None else list(layouts))
     plain = matrices(semiring, dtype, squares, layouts=["C"])
-    return st.builds(acyclic, plain, st.sampled_from(names), st.integers(0, 99))  # type: ignore[no-any-return]  # as above
+    return st.builds(acyclic, plain, memory_orders, st.integers(0, 99))  # type: ignore[no-any-return]  # as above
 
 
 _NEVER_ROUND = {"min", "max", "and", "or", "xor", "invert", "where", "lt", "le", "gt", "ge", "eq", "ne"}
