@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from gradient_cases import NAMES, draw_weights
 
 import semiring as sr
 from semiring.errors import AlgebraError, DTypeError, ShapeError
@@ -18,17 +19,6 @@ from jax.test_util import check_grads  # noqa: E402
 import semiring.jax as differentiable  # noqa: E402
 
 INF = math.inf
-NAMES = [
-    "min_plus",
-    "max_plus",
-    "max_min",
-    "min_max",
-    "max_times",
-    "min_times",
-    "plus_times",
-    "log_plus",
-    "lukasiewicz",
-]
 OWN = sr.Semiring("own", add="max(x, y)", mul="x * y * 1.0", zero=0, one=1, domain=(0, 1))
 
 
@@ -41,17 +31,7 @@ def _in_float64():
 
 
 def weights(rng, name, shape, *, closed=False):
-    """Random entries far from ties; ``closed``: of a matrix whose closure exists."""
-    values = rng.random(shape)
-    if name == "min_times":
-        values = values + 1
-    elif name == "lukasiewicz":
-        values = values * 0.3 + 0.7
-    elif closed and name in ("max_plus", "log_plus"):
-        values = values - 1 - math.log(shape[-1] + 1)
-    elif closed and name == "plus_times":
-        values = (values - 0.4) / shape[-1]
-    return jnp.asarray(values)
+    return jnp.asarray(draw_weights(rng, name, shape, closed=closed))
 
 
 def dense_product(A, B, name):

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from gradient_cases import NAMES, draw_weights
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,31 +21,10 @@ from semiring.torch import operators  # noqa: E402
 INF = math.inf
 GADGET = sr.Semiring("gadget", add="max(x, y)", mul="x * y / (x * y + (1 - x) * (1 - y) + 1)", zero=0, one=1)
 ANY_OF = sr.Semiring("any of", add="x + y - x * y", mul="x * y", zero=0, one=1, domain=(0, 1))
-NAMES = [
-    "min_plus",
-    "max_plus",
-    "max_min",
-    "min_max",
-    "max_times",
-    "min_times",
-    "plus_times",
-    "log_plus",
-    "lukasiewicz",
-]
 
 
 def weights(rng, name, shape, dtype=np.float64, *, closed=False):
-    """Random entries far from ties, as a tensor; ``closed``: of a matrix whose closure exists."""
-    values = rng.random(shape)
-    if name == "min_times":
-        values = values + 1
-    elif name == "lukasiewicz":
-        values = values * 0.3 + 0.7
-    elif closed and name in ("max_plus", "log_plus"):
-        values = values - 1 - math.log(shape[-1] + 1)
-    elif closed and name == "plus_times":
-        values = (values - 0.4) / shape[-1]
-    return torch.from_numpy(values.astype(dtype))
+    return torch.from_numpy(draw_weights(rng, name, shape, closed=closed).astype(dtype))
 
 
 # The oracles: products as expressions over all (i, k, j), closures as sums of powers or inverses, in plain PyTorch.
