@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, TypeAlias
 
 import cupy
@@ -123,10 +123,11 @@ def _through(call: Call, wide: Any, plan: Plan, C: Any, A: Any, B: Any) -> None:
 
 def _through_order(call: Call, plan: Plan, C: Any, A: Any, B: Any) -> None:
     """float32 mapped to integers in the same order."""
-    target = _flipped(C.view(np.int32)) if call.accumulate else cupy.empty(C.shape, np.int32)
-    A_, B_ = (_each(lambda array: _flipped(array.view(np.int32)), array) for array in (A, B))
+    flipped, result = _flipping(), C.view(np.int32)
+    target = flipped(result) if call.accumulate else cupy.empty(C.shape, np.int32)
+    A_, B_ = (_each(lambda array: flipped(array.view(np.int32)), array) for array in (A, B))
     _multiply(plan, call, target, A_, B_, call.accumulate)
-    C[...] = _flipped(target).view(np.float32)
+    flipped(target, result)
 
 
 def _through_pairs(call: Call, plan: Plan, C: Any, A: Any, B: Any) -> None:
@@ -156,6 +157,8 @@ def _each(function: Callable[[Any], Any], array: Any) -> Any:
 
 
 # ------------------------------------------------------------------------------------------------- what is computed
+
+
 def _as_integers(call: Call, C: Any, B: Any) -> bool:
     """Whether float32 is better mapped to integers in the same order: ⊕ and ⊗ only select, and that map costs less."""
     if call.words.dtype != "float32" or call.add not in _SELECTIONS or call.mul not in _SELECTIONS:
@@ -163,14 +166,16 @@ def _as_integers(call: Call, C: Any, B: Any) -> bool:
     return call.nonnegative or min(*C.shape[-2:], B.shape[-2]) >= _ORDERED
 
 
-_SIGN_KEPT = np.int32(0x7FFFFFFF)
+_SIGN_KEPT = 0x7FFFFFFF
 
 
-def _flipped(bits: Any) -> Any:
+@cache
+def _flipping() -> Any:
     """int32 in the order of the floats: of a negative number all bits but the sign are inverted. Its own inverse."""
-    return bits ^ ((bits >> 31) & _SIGN_KEPT)
+    code = f"order = bits ^ ((bits >> 31) & {_SIGN_KEPT})"
+    return cupy.ElementwiseKernel("int32 bits", "int32 order", code, "order_of_floats")
 
 
 def _order_of(value: Any) -> int:
-    bits = np.asarray(value, np.float32).view(np.int32)
-    return int(bits ^ ((bits >> 31) & _SIGN_KEPT))
+    bits = int(np.asarray(value, np.float32).view(np.int32))
+    return bits ^ ((bits >> 31) & _SIGN_KEPT)
