@@ -27,6 +27,9 @@ else:
 
 __all__ = ["closure", "matmul"]
 
+# A semiring never changes: without this the compiler of PyTorch 2.11 takes names of semirings only.
+torch.utils._pytree.register_constant(Semiring)
+
 
 def matmul(A: Tensor, B: Tensor, semiring: Semiring | str = "min_plus", *, check: bool = True) -> Tensor:
     """C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j], differentiable by A and B.
