@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from types import SimpleNamespace
+
 import numpy as np
 import oracles
 import pytest
@@ -9,7 +12,10 @@ from scipy import sparse
 from scipy.sparse.csgraph import shortest_path
 
 import semiring as sr
+from semiring.algorithms.execution import ALGORITHMS
+from semiring.algorithms.progress import total_pairs
 from semiring.closures import METHODS, closure
+from semiring.kernels.engine import Engine, make_plan
 
 SIZES = [0, 1, 2, 3, 31, 32, 33, 63, 64, 65, 97, 130, 257]
 DENSE = [method for method in METHODS if method not in ("auto", "johnson", "staged")]
@@ -342,6 +348,18 @@ def test_progress_is_monotone_and_ends(rng):
     closure(np.stack([A[:50, :50]] * 4), progress=record)
     assert steps == sorted(steps)
     assert steps[-1][0] == steps[-1][1]
+
+
+@pytest.mark.parametrize("backend", ["cuda", "cpu"])
+def test_to_count_the_pairs_copies_no_matrix(backend):
+    """The total of a report is known before the work begins: at what may be next to nothing beside it."""
+    n, engine = 100_000, Engine(SimpleNamespace(name=backend), make_plan(sr.min_plus, "float32"))
+    tracemalloc.start()
+    pairs = total_pairs(ALGORITHMS["blocked_floyd_warshall"], engine, n, n)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert n**3 <= pairs <= 1.01 * n**3
+    assert peak < 1 << 20
 
 
 def test_progress_can_stop_the_work(rng):

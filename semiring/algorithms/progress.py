@@ -129,6 +129,20 @@ class _NoKernels:
         return self._can_close if name == "can_close" else lambda *arguments: None
 
 
+class _Outline(np.ndarray[Any, Any]):
+    """A matrix of one entry, repeated: it has a shape and views, and neither copies nor assignments touch memory."""
+
+    @classmethod
+    def of(cls, shape: tuple[int, int], dtype: Any) -> _Outline:
+        return np.lib.stride_tricks.as_strided(np.zeros(1, dtype), shape, (0, 0)).view(cls)
+
+    def copy(self, order: Any = "C") -> _Outline:
+        return self
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        pass
+
+
 class _Counter(ReportingEngine):
     """Counts, and copies nothing."""
 
@@ -151,6 +165,5 @@ def total_pairs(method: Callable[..., None], engine: Engine, n: int, columns: in
     if method is squaring:
         return max(0, n - 1).bit_length() * n * n * columns * (WORD if engine.plan.storage == "bits" else 1)
     counter = _Counter(engine.backend, engine.plan, engine.panel)
-    entry = np.zeros(1, np.uint32 if engine.plan.storage == "bits" else engine.plan.dtype)
-    method(counter, np.lib.stride_tricks.as_strided(entry, (n, columns), (0, 0)))
+    method(counter, _Outline.of((n, columns), np.uint32 if engine.plan.storage == "bits" else engine.plan.dtype))
     return counter.pairs

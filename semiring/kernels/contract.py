@@ -88,9 +88,10 @@ class Backend(Protocol):
 
     A backend may offer more, and is asked for it by name: ``close(plan, A)``, a whole closure (or a stack of matrices
     of at most ``stack_rows(plan)`` rows) as one fast path, where ``can_close(plan, n)``; ``find_predecessors`` and
-    ``find_tree``; ``side_by_side(tasks)``, work that touches no common data at once; ``mark()``, an event that says
-    when what was enqueued has ended; ``replay``, a closure recorded once; ``relax``, a sweep of Bellman-Ford; and
-    ``copy_nonnegative`` with ``spoil``, for weights that nobody may wait to see. `semiring.kernels.cuda` has all.
+    ``find_tree``; ``side_by_side(plan, tasks)``, work that touches no common data at once, the second task on the
+    stream of the caller; ``mark()``, an event that says when what was enqueued has ended; ``replay``, a closure
+    recorded once; ``relax``, a sweep of Bellman-Ford; and ``copy_nonnegative`` with ``spoil``, for weights that nobody
+    may wait to see. `semiring.kernels.cuda` has all.
     """
 
     name: str

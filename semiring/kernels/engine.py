@@ -59,8 +59,12 @@ class Engine:
         self._lanes: dict[int, Engine] = {}
 
     def lane(self, number: int) -> Engine:
-        """An engine of its own workspace for work beside this one's; lane 0 is the engine itself."""
-        if number == 0:
+        """An engine of its own workspace for work beside this one's; lane 1 is the engine itself.
+
+        On a device a lane keeps to one stream, and its workspace is that stream's memory: what comes back to an
+        allocator goes to the next work of its stream, whatever another does with it. Lane 1 stays on the caller's.
+        """
+        if number == 1:
             return self
         if number not in self._lanes:
             self._lanes[number] = self._new_lane()
@@ -79,7 +83,7 @@ class Engine:
             for task in tasks:
                 task(self)
         else:
-            side_by_side([lambda task=task, i=i: task(self.lane(i)) for i, task in enumerate(tasks)])
+            side_by_side(self.plan, [lambda task=task, i=i: task(self.lane(i)) for i, task in enumerate(tasks)])
 
     # ------------------------------------------------------------------------------------- the contract, plan bound
 

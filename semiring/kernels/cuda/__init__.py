@@ -120,11 +120,18 @@ class CudaBackend:
 
         return find_tree(plan, D, weights, tolerance, source)
 
-    def side_by_side(self, tasks: Sequence[Callable[[], None]]) -> None:
-        """Enqueue tasks that touch no common data on streams of their own, the first on one of high priority."""
+    def side_by_side(self, plan: Plan, tasks: Sequence[Callable[[], None]]) -> None:
+        """Enqueue tasks that touch no common data on streams of their own, the first on one of high priority.
+
+        In turn where cuBLAS multiplies: on several streams at once it does not promise the same bits every time.
+        """
         from semiring.kernels.cuda.streams import side_by_side
 
-        side_by_side(tasks)
+        if self._classical.takes(plan):
+            for task in tasks:
+                task()
+        else:
+            side_by_side(tasks)
 
     def mark(self) -> Any:
         """An event behind all that was enqueued on the current stream: ``done``, and ``synchronize()``."""
@@ -135,10 +142,16 @@ class CudaBackend:
     def replay(
         self, plan: Plan, A: Any, name: str, engine_of: Callable[[Plan], Any], algorithm: Callable[..., None]
     ) -> None:
-        """``algorithm(engine_of(plan), A)``, from the second time on as one launch of a CUDA graph."""
+        """``algorithm(engine_of(plan), A)``, from the second time on as one launch of a CUDA graph.
+
+        Never recorded where cuBLAS multiplies, which CuPy refuses to: the second result would be that of other kernels.
+        """
         from semiring.kernels.cuda.streams import replay
 
-        replay(plan, A, name, engine_of, algorithm)
+        if self._classical.takes(plan):
+            algorithm(engine_of(plan), A)
+        else:
+            replay(plan, A, name, engine_of, algorithm)
 
     def close_block(self, plan: Plan, A: Any) -> None:
         """A ← A* in place, fastest up to 128 rows (see `semiring.kernels.cuda.staged`)."""

@@ -15,7 +15,7 @@ from semiring.algebra import Semiring
 from semiring.catalogue import plus_times
 from semiring.kernels.contract import Plan
 
-__all__ = ["Leading", "multiply"]
+__all__ = ["Leading", "multiply", "takes"]
 
 # By dtype: cuBLAS's codes of the elements and of the arithmetic, and in what α and β are given.
 _CODES = {"float16": (2, 68, np.float32), "float32": (0, 68, np.float32), "float64": (1, 70, np.float64)}
@@ -48,6 +48,11 @@ class Leading(NamedTuple):
         return None
 
 
+def takes(plan: Plan) -> bool:
+    """Whether products under this plan are cuBLAS's, in layouts that it knows."""
+    return plan.storage == "elements" and _is_classical(plan.semiring, plan.dtype)
+
+
 @lru_cache(maxsize=256)
 def _is_classical(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
     if dtype.name not in _CODES or semiring.definition != plus_times.definition:
@@ -61,7 +66,7 @@ def _is_classical(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
 
 def multiply(plan: Plan, C: Any, A: Any, B: Any, *, accumulate: bool) -> bool:
     """C ← A ⊗ B, or C ⊕ A ⊗ B; whether cuBLAS takes it. Enqueues on the current stream."""
-    if not _is_classical(plan.semiring, plan.dtype) or not A.size or not B.size or max(A.shape + B.shape) > _LARGEST:
+    if not takes(plan) or not A.size or not B.size or max(A.shape + B.shape) > _LARGEST:
         return False
     layouts = [Leading.of(X.shape, X.strides, X.itemsize) for X in (C, A, B)]
     if any(layout is None for layout in layouts):

@@ -63,6 +63,7 @@ class Launch:
 
 def prepare(call: Call, A: Placement, B: Placement, C: Placement, device: int) -> Launch | None:
     """The launch of a product; None where packed pairs do not lie as whole words, and copies must be made first."""
+    enter(device)  # kernels are loaded into the current context, and a new thread has none
     exchanged = not call.words.bits and C.column_major
     if exchanged:
         call, A, B, C = call.transposed, B.transposed, A.transposed, C.transposed

@@ -68,7 +68,9 @@ def defines(tolerance: Tolerance, row_in_shared: bool) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _limits(tolerance: Tolerance, device: int) -> Any:
-    return cupy.asarray([*tolerance.tight, *tolerance.loose, *tolerance.bound])
+    limits = cupy.asarray([*tolerance.tight, *tolerance.loose, *tolerance.bound])
+    cupy.cuda.get_current_stream().synchronize()  # other streams will read it too
+    return limits
 
 
 def _with_adjacent_columns(A: Any) -> Any:

@@ -29,20 +29,26 @@ def mark() -> Any:
 def side_by_side(tasks: Sequence[Callable[[], None]]) -> None:
     """Enqueue each task on a stream of its own, behind the current stream, which then waits for all of them.
 
-    The first goes to a stream of high priority: its blocks are scheduled before those of the others that wait.
+    The first goes to a stream of high priority: its blocks are scheduled before those of the others that wait. The
+    second stays on the current stream. It waits for the others even where a task raises: what they write may be freed
+    then, and given to work that knows only the current stream.
     """
     main = cupy.cuda.get_current_stream()
     start = mark()
     ends = []
-    for task, stream in zip((tasks[0], *tasks[2:]), _streams(len(tasks) - 1), strict=True):
-        with stream:
-            stream.wait_event(start)
-            task()
-            ends.append(mark())
-    if len(tasks) > 1:
-        tasks[1]()
-    for end in ends:
-        main.wait_event(end)
+    try:
+        for task, stream in zip((tasks[0], *tasks[2:]), _streams(len(tasks) - 1), strict=True):
+            with stream:
+                stream.wait_event(start)
+                try:
+                    task()
+                finally:
+                    ends.append(mark())
+        if len(tasks) > 1:
+            tasks[1]()
+    finally:
+        for end in ends:
+            main.wait_event(end)
 
 
 def _streams(count: int) -> list[Any]:

@@ -11,7 +11,6 @@ from semiring.kernels.cuda.staged.sources import Arithmetic, source
 __all__ = ["compile_for", "kernel", "resident_blocks"]
 
 
-@lru_cache(maxsize=1024)
 def kernel(
     file: str,
     name: str,
@@ -26,6 +25,21 @@ def kernel(
     Compiled on first use, in some tenths of a second; CuPy keeps it on disk. ``cooperative``: its launches fail unless
     all blocks run at once.
     """
+    from cupy.cuda import runtime
+
+    return _kernel(file, name, arithmetic, defines, shared, cooperative, runtime.getDevice())
+
+
+@lru_cache(maxsize=1024)
+def _kernel(
+    file: str,
+    name: str,
+    arithmetic: Arithmetic,
+    defines: tuple[str, ...],
+    shared: int,
+    cooperative: bool,
+    device: int,  # which is current: what a block may have is granted on one
+) -> Any:
     function = _module(file, arithmetic, defines, cooperative).get_function(name)
     if shared > 48 * 1024:
         function.max_dynamic_shared_size_bytes = shared

@@ -1,0 +1,153 @@
+"""What is enqueued on which stream, with streams that only write down what they are asked for. Needs no GPU."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import SimpleNamespace
+from typing import ClassVar
+
+import pytest
+
+from semiring import CATALOGUE
+from semiring.kernels.cuda import CudaBackend
+from semiring.kernels.cuda.staged import modules
+from semiring.kernels.engine import Engine, make_plan
+
+
+class Stream:
+    """Its work, in order: names of tasks, and the streams whose end it waits for."""
+
+    current: ClassVar[list[Stream]] = []
+
+    def __init__(self, **_):
+        self.work = []
+
+    def __enter__(self):
+        Stream.current.append(self)
+        return self
+
+    def __exit__(self, *_):
+        Stream.current.pop()
+
+    def record(self, event):
+        event.after = self, len(self.work)
+        return event
+
+    def wait_event(self, event):
+        self.work.append(event.after)
+
+
+@pytest.fixture
+def main(monkeypatch):
+    """The current stream of a caller."""
+    stream = Stream()
+    cuda = SimpleNamespace(
+        Stream=Stream,
+        Event=lambda **_: SimpleNamespace(),
+        Device=lambda: SimpleNamespace(id=0),
+        get_current_stream=lambda: Stream.current[-1],
+    )
+    monkeypatch.setattr(Stream, "current", [stream])
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda))
+    monkeypatch.delitem(sys.modules, "semiring.kernels.cuda.streams", raising=False)
+    return stream
+
+
+@pytest.fixture
+def streams(main):
+    return importlib.import_module("semiring.kernels.cuda.streams")
+
+
+@pytest.fixture
+def backend(streams):
+    """The backend without kernels; cuBLAS takes plus_times."""
+    backend = object.__new__(CudaBackend)
+    backend._classical = SimpleNamespace(takes=lambda plan: plan.semiring.name == "plus_times")
+    return backend
+
+
+def enqueue(name):
+    Stream.current[-1].work.append(name)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_side_by_side(count, streams, main):
+    """The second task stays where the caller is; the others begin after what was there, and are waited for."""
+    main.work.append("before")
+    seen = {}
+
+    def task(i):
+        seen[i] = Stream.current[-1]
+        enqueue(i)
+
+    streams.side_by_side([lambda i=i: task(i) for i in range(count)])
+    assert len({id(stream) for stream in seen.values()}) == count
+    assert seen[1] is main
+    others = [seen[i] for i in range(count) if i != 1]
+    assert all(stream.work[0] == (main, 1) for stream in others)
+    assert main.work == ["before", 1, *((stream, 2) for stream in others)]
+
+
+@pytest.mark.parametrize("failing", [0, 1, 2])
+def test_what_was_begun_is_waited_for_where_a_task_raises(failing, streams, main):
+    begun = []
+
+    def task(i):
+        begun.append(Stream.current[-1])
+        enqueue(i)
+        if i == failing:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        streams.side_by_side([lambda i=i: task(i) for i in range(3)])
+    assert Stream.current == [main]
+    waited = [after[0] for after in main.work if isinstance(after, tuple)]
+    assert set(map(id, waited)) == {id(stream) for stream in begun if stream is not main}
+
+
+def test_a_workspace_belongs_to_one_stream(backend, main):
+    """That of the engine to the caller's; those of its lanes to theirs, whatever runs in the first lane."""
+    engine = Engine(backend, make_plan(CATALOGUE["min_plus"], "float32"))
+    users = {}
+
+    def task(lane):
+        users.setdefault(id(lane), set()).add(id(Stream.current[-1]))
+
+    for _ in range(3):
+        task(engine)
+        engine.together(task)
+        engine.together(task, task)
+        engine.together(task, task, task)
+    assert all(len(used) == 1 for used in users.values())
+    assert users[id(engine)] == {id(main)}
+    assert len(users) == 3
+
+
+def test_products_of_cublas_keep_to_one_stream_and_are_not_recorded(backend, main):
+    plan = make_plan(CATALOGUE["plus_times"], "float32")
+    backend.side_by_side(plan, [lambda i=i: enqueue(i) for i in range(3)])
+    assert main.work == [0, 1, 2]
+    for _ in range(3):
+        backend.replay(plan, None, "rkleene", lambda plan: plan, lambda engine, A: enqueue(engine))
+    assert main.work[3:] == [plan] * 3
+
+
+def test_shared_memory_is_granted_on_every_device(monkeypatch):
+    """A kernel that needs more than 48 KiB asks for it on each device that it is loaded on."""
+    granted, current = [], SimpleNamespace(getDevice=lambda: device)
+
+    class Kernel:
+        def __setattr__(self, name, value):
+            granted.append((device, name, value))
+
+    cuda = SimpleNamespace(runtime=current)
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda))
+    monkeypatch.setitem(sys.modules, "cupy.cuda", cuda)
+    monkeypatch.setattr(modules, "_module", lambda *_: SimpleNamespace(get_function=lambda name: Kernel()))
+    modules._kernel.cache_clear()
+    for number in (0, 1, 0, 1):
+        device = number
+        modules.kernel("no file", "a kernel", None, (), 60 << 10)
+    modules._kernel.cache_clear()
+    assert granted == [(device, "max_dynamic_shared_size_bytes", 60 << 10) for device in (0, 1)]
