@@ -29,7 +29,7 @@ from semiring.kernels.cpu.memory import (
     widen,
 )
 
-__all__ = ["block_product", "describe", "move_tile", "pack_columns", "pack_rows", "product", "products"]
+__all__ = ["block_product", "describe", "move_tile", "pack_columns", "pack_rows", "product", "products", "tiles_in_row"]
 
 Array = Any  # inside a kernel: Numba's own types
 
@@ -96,6 +96,65 @@ def move_tile(
             put(fetch(like, source + i * row + j * column), to + i * to_row + j * to_column)
 
 
+@_inner
+def call_tile(tile: int, operands: tuple[int, ...], mark: int, mark_row: int, chunk: int, pivot: int) -> None:
+    """Run a native tile on its nine ``operands``; with ``chunk`` > 0 it marks what it improves, from ``pivot`` on."""
+    if chunk == 0:
+        call9(tile, operands)
+    else:
+        call13(tile, (*operands, mark, mark_row, chunk, pivot))
+
+
+@_inner
+def tiles_in_row(
+    tile: int,
+    steps: int,
+    x: int,
+    x_row: int,
+    x_step: int,
+    y: int,
+    c: int,
+    c_row: int,
+    c_column: int,
+    p: int,
+    p_row: int,
+    p_column: int,
+    m: int,
+    n: int,
+    rows: int,
+    width: int,
+    zero: Any,
+    size: int,
+    load: int,
+    chunk: int,
+    pivot: int,
+    corner: int,
+) -> None:
+    """A row of tiles: m ≤ ``rows`` rows of C, n columns, from rows of A at ``x`` and packed columns of B at ``y``.
+
+    ``x_row`` and ``x_step`` are the bytes from a row of A to the next and from a k to the next. What does not fill a
+    tile, or is not contiguous, goes through the ``corner``: a tile of C, behind it one of P.
+    """
+    marked, corner_row, corner_p = numba.int32(0), width * size, corner + rows * width * size
+    contiguous = c_column == size and (chunk == 0 or p_column == 4)
+    for j in range(0, n, width):
+        inside = min(width, n - j)
+        if m == rows and inside == width and contiguous:
+            ahead = c + width * size if j + width < n else c + rows * c_row - j * size
+            call_tile(tile, (steps, x, x_row, x_step, y, c, c_row, load, ahead), p, p_row, chunk, pivot)
+        else:
+            if load:
+                move_tile(zero, m, inside, c, c_row, c_column, corner, corner_row, size)
+            if chunk:
+                move_tile(marked, m, inside, p, p_row, p_column, corner_p, width * 4, 4)
+            operands = (steps, x, x_row, x_step, y, corner, corner_row, load, corner)
+            call_tile(tile, operands, corner_p, width * 4, chunk, pivot)
+            if chunk:
+                move_tile(marked, m, inside, corner_p, width * 4, 4, p, p_row, p_column)
+            move_tile(zero, m, inside, corner, corner_row, size, c, c_row, c_column)
+        y, c, p = y + width * steps * size, c + width * c_column, p + width * p_column
+
+
 def block_product(element: Any) -> Callable[..., None]:
     """The function behind every product, on a block of C, for elements of one unsigned integer type.
 
@@ -134,15 +193,13 @@ def block_product(element: Any) -> Callable[..., None]:
         right: int,
         workspace: int,
     ) -> None:
-        zero, marked = element(zero_bits), numba.int32(0)
+        zero = element(zero_bits)
         unit = max(size, LANE_BYTES)
         packed_b = workspace
         packed_a = packed_b + depth * columns * size
         corner = packed_a + block * depth * unit
-        corner_p = corner + rows * width * size
         in_place = size >= LANE_BYTES and a_column == size
         by_rows = abs(a_row) >= abs(a_column)
-        contiguous = c_column == size and (chunk == 0 or p_column == 4)
         start = 0
         while start < inner:
             steps, first = min(depth, inner - start), start
@@ -166,39 +223,13 @@ def block_product(element: Any) -> Callable[..., None]:
                         else:
                             x = packed_a + (i - whole) * steps * unit
                             x_row, x_step = (steps * unit, unit) if by_rows else (unit, rows * unit)
-                        for j in range(0, n, width):
-                            y = packed_b + j * steps * size
-                            target = c + (i0 + i) * c_row + (j0 + j) * c_column
-                            mark = p + (i0 + i) * p_row + (j0 + j) * p_column
-                            inside_m, inside_n = min(rows, m - i), min(width, n - j)
-                            if inside_m == rows and inside_n == width and contiguous:
-                                ahead = target + width * size if j + width < n else target + rows * c_row - j * size
-                                if chunk == 0:
-                                    call9(tile, (steps, x, x_row, x_step, y, target, c_row, load, ahead))
-                                else:
-                                    call13(
-                                        tile,
-                                        (
-                                            *(steps, x, x_row, x_step, y, target, c_row, load, ahead),
-                                            *(mark, p_row, chunk, k0 + first),
-                                        ),
-                                    )
-                                continue
-                            if load:
-                                move_tile(zero, inside_m, inside_n, target, c_row, c_column, corner, width * size, size)
-                            if chunk == 0:
-                                call9(tile, (steps, x, x_row, x_step, y, corner, width * size, load, corner))
-                            else:
-                                move_tile(marked, inside_m, inside_n, mark, p_row, p_column, corner_p, width * 4, 4)
-                                call13(
-                                    tile,
-                                    (
-                                        *(steps, x, x_row, x_step, y, corner, width * size, load, corner),
-                                        *(corner_p, width * 4, chunk, k0 + first),
-                                    ),
-                                )
-                                move_tile(marked, inside_m, inside_n, corner_p, width * 4, 4, mark, p_row, p_column)
-                            move_tile(zero, inside_m, inside_n, corner, width * size, size, target, c_row, c_column)
+                        target = c + (i0 + i) * c_row + j0 * c_column
+                        mark = p + (i0 + i) * p_row + j0 * p_column
+                        tiles_in_row(
+                            *(tile, steps, x, x_row, x_step, packed_b),
+                            *(target, c_row, c_column, mark, p_row, p_column),
+                            *(min(rows, m - i), n, rows, width, zero, size, load, chunk, k0 + first, corner),
+                        )
             start += steps
 
     return compute
