@@ -11,8 +11,8 @@ from typing import Any
 import numba
 
 from semiring.kernels.config import LANE_BYTES
-from semiring.kernels.cpu.macro import move_tile, pack_columns, pack_rows
-from semiring.kernels.cpu.memory import address, call9, close3, close7, put
+from semiring.kernels.cpu.macro import move_tile, pack_columns, pack_rows, tiles_in_row
+from semiring.kernels.cpu.memory import address, close3, close7, put
 
 __all__ = ["close", "close_pivots"]
 
@@ -44,62 +44,62 @@ def close(
     n, size = A.shape[0], A.itemsize
     unit = max(size, LANE_BYTES)
     a, row = address(A), A.strides[0]
-    block_row = padded * size
     block = workspace
-    panel = block + pivots * block_row
+    panel = block + pivots * padded * size
     packed = panel + pivots * ((n + width - 1) // width * width) * size
     corner = packed + (pivots + rows) * pivots * unit
     for start in range(0, n, pivots):
         count = min(pivots, n - start)
-        diagonal = a + start * row + start * size
-        for i in range(count):
-            for j in range(count, padded):
-                put(zero, block + i * block_row + j * size)
-        move_tile(zero, count, count, diagonal, row, size, block, block_row, size)
-        failed = close3(eliminate, (count, block, block_row))
+        top = a + start * row
+        failed: int = close_diagonal(top + start * size, row, count, eliminate, block, padded, zero, size)
         if failed >= 0:
-            return start + int(failed)
-        move_tile(zero, count, count, block, block_row, size, diagonal, row, size)
+            return start + failed
         if count == n:
             break
-        # The pivot rows: the columns of the block itself are multiplied as the identity, so they become D*.
-        pack_columns(a + start * row, row, size, count, n, width, size, zero, panel)
-        for j in range(start, start + count):
-            target = panel + j // width * width * count * size + j % width * size
-            for i in range(count):
-                put(one if j - start == i else zero, target + i * width * size)
-        pack_rows(block, block_row, size, count, count, rows, size, 1, zero, packed)
-        multiply_rows(
-            a + start * row,
-            row,
-            count,
-            n,
-            packed,
-            panel,
-            count,
-            tile,
-            rows,
-            width,
-            size,
-            unit,
-            zero,
-            idempotent,
-            corner,
-        )
-        pack_columns(a + start * row, row, size, count, n, width, size, zero, panel)
-        for part in range(2):
-            first, last = (0, start) if part == 0 else (start + count, n)
+        pack_columns(top, row, size, count, n, width, size, zero, panel)
+        put_identity(panel, start, count, width, zero, one, size)
+        pack_rows(block, padded * size, size, count, count, rows, size, 1, zero, packed)
+        multiply_rows(top, row, count, n, packed, panel, count, tile, rows, width, zero, size, idempotent, corner)
+        pack_columns(top, row, size, count, n, width, size, zero, panel)
+        for first, last in ((0, start), (start + count, n)):
             for i in range(first, last, rows):
-                m = min(rows, last - i)
-                pack_rows(a + i * row + start * size, row, size, m, count, rows, size, 1, zero, packed)
+                m, line = min(rows, last - i), a + i * row
+                pack_rows(line + start * size, row, size, m, count, rows, size, 1, zero, packed)
                 if not idempotent:
-                    for q in range(m):
-                        for j in range(start, start + count):
-                            put(zero, a + (i + q) * row + j * size)
-                multiply_rows(
-                    a + i * row, row, m, n, packed, panel, count, tile, rows, width, size, unit, zero, 1, corner
-                )
+                    fill(zero, m, count, line + start * size, row, size)
+                multiply_rows(line, row, m, n, packed, panel, count, tile, rows, width, zero, size, 1, corner)
     return -1
+
+
+@_inner
+def close_diagonal(
+    diagonal: int, row: int, count: int, eliminate: int, block: int, padded: int, zero: Any, size: int
+) -> int:
+    """Close the pivot block, in its place and in ``block`` with rows of ``padded``. The first without a star, or -1."""
+    block_row = padded * size
+    fill(zero, count, padded - count, block + count * size, block_row, size)
+    move_tile(zero, count, count, diagonal, row, size, block, block_row, size)
+    failed = int(close3(eliminate, (count, block, block_row)))
+    if failed < 0:
+        move_tile(zero, count, count, block, block_row, size, diagonal, row, size)
+    return failed
+
+
+@_inner
+def put_identity(panel: int, start: int, count: int, width: int, zero: Any, one: Any, size: int) -> None:
+    """Columns ``start`` … of a packed panel of ``count`` rows ← those of the identity: D* times them is D*."""
+    for j in range(start, start + count):
+        target = panel + j // width * width * count * size + j % width * size
+        for i in range(count):
+            put(one if j - start == i else zero, target + i * width * size)
+
+
+@_inner
+def fill(value: Any, m: int, n: int, to: int, row: int, size: int) -> None:
+    """Put ``value`` into m × n elements, those of a row adjacent."""
+    for i in range(m):
+        for j in range(n):
+            put(value, to + i * row + j * size)
 
 
 @_inner
@@ -114,25 +114,18 @@ def multiply_rows(
     tile: int,
     rows: int,
     width: int,
-    size: int,
-    unit: int,
     zero: Any,
+    size: int,
     load: int,
     corner: int,
 ) -> None:
     """The m rows of C from packed rows of A and packed columns of B."""
+    unit = max(size, LANE_BYTES)
     for i in range(0, m, rows):
-        x = packed + i * steps * unit
-        for j in range(0, n, width):
-            target, y = c + i * row + j * size, panel + j * steps * size
-            inside_m, inside_n = min(rows, m - i), min(width, n - j)
-            if inside_m == rows and inside_n == width:
-                call9(tile, (steps, x, steps * unit, unit, y, target, row, load, target))
-            else:
-                if load:
-                    move_tile(zero, inside_m, inside_n, target, row, size, corner, width * size, size)
-                call9(tile, (steps, x, steps * unit, unit, y, corner, width * size, load, corner))
-                move_tile(zero, inside_m, inside_n, corner, width * size, size, target, row, size)
+        tiles_in_row(
+            *(tile, steps, packed + i * steps * unit, steps * unit, unit, panel, c + i * row, row, size, 0, 0, 0),
+            *(min(rows, m - i), n, rows, width, zero, size, load, 0, 0, corner),
+        )
 
 
 @_inner
@@ -142,9 +135,7 @@ def close_pivots(
     """A ← A* in place, A (n, n), pivot by pivot through all of it; P becomes k0 + k where pivot k changes an entry."""
     n, size, marked = A.shape[0], A.itemsize, numba.int32(0)
     block, row, marks, marks_row = workspace, padded * size, workspace + n * padded * size, padded * 4
-    for i in range(n):
-        for j in range(n, padded):
-            put(zero, block + i * row + j * size)
+    fill(zero, n, padded - n, block + n * size, row, size)
     move_tile(zero, n, n, address(A), A.strides[0], A.strides[1], block, row, size)
     move_tile(marked, n, n, address(P), P.strides[0], P.strides[1], marks, marks_row, 4)
     failed = close7(eliminate, (n, block, row, marks, marks_row, k0, groups))
