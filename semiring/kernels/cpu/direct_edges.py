@@ -44,6 +44,9 @@ def kernel(function: Any) -> Any:
     return cached(njit(function, nogil=True, error_model="numpy"))
 
 
+_part = njit(forceinline=True, nogil=True, error_model="numpy")  # of a kernel, without the cost of a call
+
+
 def meets(x, y, tolerance):
     """Whether x is y up to tolerance[0]·|y| + tolerance[1]; on integers and truth values, whether it is y."""
     raise NotImplementedError("compiled code only")
@@ -241,65 +244,89 @@ def last_edges(
     chain = np.empty(n, np.int64)
     for i0 in range(r0, r1, lanes):
         m = min(lanes, r1 - i0)
-        if m < lanes:
-            rows[:, :] = zero
-        for b in range(0, n, BLOCK):
-            for lane in range(m):
-                row, column = D[i0 + lane, b : b + BLOCK], rows[b : b + BLOCK, lane]
-                for c in range(row.size):
-                    column[c] = row[c]
+        _take_rows(D, i0, m, zero, rows)
         doubts[:] = 0
         for j in range(n):
-            here, choice = rows[j], chosen[j]
-            for lane in range(lanes):
-                best[lane] = zero
-                arg[lane] = UNDECIDED
-            for c in range(counts[j]):
-                p = sources[j, c]
-                w = weights[j, c]
-                there = rows[p]
-                for lane in range(lanes):
-                    x, d = there[lane], here[lane]
-                    s = times(sr, x, w)
-                    nearer = plus_numbers(sr, x, d) != d
-                    better = (plus_numbers(sr, best[lane], s) != best[lane]) & nearer
-                    best[lane] = s if better else best[lane]
-                    arg[lane] = p if better else arg[lane]
-            for lane in range(lanes):
-                d = here[lane]
-                v = arg[lane] if meets(best[lane], d, loose) else np.int32(UNDECIDED)
-                doubt = (v >= 0) & (not meets(best[lane], d, tight))
-                doubts[lane] += doubt
-                v += np.int32(DOUBT) if doubt else np.int32(0)
-                choice[lane] = np.int32(NONE) if d == zero else v
+            _best_edges(sr, rows, j, sources, weights, counts[j], zero, tight, loose, best, arg, chosen[j], doubts)
         for lane in range(m):
             chosen[i0 + lane, lane] = NONE  # the diagonal
         for b in range(0, n, BLOCK):
             for lane in range(m):
-                i = i0 + lane
-                column, row, found = chosen[b : b + BLOCK, lane], D[i, b : b + BLOCK], pred[i, b : b + BLOCK]
-                clues = row_of(evidence, i, b, b + BLOCK)
-                for c in range(row.size):
-                    line[c] = column[c]
-                undecided = np.int32(0)
-                for c in range(row.size):
-                    v = line[c]
-                    v -= np.int32(DOUBT) if v >= DOUBT else np.int32(0)
-                    # A weight of 0̄ can meet a tiny distance within the tolerance, and is no edge all the same.
-                    direct = is_direct_there(row, clues, c, tight) & (weight_there(row, clues, c) != zero)
-                    v = np.int32(i) if direct & (v != NONE) else v
-                    found[c] = v
-                    undecided |= np.int32(v == UNDECIDED)
-                if undecided:
-                    open_rows[i] = True
-                    for c in range(row.size):
-                        if found[c] == UNDECIDED and crowded[b + c]:
-                            pending[b + c] = True
+                _put_edges(
+                    *(D, evidence, pred, i0 + lane, b, chosen[b : b + BLOCK, lane], zero, tight, line),
+                    *(crowded, pending, open_rows),
+                )
         for lane in range(m):
             if doubts[lane]:
                 doubtful[i0 + lane] = not _doubts_dispelled(
                     sums, D, evidence, pred, i0 + lane, rows, chosen, lane, doubts[lane], one, tight, total, chain
                 )
+
+
+@_part
+def _take_rows(D, i0, m, zero, rows):
+    """Rows i0 … i0 + m - 1 of D as columns of rows (n, lanes), 0̄ where they are fewer than the lanes."""
+    n, lanes = rows.shape
+    if m < lanes:
+        rows[:, :] = zero
+    for b in range(0, n, BLOCK):
+        for lane in range(m):
+            row, column = D[i0 + lane, b : b + BLOCK], rows[b : b + BLOCK, lane]
+            for c in range(row.size):
+                column[c] = row[c]
+
+
+@_part
+def _best_edges(sr, rows, j, sources, weights, count, zero, tight, loose, best, arg, choice, doubts):
+    """The tail of the best edge into j in every lane, into choice (lanes); plus DOUBT where it is met loosely only.
+
+    Rows as `_take_rows` left them. doubts (lanes) counts these; best and arg (lanes) are workspace.
+    """
+    here, lanes = rows[j], rows.shape[1]
+    for lane in range(lanes):
+        best[lane] = zero
+        arg[lane] = UNDECIDED
+    for c in range(count):
+        p = sources[j, c]
+        w = weights[j, c]
+        there = rows[p]
+        for lane in range(lanes):
+            x, d = there[lane], here[lane]
+            s = times(sr, x, w)
+            nearer = plus_numbers(sr, x, d) != d
+            better = (plus_numbers(sr, best[lane], s) != best[lane]) & nearer
+            best[lane] = s if better else best[lane]
+            arg[lane] = p if better else arg[lane]
+    for lane in range(lanes):
+        d = here[lane]
+        v = arg[lane] if meets(best[lane], d, loose) else np.int32(UNDECIDED)
+        doubt = (v >= 0) & (not meets(best[lane], d, tight))
+        doubts[lane] += doubt
+        v += np.int32(DOUBT) if doubt else np.int32(0)
+        choice[lane] = np.int32(NONE) if d == zero else v
+
+
+@_part
+def _put_edges(D, evidence, pred, i, b, column, zero, tight, line, crowded, pending, open_rows):
+    """pred[i, b : b + BLOCK] from the column of choices, a direct edge before any other; marks as `last_edges`."""
+    row, found = D[i, b : b + BLOCK], pred[i, b : b + BLOCK]
+    clues = row_of(evidence, i, b, b + BLOCK)
+    for c in range(row.size):
+        line[c] = column[c]
+    undecided = np.int32(0)
+    for c in range(row.size):
+        v = line[c]
+        v -= np.int32(DOUBT) if v >= DOUBT else np.int32(0)
+        # A weight of 0̄ can meet a tiny distance within the tolerance, and is no edge all the same.
+        direct = is_direct_there(row, clues, c, tight) & (weight_there(row, clues, c) != zero)
+        v = np.int32(i) if direct & (v != NONE) else v
+        found[c] = v
+        undecided |= np.int32(v == UNDECIDED)
+    if undecided:
+        open_rows[i] = True
+        for c in range(row.size):
+            if found[c] == UNDECIDED and crowded[b + c]:
+                pending[b + c] = True
 
 
 @kernel
