@@ -7,9 +7,7 @@ first: a column of a large matrix costs a cache line an element, a tile of colum
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +16,7 @@ from semiring.kernels.contract import Plan
 from semiring.kernels.cpu.direct_edges import edges_from, edges_into, extremes, last_edges
 from semiring.kernels.cpu.path_trees import COLUMNS, follow_pivots, grow_trees, settle_rows
 from semiring.kernels.cpu.pool import run_tasks
-from semiring.kernels.cpu.scalars import ScalarSemiring, scalars_for
+from semiring.kernels.cpu.scalars import scalars_for
 from semiring.kernels.tolerance import Tolerance, unattained
 
 __all__ = ["find_predecessors"]
@@ -27,37 +25,22 @@ Array: TypeAlias = NDArray[Any]
 
 WIDTH = 128  # direct edges into a vertex that are tried one by one: with more, `follow_pivots` is faster
 
-
 # `last_edges` takes 64 rows at a time where they fit into half of the second-level cache, else 32: at n = 2048, on one
 # Zen 4 core, 64 rows take 20 ms, 32 rows 27 ms and 16 rows 34 ms; at n = 4096 the times of 64 rows vary by half.
 TILE = 1 << 19
 
 
-@dataclass(frozen=True)
 class _Case:
     """What the kernels take of one call."""
 
-    plan: Plan
-    D: Array
-    evidence: Any
-    tolerance: Tolerance
-
-    @cached_property
-    def sr(self) -> ScalarSemiring:
-        return scalars_for(self.plan)[0]
-
-    @cached_property
-    def wide(self) -> np.dtype[Any]:
-        """The type in which paths are added up."""
-        return np.dtype(np.float64) if self.plan.dtype.kind == "f" else self.plan.dtype
-
-    @cached_property
-    def sums(self) -> ScalarSemiring:
-        return scalars_for(self.plan)[1]
-
-    @cached_property
-    def zero(self) -> Any:
-        return self.plan.dtype.type(self.plan.zero)
+    def __init__(self, plan: Plan, D: Array, evidence: Any, tolerance: Tolerance) -> None:
+        self.plan, self.D, self.evidence, self.tolerance = plan, D, evidence, tolerance
+        self.sr, self.sums = scalars_for(plan)
+        self.zero = plan.dtype.type(plan.zero)
+        #: The type in which paths are added up, and 1̄ of that type.
+        self.wide = np.dtype(np.float64) if plan.dtype.kind == "f" else plan.dtype
+        self.one = self.wide.type(plan.one)
+        self.tight, self.loose = self.pair("tight"), self.pair("loose")
 
     def pair(self, name: str, dtype: np.dtype[Any] | None = None) -> tuple[Any, ...]:
         kind = (dtype or self.plan.dtype).type
@@ -73,63 +56,101 @@ class _Case:
 def find_predecessors(plan: Plan, D: Array, tolerance: Tolerance, before: Array | None, pivots: Array | None) -> Array:
     """The predecessors (n, n) int32 of the closed matrix D, by the matrix ``before`` closing or its ``pivots``."""
     n = D.shape[0]
-    P = None if pivots is None else np.ascontiguousarray(pivots)
-    case = _Case(plan, np.ascontiguousarray(D), np.ascontiguousarray(before) if P is None else (P,), tolerance)
-    D, evidence, sr, sums, zero = case.D, case.evidence, case.sr, case.sums, case.zero
-    one, tight, loose = case.wide.type(plan.one), case.pair("tight"), case.pair("loose")
-    width = min(n, WIDTH)
-    into, weights = np.empty((n, width), np.int32), np.empty((n, width), D.dtype)
-    indegree = np.zeros(n, np.int32)
+    evidence = np.ascontiguousarray(before) if pivots is None else (np.ascontiguousarray(pivots),)
+    case = _Case(plan, np.ascontiguousarray(D), evidence, tolerance)
+    edges = _direct_edges(case)
     pred = np.empty((n, n), np.int32)
-    pending, open_rows, doubtful, improves = np.zeros((4, n), np.bool_)
+    pending, open_rows, doubtful = np.zeros((3, n), np.bool_)
+    _take_direct_edges(case, edges, pred, pending, open_rows, doubtful)
+    if edges.monotone and pending.any():
+        _follow_pivots(case, edges, pred, pending, doubtful)
+    if open_rows.any():
+        _grow_trees(case, edges, pred, open_rows)
+    _settle(case, pred, open_rows | doubtful)
+    return pred
 
+
+class _Edges(NamedTuple):
+    """The direct edges into every vertex, as `edges_into` leaves them."""
+
+    tails: Array  # (n, width) int32
+    weights: Array  # (n, width)
+    counts: Array  # (n) int32: how many there are, also where that is more than the width
+    best: Array  # (n), as worst: the `extremes`, or empty where no vertex has more edges than the width
+    worst: Array
+    monotone: bool  # no edge improves on 1̄
+
+
+def _direct_edges(case: _Case) -> _Edges:
+    """Look for them; a second time, choosing, where a vertex has too many and a bound can tell which are of use."""
+    D, plan, tight = case.D, case.plan, case.tight
+    n, width = D.shape[0], min(D.shape[0], WIDTH)
+    tails, weights = np.empty((n, width), np.int32), np.empty((n, width), D.dtype)
+    counts, improves = np.zeros(n, np.int32), np.zeros(n, np.bool_)
     best, worst = np.empty((2, 0), D.dtype)
 
     def scan(j0: int, j1: int) -> None:
         improves[j0] = not edges_into(
-            *(sr, D, evidence, zero, plan.dtype.type(plan.one), tight, best, worst),
-            *(j0, j1, into, weights, indegree),
+            *(case.sr, D, case.evidence, case.zero, plan.dtype.type(plan.one), tight, best, worst),
+            *(j0, j1, tails, weights, counts),
         )
 
     case.run(scan, 1, 16)
     monotone = not improves.any()
-    if monotone and indegree.max(initial=0) > width:
-        best, worst = np.full((2, n), zero)
-        case.run(lambda j0, j1: extremes(sr, D, zero, j0, j1, best, worst), 1, 16)
-        indegree[:] = 0
+    if monotone and counts.max(initial=0) > width:
+        best, worst = np.full((2, n), case.zero)
+        case.run(lambda j0, j1: extremes(case.sr, D, case.zero, j0, j1, best, worst), 1, 16)
+        counts[:] = 0
         case.run(scan, 1, 16)
-    crowded = indegree > width
-    tried = np.where(_promising(plan, best, worst), np.minimum(indegree, width), 0) if monotone else 0 * indegree
+    return _Edges(tails, weights, counts, best, worst, monotone)
 
-    lanes = 64 if n * D.itemsize <= TILE // 64 else 32
+
+def _take_direct_edges(
+    case: _Case, edges: _Edges, pred: Array, pending: Array, open_rows: Array, doubtful: Array
+) -> None:
+    """All of pred by `last_edges`, which marks what is left to do."""
+    D, counts, width = case.D, edges.counts, edges.tails.shape[1]
+    promising = _promising(case.plan, edges.best, edges.worst)
+    tried = np.where(promising, np.minimum(counts, width), 0) if edges.monotone else 0 * counts
+    crowded = counts > width
+    lanes = 64 if D.shape[0] * D.itemsize <= TILE // 64 else 32
 
     def last(r0: int, r1: int) -> None:
         last_edges(
-            *(lanes, sr, sums, D, evidence, pred, zero, one, into, weights, tried, crowded, tight, loose),
-            *(r0, r1, pending, open_rows, doubtful),
+            *(lanes, case.sr, case.sums, D, case.evidence, pred, case.zero, case.one, edges.tails, edges.weights),
+            *(tried, crowded, case.tight, case.loose, r0, r1, pending, open_rows, doubtful),
         )
 
     case.run(last, 4, lanes)
-    if monotone and pending.any():
-        P, chunk = (np.zeros((1, 1), np.int32), n) if P is None else (P, plan.pivot_chunk)
 
-        def follow(j0: int, j1: int) -> None:
-            follow_pivots(sr, D, P, pred, zero, chunk, best, tight, loose, j0, j1, pending, doubtful)
 
-        case.run(follow, 4, COLUMNS)
-    if open_rows.any():
-        out, lengths, outdegree = np.empty_like(into), np.empty_like(weights), np.empty_like(indegree)
+def _follow_pivots(case: _Case, edges: _Edges, pred: Array, pending: Array, doubtful: Array) -> None:
+    """The entries left in the columns marked ``pending``: by the pivots of the closure, if they were recorded."""
+    recorded = isinstance(case.evidence, tuple)
+    P, chunk = (case.evidence[0], case.plan.pivot_chunk) if recorded else (np.zeros((1, 1), np.int32), case.D.shape[0])
 
-        def grow(r0: int, r1: int) -> None:
-            grow_trees(
-                *(sr, D, evidence, pred, zero, monotone, into, weights, indegree, out, lengths, outdegree),
-                *(tight, r0, r1, open_rows),
-            )
+    def follow(j0: int, j1: int) -> None:
+        follow_pivots(
+            *(case.sr, case.D, P, pred, case.zero, chunk, edges.best, case.tight, case.loose, j0, j1, pending, doubtful)
+        )
 
-        case.run(lambda r0, r1: edges_from(D, evidence, zero, tight, r0, r1, out, lengths, outdegree), 4, 1)
-        case.run(grow, 8, 1)
-    _settle(case, pred, open_rows | doubtful)
-    return pred
+    case.run(follow, 4, COLUMNS)
+
+
+def _grow_trees(case: _Case, edges: _Edges, pred: Array, open_rows: Array) -> None:
+    """The rows marked open, each by one search from its source."""
+    D, evidence, zero, tight = case.D, case.evidence, case.zero, case.tight
+    heads, lengths = np.empty_like(edges.tails), np.empty_like(edges.weights)
+    outdegree = np.empty_like(edges.counts)
+
+    def grow(r0: int, r1: int) -> None:
+        grow_trees(
+            *(case.sr, D, evidence, pred, zero, edges.monotone, edges.tails, edges.weights, edges.counts),
+            *(heads, lengths, outdegree, tight, r0, r1, open_rows),
+        )
+
+    case.run(lambda r0, r1: edges_from(D, evidence, zero, tight, r0, r1, heads, lengths, outdegree), 4, 1)
+    case.run(grow, 8, 1)
 
 
 def _promising(plan: Plan, best: Array, worst: Array) -> Any:
@@ -151,24 +172,13 @@ def _settle(case: _Case, pred: Array, rows: Array) -> int:
     if not rows.any():
         return 0
     wide = np.empty(0, case.wide)
-    one, bound = case.wide.type(case.plan.one), case.pair("bound", case.wide)
+    bound = case.pair("bound", case.wide)
     repaired, failed = np.zeros((2, rows.size), np.int64)
 
     def check(r0: int, r1: int) -> None:
         repaired[r0], failed[r0] = settle_rows(
-            *(
-                case.sr,
-                case.sums,
-                case.D,
-                case.evidence,
-                pred,
-                case.zero,
-                one,
-                case.pair("tight"),
-                bound,
-                case.tolerance.relative,
-            ),
-            *(r0, r1, rows, wide),
+            *(case.sr, case.sums, case.D, case.evidence, pred, case.zero, case.one, case.tight, bound),
+            *(case.tolerance.relative, r0, r1, rows, wide),
         )
 
     case.run(check, 8, 1)
