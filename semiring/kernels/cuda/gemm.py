@@ -196,20 +196,7 @@ class GemmKernel(Staging):
             cute.arch.sync_threads()  # tile kt is there for all, and the slot of tile kt - 1 is free
             ahead = kt + (ST - 1)
             if ahead < KT:
-                left = K - ahead * BK
-                if const_expr(P.record):
-                    if left >= BK:  # the same for all threads: only the last tile pays for its edge
-                        self.start_copy(sourceA, mA, sA, m0, 0, write, tid, P.copy_a, BM, left, False)
-                        self.start_copy(sourceB, mB, sB, n0, 0, write, tid, P.copy_b, BN, left, False)
-                    else:
-                        self.start_copy(sourceA, mA, sA, m0, 0, write, tid, P.copy_a, BM, left, True)
-                        self.start_copy(sourceB, mB, sB, n0, 0, write, tid, P.copy_b, BN, left, True)
-                else:
-                    if const_expr(splat):
-                        self.read_a(mA, staged, m0, (ahead - 1) * BK, tid)
-                    else:
-                        self.start_copy(sourceA, mA, sA, m0, 0, write, tid, P.copy_a, BM, left, False)
-                    self.start_copy(sourceB, mB, sB, n0, 0, write, tid, P.copy_b, BN, left, False)
+                self.next_copies(mA, mB, sA, sB, staged, sourceA, sourceB, m0, n0, tid, ahead, write)
                 sourceA, sourceB = sourceA + stepA, sourceB + stepB
             cute.arch.cp_async_commit_group()
             if const_expr(t.rolled):
@@ -224,14 +211,52 @@ class GemmKernel(Staging):
             if const_expr(P.record):
                 tiles_left = tiles_left - 1
                 if tiles_left == 0 or kt + 1 == KT:
-                    for i in cutlass.range_constexpr(TM * TN):
-                        rP[i] = self.mark(rC[i], rS[i], pivot, rP[i])
-                        rS[i] = rC[i]
+                    self.mark_run(rC, rS, rP, pivot)
                     tiles_left, pivot = run_tiles, (kt + 1) * BK
             write = read
             read = read + 1
             if read == ST:
                 read = Int32(0)
+
+    @cute.jit
+    def next_copies(
+        self,
+        mA: Any,
+        mB: Any,
+        sA: Any,
+        sB: Any,
+        staged: Any,
+        sourceA: Any,
+        sourceB: Any,
+        m0: Any,
+        n0: Any,
+        tid: Any,
+        tile: Any,
+        stage: Any,
+    ) -> None:
+        """The copies of a later tile into a stage; where k keeps its order, the last tile is the ragged one."""
+        P, BM, BN, BK = self.product, self.tile.tile_m, self.tile.tile_n, self.tile.tile_k
+        left = mA.shape[1] - tile * BK
+        if const_expr(P.record):
+            if left >= BK:  # the same for all threads: only the last tile pays for its edge
+                self.start_copy(sourceA, mA, sA, m0, 0, stage, tid, P.copy_a, BM, left, False)
+                self.start_copy(sourceB, mB, sB, n0, 0, stage, tid, P.copy_b, BN, left, False)
+            else:
+                self.start_copy(sourceA, mA, sA, m0, 0, stage, tid, P.copy_a, BM, left, True)
+                self.start_copy(sourceB, mB, sB, n0, 0, stage, tid, P.copy_b, BN, left, True)
+        else:
+            if const_expr(P.copy_a in SPLAT):
+                self.read_a(mA, staged, m0, (tile - 1) * BK, tid)
+            else:
+                self.start_copy(sourceA, mA, sA, m0, 0, stage, tid, P.copy_a, BM, left, False)
+            self.start_copy(sourceB, mB, sB, n0, 0, stage, tid, P.copy_b, BN, left, False)
+
+    @cute.jit
+    def mark_run(self, rC: Any, rS: Any, rP: Any, pivot: Any) -> None:
+        """The end of a run: ``pivot``, its first k, becomes the mark of every accumulator that it improved."""
+        for i in cutlass.range_constexpr(self.tile.thread_m * self.tile.thread_n):
+            rP[i] = self.mark(rC[i], rS[i], pivot, rP[i])
+            rS[i] = rC[i]
 
     @cute.jit
     def first_copies(
