@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 import sys
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import ClassVar
 
+import numpy as np
 import pytest
 
 from semiring import CATALOGUE
@@ -151,3 +153,35 @@ def test_shared_memory_is_granted_on_every_device(monkeypatch):
         modules.kernel("no file", "a kernel", None, (), 60 << 10)
     modules._kernel.cache_clear()
     assert granted == [(device, "max_dynamic_shared_size_bytes", 60 << 10) for device in (0, 1)]
+
+
+def test_a_recording_has_streams_of_its_own(streams, main, monkeypatch):
+    """Its graph may run beside other closures of the thread that recorded it, and kernels keep words for a stream."""
+    plan = make_plan(CATALOGUE["min_plus"], "float32")
+    usual = []
+    streams.side_by_side([lambda: usual.append(Stream.current[-1])])
+    used = []
+
+    def algorithm(engine, A):
+        used.append(Stream.current[-1])
+        streams.side_by_side([lambda: used.append(Stream.current[-1]), lambda: None])
+
+    for name in ("is_capturing", "begin_capture"):
+        monkeypatch.setattr(Stream, name, lambda *_: False, raising=False)
+    graph = SimpleNamespace(launch=lambda stream: stream.work.append("graph"))
+    monkeypatch.setattr(Stream, "end_capture", lambda *_: graph, raising=False)
+    fake = sys.modules["cupy"]
+    fake.cuda.MemoryPool, fake.cuda.using_allocator = lambda: SimpleNamespace(malloc=None), lambda _: nullcontext()
+    fake.cuda.runtime = SimpleNamespace(streamCaptureModeRelaxed=0)
+    fake.empty = lambda shape, dtype: np.zeros(shape, dtype)
+    A = np.zeros((3, 3), np.float32)
+    for _ in range(3):
+        streams.replay(plan, A, "rkleene", lambda plan: plan, algorithm)
+    assert main.work.count("graph") == 2
+    assert used[:2] == [main, usual[0]]
+    assert len(used) == 4, "run once, recorded once"
+    assert not {id(stream) for stream in used[2:]} & {id(main), id(usual[0])}
+    (recording,) = streams._recordings.values()
+    assert recording.streams == (used[2], {0: [used[3]]})
+    streams.side_by_side([lambda: usual.append(Stream.current[-1])])
+    assert usual[0] is usual[1]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -70,6 +71,7 @@ class _Recording:
     graph: Any = None
     engine: Any = None
     pool: Any = None
+    streams: Any = None  # what it was recorded on: kernels keep words for a stream, so these serve nothing else
     end: Any = None  # of the last use: another stream must wait for it
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -114,9 +116,11 @@ def _record(
     engine_of: Callable[[Plan], Any],
     algorithm: Callable[..., None],
 ) -> None:
-    """Capture one run. Its memory comes from a pool of its own, which nothing else will ever take from."""
+    """Capture one run. Its memory comes from a pool of its own, which nothing else will ever take from, and its streams
+    are its own: the graph may run while other work of this thread is under way.
+    """
     stream, pool = cupy.cuda.Stream(non_blocking=True), cupy.cuda.MemoryPool()
-    with cupy.cuda.using_allocator(pool.malloc), stream:
+    with cupy.cuda.using_allocator(pool.malloc), _own_streams() as lanes, stream:
         recording.matrix, recording.word = cupy.empty(A.shape, A.dtype), cupy.empty(1, np.int32)
         recording.engine = engine_of(replace(plan, status=Status(word=recording.word)))
         stream.begin_capture(cupy.cuda.runtime.streamCaptureModeRelaxed)
@@ -126,4 +130,15 @@ def _record(
         finally:
             graph = stream.end_capture()
         recording.end = mark()
-    recording.graph, recording.pool = graph, pool
+    recording.graph, recording.pool, recording.streams = graph, pool, (stream, lanes)
+
+
+@contextmanager
+def _own_streams() -> Iterator[dict[int, list[Any]]]:
+    """For a while `side_by_side` takes new streams in this thread."""
+    kept = _local.__dict__.get("streams", {})
+    _local.streams = {}
+    try:
+        yield _local.streams
+    finally:
+        _local.streams = kept
