@@ -208,6 +208,11 @@ def closure_with_predecessors(
         raise AlgebraError(f"predecessors need a selective ⊕, and that of {semiring.name} is not: use closure")
     if method not in METHODS or method == "johnson":
         raise UnknownNameError("closure method with predecessors", method, set(METHODS) - {"johnson"})
+    if A.dtype.name == "bfloat16" and semiring.supports(np.float32):  # as `close_dense` does
+        D, found = closure_with_predecessors(
+            A.astype(np.float32), semiring, check=check, threads=threads, progress=progress, method=method
+        )
+        return D.astype(A.dtype), found
     count = get_threads() if threads is None else checked_threads(threads)
     explanation = Explanation(semiring.name, (), "", method, "", "elements", count)
     inspection = _Predecessors()

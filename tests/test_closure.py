@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tracemalloc
 from types import SimpleNamespace
 
@@ -329,6 +330,38 @@ def test_negative_zero_is_a_zero():
         assert D[0, 1] == 0
         assert D[1, 0] == 3
         assert not np.signbit(closure(-A, "max_plus")).any() or D[0, 1] == 0
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_plus", "max_min", "max_times"])
+def test_bfloat16_is_closed_in_float32(rng, name):
+    """And rounded once, whatever the signs; paths are found in it too."""
+    dtype = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+    for n in (0, 1, 40, 170):
+        A = matrix(rng, n, name, "float32", density=0.1)
+        if name == "min_plus" and n > 1:
+            heights = rng.integers(0, 9, n).astype(np.float32)
+            A = A + heights - heights[:, None]
+        A = A.astype(dtype)
+        wide = A.astype(np.float32)
+        for options in ({}, {"method": "blocked_floyd_warshall"}, {"reflexive": False}):
+            found = closure(A, name, **options)
+            assert found.dtype == dtype
+            np.testing.assert_array_equal(found, closure(wide, name, **options).astype(dtype))
+        work = A.copy()
+        result, why = closure(work, name, out=work, explain=True)
+        assert result is work
+        np.testing.assert_array_equal(work, closure(A, name))
+        assert why.dtype == "bfloat16"
+        assert "rounded once" in str(why)
+        for predecessors in (True, False):
+            paths = sr.best_paths(A, name, predecessors=predecessors)
+            assert paths.matrix.dtype == dtype
+            for j in np.flatnonzero(paths.reachable[0]) if n else ():
+                legs = list(itertools.pairwise(paths.path(0, int(j))))
+                total = closure(wide, name).dtype.type(sr.as_semiring(name).one_for(np.float32))
+                for a, b in legs:
+                    total = sr.as_semiring(name).mul(total, wide[a, b])
+                np.testing.assert_allclose(total, float(paths.distance(0, j)), rtol=0.02, atol=0.1)
 
 
 def test_progress_is_monotone_and_ends(rng):

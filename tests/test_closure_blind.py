@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
 import oracles
 import pytest
-from strict_arrays import StrictArray, installed, on_device
+from strict_arrays import StrictArray, StrictBackend, installed, on_device
 from test_closure import CASES, matrix
 
+import semiring as sr
+from semiring.algorithms.predecessors import nearest_tree
 from semiring.bits import pack
 from semiring.closures import METHODS, closure
+from semiring.device import memory
 from semiring.errors import DivergenceError, NegativeCycleError
 
 DENSE = [method for method in METHODS if method not in ("auto", "johnson", "staged")]
@@ -119,3 +124,80 @@ def test_packed_bits(rng):
             np.testing.assert_array_equal(
                 result.unpack().get(), oracles.closure(truths, "boolean", reflexive=reflexive)
             )
+
+
+# --------------------------------------------------------------------------------------------------- paths on a device
+
+
+class Moved:
+    """How many numbers came to the host."""
+
+    def __init__(self, monkeypatch):
+        self.numbers = 0
+        real = StrictArray.get
+
+        def get(array):
+            self.numbers += array.size
+            return real(array)
+
+        monkeypatch.setattr(StrictArray, "get", get)
+
+
+def found_paths(rng, n):
+    """Distances and predecessors on the device, and the distances here."""
+    A = matrix(rng, n, "min_plus", "float64", density=0.1)
+    host = sr.shortest_paths(A)
+    there = sr.Paths(on_device(host.matrix), sr.min_plus, on_device(host.predecessors), weights=on_device(A))
+    return A, host, there
+
+
+def test_a_path_moves_one_row_of_the_matrix(rng, monkeypatch):
+    n = 90
+    A, host, there = found_paths(rng, n)
+    moved = Moved(monkeypatch)
+    for j in range(n):
+        if host.reachable[3, j]:
+            assert there.path(3, j) == host.path(3, j)
+    assert moved.numbers == n, "the row of predecessors, once for its source"
+    assert there.distance(3, 5) == host.distance(3, 5)
+    assert moved.numbers == n + 1
+
+    def find_tree(plan, D, weights, tolerance, source):
+        tree = nearest_tree(plan, A, host.matrix[source], source, tolerance)
+        return on_device(tree)
+
+    monkeypatch.setattr(StrictBackend, "find_tree", staticmethod(find_tree), raising=False)
+    without = sr.Paths(there.matrix, sr.min_plus, weights=on_device(A))
+    moved.numbers = 0
+    assert without.path(4, 4) == [4]
+    assert moved.numbers == n
+
+
+def test_questions_are_asked_where_the_matrix_lives(rng, monkeypatch):
+    """On its GPU, and for a tensor on the current stream of PyTorch: who asks may be on another."""
+    _, host, there = found_paths(rng, 40)
+    entered = []
+
+    @contextmanager
+    def on_device_of(arrays, device=None):
+        entered.append(arrays[0])
+        yield
+
+    monkeypatch.setattr(memory, "on_device", on_device_of)
+    i, j = (int(index) for index in np.argwhere(host.reachable & ~np.eye(40, dtype=bool))[0])
+    for question in (
+        lambda P: P.distance(i, j),
+        lambda P: P.path(i, j),
+        lambda P: P.reachable,
+        lambda P: P.eccentricity(0),
+        lambda P: P.diameter,
+        lambda P: P.center,
+        lambda P: P.mean_distance,
+        repr,
+    ):
+        entered.clear()
+        question(there)
+        assert entered
+        assert all(array is there.matrix for array in entered)
+        question(host)
+        assert all(array is there.matrix for array in entered)

@@ -36,6 +36,8 @@ def close_dense(call: Call, A: Array, out: Any, P: Array | None = None) -> Array
         raise ShapeError(f"A is {A.shape}: a closure needs square matrices, shape (n, n) or (..., n, n)")
     call.semiring.check_dtype(A.dtype)
     check_star(call.semiring, A.dtype)
+    if A.dtype.name == "bfloat16" and call.semiring.supports(np.float32):
+        return _close_wider(call, A, out, P)
     xp = array_namespace(A)
     target = xp.empty(A.shape, A.dtype) if out is None else as_output(out, A.shape, A.dtype, like=A)
     in_place = target is A or _same_memory(target, A)
@@ -55,6 +57,16 @@ def close_dense(call: Call, A: Array, out: Any, P: Array | None = None) -> Array
     for position, index in enumerate(batch):
         one = call.part(position, len(batch))
         _close_matrix(one, A[index], target[index] if not in_place else A[index], in_place, P)
+    return target
+
+
+def _close_wider(call: Call, A: Array, out: Any, P: Array | None) -> Array:
+    """The closure of bfloat16, in float32 and rounded once: its 8 bits would be lost in the sums of a long path."""
+    target = array_namespace(A).empty(A.shape, A.dtype) if out is None else as_output(out, A.shape, A.dtype, like=A)
+    closed = close_dense(call, A.astype(np.float32), None, P)
+    target[...] = closed.astype(A.dtype)
+    call.explanation.dtype = A.dtype.name
+    call.note("bfloat16 is closed in float32, and rounded once")
     return target
 
 

@@ -53,6 +53,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algorithms.views import on_host
+from semiring.expressions.tree import is_floating
 from semiring.kernels.contract import Backend, Plan
 from semiring.kernels.engine import Engine
 from semiring.kernels.tolerance import Tolerance, tolerance_for, unattained
@@ -125,7 +126,7 @@ def path_sums(plan: Plan, weights: Array, pred: Array, source: int) -> Array:
     Raises `RuntimeError` where pred (n,) is no tree with that root.
     """
     n = pred.shape[0]
-    wide = np.dtype(np.float64) if plan.dtype.kind == "f" else plan.dtype
+    wide = np.dtype(np.float64) if is_floating(plan.dtype) else plan.dtype
     mul = plan.semiring.mul.expression
     sums = np.full(n, plan.zero, wide)
     sums[source] = plan.one

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from types import ModuleType
 from typing import Any, Literal, TypeAlias
 
@@ -20,6 +21,7 @@ __all__ = [
     "array_functions",
     "as_operation",
     "constant",
+    "float_limits",
     "is_floating",
     "typed_constant",
 ]
@@ -295,6 +297,11 @@ def array_functions(xp: Any) -> Mapping[str, Callable[..., Any]]:
 def is_floating(dtype: np.dtype[Any]) -> bool:
     """Whether the dtype is a floating one: NumPy's own, or bfloat16 of the package ml_dtypes."""
     return dtype.kind == "f" or dtype.name == "bfloat16"
+
+
+def float_limits(dtype: np.dtype[Any]) -> Any:
+    """NumPy's ``finfo`` of a floating dtype; for bfloat16 that of the package ml_dtypes, which NumPy does not ask."""
+    return np.finfo(dtype) if dtype.kind == "f" else import_module("ml_dtypes").finfo(dtype)
 
 
 def typed_constant(value: Constant, dtype: np.dtype[Any]) -> Any:

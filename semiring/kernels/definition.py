@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.expressions import Expression
-from semiring.expressions.tree import is_floating
+from semiring.expressions.tree import float_limits, is_floating
 from semiring.kernels.contract import Plan
 
 __all__ = ["KernelDefinition", "define"]
@@ -128,7 +127,7 @@ def _corner_values(semiring: Semiring, dtype: np.dtype[Any], zero: Any) -> Any:
     domain = semiring.domain
     ends = [end for end in (domain.lower, domain.upper) if np.isfinite(end)]
     if is_floating(dtype):
-        limits: Any = np.finfo(dtype) if dtype.kind == "f" else import_module("ml_dtypes").finfo(dtype)
+        limits = float_limits(dtype)
         special = [limits.max, limits.min, limits.tiny, -limits.tiny, limits.eps, 1 - limits.eps, np.inf, -np.inf]
         values = [*ordinary, *special, *ends, 0.5, -0.5, 0.1, 0.7, 1e-3, 3.14159, 1e6, -1e6]
         with np.errstate(over="ignore"):

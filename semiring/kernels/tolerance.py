@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from semiring.errors import AlgebraError
 from semiring.expressions import Expression
+from semiring.expressions.tree import float_limits, is_floating
 from semiring.kernels.contract import Plan
 from semiring.namespaces import array_namespace, is_device_array
 
@@ -50,11 +51,12 @@ def tolerance_for(plan: Plan, D: Array) -> Tolerance:
     sum of non-negative numbers; otherwise an error in units of the largest finite entry of D, or of 1.
     """
     mul = plan.semiring.mul.expression
-    if plan.dtype.kind != "f" or mul.operations <= _EXACT:
+    if not is_floating(plan.dtype) or mul.operations <= _EXACT:
         return Tolerance()
-    n, epsilon = max(2, D.shape[0]), float(np.finfo(plan.dtype).eps)
+    limits = float_limits(plan.dtype)
+    n, epsilon = max(2, D.shape[0]), float(limits.eps)
     product = mul in _PRODUCTS
-    floor = float(np.finfo(plan.dtype).smallest_subnormal) * n if product else 0.0
+    floor = float(limits.smallest_subnormal) * n if product else 0.0
     summing = plan.semiring.tropical is not None
     if not product and not (summing and plan.facts.nonnegative):
         floor = epsilon * max(1.0, _largest(D))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from functools import cached_property
-from typing import Any, TypeAlias
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import replace
+from functools import cached_property, wraps
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from semiring.algorithms.predecessors import nearest_tree, path_sums
 from semiring.algorithms.views import on_host
 from semiring.arrays import as_matrix
 from semiring.errors import AlgebraError, NoPathError, ShapeError, VertexError
+from semiring.expressions.tree import is_floating
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Facts, Plan
 from semiring.kernels.tolerance import tolerance_for
@@ -22,6 +24,22 @@ from semiring.namespaces import array_namespace, is_device_array
 __all__ = ["Paths"]
 
 Array: TypeAlias = NDArray[Any]
+Result = TypeVar("Result")
+
+
+def _where_it_lives(method: Callable[..., Result]) -> Callable[..., Result]:
+    """A method that runs on the GPU of the matrix, if it is on one, and on the current stream of its library."""
+
+    @wraps(method)
+    def call(self: Paths, *arguments: Any, **options: Any) -> Result:
+        if not is_device_array(self._distances):
+            return method(self, *arguments, **options)
+        from semiring.device.memory import on_device
+
+        with on_device([self.matrix if is_device_array(self.matrix) else self._distances]):
+            return method(self, *arguments, **options)
+
+    return call
 
 
 class Paths:
@@ -64,6 +82,7 @@ class Paths:
         """The number of vertices."""
         return int(self._distances.shape[0])
 
+    @_where_it_lives
     def __repr__(self) -> str:
         n = len(self)
         kept = "with predecessors" if self.predecessors is not None else "without predecessors"
@@ -108,6 +127,7 @@ class Paths:
 
     # ---------------------------------------------------------------------------------------------------- paths
 
+    @_where_it_lives
     def distance(self, source: Any, target: Any) -> Any:
         """The weight of the best path from ``source`` to ``target``; the semiring's zero where there is none."""
         return on_host(self._distances[self.index(source), self.index(target)])[()]
@@ -125,6 +145,7 @@ class Paths:
             raise NoPathError(f"no path leads from {self.name(i)} to {self.name(j)}")
         return [self.name(vertex) for vertex in vertices]
 
+    @_where_it_lives
     def _cycle(self, i: int) -> list[int] | None:
         """The vertices of a cycle through i, i at both ends."""
         weights, tree = self._edges[1], self._tree(i)
@@ -132,6 +153,7 @@ class Paths:
         paths = (self._vertices(tree, i, int(last)) for last in lasts)
         return next(([*path, i] for path in paths if path is not None), None)
 
+    @_where_it_lives
     def without_empty_paths(self) -> Paths:
         """These paths of truths with those of at least one edge alone: a vertex reaches itself along a cycle, or not.
 
@@ -171,18 +193,20 @@ class Paths:
             self._trees[source] = self._row_on_host(source) if moved else self._single_source(source)
         return self._trees[source]
 
+    @_where_it_lives
     def _row_on_host(self, source: int) -> Array:
         from semiring.device.memory import as_cupy, to_host
 
         return to_host(as_cupy(self.predecessors)[source])
 
     @cached_property
+    @_where_it_lives
     def _edges(self) -> tuple[Plan, Array]:
         if self._weights is None:
             raise AlgebraError("these Paths have neither predecessors nor weights: paths cannot be found")
         weights = as_matrix(self._weights, self.semiring, self._distances.dtype)
         dtype, semiring = weights.dtype, self.semiring
-        nonnegative = dtype.kind == "f" and bool((weights >= 0).all())
+        nonnegative = is_floating(dtype) and bool((weights >= 0).all())
         zero, one = semiring.zero_for(dtype), semiring.one_for(dtype)
         return Plan(semiring, dtype, zero, one, Facts(nonnegative)), weights
 
@@ -200,16 +224,20 @@ class Paths:
             )
         return tree
 
+    @_where_it_lives
     def _single_source_on_device(self, plan: Plan, weights: Array, source: int) -> Array:
+        distances, tolerance = self._distances, tolerance_for(plan, self._distances)
+        if plan.dtype.name == "bfloat16":
+            distances, weights = distances.astype(np.float32), weights.astype(np.float32)
+            plan = replace(plan, dtype=weights.dtype)
         find: Any = backend_for(weights, self.semiring, weights.dtype)
-        tree: Array = on_host(
-            find.find_tree(plan, self._distances, weights, tolerance_for(plan, self._distances), source)
-        )
+        tree: Array = on_host(find.find_tree(plan, distances, weights, tolerance, source))
         return tree
 
     # ---------------------------------------------------------------------------------------------- all of them
 
     @cached_property
+    @_where_it_lives
     def reachable(self) -> NDArray[np.bool_]:
         """(n, n): whether a path leads from i to j; from a vertex to itself there is the path without edges, unless
         only paths with edges were asked for.
@@ -229,11 +257,13 @@ class Paths:
         return values[:, 0]
 
     @cached_property
+    @_where_it_lives
     def _eccentricities(self) -> Array:
         if not len(self):
             return np.empty(0, self._distances.dtype)
         return self._fold(self._distances, worst=True)
 
+    @_where_it_lives
     def eccentricity(self, vertex: Any = None) -> Any:
         """The worst of the best paths from each vertex, (n,), or from one: in min-plus the distance of the farthest.
 
@@ -241,6 +271,7 @@ class Paths:
         """
         return self._eccentricities.copy() if vertex is None else self._eccentricities[self.index(vertex)]
 
+    @_where_it_lives
     def _extreme(self, *, worst: bool) -> Any:
         if not len(self):
             raise ShapeError("a network without vertices has no diameter, radius, center or periphery")
@@ -266,10 +297,12 @@ class Paths:
         """The vertices with the worst eccentricity."""
         return self._named(self._eccentricities == self.diameter)
 
+    @_where_it_lives
     def _named(self, chosen: Array) -> list[Any]:
         return [self.name(int(vertex)) for vertex in np.flatnonzero(on_host(chosen))]
 
     @cached_property
+    @_where_it_lives
     def mean_distance(self) -> float:
         """The mean over all connected pairs of two vertices, in float64; NaN where there are none."""
         vertices = array_namespace(self._distances).arange(len(self))

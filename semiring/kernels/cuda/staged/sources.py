@@ -17,7 +17,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.bits import to_bitwise
-from semiring.errors import AlgebraError
+from semiring.errors import AlgebraError, DTypeError
 from semiring.expressions import Expression
 from semiring.expressions.undefined import is_nan
 from semiring.kernels.contract import Plan
@@ -96,7 +96,10 @@ class Arithmetic:
 
 
 def arithmetic_of(plan: Plan) -> Arithmetic:
-    """What a closure under ``plan`` computes with. Raises `AlgebraError` where the semiring has no star."""
+    """What a closure under ``plan`` computes with.
+
+    Raises `AlgebraError` where the semiring has no star, `DTypeError` where its elements are not printed (bfloat16).
+    """
     for known, arithmetic in _recent:  # a recursion asks for one plan again and again
         if known is plan:
             return arithmetic
@@ -114,6 +117,8 @@ def _arithmetic_of(plan: Plan) -> Arithmetic:
     if definition.star is None:
         raise AlgebraError(f"{semiring.name} has no star: give one, Semiring(..., star=...)")
     definition.star.check_dtype(plan.dtype)
+    if plan.dtype.name not in ELEMENTS:
+        raise DTypeError(f"blocks of {plan.dtype} are not closed on a GPU: close a matrix of float32")
     return _arithmetic(definition, semiring, plan.storage == "bits", plan.facts.nonnegative)
 
 
