@@ -21,7 +21,7 @@ from semiring.algorithms.packed import close_words
 from semiring.algorithms.parameters import dense_seconds, johnson_seconds
 from semiring.algorithms.predecessors import attach_unbounded, predecessors, wants_pivots
 from semiring.algorithms.progress import Progress
-from semiring.algorithms.small import SMALL, close_small
+from semiring.algorithms.small import SMALL, close_small, close_small_with_predecessors
 from semiring.algorithms.tropical import is_tropical
 from semiring.arrays import as_array, as_output, as_result, on_their_device, operands, store
 from semiring.bits import BitMatrix
@@ -114,19 +114,11 @@ def closure(
     """
     algebra = min_plus if semiring == "min_plus" else as_semiring(semiring)
     if (
-        algebra is min_plus
-        and type(A) is np.ndarray
-        and method == "auto"
-        and out is None
+        out is None
         and device is None
         and reflexive
-        and progress is None
-        and (threads is None or (type(threads) is int and threads > 0))
         and not explain
-        and A.ndim == 2
-        and 0 < A.shape[0] == A.shape[1] <= SMALL
-        and A.dtype.char in "fd"
-        and A.dtype.isnative
+        and _is_small(A, algebra, method, progress, threads)
     ):
         small = close_small(A)
         if small is not None:
@@ -164,6 +156,21 @@ def closure(
     else:
         result = _close_array(call, A, out, device)
     return (result, explanation) if explain else result
+
+
+def _is_small(A: Any, semiring: Semiring, method: str, progress: Any, threads: Any) -> bool:
+    """Whether a call with these arguments may go the short way of `small`."""
+    return (
+        semiring is min_plus
+        and type(A) is np.ndarray
+        and method == "auto"
+        and progress is None
+        and (threads is None or (type(threads) is int and threads > 0))
+        and A.ndim == 2
+        and 0 < A.shape[0] == A.shape[1] <= SMALL
+        and A.dtype.char in "fd"
+        and A.dtype.isnative
+    )
 
 
 def _close_array(call: Call, A: Any, out: Any, device: Any) -> Any:
@@ -204,6 +211,10 @@ def closure_with_predecessors(
 
     Errors as for `closure`; `AlgebraError` where ⊕ is not selective.
     """
+    if _is_small(A, semiring, method, progress, threads):
+        small = close_small_with_predecessors(A)
+        if small is not None:
+            return small
     if not semiring.selective:
         raise AlgebraError(f"predecessors need a selective ⊕, and that of {semiring.name} is not: use closure")
     if method not in METHODS or method == "johnson":

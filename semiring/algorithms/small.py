@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from semiring.algorithms.predecessors import predecessors
 from semiring.algorithms.reweighting import negligible
 from semiring.algorithms.views import Array
 from semiring.catalogue import min_plus
 from semiring.kernels import backend_for
+from semiring.kernels.contract import Backend, Plan
 from semiring.kernels.engine import make_plan
 
-__all__ = ["SMALL", "close_small", "small_potentials"]
+__all__ = ["SMALL", "close_small", "close_small_with_predecessors", "small_potentials"]
 
 SMALL = 160  # rows up to which one thread and one block are as fast as anything
 
@@ -27,21 +29,35 @@ _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 def close_small(A: Array) -> Array | None:
     """A* of a float matrix (n, n), 0 < n ≤ `SMALL`, in a new array; None where it takes more care."""
+    D, shift = _reweighted(A)
+    if D is not None:
+        _close(D)
+    return D if shift is None else np.subtract(D, shift, out=D, casting="same_kind")
+
+
+def close_small_with_predecessors(A: Array) -> tuple[Array, Array] | None:
+    """(A*, predecessors (n, n) int32) of the same matrices; None where it takes more care."""
+    D, shift = _reweighted(A)
+    if D is None:
+        return None
+    before = D.copy()
+    found = predecessors(*_close(D), D, before=before)
+    return (D if shift is None else np.subtract(D, shift, out=D, casting="same_kind")), found
+
+
+def _reweighted(A: Array) -> tuple[Array | None, Array | None]:
+    """(A ≥ 0 in a new array, None), or (A ≥ 0 under potentials, what they added); no array where that takes care."""
     low = A.min()
     if low >= 0:  # and no NaN
-        return _close(np.add(A, 0.0, out=np.empty(A.shape, A.dtype)))  # -0.0 becomes 0.0
-    if not low > -np.inf:
-        return None
-    h = small_potentials(A)
+        return np.add(A, 0.0, out=np.empty(A.shape, A.dtype)), None  # -0.0 becomes 0.0
+    h = small_potentials(A) if low > -np.inf else None
     if h is None:
-        return None
+        return None, None
     shift = h[:, np.newaxis] - h
     D = np.add(A, shift)
     np.maximum(D, 0.0, out=D)
     D += 0.0
-    D = _close(D if A.dtype == _FLOAT64 else D.astype(A.dtype))
-    np.subtract(D, shift, out=D, casting="same_kind")
-    return D
+    return D if A.dtype == _FLOAT64 else D.astype(A.dtype), shift
 
 
 def small_potentials(A: Array) -> Array | None:
@@ -61,7 +77,9 @@ def small_potentials(A: Array) -> Array | None:
     return h if D.min() >= _ROUNDING * h.min() else None
 
 
-def _close(D: Array) -> Array:
+def _close(D: Array) -> tuple[Backend, Plan]:
+    """D ← D* in place; by what that was done."""
     plan = make_plan(min_plus, D.dtype, nonnegative=True)
-    backend_for(D, min_plus, D.dtype).close_block(plan, D)
-    return D
+    backend = backend_for(D, min_plus, D.dtype)
+    backend.close_block(plan, D)
+    return backend, plan
