@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph.tests import test_shortest_path as suite
 
 import semiring.compat.csgraph as ours
+from semiring.compat import choice
 from semiring.testing import height_difference_grid
 
 NAMES = ("floyd_warshall", "johnson", "shortest_path")
@@ -196,8 +197,8 @@ def compare(name, graph, sources=None, **options) -> None:
 
 @pytest.fixture(params=[0, 64], ids=["all ours", "by size"])
 def asks_scipy(request, monkeypatch):
-    monkeypatch.setattr(ours, "PATHS_BY_SCIPY", request.param)
-    monkeypatch.setattr(ours, "SPARSE_BY_SCIPY", request.param)
+    monkeypatch.setattr(choice, "BY_SCIPY", dict.fromkeys(NAMES, 2 * (request.param,)))
+    monkeypatch.setattr(choice, "SIGNED_BY_SCIPY", 2 * (request.param,))
 
 
 OPTIONS = st.fixed_dictionaries(
@@ -219,8 +220,8 @@ def test_johnson_is_that_of_scipy(asks_scipy, monkeypatch_context, graph, option
     indices, sources = data.draw(indices_of(n))
     sparse_always, dense_always = (0.0, 1.0) if data.draw(st.booleans()) else (1.0, 0.0)
     with monkeypatch_context() as patch:
-        patch.setattr(ours, "dense_seconds", lambda *sizes: dense_always)
-        patch.setattr(ours, "johnson_seconds", lambda *sizes: sparse_always)
+        patch.setattr(choice, "dense_seconds", lambda *sizes: dense_always)
+        patch.setattr(choice, "johnson_seconds", lambda *sizes: sparse_always)
         compare("johnson", graph, sources, indices=indices, **options)
 
 

@@ -30,8 +30,9 @@ _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 def close_small(A: Array) -> Array | None:
     """A* of a float matrix (n, n), 0 < n ≤ `SMALL`, in a new array; None where it takes more care."""
     D, shift = _reweighted(A)
-    if D is not None:
-        _close(D)
+    if D is None:
+        return None
+    _close(D)
     return D if shift is None else np.subtract(D, shift, out=D, casting="same_kind")
 
 

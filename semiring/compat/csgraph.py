@@ -25,12 +25,11 @@ from scipy.sparse.csgraph import NegativeCycleError
 from scipy.sparse.csgraph._validation import validate_graph as _validate_graph
 
 from semiring.algorithms.johnson import edge_potentials, sparse_graph
-from semiring.algorithms.parameters import dense_seconds, johnson_seconds
 from semiring.algorithms.small import SMALL
 from semiring.catalogue import min_plus
 from semiring.closures import closure, closure_with_predecessors
+from semiring.compat import choice
 from semiring.errors import NegativeCycleError as NegativeCycle
-from semiring.threads import get_threads
 
 _scipy: Any = scipy.sparse.csgraph
 validate_graph: Any = _validate_graph
@@ -39,11 +38,6 @@ issparse: Any = _issparse  # whose type says less than it means
 __all__ = list(_scipy.__all__)
 
 Array: TypeAlias = NDArray[Any]
-
-#: Up to so many vertices SciPy is faster (Zen 4): where predecessors are wanted, which take 100 µs here at least, and
-#: on sparse arrays. It is asked then, but not where a weight is negative: there its rounding makes negative cycles, on
-#: which its johnson (1.17) loops until memory is corrupt.
-PATHS_BY_SCIPY, SPARSE_BY_SCIPY = 64, 20
 
 _FLOAT64 = np.dtype(np.float64)
 _INFINITY = np.float64(np.inf)
@@ -75,8 +69,15 @@ def floyd_warshall(
     vertex before j on the path from i, -9999 for none. Raises SciPy's `NegativeCycleError`, and ValueError for what is
     no square matrix. Cost: n³ pairs.
     """
-    if _scipy_is_faster(csgraph, return_predecessors and not overwrite):
-        return _scipy.floyd_warshall(csgraph, directed, return_predecessors, unweighted)
+    csgraph = _plainer(csgraph)
+    low = choice.least_weight(csgraph)
+    if low is not None:
+        most = choice.BY_SCIPY["floyd_warshall"] if low >= 0 else choice.SIGNED_BY_SCIPY
+        if csgraph.shape[0] <= most[bool(return_predecessors)]:
+            try:
+                return _scipy.floyd_warshall(csgraph, directed, return_predecessors, unweighted)
+            except NegativeCycleError:  # is there one?
+                pass
     if _is_plain(csgraph):
         D = csgraph if overwrite and csgraph.flags.c_contiguous else csgraph.copy(order="C")
         _without_null_edges(D)
@@ -107,14 +108,29 @@ def johnson(
     Returns distances, ``indices.shape + (n,)`` float64, and predecessors as in `floyd_warshall`. Raises SciPy's
     `NegativeCycleError`, and ValueError for indices out of range and for what is no square matrix.
     """
-    if _scipy_is_faster(csgraph, return_predecessors):
-        return _scipy.johnson(csgraph, directed, indices, return_predecessors, unweighted)
-    if _is_plain(csgraph) and indices is None and _dense_is_faster(csgraph.shape[0], None, 1):
-        D = csgraph.copy(order="C")
-        _without_null_edges(D)
-        if unweighted:
-            D[~np.isinf(D)] = 1
-        return _johnson_dense(D, directed, return_predecessors)
+    csgraph = _plainer(csgraph)
+    low = choice.least_weight(csgraph)
+    if low is not None and low >= 0:
+        n, part = csgraph.shape[0], 1.0 if indices is None else np.size(indices) / csgraph.shape[0]
+        most = choice.BY_SCIPY["johnson"][bool(return_predecessors or unweighted or indices is not None)]
+        if n <= (most if directed else most // 4) or (
+            issparse(csgraph) and not choice.dense_is_faster(n, csgraph.nnz, part, -choice.CONVERSION)
+        ):
+            return _scipy.dijkstra(csgraph, directed, indices, return_predecessors, unweighted)
+    elif low is not None and not unweighted and csgraph.shape[0] <= choice.SIGNED_BY_SCIPY[bool(return_predecessors)]:
+        sources = _sources(indices, csgraph)
+        found = _signed_by_scipy(csgraph, directed, return_predecessors)
+        if found is not None:
+            return _from_sources(found, sources, return_predecessors)
+    if _is_plain(csgraph):
+        n, part = csgraph.shape[0], 1.0 if indices is None else np.size(indices) / max(1, csgraph.shape[0])
+        if choice.dense_is_faster(n, 0, part, choice.VALIDATION + n * n * choice.VALIDATED):
+            sources = _sources(indices, csgraph)
+            D = csgraph.copy(order="C")
+            _without_null_edges(D)
+            if unweighted:
+                D[~np.isinf(D)] = 1
+            return _from_sources(_johnson_dense(D, directed, return_predecessors), sources, return_predecessors)
     graph = validate_graph(csgraph, directed, np.float64, dense_output=False)
     n = graph.shape[0]
     if np.isnan(graph.data).any() or np.isneginf(graph.data).any():  # it is SciPy's to say what comes of these
@@ -122,14 +138,11 @@ def johnson(
     rows, shape = _rows(indices, n)
     if unweighted:
         graph = csr_array((np.ones(graph.data.shape), graph.indices, graph.indptr), shape=graph.shape)
-    if n and _dense_is_faster(n, graph.nnz, rows.size / n):
+    signed = bool((graph.data < 0).any())
+    if n and choice.dense_is_faster(n, graph.nnz, rows.size / n, choice.POTENTIALS if signed else 0.0):
         found = _johnson_dense(_as_dense(graph), directed, return_predecessors)
-        if indices is None:
-            return found
-        if return_predecessors:
-            return tuple(matrix[rows].reshape(shape) for matrix in found)
-        return found[rows].reshape(shape)
-    if (graph.data < 0).any():
+        return _from_sources(found, None if indices is None else (rows, shape), return_predecessors)
+    if signed:
         return _johnson_sparse(graph, directed, rows, shape, return_predecessors)
     return _scipy.dijkstra(graph, directed, indices, return_predecessors)
 
@@ -150,8 +163,6 @@ def shortest_path(
     a sparse graph) and computes by what is fastest here: a dense closure, for most graphs of up to 10⁴ vertices.
     """
     if method == "auto":
-        if _scipy_is_faster(csgraph, return_predecessors and not overwrite):
-            return _scipy.shortest_path(csgraph, method, directed, return_predecessors, unweighted, False, indices)
         return _by_what_is_fastest(csgraph, directed, return_predecessors, unweighted, overwrite, indices)
     if method == "FW":
         if indices is not None:
@@ -168,23 +179,18 @@ def _by_what_is_fastest(
     if not (issparse(csgraph) or isinstance(csgraph, np.ndarray)) or len(csgraph.shape) != 2:
         return _scipy.shortest_path(csgraph, "auto", directed, return_predecessors, unweighted, overwrite, indices)
     n = csgraph.shape[0]
-    weights = _stored(csgraph)
-    if indices is None and 4 * weights.size >= n * n:
+    if indices is None and 4 * _stored(csgraph) >= n * n:
         return floyd_warshall(csgraph, directed, return_predecessors, unweighted, overwrite)
     return johnson(csgraph, directed, indices, return_predecessors, unweighted)
 
 
-def _stored(csgraph: Any) -> Array:
-    """The weights of what csgraph takes for edges, as its ``method="auto"`` counts them."""
+def _stored(csgraph: Any) -> int:
+    """How many edges there are, as csgraph's ``method="auto"`` counts them."""
     if issparse(csgraph):
-        stored: Array = csgraph.tocoo().data
-        return stored
+        return int(csgraph.nnz)
     if isinstance(csgraph, np.ma.MaskedArray):
-        compressed: Array = csgraph.compressed()
-        return compressed
-    finite: Array = csgraph[np.isfinite(csgraph)]
-    proper: Array = finite[finite != 0]
-    return proper
+        return int(csgraph.count())
+    return int(np.count_nonzero(np.isfinite(csgraph) & (csgraph != 0)))
 
 
 # ------------------------------------------------------------------------------------------------------ the graph
@@ -200,14 +206,22 @@ def _is_plain(csgraph: Any) -> bool:
     )
 
 
-def _scipy_is_faster(csgraph: Any, return_predecessors: bool) -> bool:
-    """Whether to ask SciPy: a small graph, no weight below 0, and rows in C's order (it returns others as they are)."""
-    if type(csgraph) is np.ndarray:
-        small = return_predecessors and 0 < csgraph.size <= PATHS_BY_SCIPY**2 and csgraph.dtype == _FLOAT64
-        return small and csgraph.flags.c_contiguous and bool(csgraph.min() >= 0)
-    if getattr(csgraph, "format", None) in ("csr", "csc") and 0 < csgraph.shape[0] <= SPARSE_BY_SCIPY:
-        return not csgraph.data.size or bool(csgraph.data.min() >= 0)
-    return False
+def _plainer(csgraph: Any) -> Any:
+    """An array for a list, and csr for lil, which would be converted twice."""
+    if isinstance(csgraph, list):
+        return np.array(csgraph)
+    return csgraph.tocsr() if getattr(csgraph, "format", None) == "lil" else csgraph
+
+
+def _signed_by_scipy(csgraph: Any, directed: bool, return_predecessors: bool) -> Any:
+    """What johnson returns for all sources, by SciPy's Floyd-Warshall; None where they may differ, and for cycles."""
+    same = type(csgraph) is np.ndarray or getattr(csgraph, "format", None) in ("csr", "csc")
+    if not same or not csgraph.diagonal().min() >= 0:
+        return None
+    try:
+        return _scipy.floyd_warshall(csgraph, directed, return_predecessors)
+    except NegativeCycleError:  # is there one?
+        return None
 
 
 def _without_null_edges(D: Array) -> None:
@@ -240,10 +254,19 @@ def _rows(indices: Any, n: int) -> tuple[Array, tuple[int, ...]]:
     return rows, (*found.shape, n)
 
 
-def _dense_is_faster(n: int, edges: int | None, part: float) -> bool:
-    """Whether a dense closure beats Dijkstra's algorithm from a ``part`` of n vertices; None: whatever the edges."""
-    sparse = part * johnson_seconds(n, edges if edges is not None else 0)
-    return dense_seconds(n, _FLOAT64.itemsize, get_threads()) <= sparse
+def _sources(indices: Any, csgraph: Any) -> tuple[Array, tuple[int, ...]] | None:
+    """`_rows`, or None for all."""
+    return None if indices is None else _rows(indices, csgraph.shape[0])
+
+
+def _from_sources(found: Any, sources: tuple[Array, tuple[int, ...]] | None, return_predecessors: bool) -> Any:
+    """The rows of the sources, of the matrix (n, n) or the two that were found."""
+    if sources is None:
+        return found
+    rows, shape = sources
+    if return_predecessors:
+        return tuple(matrix[rows].reshape(shape) for matrix in found)
+    return found[rows].reshape(shape)
 
 
 # ------------------------------------------------------------------------------------------------------ closures
@@ -266,7 +289,9 @@ def _close(D: Array, directed: bool, return_predecessors: bool, message: str) ->
     unknown = None
     if np.isnan(D.min(initial=0)):  # stored NaN: SciPy's loop passes them by, and leaves them where they were
         unknown = np.isnan(D)
-    if not directed:
+    if not directed and unknown is None and D.size <= 1 << 16:
+        np.minimum(D, D.T, out=D)
+    elif not directed:
         D = _symmetric(D)
         unknown = unknown if unknown is None else np.isnan(D)
     if unknown is not None:
