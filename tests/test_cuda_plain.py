@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from semiring import CATALOGUE
+from semiring.errors import DeviceError
 from semiring.expressions import parse
 from semiring.kernels import disk
 from semiring.kernels.cuda import cubins, tiles
 from semiring.kernels.cuda.calls import call_for, format_of
-from semiring.kernels.cuda.layouts import Placement, is_nonnegative, on_pairs, without_neutral
+from semiring.kernels.cuda.layouts import Placement, is_nonnegative, on_pairs, pieces, without_neutral
 from semiring.kernels.cuda.product import Fold
 from semiring.kernels.cuda.tiles import Tile, parts_for, tile_for
 from semiring.kernels.cuda.words import WordFormat, numpy_dtype
@@ -119,7 +120,7 @@ class OnHost:
     """What `Placement.of` asks of a CuPy array, of a NumPy one."""
 
     def __init__(self, array):
-        self.shape, self.strides, self.itemsize = array.shape, array.strides, array.itemsize
+        self.shape, self.strides, self.itemsize, self.dtype = array.shape, array.strides, array.itemsize, array.dtype
         self.data = SimpleNamespace(ptr=array.ctypes.data)
 
 
@@ -158,6 +159,28 @@ def test_how_an_operand_is_widened():
     assert placed(matrix[:, :62]).splat == "splat"
     assert placed(matrix.T).splat == "splat"
     assert placed(aligned((64, 64), np.int32)).splat == "splat"  # packed truth values: k counts bits
+
+
+def test_what_no_kernel_can_read_is_refused():
+    """An element at an address that its size does not divide ends the work of a process on a GPU."""
+    memory = aligned((400,), np.uint8)
+    records = np.zeros(5, [("weight", np.float64), ("kind", np.int32)])["weight"]  # 12 bytes apart
+    for array in (memory[1:-7].view(np.float64).reshape(7, 7), records[:, None]):
+        with pytest.raises(DeviceError, match="addresses that 8, their size in bytes, does not divide"):
+            placed(array)
+    assert placed(memory[8:].view(np.float64).reshape(7, 7)).address == 8
+
+
+def test_pieces_cover_a_product():
+    for rows, columns, inner in ((1, 1, 1), (7, 3, 5), (6, 3, 12), (4, 8, 1)):
+        covered = np.zeros((rows, columns, inner), int)
+        for i, j, k in pieces(rows, columns, inner, 4):
+            part = covered[i, j, k]
+            assert max(part.shape) <= 4
+            assert covered[i, j, : k.start].all(), "k in its order"
+            part += 1
+        assert (covered == 1).all()
+    assert list(pieces(3, 1 << 30, 5)) == [(slice(0, 1 << 30),) * 3]
 
 
 def test_pairs_are_whole_words():

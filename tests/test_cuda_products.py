@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 
 import numpy as np
 import oracles
 import pytest
-from test_contract import bind, entries, inside, outside
+from test_contract import bind, entries, inside, outside, packed, unpacked
 
 from semiring.kernels.engine import make_plan
 
@@ -123,6 +124,102 @@ def test_the_stream_of_the_plan(backend, rng):
         backend.multiply(replace(make_plan(name_of(name), dtype), stream=stream), c, a, b)
         stream.synchronize()
         np.testing.assert_array_equal(c.get(), oracles.product(A, B, name))
+
+
+def test_a_thread_that_has_touched_no_gpu(backend, rng):
+    """It loads kernels, before anything of CUDA's has run in it."""
+    import cupy
+
+    from semiring.kernels.cuda import loading, products
+
+    A = rng.integers(0, 50, (33, 33)).astype(np.float32)
+    (a,) = on_device(A)
+    c, failures = cupy.empty_like(a), []
+    loading.loaded.cache_clear()
+    products._routes.cache_clear()
+
+    def work():
+        try:
+            backend.multiply(make_plan(name_of("min_plus"), "float32"), c, a, a)
+        except RuntimeError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert not failures
+    np.testing.assert_array_equal(c.get(), oracles.product(A, A, "min_plus"))
+
+
+@pytest.fixture
+def short_sides(monkeypatch):
+    """As if a launch took sides of at most 64."""
+    from semiring.kernels.cuda import products, recording
+
+    monkeypatch.setattr(products, "LARGEST", 64)
+    monkeypatch.setattr(recording, "LARGEST", 64)
+    products._routes.cache_clear()
+    yield
+    products._routes.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("min_plus", "float32"), ("min_plus", "float16"), ("max_min", "uint8"), ("boolean", "bool"), ("xor_and", "int32")],
+)
+def test_sides_beyond_one_launch(backend, short_sides, name, dtype, rng):
+    import cupy
+
+    engine = bind(backend, name, dtype)
+    for m, k, n in ((65, 3, 130), (3, 200, 2), (70, 129, 66)):
+        A, B, C = (entries(rng, name, dtype, shape) for shape in ((m, k), (k, n), (m, n)))
+        a, b, c = on_device(inside(A, name), inside(B, name), inside(C, name))
+        product = cupy.empty_like(c)
+        engine.multiply(product, a, b)
+        engine.multiply_add(c, a, b)
+        np.testing.assert_array_equal(outside(product.get(), name), oracles.product(A, B, name))
+        np.testing.assert_array_equal(outside(c.get(), name), oracles.product(A, B, name, C))
+    if name == "boolean":
+        engine = bind(backend, name, dtype, storage="bits")
+        words = cupy.empty((m, -(-n // 32)), np.uint32)
+        engine.multiply(words, *on_device(packed(A), packed(B)))
+        np.testing.assert_array_equal(unpacked(words.get(), n), oracles.product(A, B, name))
+    if name == "min_plus":
+        C, W = on_device(np.full((m, n), np.inf, dtype), np.full((m, n), -1, np.int64))
+        engine.multiply_add_witness(C, W, a, b, 5)
+        expected = np.where(oracles.product(A, B, name) == np.inf, -1, 5 + oracles.witness(A, B, name))
+        np.testing.assert_array_equal(W.get(), expected)
+
+
+def test_more_than_two_to_the_31_elements(backend):
+    """Of A, of B and of C, at both ends of their memory; a look at more than 2³² of them."""
+    import cupy
+
+    from semiring.entries import check_entries
+
+    m, n = 46_500, 46_400
+    engine, some = bind(backend, "min_plus", "float32"), [0, 1, m // 2, m - 2, m - 1]
+    random = cupy.random.default_rng(0).random
+    wide = random((m, n), dtype=np.float32)
+    assert wide.size > 2**31
+    thin, across = random((n, 3), dtype=np.float32), random((3, m), dtype=np.float32)
+    c, d = cupy.empty((m, 3), np.float32), cupy.empty((3, n), np.float32)
+    engine.multiply(c, wide, thin)
+    np.testing.assert_array_equal(c[some].get(), (wide[some][:, :, None] + thin).min(axis=1).get())
+    engine.multiply(d, across, wide)
+    np.testing.assert_array_equal(d[:, -1].get(), (across + wide[:, -1]).min(axis=1).get())
+    engine.multiply(c, wide[::-1, 1:], thin[1:])  # by single words, backwards
+    np.testing.assert_array_equal(c[some].get(), (wide[::-1][some][:, 1:, None] + thin[1:]).min(axis=1).get())
+    expected = cupy.minimum(wide[some], (c[some][:, :, None] + d).min(axis=1))
+    engine.multiply_add(wide, c, d)
+    np.testing.assert_array_equal(wide[some].get(), expected.get())
+    del wide
+    numbers = cupy.ones((65_537, 65_537), np.int16)
+    numbers[-1, -1] = numbers[-1, -2] = -3
+    for view in (numbers, numbers[1:, :-1]):
+        assert view.size >= 2**32
+        assert check_entries(view, engine.plan.semiring).low == -3
+        assert check_entries(view[:-1], engine.plan.semiring).low == 1
 
 
 def name_of(name):

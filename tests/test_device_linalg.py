@@ -189,6 +189,14 @@ def complaint(array, semiring):
     return None
 
 
+def test_what_no_kernel_can_read_is_refused(cp):
+    memory = np.zeros(400, np.uint8)
+    memory = memory[-memory.ctypes.data % 8 :][:200]
+    with pytest.raises(DeviceError, match="B has elements at addresses that 8, their size in bytes, does not divide"):
+        sr.matmul(cp.zeros((3, 3)), fake_cupy.Array(memory[1:73].view(np.float64).reshape(3, 3)))
+    same(sr.matmul(fake_cupy.Array(memory[8:80].view(np.float64).reshape(3, 3)), cp.zeros((3, 3))), np.zeros((3, 3)))
+
+
 # ------------------------------------------------------------------------------------------------- entry by entry
 
 

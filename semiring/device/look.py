@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.device.memory import load_cupy
+from semiring.device.memory import load_cupy, unaligned
 from semiring.entries import Scan, refuse_entries, rule_for
 from semiring.expressions.tree import is_floating
 
@@ -43,7 +43,7 @@ def look_at(semiring: Semiring, arrays: Mapping[str, Array]) -> dict[str, Scan]:
     results = cupy.empty((len(asked), _WORDS), np.uint64)
     results.data.memset_async(0, results.nbytes)
     for i, name in enumerate(asked):
-        _launch(cupy, arrays[name], semiring, results.data.ptr + i * _WORDS * 8)
+        _launch(cupy, arrays[name], name, semiring, results.data.ptr + i * _WORDS * 8)
     for name, words in zip(asked, results.get().tolist(), strict=True):
         scans[name] = _scan(words, arrays[name], semiring, name)
     return scans
@@ -138,14 +138,16 @@ class Layout(NamedTuple):
 
     @classmethod
     def of(cls, address: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> Layout | None:
-        """Strides in bytes. None where they are no whole number of elements.
+        """Strides in bytes. None where some element does not lie at a multiple of its size.
 
         The order of the elements means nothing to a look: negative strides are walked backwards, sizes of one and
         repetitions (stride 0) left out, and dimensions that lie behind each other joined.
         """
+        if address % itemsize:
+            return None
         axes = []
         for size, stride in zip(shape, strides, strict=True):
-            if stride % itemsize:
+            if size > 1 and stride % itemsize:
                 return None
             if size > 1 and stride:
                 address += min(0, (size - 1) * stride)
@@ -170,10 +172,12 @@ def _kernel(name: str) -> Any:
     return _module().get_function(name)
 
 
-def _launch(cupy: Any, array: Array, semiring: Semiring, result: int) -> None:
+def _launch(cupy: Any, array: Array, name: str, semiring: Semiring, result: int) -> None:
     dtype, size = array.dtype, array.itemsize
     layout = Layout.of(array.data.ptr, array.shape, array.strides, size)
-    if layout is None or len(layout.sizes) > 3:
+    if layout is None:
+        raise unaligned(name, dtype)
+    if len(layout.sizes) > 3:
         array = cupy.ascontiguousarray(array)
         layout = Layout(array.data.ptr, (array.size,), (1,))
     address, (sizes, strides) = layout.address, (layout.sizes or (1,), layout.strides or (1,))

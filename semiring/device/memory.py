@@ -24,6 +24,7 @@ __all__ = [
     "moved_to_device",
     "on_device",
     "to_host",
+    "unaligned",
     "writable",
 ]
 
@@ -90,6 +91,14 @@ def writable(x: Any) -> bool:
     if hasattr(x, "__dlpack__"):
         return True
     return not x.__cuda_array_interface__["data"][1]
+
+
+def unaligned(name: str, dtype: np.dtype[Any]) -> DeviceError:
+    """The error for an array that no kernel can read, CuPy's included: they would end the process's use of the GPU."""
+    return DeviceError(
+        f"{name} has elements at addresses that {dtype.itemsize}, their size in bytes, does not divide, where a GPU "
+        f"cannot read a {dtype}: copy its bytes into an array of its own"
+    )
 
 
 class _Addresses:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
-__all__ = ["Placement", "is_nonnegative", "on_pairs", "without_neutral"]
+from semiring.device.memory import unaligned
+
+__all__ = ["LARGEST", "Placement", "is_nonnegative", "on_pairs", "pieces", "without_neutral"]
+
+#: Rows, columns and inner size of one launch: kernels count each of them in 32 bits, and a little beyond. Matrices may
+#: hold any number of elements.
+LARGEST = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -21,8 +29,10 @@ class Placement:
 
     @classmethod
     def of(cls, array: Any) -> Placement:
-        """Of a 2-D or 3-D CuPy array."""
+        """Of a 2-D or 3-D CuPy array. Raises `DeviceError` where elements do not lie at multiples of their size."""
         size = array.itemsize
+        if array.data.ptr % size or any(stride % size for stride in array.strides if stride):
+            raise unaligned("an operand", array.dtype)
         *leading, rows, columns = array.shape
         *steps, row, column = (stride // size for stride in array.strides)
         return cls(array.data.ptr % 16, (rows, columns), (row, column), size, *leading, *steps)
@@ -78,6 +88,12 @@ class Placement:
     def column_major(self) -> bool:
         """Whether a C is better computed as its transpose, Cᵀ ← Bᵀ ⊗' Aᵀ with the operands of ⊗ exchanged."""
         return self.shape[0] > 1 and abs(self.strides[1]) > abs(self.strides[0])
+
+
+def pieces(rows: int, columns: int, inner: int, largest: int = LARGEST) -> Iterator[tuple[slice, slice, slice]]:
+    """Ranges of rows, columns and k that cover a product, none longer than ``largest``; those of k in their order."""
+    ranges = ([slice(start, start + largest) for start in range(0, size, largest)] for size in (rows, columns, inner))
+    return product(*ranges)
 
 
 def is_nonnegative(mul: Any, add: Any) -> bool:

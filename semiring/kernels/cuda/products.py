@@ -14,7 +14,7 @@ from semiring.expressions import Expression
 from semiring.kernels.contract import Plan
 from semiring.kernels.cuda.calls import Call, call_for, format_of
 from semiring.kernels.cuda.launches import prepare
-from semiring.kernels.cuda.layouts import Placement
+from semiring.kernels.cuda.layouts import LARGEST, Placement, pieces
 from semiring.kernels.cuda.truths import empty_words, pack, unpack
 from semiring.kernels.cuda.words import WordFormat
 
@@ -78,6 +78,8 @@ def _route(plan: Plan, given: Call | None, C: Any, A: Any, B: Any, accumulate: b
         return _nothing
     if not B.shape[-2]:
         return _all_zero
+    if max(*C.shape[-2:], B.shape[-2]) > LARGEST:
+        return partial(_in_pieces, given, accumulate)
     if plan.dtype == np.bool_ and plan.storage != "bits" and given is None:
         bits = call_for(plan, WordFormat("int32", 32), accumulate=accumulate)
         return partial(_through_bits, bits)
@@ -104,6 +106,15 @@ def _all_zero(plan: Plan, C: Any, A: Any, B: Any) -> None:
     else:  # by its bits: CuPy need not know the dtype
         bits = f"i{plan.dtype.itemsize}"
         C.view(bits)[...] = np.asarray(plan.zero, plan.dtype).view(bits)[()]
+
+
+def _in_pieces(given: Call | None, accumulate: bool, plan: Plan, C: Any, A: Any, B: Any) -> None:
+    """Sides that are too long for one launch."""
+    in_words = plan.storage == "bits" or (given is not None and given.words.bits)
+    for rows, columns, inner in pieces(C.shape[-2], C.shape[-1], B.shape[-2], LARGEST):
+        across = slice(inner.start // 32, inner.stop // 32) if in_words else inner
+        parts = C[..., rows, columns], A[..., rows, across], B[..., inner, columns]
+        _multiply(plan, given, *parts, accumulate or inner.start > 0)
 
 
 def _through_bits(call: Call, plan: Plan, C: Any, A: Any, B: Any) -> None:

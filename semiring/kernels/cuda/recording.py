@@ -10,7 +10,7 @@ import numpy as np
 from semiring.kernels.contract import Plan
 from semiring.kernels.cuda.calls import Call, call_for
 from semiring.kernels.cuda.launches import enter, prepare
-from semiring.kernels.cuda.layouts import Placement
+from semiring.kernels.cuda.layouts import LARGEST, Placement, pieces
 from semiring.kernels.cuda.loading import loaded
 from semiring.kernels.cuda.product import THREADS, Search
 from semiring.kernels.cuda.products import routes_of
@@ -35,6 +35,11 @@ def multiply_add_pivots(plan: Plan, C: Any, P: Any, A: Any, B: Any, k0: int) -> 
 def multiply_add_witness(plan: Plan, C: Any, W: Any, A: Any, B: Any, k0: int) -> None:
     """As `multiply_add`; W becomes k0 + the smallest attaining k where the product is strictly better than C."""
     if not C.size or not B.shape[0]:
+        return
+    if max(*C.shape, B.shape[0]) > LARGEST and plan.storage == "elements":
+        for rows, columns, inner in pieces(C.shape[0], C.shape[1], B.shape[0], LARGEST):
+            parts = C[rows, columns], W[rows, columns], A[rows, inner], B[inner, columns]
+            multiply_add_witness(plan, *parts, k0 + inner.start)
         return
     C_, A_, B_ = _recordable(plan, C, A, B, W.shape[1])
     runs = cupy.full(W.shape, -1, np.int32)
