@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 
 import numpy as np
 import oracles
@@ -13,7 +14,7 @@ from test_predecessors import check
 
 import semiring as sr
 from semiring.closures import closure
-from semiring.errors import DivergenceError, DomainError, NegativeCycleError, NoPathError
+from semiring.errors import DeviceError, DivergenceError, DomainError, NegativeCycleError, NoPathError
 from semiring.testing import check_predecessors, grid_graph
 
 pytestmark = pytest.mark.gpu
@@ -132,6 +133,117 @@ def test_the_same_bits_run_after_run(rng, cupy, name, method):
         assert float((first - closure(A, name)).__abs__().max()) < 1e-5
 
 
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("plus_times", "float32"), ("plus_times", "float64"), ("log_plus", "float32")]
+)
+def test_sums_have_the_same_bits_run_after_run(rng, cupy, name, dtype):
+    """Also where the second closure of a size is recorded and the third replayed: no other kernels, no other order."""
+    for n in (700, 2600):
+        A = rng.random((n, n)) / (2 * n) if name == "plus_times" else -3.0 - np.log(n) + rng.random((n, n))
+        A = cupy.asarray(A.astype(dtype))
+        for method in ("rkleene", "blocked_floyd_warshall"):
+            results = [closure(A, name, method=method).get().tobytes() for _ in range(4)]
+            assert len(set(results)) == 1, (n, method)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["min_plus", "max_plus", "max_min", "max_times", "lukasiewicz"])
+def test_half_precision(rng, cupy, name, dtype):
+    if dtype == "bfloat16":
+        dtype = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+    for n in (1, 65, 130, 300):
+        A = matrix(rng, n, name, "float32", density=min(1, 4 / n)).astype(dtype)
+        given, expected = cupy.asarray(A), closure(A, name)
+        for method in METHODS:
+            same(closure(given, name, method=method), expected)
+        for predecessors in (True, False):
+            P = sr.best_paths(given, name, predecessors=predecessors)
+            same(P.matrix, expected)
+            for j in np.flatnonzero(P.reachable[0].get()):
+                assert P.path(0, int(j))[-1] == j
+
+
+CAPTURED = {
+    "one block": (100, "min_plus", "float32", {}),
+    "staged": (300, "min_plus", "float32", {}),
+    "in tiles of 128": (1800, "max_min", "float32", {"method": "staged"}),
+    "blocked": (2600, "min_plus", "float32", {}),
+    "rkleene": (700, "max_times", "float32", {"method": "rkleene"}),
+    "squaring": (130, "min_plus", "float32", {"method": "squaring"}),
+    "integers": (300, "max_plus", "int32", {}),
+    "without loops": (300, "min_plus", "float32", {"reflexive": False}),
+    "packed bits": (300, "boolean", "bool", {}),
+}
+
+
+@pytest.mark.parametrize("case", CAPTURED)
+def test_nothing_waits_without_a_check(rng, cupy, case):
+    """A closure is captured into a graph, which a wait would break; launched twice, it computes anew."""
+    n, name, dtype, options = CAPTURED[case]
+    first, second = (matrix(rng, n, name, dtype, density=min(1, 4 / n)) for _ in range(2))
+    A = cupy.asarray(first)
+    expected = [closure(cupy.asarray(given), name, **options).get() for given in (first, second)]
+    stream, pool = cupy.cuda.Stream(non_blocking=True), cupy.cuda.MemoryPool()
+    cupy.cuda.runtime.deviceSynchronize()
+    with stream:
+        for _ in range(3):
+            same(closure(A, name, check=False, **options), expected[0])
+        with cupy.cuda.using_allocator(pool.malloc):
+            stream.begin_capture()
+            result = closure(A, name, check=False, **options)
+            graph = stream.end_capture()
+        for given, found in ((first, expected[0]), (second, expected[1])):
+            A.set(given)
+            graph.launch(stream)
+            stream.synchronize()
+            same(result, found)
+
+
+def test_threads_close_side_by_side(rng, cupy):
+    """Each on a stream of its own; they share recordings and kernels."""
+    matrices = [
+        np.where(rng.random((n, n)) < 6 / n, rng.integers(1, 99, (n, n)), np.inf).astype(np.float32)
+        for n in (100, 700, 2600, 2600)
+    ]
+    expected, wrong = [closure(A) for A in matrices], []
+
+    def work(i):
+        with cupy.cuda.Stream(non_blocking=True) as stream:
+            A = cupy.asarray(matrices[i])
+            for _ in range(4):
+                results = [closure(A, check=check) for check in (True, False)]
+                stream.synchronize()
+                wrong.extend(i for D in results if not np.array_equal(D.get(), expected[i]))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(matrices))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_second_gpu(rng, cupy):
+    """Everything that is kept for a device is kept for each: kernels, what they may have, rules, recordings."""
+    if cupy.cuda.runtime.getDeviceCount() < 2:
+        pytest.skip("one GPU")
+    for n in (100, 300, 1900, 2600):
+        A = np.where(rng.random((n, n)) < 6 / n, rng.integers(1, 99, (n, n)), np.inf).astype(np.float32)
+        expected = closure(A)
+        for number in (0, 1, 0, 1):
+            with cupy.cuda.Device(number):
+                there = cupy.asarray(A)
+            found = closure(there)  # device 0 is the current one
+            assert found.device.id == number
+            same(found, expected)
+            P = sr.shortest_paths(there)
+            assert P.path(0, 0) == [0]
+            same(P.matrix, expected)
+            same(sr.matmul(there, there), sr.matmul(A, A))
+    with pytest.raises(DeviceError, match="lives on GPU 1"):
+        sr.matmul(cupy.asarray(A), there)
+
+
 @pytest.mark.parametrize("n", [1000, 2049, 3000])
 def test_beyond_one_block_in_place(rng, cupy, n):
     A = np.where(rng.random((n, n)) < 6 / n, rng.integers(1, 99, (n, n)), np.inf).astype(np.float32)
@@ -196,6 +308,12 @@ def test_progress_and_explanation(rng, cupy):
     assert all(a[0] <= b[0] for a, b in itertools.pairwise(seen))
     with pytest.raises(KeyboardInterrupt):
         closure(A, progress=interrupt)
+    A, seen = cupy.asarray(rng.random((2700, 2700), dtype=np.float32)), []
+    result = closure(A, progress=lambda done, total: seen.append((done, total)))
+    assert bool((result == closure(A)).all())
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert seen[-1] == (seen[0][1], seen[0][1])
+    assert len({done for done, _ in seen}) > 5, "it is told while the work goes on"
     _, why = closure(A, explain=True)
     assert why.backend == "cuda"
     assert "cuda" in str(why)
