@@ -24,6 +24,7 @@ __all__ = ["constant", "lower"]
 
 _ORDERED = {"lt": "OLT", "le": "OLE", "gt": "OGT", "ge": "OGE", "eq": "OEQ", "ne": "UNE"}
 _SIGNED = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
+_UNSIGNED = {"lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge", "eq": "eq", "ne": "ne"}
 _PTX_TYPES = {
     "f16": ("f16", "h", 16),
     "f32": ("f32", "f", 32),
@@ -32,7 +33,6 @@ _PTX_TYPES = {
     "vector<2xf16>": ("f16x2", "r", 32),
     "vector<2xbf16>": ("bf16x2", "r", 32),
 }
-_UNSIGNED = {"lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge", "eq": "eq", "ne": "ne"}
 
 
 def constant(type_: ir.Type, value: Any, dtype: np.dtype[Any]) -> ir.Value:
@@ -50,20 +50,55 @@ def constant(type_: ir.Type, value: Any, dtype: np.dtype[Any]) -> ir.Value:
 
 def lower(expression: Expression, values: Mapping[str, ir.Value], dtype: np.dtype[Any]) -> ir.Value:
     """The value of ``expression`` as MLIR, on operands of one scalar or vector type that hold elements of ``dtype``."""
-    type_ = next(iter(values.values())).type
-    floating, signed = is_floating(dtype), dtype.kind == "i"
+    lowering = _Lowering(values, dtype)
+    return expression.fold(lowering.leaf, lowering.node)
 
-    def leaf(node: Expression) -> ir.Value:
-        return values[str(node.leaf)] if node.op == "var" else constant(type_, node.leaf, dtype)
 
-    def compare(op: str, x: ir.Value, y: ir.Value) -> ir.Value:
-        if floating:
+class _Lowering:
+    """The instructions for the nodes of a tree, given its operands."""
+
+    def __init__(self, values: Mapping[str, ir.Value], dtype: np.dtype[Any]) -> None:
+        self.values, self.dtype = values, dtype
+        self.type = next(iter(values.values())).type
+        self.floating, self.signed = is_floating(dtype), dtype.kind == "i"
+
+    def leaf(self, node: Expression) -> ir.Value:
+        return self.values[str(node.leaf)] if node.op == "var" else constant(self.type, node.leaf, self.dtype)
+
+    def node(self, expression: Expression, args: list[ir.Value]) -> ir.Value:
+        op, floating = expression.op, self.floating
+        if op in _ORDERED:
+            return self.compare(op, *args)
+        if op in ("min", "max"):
+            return self.extremum(op, *args)
+        if op == "where":
+            return arith.select(*args)
+        if op in ("and", "or", "xor"):
+            return getattr(arith, op + "i")(*args)
+        if op == "invert":
+            ones = 1 if expression.kind == "truth" or self.dtype.kind == "b" else -1
+            bits = args[0].type
+            return arith.xori(args[0], arith.constant(bits, ir.IntegerAttr.get(bits, ones)))
+        if op == "mul" and floating:
+            return _rounded_product(*args)
+        if op in ("add", "sub", "mul"):
+            return getattr(arith, op + ("f" if floating else "i"))(*args)
+        if op == "div":
+            return arith.divf(*args)
+        if op == "neg":
+            return arith.negf(args[0]) if floating else arith.subi(constant(self.type, 0, self.dtype), args[0])
+        if op == "abs":
+            return (mlir_math.absf if floating else mlir_math.absi)(args[0])
+        return getattr(mlir_math, op)(args[0])
+
+    def compare(self, op: str, x: ir.Value, y: ir.Value) -> ir.Value:
+        if self.floating:
             return arith.cmpf(getattr(arith.CmpFPredicate, _ORDERED[op]), x, y)
-        return arith.cmpi(getattr(arith.CmpIPredicate, (_SIGNED if signed else _UNSIGNED)[op]), x, y)
+        return arith.cmpi(getattr(arith.CmpIPredicate, (_SIGNED if self.signed else _UNSIGNED)[op]), x, y)
 
-    def extremum(op: str, x: ir.Value, y: ir.Value) -> ir.Value:
-        if not floating:
-            return getattr(arith, op + ("si" if signed else "ui"))(x, y)
+    def extremum(self, op: str, x: ir.Value, y: ir.Value) -> ir.Value:
+        if not self.floating:
+            return getattr(arith, op + ("si" if self.signed else "ui"))(x, y)
         if x.type == ir.F32Type.get():
             # arith.minnumf becomes FSETP + FSEL on sm_90a, nvvm.fmin FMNMX: half the instructions. Both drop a NaN.
             function = cute.arch.fmin if op == "min" else cute.arch.fmax
@@ -76,43 +111,15 @@ def lower(expression: Expression, values: Mapping[str, ir.Value], dtype: np.dtyp
             return llvm.bitcast(x.type, llvm.inline_asm(word, operands, text, "=r,r,r", has_side_effects=False))
         return getattr(arith, op + "numf")(x, y)
 
-    def rounded_product(x: ir.Value, y: ir.Value) -> ir.Value:
-        # LLVM fuses a mulf with the addf that takes it, whatever the flags; what is written in PTX it leaves alone.
-        name, letter, bits = _PTX_TYPES[str(x.type)]
-        type_ = ir.IntegerType.get_signless(bits) if letter in "hr" else x.type  # halves travel as integers
-        operands = [llvm.bitcast(type_, value) if type_ != x.type else value for value in (x, y)]
-        text, constraint = f"mul.rn.{name} $0, $1, $2;", f"={letter},{letter},{letter}"
-        if name.startswith("bf16"):  # multiplies alone from sm_90 on; adding -0 changes no product
-            zero = f"0x{'8000' * (bits // 16)}"
-            text = f"{{.reg .b{bits} z; mov.b{bits} z, {zero}; fma.rn.{name} $0, $1, $2, z;}}"
-        product = llvm.inline_asm(type_, operands, text, constraint, has_side_effects=False)
-        return llvm.bitcast(x.type, product) if type_ != x.type else product
 
-    def node(expression: Expression, args: list[ir.Value]) -> ir.Value:
-        op = expression.op
-        if op in _ORDERED:
-            return compare(op, *args)
-        if op in ("min", "max"):
-            return extremum(op, *args)
-        if op == "where":
-            return arith.select(*args)
-        if op in ("and", "or", "xor"):
-            return getattr(arith, op + "i")(*args)
-        if op == "invert":
-            ones = 1 if expression.kind == "truth" or dtype.kind == "b" else -1
-            bits = args[0].type
-            attribute = ir.IntegerAttr.get(bits, ones)
-            return arith.xori(args[0], arith.constant(bits, attribute))
-        if op == "mul" and floating:
-            return rounded_product(*args)
-        if op in ("add", "sub", "mul"):
-            return getattr(arith, op + ("f" if floating else "i"))(*args)
-        if op == "div":
-            return arith.divf(*args)
-        if op == "neg":
-            return arith.negf(args[0]) if floating else arith.subi(constant(type_, 0, dtype), args[0])
-        if op == "abs":
-            return (mlir_math.absf if floating else mlir_math.absi)(args[0])
-        return getattr(mlir_math, op)(args[0])
-
-    return expression.fold(leaf, node)
+def _rounded_product(x: ir.Value, y: ir.Value) -> ir.Value:
+    """The product, rounded: LLVM fuses a mulf with the addf that takes it, whatever the flags, but leaves PTX alone."""
+    name, letter, bits = _PTX_TYPES[str(x.type)]
+    type_ = ir.IntegerType.get_signless(bits) if letter in "hr" else x.type  # halves travel as integers
+    operands = [llvm.bitcast(type_, value) if type_ != x.type else value for value in (x, y)]
+    text, constraint = f"mul.rn.{name} $0, $1, $2;", f"={letter},{letter},{letter}"
+    if name.startswith("bf16"):  # multiplies alone from sm_90 on; adding -0 changes no product
+        zero = f"0x{'8000' * (bits // 16)}"
+        text = f"{{.reg .b{bits} z; mov.b{bits} z, {zero}; fma.rn.{name} $0, $1, $2, z;}}"
+    product = llvm.inline_asm(type_, operands, text, constraint, has_side_effects=False)
+    return llvm.bitcast(x.type, product) if type_ != x.type else product
