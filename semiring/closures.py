@@ -124,25 +124,8 @@ def closure(
         if small is not None:
             return small
     if names_vertices(A):
-        from semiring.io.inputs import take
-
-        taken = take(A, algebra)
-        try:
-            found, said = closure(
-                taken.matrix,
-                algebra,
-                method=method,
-                reflexive=reflexive,
-                out=out,
-                progress=progress,
-                check=check,
-                threads=threads,
-                device=device,
-                explain=True,
-            )
-        except NegativeCycleError as error:
-            raise error.named(taken.names) from None
-        found = taken.back(found) if out is None else out
+        options = {"progress": progress, "check": check, "threads": threads, "device": device}
+        found, said = _close_named(A, algebra, out, method=method, reflexive=reflexive, **options)
         return (found, said) if explain else found
     if method not in METHODS:
         raise UnknownNameError("closure method", method, METHODS)
@@ -171,6 +154,18 @@ def _is_small(A: Any, semiring: Semiring, method: str, progress: Any, threads: A
         and A.dtype.char in "fd"
         and A.dtype.isnative
     )
+
+
+def _close_named(A: Any, semiring: Semiring, out: Any, **options: Any) -> tuple[Any, Explanation]:
+    """The closure of what names its vertices, with those names: in the result, and in the error of a negative cycle."""
+    from semiring.io.inputs import take
+
+    taken = take(A, semiring)
+    try:
+        found, said = closure(taken.matrix, semiring, out=out, explain=True, **options)
+    except NegativeCycleError as error:
+        raise error.named(taken.names) from None
+    return taken.back(found) if out is None else out, said
 
 
 def _close_array(call: Call, A: Any, out: Any, device: Any) -> Any:
