@@ -20,6 +20,7 @@ __all__ = ["Constraint", "contradicts", "find_point", "simplest_between"]
 #: A polynomial, and whether it is > 0 (True) or ≥ 0 (False).
 Constraint = tuple[Polynomial, bool]
 System = dict[tuple[int, ...], tuple[Fraction, bool]]  # coefficients → (constant, strict), the tightest of each
+Row = tuple[tuple[int, ...], Fraction, bool]  # one of them
 
 MAX_ROWS = 2_000
 MAX_PRODUCTS = 90
@@ -47,29 +48,15 @@ def _tighten(system: System, coefficients: tuple[int, ...], constant: Fraction, 
 
 
 def _solve(system: System, width: int) -> list[Fraction] | None:
-    counts = [[0, 0] for _ in range(width)]
-    for coefficients in system:
-        for i, coefficient in enumerate(coefficients):
-            if coefficient:
-                counts[i][coefficient < 0] += 1
-    open_variables = [i for i in range(width) if counts[i] != [0, 0]]
-    if not open_variables:
+    """Values of the variables that satisfy the system, None without any: by elimination, variable by variable."""
+    chosen = _cheapest_variable(system, width)
+    if chosen is None:
         return [Fraction(0)] * width
-    chosen = min(open_variables, key=lambda i: counts[i][0] * counts[i][1] - sum(counts[i]))
     lower = [(c, *rest) for c, rest in system.items() if c[chosen] > 0]
     upper = [(c, *rest) for c, rest in system.items() if c[chosen] < 0]
     reduced = {c: rest for c, rest in system.items() if c[chosen] == 0}
-    for below, below_constant, below_strict in lower:
-        for above, above_constant, above_strict in upper:
-            p, q = -above[chosen], below[chosen]
-            combined = [p * a + q * b for a, b in zip(below, above, strict=True)]
-            constant, strict = p * below_constant + q * above_constant, below_strict or above_strict
-            divisor = math.gcd(*combined)
-            if divisor == 0:
-                if constant < 0 or (strict and constant == 0):
-                    return None
-            else:
-                _tighten(reduced, tuple(c // divisor for c in combined), constant / divisor, strict)
+    if not _combine(reduced, lower, upper, chosen):
+        return None
     if len(reduced) > MAX_ROWS:
         raise UndecidedError("the elimination grows too large")
     values = _solve(reduced, width)
@@ -82,10 +69,8 @@ def _solve(system: System, width: int) -> list[Fraction] | None:
         )
         return -others / coefficients[chosen]
 
-    lows = [(bound(c, constant), strict) for c, constant, strict in lower]
-    highs = [(bound(c, constant), not strict) for c, constant, strict in upper]
-    low = max(lows, default=None)
-    high = min(highs, default=None)
+    low = max(((bound(c, constant), strict) for c, constant, strict in lower), default=None)
+    high = min(((bound(c, constant), not strict) for c, constant, strict in upper), default=None)
     values[chosen] = simplest_between(
         None if low is None else low[0],
         None if high is None else high[0],
@@ -93,6 +78,33 @@ def _solve(system: System, width: int) -> list[Fraction] | None:
         high_open=high is not None and not high[1],
     )
     return values
+
+
+def _cheapest_variable(system: System, width: int) -> int | None:
+    """The variable whose elimination adds the fewest rows; None where no row has any."""
+    counts = [[0, 0] for _ in range(width)]
+    for coefficients in system:
+        for i, coefficient in enumerate(coefficients):
+            if coefficient:
+                counts[i][coefficient < 0] += 1
+    present = [i for i in range(width) if counts[i] != [0, 0]]
+    return min(present, key=lambda i: counts[i][0] * counts[i][1] - sum(counts[i]), default=None)
+
+
+def _combine(reduced: System, lower: list[Row], upper: list[Row], chosen: int) -> bool:
+    """Add each lower bound of a variable to each upper one, so that it cancels; False if two contradict each other."""
+    for below, below_constant, below_strict in lower:
+        for above, above_constant, above_strict in upper:
+            p, q = -above[chosen], below[chosen]
+            combined = [p * a + q * b for a, b in zip(below, above, strict=True)]
+            constant, strict = p * below_constant + q * above_constant, below_strict or above_strict
+            divisor = math.gcd(*combined)
+            if divisor == 0:
+                if constant < 0 or (strict and constant == 0):
+                    return False
+            else:
+                _tighten(reduced, tuple(c // divisor for c in combined), constant / divisor, strict)
+    return True
 
 
 def simplest_between(
