@@ -1,7 +1,9 @@
 """The closure of dense matrices: the choice of the method and of the storage, and what is done about signs and strides.
 
-Every matrix goes one of four ways: min-plus and max-plus through a non-negative core (`tropical`), truth values as
-packed bits (`packed`), any through Dijkstra's algorithm if asked (`johnson`), all others straight to an algorithm.
+Every matrix goes one of four ways: min-plus and max-plus through a non-negative core (`tropical`), or on floats, if
+asked, through Dijkstra's algorithm (`johnson`); truth values as packed bits (`packed`); all others straight to an
+algorithm, on integers where floats are only selected by their order (`ordered`). Small matrices of a stack on a GPU are
+closed by one launch.
 """
 
 from __future__ import annotations
@@ -31,7 +33,10 @@ __all__ = ["close_dense", "run_johnson"]
 
 
 def close_dense(call: Call, A: Array, out: Any, P: Array | None = None) -> Array:
-    """The closure of A (..., n, n), in ``out`` or a new array; pivots of one matrix into P (n, n) int32."""
+    """The closure of A (..., n, n), in ``out`` or a new array; pivots of one matrix into P (n, n) int32.
+
+    Errors as `semiring.closures.closure` lists them.
+    """
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
         raise ShapeError(f"A is {A.shape}: a closure needs square matrices, shape (n, n) or (..., n, n)")
     call.semiring.check_dtype(A.dtype)

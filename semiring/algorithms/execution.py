@@ -72,7 +72,8 @@ class Execution:
     ) -> Engine:
         """A ← A* in place, pivots into P (n, n) int32 where it is given. Returns the engine that did it.
 
-        Raises `DivergenceError`, naming the vertex, where a pivot has no star; A is then undefined.
+        Raises `DivergenceError`, naming the vertex, where a pivot has no star; A is then undefined. `AlgebraError` for
+        pivots of a method that keeps none.
         """
         dtype = np.dtype(np.bool_) if storage == "bits" else A.dtype
         plan = make_plan(semiring, dtype, nonnegative=nonnegative, storage=storage, threads=self.threads)

@@ -26,7 +26,7 @@ __all__ = ["cycles_from_closure", "diagonal", "irreflexive_product"]
 
 
 def diagonal(A: Array, storage: str = "elements") -> Array:
-    """A copy of the diagonal, whichever way A is stored."""
+    """A copy (n,) of the diagonal; bool where A is stored as bits."""
     if storage == "bits":
         vertices = array_namespace(A).arange(A.shape[0])
         return ((A[vertices, vertices // WORD] >> (vertices % WORD).astype(np.uint32)) & 1).astype(bool)

@@ -1,7 +1,8 @@
 """Closures of boolean matrices packed 32 entries to a word.
 
 The algorithms are those of the dense matrices: a recursion that splits at multiples of 32 works on the words in place.
-Here is what is particular to bits, the diagonal of A⁺. Cost: n³ bit pairs, and O(n²) for the diagonal.
+Here is what is particular to bits, the diagonal of A⁺. Cost: n³ bit pairs, and O(n²) for the diagonal; where ⊕ is not
+idempotent, A⁺ is one more product, and a copy of A.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__ = ["close_truths", "close_words"]
 
 
 def close_words(execution: Execution, semiring: Semiring, packed: BitMatrix, reflexive: bool) -> None:
-    """Close a packed matrix in place: A*, or A⁺ where not ``reflexive``."""
+    """Close a packed matrix (n, n) in place: A*, or A⁺ where not ``reflexive``. Errors as `Execution.close`."""
     words = packed.words
     original = words.copy() if not reflexive and not semiring.idempotent else None
     loops = None if reflexive or original is not None else diagonal(words, "bits")
@@ -46,7 +47,7 @@ def _set_cycles(semiring: Semiring, packed: BitMatrix, loops: Array) -> None:
 
 
 def close_truths(execution: Execution, semiring: Semiring, A: Array, reflexive: bool) -> None:
-    """Close a bool matrix in place, through packed words."""
+    """Close a bool matrix (n, n) in place, through packed words: n² / 8 bytes more. Errors as `Execution.close`."""
     packed = pack(A)
     close_words(execution, semiring, packed, reflexive)
     A[...] = packed.unpack()

@@ -3,7 +3,8 @@
 Max-plus is min-plus of the negatives, so both share the fast kernels for entries with clear sign bits. All sums are
 formed in the dtype of the potentials, and rounded once to the matrix's.
 
-Cost: two passes over the matrix; workspace one chunk of rows. What is not here: finding the potentials (`potentials`).
+Cost: a pass over the matrix there and one back, for integers two there; workspace one chunk of rows. What is not here:
+finding the potentials (`potentials`).
 """
 
 from __future__ import annotations

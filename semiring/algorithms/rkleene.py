@@ -10,14 +10,15 @@ not twice. For an idempotent ⊕ that changes nothing; with it one algorithm ser
     A₁₁ ← A₁₁*    A₁₂ ← A₁₁ A₁₂    A₂₂ ← A₂₂ ⊕ A₂₁ A₁₂    A₂₁ ← A₂₁ A₁₁
     A₂₂ ← A₂₂*    A₂₁ ← A₂₂ A₂₁    A₁₁ ← A₁₁ ⊕ A₁₂ A₂₁    A₁₂ ← A₁₂ A₂₂
 
-Cost: n³ pairs, of which all but n·leaf² are in products of at least leaf × leaf; workspace n/2 × panel of the engine.
+Cost: n³ pairs, of which all but n·leaf² are in products of blocks of about leaf / 2 rows at least;
+workspace n/2 × panel of the engine.
 
 Pivots: every entry meets every pivot exactly once, the pivots of the first half before those of the second, in
 increasing order within a product: so P says in which run of pivots an entry was last improved, as in Floyd-Warshall.
 
-What it does not compute: the transitive closure without the diagonal (see `irreflexive`), predecessors (see
-`predecessors`). Hazards: a pivot without a star stops the recursion and leaves A undefined; with mixed signs in
-floating point, zero-weight cycles turn into false negative ones by rounding (see `potentials`).
+What it does not compute: A⁺ (see `irreflexive`), predecessors (see `predecessors`). Hazards: a pivot without a star
+stops the recursion and leaves A undefined; with mixed signs in floating point, zero-weight cycles turn into false
+negative ones by rounding (see `potentials`).
 """
 
 from __future__ import annotations
@@ -34,10 +35,11 @@ def rkleene(
 ) -> None:
     """A ← A* in place, A (n, n) of the plan's dtype and storage; any row stride.
 
-    P (n, n) int32, for a selective ⊕ only: where the closure strictly improves A[i, j], P[i, j] becomes k0 + the
-    first vertex of the run of pivots that improved it last (the runs of `close_block_pivots` are single pivots). k0:
-    the vertex of A's first row. ``leaf``: blocks of at most this many rows go to `close_block`; by default what was
-    measured best. ``start``: where in the matrix of the call A begins.
+    P (n, n) int32, for a selective ⊕ only: where the closure strictly improves A[i, j], P[i, j] becomes k0 + the first
+    vertex of the run of pivots that improved it last (the runs of `close_block_pivots` are single pivots). k0: the
+    vertex of A's first row. ``leaf``: blocks of at most this many rows go to `close_block`; by default what was
+    measured best, and larger blocks go to the backend's closure of whole matrices, if it has one. ``start``: where in
+    the matrix of the call A begins.
 
     A pivot without a star sets ``plan.status.diverged`` to start + its row; A is then undefined.
     """

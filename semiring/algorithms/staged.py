@@ -1,9 +1,10 @@
-"""The staged Floyd-Warshall kernels of a GPU: a whole closure by a few launches written for it, without an engine.
+"""The staged Floyd-Warshall kernels of a GPU: a whole closure by a few launches written for it, without products.
 
 Source: B. D. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall" (2010), and what has been learnt since;
 the kernels and their history are in `semiring.kernels.cuda.staged`. Cost: n³ pairs.
 
-What it does not compute: A⁺ (see `irreflexive`), pivots. Hazards: those of `rkleene`.
+What it does not compute: closures of a ⊕ that is not idempotent, of packed bits, A⁺ (see `irreflexive`), pivots.
+Hazards: those of `rkleene`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ __all__ = ["staged"]
 
 
 def staged(engine: Engine, A: Array) -> None:
-    """A ← A* in place; A and divergence as in `rkleene`. Raises `DeviceError` where the backend has no such kernels."""
+    """A ← A* in place; A and divergence as in `rkleene`.
+
+    Raises `DeviceError` where the backend has no such kernels, `AlgebraError` for packed bits and a ⊕ that is not
+    idempotent.
+    """
     if not hasattr(engine.backend, "close"):
         raise DeviceError(
             f"the staged kernels run on a GPU, and this matrix is closed by the {engine.backend.name} backend: "

@@ -70,8 +70,9 @@ def close_tropical(
 ) -> None:
     """Close: out ← A* (A⁺ where not ``reflexive``); out is A itself, or shares no memory with it.
 
-    ``scan`` is what `check_entries` found in A; ``notes`` collects what was done. Raises `NegativeCycleError` before
-    ``out`` is touched, `IntegerOverflowError`.
+    ``scan`` is what `check_entries` found in A; ``notes`` collects what was done. Raises `NegativeCycleError`, and
+    `DomainError` where sums of floats may leave their range, before ``out`` is touched; `IntegerOverflowError` before
+    or after. An execution that does not wait raises nothing, and its floats become NaN where a weight is below 0.
     """
     sign = 1 if semiring.tropical == "min" else -1
     task = _Task(execution, semiring, sign, semiring.zero_for(A.dtype), reflexive, notes)

@@ -1,7 +1,8 @@
 """Bellman-Ford by whole matrices: what `potentials` does on a device, where rows are not worth picking.
 
-A sweep is a min-plus product of a vector and the matrix, h ← min(h, h ⊗ W), taken a piece of rows at a time, each piece
-with the potentials as the one before left them. The device is asked once a sweep whether anything improved.
+A sweep is a min-plus product of a vector and the matrix, h ← min(h, h ⊗ W): by one kernel where the backend has one
+(`relax`), else a piece of rows at a time, each piece with the potentials as the one before left them. Whether anything
+improved the device is asked after each sweep, or after four by that kernel.
 
 Source: as `potentials`. Cost: a sweep reads the matrix once; one that remembers a tree, for negative cycles, forms some
 float64 temporaries of a piece. A path of h edges settles within h sweeps, most within a few.
@@ -70,7 +71,7 @@ class WholeSweeps:
             self._previous = None
 
     def sweep(self, remember: bool) -> None:
-        """Relax every row once."""
+        """Relax every row once, or `_TOGETHER` times where one kernel does it; then ask whether anything improved."""
         before = self.h
         self.relaxed += before.size
         if not remember and self._relax is not None:

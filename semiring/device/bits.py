@@ -53,12 +53,12 @@ def pack(truths: Array) -> Array:
 
 
 def unpack(words: Array, columns: int) -> Array:
-    """The bool array (m, columns) of words of any strides."""
+    """The bool array (m, columns) of words (m, ⌈columns/32⌉) uint32 of any strides."""
     truths = load_cupy().empty((words.shape[0], columns), np.bool_)
     _unpacking()(words, columns, words.shape[1], truths)
     return truths
 
 
 def count(words: Array) -> Array:
-    """How many bits are set: an array without dimensions."""
+    """How many bits are set in words of any shape: an int64 array without dimensions. Waits for nothing."""
     return _counting()(words)

@@ -26,7 +26,7 @@ _WORDS = 3  # of the result for one array: flags, the greatest ~key, the greates
 
 
 def look(array: Array, semiring: Semiring, name: str = "A") -> Scan:
-    """`semiring.entries.check_entries` of a CuPy array."""
+    """`semiring.entries.check_entries` of a CuPy array, any shape and strides. Waits, and raises, as `look_at`."""
     return look_at(semiring, {name: array})[name]
 
 

@@ -121,8 +121,8 @@ class Backend(Protocol):
         """As `multiply_add`, for a selective ⊕; P (m, n) is int32.
 
         k is cut into runs of ``plan.pivot_chunk``. Where C strictly improves in a run, P[i, j] becomes k0 + the first k
-        of the *last* run in which it did. Elsewhere P stays. Costs a few per cent over `multiply_add`: this is how
-        closures remember paths.
+        of the *last* run in which it did. Elsewhere P stays. Costs some 5 % over `multiply_add` on a CPU (float32,
+        n = 1024), some 45 % on an H200: this is how closures remember paths where comparing matrices would not do.
         """
         ...
 

@@ -3,9 +3,13 @@
 What is decided in plain numbers: `words` says how elements lie in registers, `product` what a kernel depends on,
 `tiles`, `layouts` and `calls` which kernel for which operands. What is compiled, by the DSL: `lower` turns expressions
 into instructions, `gemm` with `staging` is the product, `fold` joins the parts of one whose k was split, `search` finds
-witnesses, `compilation` runs the compiler. What runs on CuPy arrays: `loading` keeps cubins on disk and launches them
-without the DSL, `launches` prepares one product, `products` and `recording` put them together. `staged` closes blocks,
-in CUDA C++; `streams` runs work side by side and records closures.
+witnesses, `registers` says what all of them do with words, `compilation` runs the compiler. `cubins` keeps machine code
+on disk, so that a process that finds it there needs no DSL.
+
+What runs on CuPy arrays: `loading` brings kernels onto a device and launches them, `launches` prepares one product,
+`products` and `recording` put them together, `truths` packs bits; `classical` hands plus_times to cuBLAS. `staged`
+closes blocks and matrices, in CUDA C++; `streams` runs work side by side and records closures. `predecessors` finds
+paths, `entrywise` is ⊕ and ⊗ without a product.
 """
 
 from __future__ import annotations
@@ -32,8 +36,8 @@ class CudaBackend:
     """`semiring.kernels.contract.Backend` on CuPy arrays.
 
     Every call only enqueues work on ``plan.stream`` (CuPy's current stream where that is None): no synchronisation, no
-    trip through the host. The first call for an operation, dtype and layout compiles for 1 to 3 s, or loads what an
-    earlier process compiled.
+    trip through the host, but for `find_predecessors` and `find_tree`, which wait. The first call for an operation,
+    dtype and layout compiles for 1 to 3 s, or loads what an earlier process compiled.
 
     Raises `MissingExtraError` where CuPy or nvidia-cutlass-dsl is not installed.
     """

@@ -7,8 +7,9 @@ Layout. A block computes a tile of ``tile_m`` rows × ``tile_n`` words of C. Bot
 ``[stage][k][row or column]``, so that a thread reads its rows and columns for one k as 16-byte vectors, whatever the
 layout in global memory (`staging`).
 
-Thread t of a warp owns rows ``V·(t % 8) + 8·V·i`` and columns ``V·(t // 8) + 4·V·j``, V words being 16 bytes, so that
-the 8 and 4 distinct addresses of a warp's vector loads cover all banks.
+V words are 16 bytes. Thread t of a warp owns the V rows from ``V·(t % 8) + 8·V·i`` and the V columns from
+``V·(t // 8) + 4·V·j`` on, for all i and j, so that the 8 and 4 distinct addresses of a warp's vector loads cover all
+banks.
 
 Steps. (1) Accumulators from C, or 0̄. (2) ``stages - 1`` tiles in flight by cp.async. (3) For each tile: wait, barrier,
 start the copy of the tile ``stages - 1`` ahead, then all pairs of the tile, two k at a time, so that a 3-input minimum
@@ -20,7 +21,7 @@ Edges. Rows and columns that stick out are neither copied nor stored: whatever l
 The ragged tile in k is filled with 0̄ and comes *first*, so that the steady loop knows no edge.
 
 Pivots. A kernel that records compares the accumulators with what they were, once after each run of tiles, and keeps for
-each the last run in which it improved. There k keeps its order, and every copy looks at the edge.
+each the last run in which it improved. There k keeps its order, and the ragged tile comes last.
 """
 
 from __future__ import annotations
@@ -167,7 +168,10 @@ class GemmKernel(Staging):
         tid: Any,
         run_tiles: Any,
     ) -> None:
-        """All k of a block's tile: copies in flight, and between them the pairs."""
+        """All k of a block's tile: copies in flight, and between them the pairs.
+
+        Where nothing is recorded ``run_tiles`` is 1, which the compiler does not know: `fold_balanced` needs such a 1.
+        """
         t, P, W = self.tile, self.product, self.word
         BM, BN, BK, TM, TN, ST = t.tile_m, t.tile_n, t.tile_k, t.thread_m, t.thread_n, t.stages
         K = mA.shape[1]
@@ -301,7 +305,7 @@ class GemmKernel(Staging):
 
     @cute.jit
     def pair(self, rA: Any, rB: Any, rC: Any, i: cutlass.Constexpr, j: cutlass.Constexpr, one: Any) -> None:
-        """Two pairs of one accumulator."""
+        """Two pairs of one accumulator; where the pipes are balanced, two accumulators of three by `fold_balanced`."""
         if const_expr(self.balanced and (i + j) % 3 != 0):
             rC[i, j] = self.fold_balanced(rC[i, j], rA[i, 0], rB[j, 0], rA[i, 1], rB[j, 1], one)
         else:
@@ -321,7 +325,7 @@ class GemmKernel(Staging):
             best = arith.minsi if self.add.op == "min" else arith.maxsi
             integer = ir.IntegerType.get_signless(32)
             bits = [llvm.bitcast(integer, value) for value in (c_, first, second)]
-            last = bits.pop(2 if self.product.record else 0)  # see `_squares`
+            last = bits.pop(2 if self.product.record else 0)  # the accumulator's place: see the table above `_rows`
             return type(c)(llvm.bitcast(c_.type, best(best(*bits), last)))
         total = lower(self.add, {"x": c_, "y": first}, dtype)
         return type(c)(registers.pack(lower(self.add, {"x": total, "y": second}, dtype)))

@@ -80,7 +80,8 @@ def _with_adjacent_columns(A: Any) -> Any:
 def find_predecessors(plan: Plan, D: Any, tolerance: Tolerance, before: Any, pivots: Any = None) -> Any:
     """The predecessors (n, n) int32 of the closed matrix D, by the matrix ``before`` closing or its ``pivots``.
 
-    Waits for the device twice: for the number of direct edges, and to hear whether all paths add up.
+    Waits for the device twice: for the number of direct edges, and to hear whether all paths add up. Raises
+    `AlgebraError` where they do not.
     """
     if before is None:
         before = cupy.where(pivots == -1, D, plan.dtype.type(plan.zero))

@@ -8,7 +8,7 @@ from semiring.kernels.cuda.words import WordFormat
 
 __all__ = ["Tile", "parts_for", "tile_for"]
 
-_SHARED_MEMORY = 227 * 1024  # bytes a block may have, sm_90
+_SHARED_MEMORY = 227 * 1024  # bytes that one block may have, and all of a multiprocessor little less: sm_90
 _WARP = 32
 
 
@@ -39,7 +39,7 @@ class Tile:
         return self.stages * self.tile_k * (self.tile_m + self.tile_n + 2 * padding) * word_bytes
 
     def is_valid(self, word_bytes: int) -> bool:
-        """Whether threads, copies and shared memory come out even. The kernel, the tuner and the tests all ask this."""
+        """Whether threads, copies and shared memory come out even. The kernel and the tests ask this."""
         vector = 16 // word_bytes
         return (
             min(self.tile_m, self.tile_n, self.tile_k, self.thread_m, self.thread_n, self.min_blocks) >= 1
@@ -76,7 +76,8 @@ class Tile:
 #   int32 min-plus: 15.2 with two blocks and with three; 128×128 14.4. A tile_k of 32 costs 2 to 8 % everywhere.
 #   packed int16: 64×256 with 8×16 a thread, 29.2 with A read by 16 bytes (24.9 by elements); 128×256 23.1, 64×128 22.7.
 #   packed half: 64×128 28.7 with A read by 16 bytes (22.7 by elements); 64×256 21.7. Łukasiewicz 9.6.
-#   packed bits, n = 32768: 64×256 410 to 444, 128×256 432, 128×128 384. With pivots 10.9, with witness 10.7.
+#   packed bits, n = 32768: 64×256 410 to 444, 128×256 432, 128×128 384.
+#   float64 min-plus: _WIDE 3.3. float32 min-plus with pivots 10.9, with witnesses 10.7.
 # Smaller ones on 2026-11-21, float32 min-plus by the 3-input minimum (_LARGE 15.2 at n = 8192):
 #   n = 2048 and 1024: _SMALL 14.1 and 13.0, _LARGE 13.9 and 11.2, _NARROW 14.0 and 11.3; blocks of 64 threads 4 to 6.
 #   n = 512: _SMALL in four parts of k 7.7, in eight 7.2, whole 3.1. m = 64, n = k = 8192: _SMALL in four parts 14.2.
@@ -89,7 +90,7 @@ _SMALL = Tile(64, 128, 16, 8, 4, 4, 2)  # twice the warps for the same C: where 
 _NARROW = Tile(64, 64, 16, 8, 4, 4, 4)
 _TINY = Tile(32, 64, 16, 4, 8, 4, 8)
 _MINI = Tile(32, 32, 16, 4, 4, 3, 16)
-_WIDE = Tile(64, 64, 16, 4, 4, 4, 2)  # 8-byte words: 3.3 / 3.2 / 3.1 (float64 min-plus)
+_WIDE = Tile(64, 64, 16, 4, 4, 4, 2)  # 8-byte words
 _HEAVY = Tile(32, 32, 16, 4, 4, 3, 2, rolled=True)  # many instructions a pair: unrolled, log_plus compiles for minutes
 _RECORDING = Tile(64, 64, 16, 8, 4, 4, 3)  # three registers an entry of C: the accumulator, the one before, the mark
 

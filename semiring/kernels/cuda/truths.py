@@ -16,7 +16,7 @@ def empty_words(shape: tuple[int, ...]) -> Any:
 
 
 def pack(array: Any) -> Any:
-    """The words of bool matrices of any strides; tail bits are zero."""
+    """The words (..., m, ⌈n/32⌉) int32 of bool matrices (..., m, n) of any strides; tail bits are zero."""
     *leading, n = array.shape
     width = -(-n // 32)
     padded = cupy.zeros((*leading, width * 32), np.uint8)
@@ -25,7 +25,7 @@ def pack(array: Any) -> Any:
 
 
 def unpack(words: Any, out: Any = None, *, columns: int | None = None) -> Any:
-    """The bool matrices of ``columns`` columns, or of those of ``out``, which is written."""
+    """The bool matrices (..., m, ``columns``) of words of any strides; or as many as ``out`` has, in it."""
     count = out.shape[-1] if columns is None else columns
     contiguous = cupy.ascontiguousarray(words)
     bits = cupy.unpackbits(contiguous.view(np.uint8).reshape(-1), bitorder="little")
