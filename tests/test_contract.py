@@ -302,18 +302,22 @@ def selective_data(rng, name, dtype, shape):
     return entries(rng, name, dtype, shape, tame=np.dtype(dtype).kind == "i" and name in ("min_plus", "max_plus"))
 
 
+def selective_cases(rng, name, dtype):
+    """A number, operands A, B, C and two layouts for every shape."""
+    layouts = itertools.cycle(itertools.product(LAYOUTS, repeat=2))
+    for index, (m, k, n) in enumerate(SELECTIVE_SHAPES):
+        yield index, [selective_data(rng, name, dtype, shape) for shape in ((m, k), (k, n), (m, n))], *next(layouts)
+
+
 @pytest.mark.parametrize(("name", "dtype"), [*SELECTIVE, *HALVES])
 def test_witnesses(backend, name, dtype, rng):
     engine = bind(backend, name, dtype)
-    layouts = itertools.cycle(itertools.product(LAYOUTS, repeat=2))
-    for index, (m, k, n) in enumerate(SELECTIVE_SHAPES):
-        A, B, C = (selective_data(rng, name, dtype, shape) for shape in ((m, k), (k, n), (m, n)))
-        first, second = next(layouts)
+    for index, (A, B, C), first, second in selective_cases(rng, name, dtype):
         k0 = 0 if index % 2 else 1000
         witness_dtype = np.int64 if index % 3 == 2 else np.int32
         product = oracles.product(A, B, name)
         better = strictly_better(product, C, name)
-        W = rng.integers(-1, 7, (m, n)).astype(witness_dtype)
+        W = rng.integers(-1, 7, C.shape).astype(witness_dtype)
         expected = np.where(better, k0 + oracles.witness(A, B, name), W)
         result, found = laid_out(inside(C, name), first), laid_out(W, second)
         engine.multiply_add_witness(
@@ -337,12 +341,9 @@ def pivots_by_definition(A, B, C, P, name, k0, chunk):
 @pytest.mark.parametrize(("name", "dtype"), [*SELECTIVE, *HALVES])
 def test_pivots(backend, name, dtype, rng):
     engine = bind(backend, name, dtype)
-    layouts = itertools.cycle(itertools.product(LAYOUTS, repeat=2))
-    for index, (m, k, n) in enumerate(SELECTIVE_SHAPES):
-        A, B, C = (selective_data(rng, name, dtype, shape) for shape in ((m, k), (k, n), (m, n)))
-        first, second = next(layouts)
+    for index, (A, B, C), first, second in selective_cases(rng, name, dtype):
         k0 = 0 if index % 2 else 128
-        P = rng.integers(-1, 7, (m, n)).astype(np.int32)
+        P = rng.integers(-1, 7, C.shape).astype(np.int32)
         expected, pivots = pivots_by_definition(A, B, C, P, name, k0, engine.plan.pivot_chunk)
         result, found = laid_out(inside(C, name), first), laid_out(P, second)
         engine.multiply_add_pivots(
