@@ -1,8 +1,8 @@
 // One look at every entry of an array: NaN, "no path", set sign bits, entries outside the domain, the range.
 //
 // Everything is done on the bits. An element is taken for an unsigned key in the order of its value: of a float the
-// sign bit is set, or, where it was set, every bit inverted; of a signed integer the sign bit is inverted. So one kernel
-// a width serves floats of any exponent (float16, bfloat16), integers and truths.
+// sign bit is set, or, where it was set, every bit inverted; of a signed integer the sign bit is inverted. So one
+// kernel a width serves floats of any exponent (float16, bfloat16), integers and truths.
 //
 // The result is three words that start as 0: flags, the greatest ~key (the least entry), the greatest key. NaN and
 // "no path" do not take part in the range. Atomics meet in maxima and in bits alone: no order of blocks shows.
