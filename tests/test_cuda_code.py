@@ -33,6 +33,8 @@ KERNELS = {
     "float16": "Product('min(x, y)', 'x + y', inf, W('float16', 2), True, *pieces), '_LARGE'",
     "bits": "Product('x | y', 'x & y', 0, W('int32', 32), True, *splat), '_PACKED'",
     "max_times": "Product('max(x, y)', 'x * y', 0, W('float32'), True, *rows), '_LARGE'",
+    "lukasiewicz": "Product('max(x, y)', 'x + y - 1', 0, W('float32'), True, *rows), '_LONG'",
+    "max_min": "Product('max(x, y)', 'min(x, y)', -(2**31), W('int32'), True, *rows), '_LARGE'",
     "plus_times contracted": "Product('x + y', 'x * y', 0, W('float32'), True, *rows, contract=True), '_LARGE'",
     "plus_times as written": "Product('x + y', 'x * y', 0, W('float32'), True, *rows), '_LARGE'",
     "float32 few tiles": "Product('min(x, y)', 'x + y', inf, W('float32'), True, *rows, True), '_SMALL'",
@@ -162,6 +164,8 @@ def test_nothing_is_spilled(codes, target, name):
         ("sm_90a", "float16", {"VHMNMX": 512}),
         ("sm_90a", "bfloat16", {"HADD2": 512, "HFMA2": 512, "VHMNMX": 512}),  # x + y as fma(x, 1, y): two pipes
         ("sm_90a", "max_times", {"FMUL": 1024, "FMNMX": 1024}),
+        ("sm_90a", "lukasiewicz", {"FADD": 1024, "FMNMX": 512}),  # half the k of a tile
+        ("sm_90a", "max_min", {"VIMNMX": 1024, "VIMNMX3": 512}),  # floats too, as integers in their order
         ("sm_90a", "plus_times contracted", {"FFMA": 1024}),
         ("sm_90a", "plus_times as written", {"FMUL": 1024, "FADD": 1024}),
         ("sm_80", "float32 any sign", {"FADD": 1024, "FMNMX": 1024}),

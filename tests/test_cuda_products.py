@@ -191,6 +191,44 @@ def test_sides_beyond_one_launch(backend, short_sides, name, dtype, rng):
         np.testing.assert_array_equal(W.get(), expected)
 
 
+#: Semiring and dtype, whether no sign bit is set, and the tile that a large product of it takes.
+LARGE = [
+    *(("min_plus", "float32", nonnegative, "_LARGE") for nonnegative in (False, True)),
+    *(("min_plus", "int32", False, "_LARGE"), ("max_min", "float32", False, "_LARGE")),
+    *(("min_plus", "float16", False, "_LARGE"), ("max_times", "float32", False, "_LARGE")),
+    *(("min_plus", "int16", False, "_PACKED"), ("max_min", "uint8", False, "_PACKED")),
+    *(("boolean", "bool", False, "_PACKED"), ("lukasiewicz", "float32", False, "_LONG")),
+]
+
+
+@pytest.mark.parametrize(("name", "dtype", "nonnegative", "tile"), LARGE)
+def test_the_tiles_of_large_products(backend, name, dtype, nonnegative, tile, monkeypatch, rng):
+    """They begin at some thousand rows; here they compute what sticks out of one or two of them by little."""
+    from semiring.kernels.cuda import launches, products, tiles
+
+    monkeypatch.setattr(tiles, "_MANY_LARGE", 0)
+    monkeypatch.setattr(tiles, "_MANY_PACKED", 0)
+    chosen, loaded = [], launches.loaded
+
+    def load(what, tile, device):
+        chosen.append(tile)
+        return loaded(what, tile, device)
+
+    monkeypatch.setattr(launches, "loaded", load)
+    products._routes.cache_clear()
+    engine = bind(backend, name, dtype, nonnegative=nonnegative, separate=np.dtype(dtype).kind == "i")
+    words = {"float16": 2, "int16": 2, "uint8": 2, "bool": 32}.get(dtype, 1)
+    for m, k, n in ((65, 33, 129), (130, 64, 256)):  # two layouts: by words and by 16 bytes
+        A, B, C = (
+            entries(rng, name, dtype, shape, tame=nonnegative) for shape in ((m, k), (k, n * words), (m, n * words))
+        )
+        a, b, c = on_device(inside(A, name), inside(B, name), inside(C, name))
+        engine.multiply_add(c, a, b)
+        np.testing.assert_array_equal(outside(c.get(), name), oracles.product(A, B, name, C))
+    products._routes.cache_clear()
+    assert set(chosen) == {getattr(tiles, tile)}
+
+
 def test_more_than_two_to_the_31_elements(backend):
     """Of A, of B and of C, at both ends of their memory; a look at more than 2³² of them."""
     import cupy

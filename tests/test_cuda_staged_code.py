@@ -6,11 +6,13 @@ import collections
 import importlib.util
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 from test_cuda_code import disassembler
 
 from semiring import CATALOGUE
+from semiring.device import look
 from semiring.kernels.cuda.staged.blocks import block_kernel
 from semiring.kernels.cuda.staged.kernels import KERNELS, look_ahead_shared, look_ahead_tile
 from semiring.kernels.cuda.staged.modules import compile_for
@@ -34,13 +36,16 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+OTHERS = ("sm_80", "sm_100a")  # beside sm_90a, which the others of these tests are about
+
+
 def arithmetic(name, dtype, **facts):
     return arithmetic_of(make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus", **facts))
 
 
-def compiled(file, arithmetic, defines=()):
+def compiled(file, arithmetic, defines=(), target="sm_90a"):
     """The machine code, (registers, bytes of spills) of each kernel."""
-    cubin, log = compile_for("sm_90a", source(file, arithmetic, defines), arithmetic.options)
+    cubin, log = compile_for(target, source(file, arithmetic, defines), arithmetic.options)
     found = re.findall(
         r"Compiling entry function '(\w+)'.*?(\d+) bytes spill stores.*?Used (\d+) registers", log, re.DOTALL
     )
@@ -66,6 +71,29 @@ def test_the_kernels_of_the_papers(file):
     assert all(spills == 0 for _, spills in kernels.values())
     most = {"4_staged_load.cu": 128}.get(file, 64)
     assert all(registers <= most for registers, _ in kernels.values())
+
+
+@pytest.mark.parametrize("target", OTHERS)
+def test_other_architectures(target):
+    ours = arithmetic("min_plus", "float32")
+    for file in (*sorted({kernel.file for kernel in KERNELS.values()}), "diagonal.cu"):
+        tile = look_ahead_tile(4096, ours)[0]
+        defines = (f"TILE {tile}", "BLOCKS 1") if file == KERNELS["6"].file else ()
+        for registers, spills in compiled(file, ours, defines, target)[1].values():
+            assert registers <= 255
+            assert spills == 0
+    for n in (64, 128):
+        chosen = block_kernel(n, ours)
+        _, kernels = compiled(chosen.file, ours, chosen.defines, target)
+        assert kernels["close_block"][1] <= 16
+
+
+def test_the_look_at_the_entries():
+    """Its kernels are written for the bits of elements, and need nothing of the semiring."""
+    text = Path(look.__file__).with_name("look.cu").read_text("utf-8")
+    _, log = compile_for("sm_90a", text, ("-std=c++17",))
+    assert len(re.findall(r"Used (\d+) registers", log)) == 8
+    assert set(re.findall(r"(\d+) bytes spill", log)) == {"0"}
 
 
 @pytest.mark.parametrize(
