@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.parameters import dense_seconds, johnson_seconds
+from semiring.algorithms.small import SMALL
 from semiring.catalogue import min_plus
 from semiring.closures import closure, closure_with_predecessors
 from semiring.compat.networkx.graph import Array, ConvertedGraph, Weights
@@ -51,38 +52,41 @@ class Distances:
 
     def rows(self, cutoff: Any = None) -> Iterator[tuple[Any, dict[Any, int | float]]]:
         """(vertex, {reached: distance}) for every vertex; the inner keys by distance, the vertex itself first."""
-        names = self.graph.names
         for i, node in enumerate(self.graph.nodes):
-            order = self._ascending(i, cutoff)
-            values = self.matrix[i, order].tolist()
-            values[0] = 0
-            yield node, dict(zip(names[order].tolist(), values, strict=True))
+            yield node, self._lengths(i, self._ascending(i, cutoff))
 
     def paths(self) -> Iterator[tuple[Any, dict[Any, int | float], dict[Any, list[Any]]]]:
         """(vertex, {reached: distance}, {reached: path}) for every vertex, in the order of `rows`."""
         assert self.before is not None
         nodes = self.graph.nodes
-        for i, (node, lengths) in enumerate(self.rows()):
-            found = self._paths(i, self.before[i].tolist())
-            yield node, lengths, {nodes[j]: found[j] for j in self._ascending(i).tolist()}
+        for i, node in enumerate(nodes):
+            order = self._ascending(i)
+            reached = order.tolist()
+            found = self._paths(i, reached, self.before[i].tolist())
+            yield node, self._lengths(i, order), {nodes[j]: found[j] for j in reached}
+
+    def _lengths(self, i: int, order: Array) -> dict[Any, int | float]:
+        values = self.matrix[i, order].tolist()
+        values[0] = 0
+        return dict(zip(self.graph.names[order].tolist(), values, strict=True))
 
     def _ascending(self, i: int, cutoff: Any = None) -> Array:
         """What vertex i reaches, within the ``cutoff``: itself first, then by distance."""
         row = self.matrix[i]
-        order = np.argsort(row)
+        order = row.argsort()
         sorted_row = row[order]
-        reached = int(np.searchsorted(sorted_row, self.none))
+        reached = int(sorted_row.searchsorted(self.none))
         if cutoff is not None:
-            reached = min(reached, int(np.searchsorted(sorted_row, cutoff, side="right")))
+            reached = min(reached, int(sorted_row.searchsorted(cutoff, side="right")))
         order = order[:reached]
         if reached and order[0] == i:
             return order
         return np.concatenate([[i], order[order != i]])  # ties with it, negative distances, a cutoff below 0
 
-    def _paths(self, i: int, before: list[int]) -> dict[int, list[Any]]:
+    def _paths(self, i: int, reached: list[int], before: list[int]) -> dict[int, list[Any]]:
         nodes = self.graph.nodes
         found = {i: [nodes[i]]}
-        for j in self._ascending(i).tolist():
+        for j in reached:
             waiting = []
             while j not in found:  # edges of weight 0 lead to vertices that are no farther
                 waiting.append(j)
@@ -97,9 +101,14 @@ def hops(graph: ConvertedGraph) -> Distances:
     n = len(graph)
     dtype = np.dtype(np.int16 if n < 1 << 13 else np.int32)  # paths fit the half of the range that closures use
     none = min_plus.zero_for(dtype)
-    D = np.full((n, n), none, dtype)
-    D[graph.rows, graph.columns] = 1
-    closure(D, min_plus, out=D)
+    if n <= SMALL:  # floats are closed in one step there
+        lengths = np.full((n, n), np.inf, np.float32)
+        lengths[graph.rows, graph.columns] = 1
+        D = np.minimum(closure(lengths, min_plus), none).astype(dtype)
+    else:
+        D = np.full((n, n), none, dtype)
+        D[graph.rows, graph.columns] = 1
+        closure(D, min_plus, out=D)
     return Distances(graph, D, none, True)
 
 
@@ -129,7 +138,7 @@ def distances(
     if not largest < (_EXACT_FLOAT if weights.kind == "int" else 1e300):
         raise NotImplementedError(f"a weight {weight!r} is not finite, or too large for exact sums")
     dtype: np.dtype[Any] = np.dtype(np.float64)
-    if weights.kind == "int" and largest < 2**30:
+    if weights.kind == "int" and largest < 2**30 and len(graph) > SMALL:
         dtype = np.dtype(np.int16 if largest < 2**14 else np.int32)
     try:
         return _solve(graph, weights, dtype, paths)
@@ -157,8 +166,10 @@ def _solve(graph: ConvertedGraph, weights: Weights, dtype: np.dtype[Any], paths:
         except IntegerOverflowError as error:
             raise NotImplementedError("distances too long for their dtype") from error
     if whole and dtype.kind == "f":
-        most = np.iinfo(np.int64).max
-        D, none = np.where(np.isinf(D), most, np.where(np.isinf(D), 0, D).astype(np.int64)), most
+        unreached, none = np.isinf(D), np.iinfo(np.int64).max
+        D[unreached] = 0
+        D = D.astype(np.int64)
+        D[unreached] = none
     return Distances(graph, D, none, whole, before)
 
 
