@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any
 
 from _semiring_networkx.costs import (
+    DISPATCH,
     OUTPUTS,
     SEARCHES,
     START,
@@ -34,6 +35,7 @@ class _Function:
     ``plain``: parameters, with their positions, that are served only where they are left out (or False). ``weight``:
     the position and the name of the weight; ``default`` where it is left out. ``connected``: whether NetworkX is done
     at once where not all vertices are connected. ``cutoff``: there is one, and searches that stop at it are faster.
+    ``indirect``: searches are dispatched by way of another function. ``few``: below so many vertices nothing is gained.
     """
 
     search: str
@@ -43,9 +45,12 @@ class _Function:
     plain: dict[str, int] = field(default_factory=dict)
     connected: bool = False
     cutoff: bool = False
+    indirect: bool = False
+    few: int = 6
 
 
 _CUTOFF = {"cutoff": 1}
+_SOME = {"nbunch": 1, "sources": 3}
 _EXTREME = {"e": 1, "usebounds": 2}
 _FUNCTIONS = {
     "all_pairs_bellman_ford_path": _Function("bellman-ford paths", "paths", (1, "weight")),
@@ -55,28 +60,30 @@ _FUNCTIONS = {
     "all_pairs_dijkstra_path_length": _Function("dijkstra", "lengths", (2, "weight"), cutoff=True),
     "all_pairs_shortest_path_length": _Function("hops", "lengths", cutoff=True),
     "average_shortest_path_length": _Function("dijkstra", "number", (1, "weight"), None, connected=True),
-    "center": _Function("dijkstra", "number", (3, "weight"), None, _EXTREME, connected=True),
+    "center": _Function("dijkstra", "number", (3, "weight"), None, _EXTREME, connected=True, indirect=True),
     "closeness_centrality": _Function("dijkstra", "number", (2, "distance"), None, {"u": 1}),
-    "diameter": _Function("dijkstra", "number", (3, "weight"), None, _EXTREME, connected=True),
-    "eccentricity": _Function("dijkstra", "number", (3, "weight"), None, {"v": 1, "sp": 2}, connected=True),
+    "diameter": _Function("dijkstra", "number", (3, "weight"), None, _EXTREME, connected=True, indirect=True),
+    "eccentricity": _Function("dijkstra", "number", (3, "weight"), None, {"v": 1, "sp": 2}, True, indirect=True),
     "floyd_warshall": _Function("floyd_warshall", "lengths", (1, "weight")),
-    "floyd_warshall_numpy": _Function("floyd_warshall_numpy", "matrix", (2, "weight")),
+    "floyd_warshall_numpy": _Function("floyd_warshall_numpy", "matrix", (2, "weight"), few=16),
     "floyd_warshall_predecessor_and_distance": _Function("floyd_warshall", "predecessors", (1, "weight")),
     "global_efficiency": _Function("hops", "sum"),
-    "harmonic_centrality": _Function("dijkstra", "sum", (2, "distance"), None, {"nbunch": 1, "sources": 3}),
+    "harmonic_centrality": _Function(
+        "dijkstra", "sum", (2, "distance"), None, {"nbunch": 1, "sources": 3}, indirect=True
+    ),
     "harmonic_diameter": _Function("dijkstra", "sum", plain={"sp": 1}),  # without weights too
     "johnson": _Function("dijkstra paths", "paths", (1, "weight")),
-    "periphery": _Function("dijkstra", "number", (3, "weight"), None, _EXTREME, connected=True),
-    "radius": _Function("dijkstra", "number", (3, "weight"), None, _EXTREME, connected=True),
+    "periphery": _Function("dijkstra", "number", (3, "weight"), None, _EXTREME, connected=True, indirect=True),
+    "radius": _Function("dijkstra", "number", (3, "weight"), None, _EXTREME, connected=True, indirect=True),
     "transitive_closure": _Function("descendants", "edges"),
     "transitive_closure_dag": _Function("descendants", "edges"),
     "wiener_index": _Function("dijkstra", "number", (1, "weight"), None, connected=True),
 }
 
-_FEW = 12  # vertices, up to which there is nothing to gain
 _MARGIN = 0.8  # a win by less may be none on another machine
 _MOST_MEMORY = 0.2  # of the machine's, for the matrix
-_PROBES = 3  # searches to see how far they get
+_PROBES = 3  # searches to see how far they get; one below
+_SMALL = 64  # vertices
 
 
 @cache
@@ -109,23 +116,24 @@ def should_run(name: str, args: Any, kwargs: Any) -> bool | str:
     function = _FUNCTIONS[name]
     G = _argument(args, kwargs, 0, "G")
     n = len(G)
-    if n < _FEW or not hasattr(G, "_adj"):
+    if n < function.few or not hasattr(G, "_adj"):
         return f"{n} vertices: nothing to gain"
     if function.cutoff and _argument(args, kwargs, 1, "cutoff") is not None:
         return "searches stop at the cutoff"
     search, itemsize = _search(name, function, args, kwargs)
     if n * n * itemsize > _MOST_MEMORY * _memory():
         return f"{n} vertices: a dense matrix of them is too large"
-    entries = G.number_of_edges() * (1 if G.is_directed() else 2)
+    entries = sum(map(len, G._adj.values()))
     output = OUTPUTS[function.output]
     theirs, ours = their_seconds(search, Size(n, entries, n, entries)), 0.0
+    dispatched = DISPATCH * n if function.indirect else 0.0
     if search.cubic:
         ours = our_seconds(output, Size(n, entries, n, entries), itemsize)
-    elif _MARGIN * theirs > our_seconds(output, Size(n, entries, 0, 0), itemsize):
+    elif _MARGIN * (theirs + dispatched) > our_seconds(output, Size(n, entries, 0, 0), itemsize):
         size = _probe(G, n, entries, function.connected)
         if size is None:
             return "not connected: NetworkX sees it at once"
-        theirs, ours = their_seconds(search, size), our_seconds(output, size, itemsize)
+        theirs, ours = their_seconds(search, size) + dispatched, our_seconds(output, size, itemsize)
     else:
         return "searches are faster, by the sizes"
     return _worth_it(theirs, ours)
@@ -151,7 +159,8 @@ def _search(name: str, function: _Function, args: Any, kwargs: Any) -> tuple[Sea
 def _probe(G: Any, n: int, entries: int, connected: bool) -> Size | None:
     """What searches find, from a few vertices; None where all must be connected, and are not."""
     neighbours = G._adj
-    sources = list(islice(G, 0, None, max(1, n // _PROBES)))[:_PROBES]
+    probes = _PROBES if n >= _SMALL else 1
+    sources = list(islice(G, 0, None, max(1, n // probes)))[:probes]
     found = [search_from(neighbours, source, n) for source in (sources[:1] if connected else sources)]
     if connected:
         reached = [found[0][0]]

@@ -6,7 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["OUTPUTS", "SEARCHES", "START", "Output", "Search", "Size", "our_seconds", "search_from", "their_seconds"]
+__all__ = [
+    "DISPATCH",
+    "OUTPUTS",
+    "SEARCHES",
+    "START",
+    "Output",
+    "Search",
+    "Size",
+    "our_seconds",
+    "search_from",
+    "their_seconds",
+]
 
 
 @dataclass(frozen=True)
@@ -29,7 +40,7 @@ class Search:
 
     vertex: float
     entry: float
-    source: float = 10e-6  # for each search: NetworkX dispatches those too, to whom they may concern
+    source: float = 5e-6  # for each search: NetworkX dispatches those too, to whom they may concern
     stops: bool = False  # when all vertices have been seen, at the latest
     cubic: float = 0.0  # for n³, whatever is reached
     converted: float = 0.0  # for an entry, once
@@ -37,9 +48,10 @@ class Search:
 
 @dataclass(frozen=True)
 class Output:
-    """What is made of distances here: seconds for a pair of vertices, and whether paths are needed."""
+    """What is made of distances here: seconds for a pair of vertices and for a vertex; whether paths are needed."""
 
     pair: float
+    vertex: float = 0.0
     paths: bool = False
 
 
@@ -50,23 +62,25 @@ SEARCHES: Mapping[str, Search] = {
     "dijkstra paths": Search(1400e-9, 200e-9),
     "bellman-ford": Search(600e-9, 500e-9),
     "bellman-ford paths": Search(2500e-9, 500e-9),
-    "floyd_warshall": Search(0.0, 0.0, 0.0, cubic=60e-9),
+    "floyd_warshall": Search(0.0, 0.0, 0.0, cubic=110e-9),
     "floyd_warshall_numpy": Search(0.0, 0.0, 4e-6, cubic=1e-9, converted=200e-9),
     "descendants": Search(500e-9, 500e-9),
 }
 OUTPUTS: Mapping[str, Output] = {
     "matrix": Output(0.0),
-    "number": Output(5e-9),
-    "sum": Output(30e-9),
-    "lengths": Output(150e-9),
-    "paths": Output(1500e-9, paths=True),
-    "predecessors": Output(250e-9, paths=True),
-    "edges": Output(500e-9),
+    "number": Output(5e-9, 0.2e-6),
+    "sum": Output(30e-9, 4e-6),
+    "lengths": Output(150e-9, 3e-6),
+    "paths": Output(1200e-9, 2e-6, paths=True),
+    "predecessors": Output(250e-9, 6e-6, paths=True),
+    "edges": Output(500e-9, 12e-6),
 }
 
 START = 0.8  # importing this library and its compiler, and reading kernels from their cache, once in a process
 _PAIR = 6e-12  # for a byte of the elements, on one thread
-_CALL = 150e-6  # conversion, checks and kernels of a small graph
+DISPATCH = 5e-6  # for each search that NetworkX dispatches by way of another function
+_CALL = 65e-6  # the decision, conversion, checks and kernels of a small graph,
+_WEIGHTED, _PATHS = 25e-6, 50e-6  # more with weights to be read, and with predecessors
 _ENTRY, _WEIGHT = 80e-9, 120e-9  # conversion of an entry of the adjacency, and of its weight
 
 
@@ -81,9 +95,11 @@ def our_seconds(output: Output, size: Size, itemsize: int) -> float:
     """What it takes here, from a NetworkX graph to NetworkX's result; elements of 8 bytes have weights to be read."""
     closed = _PAIR * itemsize * size.n**3 + 10e-9 * size.n**2
     if output.paths:
-        closed = 2 * closed + 60e-9 * size.n**2
-    read = (_ENTRY + (_WEIGHT if itemsize == 8 else 0.0)) * size.entries
-    return _CALL + read + closed + output.pair * size.n * max(1.0, size.reached)
+        closed = 2 * closed + 60e-9 * size.n**2 + _PATHS
+    read = _ENTRY * size.entries
+    if itemsize == 8:
+        read += _WEIGHTED + _WEIGHT * size.entries
+    return _CALL + read + closed + size.n * (output.vertex + output.pair * max(1.0, size.reached))
 
 
 def search_from(neighbours: Any, source: Any, n: int) -> tuple[int, int]:

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from semiring.catalogue import min_plus
-from semiring.closures import closure
 from semiring.compat.networkx.graph import Array, ConvertedGraph
-from semiring.compat.networkx.solve import Distances, distances, hops, named, weighted_matrix
+from semiring.compat.networkx.solve import Distances, closed, distances, hops, named, weighted_matrix
 from semiring.errors import NegativeCycleError
 
 __all__ = [
@@ -43,10 +41,9 @@ def floyd_warshall_numpy(G: ConvertedGraph, nodelist: Any = None, weight: Any = 
         order = [index[node] for node in nodelist]
         D = D[np.ix_(order, order)]
     try:
-        found: Array = closure(D, min_plus, out=D)
+        return closed(D)
     except NegativeCycleError as error:
         raise NotImplementedError("there is a negative cycle: NetworkX returns what its loop makes of it") from error
-    return found
 
 
 def floyd_warshall(G: ConvertedGraph, weight: Any = "weight") -> dict[Any, Any]:

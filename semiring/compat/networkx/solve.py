@@ -19,7 +19,7 @@ from semiring.compat.networkx.graph import Array, ConvertedGraph, Weights
 from semiring.errors import IntegerOverflowError, NegativeCycleError
 from semiring.threads import get_threads
 
-__all__ = ["Distances", "distances", "hops", "named", "weighted_matrix"]
+__all__ = ["Distances", "closed", "distances", "hops", "named", "weighted_matrix"]
 
 _EXACT_FLOAT = 2**53  # whole numbers below it are exact in float64
 
@@ -73,7 +73,7 @@ class Distances:
     def _ascending(self, i: int, cutoff: Any = None) -> Array:
         """What vertex i reaches, within the ``cutoff``: itself first, then by distance."""
         row = self.matrix[i]
-        order = row.argsort()
+        order: Array = row.argsort()
         sorted_row = row[order]
         reached = int(sorted_row.searchsorted(self.none))
         if cutoff is not None:
@@ -104,12 +104,18 @@ def hops(graph: ConvertedGraph) -> Distances:
     if n <= SMALL:  # floats are closed in one step there
         lengths = np.full((n, n), np.inf, np.float32)
         lengths[graph.rows, graph.columns] = 1
-        D = np.minimum(closure(lengths, min_plus), none).astype(dtype)
+        D = np.minimum(closed(lengths), none).astype(dtype)
     else:
         D = np.full((n, n), none, dtype)
         D[graph.rows, graph.columns] = 1
-        closure(D, min_plus, out=D)
+        closed(D)
     return Distances(graph, D, none, True)
+
+
+def closed(D: Array) -> Array:
+    """D* in min-plus, in a new array where that is the short way, else in place."""
+    result: Array = closure(D) if len(D) <= SMALL else closure(D, out=D)
+    return result
 
 
 def distances(
@@ -162,7 +168,7 @@ def _solve(graph: ConvertedGraph, weights: Weights, dtype: np.dtype[Any], paths:
     else:
         D = weights.matrix(n, dtype, none)
         try:
-            closure(D, min_plus, out=D)
+            D = closed(D)
         except IntegerOverflowError as error:
             raise NotImplementedError("distances too long for their dtype") from error
     if whole and dtype.kind == "f":
