@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from semiring import CATALOGUE
+from semiring.algorithms.staged import staged
+from semiring.errors import DeviceError
 from semiring.kernels.cuda import CudaBackend
-from semiring.kernels.cuda.staged import modules
+from semiring.kernels.cuda.staged import limits, modules
 from semiring.kernels.engine import Engine, make_plan
 
 
@@ -133,6 +135,27 @@ def test_products_of_cublas_keep_to_one_stream_and_are_not_recorded(backend, mai
     for _ in range(3):
         backend.replay(plan, None, "rkleene", lambda plan: plan, lambda engine, A: enqueue(engine))
     assert main.work[3:] == [plan] * 3
+
+
+@pytest.mark.parametrize(
+    ("dtype", "consumer"), [("float32", True), ("float64", False), ("int64", False), ("int16", True)]
+)
+def test_a_device_that_grants_little_shared_memory(backend, monkeypatch, dtype, consumer):
+    """99 KiB on consumer cards are too few for elements of 8 bytes; one block is closed in registers anywhere."""
+    plan = make_plan(CATALOGUE["min_plus"], dtype)
+    for granted, expected in ((99 << 10, consumer), (163 << 10, True)):
+        monkeypatch.setattr(limits, "granted", lambda granted=granted: granted)
+        for n, found in ((0, False), (1, True), (64, True), (65, expected), (1024, expected), (5000, expected)):
+            assert backend.can_close(plan, n) is found, (granted, n)
+    assert not backend.can_close(make_plan(CATALOGUE["plus_times"], "float32"), 100)
+    assert not backend.can_close(make_plan(CATALOGUE["boolean"], "bool", storage="bits"), 100)
+
+
+def test_staged_says_what_it_lacks(backend, monkeypatch):
+    monkeypatch.setattr(limits, "granted", lambda: 99 << 10)
+    engine = Engine(backend, make_plan(CATALOGUE["min_plus"], "float64"))
+    with pytest.raises(DeviceError, match="too little shared memory to close float64: use rkleene"):
+        staged(engine, np.zeros((300, 300)))
 
 
 def test_shared_memory_is_granted_on_every_device(monkeypatch):

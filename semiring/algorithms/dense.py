@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algebra import Semiring
 from semiring.algorithms.call import Call
 from semiring.algorithms.execution import check_star
 from semiring.algorithms.irreflexive import cycles_from_closure, diagonal, irreflexive_product
@@ -96,13 +97,19 @@ def _choose(call: Call, n: int, dtype: np.dtype[Any], backend: Backend) -> Call:
     elif method == "auto":
         parameters = closure_parameters(backend.name, dtype, "elements")
         method = parameters.method(n)
-        if method == "staged" and not (call.semiring.idempotent and hasattr(backend, "close")):
+        if method == "staged" and not _closes(backend, call.semiring, dtype, n):
             method = "blocked_floyd_warshall"
         if n <= parameters.leaf:
             call.note(f"{n} vertices are one block of at most {parameters.leaf}, closed by one kernel")
         else:
             call.note(f"a dense matrix: {method} was measured fastest on the {backend.name} backend")
     return call.by(method)
+
+
+def _closes(backend: Backend, semiring: Semiring, dtype: np.dtype[Any], n: int) -> bool:
+    """Whether the backend has a fast path for the closure of n rows."""
+    can_close: Any = getattr(backend, "can_close", None)
+    return can_close is not None and bool(can_close(make_plan(semiring, dtype), n))
 
 
 def _scan(call: Call, A: Array) -> Scan:

@@ -19,12 +19,15 @@ __all__ = ["staged"]
 def staged(engine: Engine, A: Array) -> None:
     """A ← A* in place; A and divergence as in `rkleene`.
 
-    Raises `DeviceError` where the backend has no such kernels, `AlgebraError` for packed bits and a ⊕ that is not
-    idempotent.
+    Raises `DeviceError` where the backend has no such kernels, or the GPU too little shared memory for them;
+    `AlgebraError` for packed bits and a ⊕ that is not idempotent.
     """
+    plan, n = engine.plan, A.shape[0]
     if not hasattr(engine.backend, "close"):
         raise DeviceError(
             f"the staged kernels run on a GPU, and this matrix is closed by the {engine.backend.name} backend: "
             "pass device='cuda' or an array on a GPU, or use rkleene"
         )
+    if n and plan.storage == "elements" and plan.semiring.idempotent and not engine.closes(n):
+        raise DeviceError(f"this GPU grants a block too little shared memory to close {plan.dtype}: use rkleene")
     engine.close(A)

@@ -84,8 +84,12 @@ class CudaBackend:
             self._recording.multiply_add_pivots(plan, C, P, A, B, k0)
 
     def can_close(self, plan: Plan, n: int) -> bool:
-        """Whether `close` takes a matrix of n rows under this plan: an idempotent ⊕ on elements."""
-        return hasattr(self, "close") and plan.storage == "elements" and plan.semiring.idempotent and n > 0
+        """Whether `close` takes a matrix of n rows under this plan: an idempotent ⊕, elements, and a device that grants
+        what the kernel needs.
+        """
+        from semiring.kernels.cuda.staged.limits import fits
+
+        return plan.storage == "elements" and plan.semiring.idempotent and n > 0 and fits(plan, n)
 
     def stack_rows(self, plan: Plan) -> int:
         """Up to how many rows `close` takes the matrices of a stack (count, n, n), all in one launch."""

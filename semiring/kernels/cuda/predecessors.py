@@ -13,6 +13,7 @@ import cupy
 import numpy as np
 
 from semiring.kernels.contract import Plan
+from semiring.kernels.cuda.staged.limits import granted
 from semiring.kernels.cuda.staged.modules import kernel
 from semiring.kernels.cuda.staged.sources import arithmetic_of
 from semiring.kernels.tolerance import Tolerance, unattained
@@ -20,7 +21,8 @@ from semiring.kernels.tolerance import Tolerance, unattained
 __all__ = ["find_predecessors", "find_tree"]
 
 _PIECE = 128  # rows in which one thread counts the edges of a column
-_SHARED = 200 << 10  # bytes of a row that stay in shared memory
+_SHARED = 200 << 10  # bytes of a row that stay in shared memory, where the device grants them
+_BESIDE = 1 << 10  # bytes that the kernel may use beside it
 _THREADS = 512
 
 
@@ -32,7 +34,7 @@ class _Case:
         self.D, self.before = _with_adjacent_columns(D), _with_adjacent_columns(before)
         self.n = D.shape[0]
         row = self.n * D.itemsize
-        self.shared = row if row <= _SHARED else 0
+        self.shared = row if row <= min(_SHARED, granted() - _BESIDE) else 0
         self.limits = _limits(tolerance, cupy.cuda.Device().id)
         self.matrices = (
             *(self.D, np.int64(self.D.strides[0] // D.itemsize)),
