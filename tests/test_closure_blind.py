@@ -16,6 +16,7 @@ from semiring.bits import pack
 from semiring.closures import METHODS, closure
 from semiring.device import memory
 from semiring.errors import DivergenceError, NegativeCycleError
+from semiring.kernels.reference import ReferenceBackend
 
 DENSE = [method for method in METHODS if method not in ("auto", "johnson", "staged")]
 
@@ -89,6 +90,41 @@ def test_negative_cycles_and_divergence(rng):
     for method in ("rkleene", "blocked_floyd_warshall", "squaring"):
         with pytest.raises(DivergenceError, match=r"vertex 1[56]0"):
             closure(on_device(B), "max_times", method=method)
+
+
+@pytest.mark.parametrize("check_entries", [True, False])
+def test_a_stack_is_closed_in_one_call(rng, monkeypatch, check_entries):
+    """And without a look a weight below 0 makes the result NaN, as it does of one matrix."""
+    calls = []
+
+    def close(plan, A):
+        calls.append(A.shape)
+        for one in A.inner:
+            ReferenceBackend().close_block(plan, one)
+
+    def copy_nonnegative(A, out):
+        out[...] = A + 0.0
+        return on_device(np.asarray([(A.inner < 0).any()]))
+
+    def spoil(A, word):
+        if word.inner[0]:
+            A[...] = np.nan
+
+    for function in (close, copy_nonnegative, spoil):
+        monkeypatch.setattr(StrictBackend, function.__name__, staticmethod(function), raising=False)
+    monkeypatch.setattr(StrictBackend, "stack_rows", staticmethod(lambda plan: 64), raising=False)
+    stack = np.stack([matrix(rng, 19, "min_plus", "float32") for _ in range(6)]).reshape(2, 3, 19, 19)
+    expected = np.stack([oracles.closure(one, "min_plus") for one in stack.reshape(6, 19, 19)]).reshape(stack.shape)
+    check(stack, expected, check=check_entries)
+    assert calls == [(6, 19, 19)]
+    turned = on_device(np.empty((19, 19, 3, 2), np.float32).transpose(3, 2, 0, 1))  # no reshape joins its stack
+    closure(on_device(stack), check=check_entries, out=turned)
+    np.testing.assert_array_equal(turned.get(), expected)
+    stack[1, 2, 3, 4] = -0.0
+    check(stack, np.abs(closure(stack)), check=check_entries)
+    stack[1, 2, 3, 4] = -1
+    if not check_entries:
+        assert np.isnan(closure(on_device(stack), check=False).get()).all()
 
 
 def test_unbounded_edges_in_place_and_strides(rng):

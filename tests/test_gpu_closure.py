@@ -116,6 +116,9 @@ def test_divergence_and_nan(cupy):
     below[30, 40] = -0.25
     assert np.isnan(closure(cupy.asarray(below), check=False).get()).all()
     assert np.isnan(closure(cupy.asarray(-below), "max_plus", check=False).get()).all()
+    stack = np.ones((5, 70, 70), np.float32)
+    stack[3] = below
+    assert np.isnan(closure(cupy.asarray(stack), check=False).get()).all()
     below[30, 40] = -0.0
     same(closure(cupy.asarray(below), check=False), closure(below))
 
@@ -255,6 +258,17 @@ def test_beyond_one_block_in_place(rng, cupy, n):
             same(work, expected)
 
 
+def test_in_place_takes_panels_and_no_second_matrix(rng, cupy):
+    n, pool = 6000, cupy.cuda.MemoryPool()
+    A = np.where(rng.random((n, n), np.float32) < 6 / n, np.float32(3), np.float32(np.inf))
+    expected, work = closure(cupy.asarray(A)).get(), cupy.asarray(A)
+    pool.set_limit(size=3 * n * 1024 * 4)
+    assert 3 * n * 1024 * 4 < work.nbytes
+    with cupy.cuda.using_allocator(pool.malloc):
+        assert closure(work, out=work) is work
+    same(work, expected)
+
+
 def test_strides_stacks_and_devices(rng, cupy):
     A = matrix(rng, 131, "min_plus", "float32", 0.05)
     expected = closure(A)
@@ -265,7 +279,9 @@ def test_strides_stacks_and_devices(rng, cupy):
     assert closure(cupy.asarray(A), out=strided) is strided
     same(strided, expected)
     stack = np.stack([matrix(rng, 37, "min_plus", "float32") for _ in range(7)])
-    same(closure(cupy.asarray(stack)), closure(stack))
+    closed, why = closure(cupy.asarray(stack), explain=True)
+    same(closed, closure(stack))
+    assert "side by side by one launch" in str(why)
     same(closure(cupy.asarray(stack), reflexive=False), closure(stack, reflexive=False))
     widths = rng.integers(-9, 9, (5, 64, 64)).astype(np.float32)
     same(closure(cupy.asarray(widths), "max_min"), closure(widths, "max_min"))

@@ -232,15 +232,20 @@ def _close_stack(call: Call, A: Array, target: Array, backend: Backend) -> bool:
     may_diverge = semiring.divergence is not None and not is_tropical(semiring)
     if may_diverge or not semiring.idempotent or n > stack_rows(plan):
         return False
-    if is_tropical(semiring):
+    close: Any = backend
+    negative = None
+    if is_tropical(semiring) and not call.execution.waits:
+        negative = close.copy_nonnegative(A, target)
+    elif is_tropical(semiring):
         xp.add(A, 0.0, out=target)  # -0.0 becomes 0.0
     elif target is not A:
         target[...] = A
-    close: Any = backend
     stack = target.reshape(-1, n, n)
     close.close(plan, stack)
     if not xp.may_share_memory(stack, target):  # of strides that no reshape takes
         target[...] = stack.reshape(target.shape)
+    if negative is not None:
+        close.spoil(target, negative)  # as `close_tropical` does of one matrix
     call.note("small matrices: closed side by side by one launch")
     return True
 
