@@ -71,7 +71,8 @@ def closure(
     out
         Where the result goes; may be A itself. In place the memory beyond the matrix is O(n · 1024), except where ⊕ is
         not idempotent and ``reflexive`` is False (a copy), for `squaring` (a copy), for rows whose entries are not
-        adjacent (a copy) and for ``johnson``.
+        adjacent (a copy), of bfloat16 (a copy) and for ``johnson``. On a GPU `staged`, and matrices of up to 4096
+        rows, may take one too.
     progress
         ``progress(done, total)`` is called as the work goes on, ``done`` never falling; an exception it raises stops
         it.

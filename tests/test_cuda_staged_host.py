@@ -210,6 +210,21 @@ def test_numbered_kernels(kernel, name, dtype, n, tile, rng, tmp_path):
         assert first.tobytes() == second.tobytes()
 
 
+def test_the_doubly_tiled_order(tmp_path, rng):
+    """Kernel 4 brings tiles of 32 x 32 behind each other, row by row, and in each of them tiles of 4 x 4, and back."""
+    numbered = Numbered("4", arithmetic_of(make_plan(CATALOGUE["min_plus"], "int32", nonnegative=True)), tmp_path)
+    n, stride = 96, np.int64(100)
+    memory = np.arange(n * 100, dtype=np.int32).reshape(n, 100)
+    A, T, back = memory[:, :n], np.zeros(n * n, np.int32), np.zeros_like(memory)
+    grid, threads = (3, 3, 1), (256, 1, 1)
+    numbered.kernels.launch("to_tiles", grid, threads, [T, A, stride])
+    tiles = A.reshape(3, 32, 3, 32).swapaxes(1, 2).reshape(9, 8, 4, 8, 4).swapaxes(2, 3)
+    np.testing.assert_array_equal(T, tiles.ravel())
+    numbered.kernels.launch("from_tiles", grid, threads, [back, T, stride])
+    np.testing.assert_array_equal(back[:, :n], A)
+    assert not back[:, n:].any()
+
+
 def test_look_ahead_names_a_pivot_without_a_star(tmp_path):
     plan = make_plan(CATALOGUE["min_plus"], "float32")
     A = np.full((192, 192), np.inf, np.float32)
