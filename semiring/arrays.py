@@ -21,7 +21,7 @@ from semiring.bits import BitMatrix
 from semiring.encoding import convert
 from semiring.errors import DeviceError, DTypeError, ShapeError
 from semiring.expressions.tree import is_floating
-from semiring.labels import frame_values
+from semiring.labels import frame_values, is_graph
 from semiring.namespaces import is_device_array, library_of
 from semiring.scatter import scatter
 
@@ -49,7 +49,8 @@ _AT_HOME = frozenset({np.ndarray, Semiring, list, tuple, str, bool, int, float, 
 def in_host_memory(x: Any, name: str = "A") -> Any:
     """What NumPy can read of ``x`` without a copy: an array, a masked array, a sparse matrix, or a list or scalar.
 
-    Raises `DeviceError` for an array on a GPU, and `TypeError` for a tensor that records gradients.
+    Raises `DeviceError` for an array on a GPU, `DTypeError` for a graph, and `TypeError` for a tensor that records
+    gradients.
     """
     if type(x) is np.ndarray or isinstance(x, np.ndarray | np.generic | list | tuple | int | float):
         return x
@@ -72,9 +73,12 @@ def in_host_memory(x: Any, name: str = "A") -> Any:
         )
     if hasattr(x, "to_numpy"):  # a frame or series
         return frame_values(x, name)
-    if _is_sparse(x) or not hasattr(x, "__array__"):
+    if _is_sparse(x):
         return x
-    return np.asarray(x)
+    if is_graph(x):  # NumPy would take a graph of NetworkX for the list of its nodes
+        taken = "its .matrix" if hasattr(x, "matrix") else f"semiring.network_of({name}, the semiring).matrix"
+        raise DTypeError(f"{_kind_of(name, x)}, and this function takes matrices: pass {taken}")
+    return np.asarray(x) if hasattr(x, "__array__") else x
 
 
 def _kind_of(name: str, x: Any) -> str:
@@ -128,6 +132,7 @@ def refuse_unreal(x: Any, name: str = "A") -> None:
         return
     if array.ndim == 0:
         hint = f": a file is read by semiring.read({x!r})" if isinstance(x, str) else ""
+        hint = ": pass its .matrix" if hasattr(x, "matrix") else hint
         raise DTypeError(f"{name} is of type {type(x).__name__}, and an array of real numbers is needed{hint}")
     if array.dtype.kind != "O":
         what = f"text ({array.dtype})" if array.dtype.kind in "US" else str(array.dtype)

@@ -86,7 +86,7 @@ class Taken(NamedTuple):
 
 def is_frame(x: Any) -> bool:
     """Whether ``x`` is a table with named columns, of pandas, Polars or the like."""
-    return hasattr(x, "columns") and hasattr(x, "to_numpy")
+    return hasattr(x, "to_numpy") and hasattr(x, "columns")
 
 
 def is_labelled(x: Any) -> bool:
@@ -129,7 +129,7 @@ def labelled_square(frame: Any) -> Taken:
         return _labelled_columns(frame)
     rows, columns = tuple(frame.index), tuple(frame.columns)
     if len(rows) != len(columns):
-        raise ShapeError(f"A is a frame of {len(rows)} rows and {len(columns)} columns: a square matrix is needed")
+        raise _not_square(len(rows), len(columns))
     if not _agree(rows, columns):
         _refuse_different(rows, columns, "the rows and the columns of A", "a network has the same vertices in both")
         frame = frame.iloc[:, _places(rows, columns)]
@@ -141,11 +141,18 @@ def labelled_square(frame: Any) -> Taken:
     return Taken(frame_values(frame), names, lambda result: kind(result, index=index, columns=header))
 
 
+def _not_square(rows: int, columns: int) -> ShapeError:
+    return ShapeError(
+        f"A is a frame of {rows} rows and {columns} columns: a square matrix is needed, or a list of edges, whose "
+        "columns are titled as source and target, or named in semiring.network_of(A, source=..., target=...)"
+    )
+
+
 def _labelled_columns(frame: Any) -> Taken:
     """A frame without an index: its rows are the same vertices as its columns, in the same order."""
     names = tuple(frame.columns)
     if len(frame) != len(names):
-        raise ShapeError(f"A is a frame of {len(frame)} rows and {len(names)} columns: a square matrix is needed")
+        raise _not_square(len(frame), len(names))
     kind = type(frame)
     return Taken(frame_values(frame), names, lambda result: kind(np.asarray(result), schema=list(names)))
 

@@ -367,7 +367,7 @@ def test_weights_that_are_chosen():
     assert sr.network_of(graph, weight="km").matrix[0, 1] == 3
     with pytest.raises(FormatError, match="the edge b → c has no weight, others have one"):
         sr.network_of(graph)
-    with pytest.raises(FormatError, match=r"the edge a → b has no weight\Z"):
+    with pytest.raises(FormatError, match=r"the edge a → b has no weight 'miles'\Z"):
         sr.network_of(graph, weight="miles")
     assert sr.network_of(nx.path_graph(3)).matrix[0, 1] == 1, "no weights at all: every edge weighs 1"
     graph["b"]["c"]["weight"] = "far"
@@ -387,11 +387,26 @@ def test_weights_that_are_chosen():
         sr.network_of(frame, weight="tol")
 
 
+@pytest.mark.parametrize("graph", [nx.path_graph(2), igraph.Graph.Ring(3), rx.generators.path_graph(2)])
+def test_products_refuse_graphs(graph):
+    """NumPy takes a graph of NetworkX for the list of its nodes: a product over them would be numbers, and wrong."""
+    for call in (lambda: sr.matmul(graph, graph), lambda: sr.add(graph, 1), lambda: sr.power(graph, 2)):
+        with pytest.raises(DTypeError, match=r"A is .*Graph, .*network_of\(A, the semiring\)\.matrix"):
+            call()
+    network = sr.network_of(graph)
+    with pytest.raises(DTypeError, match=r"A is .*Network, .*pass its \.matrix"):
+        sr.matmul(network, network)
+    with pytest.raises(DTypeError, match=r"A is of type Paths, .*pass its \.matrix"):
+        sr.matmul(sr.shortest_paths(graph), network.matrix)
+
+
 def test_columns_that_are_chosen():
     frame = pl.DataFrame({"left": ["a"], "right": ["b"], "w": [2.0]})
     assert sr.network_of(frame, source="right", target="left").names == ("b", "a")
-    with pytest.raises(ShapeError, match="1 rows and 3 columns"):
+    with pytest.raises(ShapeError, match=r"1 rows and 3 columns: .*source=..., target=..."):
         sr.network_of(frame.select("left", "right", "w"))
+    with pytest.raises(DTypeError, match="A is of type LazyFrame"):
+        sr.closure(frame.lazy())
     with pytest.raises(FormatError, match="titled like a target"):
         sr.network_of(pl.DataFrame({"from": [1], "right": [2], "v": [3]}).drop("v"), source="from")
 

@@ -133,7 +133,7 @@ def _of_graph(x: Any, semiring: Semiring, weight: Weight, directed: bool | None,
         return f"the edge {graph.names[i]} → {graph.names[j]}"
 
     n, ends = len(graph.names), np.array(graph.ends, np.int64).reshape(-1, 2)
-    values = None if weight is None and not _any_weight(graph.weights) else _weights(graph.weights, locate)
+    values = None if weight is None and not _any_weight(graph.weights) else _weights(graph.weights, locate, weight)
     names = None if graph.names == tuple(range(n)) else graph.names
     edges = Edges(n, ends[:, 0], ends[:, 1], values, locate, typed=False, names=names)
     return assemble(edges, semiring, dtype, directed=graph.directed if directed is None else directed)
@@ -143,10 +143,11 @@ def _any_weight(weights: Sequence[Any]) -> bool:
     return any(value is not None for value in weights)
 
 
-def _weights(weights: Sequence[Any], locate: Callable[[int], str]) -> np.ndarray[Any, Any]:
+def _weights(weights: Sequence[Any], locate: Callable[[int], str], title: Weight) -> np.ndarray[Any, Any]:
     for edge, value in enumerate(weights):
         if value is None:
-            raise FormatError(f"{locate(edge)} has no weight{', others have one' * _any_weight(weights)}")
+            called = f" {title!r}" if isinstance(title, str) else ""
+            raise FormatError(f"{locate(edge)} has no weight{called}{', others have one' * _any_weight(weights)}")
         if not isinstance(value, Real | np.bool_):
             raise DTypeError(f"{locate(edge)}: the weight {value!r} is not a real number")
     array = np.array(weights) if weights else np.zeros(0)
