@@ -17,6 +17,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
+import semiring
 import semiring.io as sio
 from semiring.data import NETWORKS, load_network
 from semiring.errors import (
@@ -181,6 +182,18 @@ def test_no_edge_is_the_zero_of_the_semiring(tmp_path, semiring, ending):
     if ending == ".csv":
         assert len((tmp_path / "x.csv").read_text().splitlines()) == 3
     assert (sio.read(tmp_path / f"x{ending}", semiring).matrix == matrix).all()
+
+
+def test_what_is_written_is_a_matrix(tmp_path):
+    sparse = scipy.sparse.csr_array(np.array([[0, 3.0], [0, 0]]))
+    sio.write(tmp_path / "x.npy", sparse)
+    assert sio.read(tmp_path / "x.npy").matrix.tolist() == [[INF, 3], [INF, INF]], "not stored is no edge"
+    with pytest.raises(DTypeError, match=r"the matrix is a Network: write\(path, network\.matrix, names="):
+        sio.write(tmp_path / "y.npz", load_network("us-flights"))
+    for wrong in (semiring.shortest_paths(sparse), "us-flights", [["a"]]):
+        with pytest.raises(DTypeError, match="the matrix"):
+            sio.write(tmp_path / "y.npz", wrong)
+    assert not (tmp_path / "y.npz").exists()
 
 
 # ------------------------------------------------------------------------------------------- what the formats mean

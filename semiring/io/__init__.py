@@ -20,8 +20,9 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.arrays import as_matrix, in_host_memory, refuse_unreal
 from semiring.catalogue import as_semiring
-from semiring.errors import FormatError, SemiringError, ShapeError
+from semiring.errors import DTypeError, FormatError, SemiringError, ShapeError
 from semiring.io import dimacs, edge_list, matrix_market, npy
 from semiring.io.atomic import atomic_file
 from semiring.io.files import binary_lines
@@ -145,10 +146,10 @@ def write(
     it is. ``names`` are kept by .npz and by edge lists. What is written reads back equal, bit for bit (mtx, gr and edge
     lists do not record the dtype). An existing file keeps its permissions, and its content when anything fails.
 
-    Raises `FormatError`, `ShapeError`, `OSError`.
+    Raises `DTypeError`, `FormatError`, `ShapeError`, `OSError`.
     """
     semiring, kind = as_semiring(semiring), format or format_of(path)
-    array = np.asarray(matrix)
+    array = _matrix(matrix, semiring)
     n = square(array.shape, "the matrix")
     checked = _check_names(names, n)
     zero = semiring.zero_for(array.dtype)
@@ -196,6 +197,15 @@ def write_vertices(
             edge_list.write_table(stream, array, checked, title=title, none=none, delimiter=mark)
 
     _write(path, fill)
+
+
+def _matrix(matrix: Any, semiring: Semiring) -> np.ndarray[Any, Any]:
+    if isinstance(matrix, Network):
+        raise DTypeError("the matrix is a Network: write(path, network.matrix, names=network.names, unit=network.unit)")
+    held = in_host_memory(matrix, "the matrix")
+    refuse_unreal(held, "the matrix")
+    plain = isinstance(held, np.ndarray | list | tuple) and not isinstance(held, np.ma.MaskedArray)
+    return np.asarray(held) if plain else as_matrix(held, semiring, name="the matrix")
 
 
 def _check_names(names: Sequence[str] | None, n: int) -> Sequence[str] | None:
