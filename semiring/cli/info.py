@@ -69,7 +69,7 @@ def _cupy() -> str:
 def _gpus() -> list[tuple[str, str]]:
     """Each GPU with its memory, compute capability and driver; or why there is none."""
     try:
-        runtime = load_cupy("a GPU").cuda.runtime
+        runtime = load_cupy().cuda.runtime
     except DeviceError as error:
         return [("GPU", f"none ({error})")]
     driver = runtime.driverGetVersion()
@@ -121,6 +121,8 @@ def _cache() -> str:
 
 def _backend(name: str) -> Any:
     try:
+        if name in DEVICE_BACKENDS:
+            load_cupy()
         return get_backend(name)
     except (ImportError, SemiringError) as error:
         return f"not available: {error}"

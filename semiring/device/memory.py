@@ -29,10 +29,10 @@ __all__ = [
 ]
 
 Array: TypeAlias = Any  # a CuPy array
-_INSTALL = "pip install 'semiring[cuda]'"
+_INSTALL = "pip install 'semiring[cuda]' (and an NVIDIA GPU with a driver for CUDA 13)"
 
 
-def load_cupy(what: str = "computing on an NVIDIA GPU") -> Any:
+def load_cupy(what: str = "computing on a GPU") -> Any:
     """The module CuPy; `DeviceError` says what is missing, the package, the driver or the GPU."""
     module = _loaded()
     if isinstance(module, str):
@@ -61,7 +61,10 @@ def device_number(device: Any) -> int | None:
     """
     kind, _, number = str(device).partition(":")
     if kind != "cuda" or (number and not number.isdecimal()) or str(device).endswith(":"):
-        raise ValueError(f"device is {device!r}: 'cuda' is the current GPU, 'cuda:1' the one of that number")
+        raise ValueError(
+            f"device is {device!r}: 'cuda' is the current GPU, 'cuda:1' the one of that number; "
+            "without device= a call computes where its operands are"
+        )
     return int(number) if number else None
 
 
