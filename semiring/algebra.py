@@ -177,7 +177,12 @@ class Semiring:
         """Raise `DTypeError`, with the reason and the dtypes that would do, unless the semiring knows ``dtype``."""
         reason = self._refusal(dtype)
         if reason is not None:
-            raise DTypeError(f"{self.name} is not defined on {dtype}: {reason}. Use one of {', '.join(self.dtypes)}")
+            remedy = f"Use one of {', '.join(self.dtypes)}"
+            if self.dtypes == ("bool",):
+                remedy = "Use bool: A != 0, or A < inf, says which entries are edges"
+            elif dtype.kind == "b":
+                remedy += "; the semiring of truth values is 'boolean'"
+            raise DTypeError(f"{self.name} is not defined on {dtype}: {reason}. {remedy}")
 
     def _refusal(self, dtype: np.dtype[Any]) -> str | None:
         return _refusal(self, dtype)

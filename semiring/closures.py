@@ -63,7 +63,9 @@ def closure(
         (..., n, n): A[i, j] is the weight of the edge i → j, the semiring's zero (∞ in min-plus) means no edge, and 0
         is a weight. A NumPy array of any strides, a list, an array of another library in host memory, a SciPy sparse
         matrix (entries it does not store are no edges, stored zeros are weights), or a `BitMatrix` for semirings on
-        bool; or an array on an NVIDIA GPU, of any library that speaks DLPack, which is closed there.
+        bool; or an array on an NVIDIA GPU, of any library that speaks DLPack, which is closed there. Also a square
+        frame of pandas or Polars, and what lists edges: such a frame, a graph of NetworkX, igraph or rustworkx, a
+        `Network`.
     semiring
         A `Semiring` with a star, or a name of the catalogue.
     method

@@ -177,6 +177,8 @@ def test_bad_operands_are_named():
         (lambda: sr.matmul(3.0, square), "a scalar is no operand"),
         (lambda: sr.matmul(square, square, out=np.zeros((2, 3))), r"out is \(2, 3\), the result is \(3, 3\)"),
         (lambda: sr.matmul(square, [1.0, 2.0]), "inner sizes 3 and 2 differ"),
+        (lambda: sr.gemv(square, [1.0, 2.0]), r"A is \(3, 3\), x is \(2,\): inner sizes 3 and 2 differ"),
+        (lambda: sr.dot([1.0], [1.0, 2.0]), r"x is \(1,\), y is \(2,\): dot takes vectors of one length"),
     ]:
         with pytest.raises(ShapeError, match=message):
             call()
@@ -186,6 +188,16 @@ def test_bad_operands_are_named():
         sr.matmul(square, square, "min_pluss")
     with pytest.raises(DomainError, match=r"B\[0, 1\] is 1.5, outside the domain \[0, 1\] of lukasiewicz"):
         sr.matmul([[1.0]], [[0.0, 1.5]], "lukasiewicz")
+    with pytest.raises(TypeError, match=r"the exponent is an integer, not 1\.5"):
+        sr.power(square, 1.5)
+    with pytest.raises(TypeError, match=r"the size of an identity is an integer, not 2\.5"):
+        sr.identity(2.5)
+    for call, remedy in [
+        (lambda: sr.matmul(square, square, "boolean"), "Use bool: A != 0, or A < inf"),
+        (lambda: sr.matmul(square < 1, square < 1), "the semiring of truth values is 'boolean'"),
+    ]:
+        with pytest.raises(DTypeError, match=remedy):
+            call()
 
 
 def test_without_check_nothing_about_the_data_is_raised():

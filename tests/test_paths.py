@@ -55,6 +55,8 @@ def test_the_example(predecessors):
         found.path("Bonn", "Ulm")
     with pytest.raises(VertexError, match="no vertex is named 'Bon': did you mean Bonn"):
         found.path("Bon", "Ulm")
+    with pytest.raises(VertexError, match=f"no vertex is named 'Xyz': they are {', '.join(map(repr, TOWNS))}$"):
+        found.path("Xyz", "Ulm")
     with pytest.raises(VertexError, match="vertex 4 is not one of the 4"):
         found.distance(0, 4)
     assert len(found) == 4

@@ -147,7 +147,14 @@ def _may_diverge(plan: Plan) -> bool:
 
 
 def _divergence(semiring: Semiring, vertex: int) -> DivergenceError:
+    nowhere = semiring.divergence
+    if nowhere is None:
+        where = ""
+    elif nowhere.op == "invert":
+        where = f" (x has one where {nowhere.args[0]})"
+    else:
+        where = f" (x has none where {nowhere})"
     return DivergenceError(
         f"the closure of this matrix does not exist in {semiring.name}: at the pivot of vertex {vertex}, the sum of "
-        f"the cycles through it over earlier vertices has no star (there {semiring.divergence} holds of it)"
+        f"the cycles through it over earlier vertices has no star{where}"
     )

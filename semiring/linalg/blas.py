@@ -121,6 +121,9 @@ def gemv(
     if matrix.ndim != 2 or vector.ndim != 1 or (last is not None and last.ndim != 1):
         shapes = ", ".join(f"{name} is {array.shape}" for name, array in arrays.items())
         raise ShapeError(f"{shapes}: gemv takes a matrix and vectors")
+    if matrix.shape[1] != len(vector):
+        sizes = f"inner sizes {matrix.shape[1]} and {len(vector)} differ"
+        raise ShapeError(f"A is {matrix.shape}, x is {vector.shape}: {sizes}")
     column = None if last is None else last[:, None]
     like, apart = matrix if device is None else None, device is not None
     target = None if out is None else as_output(out, matrix.shape[:1], matrix.dtype, like=like)[:, None]
@@ -194,10 +197,12 @@ def dot(
     np.float64(2.0)
     """
     semiring = as_semiring(semiring)
-    for name, vector in (("x", x), ("y", y)):
-        dimensions = vector.ndim if is_device_array(vector) else np.ndim(vector)
-        if dimensions != 1:
-            raise ShapeError(f"{name} has {dimensions} dimensions: dot takes vectors (see matmul)")
+    shapes = [vector.shape if is_device_array(vector) else np.shape(vector) for vector in (x, y)]
+    for name, shape in zip("xy", shapes, strict=True):
+        if len(shape) != 1:
+            raise ShapeError(f"{name} has {len(shape)} dimensions: dot takes vectors (see matmul)")
+    if shapes[0] != shapes[1]:
+        raise ShapeError(f"x is {tuple(shapes[0])}, y is {tuple(shapes[1])}: dot takes vectors of one length")
     return matmul(x, y, semiring, check=check, threads=threads, device=device)
 
 

@@ -20,10 +20,18 @@ from semiring.expressions import Expression
 from semiring.linalg import packed
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["add", "identity", "multiply", "reduce", "scaled_sum", "zeros"]
+__all__ = ["add", "identity", "multiply", "reduce", "scaled_sum", "whole", "zeros"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 _Gathered: TypeAlias = tuple[dict[str, Array], list[Scan], tuple[int, ...]]
+
+
+def whole(number: Any, what: str) -> int:
+    """A whole number from a caller; `TypeError` that says ``what`` it is for anything else."""
+    try:
+        return index(number)
+    except TypeError:
+        raise TypeError(f"{what} is an integer, not {number!r}") from None
 
 
 def _dtype(semiring: Semiring, dtype: Any) -> np.dtype[Any]:
@@ -59,7 +67,7 @@ def identity(n: int, semiring: Semiring | str = "min_plus", dtype: Any = None, *
            [-inf,   0.]])
     """
     semiring = as_semiring(semiring)
-    if index(n) < 0:
+    if whole(n, "the size of an identity") < 0:
         raise ValueError(f"the size of an identity is at least 0, not {n}")
     result = zeros((n, n), semiring, dtype, device=device)
     result.reshape(-1)[:: n + 1] = semiring.one_for(result.dtype)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,7 +15,7 @@ from semiring.errors import AlgebraError, ShapeError
 from semiring.labels import is_labelled, labelled_product, labelled_square
 from semiring.linalg import packed
 from semiring.linalg.dispatch import batch_shape, destination, look, multiply_into, witness_into
-from semiring.linalg.elementwise import identity
+from semiring.linalg.elementwise import identity, whole
 from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["matmul", "matmul_witness", "power"]
@@ -171,7 +170,7 @@ def power(
     array([[ 0.,  2.],
            [inf,  3.]])
     """
-    semiring, exponent = as_semiring(semiring), index(k)
+    semiring, exponent = as_semiring(semiring), whole(k, "the exponent")
     if exponent < 0:
         raise ValueError(f"the exponent is {exponent}: a matrix over a semiring has no inverse, so k is at least 0")
     if isinstance(A, BitMatrix):

@@ -115,11 +115,13 @@ class Paths:
                 return int(vertex)
             raise VertexError(f"vertex {vertex} is not one of the {len(self)} from 0 on")
         if self.names is None:
-            raise VertexError(f"vertex {vertex!r} is not a number, and names= were not given")
+            raise VertexError(f"vertex {vertex!r} is not an integer, and names= were not given")
         from difflib import get_close_matches
 
         near = get_close_matches(str(vertex), map(str, self.names), n=3)
-        raise VertexError(f"no vertex is named {vertex!r}" + (f": did you mean {' or '.join(near)}?" if near else ""))
+        some = ", ".join(map(repr, self.names[:5])) + ", …" * (len(self.names) > 5)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"they are {some or 'none'}"
+        raise VertexError(f"no vertex is named {vertex!r}: {hint}")
 
     def name(self, vertex: int) -> Any:
         """What the vertex of that number is called: its name, or the number."""
