@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import sys
 from dataclasses import replace
@@ -376,4 +377,21 @@ def test_a_changed_source_changes_every_key(monkeypatch):
             patch.setattr(Path, "read_bytes", read)
             seen.add(cubins.fingerprint())
     cubins.fingerprint.cache_clear()
-    assert len(seen) == 5
+    with monkeypatch.context() as patch:
+        patch.setattr(cubins.metadata, "version", lambda package: "another")
+        seen.add(cubins.fingerprint())
+    cubins.fingerprint.cache_clear()
+    assert len(seen) == 6
+
+
+def test_no_source_of_machine_code_is_forgotten():
+    """What the compiler imports of its own folder is part of the key: as a source, or as data in what is asked for."""
+    folder, found, left = Path(cubins.__file__).parent, set(), ["compilation"]
+    while left:
+        name = left.pop()
+        found.add(name)
+        tree = ast.parse((folder / f"{name}.py").read_text("utf-8"))
+        modules = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+        here = {module.rpartition(".")[2] for module in modules if module.startswith("semiring.kernels.cuda.")}
+        left += here - found
+    assert found - set(cubins._SOURCES) == {"tiles"}
