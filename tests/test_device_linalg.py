@@ -7,7 +7,10 @@ the entries. The same functions run on a device in `test_gpu_linalg`.
 from __future__ import annotations
 
 import itertools
+import weakref
+from collections import deque
 from pathlib import Path
+from types import SimpleNamespace
 
 import fake_cupy
 import numpy as np
@@ -16,6 +19,7 @@ from cuda_on_host import HostKernels, needs_compiler
 
 import semiring as sr
 from semiring.device import look as device_look
+from semiring.device import memory
 from semiring.device.look import Layout, key_of
 from semiring.entries import check_entries
 from semiring.errors import DeviceError, DomainError
@@ -385,6 +389,28 @@ def test_a_matrix_of_bits_on_a_device(cp, rng):
     out = sr.BitMatrix.zeros((37, 37))
     assert sr.matmul(host, host.T, "boolean", out=out, device="cuda") is out
     assert out == sr.matmul(host, host.T, "boolean")
+
+
+def test_arrays_of_jax_live_until_what_reads_them_has_ended(monkeypatch):
+    """JAX would give their memory to its next computation, whatever a stream of CuPy's still does."""
+    monkeypatch.setattr(memory, "_kept", deque())
+    events = []
+
+    def event(**_):
+        events.append(SimpleNamespace(done=False))
+        return events[-1]
+
+    stream = SimpleNamespace(is_capturing=lambda: False, record=lambda event: event)
+    arrays = [np.zeros(3) for _ in range(3)]
+    alive = list(map(weakref.ref, arrays))
+    for _ in range(2):
+        memory._keep(stream, event, [arrays.pop(0)])
+    assert all(reference() is not None for reference in alive)
+    events[0].done = True
+    memory._keep(stream, event, [arrays.pop(0)])
+    assert [reference() is not None for reference in alive] == [False, True, True]
+    memory._keep(SimpleNamespace(is_capturing=lambda: True), event, [np.zeros(1)])  # a graph has no end to wait for
+    assert len(memory._kept) == 2
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:", "cuda:x", "gpu", 0])

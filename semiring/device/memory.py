@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cache
+from threading import Lock
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -183,7 +185,28 @@ def on_device(arrays: Sequence[Any], device: Any = None) -> Iterator[None]:
         number = found
     tensor = next((x for x in arrays if library_of(x) == "torch"), None)
     with cupy.cuda.Device(number), nullcontext() if tensor is None else _torch_stream(cupy, tensor):
-        yield
+        try:
+            yield
+        finally:
+            lent = [x for x in arrays if library_of(x) in ("jax", "jaxlib")]
+            if lent:
+                _keep(cupy.cuda.get_current_stream(), cupy.cuda.Event, lent)
+
+
+_kept: deque[tuple[Any, list[Any]]] = deque()  # arrays, and the event behind the work that reads them
+_keeping = Lock()
+
+
+def _keep(stream: Any, event: Callable[..., Any], arrays: list[Any]) -> None:
+    """Let arrays live until the work that was enqueued on them has ended, or a little longer, until the next call.
+
+    JAX gives the memory of an array that nobody holds to its next computation, which waits for no stream but its own.
+    """
+    with _keeping:
+        while _kept and _kept[0][0].done:
+            _kept.popleft()
+        if not stream.is_capturing():
+            _kept.append((stream.record(event(disable_timing=True)), arrays))
 
 
 def at_home(arrays: Sequence[Any]) -> bool:
