@@ -1,9 +1,11 @@
 // Just enough of CUDA to run a kernel on the host, one thread of one block at a time, each with a stack of its own.
 //
-// A barrier switches to the next thread of the block; blocks follow one another. The order of the threads and of the
-// blocks is the caller's choice: what differs between two orders is a missing barrier, or a block that reads what
-// another block of the same launch writes. An asynchronous copy happens when it is waited for, not before.
+// A barrier switches to the next thread of the block; blocks follow one another, or, in a cooperative launch, take
+// turns: each runs until it waits for another. The order of the threads and of the blocks is the caller's choice:
+// what differs between two orders is a missing barrier, or a block that reads what another block of the same launch
+// writes. An asynchronous copy happens when it is waited for, not before.
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -18,7 +20,7 @@
 #define __launch_bounds__(...)
 #define __shared__ static
 #define __align__(n) __attribute__((aligned(n)))
-#define DYNAMIC_SHARED(name) unsigned char *name = host::pool
+#define DYNAMIC_SHARED(name) unsigned char *name = host::pool()
 #define ON_HOST
 
 struct dim3 {
@@ -27,7 +29,6 @@ struct dim3 {
 static dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace host {
-alignas(128) unsigned char pool[1 << 18];
 struct Copy {
     void *to;
     const void *from;
@@ -36,29 +37,37 @@ struct Copy {
 struct Fiber {
     ucontext_t context;
     dim3 index;
-    bool done;
+    bool done, waiting;  // for the others of its block
     std::vector<std::vector<Copy>> groups;
 };
-std::vector<Fiber> fibers;
+struct alignas(128) Pool {
+    unsigned char bytes[1 << 18];
+};
+struct Block {
+    dim3 index;
+    Pool *pool;
+    Fiber *fibers;
+};
 ucontext_t scheduler;
-unsigned current;
+Block *block;
+Fiber *fiber;
 std::function<void()> body;
 
-void switch_back() {
-    swapcontext(&fibers[current].context, &scheduler);
-    threadIdx = fibers[current].index;
+unsigned char *pool() { return block->pool->bytes; }
+void let_others_run() { swapcontext(&fiber->context, &scheduler); }
+void wait_for_block() {
+    fiber->waiting = true;
+    let_others_run();
 }
 void entry() {
     body();
-    fibers[current].done = true;
-    switch_back();
+    fiber->done = true;
+    let_others_run();
 }
-void copy(void *to, const void *from, int bytes, int size) {
-    fibers[current].groups.back().push_back({to, from, bytes, size});
-}
-void commit() { fibers[current].groups.emplace_back(); }
+void copy(void *to, const void *from, int bytes, int size) { fiber->groups.back().push_back({to, from, bytes, size}); }
+void commit() { fiber->groups.emplace_back(); }
 void wait(unsigned pending) {
-    auto &groups = fibers[current].groups;
+    auto &groups = fiber->groups;
     while (groups.size() > pending + 1) {
         for (const Copy &c : groups.front()) {
             std::memset(c.to, 0, c.size);
@@ -67,42 +76,67 @@ void wait(unsigned pending) {
         groups.erase(groups.begin());
     }
 }
-void run(dim3 grid, dim3 block, bool backwards, std::function<void()> kernel) {
-    static std::vector<unsigned char> stacks;
-    const size_t stack = 1 << 16;
-    const unsigned threads = block.x * block.y * block.z, blocks = grid.x * grid.y * grid.z;
-    stacks.resize(stack * threads);
-    fibers.assign(threads, Fiber{});
-    body = kernel, gridDim = grid, blockDim = block;
-    for (unsigned b = 0; b < blocks; ++b) {
-        const unsigned which = backwards ? blocks - 1 - b : b;
-        blockIdx = {which % grid.x, which / grid.x % grid.y, which / grid.x / grid.y};
-        std::memset(pool, 0xCD, sizeof pool);
+// Every thread of a block in turn until none can go on: whether any of them went on.
+bool run_block(Block &which, unsigned threads, bool backwards) {
+    block = &which, blockIdx = which.index;
+    for (bool any = false;; any = true) {
+        bool went_on = false;
+        unsigned done = 0, waiting = 0;
         for (unsigned t = 0; t < threads; ++t) {
-            Fiber &fiber = fibers[t];
-            fiber.index = {t % block.x, t / block.x % block.y, t / block.x / block.y};
-            fiber.done = false;
-            fiber.groups.assign(1, {});
-            getcontext(&fiber.context);
-            fiber.context.uc_stack.ss_sp = &stacks[t * stack];
-            fiber.context.uc_stack.ss_size = stack;
-            makecontext(&fiber.context, entry, 0);
-        }
-        for (unsigned left = threads; left;) {
-            left = 0;
-            for (unsigned t = 0; t < threads; ++t) {
-                current = backwards ? threads - 1 - t : t;
-                if (fibers[current].done) continue;
-                threadIdx = fibers[current].index;
-                swapcontext(&scheduler, &fibers[current].context);
-                left += !fibers[current].done;
+            fiber = which.fibers + (backwards ? threads - 1 - t : t);
+            if (!fiber->done && !fiber->waiting) {
+                threadIdx = fiber->index;
+                swapcontext(&scheduler, &fiber->context);
+                went_on |= fiber->done || fiber->waiting;
             }
+            done += fiber->done, waiting += fiber->waiting;
+        }
+        if (done + waiting == threads) {
+            for (unsigned t = 0; t < threads; ++t) which.fibers[t].waiting = false;
+        }
+        if (done == threads || !went_on) return any || went_on;
+    }
+}
+// ``together``: so many blocks at once, which may wait for each other.
+void run(dim3 grid, dim3 size, bool backwards, unsigned together, std::function<void()> kernel) {
+    static std::vector<unsigned char> stacks;
+    static std::vector<Pool> pools;
+    static std::vector<Fiber> fibers;
+    const size_t stack = 1 << 15;
+    const unsigned threads = size.x * size.y * size.z, count = grid.x * grid.y * grid.z;
+    stacks.resize(stack * threads * together), pools.resize(together), fibers.resize(threads * together);
+    body = kernel, gridDim = grid, blockDim = size;
+    for (unsigned first = 0; first < count; first += together) {
+        std::vector<Block> blocks;
+        for (unsigned b = first; b < count && b < first + together; ++b) {
+            const unsigned which = backwards ? count - 1 - b : b, place = b - first;
+            blocks.push_back({{which % grid.x, which / grid.x % grid.y, which / grid.x / grid.y}, &pools[place],
+                              &fibers[place * threads]});
+            std::memset(pools[place].bytes, 0xCD, sizeof(Pool));
+            for (unsigned t = 0; t < threads; ++t) {
+                Fiber &fiber = blocks.back().fibers[t];
+                fiber.index = {t % size.x, t / size.x % size.y, t / size.x / size.y};
+                fiber.done = fiber.waiting = false;
+                fiber.groups.assign(1, {});
+                getcontext(&fiber.context);
+                fiber.context.uc_stack.ss_sp = &stacks[(place * threads + t) * stack];
+                fiber.context.uc_stack.ss_size = stack;
+                makecontext(&fiber.context, entry, 0);
+            }
+        }
+        for (bool went_on = true; went_on;) {
+            went_on = false;
+            for (Block &which : blocks) went_on |= run_block(which, threads, backwards);
+        }
+        for (unsigned t = 0; t < threads * blocks.size(); ++t) {
+            if (!fibers[t].done) std::fprintf(stderr, "blocks wait for each other\n"), std::abort();
         }
     }
 }
 }  // namespace host
 
-static inline void __syncthreads() { host::switch_back(); }
+static inline void __syncthreads() { host::wait_for_block(); }
+static inline void __threadfence() {}
 template <class To, class From> static inline To bits_as(From x) {
     To y;
     std::memcpy(&y, &x, sizeof y);
@@ -114,6 +148,16 @@ static inline double __longlong_as_double(long long x) { return bits_as<double>(
 static inline unsigned atomicMin(unsigned *to, unsigned x) {
     const unsigned old = *to;
     if (x < old) *to = x;
+    return old;
+}
+static inline unsigned atomicAdd(unsigned *to, unsigned x) {
+    const unsigned old = *to;
+    *to = old + x;
+    return old;
+}
+static inline unsigned atomicInc(unsigned *to, unsigned last) {
+    const unsigned old = *to;
+    *to = old >= last ? 0 : old + 1;
     return old;
 }
 static inline int __ffs(int x) { return __builtin_ffs(x); }

@@ -15,7 +15,6 @@ COMPILER = shutil.which("g++")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
 _HEADER = Path(__file__).with_name("cuda_on_host.h")
 _KERNEL = re.compile(r'extern "C" __global__ void\s*(?:__launch_bounds__\([^)]*\))?\s*(\w+)\(([^)]*)\)')
-_DEVICE_ONLY = re.compile(r"#ifndef ON_HOST.*?#(?:else|endif)|(?<=\n)#else\n.*?#endif", re.DOTALL)
 
 
 class HostKernels:
@@ -24,12 +23,12 @@ class HostKernels:
     def __init__(self, text: str, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         launchers = []
-        for name, parameters in _KERNEL.findall(_DEVICE_ONLY.sub("", text)):
+        for name, parameters in _KERNEL.findall(text):
             names = ", ".join(re.search(r"(\w+)\s*$", parameter)[1] for parameter in parameters.split(","))
             launchers.append(
                 f'extern "C" void launch_{name}(unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, '
-                f"unsigned bz, int backwards, {parameters}) {{\n"
-                f"    host::run({{gx, gy, gz}}, {{bx, by, bz}}, backwards, [&] {{ {name}({names}); }});\n}}"
+                f"unsigned bz, int backwards, unsigned together, {parameters}) {{\n"
+                f"    host::run({{gx, gy, gz}}, {{bx, by, bz}}, backwards, together, [&] {{ {name}({names}); }});\n}}"
             )
         code = folder / "kernel.cpp"
         code.write_text("\n".join([f'#include "{_HEADER}"', text, *launchers]))
@@ -38,10 +37,12 @@ class HostKernels:
         subprocess.run([COMPILER, *flags, str(code), "-o", str(library)], check=True)
         self._library = ctypes.CDLL(str(library))
 
-    def launch(self, name, grid, block, arguments, *, backwards=False):
+    def launch(self, name, grid, block, arguments, *, backwards=False, cooperative=False):
         """Arrays as their addresses, NumPy scalars as the C types of their sizes, None as a null pointer."""
         sizes = [ctypes.c_uint(size) for size in (*grid, *block)]
-        getattr(self._library, f"launch_{name}")(*sizes, ctypes.c_int(backwards), *map(_argument, arguments))
+        together = ctypes.c_uint(grid[0] * grid[1] * grid[2] if cooperative else 1)
+        launcher = getattr(self._library, f"launch_{name}")
+        launcher(*sizes, ctypes.c_int(backwards), together, *map(_argument, arguments))
 
 
 def _argument(value):

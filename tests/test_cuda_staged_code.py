@@ -14,7 +14,7 @@ from test_cuda_code import disassembler
 from semiring import CATALOGUE
 from semiring.device import look
 from semiring.kernels.cuda.staged.blocks import block_kernel
-from semiring.kernels.cuda.staged.kernels import KERNELS, look_ahead_shared, look_ahead_tile
+from semiring.kernels.cuda.staged.kernels import KERNELS, look_ahead_shape
 from semiring.kernels.cuda.staged.modules import compile_for
 from semiring.kernels.cuda.staged.sources import arithmetic_of, source
 from semiring.kernels.engine import make_plan
@@ -77,8 +77,7 @@ def test_the_kernels_of_the_papers(file):
 def test_other_architectures(target):
     ours = arithmetic("min_plus", "float32")
     for file in (*sorted({kernel.file for kernel in KERNELS.values()}), "diagonal.cu"):
-        tile = look_ahead_tile(4096, ours)[0]
-        defines = (f"TILE {tile}", "BLOCKS 1") if file == KERNELS["6"].file else ()
+        defines = look_ahead_shape(1024, ours).defines if file == KERNELS["6"].file else ()
         for registers, spills in compiled(file, ours, defines, target)[1].values():
             assert registers <= 255
             assert spills == 0
@@ -98,26 +97,28 @@ def test_the_look_at_the_entries():
 
 @pytest.mark.parametrize(
     ("name", "dtype", "n", "expected", "spills"),
-    [  # a thread: SLICE · (TILE / 16)² pairs of the remainder, and those of the panels and of the pivot blocks
-        ("min_plus", "float32", 4096, {"FADD": 1024, "VIMNMX3": 512}, 0),
+    [  # a thread: 4 · UNROLL k for each accumulator of the remainder, and the pairs of panels and pivot blocks
+        ("min_plus", "float32", 4096, {"FADD": 256, "VIMNMX3": 128}, 64),
+        ("min_plus", "float32", 2048, {"FADD": 1024, "VIMNMX3": 512}, 128),  # none of them where pairs are computed
+        ("min_plus", "float32", 1408, {"FADD": 512, "VIMNMX3": 256}, 0),
         ("min_plus", "float32", 1024, {"FADD": 256, "VIMNMX3": 128}, 0),
-        ("min_plus", "int32", 4096, {"VIADDMNMX": 1024}, 0),
-        ("max_times", "float32", 4096, {"FMUL": 1024, "FMNMX": 1024}, 0),
-        ("min_plus", "float64", 4096, {"DADD": 256}, 0),
-        ("min_plus", "float16", 4096, {"HADD2": 256}, 0),
+        ("min_plus", "int32", 2048, {"VIADDMNMX": 341, "IMAD": 682, "VIMNMX3": 341}, 128),
+        ("max_times", "float32", 2048, {"FMUL": 1024, "FMNMX": 1024}, 128),
+        ("min_plus", "float64", 4096, {"DADD": 128}, 64),
+        ("min_plus", "float16", 4096, {"HADD2": 128}, 0),
     ],
 )
 def test_kernel_6(name, dtype, n, expected, spills, tmp_path):
     ours = arithmetic(name, dtype)
-    tile, blocks = look_ahead_tile(n, ours)
-    cubin, kernels = compiled("6_look_ahead.cu", ours, (f"TILE {tile}", f"BLOCKS {blocks}"))
+    shape = look_ahead_shape(n, ours)
+    cubin, kernels = compiled("6_look_ahead.cu", ours, shape.defines)
     ((registers, spilled),) = kernels.values()
-    assert registers <= min(255, 65_536 // (256 * blocks))
+    assert registers <= 128  # 512 threads on a multiprocessor
     assert spilled <= spills
-    assert blocks * look_ahead_shared(tile, make_plan(CATALOGUE[name], dtype).dtype.itemsize) <= 227 << 10
+    assert shape.shared(make_plan(CATALOGUE[name], dtype).dtype.itemsize) <= (227 << 10) // shape.blocks
     code = instructions(cubin, tmp_path)
     assert all(code[instruction] >= count for instruction, count in expected.items())
-    assert code["LDGSTS"] >= 2 * (tile // 64)  # the copies are asynchronous
+    assert code["LDGSTS"] >= 4  # the copies are asynchronous
     assert not code["FFMA"]  # nothing is contracted
 
 

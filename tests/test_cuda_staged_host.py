@@ -11,7 +11,7 @@ from test_contract import entries, inside, laid_out, nilpotent, packed
 
 from semiring import CATALOGUE
 from semiring.kernels.cuda.staged.blocks import block_kernel
-from semiring.kernels.cuda.staged.kernels import KERNELS
+from semiring.kernels.cuda.staged.kernels import KERNELS, Shape
 from semiring.kernels.cuda.staged.sources import arithmetic_of, source
 from semiring.kernels.engine import make_plan
 from semiring.kernels.reference import ReferenceBackend
@@ -117,9 +117,9 @@ def test_a_pivot_without_a_star_is_named(name, dtype, loop, tmp_path):
 class Numbered:
     """The launches of `semiring.kernels.cuda.staged.kernels`, written down again for the host."""
 
-    def __init__(self, kernel, arithmetic, folder, tile=64):
-        self.kernel, self.arithmetic, self.tile = kernel, arithmetic, tile
-        defines = (f"TILE {tile}", "BLOCKS 1") if kernel == "6" else ()
+    def __init__(self, kernel, arithmetic, folder, shape):
+        self.kernel, self.shape = kernel, shape
+        defines = shape.defines if kernel == "6" else ()
         self.kernels = HostKernels(source(KERNELS[kernel].file, arithmetic, defines), folder)
 
     def close(self, A, backwards, blocks=3):
@@ -133,15 +133,12 @@ class Numbered:
 
         tiles = n // 32
         if self.kernel == "6":
-            status, aside = (word, np.uint32(0)), np.empty(4 * 64 * 64, A.dtype)
-            launch("first_block", (1,), (256,), A, stride, n, *status, aside)
-            for stage in range(n // 64):
-                if backwards and stage + 1 < n // 64:
-                    launch("next_block", (1,), (256,), A, stride, stage, *status, aside)
-                launch("stage_panels", (blocks,), (256,), A, stride, n, stage)
-                launch("stage_remainder", (blocks,), (256,), A, stride, n, stage, aside)
-                if not backwards and stage + 1 < n // 64:
-                    launch("next_block", (1,), (256,), A, stride, stage, *status, aside)
+            barrier, aside = np.zeros(3, np.uint32), np.empty(4 * 64 * 64, A.dtype)
+            workers = self.shape.tiles(n) if self.shape.held else blocks
+            arguments = (A, stride, np.int32(n), np.int32(n // 64), word, np.uint32(0), barrier, aside)
+            order = {"backwards": backwards, "cooperative": True}
+            self.kernels.launch("all_stages", (workers + 1, 1, 1), (self.shape.threads, 1, 1), arguments, **order)
+            assert not (barrier[:2] & 0x7FFFFFFF).any()  # ready for the next launch
         elif self.kernel in ("2", "3"):
             side = (32,) if self.kernel == "2" else ()
             for stage in range(tiles):
@@ -174,23 +171,29 @@ class Numbered:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "name", "dtype", "n", "tile"),
+    ("kernel", "name", "dtype", "n", "shape"),
     [
-        *(("6", "min_plus", "float32", n, tile) for n, tile in ((64, 64), (192, 64), (256, 128))),
-        ("6", "max_times", "float64", 128, 64),
-        ("6", "max_min", "int16", 128, 64),
-        ("6", "boolean", "bool", 192, 64),
-        ("1", "min_plus", "float32", 33, 1),
-        ("1b", "max_min", "float64", 65, 1),
-        ("1c", "min_plus", "int32", 31, 1),
-        ("1d", "min_plus", "float32", 33, 1),
-        *((kernel, "min_plus", "float32", 96, 32) for kernel in "2345"),
-        ("4", "boolean", "bool", 64, 32),
+        ("6", "min_plus", "float32", 128, Shape(128, 64, False)),
+        ("6", "min_plus", "float32", 256, Shape(128, 64, False)),
+        ("6", "min_plus", "float32", 256, Shape(128, 64, True)),
+        ("6", "min_plus", "float32", 256, Shape(128, 128, False)),
+        ("6", "min_plus", "int32", 256, Shape(128, 128, True)),
+        ("6", "min_plus", "float32", 512, Shape(256, 128, True)),
+        ("6", "min_plus", "int32", 384, Shape(192, 128, True)),
+        ("6", "max_times", "float64", 128, Shape(128, 64, True)),
+        ("6", "max_min", "int16", 128, Shape(64, 64, False)),
+        ("6", "boolean", "bool", 256, Shape(128, 64, True)),
+        ("1", "min_plus", "float32", 33, None),
+        ("1b", "max_min", "float64", 65, None),
+        ("1c", "min_plus", "int32", 31, None),
+        ("1d", "min_plus", "float32", 33, None),
+        *((kernel, "min_plus", "float32", 96, None) for kernel in "2345"),
+        ("4", "boolean", "bool", 64, None),
     ],
 )
-def test_numbered_kernels(kernel, name, dtype, n, tile, rng, tmp_path):
+def test_numbered_kernels(kernel, name, dtype, n, shape, rng, tmp_path):
     plan = make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus")
-    numbered = Numbered(kernel, arithmetic_of(plan), tmp_path, tile)
+    numbered = Numbered(kernel, arithmetic_of(plan), tmp_path, shape)
     A = inside(entries(rng, name, dtype, (n, n), tame=True), name)
     np.fill_diagonal(A, plan.one if kernel != "6" else plan.zero)
     expected = A.copy()
@@ -227,6 +230,6 @@ def test_the_doubly_tiled_order(tmp_path, rng):
 
 def test_look_ahead_names_a_pivot_without_a_star(tmp_path):
     plan = make_plan(CATALOGUE["min_plus"], "float32")
-    A = np.full((192, 192), np.inf, np.float32)
+    A = np.full((256, 256), np.inf, np.float32)
     A[70, 70] = A[100, 100] = -1
-    assert Numbered("6", arithmetic_of(plan), tmp_path).close(A, backwards=False) == 70
+    assert Numbered("6", arithmetic_of(plan), tmp_path, Shape(128, 64, False)).close(A, backwards=False) == 70

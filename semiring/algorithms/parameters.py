@@ -59,10 +59,15 @@ BLOCKED = "blocked_floyd_warshall"
 # n = 1024, 2048, 4096: blocked Floyd-Warshall 90/67, 92/82, 90/86 %, R-Kleene 87/62, 92/76, 92/85 %. Both are right for
 # everything; the choice never looks at the number of threads, because the bits of a result must not depend on it.
 #
-# H200, min-plus float32, fractions of the product's rate at n = 8192 (15.2 T pairs/s that day). Staged: 55 % at
-# n = 2048, 52 at 2560 and 3072, 68 at 4096, 76 at 8192; R-Kleene 45 at 2048, 73 at 4096, 79 at 8192; blocked
-# Floyd-Warshall 44, 52, 64, 79, 92, and 95 at 16384, in blocks of 512 (1024 at 16384), each closed as a whole while the
-# remainder is worked on. In float64 29 % at n = 1024 staged and 24 blocked; 70 and 90 at 4096, in blocks of 256.
+# H200, 2026-11-21, staged and blocked Floyd-Warshall as fractions of the product's rate at n = 8192 (15.2 T pairs/s
+# that day in min-plus float32, 16.3 in int32, 8.2 in max-min). Blocked is in blocks of 512 (1024 at 16384), each
+# closed as a whole while the remainder is worked on.
+#   float32  66 and 43 % at n = 2048, 53 and 46 at 2304, 51 and 53 at 2560, 60 and 64 at 3072, 70 and 77 at 4096, 80 and
+#            91 at 8192, 84 and 98 at 16384; R-Kleene 45 at 2048, 73 at 4096, 79 at 8192
+#   int32    61 and 39 % at 2048, 49 and 47 at 2560, 59 and 60 at 3072, 61 and 71 at 4096, 75 and 86 at 8192
+#   max-min  92 and 53 % at 2048, 77 and 63 at 2560, 89 and 78 at 3072, 100 and 90 at 4096, the same at 8192
+# In float64 staged and blocked (blocks of 256) take 2.1 and 2.8 ms at n = 1408, 5.0 and 5.2 at 2048, 14.0 and 12.3 at
+# 3072.
 _TABLE: dict[str, ClosureParameters] = {
     "cpu": ClosureParameters(
         leaf=192,
@@ -90,7 +95,7 @@ _TABLE: dict[str, ClosureParameters] = {
     ),
 }
 _TABLE["cuda, 8 bytes"] = replace(
-    _TABLE["cuda"], pivots=((0, 256), (6144, 512), (12288, 1024)), methods=((0, "staged"), (2048, BLOCKED)), whole=256
+    _TABLE["cuda"], pivots=((0, 256), (6144, 512), (12288, 1024)), methods=((0, "staged"), (2176, BLOCKED)), whole=256
 )
 
 

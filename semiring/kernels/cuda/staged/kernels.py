@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import lcm
 from typing import Any
 
 import numpy as np
@@ -21,17 +22,63 @@ from semiring.errors import AlgebraError, ShapeError, UnknownNameError
 from semiring.kernels.contract import Plan
 from semiring.kernels.cuda.staged.blocks import close_block, fast_rows
 from semiring.kernels.cuda.staged.modules import kernel as compiled
-from semiring.kernels.cuda.staged.modules import resident_blocks
+from semiring.kernels.cuda.staged.modules import multiprocessors, resident_blocks
 from semiring.kernels.cuda.staged.sources import Arithmetic, arithmetic_of
 
-__all__ = ["KERNELS", "WIDTH", "Staged", "close", "look_ahead_shared", "look_ahead_tile"]
+__all__ = ["KERNELS", "WIDTH", "Shape", "Staged", "close", "look_ahead_shape"]
 
 WIDTH = 64  # pivots of a stage of kernel 6
-_SLICE, _SLICES = 16, 4  # steps of k in a buffer of its ring, and buffers
-#: Kernel 6 (H200, float32, 2026-11-21): n = 1024 in 0.234 ms with tiles of 64 x 64 and one block a multiprocessor,
-#: 0.262 with two, which slow down the one that closes pivot blocks (15 µs a stage instead of 12); 0.28 with tiles of
-#: 128 x 128. From 1792 on these, which read the panels four times less: n = 2048 in 0.99 ms against 1.12.
-_LARGE = 1792
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How kernel 6 is compiled: rows and columns of its tiles, and whether each thread block holds one of them in
+    registers from the first stage to the last, or all come from memory and go back, stage by stage.
+    """
+
+    rows: int
+    columns: int
+    held: bool
+
+    @property
+    def threads(self) -> int:
+        return 512 if self.held else 256
+
+    @property
+    def blocks(self) -> int:
+        """That share a multiprocessor."""
+        return 512 // self.threads
+
+    @property
+    def defines(self) -> tuple[str, ...]:
+        """Macros for the compiler."""
+        tile = f"TILE_ROWS {self.rows}", f"TILE_COLUMNS {self.columns}", f"HELD {int(self.held)}"
+        return *tile, f"THREADS {self.threads}", f"BLOCKS {self.blocks}", f"UNROLL {4 if self.held else 1}"
+
+    @property
+    def step(self) -> int:
+        """Of the sizes that it takes."""
+        return lcm(self.rows, self.columns)
+
+    def tiles(self, n: int) -> int:
+        """Of a matrix of n rows, padded."""
+        size = -(-n // self.step) * self.step
+        return size // self.rows * (size // self.columns)
+
+    def shared(self, itemsize: int) -> int:
+        """Bytes of shared memory: the operands of a tile, or what closes pivot blocks, whichever is larger."""
+        operands = self.rows * (WIDTH + 4) + self.columns * WIDTH
+        pivots = 2 * WIDTH * (WIDTH + 4) + WIDTH * WIDTH + 8 * WIDTH
+        return itemsize * max(operands, pivots) + 16
+
+
+#: Tiles that are held: the first of which there is at most one for each multiprocessor; and tiles that are streamed.
+#: Those that `_ANY` does not name are for elements of 4 bytes and few instructions a pair: up to 64 accumulators a
+#: thread. Kernel 6 on an H200, 2026-11-21, float32 min-plus, by events, the launch enqueued ahead of time: n = 256 in
+#: 60 µs, 1024 in 0.204 ms, 1408 in 0.353, 1536 in 0.496 (int32 0.488, max-min 0.649; 0.66 in tiles of 256 x 128), 2048
+#: in 0.834. Streamed, 4096 takes 6.45, 8192 45.4, 16384 344.
+_HELD, _STREAMED = ((128, 64), (128, 128), (192, 128), (256, 128)), ((128, 128), (128, 64), (64, 64))
+_ANY = ((128, 64), (64, 64))
 
 
 @dataclass(frozen=True)
@@ -56,6 +103,8 @@ class Launcher:
     A: Any
     stream: Any
     tile: int
+    rows: int  # of A without padding
+    shape: Shape | None = None  # of kernel 6
 
     @property
     def n(self) -> int:
@@ -125,48 +174,46 @@ def _two_phases(closure: Launcher) -> None:
         closure.launch("others", (tiles, tiles), (256,), closure.A, closure.stride, stage, aside)
 
 
-def look_ahead_tile(n: int, arithmetic: Arithmetic) -> tuple[int, int]:
-    """The side of kernel 6's tiles, and the thread blocks that share a multiprocessor.
-
-    128 x 128 only where an entry is a register and a pair few instructions: 64 accumulators a thread.
-    """
-    wide = np.dtype(arithmetic.dtype).itemsize == 4 and not arithmetic.is_heavy and n >= _LARGE
-    return (128 if wide else 64), 1
+def look_ahead_shape(
+    n: int, arithmetic: Arithmetic, multiprocessors: int = 132, shared_memory: int = 227 << 10
+) -> Shape:
+    """The tiles for n rows, where a block may have so many bytes; one multiprocessor closes the pivot blocks."""
+    itemsize = np.dtype(arithmetic.dtype).itemsize
+    wide = itemsize == 4 and not arithmetic.is_heavy
+    shapes = [Shape(*tile, held) for held, tiles in ((True, _HELD), (False, _STREAMED)) for tile in tiles]
+    for shape in shapes:
+        possible = (wide or (shape.rows, shape.columns) in _ANY) and shape.shared(itemsize) <= shared_memory
+        if possible and (not shape.held or shape.tiles(n) < multiprocessors):
+            return shape
+    return shapes[-1]
 
 
 def _look_ahead(closure: Launcher) -> None:
     """All stages in one cooperative launch, a barrier of the grid after each phase."""
     import cupy
 
-    tile, blocks = look_ahead_tile(closure.n, closure.arithmetic)
-    shared = look_ahead_shared(tile, closure.A.itemsize)
-    defines = (f"TILE {tile}", f"BLOCKS {blocks}")
-    whole = compiled(closure.file, "all_stages", closure.arithmetic, defines, shared, cooperative=True)
-    tasks = max((closure.n // tile) ** 2, 2 * closure.n // 32) + 1
-    grid = min(tasks, resident_blocks(whole, 256, shared))
-    grid = max(2, grid)
+    shape = closure.shape
+    assert shape is not None
+    shared = shape.shared(closure.A.itemsize)
+    whole = compiled(closure.file, "all_stages", closure.arithmetic, shape.defines, shared, cooperative=True)
+    tasks = max(shape.tiles(closure.n), closure.n // 16)  # of the remainder, of the panels
+    room = min(shape.blocks * multiprocessors(), resident_blocks(whole, shape.threads, shared))
+    grid = min(tasks + 1, room)  # a thread block closes the pivot blocks
     barrier, aside = _barrier(closure.stream.ptr), cupy.empty(4 * WIDTH**2, closure.A.dtype)
-    arguments = (closure.A, closure.stride, np.int32(closure.n), *closure.status, barrier, aside)
-    whole((grid,), (256,), arguments, shared_mem=shared)
-
-
-def look_ahead_shared(tile: int, itemsize: int) -> int:
-    """Bytes of shared memory: the ring of slices, or what closes pivot blocks, whichever is larger."""
-    ring = _SLICES * (tile * (_SLICE + 4) + _SLICE * tile)
-    pivots = 2 * WIDTH * (WIDTH + 4) + WIDTH * WIDTH + 8 * WIDTH
-    return itemsize * max(ring, pivots)
+    sizes = closure.stride, np.int32(closure.n), np.int32(-(-closure.rows // WIDTH))
+    whole((grid,), (shape.threads,), (closure.A, *sizes, *closure.status, barrier, aside), shared_mem=shared)
 
 
 _barriers: dict[tuple[int, int], Any] = {}
 
 
 def _barrier(stream: int) -> Any:
-    """Four words for the barriers of the grid, which a launch leaves as it finds them: one set a device and stream."""
+    """What the thread blocks of a launch meet by, which it leaves ready for the next: one set a device and stream."""
     import cupy
 
     key = cupy.cuda.runtime.getDevice(), stream
     if key not in _barriers:
-        _barriers[key] = cupy.zeros(4, np.uint32)
+        _barriers[key] = cupy.zeros(3, np.uint32)
     return _barriers[key]
 
 
@@ -226,11 +273,14 @@ def close(plan: Plan, A: Any, kernel: str | int = "6") -> None:
 
 
 def _close(plan: Plan, A: Any, chosen: Staged, arithmetic: Arithmetic, stream: Any) -> None:
-    tile = max(chosen.tile, look_ahead_tile(A.shape[0], arithmetic)[0]) if chosen.any_star else chosen.tile
+    from semiring.kernels.cuda.staged.limits import granted
+
+    shape = look_ahead_shape(A.shape[0], arithmetic, multiprocessors(), granted()) if chosen.any_star else None
+    tile = shape.step if shape else chosen.tile
     matrix = _padded(A, tile, plan.zero)
-    closure = Launcher(chosen.file, arithmetic, plan, matrix, stream, tile)
+    closure = Launcher(chosen.file, arithmetic, plan, matrix, stream, tile, A.shape[0], shape)
     if not chosen.any_star:
-        around = Launcher("diagonal.cu", arithmetic, plan, matrix, stream, 1)
+        around = Launcher("diagonal.cu", arithmetic, plan, matrix, stream, 1, A.shape[0])
         blocks = (-(-matrix.shape[0] // 256),)
         around.launch("add_one", blocks, (256,), matrix, around.stride, matrix.shape[0])
     chosen.run(closure)

@@ -9,7 +9,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.kernels.contract import Plan
-from semiring.kernels.cuda.staged.kernels import WIDTH, look_ahead_shared, look_ahead_tile
+from semiring.kernels.cuda.staged.kernels import WIDTH, look_ahead_shape
 from semiring.kernels.cuda.staged.printer import ELEMENTS
 from semiring.kernels.cuda.staged.sources import arithmetic_of
 from semiring.kernels.engine import make_plan
@@ -40,6 +40,6 @@ def fits(plan: Plan, n: int) -> bool:
 
 @lru_cache(maxsize=1024)
 def _needed(semiring: Semiring, dtype: np.dtype[Any], n: int) -> int:
-    """Bytes of shared memory."""
-    tile, _ = look_ahead_tile(n, arithmetic_of(make_plan(semiring, dtype)))
-    return look_ahead_shared(tile, dtype.itemsize)
+    """Bytes of shared memory at least."""
+    least = look_ahead_shape(n, arithmetic_of(make_plan(semiring, dtype)), shared_memory=0)
+    return least.shared(dtype.itemsize)

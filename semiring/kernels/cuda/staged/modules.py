@@ -8,7 +8,7 @@ from typing import Any
 from semiring.errors import MissingExtraError
 from semiring.kernels.cuda.staged.sources import Arithmetic, source
 
-__all__ = ["compile_for", "kernel", "resident_blocks"]
+__all__ = ["compile_for", "kernel", "multiprocessors", "resident_blocks"]
 
 
 def kernel(
@@ -58,8 +58,28 @@ def resident_blocks(function: Any, threads: int, shared: int) -> int:
     """How many blocks of a kernel the current device runs at once."""
     import cupy
 
-    one = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(function.kernel.ptr, threads, shared)
-    return int(one) * int(cupy.cuda.Device().attributes["MultiProcessorCount"])
+    key = cupy.cuda.runtime.getDevice(), function.kernel.ptr, threads, shared
+    if key not in _resident:
+        one = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(function.kernel.ptr, threads, shared)
+        _resident[key] = int(one) * multiprocessors()
+    return _resident[key]
+
+
+_resident: dict[tuple[int, int, int, int], int] = {}
+
+
+def multiprocessors() -> int:
+    """Of the current device."""
+    import cupy
+
+    return _multiprocessors(cupy.cuda.runtime.getDevice())
+
+
+@lru_cache
+def _multiprocessors(device: int) -> int:
+    import cupy
+
+    return int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])
 
 
 def compile_for(architecture: str, text: str, options: tuple[str, ...]) -> tuple[bytes, str]:

@@ -18,13 +18,18 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.bits import to_bitwise
 from semiring.errors import AlgebraError, DTypeError
-from semiring.expressions import Expression
+from semiring.expressions import Expression, parse
 from semiring.expressions.undefined import is_nan
 from semiring.kernels.contract import Plan
 from semiring.kernels.cuda.layouts import is_nonnegative
 from semiring.kernels.cuda.staged.printer import ELEMENTS, constant, function
 from semiring.kernels.definition import KernelDefinition, define
 
+_SUM, *_EXTREMA = (parse(text, ("x", "y")) for text in ("x + y", "min(x, y)", "max(x, y)"))
+#: x + y by the multiplier, which has no part in a minimum: gridDim.z is 1, unseen by the compiler. With a third of the
+#: pairs as one instruction that adds and compares, and two thirds as these and a 3-input minimum, all pipes are busy.
+_MULTIPLIED = """#define BALANCED
+INLINE element times_multiplied(element x, element y) { return (element)((unsigned)x * gridDim.z + (unsigned)y); }"""
 _LONG = frozenset({"div", "exp", "expm1", "log", "log1p", "sqrt"})
 _INCLUDE = re.compile(r'#include "([^"]+)"\n')
 
@@ -58,6 +63,11 @@ class Arithmetic:
         return bool(operations & _LONG) or self.plus.size + self.times.size > 40
 
     @property
+    def is_balanced(self) -> bool:
+        """Whether some sums of a minimum or maximum should leave the pipe of the others (see ``_MULTIPLIED``)."""
+        return self.dtype == "int32" and self.times == _SUM and self.plus in _EXTREMA
+
+    @property
     def options(self) -> tuple[str, ...]:
         """What the compiler is told."""
         return ("--std=c++17", f"--fmad={'true' if self.contract else 'false'}", "--extra-device-vectorization")
@@ -78,6 +88,8 @@ class Arithmetic:
             functions.append("INLINE bool diverges(element) { return false; }")
         else:
             functions.append(function("diverges", "x", self.divergence, dtype))
+        if self.is_balanced:
+            functions.append(_MULTIPLIED)
         if dtype.kind == "f":  # for paths, which are added up in double precision
             functions.append(function("times_wide", "xy", self.times, np.dtype(np.float64)))
         scaled = ("x", "x") if self.star is None else ("times(s, x)", "times(x, s)")
