@@ -117,7 +117,7 @@ def test_a_pivot_without_a_star_is_named(name, dtype, loop, tmp_path):
 class Numbered:
     """The launches of `semiring.kernels.cuda.staged.kernels`, written down again for the host."""
 
-    def __init__(self, kernel, arithmetic, folder, shape):
+    def __init__(self, kernel, arithmetic, folder, shape=None):
         self.kernel, self.shape = kernel, shape
         defines = shape.defines if kernel == "6" else ()
         self.kernels = HostKernels(source(KERNELS[kernel].file, arithmetic, defines), folder)
