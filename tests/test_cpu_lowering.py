@@ -267,3 +267,14 @@ def test_sums_are_balanced_between_pipes():
     assert fused("x + y", "x * y") == set()
     assert fused("max(x, y)", "max(0, x + y - 1)") == {"x + y", "x + y - 1"}
     assert fused("min(x, y)", "x + y - x * y") == {"x + y"}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_the_zero_absorbs_wherever_an_operation_has_a_step(dtype):
+    """0̄ ⊗ x = 0̄ for every x, also between the constants of a ⊗ that says otherwise there."""
+    band = sr.Semiring("band", "max(x, y)", "where(x > 42, where(x < 45, 50, min(x, y)), min(x, y))", -np.inf, np.inf)
+    zero = band.zero_for(dtype)
+    A, B = np.array([[43, 1]]).astype(dtype), np.array([[0], [2]]).astype(dtype)
+    B[0] = zero
+    assert band.mul(A[0, 0], zero) == zero
+    assert sr.matmul(A, B, band) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -119,11 +120,21 @@ def _annihilates(semiring: Semiring, dtype: np.dtype[Any], zero: Any, separate: 
     return True
 
 
+def _around(*expressions: Expression) -> list[float]:
+    """The constants of expressions, values next to them and half-way between them."""
+    leaves = {node.leaf for expression in expressions for node in expression.walk() if node.op == "const"}
+    constants = sorted(float(leaf) for leaf in leaves if isinstance(leaf, int | float) and np.isfinite(leaf))
+    between = [(low + high) / 2 for low, high in pairwise(constants)]
+    return [*constants, *between, *(value + step for value in constants for step in (-1, 1))]
+
+
 def _corner_values(semiring: Semiring, dtype: np.dtype[Any], zero: Any) -> Any:
-    """The ends, the special and some ordinary values of the domain, as far as the dtype holds them."""
+    """The ends, the special and some ordinary values of the domain, as far as the dtype holds them; and, for a ⊕ or ⊗
+    that is defined piece by piece, its constants and what lies around and between them.
+    """
     if dtype.kind == "b":
         return np.array([False, True])
-    ordinary = [0, 1, -1, 2, -2, 3, 7, -11, 100, -100]
+    ordinary = [0, 1, -1, 2, -2, 3, 7, -11, 100, -100, *_around(semiring.add.expression, semiring.mul.expression)]
     domain = semiring.domain
     ends = [end for end in (domain.lower, domain.upper) if np.isfinite(end)]
     if is_floating(dtype):
