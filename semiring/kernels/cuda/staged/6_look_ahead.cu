@@ -26,12 +26,12 @@
 //   held, one block of 512 threads, 256 x 128                                    0.859
 //   the same without barriers after the second slice                             0.855 (0.834 enqueued ahead of time)
 //
-// Two blocks are worse because the scheduler serves the older one: it is done after 22,000 cycles, and the other one,
-// alone with too few warps, after 46,000. So larger matrices, which need two blocks to hide the way of C, take their
-// tiles from a counter (n = 8192: 47.5 instead of 49.2 ms) and unroll four k instead of sixteen (45.0). Held tiles
-// want all sixteen (0.855 against 0.89). A barrier is one addition that the spinning threads watch: with a second one
-// to tell of the last arrival n = 1024 took 0.239 ms instead of 0.215. Padded rows, sleeping while spinning, a
-// multiprocessor kept free for the chain, and the accumulator as last operand changed nothing or lost 2 %.
+// Two blocks are worse: one is done after 22,000 cycles, as if the scheduler served it first, and the other one, alone
+// with too few warps, after 46,000. So larger matrices, which need two blocks to hide the way of C, take their tiles
+// from a counter (n = 8192: 47.5 instead of 49.2 ms) and unroll four k instead of sixteen (45.0). Held tiles want all
+// sixteen (0.855 against 0.89). A barrier is one addition that the spinning threads watch; it and panels of 32 columns
+// brought n = 1024 from 0.239 to 0.215 ms. Padded rows, sleeping while spinning, a multiprocessor kept free for the
+// chain, and the accumulator as last operand changed nothing or lost 2 %.
 //
 // Takes an idempotent plus and every star; n a multiple of TILE_ROWS and TILE_COLUMNS, rows aligned to four elements.
 // Compiled with these, HELD, THREADS, BLOCKS that share a multiprocessor, and UNROLL (see `Tile::accumulate`).
