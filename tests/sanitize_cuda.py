@@ -1,4 +1,4 @@
-"""A small suite for compute-sanitizer: every way through the kernels of products and closures, at sizes that stick out.
+"""A small suite of GPU products for compute-sanitizer: every way through the kernels, at sizes that stick out.
 
     compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 1 python tests/sanitize_cuda.py
     compute-sanitizer --tool racecheck --error-exitcode 1 python tests/sanitize_cuda.py
@@ -14,10 +14,8 @@ import numpy as np
 import oracles
 from test_contract import entries, inside, outside, packed, unpacked
 
-from semiring import CATALOGUE, shortest_paths
-from semiring.kernels.contract import Plan
-from semiring.kernels.cuda import CudaBackend, staged
-from semiring.kernels.cuda.staged.sources import arithmetic_of
+from semiring import CATALOGUE
+from semiring.kernels.cuda import CudaBackend
 from semiring.kernels.engine import Engine, make_plan
 
 #: Semiring, dtype, and whether no sign bit is set: one for each kind of word, of copy and of instruction.
@@ -72,53 +70,13 @@ def bits(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(unpacked(words.get(), 97), oracles.product(A, B, "boolean"))
 
 
-#: Semiring and dtype: one for each size of an element.
-CLOSURES = [("min_plus", "float32"), ("max_min", "int16"), ("min_plus", "float64"), ("max_times", "float32")]
-
-
-def closures(name: str, dtype: str, rng: np.random.Generator) -> int:
-    """All staged kernels, the last one in tiles of both sizes; blocks in stacks and with pivots. How many ran."""
-    plan, count = make_plan(CATALOGUE[name], dtype), 0
-    for n in (97, 130):
-        A = entries(rng, name, dtype, (n, n), tame=True)
-        expected = oracles.closure(A, name)
-        for kernel, row in staged.KERNELS.items():
-            if arithmetic_of(plan).star is None or row.any_star:
-                count += close(plan, A, expected, kernel)
-        large, staged.kernels._LARGE = staged.kernels._LARGE, 0
-        count += close(plan, A, expected, "6")
-        staged.kernels._LARGE = large
-    stack, P = device(inside(np.stack([A[:65, :65]] * 3), name)), cupy.full((65, 65), -1, np.int32)
-    staged.close(plan, stack)
-    staged.close_block(plan, device(inside(A[:65, :65], name), column_major=True), P, 3)
-    return count + 2
-
-
-def close(plan: Plan, A: np.ndarray, expected: np.ndarray, kernel: str) -> int:
-    plan.status.word = cupy.full(1, -1, np.int32)
-    found = device(inside(A, plan.semiring.name))
-    staged.close(plan, found, kernel)
-    np.testing.assert_array_equal(outside(found.get(), plan.semiring.name), expected)
-    return 1
-
-
-def paths(rng: np.random.Generator) -> None:
-    """The kernels of predecessors: trees from edges, from ties, and by repair."""
-    for A in (rng.random((130, 130)), np.where(rng.random((130, 130)) < 0.1, rng.integers(0, 2, (130, 130)), np.inf)):
-        there = cupy.asarray(A, np.float32)
-        shortest_paths(there)
-        shortest_paths(there, predecessors=False).path(3, 3)
-
-
 def main() -> None:
     rng = np.random.default_rng(0)
     for name, dtype, nonnegative in CASES:
         products(name, dtype, nonnegative, rng)
     bits(rng)
-    closed = sum(closures(name, dtype, rng) for name, dtype in CLOSURES)
-    paths(rng)
     cupy.cuda.Device().synchronize()
-    print(f"{len(CASES) + 1} kinds of product and {closed} closures ran")
+    print(f"{len(CASES) + 1} kinds of product ran")
 
 
 if __name__ == "__main__":
