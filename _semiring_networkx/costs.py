@@ -76,7 +76,7 @@ OUTPUTS: Mapping[str, Output] = {
     "edges": Output(500e-9, 12e-6),
 }
 
-START = 0.8  # importing this library and its compiler, and reading kernels from their cache, once in a process
+START = 1.1  # importing this library and its compiler, and reading kernels from their cache, once in a process
 _PAIR = 6e-12  # for a byte of the elements, on one thread
 DISPATCH = 5e-6  # for each search that NetworkX dispatches by way of another function
 _CALL = 65e-6  # the decision, conversion, checks and kernels of a small graph,

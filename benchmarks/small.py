@@ -23,19 +23,27 @@ _SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 def _versus_scipy() -> None:
     from scipy.sparse.csgraph import floyd_warshall
 
-    rows = []
-    for n in _SIZES:
-        A = graph(n, np.float64)
-        rounds = max(1, 20_000 // n**2)
+    for title, ours, options in (
+        ("closure, float64, against scipy floyd_warshall", sr.closure, {}),
+        (
+            "shortest_paths, float64, against the same with predecessors",
+            sr.shortest_paths,
+            {"return_predecessors": True},
+        ),
+    ):
+        rows = []
+        for n in _SIZES:
+            A = graph(n, np.float64)
+            rounds = max(1, 20_000 // n**2)
 
-        def repeat(call, rounds=rounds):  # type: ignore[no-untyped-def]
-            for _ in range(rounds):
-                call()
+            def repeat(call, rounds=rounds):  # type: ignore[no-untyped-def]
+                for _ in range(rounds):
+                    call()
 
-        ours = median_seconds(lambda: repeat(lambda: sr.closure(A)), seconds=0.3) / rounds  # noqa: B023
-        theirs = median_seconds(lambda: repeat(lambda: floyd_warshall(A)), seconds=0.3) / rounds  # noqa: B023
-        rows.append([n, f"{ours * 1e6:.1f}", f"{theirs * 1e6:.1f}", f"{theirs / ours:.1f}×"])
-    print_table("closure, float64, against scipy floyd_warshall", ["n", "ours, µs", "SciPy, µs", "faster by"], rows)
+            mine = median_seconds(lambda: repeat(lambda: ours(A)), seconds=0.3) / rounds  # noqa: B023
+            theirs = median_seconds(lambda: repeat(lambda: floyd_warshall(A, **options)), seconds=0.3) / rounds  # noqa: B023
+            rows.append([n, f"{mine * 1e6:.1f}", f"{theirs * 1e6:.1f}", f"{theirs / mine:.1f}×"])
+        print_table(title, ["n", "ours, µs", "SciPy, µs", "faster by"], rows)
 
 
 def _fresh(code: str, attempts: int = 5) -> float:

@@ -134,6 +134,10 @@ class Semiring:
         return self.definition == other.definition if isinstance(other, Semiring) else NotImplemented
 
     def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:  # kept: a small product looks up four things by its semiring
         return hash(self.definition)
 
     def __reduce__(self) -> tuple[object, ...]:
