@@ -371,3 +371,18 @@ def test_an_edge_of_the_zero_is_no_edge_though_it_meets_a_tiny_distance():
     assert found.matrix[0, 2] == tiny
     assert found.path(0, 2) == [0, 1, 2]
     assert sr.best_paths(A, "lukasiewicz", predecessors=False).path(0, 2) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 17, 64, 160])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("signed", [False, True], ids=["all positive", "both signs"])
+def test_the_short_way_of_small_matrices_leads_to_the_same_trees(n, dtype, signed, rng):
+    for weights in (rng.uniform(1, 9, (n, n)), rng.integers(1, 5, (n, n))):
+        potential = rng.uniform(-5, 5, n) if signed else np.zeros(n)
+        A = np.where(rng.random((n, n)) < 0.6, INF, weights + potential[:, np.newaxis] - potential).astype(dtype)
+        for short, long in zip(
+            closure_with_predecessors(A, sr.min_plus),
+            closure_with_predecessors(A, sr.min_plus, method="rkleene"),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(short, long)
