@@ -162,11 +162,12 @@ class Numbered:
             name, block, covers = {
                 "1": ("per_cell", (16, 16), (16, 16)),
                 "1b": ("rank_one", (16, 16), (64, 64)),
-                "1c": ("per_row", (128, 1), (128, 1)),
-                "1d": ("per_row_direct", (128, 1), (128, 1)),
+                "1c": ("per_row", (128,), (128, 1)),
+                "1d": ("per_row_direct", (128,), (128, 1)),
             }[self.kernel]
+            across, down = -(-n // covers[0]), -(-n // covers[1])
             for k in range(n):
-                launch(name, (-(-n // covers[0]), -(-n // covers[1])), block, A, stride, n, k)
+                launch(name, (across, down) if len(block) == 2 else (across * down,), block, A, stride, n, k)
         return int(word[0])
 
 

@@ -37,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(256) rank_one(element *A, long long
 
 extern "C" __global__ void __launch_bounds__(128) per_row(element *A, long long stride, int n, int k) {
     __shared__ element value;
-    const int i = blockIdx.y, j = blockIdx.x * 128 + threadIdx.x;
+    const int across = (n + 127) / 128, i = blockIdx.x / across, j = blockIdx.x % across * 128 + threadIdx.x;
     if (threadIdx.x == 0) value = A[i * stride + k];
     __syncthreads();
     if (j >= n || i == k || j == k) return;
@@ -46,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(128) per_row(element *A, long long 
 }
 
 extern "C" __global__ void __launch_bounds__(128) per_row_direct(element *A, long long stride, int n, int k) {
-    const int i = blockIdx.y, j = blockIdx.x * 128 + threadIdx.x;
+    const int across = (n + 127) / 128, i = blockIdx.x / across, j = blockIdx.x % across * 128 + threadIdx.x;
     if (j >= n || i == k || j == k) return;
     element *at = A + i * stride + j;
     *at = plus(*at, times(A[i * stride + k], A[k * stride + j]));

@@ -138,6 +138,16 @@ def _per_cell(name: str, block: tuple[int, int], covers: tuple[int, int]) -> Cal
     return run
 
 
+def _per_row(name: str) -> Callable[[Launcher], None]:
+    def run(closure: Launcher) -> None:
+        n = closure.n
+        blocks = n * -(-n // 128)  # in one dimension: the others end at 65535
+        for k in range(n):
+            closure.launch(name, (blocks,), (128,), closure.A, closure.stride, n, k)
+
+    return run
+
+
 def _three_phases(closure: Launcher, *side: int) -> None:
     tiles = closure.n // closure.tile
     for stage in range(tiles):
@@ -199,7 +209,7 @@ def _look_ahead(closure: Launcher) -> None:
     tasks = max(shape.tiles(closure.n), closure.n // 16)  # of the remainder, of the panels
     room = min(shape.blocks * multiprocessors(), resident_blocks(whole, shape.threads, shared))
     grid = min(tasks + 1, room)  # a thread block closes the pivot blocks
-    barrier, aside = _barrier(closure.stream.ptr), cupy.empty(4 * WIDTH**2, closure.A.dtype)
+    barrier, aside = _barrier(closure.stream), cupy.empty(4 * WIDTH**2, closure.A.dtype)
     sizes = closure.stride, np.int32(closure.n), np.int32(-(-closure.rows // WIDTH))
     whole((grid,), (shape.threads,), (closure.A, *sizes, *closure.status, barrier, aside), shared_mem=shared)
 
@@ -207,11 +217,16 @@ def _look_ahead(closure: Launcher) -> None:
 _barriers: dict[tuple[int, int], Any] = {}
 
 
-def _barrier(stream: int) -> Any:
-    """What the thread blocks of a launch meet by, which it leaves ready for the next: one set a device and stream."""
+def _barrier(stream: Any) -> Any:
+    """What the thread blocks of a launch meet by, which it leaves ready for the next: one set a device and stream.
+
+    A launch that is being captured has its own: the graph may run while the stream does other work.
+    """
     import cupy
 
-    key = cupy.cuda.runtime.getDevice(), stream
+    if stream.is_capturing():
+        return cupy.zeros(3, np.uint32)
+    key = cupy.cuda.runtime.getDevice(), stream.ptr
     if key not in _barriers:
         _barriers[key] = cupy.zeros(3, np.uint32)
     return _barriers[key]
@@ -229,11 +244,11 @@ KERNELS: Mapping[str, Staged] = {
     ),
     "1c": Staged(
         *("1_per_cell.cu", "blocks one row high, its value in shared memory", "Bertoldi, algorithm 4", 1),
-        _per_cell("per_row", (128, 1), (128, 1)),
+        _per_row("per_row"),
     ),
     "1d": Staged(
         *("1_per_cell.cu", "the same, from global memory", "Bertoldi, algorithm 5", 1),
-        _per_cell("per_row_direct", (128, 1), (128, 1)),
+        _per_row("per_row_direct"),
     ),
     "2": Staged(
         *("2_three_phases.cu", "three phases, all tiles in shared memory", "Katz, Kider 2008", 32),
