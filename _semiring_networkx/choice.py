@@ -61,7 +61,7 @@ _FUNCTIONS = {
     "all_pairs_shortest_path_length": _Function("hops", "lengths", cutoff=True),
     "average_shortest_path_length": _Function("dijkstra", "number", (1, "weight"), None, connected=True),
     "center": _Function("dijkstra", "number", (3, "weight"), None, _EXTREME, connected=True, indirect=True),
-    "closeness_centrality": _Function("dijkstra", "number", (2, "distance"), None, {"u": 1}),
+    "closeness_centrality": _Function("dijkstra", "number", (2, "distance"), None, {"u": 1, "sp": 4}),
     "diameter": _Function("dijkstra", "number", (3, "weight"), None, _EXTREME, connected=True, indirect=True),
     "eccentricity": _Function("dijkstra", "number", (3, "weight"), None, {"v": 1, "sp": 2}, True, indirect=True),
     "floyd_warshall": _Function("floyd_warshall", "lengths", (1, "weight")),

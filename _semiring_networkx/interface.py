@@ -41,7 +41,17 @@ MODULES = {
 
 def _later(name: str) -> Any:
     def function(*args: Any, **kwargs: Any) -> Any:
-        return getattr(import_module(f"semiring.compat.networkx.{MODULES[name]}"), name)(*args, **kwargs)
+        served = getattr(import_module(f"semiring.compat.networkx.{MODULES[name]}"), name)
+        try:
+            return served(*args, **kwargs)
+        except TypeError:
+            from inspect import signature
+
+            try:
+                signature(served).bind(*args, **kwargs)
+            except TypeError as error:
+                raise NotImplementedError(f"a parameter that came with a later NetworkX: {error}") from None
+            raise
 
     function.__name__ = function.__qualname__ = name
     return function

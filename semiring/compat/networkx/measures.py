@@ -9,7 +9,7 @@ import numpy as np
 
 from semiring.compat.networkx.graph import Array, ConvertedGraph
 from semiring.compat.networkx.pairs import floyd_warshall_numpy
-from semiring.compat.networkx.solve import Distances, distances, hops, named
+from semiring.compat.networkx.solve import Distances, distances, floyd_warshall_by_edges, hops, named
 
 __all__ = [
     "average_shortest_path_length",
@@ -46,7 +46,7 @@ def _exactly(G: ConvertedGraph, weight: Any) -> Distances:
 
 def eccentricity(G: ConvertedGraph, v: Any = None, sp: Any = None, weight: Any = None) -> dict[Any, Any]:
     """As `networkx.eccentricity`, of all vertices."""
-    if v is not None or sp is not None:
+    if v is not None or sp is not None or not len(G):  # no vertex: an error from NetworkX 3.7 on
         raise NotImplementedError("the eccentricity of all vertices, from no distances that are given")
     found = distances(G, weight)
     if not found.connected:
@@ -136,7 +136,7 @@ def average_shortest_path_length(G: ConvertedGraph, weight: Any = None, method: 
             raise NotImplementedError("edges of weight ∞ may connect what distances do not")
     elif method == "floyd-warshall":
         named(weight)
-        found = distances(G, weight, missing=float, negative=True)
+        found = distances(G, weight, missing=float if floyd_warshall_by_edges() else int, negative=True)
     else:
         found = distances(G, None if method == "unweighted" else weight, negative=method == "bellman-ford")
     if not found.connected:
@@ -181,11 +181,11 @@ def harmonic_diameter(G: ConvertedGraph, sp: Any = None, *, weight: Any = None) 
 
 
 def closeness_centrality(
-    G: ConvertedGraph, u: Any = None, distance: Any = None, wf_improved: bool = True
+    G: ConvertedGraph, u: Any = None, distance: Any = None, wf_improved: bool = True, *, sp: Any = None
 ) -> dict[Any, float]:
-    """As `networkx.closeness_centrality`, of all vertices."""
-    if u is not None:
-        raise NotImplementedError("from one vertex a search is enough")
+    """As `networkx.closeness_centrality`, of all vertices; ``sp`` is there from NetworkX 3.7 on."""
+    if u is not None or sp is not None:
+        raise NotImplementedError("from one vertex a search is enough, and given distances need none")
     found = _exactly(G, distance)
     n, reached = len(G), found.matrix != found.none
     sums = found.matrix.sum(axis=0, dtype=np.int64, where=reached).tolist()  # distances to it

@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from semiring.compat.networkx.graph import Array, ConvertedGraph
-from semiring.compat.networkx.solve import Distances, closed, distances, hops, named, weighted_matrix
+from semiring.compat.networkx.solve import (
+    Distances,
+    closed,
+    distances,
+    floyd_warshall_by_edges,
+    hops,
+    named,
+    weighted_matrix,
+)
 from semiring.errors import NegativeCycleError
 
 __all__ = [
@@ -59,7 +67,8 @@ def floyd_warshall_predecessor_and_distance(G: ConvertedGraph, weight: Any = "we
     loops = set(G.rows[G.rows == G.columns].tolist())  # there an edge v → v is a path from v to v
     predecessors = {}
     ends = G.rows if G.directed else np.column_stack([G.rows, G.columns]).reshape(-1)
-    for i in dict.fromkeys(ends.tolist()):  # outer keys in NetworkX's order, which takes edge by edge
+    order = ends if floyd_warshall_by_edges() else np.unique(ends)
+    for i in dict.fromkeys(order.tolist()):  # outer keys in NetworkX's order
         node, reached = nodes[i], np.flatnonzero(before[i] >= 0).tolist()
         row = {nodes[j]: nodes[p] for j, p in zip(reached, before[i, reached].tolist(), strict=True)}
         if i in loops:
@@ -71,7 +80,7 @@ def floyd_warshall_predecessor_and_distance(G: ConvertedGraph, weight: Any = "we
 
 def _by_floyd_warshall(G: ConvertedGraph, weight: Any, *, paths: bool) -> Distances:
     named(weight)
-    return distances(G, weight, missing=float, negative=True, paths=paths)
+    return distances(G, weight, missing=float if floyd_warshall_by_edges() else int, negative=True, paths=paths)
 
 
 def _all_of(found: Distances, weight: Any) -> dict[Any, Any]:
@@ -93,6 +102,8 @@ def _all_of(found: Distances, weight: Any) -> dict[Any, Any]:
 
 def _without_a_loop_of_zero(G: ConvertedGraph, weight: Any) -> list[int]:
     """The vertices whose distance from themselves is the int 0: that of no edges, and not of a loop that weighs 0.0."""
+    if not floyd_warshall_by_edges():
+        return list(range(len(G)))
     weights = G.weights(weight, float)
     loop = (weights.rows == weights.columns) & (weights.values == 0)
     others: list[int] = np.setdiff1d(np.arange(len(G)), weights.rows[loop]).tolist()

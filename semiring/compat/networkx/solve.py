@@ -5,8 +5,10 @@ What is not served raises NotImplementedError: NetworkX then runs its own functi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from semiring.compat.networkx.graph import Array, ConvertedGraph, Weights
 from semiring.errors import IntegerOverflowError, NegativeCycleError
 from semiring.threads import get_threads
 
-__all__ = ["Distances", "closed", "distances", "hops", "named", "weighted_matrix"]
+__all__ = ["Distances", "closed", "distances", "floyd_warshall_by_edges", "hops", "named", "weighted_matrix"]
 
 _EXACT_FLOAT = 2**53  # whole numbers below it are exact in float64
 
@@ -94,6 +96,17 @@ class Distances:
             for j in reversed(waiting):
                 found[j] = [*found[before[j]], nodes[j]]
         return found
+
+
+@cache
+def floyd_warshall_by_edges() -> bool:
+    """Whether floyd_warshall is that of NetworkX before 3.7: it goes edge by edge, and counts 1.0 where none is given.
+
+    From 3.7 on it goes from vertex to vertex, an edge without a weight counts the int 1, and no loop is a distance.
+    """
+    from networkx import __version__
+
+    return tuple(int(number) for number in re.findall(r"\d+", __version__)[:2]) < (3, 7)
 
 
 def hops(graph: ConvertedGraph) -> Distances:
@@ -191,6 +204,8 @@ def weighted_matrix(graph: ConvertedGraph, weight: Any) -> Array:
     if weights.kind == "other" or weights.hidden:
         raise NotImplementedError(f"the weights {weight!r} are not all int or float")
     D = weights.matrix(len(graph), np.float64, np.inf)
+    if D.diagonal().min(initial=0) < 0:
+        raise NotImplementedError("a loop of negative weight: an error from NetworkX 3.7 on, nothing before")
     D.reshape(-1)[:: len(graph) + 1] = 0
     if not D.min(initial=0) > -np.inf:
         raise NotImplementedError(f"a weight {weight!r} is NaN or -inf")
