@@ -145,7 +145,10 @@ def _close_matrix(call: Call, A: Array, out: Array, in_place: bool, P: Array | N
         run_johnson(call, sparse_graph(matrix, 1 if call.semiring.tropical == "min" else -1), out)
     elif is_tropical(call.semiring):
         close_tropical(
-            *(call.execution, call.semiring, A, out, scan, call.explanation.reasons), P=P, reflexive=call.reflexive
+            *(call.execution, call.semiring, A, out, scan, call.explanation.reasons),
+            P=P,
+            reflexive=call.reflexive,
+            narrow=call.asked == "auto",
         )
     elif A.dtype == np.bool_ and P is None and _packs(call, A):
         if out is not A:

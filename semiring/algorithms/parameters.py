@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from math import log1p
 from typing import Any, TypeVar
 
+import numpy as np
+
 __all__ = ["ClosureParameters", "closure_parameters", "dense_seconds", "johnson_seconds"]
 
 
@@ -24,6 +26,7 @@ class ClosureParameters:
     at_once: bool = False  # whether the rows of a block of pivots are one product, that block included
     whole: int = 0  # R-Kleene hands blocks up to this size to the backend's closure of whole matrices, if it has one
     graph: int = 0  # up to this size the launches of a closure are recorded, and replayed by the next of its kind
+    narrow: tuple[tuple[str, int], ...] = ()  # dtypes for whole numbers, the narrowest first, each from a size on
 
     def is_valid(self) -> bool:
         """What the algorithms rely on."""
@@ -39,6 +42,11 @@ class ClosureParameters:
             blocks.append((start, min(n, start + now)))
             start, now = start + now, min(2 * now, widest)
         return blocks
+
+    def narrower(self, n: int, dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
+        """The dtypes in which a min-plus matrix of n rows of whole numbers is closed faster than in its own."""
+        fast = [np.dtype(name) for name, size in self.narrow if n >= size]
+        return [narrow for narrow in fast if narrow.itemsize < dtype.itemsize]
 
     def method(self, n: int) -> str:
         """The fastest method for a matrix of n rows."""
@@ -68,6 +76,10 @@ BLOCKED = "blocked_floyd_warshall"
 #   max-min  92 and 53 % at 2048, 77 and 63 at 2560, 89 and 78 at 3072, 100 and 90 at 4096, the same at 8192
 # In float64 staged and blocked (blocks of 256) take 2.1 and 2.8 ms at n = 1408, 5.0 and 5.2 at 2048, 14.0 and 12.3 at
 # 3072.
+#
+# Whole numbers, 2026-11-21, `benchmarks.gpu_narrow`: milliseconds in the dtype that came in and in int16, all checks
+# included, of complete graphs with weights from 1 to 1000: float64 23.1 and 4.9 at n = 4096, 171 and 24.7 at 8192;
+# float32 5.8 and 4.8, 39.1 and 24.4. In int32 float64 took 7.3 and 41, with 60 edges a vertex of up to 2²⁰.
 _TABLE: dict[str, ClosureParameters] = {
     "cpu": ClosureParameters(
         leaf=192,
@@ -92,10 +104,15 @@ _TABLE: dict[str, ClosureParameters] = {
         at_once=True,
         whole=512,
         graph=4096,
+        narrow=(("int16", 8192),),
     ),
 }
 _TABLE["cuda, 8 bytes"] = replace(
-    _TABLE["cuda"], pivots=((0, 256), (6144, 512), (12288, 1024)), methods=((0, "staged"), (2176, BLOCKED)), whole=256
+    _TABLE["cuda"],
+    pivots=((0, 256), (6144, 512), (12288, 1024)),
+    methods=((0, "staged"), (2176, BLOCKED)),
+    whole=256,
+    narrow=(("int16", 4096), ("int32", 4096)),
 )
 
 

@@ -18,6 +18,8 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algorithms.execution import Execution
 from semiring.algorithms.irreflexive import cycles_from_closure, diagonal
+from semiring.algorithms.narrow import close_narrow, narrower
+from semiring.algorithms.parameters import closure_parameters
 from semiring.algorithms.potentials import potentials
 from semiring.algorithms.reweighting import check_range, reweight, shift_back
 from semiring.algorithms.small import SMALL, small_potentials
@@ -67,19 +69,40 @@ def close_tropical(
     *,
     P: Array | None = None,
     reflexive: bool = True,
+    narrow: bool = False,
 ) -> None:
     """Close: out ← A* (A⁺ where not ``reflexive``); out is A itself, or shares no memory with it.
 
-    ``scan`` is what `check_entries` found in A; ``notes`` collects what was done. Raises `NegativeCycleError`, and
-    `DomainError` where sums of floats may leave their range, before ``out`` is touched; `IntegerOverflowError` before
-    or after. An execution that does not wait raises nothing, and its floats become NaN where a weight is below 0.
+    ``scan`` is what `check_entries` found in A; ``notes`` collects what was done; ``narrow``: whether another dtype may
+    do the work. Raises `NegativeCycleError`, and `DomainError` where sums of floats may leave their range, before
+    ``out`` is touched; `IntegerOverflowError` before or after. An execution that does not wait raises nothing, and its
+    floats become NaN where a weight is below 0.
     """
     sign = 1 if semiring.tropical == "min" else -1
     task = _Task(execution, semiring, sign, semiring.zero_for(A.dtype), reflexive, notes)
+    if narrow and P is None and execution.waits and _close_narrow(task, A, out, scan):
+        return
     if out.dtype.kind == "i":
         _close_integers(task, A, out, scan, P)
     else:
         _close_floats(task, A, out, scan, P)
+
+
+def _close_narrow(task: _Task, A: Array, out: Array, scan: Scan) -> bool:
+    """Close whole numbers ≥ 0 in narrower integers, where that is faster and provably the same; whether it was done."""
+    backend = backend_for(A, min_plus, A.dtype)
+    candidates = closure_parameters(backend.name, A.dtype, "elements").narrower(A.shape[0], A.dtype)
+    least, greatest = (scan.low, scan.high) if task.sign > 0 else (scan.high, scan.low)
+    if not candidates or least is None or task.sign * least < 0:
+        return False
+    largest = task.sign * int(greatest) if A.dtype.kind == "i" else None
+    found = narrower(A, task.sign, largest, candidates)
+    if found is None:
+        return False
+    dtype, bound = found
+    task.notes.append(f"whole numbers, and no distance above {bound}: closed in {dtype}")
+    close_narrow(A, out, task.sign, task.none, dtype, lambda D: _core(task, D, None))
+    return True
 
 
 def _core(task: _Task, D: Array, P: Array | None) -> None:

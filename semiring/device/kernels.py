@@ -10,7 +10,7 @@ import numpy as np
 from semiring.device.memory import load_cupy
 from semiring.expressions.tree import is_floating
 
-__all__ = ["copy_nonnegative", "reduction", "relax", "select", "spoil"]
+__all__ = ["copy_nonnegative", "largest_whole", "reduction", "relax", "select", "spoil"]
 
 Array: TypeAlias = Any  # a CuPy array
 
@@ -116,3 +116,23 @@ def relax(A: Array, h: Array, sign: int, epsilon: float) -> Array:
     One pass over A (m, n) of floats, without a temporary; h is (m,).
     """
     return _relax()(A, h[:, None], float(sign), 1 - epsilon, 1 + epsilon, axis=0)
+
+
+_WHOLE = """
+__device__ double graded(double w) {
+    if (isinf(w)) return 0.0;
+    return rint(w) == w ? fabs(w) : __longlong_as_double(0x7ff0000000000000ll);
+}
+"""
+
+
+@cache
+def _largest_whole() -> Any:
+    return load_cupy().ReductionKernel(
+        "T entry", "float64 y", "graded(double(entry))", "a > b ? a : b", "y = a", "0", "largest_whole", preamble=_WHOLE
+    )
+
+
+def largest_whole(A: Array) -> float:
+    """The greatest size of a finite entry of A (m, n), 0 without one; ∞ where one is no whole number. Waits for it."""
+    return float(_largest_whole()(A, axis=1).max())

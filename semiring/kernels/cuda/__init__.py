@@ -110,6 +110,12 @@ class CudaBackend:
 
         return relax(A, h, sign, epsilon)
 
+    def largest_whole(self, A: Any) -> float:
+        """The greatest size of a finite entry, ∞ where one is no whole number: see `semiring.device.kernels`."""
+        from semiring.device.kernels import largest_whole
+
+        return largest_whole(A)
+
     def spoil(self, A: Any, word: Any) -> None:
         """A ← NaN where the word says so."""
         from semiring.device.kernels import spoil

@@ -1,0 +1,155 @@
+"""Whole numbers in fewer bits: min-plus closures in narrower integers than came in, where every distance fits them.
+
+On a GPU a product costs what its element does: float64 some nine times what int16 costs (`parameters` has the
+numbers). Where the edges are whole numbers ≥ 0, and no distance exceeds a bound B below the "no path" of a narrower
+dtype (half its range, so that no sum of two entries wraps), the closure there is the same, number by number:
+
+* An edge of more than B is on no best path, so it may count as none; hence so may whatever reaches "no path".
+* Every part of a best path is at most B, and all sums below "no path" are exact: here, and in the floats that came in,
+  which hold every whole number of the narrower dtype. A sum beyond B, rounded or not, stays beyond it.
+* Of A⁺ the diagonal counts too: so B bounds shortest cycles as well.
+
+Two bounds are proven, the cheaper first. A path or cycle that repeats no vertex has at most n edges, so n times the
+greatest edge. And for one vertex v, any path from i to v and on to j is as long as the best at least:
+max d(·, v) + max d(v, ·), which is finite where the graph is strongly connected. It bounds cycles too: from any vertex
+to v and back is one, from v to any other and back another. The lengths of *some* walks will do for these, so that the
+sweeps of Bellman-Ford that find them may end early; they go on only while they gain ground fast, so that a chain costs
+one, and a graph in several parts as many as its parts take.
+
+The narrow matrix lies in the memory of the result, row by row at the start of its rows, so there is no second one.
+
+Cost: one pass over floats (over `_SAMPLE` rows, where they show a fraction), a sweep or a few in either direction for
+the bound, a pass each to narrow and to widen; workspace `_ROWS` rows. What is not here: weights below 0, and graphs of
+several parts whose edges are too large for the first bound. No hazards: where nothing is proven, nothing is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from semiring.algorithms.views import Array, on_host, pieces
+from semiring.catalogue import min_plus
+from semiring.encoding import inner_zero
+from semiring.kernels import backend_for
+from semiring.namespaces import array_namespace
+
+__all__ = ["close_narrow", "narrower"]
+
+_SWEEPS = 8  # in one direction: random graphs of n = 16384 with 60, 16 and 8 edges a vertex take 3, 5 and 6
+_SAMPLE = 32  # rows that are asked first: most matrices with fractions have one there
+_ROWS = 1024  # narrowed or widened at a time
+
+
+def narrower(
+    A: Array, sign: int, largest: int | None, candidates: Sequence[np.dtype[Any]]
+) -> tuple[np.dtype[Any], int] | None:
+    """The first of some integer dtypes, the narrowest first, that provably holds every distance; with their bound.
+
+    A (n, n) holds weights ≥ 0 (of max-plus, sign -1, ≤ 0) and "no path". ``largest``: the greatest edge of integers; of
+    floats None. Waits for a device twice for floats, twice before the first sweep and once after each. None where an
+    edge is no whole number, or no dtype is proven to suffice.
+    """
+    if not candidates or A.shape[0] < 2:  # a loop alone is on no walk to another vertex
+        return None
+    backend: Any = backend_for(A, min_plus, A.dtype)
+    if largest is None:
+        kernel = getattr(backend, "largest_whole", None)
+        for part in (A[:_SAMPLE], A):
+            found = _largest_whole(part, kernel)
+            if found == np.inf:
+                return None
+        largest = int(found)
+    n, ends = A.shape[0], None
+    for dtype in candidates:
+        limit = int(inner_zero(min_plus, dtype)) - 1
+        if n * largest <= limit:
+            return dtype, n * largest
+        if ends is None:  # the way in first: it reads rows
+            relax = getattr(backend, "relax", None)
+            ends = _Lengths(A.T, sign, relax), _Lengths(A, sign, relax)
+        bound = 0.0
+        for lengths in ends:
+            if bound <= limit:
+                bound += lengths.farthest(limit)
+        if bound <= limit:
+            return dtype, int(bound)
+    return None
+
+
+def _largest_whole(A: Array, kernel: Callable[[Array], float] | None) -> float:
+    """The greatest size of a finite entry; ∞ where one is no whole number."""
+    if kernel is not None:
+        return kernel(A)
+    xp, largest = array_namespace(A), 0.0
+    for rows in pieces(A):
+        part = A[rows]
+        if not bool((part == xp.rint(part)).all()):
+            return np.inf
+        largest = max(largest, float(xp.where(xp.isfinite(part), xp.abs(part), 0).max()))
+    return largest
+
+
+class _Lengths:
+    """Lengths of walks from vertex 0 to all vertices, (n,) float64, better with every sweep."""
+
+    def __init__(self, A: Array, sign: int, relax: Callable[[Array, Array, int, float], Array] | None) -> None:
+        self._A, self._sign, self._relax = A, sign, relax
+        self._lengths = A[0].astype(np.float64) * sign
+        self._lengths[0] = 0.0
+
+    def farthest(self, limit: int) -> float:
+        """The greatest length, after sweeps until it is at most half the ``limit``, or until that would take many.
+
+        Every sweep has to double the vertices within the limit, or to halve those beyond it; once all are within, to
+        bring the greatest length down.
+        """
+        n, near, farthest = self._A.shape[0], 0, np.inf
+        for sweep in range(_SWEEPS + 1):
+            if sweep:
+                self.sweep()
+            lengths = on_host(self._lengths)
+            before, last = near, farthest
+            near, farthest = int(np.count_nonzero(lengths <= limit)), float(lengths.max())
+            gaining = farthest < last if near == n else near >= 2 * before or 2 * (n - near) <= n - before
+            if 2 * farthest <= limit or not gaining:
+                break
+        return farthest
+
+    def sweep(self) -> None:
+        """One of Bellman-Ford: every length ← min(itself, the minimum over i of lengths[i] + w[i, j])."""
+        xp, A, lengths = array_namespace(self._A), self._A, self._lengths
+        if self._relax is not None:
+            self._lengths = xp.minimum(lengths, self._relax(A, lengths, self._sign, 0.0))
+            return
+        for rows in pieces(A):
+            reached = (A[rows] * np.float64(self._sign) + lengths[rows, None]).min(axis=0)
+            self._lengths = xp.minimum(self._lengths, reached)
+
+
+def close_narrow(
+    A: Array, out: Array, sign: int, zero: Any, dtype: np.dtype[Any], close: Callable[[Array], None]
+) -> None:
+    """Close: out ← A* of a matrix for which `narrower` found ``dtype``; ``close`` does it for a matrix of that dtype.
+
+    A (n, n) may be ``out``, whose rows are contiguous; ``zero`` is "no path" in both.
+    """
+    xp, n = array_namespace(A), A.shape[0]
+    none, zero = inner_zero(min_plus, dtype), out.dtype.type(zero)
+    D = out.view(dtype)[:, :n]
+    for rows in _strips(n):
+        if sign > 0:
+            D[rows] = xp.minimum(A[rows], A.dtype.type(none))
+        else:
+            D[rows] = xp.negative(xp.maximum(A[rows], A.dtype.type(-none)))
+    close(D)
+    for rows in _strips(n):
+        absent, numbers = D[rows] >= none, D[rows].astype(out.dtype)
+        out[rows] = xp.where(absent, zero, numbers if sign > 0 else out.dtype.type(0) - numbers)
+
+
+def _strips(n: int) -> Iterator[slice]:
+    for start in range(0, n, _ROWS):
+        yield slice(start, start + _ROWS)
