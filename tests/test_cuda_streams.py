@@ -15,7 +15,7 @@ from semiring import CATALOGUE
 from semiring.algorithms.staged import staged
 from semiring.errors import DeviceError
 from semiring.kernels.cuda import CudaBackend
-from semiring.kernels.cuda.staged import limits, modules
+from semiring.kernels.cuda.staged import barriers, limits, modules
 from semiring.kernels.engine import Engine, make_plan
 
 
@@ -196,7 +196,7 @@ def test_a_recording_has_streams_of_its_own(streams, main, monkeypatch):
     fake = sys.modules["cupy"]
     fake.cuda.MemoryPool, fake.cuda.using_allocator = lambda: SimpleNamespace(malloc=None), lambda _: nullcontext()
     fake.cuda.runtime = SimpleNamespace(streamCaptureModeRelaxed=0)
-    fake.empty = lambda shape, dtype: np.zeros(shape, dtype)
+    fake.empty = fake.zeros = lambda shape, dtype: np.zeros(shape, dtype)
     A = np.zeros((3, 3), np.float32)
     for _ in range(3):
         streams.replay(plan, A, "rkleene", lambda plan: plan, algorithm)
@@ -208,3 +208,31 @@ def test_a_recording_has_streams_of_its_own(streams, main, monkeypatch):
     assert recording.streams == (used[2], {0: [used[3]]})
     streams.side_by_side([lambda: usual.append(Stream.current[-1])])
     assert usual[0] is usual[1]
+
+
+def test_captured_kernels_meet_by_words_of_their_own(monkeypatch):
+    """Of a recording, words that are zero before it begins: no node of the graph has to zero them."""
+    capturing, made = False, []
+
+    def zeros(shape, dtype):
+        made.append(shape)
+        return np.zeros(shape, dtype)
+
+    cuda = SimpleNamespace(runtime=SimpleNamespace(getDevice=lambda: 0))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda, zeros=zeros))
+    monkeypatch.setattr(barriers, "_words", {})
+    one, two = (SimpleNamespace(ptr=ptr, is_capturing=lambda: capturing) for ptr in (1, 2))
+    usual = barriers.words_of(one)
+    assert barriers.words_of(one) is usual
+    assert barriers.words_of(two) is not usual
+    with barriers.recorded_words() as recorded:
+        made.clear()
+        capturing = True
+        first, second = barriers.words_of(one), barriers.words_of(two)
+        assert np.shares_memory(first, barriers.words_of(one))
+        assert not made
+    assert first.base is second.base is recorded._all
+    assert not np.shares_memory(first, second)
+    assert barriers.words_of(one) is not barriers.words_of(one), "a capture by the caller: new ones for every launch"
+    capturing = False
+    assert barriers.words_of(one) is usual

@@ -13,6 +13,7 @@ import cupy
 import numpy as np
 
 from semiring.kernels.contract import Plan, Status
+from semiring.kernels.cuda.staged.barriers import recorded_words
 
 __all__ = ["mark", "replay", "side_by_side"]
 
@@ -71,7 +72,8 @@ class _Recording:
     graph: Any = None
     engine: Any = None
     pool: Any = None
-    streams: Any = None  # what it was recorded on: kernels keep words for a stream, so these serve nothing else
+    streams: Any = None  # what it was recorded on: nothing else is
+    words: Any = None  # that its kernels meet by
     end: Any = None  # of the last use: another stream must wait for it
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -120,7 +122,7 @@ def _record(
     are its own: the graph may run while other work of this thread is under way.
     """
     stream, pool = cupy.cuda.Stream(non_blocking=True), cupy.cuda.MemoryPool()
-    with cupy.cuda.using_allocator(pool.malloc), _own_streams() as lanes, stream:
+    with cupy.cuda.using_allocator(pool.malloc), _own_streams() as lanes, stream, recorded_words() as words:
         recording.matrix, recording.word = cupy.empty(A.shape, A.dtype), cupy.empty(1, np.int32)
         recording.engine = engine_of(replace(plan, status=Status(word=recording.word)))
         stream.begin_capture(cupy.cuda.runtime.streamCaptureModeRelaxed)
@@ -130,7 +132,7 @@ def _record(
         finally:
             graph = stream.end_capture()
         recording.end = mark()
-    recording.graph, recording.pool, recording.streams = graph, pool, (stream, lanes)
+    recording.graph, recording.pool, recording.streams, recording.words = graph, pool, (stream, lanes), words
 
 
 @contextmanager

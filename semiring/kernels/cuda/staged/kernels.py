@@ -20,6 +20,7 @@ import numpy as np
 
 from semiring.errors import AlgebraError, ShapeError, UnknownNameError
 from semiring.kernels.contract import Plan
+from semiring.kernels.cuda.staged.barriers import words_of
 from semiring.kernels.cuda.staged.blocks import close_block, fast_rows
 from semiring.kernels.cuda.staged.modules import kernel as compiled
 from semiring.kernels.cuda.staged.modules import multiprocessors, resident_blocks
@@ -209,27 +210,9 @@ def _look_ahead(closure: Launcher) -> None:
     tasks = max(shape.tiles(closure.n), closure.n // 16)  # of the remainder, of the panels
     room = min(shape.blocks * multiprocessors(), resident_blocks(whole, shape.threads, shared))
     grid = min(tasks + 1, room)  # a thread block closes the pivot blocks
-    barrier, aside = _barrier(closure.stream), cupy.empty(4 * WIDTH**2, closure.A.dtype)
+    barrier, aside = words_of(closure.stream), cupy.empty(4 * WIDTH**2, closure.A.dtype)
     sizes = closure.stride, np.int32(closure.n), np.int32(-(-closure.rows // WIDTH))
     whole((grid,), (shape.threads,), (closure.A, *sizes, *closure.status, barrier, aside), shared_mem=shared)
-
-
-_barriers: dict[tuple[int, int], Any] = {}
-
-
-def _barrier(stream: Any) -> Any:
-    """What the thread blocks of a launch meet by, which it leaves ready for the next: one set a device and stream.
-
-    A launch that is being captured has its own: the graph may run while the stream does other work.
-    """
-    import cupy
-
-    if stream.is_capturing():
-        return cupy.zeros(3, np.uint32)
-    key = cupy.cuda.runtime.getDevice(), stream.ptr
-    if key not in _barriers:
-        _barriers[key] = cupy.zeros(3, np.uint32)
-    return _barriers[key]
 
 
 _HARISH = "Harish, Narayanan, HiPC 2007"
