@@ -1,7 +1,8 @@
 """Floats as integers in the same order: where ⊕ and ⊗ only select, nothing else about them matters.
 
 A closure that maps its matrix once saves every product the map, and integers have a 3-input minimum and maximum.
-Cost: two passes over the matrix; workspace none where the floats may be overwritten, as here.
+Cost: two passes over the matrix, in which a backend that has ``in_order`` is asked to put it; workspace none where the
+floats may be overwritten, as here.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algorithms.views import Array, pieces
+from semiring.kernels import backend_for
 from semiring.namespaces import array_namespace
 
 __all__ = ["as_integers", "from_integers", "has_order"]
@@ -41,13 +43,15 @@ def as_integers(A: Array, semiring: Semiring) -> Array:
     The zero and the one of the semiring become those of its integers.
     """
     bits = A.view(np.int32)
-    _replace(bits, [(_order_of(semiring, name), _integer(semiring, name)) for name in ("zero", "one")])
+    _replace(bits, semiring, [(_order_of(semiring, name), _integer(semiring, name)) for name in ("zero", "one")])
     return bits
 
 
 def from_integers(bits: Array, semiring: Semiring) -> None:
     """Undo `as_integers` in place."""
-    _replace(bits, [(_integer(semiring, name), _order_of(semiring, name)) for name in ("zero", "one")], back=True)
+    _replace(
+        bits, semiring, [(_integer(semiring, name), _order_of(semiring, name)) for name in ("zero", "one")], back=True
+    )
 
 
 def _integer(semiring: Semiring, name: str) -> Any:
@@ -62,8 +66,12 @@ def _order_of(semiring: Semiring, name: str) -> Any:
     return _flipped(np.asarray(value, dtype).view(np.int32))[()]
 
 
-def _replace(bits: Array, pairs: list[tuple[Any, Any]], *, back: bool = False) -> None:
+def _replace(bits: Array, semiring: Semiring, pairs: list[tuple[Any, Any]], *, back: bool = False) -> None:
     """The bits with their order put right, and some values, as ordered integers, replaced."""
+    in_order: Any = getattr(backend_for(bits, semiring, bits.dtype), "in_order", None)
+    if in_order is not None:
+        in_order(bits, pairs, back)
+        return
     xp = array_namespace(bits)
     for rows in pieces(bits):
         part = bits[rows] if back else _flipped(bits[rows])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -10,7 +11,7 @@ import numpy as np
 from semiring.device.memory import load_cupy
 from semiring.expressions.tree import is_floating
 
-__all__ = ["copy_nonnegative", "largest_whole", "reduction", "relax", "select", "spoil"]
+__all__ = ["copy_nonnegative", "in_order", "largest_whole", "reduction", "relax", "select", "spoil"]
 
 Array: TypeAlias = Any  # a CuPy array
 
@@ -86,6 +87,30 @@ def _spoil() -> Any:
 def spoil(A: Array, word: Array) -> None:
     """Make every float of A a NaN where the word says so: nobody may wait to be told."""
     _spoil()(A, word, A)
+
+
+_IN_ORDER = """
+int inverted = x ^ ((x >> 31) & 0x7fffffff);
+int from = back ? x : inverted;
+int to = from == before_one ? after_one : from == before_two ? after_two : from;
+y = back ? to ^ ((to >> 31) & 0x7fffffff) : to;
+"""
+
+
+@cache
+def _in_order() -> Any:
+    names = "int32 x, bool back, int32 before_one, int32 after_one, int32 before_two, int32 after_two"
+    return load_cupy().ElementwiseKernel(names, "int32 y", _IN_ORDER, "in_order")
+
+
+def in_order(bits: Array, replaced: Sequence[tuple[Any, Any]], back: bool) -> None:
+    """Make the bits (int32) of floats integers in the same order, or go ``back``; in place, one pass over memory.
+
+    Of a negative float all bits but the sign are inverted. Two integers are ``replaced``, each (before, after): behind
+    the map, or ahead of the way back.
+    """
+    numbers = [np.int32(number) for pair in replaced for number in pair]
+    _in_order()(bits, np.bool_(back), *numbers, bits)
 
 
 _INFINITE = "__longlong_as_double(0x7ff0000000000000ll)"

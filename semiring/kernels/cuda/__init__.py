@@ -116,6 +116,12 @@ class CudaBackend:
 
         return largest_whole(A)
 
+    def in_order(self, bits: Any, replaced: Any, back: bool) -> None:
+        """The bits of floats as integers in their order, or back, in place: see `semiring.algorithms.ordered`."""
+        from semiring.device.kernels import in_order
+
+        in_order(bits, replaced, back)
+
     def spoil(self, A: Any, word: Any) -> None:
         """A ← NaN where the word says so."""
         from semiring.device.kernels import spoil
