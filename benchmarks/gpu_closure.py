@@ -203,13 +203,12 @@ def table(edges: float, options: argparse.Namespace) -> None:
     """One of the papers' tables: sizes down, methods across."""
     chosen = [c for c in columns(options.peers) if not options.columns or any(part in c[0] for part in options.columns)]
     times: dict[str, dict[int, float]] = {title: {} for title, _ in chosen}
-    for n in options.sizes:
-        if edges >= n - 1:
-            continue
+    sizes = [n for n in options.sizes if edges < n - 1]
+    for n in sizes:
         A = graph(n, edges)
         for title, prepare in chosen:
             last = max(times[title], default=0)
-            if not last and n > min(options.sizes):
+            if not last and n > min(sizes):
                 continue  # it was left out before
             if last and times[title][last] * (n / last) ** 3 > options.limit * 1e3:
                 continue
