@@ -11,6 +11,8 @@ from strict_arrays import StrictArray, StrictBackend, installed, on_device
 from test_closure import CASES, matrix
 
 import semiring as sr
+from semiring.algorithms.ordered import selects
+from semiring.algorithms.parameters import BLOCKED, closure_parameters
 from semiring.algorithms.predecessors import nearest_tree
 from semiring.bits import pack
 from semiring.closures import METHODS, closure
@@ -237,3 +239,14 @@ def test_questions_are_asked_where_the_matrix_lives(rng, monkeypatch):
         assert all(array is there.matrix for array in entered)
         question(host)
         assert all(array is there.matrix for array in entered)
+
+
+def test_the_measured_method_depends_on_what_a_pair_costs():
+    """What only selects stays with the staged kernels longer, in 4 bytes, up to where they may copy the matrix."""
+    parameters = closure_parameters("cuda", np.dtype("float32"), "elements")
+    for n, usual, selecting in ((100, "staged", "staged"), (4096, BLOCKED, "staged"), (4097, BLOCKED, BLOCKED)):
+        assert (parameters.method(n), parameters.method(n, selecting=True)) == (usual, selecting)
+    wide = closure_parameters("cuda", np.dtype("float64"), "elements")
+    assert wide.method(4096, selecting=True) == BLOCKED
+    assert closure_parameters("cpu", np.dtype("float32"), "elements").method(300, selecting=True) == BLOCKED
+    assert [name for name, semiring in sr.CATALOGUE.items() if selects(semiring)] == ["max_min", "min_max"]

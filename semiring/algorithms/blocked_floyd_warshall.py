@@ -88,7 +88,7 @@ class _Elimination:
         if plan.status.diverged >= 0:
             return
         if self.at_once and P is None:
-            closed, panel = A_KK.copy(), A[K].copy()
+            closed, panel = engine.copied(A_KK), engine.copied(A[K])
             engine.multiply(A[K], closed, panel)
             A_KK[...] = closed
             return
@@ -105,7 +105,7 @@ class _Elimination:
     def _eliminate(self, engine: Engine, pivots: Range, rows: slice) -> None:
         """One product with the rows of the pivots."""
         A, P, columns = self.A, self.P, columns_of(engine.plan, *pivots)
-        through = A[rows, columns].copy()
+        through = engine.copied(A[rows, columns])
         if P is None:
             if not engine.plan.semiring.idempotent:  # otherwise A_RK is not better than A_RK A_KK*
                 A[rows, columns] = zero_item(engine.plan)

@@ -17,7 +17,7 @@ from semiring.algorithms.call import Call
 from semiring.algorithms.execution import check_star
 from semiring.algorithms.irreflexive import cycles_from_closure, diagonal, irreflexive_product
 from semiring.algorithms.johnson import johnson, sparse_graph
-from semiring.algorithms.ordered import as_integers, from_integers, has_order
+from semiring.algorithms.ordered import as_integers, from_integers, has_order, selects
 from semiring.algorithms.packed import close_truths
 from semiring.algorithms.parameters import closure_parameters
 from semiring.algorithms.tropical import close_tropical, is_tropical
@@ -96,7 +96,7 @@ def _choose(call: Call, n: int, dtype: np.dtype[Any], backend: Backend) -> Call:
             raise DeviceError("johnson runs in SciPy, on the host: copy the matrix there, or use rkleene")
     elif method == "auto":
         parameters = closure_parameters(backend.name, dtype, "elements")
-        method = parameters.method(n)
+        method = parameters.method(n, selecting=dtype.itemsize == 4 and selects(call.semiring))
         if method == "staged" and not _closes(backend, call.semiring, dtype, n):
             method = "blocked_floyd_warshall"
         if n <= parameters.leaf:

@@ -16,25 +16,23 @@ from semiring.algorithms.views import Array, pieces
 from semiring.kernels import backend_for
 from semiring.namespaces import array_namespace
 
-__all__ = ["as_integers", "from_integers", "has_order"]
+__all__ = ["as_integers", "from_integers", "has_order", "selects"]
 
 _NOT_THE_SIGN = np.int32(0x7FFFFFFF)
 
 
 def has_order(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
     """Whether all that a closure does on float32 is to select by order, and its star is 1̄."""
-    selections = {semiring.add.expression.op, semiring.mul.expression.op}
-    plain = all(
-        len(operation.args) == 2 and all(arg.op == "var" for arg in operation.args)
-        for operation in (semiring.add.expression, semiring.mul.expression)
-    )
     return bool(
-        dtype == np.float32
-        and plain
-        and selections == {"min", "max"}
-        and semiring.absorptive
-        and semiring.supports(np.dtype(np.int32))
+        dtype == np.float32 and selects(semiring) and semiring.absorptive and semiring.supports(np.dtype(np.int32))
     )
+
+
+def selects(semiring: Semiring) -> bool:
+    """Whether one of ⊕ and ⊗ is min(x, y) and the other max(x, y)."""
+    operations = [operation.expression for operation in (semiring.add, semiring.mul)]
+    plain = all(len(tree.args) == 2 and all(arg.op == "var" for arg in tree.args) for tree in operations)
+    return plain and {tree.op for tree in operations} == {"min", "max"}
 
 
 def as_integers(A: Array, semiring: Semiring) -> Array:

@@ -26,6 +26,7 @@ class ClosureParameters:
     at_once: bool = False  # whether the rows of a block of pivots are one product, that block included
     whole: int = 0  # R-Kleene hands blocks up to this size to the backend's closure of whole matrices, if it has one
     graph: int = 0  # up to this size the launches of a closure are recorded, and replayed by the next of its kind
+    selecting: tuple[tuple[int, str], ...] = ()  # the methods where ⊕ and ⊗ only select and elements have 4 bytes
     narrow: tuple[tuple[str, int], ...] = ()  # dtypes for whole numbers, the narrowest first, each from a size on
 
     def is_valid(self) -> bool:
@@ -48,9 +49,9 @@ class ClosureParameters:
         fast = [np.dtype(name) for name, size in self.narrow if n >= size]
         return [narrow for narrow in fast if narrow.itemsize < dtype.itemsize]
 
-    def method(self, n: int) -> str:
-        """The fastest method for a matrix of n rows."""
-        return _entry(self.methods, n)
+    def method(self, n: int, selecting: bool = False) -> str:
+        """The fastest method for a matrix of n rows, where ⊕ and ⊗ do more than to select, or where they do not."""
+        return _entry(self.selecting if selecting and self.selecting else self.methods, n)
 
 
 T = TypeVar("T")
@@ -73,7 +74,9 @@ BLOCKED = "blocked_floyd_warshall"
 #   float32  66 and 43 % at n = 2048, 53 and 46 at 2304, 51 and 53 at 2560, 60 and 64 at 3072, 70 and 77 at 4096, 80 and
 #            91 at 8192, 84 and 98 at 16384; R-Kleene 45 at 2048, 73 at 4096, 79 at 8192
 #   int32    61 and 39 % at 2048, 49 and 47 at 2560, 59 and 60 at 3072, 61 and 71 at 4096, 75 and 86 at 8192
-#   max-min  92 and 53 % at 2048, 77 and 63 at 2560, 89 and 78 at 3072, 100 and 90 at 4096, the same at 8192
+#   max-min  92 and 53 % at 2048, 77 and 63 at 2560, 89 and 78 at 3072, 100 and 90 at 4096, the same at 8192: three
+#            operations for two pairs on one pipe leave the rest of a staged kernel time to hide. It copies where n is
+#            no multiple of its tiles, so it ends where the promise of little memory begins.
 # In float64 staged and blocked (blocks of 256) take 2.1 and 2.8 ms at n = 1408, 5.0 and 5.2 at 2048, 14.0 and 12.3 at
 # 3072.
 #
@@ -104,6 +107,7 @@ _TABLE: dict[str, ClosureParameters] = {
         at_once=True,
         whole=512,
         graph=4096,
+        selecting=((0, "staged"), (4097, BLOCKED)),
         narrow=(("int16", 8192),),
     ),
 }
@@ -112,6 +116,7 @@ _TABLE["cuda, 8 bytes"] = replace(
     pivots=((0, 256), (6144, 512), (12288, 1024)),
     methods=((0, "staged"), (2176, BLOCKED)),
     whole=256,
+    selecting=(),
     narrow=(("int16", 4096), ("int32", 4096)),
 )
 

@@ -11,7 +11,7 @@ import numpy as np
 from semiring.device.memory import load_cupy
 from semiring.expressions.tree import is_floating
 
-__all__ = ["copy_nonnegative", "in_order", "largest_whole", "reduction", "relax", "select", "spoil"]
+__all__ = ["copied", "copy_nonnegative", "in_order", "largest_whole", "reduction", "relax", "select", "spoil"]
 
 Array: TypeAlias = Any  # a CuPy array
 
@@ -64,6 +64,16 @@ def _start(op: str, dtype: np.dtype[Any]) -> str:
         return "0" if least else "1" if dtype.kind == "b" else "-1"
     limits = np.iinfo(dtype)
     return f"{limits.min + 1}ll - 1" if least else f"{limits.max}ll"
+
+
+@cache
+def _copied() -> Any:
+    return load_cupy().ElementwiseKernel("T x", "T y", "y = x", "copied")
+
+
+def copied(A: Array) -> Array:
+    """A dense copy of A, always by a kernel."""
+    return _copied()(A)
 
 
 @cache

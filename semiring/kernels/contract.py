@@ -90,8 +90,9 @@ class Backend(Protocol):
     of at most ``stack_rows(plan)`` rows) as one fast path, where ``can_close(plan, n)``; ``find_predecessors`` and
     ``find_tree``; ``side_by_side(plan, tasks)``, work that touches no common data at once, the second task on the
     stream of the caller; ``mark()``, an event that says when what was enqueued has ended; ``replay``, a closure
-    recorded once; ``relax``, a sweep of Bellman-Ford; ``largest_whole``, which tells whole numbers; and
-    ``copy_nonnegative`` with ``spoil``, for weights that nobody may wait to see. `semiring.kernels.cuda` has all.
+    recorded once; ``relax``, a sweep of Bellman-Ford; ``largest_whole``, which tells whole numbers; ``in_order``, which
+    makes floats integers in their order; ``copied``, a copy of the priority of its stream; and ``copy_nonnegative``
+    with ``spoil``, for weights that nobody may wait to see. `semiring.kernels.cuda` has all.
     """
 
     name: str

@@ -154,6 +154,12 @@ class Engine:
             else:
                 self.multiply_add_pivots(B[rows], P[rows], panel, A, k0)
 
+    def copied(self, view: Array) -> Array:
+        """A dense copy; where the backend has a kernel for it, by that, which has the priority of its stream."""
+        copied = getattr(self.backend, "copied", None)
+        copy: Array = view.copy() if copied is None else copied(view)
+        return copy
+
     def _column_panels(self, B: Array) -> Iterator[tuple[slice, slice]]:
         """The columns of B as it is stored (elements or words), and as P counts them."""
         per_item = 32 if self.plan.storage == "bits" else 1

@@ -116,6 +116,14 @@ class CudaBackend:
 
         return largest_whole(A)
 
+    def copied(self, A: Any) -> Any:
+        """A dense copy by a kernel. Where launches are recorded, a copy of adjacent memory by other means is a node
+        without a priority, which may wait for all blocks of the products beside it.
+        """
+        from semiring.device.kernels import copied
+
+        return copied(A)
+
     def in_order(self, bits: Any, replaced: Any, back: bool) -> None:
         """The bits of floats as integers in their order, or back, in place: see `semiring.algorithms.ordered`."""
         from semiring.device.kernels import in_order
