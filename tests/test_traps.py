@@ -130,6 +130,21 @@ def test_a_sum_that_does_not_fit_is_an_error(dtype, big):
         closure(chain)
 
 
+@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
+@pytest.mark.parametrize("in_place", [False, True])
+def test_rows_with_gaps_may_be_closed_in_a_wider_dtype(name, in_place):
+    """Those are closed in a copy, so the input is there to begin again with."""
+    sign = 1 if name == "min_plus" else -1
+    none = np.iinfo(np.int16).max if sign > 0 else np.iinfo(np.int16).min
+    chain = np.array([[none, 9000 * sign, none], [none, none, 9000 * sign], [none, none, none]], np.int16)
+    expected = closure(chain, name)
+    assert expected[0, 2] == 18000 * sign
+    out = np.full((3, 6), 7, np.int16)[:, ::2]
+    out[...] = chain
+    assert closure(out if in_place else chain, name, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+
+
 @pytest.mark.parametrize("dtype", ["int16", "int32"])
 def test_numbers_beyond_half_the_range_are_numbers(dtype):
     """Inside, half the range means "no path"; a distance that large must not be taken for it."""

@@ -127,8 +127,8 @@ def _close_matrix(call: Call, A: Array, out: Array, in_place: bool, P: Array | N
     if call.semiring.commutative and _adjacent(out.T) and not _adjacent(out):
         A, out, P = A.T, out.T, None if P is None else P.T  # (Aᵀ)* = (A*)ᵀ, and rows are what the kernels like
     if not _adjacent(out):
-        rows = array_namespace(A).array(A, order="C")
-        _close_matrix(call, rows, rows, True, P)
+        rows = array_namespace(A).empty(A.shape, A.dtype)
+        _close_matrix(call, A, rows, False, P)  # so A is there to begin again in a wider dtype
         out[...] = rows
         return
     if in_place:
