@@ -202,11 +202,12 @@ def _keep(stream: Any, event: Callable[..., Any], arrays: list[Any]) -> None:
 
     JAX gives the memory of an array that nobody holds to its next computation, which waits for no stream but its own.
     """
+    if stream.is_capturing():  # a graph has no end to wait for, and a question to an event may end its capture
+        return
     with _keeping:
         while _kept and _kept[0][0].done:
             _kept.popleft()
-        if not stream.is_capturing():
-            _kept.append((stream.record(event(disable_timing=True)), arrays))
+        _kept.append((stream.record(event(disable_timing=True)), arrays))
 
 
 def at_home(arrays: Sequence[Any]) -> bool:
