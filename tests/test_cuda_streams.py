@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import threading
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import ClassVar
@@ -221,7 +222,7 @@ def test_captured_kernels_meet_by_words_of_their_own(monkeypatch):
     cuda = SimpleNamespace(runtime=SimpleNamespace(getDevice=lambda: 0))
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda, zeros=zeros))
     monkeypatch.setattr(barriers, "_words", {})
-    one, two = (SimpleNamespace(ptr=ptr, is_capturing=lambda: capturing) for ptr in (1, 2))
+    one, two = (SimpleNamespace(ptr=ptr, is_capturing=lambda: capturing) for ptr in (16, 32))
     usual = barriers.words_of(one)
     assert barriers.words_of(one) is usual
     assert barriers.words_of(two) is not usual
@@ -236,3 +237,17 @@ def test_captured_kernels_meet_by_words_of_their_own(monkeypatch):
     assert barriers.words_of(one) is not barriers.words_of(one), "a capture by the caller: new ones for every launch"
     capturing = False
     assert barriers.words_of(one) is usual
+
+
+def test_default_streams_of_threads_have_words_of_their_own(monkeypatch):
+    """CUDA has one address for all of them, and their kernels run side by side."""
+    cuda = SimpleNamespace(runtime=SimpleNamespace(getDevice=lambda: 0))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda, zeros=np.zeros))
+    monkeypatch.setattr(barriers, "_words", {})
+    default = SimpleNamespace(ptr=2, is_capturing=lambda: False)
+    here, there = barriers.words_of(default), []
+    thread = threading.Thread(target=lambda: there.append(barriers.words_of(default)))
+    thread.start()
+    thread.join()
+    assert barriers.words_of(default) is here
+    assert there[0] is not here

@@ -12,6 +12,7 @@ import numpy as np
 __all__ = ["RecordedWords", "recorded_words", "words_of"]
 
 _STREAMS = 8  # that one recording may use
+_PER_THREAD = 2  # cudaStreamPerThread
 
 _words: dict[tuple[int, int], Any] = {}
 _local = threading.local()
@@ -25,13 +26,18 @@ def words_of(stream: Any) -> Any:
     """
     import cupy
 
-    key = cupy.cuda.runtime.getDevice(), stream.ptr
+    key = cupy.cuda.runtime.getDevice(), _place(stream)
     if stream.is_capturing():
         recorded: RecordedWords | None = getattr(_local, "recorded", None)
         return cupy.zeros(3, np.uint32) if recorded is None else recorded.of(key)
     if key not in _words:
         _words[key] = cupy.zeros(3, np.uint32)
     return _words[key]
+
+
+def _place(stream: Any) -> int:
+    """What tells the stream from others: its address, which is one for the default streams of all threads."""
+    return -threading.get_ident() if stream.ptr == _PER_THREAD else int(stream.ptr)
 
 
 class RecordedWords:
