@@ -3,7 +3,12 @@
 // A barrier switches to the next thread of the block; blocks follow one another, or, in a cooperative launch, take
 // turns: each runs until it waits for another. The order of the threads and of the blocks is the caller's choice:
 // what differs between two orders is a missing barrier, or a block that reads what another block of the same launch
-// writes. An asynchronous copy happens when it is waited for, not before.
+// writes. With a seed, blocks take turns at their own barriers too, in an order drawn by lot. An asynchronous copy
+// happens when it is waited for, not before.
+//
+// Compiled with -fsanitize=thread, but linked without its library: then what the compiler calls at every access is here,
+// and accesses of two blocks to one watched element, one of them a write, are races unless a release and an acquire
+// order them. Which order the blocks run in does not matter for that.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -28,7 +33,102 @@ struct dim3 {
 };
 static dim3 threadIdx, blockIdx, blockDim, gridDim;
 
+#define UNSEEN __attribute__((no_sanitize("thread"), noinline))
+
 namespace host {
+// The clock of a block counts its releases. Of each element the clocks at which each block read and wrote it last, and
+// of each word by which blocks meet, the clocks of who released it.
+struct Watched {
+    char *begin, *end;
+    int size;
+    unsigned *reads, *writes;  // (elements, blocks)
+};
+struct Race {
+    int array;
+    long long element;
+    int is_write, by, other;
+};
+struct Word {
+    const void *at;
+    unsigned *clocks;
+};
+enum Access { READ, WRITE, ATOMIC };  // atomic ones are in nobody's way but that of others
+std::vector<Watched> watched;
+std::vector<Word> words;
+std::vector<Race> races;
+unsigned *clocks, blocks, here;  // (blocks, blocks): what each one has seen of the others; the one that runs
+bool looking;
+struct Range {
+    char *begin;
+    size_t bytes;
+} private_ranges[2];  // stacks and shared memory: most accesses
+
+UNSEEN void found(int array, long long element, int is_write, unsigned other) {
+    races.push_back({array, element, is_write, (int)here, (int)other});
+}
+UNSEEN void touch(const void *address, long long bytes, Access access) {
+    if (!looking) return;
+    for (const Range &range : private_ranges) {
+        if ((size_t)((char *)address - range.begin) < range.bytes) return;
+    }
+    looking = false;  // what is called from here is not looked at
+    const unsigned *seen = clocks + here * blocks;
+    for (int a = 0; a < (int)watched.size(); ++a) {
+        const Watched &array = watched[a];
+        if ((char *)address < array.begin || (char *)address >= array.end) continue;
+        const long long first = ((char *)address - array.begin) / array.size, count = (bytes + array.size - 1) / array.size;
+        for (long long e = first; e < first + count; ++e) {
+            unsigned *reads = array.reads + e * blocks, *writes = array.writes + e * blocks;
+            for (unsigned b = 0; b < blocks; ++b) {
+                if (b == here) continue;
+                const bool late = writes[b] > seen[b] || (access == WRITE && reads[b] > seen[b]);
+                if (late && races.size() < 1 << 20) found(a, e, access == WRITE, b);
+            }
+            (access == WRITE ? writes : reads)[here] = seen[here];
+        }
+    }
+    looking = true;
+}
+UNSEEN unsigned *released(const void *at) {
+    for (const Word &word : words) {
+        if (word.at == at) return word.clocks;
+    }
+    words.push_back({at, (unsigned *)std::calloc(blocks, sizeof(unsigned))});
+    return words.back().clocks;
+}
+UNSEEN void release(const void *at) {
+    if (!looking) return;
+    looking = false;
+    unsigned *word = released(at), *own = clocks + here * blocks;
+    for (unsigned b = 0; b < blocks; ++b) word[b] = word[b] > own[b] ? word[b] : own[b];
+    ++own[here];
+    looking = true;
+}
+UNSEEN void acquire(const void *at) {
+    if (!looking) return;
+    looking = false;
+    unsigned *word = released(at), *own = clocks + here * blocks;
+    for (unsigned b = 0; b < blocks; ++b) {
+        if (b != here && word[b] > own[b]) own[b] = word[b];
+    }
+    looking = true;
+}
+UNSEEN void begin_to_look(unsigned count) {
+    blocks = count, races.clear(), words.clear();
+    clocks = (unsigned *)std::calloc(count * count, sizeof(unsigned));
+    for (unsigned b = 0; b < count; ++b) clocks[b * count + b] = 1;
+    for (Watched &array : watched) {
+        const size_t elements = (array.end - array.begin) / array.size + 16 / array.size;
+        array.reads = (unsigned *)std::calloc(elements * count, sizeof(unsigned));
+        array.writes = (unsigned *)std::calloc(elements * count, sizeof(unsigned));
+    }
+}
+UNSEEN void end_of_look() {
+    for (Watched &array : watched) std::free(array.reads), std::free(array.writes);
+    for (Word &word : words) std::free(word.clocks);
+    std::free(clocks), watched.clear(), words.clear();
+}
+
 struct Copy {
     void *to;
     const void *from;
@@ -45,6 +145,7 @@ struct alignas(128) Pool {
 };
 struct Block {
     dim3 index;
+    unsigned number;
     Pool *pool;
     Fiber *fibers;
 };
@@ -71,22 +172,29 @@ void wait(unsigned pending) {
     while (groups.size() > pending + 1) {
         for (const Copy &c : groups.front()) {
             std::memset(c.to, 0, c.size);
-            if (c.bytes) std::memcpy(c.to, c.from, c.bytes);
+            if (c.bytes) touch(c.from, c.bytes, READ), std::memcpy(c.to, c.from, c.bytes);
         }
         groups.erase(groups.begin());
     }
 }
-// Every thread of a block in turn until none can go on: whether any of them went on.
-bool run_block(Block &which, unsigned threads, bool backwards) {
-    block = &which, blockIdx = which.index;
+unsigned lot;  // 0: nothing is drawn
+unsigned draw(unsigned below) { return (lot = lot * 1664525 + 1013904223 | 1) / 65536 % below; }
+
+// Every thread of a block in turn until none can go on, or until it is the turn of another: whether any of them went on.
+bool run_block(Block &which, unsigned threads, bool order) {
+    block = &which, blockIdx = which.index, here = which.number;
+    unsigned turns = lot ? 1 + draw(8) : 0;
     for (bool any = false;; any = true) {
         bool went_on = false;
+        const bool backwards = lot ? draw(2) : order;
         unsigned done = 0, waiting = 0;
         for (unsigned t = 0; t < threads; ++t) {
             fiber = which.fibers + (backwards ? threads - 1 - t : t);
             if (!fiber->done && !fiber->waiting) {
                 threadIdx = fiber->index;
+                looking = !watched.empty();
                 swapcontext(&scheduler, &fiber->context);
+                looking = false;
                 went_on |= fiber->done || fiber->waiting;
             }
             done += fiber->done, waiting += fiber->waiting;
@@ -94,23 +202,26 @@ bool run_block(Block &which, unsigned threads, bool backwards) {
         if (done + waiting == threads) {
             for (unsigned t = 0; t < threads; ++t) which.fibers[t].waiting = false;
         }
-        if (done == threads || !went_on) return any || went_on;
+        if (done == threads || !went_on || --turns == 0) return any || went_on;
     }
 }
-// ``together``: so many blocks at once, which may wait for each other.
-void run(dim3 grid, dim3 size, bool backwards, unsigned together, std::function<void()> kernel) {
+// ``together``: so many blocks at once, which may wait for each other. ``seed``: 0, or what lots are drawn from.
+void run(dim3 grid, dim3 size, bool backwards, unsigned together, unsigned seed, std::function<void()> kernel) {
     static std::vector<unsigned char> stacks;
     static std::vector<Pool> pools;
     static std::vector<Fiber> fibers;
     const size_t stack = 1 << 15;
     const unsigned threads = size.x * size.y * size.z, count = grid.x * grid.y * grid.z;
     stacks.resize(stack * threads * together), pools.resize(together), fibers.resize(threads * together);
-    body = kernel, gridDim = grid, blockDim = size;
+    body = kernel, gridDim = grid, blockDim = size, lot = seed;
+    private_ranges[0] = {(char *)stacks.data(), stacks.size()};
+    private_ranges[1] = {(char *)pools.data(), pools.size() * sizeof(Pool)};
+    if (!watched.empty()) begin_to_look(count);
     for (unsigned first = 0; first < count; first += together) {
         std::vector<Block> blocks;
         for (unsigned b = first; b < count && b < first + together; ++b) {
             const unsigned which = backwards ? count - 1 - b : b, place = b - first;
-            blocks.push_back({{which % grid.x, which / grid.x % grid.y, which / grid.x / grid.y}, &pools[place],
+            blocks.push_back({{which % grid.x, which / grid.x % grid.y, which / grid.x / grid.y}, which, &pools[place],
                               &fibers[place * threads]});
             std::memset(pools[place].bytes, 0xCD, sizeof(Pool));
             for (unsigned t = 0; t < threads; ++t) {
@@ -126,14 +237,43 @@ void run(dim3 grid, dim3 size, bool backwards, unsigned together, std::function<
         }
         for (bool went_on = true; went_on;) {
             went_on = false;
+            if (lot) std::swap(blocks[draw(blocks.size())], blocks[draw(blocks.size())]);
             for (Block &which : blocks) went_on |= run_block(which, threads, backwards);
         }
         for (unsigned t = 0; t < threads * blocks.size(); ++t) {
             if (!fibers[t].done) std::fprintf(stderr, "blocks wait for each other\n"), std::abort();
         }
     }
+    if (!watched.empty()) end_of_look();
 }
 }  // namespace host
+
+extern "C" void watch(void *array, long long bytes, int size) {
+    host::watched.push_back({(char *)array, (char *)array + bytes, size, nullptr, nullptr});
+}
+extern "C" long long races(const host::Race **all) {
+    *all = host::races.data();
+    return host::races.size();
+}
+#ifdef __SANITIZE_THREAD__
+#define ACCESS(bytes)                                                                                              \
+    extern "C" UNSEEN void __tsan_read##bytes(void *at) { host::touch(at, bytes, host::READ); }                    \
+    extern "C" UNSEEN void __tsan_write##bytes(void *at) { host::touch(at, bytes, host::WRITE); }                  \
+    extern "C" UNSEEN void __tsan_unaligned_read##bytes(void *at) { host::touch(at, bytes, host::READ); }          \
+    extern "C" UNSEEN void __tsan_unaligned_write##bytes(void *at) { host::touch(at, bytes, host::WRITE); }
+ACCESS(1)
+ACCESS(2)
+ACCESS(4)
+ACCESS(8)
+ACCESS(16)
+extern "C" UNSEEN void __tsan_read_range(void *at, long bytes) { host::touch(at, bytes, host::READ); }
+extern "C" UNSEEN void __tsan_write_range(void *at, long bytes) { host::touch(at, bytes, host::WRITE); }
+extern "C" UNSEEN void __tsan_vptr_update(void **, void *) {}
+extern "C" UNSEEN void __tsan_vptr_read(void **) {}
+extern "C" UNSEEN void __tsan_func_entry(void *) {}
+extern "C" UNSEEN void __tsan_func_exit() {}
+extern "C" UNSEEN void __tsan_init() {}
+#endif
 
 static inline void __syncthreads() { host::wait_for_block(); }
 static inline void __threadfence() {}
@@ -145,17 +285,20 @@ template <class To, class From> static inline To bits_as(From x) {
 static inline float __int_as_float(int x) { return bits_as<float>(x); }
 static inline int __float_as_int(float x) { return bits_as<int>(x); }
 static inline double __longlong_as_double(long long x) { return bits_as<double>(x); }
-static inline unsigned atomicMin(unsigned *to, unsigned x) {
+static UNSEEN unsigned atomicMin(unsigned *to, unsigned x) {
+    host::touch(to, sizeof *to, host::ATOMIC);
     const unsigned old = *to;
     if (x < old) *to = x;
     return old;
 }
-static inline unsigned atomicAdd(unsigned *to, unsigned x) {
+static UNSEEN unsigned atomicAdd(unsigned *to, unsigned x) {
+    host::touch(to, sizeof *to, host::ATOMIC);
     const unsigned old = *to;
     *to = old + x;
     return old;
 }
-static inline unsigned atomicInc(unsigned *to, unsigned last) {
+static UNSEEN unsigned atomicInc(unsigned *to, unsigned last) {
+    host::touch(to, sizeof *to, host::ATOMIC);
     const unsigned old = *to;
     *to = old >= last ? 0 : old + 1;
     return old;

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -17,32 +18,63 @@ _HEADER = Path(__file__).with_name("cuda_on_host.h")
 _KERNEL = re.compile(r'extern "C" __global__ void\s*(?:__launch_bounds__\([^)]*\))?\s*(\w+)\(([^)]*)\)')
 
 
-class HostKernels:
-    """The kernels of one source text, by name."""
+class _Race(ctypes.Structure):
+    _fields_: ClassVar = [
+        ("array", ctypes.c_int),
+        ("element", ctypes.c_longlong),
+        *((name, ctypes.c_int) for name in ("is_write", "by", "other")),
+    ]
 
-    def __init__(self, text: str, folder: Path) -> None:
+
+class HostKernels:
+    """The kernels of one source text, by name.
+
+    ``races``: compiled so that `launch` sees every access of the kernels to their arrays.
+    """
+
+    def __init__(self, text: str, folder: Path, *, races: bool = False) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         launchers = []
         for name, parameters in _KERNEL.findall(text):
             names = ", ".join(re.search(r"(\w+)\s*$", parameter)[1] for parameter in parameters.split(","))
             launchers.append(
                 f'extern "C" void launch_{name}(unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, '
-                f"unsigned bz, int backwards, unsigned together, {parameters}) {{\n"
-                f"    host::run({{gx, gy, gz}}, {{bx, by, bz}}, backwards, together, [&] {{ {name}({names}); }});\n}}"
+                f"unsigned bz, int backwards, unsigned together, unsigned seed, {parameters}) {{\n"
+                f"    host::run({{gx, gy, gz}}, {{bx, by, bz}}, backwards, together, seed, [&] {{ {name}({names}); }});\n}}"
             )
         code = folder / "kernel.cpp"
         code.write_text("\n".join([f'#include "{_HEADER}"', text, *launchers]))
-        library = folder / "kernel.so"
-        flags = ["-std=c++17", "-O1", "-ffp-contract=off", "-w", "-shared", "-fPIC"]
-        subprocess.run([COMPILER, *flags, str(code), "-o", str(library)], check=True)
-        self._library = ctypes.CDLL(str(library))
+        compiled, library = folder / "kernel.o", folder / "kernel.so"
+        flags = ["-std=c++17", "-O1", "-ffp-contract=off", "-w", "-fPIC"]
+        flags += ["-fsanitize=thread", "-fno-threadsafe-statics"] if races else []
+        subprocess.run([COMPILER, *flags, "-c", str(code), "-o", str(compiled)], check=True)
+        subprocess.run([COMPILER, "-shared", str(compiled), "-o", str(library)], check=True)
+        self._library, self._looks = ctypes.CDLL(str(library)), races
 
-    def launch(self, name, grid, block, arguments, *, backwards=False, cooperative=False):
-        """Arrays as their addresses, NumPy scalars as the C types of their sizes, None as a null pointer."""
+    def launch(self, name, grid, block, arguments, *, backwards=False, cooperative=False, seed=0):
+        """Arrays as their addresses, NumPy scalars as the C types of their sizes, None as a null pointer.
+
+        Returns the races between blocks, (array, element, is_write, by, other) each: array counts those among the
+        arguments, element lies there in memory, and two blocks touched it unordered, the last one by a write or not.
+        ``seed``: of the order in which blocks take turns.
+        """
         sizes = [ctypes.c_uint(size) for size in (*grid, *block)]
         together = ctypes.c_uint(grid[0] * grid[1] * grid[2] if cooperative else 1)
         launcher = getattr(self._library, f"launch_{name}")
-        launcher(*sizes, ctypes.c_int(backwards), together, *map(_argument, arguments))
+        if self._looks:
+            for array in (argument for argument in arguments if isinstance(argument, np.ndarray)):
+                size = ctypes.c_longlong(_extent(array))
+                self._library.watch(_argument(array), size, ctypes.c_int(array.itemsize))
+        launcher(*sizes, ctypes.c_int(backwards), together, ctypes.c_uint(seed), *map(_argument, arguments))
+        found = ctypes.POINTER(_Race)()
+        self._library.races.restype = ctypes.c_longlong
+        count = self._library.races(ctypes.byref(found))
+        return [(race.array, race.element, bool(race.is_write), race.by, race.other) for race in found[:count]]
+
+
+def _extent(array):
+    """Bytes from the first element to the end of the last."""
+    return array.itemsize + sum((size - 1) * stride for size, stride in zip(array.shape, array.strides, strict=True))
 
 
 def _argument(value):

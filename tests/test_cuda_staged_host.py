@@ -120,7 +120,7 @@ class Numbered:
     def __init__(self, kernel, arithmetic, folder, shape=None):
         self.kernel, self.shape = kernel, shape
         defines = shape.defines if kernel == "6" else ()
-        self.kernels = HostKernels(source(KERNELS[kernel].file, arithmetic, defines), folder)
+        self.kernels = HostKernels(source(KERNELS[kernel].file, arithmetic, defines), folder, races=kernel != "6")
 
     def close(self, A, backwards, blocks=3):
         """A (n, n), n a multiple of the tile. Returns the status word of kernel 6."""
@@ -129,7 +129,7 @@ class Numbered:
         def launch(name, grid, threads, *arguments):
             converted = [np.int32(x) if isinstance(x, int) else x for x in arguments]
             sizes = (*grid, 1, 1)[:3], (*threads, 1, 1)[:3]
-            self.kernels.launch(name, *sizes, converted, backwards=backwards)
+            assert not self.kernels.launch(name, *sizes, converted, backwards=backwards)
 
         tiles = n // 32
         if self.kernel == "6":
@@ -234,3 +234,68 @@ def test_look_ahead_names_a_pivot_without_a_star(tmp_path):
     A = np.full((256, 256), np.inf, np.float32)
     A[70, 70] = A[100, 100] = -1
     assert Numbered("6", arithmetic_of(plan), tmp_path, Shape(128, 64, False)).close(A, backwards=False) == 70
+
+
+@pytest.mark.parametrize(
+    ("shape", "workers"),
+    [  # of a matrix of 256: fewer blocks than tiles, more, and one for each tile
+        (Shape(128, 64, False), (3, 12, 3)),
+        (Shape(128, 64, True), (8, 11)),
+        (Shape(128, 128, True), (4, 4)),
+    ],
+)
+def test_blocks_of_look_ahead_read_nothing_that_others_write(shape, workers, rng, tmp_path):
+    """In orders drawn by lot, by words that launches of other grids left behind, with a last stage of padding.
+
+    Streamed tiles read the pivot block that the last thread block closes with the blocks around it, and discard it.
+    """
+    plan, n = make_plan(CATALOGUE["min_plus"], "float32", nonnegative=True), 256
+    kernels = HostKernels(source("6_look_ahead.cu", arithmetic_of(plan), shape.defines), tmp_path, races=True)
+    words, aside = np.zeros(3, np.uint32), np.empty(4 * 64 * 64, np.float32)
+    for seed, count in enumerate(workers, start=1):
+        stages = 3 + seed % 2
+        A = np.full((n, n), np.inf, np.float32)
+        inner = A[: 64 * stages, : 64 * stages]
+        inner[...] = inside(entries(rng, "min_plus", "float32", inner.shape, tame=True), "min_plus")
+        expected, word = inner.copy(), np.array([-1], np.int32)
+        ReferenceBackend().close_block(plan, expected)
+        sizes = np.int64(n), np.int32(n), np.int32(stages)
+        arguments = (A, *sizes, word, np.uint32(0), words, aside)
+        grid, threads = (count + 1, 1, 1), (shape.threads, 1, 1)
+        races = kernels.launch("all_stages", grid, threads, arguments, cooperative=True, seed=seed)
+        np.testing.assert_array_equal(inner, expected)
+        assert word[0] == -1
+        assert not (words[:2] & 0x7FFFFFFF).any()
+        found = {(array, e // n // 64, e % n // 64, by == count, is_write) for array, e, is_write, by, _ in races}
+        discarded = {(0, L, L, chain, chain) for L in range(1, stages) for chain in (False, True)}
+        assert found <= (set() if shape.held else discarded)
+
+
+RACES = """
+extern "C" __global__ void shift(int *A) { A[blockIdx.x] = A[blockIdx.x + 1]; }
+extern "C" __global__ void count(int *A) {
+    if (atomicAdd((unsigned *)A, 1) == 7) A[1] = 1;
+}
+extern "C" __global__ void hand_over(int *A, int ordered) {
+    const bool first = blockIdx.x == 0;
+    if (first) A[1] = 5;
+    if (first && ordered) host::release(A);
+    if (first) atomicAdd((unsigned *)A, 1);
+    while (!*(volatile int *)A) host::let_others_run();
+    if (ordered) host::acquire(A);
+    if (!first) A[2] = A[1];
+}
+"""
+
+
+def test_races_are_seen(tmp_path):
+    """What the host finds where blocks are not ordered, where atomic operations meet, where one waits for the other."""
+    kernels = HostKernels(RACES, tmp_path, races=True)
+    A, one = np.zeros(5, np.int32), (1, 1, 1)
+    assert {race[:2] for race in kernels.launch("shift", (4, 1, 1), one, [A])} == {(0, 1), (0, 2), (0, 3)}
+    assert not kernels.launch("count", (4, 1, 1), one, [A])
+    for ordered in (True, False):
+        A[:] = 0
+        found = kernels.launch("hand_over", (2, 1, 1), one, [A, np.int32(ordered)], cooperative=True)
+        assert A[2] == 5
+        assert [race[:3] for race in found] == ([] if ordered else [(0, 1, False)])

@@ -12,8 +12,8 @@
 // HELD: where each multiprocessor can have a tile of its own (n <= 2048 on 132 of them), that tile stays in registers
 // from the first stage to the last. Otherwise tiles come from memory and go back, one after the other. Panels come in
 // by asynchronous copies, 16 k at a time. Two k meet in one 3-input minimum where floats are compared by their bits.
-// No phase reads what another thread block writes in it. All stages are one cooperative launch with barriers of the
-// grid between phases.
+// No phase reads what another thread block writes in it, but for A_LL, which a streamed tile reads with the blocks
+// around it and discards. All stages are one cooperative launch with barriers of the grid between phases.
 //
 // Measured on an H200 (2026-11-21, float32 min-plus, in cycles of 1.98 GHz). A stage of n = 1024 takes 26,000: the
 // chain 23,000 (two products of 64 x 64 x 64 at 5,000, 32 steps of a pair of pivots 11,000), a barrier 2,000. One of
@@ -189,7 +189,8 @@ struct Remainder {
 // ------------------------------------------------------------------------------------------------------ the launch
 
 // The last block closes pivot blocks, all others do the rest. ``stages``: beyond these pivots there is but padding.
-// barrier: two words, zeros before the first launch, that each launch leaves ready for the next, and one more.
+// barrier: two words, zeros before the first launch, that each launch leaves ready for the next, whatever its grid; and
+// the counter of tiles, set to zero in each stage. aside: two pairs of blocks.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     all_stages(element *A, long long stride, int n, int stages, unsigned *status, unsigned first, unsigned *barrier,
                element *aside) {

@@ -14,9 +14,13 @@ INLINE unsigned acquire(const unsigned *from) {
     return x;
 }
 #else
-inline unsigned add_and_release(unsigned *to, unsigned x) { return atomicAdd(to, x); }
+inline unsigned add_and_release(unsigned *to, unsigned x) {
+    host::release(to);
+    return atomicAdd(to, x);
+}
 inline unsigned acquire(const unsigned *from) {
     host::let_others_run();
+    host::acquire(from);
     return *(const volatile unsigned *)from;
 }
 #endif
