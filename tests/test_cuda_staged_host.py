@@ -9,7 +9,7 @@ import pytest
 from cuda_on_host import HostKernels, needs_compiler
 from test_contract import entries, inside, laid_out, nilpotent, packed
 
-from semiring import CATALOGUE
+from semiring import CATALOGUE, Semiring
 from semiring.kernels.cuda.staged.blocks import block_kernel
 from semiring.kernels.cuda.staged.kernels import KERNELS, Shape
 from semiring.kernels.cuda.staged.sources import arithmetic_of, source
@@ -299,3 +299,18 @@ def test_races_are_seen(tmp_path):
         found = kernels.launch("hand_over", (2, 1, 1), one, [A, np.int32(ordered)], cooperative=True)
         assert A[2] == 5
         assert [race[:3] for race in found] == ([] if ordered else [(0, 1, False)])
+
+
+def test_a_star_that_one_has_not(rng, tmp_path):
+    """Cycles of length 0 are refused here: the closure must not begin with 1 on the diagonal."""
+    strict = Semiring("strict", "min(x, y)", "x + y", "inf", 0, star="where(x > 0, 0, nan)")
+    plan = make_plan(strict, "float32")
+    numbered = Numbered("6", arithmetic_of(plan), tmp_path, Shape(64, 64, False))
+    A = rng.integers(1, 1000, (128, 128)).astype(np.float32)
+    expected, found = A.copy(), A.copy()
+    ReferenceBackend().close_block(plan, expected)
+    assert numbered.close(found, backwards=False) == -1
+    np.testing.assert_array_equal(found, expected)
+    A[...] = np.inf
+    A[70, 100], A[100, 70] = 5, -5
+    assert numbered.close(A, backwards=False) == 100

@@ -137,7 +137,10 @@ def _arithmetic_of(plan: Plan) -> Arithmetic:
 @lru_cache(maxsize=1024)
 def _arithmetic(definition: KernelDefinition, semiring: Semiring, bits: bool, nonnegative: bool) -> Arithmetic:
     divergence = definition.divergence
-    if nonnegative and semiring.tropical == "min":
+    # Where 1̄ itself has no star, a kernel must not begin with 1̄ on the diagonal, however many stars are 1̄.
+    one = {"x": semiring.one_for(definition.dtype)}
+    strict = divergence is not None and bool(divergence.evaluate(one, definition.dtype))
+    if nonnegative and semiring.tropical == "min" and not strict:
         divergence = None  # there is no cycle below 0
     if bits:  # the star of a truth value is 1 or does not exist
         truth = None if divergence is None else to_bitwise(divergence)
@@ -157,7 +160,7 @@ def _arithmetic(definition: KernelDefinition, semiring: Semiring, bits: bool, no
         definition.mul,
         definition.zero.leaf,
         definition.one.leaf,
-        None if _is_one(semiring, definition.dtype) else definition.star,
+        None if not strict and _is_one(semiring, definition.dtype) else definition.star,
         divergence,
         definition.idempotent,
         nonnegative and definition.dtype == np.float32 and is_nonnegative(definition.mul, definition.add),
