@@ -40,7 +40,8 @@ class HostKernels:
             launchers.append(
                 f'extern "C" void launch_{name}(unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, '
                 f"unsigned bz, int backwards, unsigned together, unsigned seed, {parameters}) {{\n"
-                f"    host::run({{gx, gy, gz}}, {{bx, by, bz}}, backwards, together, seed, [&] {{ {name}({names}); }});\n}}"
+                "    host::run({gx, gy, gz}, {bx, by, bz}, backwards, together, seed, "
+                f"[&] {{ {name}({names}); }});\n}}"
             )
         code = folder / "kernel.cpp"
         code.write_text("\n".join([f'#include "{_HEADER}"', text, *launchers]))
