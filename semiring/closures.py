@@ -218,7 +218,7 @@ def closure_with_predecessors(
         raise AlgebraError(f"predecessors need a selective ⊕, and that of {semiring.name} is not: use closure")
     if method not in METHODS or method == "johnson":
         raise UnknownNameError("closure method with predecessors", method, set(METHODS) - {"johnson"})
-    if A.dtype.name == "bfloat16" and semiring.supports(np.float32):  # as `close_dense` does
+    if A.dtype.kind == "V" and A.dtype.name == "bfloat16" and semiring.supports(np.float32):  # as `close_dense` does
         D, found = closure_with_predecessors(
             A.astype(np.float32), semiring, check=check, threads=threads, progress=progress, method=method
         )

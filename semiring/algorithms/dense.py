@@ -42,7 +42,7 @@ def close_dense(call: Call, A: Array, out: Any, P: Array | None = None) -> Array
         raise ShapeError(f"A is {A.shape}: a closure needs square matrices, shape (n, n) or (..., n, n)")
     call.semiring.check_dtype(A.dtype)
     check_star(call.semiring, A.dtype)
-    if A.dtype.name == "bfloat16" and call.semiring.supports(np.float32):
+    if A.dtype.kind == "V" and A.dtype.name == "bfloat16" and call.semiring.supports(np.float32):
         return _close_wider(call, A, out, P)
     xp = array_namespace(A)
     target = xp.empty(A.shape, A.dtype) if out is None else as_output(out, A.shape, A.dtype, like=A)

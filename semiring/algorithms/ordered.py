@@ -7,6 +7,7 @@ floats may be overwritten, as here.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ def has_order(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
     )
 
 
+@lru_cache(maxsize=256)
 def selects(semiring: Semiring) -> bool:
     """Whether one of ⊕ and ⊗ is min(x, y) and the other max(x, y)."""
     operations = [operation.expression for operation in (semiring.add, semiring.mul)]

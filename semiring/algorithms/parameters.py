@@ -46,6 +46,8 @@ class ClosureParameters:
 
     def narrower(self, n: int, dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
         """The dtypes in which a min-plus matrix of n rows of whole numbers is closed faster than in its own."""
+        if not self.narrow:
+            return []
         fast = [np.dtype(name) for name, size in self.narrow if n >= size]
         return [narrow for narrow in fast if narrow.itemsize < dtype.itemsize]
 

@@ -296,7 +296,7 @@ def array_functions(xp: Any) -> Mapping[str, Callable[..., Any]]:
 
 def is_floating(dtype: np.dtype[Any]) -> bool:
     """Whether the dtype is a floating one: NumPy's own, or bfloat16 of the package ml_dtypes."""
-    return dtype.kind == "f" or dtype.name == "bfloat16"
+    return dtype.kind == "f" or (dtype.kind == "V" and dtype.name == "bfloat16")  # to form a name takes 2 µs
 
 
 def float_limits(dtype: np.dtype[Any]) -> Any:
