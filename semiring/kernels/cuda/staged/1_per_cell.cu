@@ -1,11 +1,13 @@
 // 1. A launch a pivot, the matrix in global memory: n launches that read and write n x n entries each, so the memory is
-// the limit. Row k and column k hold what they will hold, so nobody writes them, and no thread reads what another writes.
+// the limit. Row k and column k hold what they will hold, so nobody writes them, and no thread reads what another
+// writes.
 //
-//   per_cell     one thread a cell, blocks of 16 x 16 (P. Harish, P. J. Narayanan, "Accelerating large graph algorithms on
-//                the GPU using CUDA", HiPC 2007);
+//   per_cell     one thread a cell, blocks of 16 x 16 (P. Harish, P. J. Narayanan, "Accelerating large graph algorithms
+//                on the GPU using CUDA", HiPC 2007);
 //   rank_one     one block a submatrix of 64 x 64, a rank-one update of it (A. Buluc, J. R. Gilbert, C. Budak, "Solving
 //                path problems on the GPU", Parallel Computing 36, 2010: the iterative version);
-//   per_row      blocks one row high, the row's value A[i][k] read by one thread into shared memory (Bertoldi, algorithm 4);
+//   per_row      blocks one row high, the row's value A[i][k] read by one thread into shared memory (Bertoldi,
+//                algorithm 4);
 //   per_row_direct  the same without shared memory (Bertoldi, algorithm 5; the comparison is the right way round here).
 #include "semiring.cuh"
 

@@ -5,8 +5,8 @@
 //   singly_dependent  the tiles of its row and column, a pivot after the other;
 //   doubly_dependent  all other tiles, three of them in shared memory, which leaves room for few blocks.
 //
-// Index arithmetic with a tile size that the compiler does not know and loops as they are written, as in the codes of the time:
-// what kernel 3 gains is measured against this. n is a multiple of 32. 256 threads of 4 entries each.
+// Index arithmetic with a tile size that the compiler does not know and loops as they are written, as in the codes of
+// the time: what kernel 3 gains is measured against this. n is a multiple of 32. 256 threads of 4 entries each.
 #include "semiring.cuh"
 
 #define SIDE 32
@@ -14,12 +14,16 @@
 
 INLINE void load(element *tile, const element *A, long long stride, int side) {
 #pragma unroll 1
-    for (int cell = threadIdx.x; cell < side * side; cell += blockDim.x) tile[cell] = A[cell / side * stride + cell % side];
+    for (int cell = threadIdx.x; cell < side * side; cell += blockDim.x) {
+        tile[cell] = A[cell / side * stride + cell % side];
+    }
 }
 
 INLINE void keep(element *A, const element *tile, long long stride, int side) {
 #pragma unroll 1
-    for (int cell = threadIdx.x; cell < side * side; cell += blockDim.x) A[cell / side * stride + cell % side] = tile[cell];
+    for (int cell = threadIdx.x; cell < side * side; cell += blockDim.x) {
+        A[cell / side * stride + cell % side] = tile[cell];
+    }
 }
 
 // One pivot: C[i][j] <- C[i][j] plus A[i][k] times B[k][j]. Where C is A, column k stays; where C is B, row k.

@@ -1,6 +1,7 @@
-// 3. Kernel 2 with its instructions reduced (B. D. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", 2010,
-// section 4: "optimised and blocked"): the tile size is a constant, division and remainder are shifts and masks, the loops
-// over pivots and entries are unrolled. All tiles are still in shared memory. n is a multiple of 32; 256 threads.
+// 3. Kernel 2 with its instructions reduced (B. D. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall",
+// 2010, section 4: "optimised and blocked"): the tile size is a constant, division and remainder are shifts and masks,
+// the loops over pivots and entries are unrolled. All tiles are still in shared memory. n is a multiple of 32; 256
+// threads.
 #include "semiring.cuh"
 #include "cells.cuh"
 

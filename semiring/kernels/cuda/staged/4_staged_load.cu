@@ -1,9 +1,9 @@
-// 4. Staged load (Lund and Smith 2010, sections 4.1 to 4.3). The doubly dependent tile is in registers, 64 threads of 16
-// entries; of its two panels only 4 of the 32 pivots are in shared memory at a time, 1 KB in all, so that many blocks share
-// a multiprocessor and hide each other's waits. To read 4 columns as fast as 4 rows the matrix is brought into the doubly
-// tiled order first: tiles of 32 x 32 one after the other, row by row, and within each, tiles of 4 x 4. Sixteen threads work
-// on one tile of 4 x 4, each beginning with another of the 4 pivots, (i + j) mod 4, so that their reads of either panel
-// meet 16 different banks.
+// 4. Staged load (Lund and Smith 2010, sections 4.1 to 4.3). The doubly dependent tile is in registers, 64 threads of
+// 16 entries; of its two panels only 4 of the 32 pivots are in shared memory at a time, 1 KB in all, so that many
+// blocks share a multiprocessor and hide each other's waits. To read 4 columns as fast as 4 rows the matrix is brought
+// into the doubly tiled order first: tiles of 32 x 32 one after the other, row by row, and within each, tiles of 4 x 4.
+// Sixteen threads work on one tile of 4 x 4, each beginning with another of the 4 pivots, (i + j) mod 4, so that their
+// reads of either panel meet 16 different banks.
 //
 // The first two phases are kernel 3's in this order of the data. n is a multiple of 32.
 #include "semiring.cuh"

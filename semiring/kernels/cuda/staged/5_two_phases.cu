@@ -1,7 +1,7 @@
 // 5. Two launches a stage, the diagonal tile closed in every thread block (a paper in Portuguese on Floyd-Warshall with
-// intensive occupation of the multiprocessors, measured on a Tesla C2075): the first launch has as many blocks as the device
-// runs at once; each closes the diagonal tile for itself, so that none waits for another, and goes on with its share of the
-// tiles of the row and column. The second is a block a tile.
+// intensive occupation of the multiprocessors, measured on a Tesla C2075): the first launch has as many blocks as the
+// device runs at once; each closes the diagonal tile for itself, so that none waits for another, and goes on with its
+// share of the tiles of the row and column. The second is a block a tile.
 //
 // Every replica starts from the same unclosed tile: in the paper one block writes the closed one back while others may
 // still read it, and a float tile closed twice differs by rounding. Here block 0 puts it aside, and the second launch,
@@ -40,7 +40,8 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) others(element *A, long long stride, int stage, const element *aside) {
+extern "C" __global__ void __launch_bounds__(256)
+    others(element *A, long long stride, int stage, const element *aside) {
     __shared__ element left[CELLS], above[CELLS];
     element *at = A + (blockIdx.y << 5) * stride + (blockIdx.x << 5);
     if (blockIdx.x == stage || blockIdx.y == stage) {

@@ -1,13 +1,13 @@
 // The closure of a block of truth values packed 32 to a word along the rows, in one launch of one thread block. Thread
 // by thread a (row, word) of shared memory: where the row's bit of the pivot's column is set, the pivot's row comes in.
 //
-// The star of a truth value is 1 or does not exist, so the pivot's row and column stay as they are, and only its own bit
-// is set. The pivot's bit of the pivot's row counts as 0 meanwhile, so that the column stays under every plus.
+// The star of a truth value is 1 or does not exist, so the pivot's row and column stay as they are, and only its own
+// bit is set. The pivot's bit of the pivot's row counts as 0 meanwhile, so that the column stays under every plus.
 #include "semiring.cuh"
 
 extern "C" __global__ void __launch_bounds__(1024)
-    close_block(word_t *A, long long row_stride, long long column_stride, int n, unsigned *status, unsigned start, int *P,
-                long long p_row_stride, long long p_column_stride, int k0, long long stack_stride) {
+    close_block(word_t *A, long long row_stride, long long column_stride, int n, unsigned *status, unsigned start,
+                int *P, long long p_row_stride, long long p_column_stride, int k0, long long stack_stride) {
     A += blockIdx.x * stack_stride;
     DYNAMIC_SHARED(pool);
     const int words = (n + 31) / 32;

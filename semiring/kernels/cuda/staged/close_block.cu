@@ -1,17 +1,18 @@
-// The closure of a block of at most SIDE rows by one thread block, of a stack of them by as many: Lehmann's elimination,
-// one pivot after the other, with the star at each pivot.
+// The closure of a block of at most SIDE rows by one thread block, of a stack of them by as many: Lehmann's
+// elimination, one pivot after the other, with the star at each pivot.
 //
-// Where every star is one and plus idempotent (Floyd and Warshall), a pivot's row and column need no care: what its cycle adds
-// to them loses against what is there.
+// Where every star is one and plus idempotent (Floyd and Warshall), a pivot's row and column need no care: what its
+// cycle adds to them loses against what is there.
 //
-// The matrix lives in registers, 4 GROUPS_Y x 4 GROUPS_X entries a thread. A pivot's row and column are published in shared
-// memory, in two buffers that take turns, so that one barrier a pivot is enough. The loops over pivots are cut so that every
-// register has a constant index: pivot k = 4 (THREADS_Y group + t) + q is row 4 group + q of the threads with threadIdx.y = t.
+// The matrix lives in registers, 4 GROUPS_Y x 4 GROUPS_X entries a thread. A pivot's row and column are published in
+// shared memory, in two buffers that take turns, so that one barrier a pivot is enough. The loops over pivots are cut
+// so that every register has a constant index: pivot k = 4 (THREADS_Y group + t) + q is row 4 group + q of the threads
+// with threadIdx.y = t.
 //
 // Compiled with SIDE, a multiple of 8 up to 128, and, for the variant that records pivots, PIVOTS.
 //
-// H200, float32 min-plus, 2026-11-21: 64 rows in at most 12.3 us, 128 in 44; 1,000 matrices of 100 rows in 192 us (321 with 128
-// rows for all of them and pivots read word by word, which meets banks four times over).
+// H200, float32 min-plus, 2026-11-21: 64 rows in at most 12.3 us, 128 in 44; 1,000 matrices of 100 rows in 192 us (321
+// with 128 rows for all of them and pivots read word by word, which meets banks four times over).
 #include "semiring.cuh"
 #include "copies.cuh"
 
@@ -77,14 +78,16 @@ struct Pivot {
     }
 };
 
-// Eliminate one pivot, and publish the next one in the other buffer as soon as its row and column are up to date: the rest
-// hides the way to shared memory.
-INLINE void eliminate(Block &block, element (*rows)[SIDE], element (*columns)[SIDE], int group, int t, int q, int next_group,
-                      int next_t, int next_q, bool inside, unsigned *status, unsigned start) {
+// Eliminate one pivot, and publish the next one in the other buffer as soon as its row and column are up to date: the
+// rest hides the way to shared memory.
+INLINE void eliminate(Block &block, element (*rows)[SIDE], element (*columns)[SIDE], int group, int t, int q,
+                      int next_group, int next_t, int next_q, bool inside, unsigned *status, unsigned start) {
     const element *row = rows[q % 2], *column = columns[q % 2];
     Pivot pivot;
     pivot.k = 4 * (THREADS_Y * group + t) + q, pivot.group = group, pivot.t = t, pivot.q = q;
-    if (threadIdx.x == 0 && threadIdx.y == 0 && inside && status && diverges(row[pivot.k])) atomicMin(status, start + pivot.k);
+    if (threadIdx.x == 0 && threadIdx.y == 0 && inside && status && diverges(row[pivot.k])) {
+        atomicMin(status, start + pivot.k);
+    }
 #ifndef UNIT_STAR
     pivot.star = star(row[pivot.k]);
 #endif
@@ -123,8 +126,8 @@ INLINE void eliminate(Block &block, element (*rows)[SIDE], element (*columns)[SI
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS_Y *THREADS_X)
-    close_block(element *A, long long row_stride, long long column_stride, int n, unsigned *status, unsigned start, int *P,
-                long long p_row_stride, long long p_column_stride, int k0, long long stack_stride) {
+    close_block(element *A, long long row_stride, long long column_stride, int n, unsigned *status, unsigned start,
+                int *P, long long p_row_stride, long long p_column_stride, int k0, long long stack_stride) {
     __shared__ __align__(16) element rows[2][SIDE], columns[2][SIDE];
     A += blockIdx.x * stack_stride;
     Block block;
@@ -149,7 +152,8 @@ extern "C" __global__ void __launch_bounds__(THREADS_Y *THREADS_X)
             for (int q = 0; q < 4; ++q) {
                 __syncthreads();
                 const bool inside = 4 * (THREADS_Y * group + t) + q < n;
-                eliminate(block, rows, columns, group, t, q, group, q < 3 ? t : t + 1, (q + 1) % 4, inside, status, start);
+                eliminate(block, rows, columns, group, t, q, group, q < 3 ? t : t + 1, (q + 1) % 4, inside, status,
+                          start);
             }
         }
         const int t = THREADS_Y - 1;
@@ -158,8 +162,8 @@ extern "C" __global__ void __launch_bounds__(THREADS_Y *THREADS_X)
         for (int q = 0; q < 4; ++q) {
             __syncthreads();
             const bool inside = 4 * (THREADS_Y * group + t) + q < n;
-            eliminate(block, rows, columns, group, t, q, q < 3 ? group : group + 1, q < 3 ? t : 0, (q + 1) % 4, inside, status,
-                      start);
+            eliminate(block, rows, columns, group, t, q, q < 3 ? group : group + 1, q < 3 ? t : 0, (q + 1) % 4, inside,
+                      status, start);
         }
     }
 #pragma unroll

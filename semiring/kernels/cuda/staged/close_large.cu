@@ -4,8 +4,8 @@
 #include "semiring.cuh"
 
 extern "C" __global__ void __launch_bounds__(1024)
-    close_block(element *A, long long row_stride, long long column_stride, int n, unsigned *status, unsigned start, int *P,
-                long long p_row_stride, long long p_column_stride, int k0, long long stack_stride) {
+    close_block(element *A, long long row_stride, long long column_stride, int n, unsigned *status, unsigned start,
+                int *P, long long p_row_stride, long long p_column_stride, int k0, long long stack_stride) {
     A += blockIdx.x * stack_stride;
     DYNAMIC_SHARED(pool);
     element *row = (element *)pool, *column = row + n;

@@ -20,7 +20,9 @@ template <int BYTES> INLINE void copy_piece(void *to, const void *from) {
 }
 INLINE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Until at most PENDING of the groups committed last are still under way.
-template <int PENDING> INLINE void wait_for_copies() { asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory"); }
+template <int PENDING> INLINE void wait_for_copies() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
 #else
 template <int BYTES> void copy_piece(void *to, const void *from) { host::copy(to, from, BYTES, BYTES); }
 inline void commit_copies() { host::commit(); }

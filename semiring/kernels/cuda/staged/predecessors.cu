@@ -1,13 +1,13 @@
 // Predecessors of a closure: the method of semiring/algorithms/predecessors.py, which states and proves it.
 //
-// D (n, n) is the closed matrix, `before` the one that was closed; their rows are adjacent elements at strides d_rows and
-// b_rows. An edge is direct where the closure left its entry alone. count_edges and fill_edges make the list of the direct
-// edges into every vertex, in the order of their tails; last_edges gives a block of threads a row, which it keeps in shared
-// memory (ROW_IN_SHARED), for every edge looks up the distance of its tail; repair_trees does by Dijkstra's algorithm what
-// is left over or does not add up.
+// D (n, n) is the closed matrix, `before` the one that was closed; their rows are adjacent elements at strides d_rows
+// and b_rows. An edge is direct where the closure left its entry alone. count_edges and fill_edges make the list of the
+// direct edges into every vertex, in the order of their tails; last_edges gives a block of threads a row, which it
+// keeps in shared memory (ROW_IN_SHARED), for every edge looks up the distance of its tail; repair_trees does by
+// Dijkstra's algorithm what is left over or does not add up.
 //
-// EXACT: no operation rounds. RELATIVE: errors count in units of the distance. tolerance: (relative, absolute) of tight,
-// of loose, of a whole path.
+// EXACT: no operation rounds. RELATIVE: errors count in units of the distance. tolerance: (relative, absolute) of
+// tight, of loose, of a whole path.
 #include "semiring.cuh"
 
 #define NONE (-9999)      // SciPy's "no predecessor"
@@ -95,8 +95,8 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// The last edge of a path to a vertex at distance d, from a vertex that is strictly nearer; the best of the edges first to
-// last, or the first that is exact.
+// The last edge of a path to a vertex at distance d, from a vertex that is strictly nearer; the best of the edges first
+// to last, or the first that is exact.
 INLINE int best_edge(const element *row, element d, long long from, long long to, const int *sources,
                      const element *weights, const double *tolerance) {
     element best = ZERO;

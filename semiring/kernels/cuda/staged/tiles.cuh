@@ -134,7 +134,8 @@ template <int M, int N> constexpr int OPERANDS = M * PITCH + WIDTH * N;
 
 // Copy them asynchronously, slice by slice of k. Every thread of the block is past its reads of ``pool`` when this is
 // called.
-template <int M, int N> INLINE void fetch_operands(element *pool, const element *A, const element *B, long long stride) {
+template <int M, int N>
+INLINE void fetch_operands(element *pool, const element *A, const element *B, long long stride) {
 #pragma unroll 1
     for (int k = 0; k < WIDTH; k += SLICE) {
         fetch_left<M, PITCH>(pool + k, A + k, stride);
