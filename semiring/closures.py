@@ -83,10 +83,10 @@ def closure(
     check
         Whether to look for NaN and entries outside the domain. Without the look such entries give any result; min_plus
         and max_plus look in any case, for the signs of the weights decide how they are closed. On a GPU a call waits
-        for it after the look and at its end, and in between for large matrices of whole numbers, which may be closed
-        in narrower integers; without the look it waits for nothing and raises nothing that depends on the data:
-        min_plus weights below 0 (in max_plus above) then make the result NaN, and integers must be ≥ 0 and small enough
-        for no path to come near half their range.
+        for it after the look and at its end, and in between for large matrices of min_plus and max_plus, to see
+        whether whole numbers fit narrower integers; without the look it waits for nothing and raises nothing that
+        depends on the data: min_plus weights below 0 (in max_plus above) then make the result NaN, and integers must
+        be ≥ 0 and small enough for no path to come near half their range.
     threads
         How many threads; by default `get_threads`. The result does not depend on it.
     device
