@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["environment", "median_seconds", "print_table", "random_matrix"]
+__all__ = ["device_milliseconds", "environment", "median_seconds", "print_table", "random_matrix"]
 
 
 def environment() -> str:
@@ -50,6 +50,18 @@ def median_seconds(
         if start >= warm or end - start > 1.0:
             times.append(end - start)
     return statistics.median(times)
+
+
+def device_milliseconds(call: Callable[[], Any]) -> float:
+    """How long the current GPU is busy with what the call enqueues, by events of its own."""
+    import cupy
+
+    start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+    start.record()
+    call()
+    stop.record()
+    stop.synchronize()
+    return float(cupy.cuda.get_elapsed_time(start, stop))
 
 
 def random_matrix(n: int, dtype: Any, *, seed: int = 0, high: int = 1000) -> np.ndarray:

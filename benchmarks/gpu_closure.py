@@ -24,7 +24,7 @@ import numpy as np
 
 import semiring as sr
 from benchmarks.classical import serial
-from benchmarks.common import print_table
+from benchmarks.common import device_milliseconds, print_table
 from benchmarks.gpu_peers import peers
 from semiring.algorithms.rkleene import rkleene
 from semiring.kernels.cuda import staged
@@ -64,12 +64,7 @@ def on_device(close: Callable[[Any], Any]) -> Callable[[Any], Callable[[], float
             times: list[float] = []
             while len(times) < 3 or (len(times) < 9 and sum(times) < 300):
                 work[...] = given
-                start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-                start.record()
-                close(work)
-                stop.record()
-                stop.synchronize()
-                times.append(cupy.cuda.get_elapsed_time(start, stop))
+                times.append(device_milliseconds(lambda: close(work)))
             return float(np.median(times))
 
         return measure
@@ -176,12 +171,7 @@ def _peer(peer: Any, close: Callable[[Any, Any], None]) -> Callable[[Any], Calla
             times = []
             for _ in range(4):
                 work = given.copy()
-                start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-                start.record()
-                close(work, workspace)
-                stop.record()
-                stop.synchronize()
-                times.append(cupy.cuda.get_elapsed_time(start, stop))
+                times.append(device_milliseconds(lambda work=work: close(work, workspace)))
             return float(np.median(times[1:]))
 
         return measure

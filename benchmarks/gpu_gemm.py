@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import print_table
+from benchmarks.common import device_milliseconds, print_table
 from benchmarks.gpu_limits import limit
 from benchmarks.gpu_peers import peers
 from semiring.kernels.contract import Plan
@@ -100,19 +100,13 @@ def operand(shape: Shape, row: Row) -> Any:
 
 def milliseconds(call: Callable[[int], None], burst: int, repeats: int = 7) -> float:
     """The median time of one of a burst of calls, which are numbered; the first compiles and is not counted."""
-    import cupy
 
-    call(0)
-    times = []
-    for _ in range(repeats):
-        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-        start.record()
+    def calls() -> None:
         for number in range(burst):
             call(number)
-        stop.record()
-        stop.synchronize()
-        times.append(cupy.cuda.get_elapsed_time(start, stop) / burst)
-    return float(np.median(times))
+
+    call(0)
+    return float(np.median([device_milliseconds(calls) / burst for _ in range(repeats)]))
 
 
 def operands(row: Row, shape: Shape) -> list[list[Any]]:

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import print_table
+from benchmarks.common import device_milliseconds, print_table
+from benchmarks.gpu_rates import product_rate
 from semiring.device.kernels import relax
-from semiring.kernels import get_backend
-from semiring.kernels.engine import make_plan
 
 __all__ = ["main"]
 
@@ -31,28 +30,6 @@ def weights(n: int, start: int) -> Any:
 
     rows = cupy.random.RandomState(start).randint(1, 1 << 20, (min(_STEP, n - start), n), dtype=np.int32)
     return rows.astype(np.float32)
-
-
-def milliseconds(call: Any) -> float:
-    """By events of the device."""
-    import cupy
-
-    begin, end = cupy.cuda.Event(), cupy.cuda.Event()
-    begin.record()
-    call()
-    end.record()
-    end.synchronize()
-    return float(cupy.cuda.get_elapsed_time(begin, end))
-
-
-def product_rate(n: int = 8192) -> float:
-    """Pairs a second of a product of this size, the better of three."""
-    import cupy
-
-    backend, plan = get_backend("cuda"), make_plan(sr.min_plus, np.float32, nonnegative=True)
-    A, B, C = (cupy.random.random((n, n), dtype=np.float32) for _ in range(3))
-    backend.multiply_add(plan, C, A, B)
-    return n**3 / min(milliseconds(lambda: backend.multiply_add(plan, C, A, B)) for _ in range(3)) * 1e3
 
 
 def single_source(n: int, sources: Sequence[int]) -> list[Any]:
@@ -80,13 +57,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     import cupy
 
-    n, rate = options.n, product_rate()
+    n, rate = options.n, product_rate("min_plus", "float32")
     sr.closure(cupy.random.random((4608, 4608), dtype=np.float32), check=False)  # compiles
     cupy.get_default_memory_pool().free_all_blocks()
     A = cupy.empty((n, n), np.float32)
     for start in range(0, n, _STEP):
         A[start : start + _STEP] = weights(n, start)
-    time = milliseconds(lambda: sr.closure(A, out=A, check=False))
+    time = device_milliseconds(lambda: sr.closure(A, out=A, check=False))
     beyond = cupy.get_default_memory_pool().total_bytes() - A.nbytes
     sources = np.random.default_rng(n).choice(n, min(n, options.rows), replace=False).tolist()
     rows = single_source(n, sources)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.common import device_milliseconds
 from semiring.kernels import disk
 from semiring.kernels.cuda.cubins import fingerprint
 from semiring.kernels.cuda.product import Product
@@ -73,14 +74,9 @@ def _rate(product: Product, tile: Tile) -> float:
     kernel = Kernel(name, code, _PARAMETERS, tile.threads, tile.shared_bytes(product.words.word_bytes))
     blocks = device.attributes["MultiProcessorCount"] * tile.min_blocks
     data = _entries(product, blocks * tile.tile_m * tile.tile_n)
-    stream, iterations, times = cupy.cuda.get_current_stream().ptr, 2000, []
-    for _ in range(6):
-        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-        start.record()
-        kernel.launch(blocks, stream, data.data.ptr, iterations, 1)
-        stop.record()
-        stop.synchronize()
-        times.append(cupy.cuda.get_elapsed_time(start, stop))
+    stream, iterations = cupy.cuda.get_current_stream().ptr, 2000
+    arguments = (blocks, stream, data.data.ptr, iterations, 1)
+    times = [device_milliseconds(lambda: kernel.launch(*arguments)) for _ in range(6)]
     words = blocks * iterations * tile.tile_m * tile.tile_n * tile.tile_k
     rate: Any = words * product.words.lanes / np.median(times[1:]) / 1e9
     return float(rate)

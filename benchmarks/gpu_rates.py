@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import print_table
+from benchmarks.common import device_milliseconds, print_table
 from benchmarks.gpu_peers import Peer, peers
 from semiring.kernels import get_backend
 from semiring.kernels.engine import make_plan
@@ -56,8 +56,6 @@ def events(call: Callable[[], None], before: Callable[[], None], seconds: float 
     """The median time of the device for some calls in milliseconds, after two that compile and record; ``before`` each,
     not counted.
     """
-    import cupy
-
     for _ in range(2):
         before()
         call()
@@ -65,12 +63,7 @@ def events(call: Callable[[], None], before: Callable[[], None], seconds: float 
     while len(times) < 2 or (len(times) < 12 and sum(times) < seconds * 1e3):
         before()
         _waiting()((1,), (1,), (np.int64(AHEAD),))
-        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-        start.record()
-        call()
-        stop.record()
-        stop.synchronize()
-        times.append(cupy.cuda.get_elapsed_time(start, stop))
+        times.append(device_milliseconds(call))
     return float(np.median(times))
 
 
