@@ -14,7 +14,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algorithms.call import Call, Explanation
-from semiring.algorithms.dense import close_dense, run_johnson
+from semiring.algorithms.dense import close_dense, is_closed_wider, run_johnson
 from semiring.algorithms.execution import ALGORITHMS, Execution, check_star
 from semiring.algorithms.johnson import sparse_graph
 from semiring.algorithms.packed import close_words
@@ -218,7 +218,7 @@ def closure_with_predecessors(
         raise AlgebraError(f"predecessors need a selective ⊕, and that of {semiring.name} is not: use closure")
     if method not in METHODS or method == "johnson":
         raise UnknownNameError("closure method with predecessors", method, set(METHODS) - {"johnson"})
-    if A.dtype.kind == "V" and A.dtype.name == "bfloat16" and semiring.supports(np.float32):  # as `close_dense` does
+    if is_closed_wider(semiring, A.dtype):
         D, found = closure_with_predecessors(
             A.astype(np.float32), semiring, check=check, threads=threads, progress=progress, method=method
         )

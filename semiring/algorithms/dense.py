@@ -25,12 +25,13 @@ from semiring.algorithms.views import Array
 from semiring.arrays import as_output
 from semiring.entries import Scan, check_entries
 from semiring.errors import AlgebraError, DeviceError, DTypeError, ShapeError
+from semiring.expressions.tree import is_bfloat16
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Backend
 from semiring.kernels.engine import Engine, make_plan
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["close_dense", "run_johnson"]
+__all__ = ["close_dense", "is_closed_wider", "run_johnson"]
 
 
 def close_dense(call: Call, A: Array, out: Any, P: Array | None = None) -> Array:
@@ -42,7 +43,7 @@ def close_dense(call: Call, A: Array, out: Any, P: Array | None = None) -> Array
         raise ShapeError(f"A is {A.shape}: a closure needs square matrices, shape (n, n) or (..., n, n)")
     call.semiring.check_dtype(A.dtype)
     check_star(call.semiring, A.dtype)
-    if A.dtype.kind == "V" and A.dtype.name == "bfloat16" and call.semiring.supports(np.float32):
+    if is_closed_wider(call.semiring, A.dtype):
         return _close_wider(call, A, out, P)
     xp = array_namespace(A)
     target = xp.empty(A.shape, A.dtype) if out is None else as_output(out, A.shape, A.dtype, like=A)
@@ -64,6 +65,11 @@ def close_dense(call: Call, A: Array, out: Any, P: Array | None = None) -> Array
         one = call.part(position, len(batch))
         _close_matrix(one, A[index], target[index] if not in_place else A[index], in_place, P)
     return target
+
+
+def is_closed_wider(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
+    """Whether matrices of this dtype are closed in float32."""
+    return is_bfloat16(dtype) and semiring.supports(np.float32)
 
 
 def _close_wider(call: Call, A: Array, out: Any, P: Array | None) -> Array:
@@ -97,19 +103,13 @@ def _choose(call: Call, n: int, dtype: np.dtype[Any], backend: Backend) -> Call:
     elif method == "auto":
         parameters = closure_parameters(backend.name, dtype, "elements")
         method = parameters.method(n, selecting=dtype.itemsize == 4 and selects(call.semiring))
-        if method == "staged" and not _closes(backend, call.semiring, dtype, n):
+        if method == "staged" and not Engine(backend, make_plan(call.semiring, dtype)).closes(n):
             method = "blocked_floyd_warshall"
         if n <= parameters.leaf:
             call.note(f"{n} vertices are one block of at most {parameters.leaf}, closed by one kernel")
         else:
             call.note(f"a dense matrix: {method} was measured fastest on the {backend.name} backend")
     return call.by(method)
-
-
-def _closes(backend: Backend, semiring: Semiring, dtype: np.dtype[Any], n: int) -> bool:
-    """Whether the backend has a fast path for the closure of n rows."""
-    can_close: Any = getattr(backend, "can_close", None)
-    return can_close is not None and bool(can_close(make_plan(semiring, dtype), n))
 
 
 def _scan(call: Call, A: Array) -> Scan:

@@ -22,6 +22,7 @@ __all__ = [
     "as_operation",
     "constant",
     "float_limits",
+    "is_bfloat16",
     "is_floating",
     "typed_constant",
 ]
@@ -296,7 +297,12 @@ def array_functions(xp: Any) -> Mapping[str, Callable[..., Any]]:
 
 def is_floating(dtype: np.dtype[Any]) -> bool:
     """Whether the dtype is a floating one: NumPy's own, or bfloat16 of the package ml_dtypes."""
-    return dtype.kind == "f" or (dtype.kind == "V" and dtype.name == "bfloat16")  # to form a name takes 2 µs
+    return dtype.kind == "f" or is_bfloat16(dtype)
+
+
+def is_bfloat16(dtype: np.dtype[Any]) -> bool:
+    """Whether the dtype is bfloat16 of the package ml_dtypes."""
+    return dtype.kind == "V" and dtype.name == "bfloat16"  # to form a name takes 2 µs
 
 
 def float_limits(dtype: np.dtype[Any]) -> Any:
