@@ -636,3 +636,26 @@ def test_what_no_backend_takes_is_an_error():
         backend_for(None, CATALOGUE["min_plus"], np.dtype(np.float32), "bits")
     with pytest.raises(DTypeError, match="not defined on uint8"):
         backend_for(None, CATALOGUE["min_plus"], np.dtype(np.uint8))
+
+
+# -------------------------------------------------------------------------------------------------------------- plans
+
+
+def test_plans_of_one_kind_share_what_is_derived_and_nothing_that_is_noticed():
+    shortest = CATALOGUE["min_plus"]
+    one, other = make_plan(shortest, "float32"), make_plan(shortest, np.float32)
+    assert one == other
+    assert one.memo is other.memo
+    one.status.diverged = 3
+    assert other.status.diverged == make_plan(shortest, "float32").status.diverged == -1
+    kinds = [{"nonnegative": True}, {"separate": True}, {"threads": 2}]
+    assert len({id(make_plan(shortest, "float32", **kind).memo) for kind in [{}, *kinds]}) == 4
+
+
+def test_the_plan_of_an_equal_semiring_names_its_own():
+    twin = Semiring("twin", "max(x, y)", "min(x, y)", float("-inf"), float("inf"))
+    assert twin == CATALOGUE["max_min"]
+    assert [make_plan(semiring, "int32").semiring.name for semiring in (CATALOGUE["max_min"], twin)] == [
+        "max_min",
+        "twin",
+    ]

@@ -22,12 +22,6 @@ Array: TypeAlias = Any  # a 2-D array of the backend's device, or a view of one
 PANEL = 512
 
 
-@lru_cache(maxsize=1024)
-def _identities(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    semiring.check_dtype(dtype)
-    return inner_zero(semiring, dtype), semiring.one_for(dtype)
-
-
 def make_plan(
     semiring: Semiring,
     dtype: Any,
@@ -41,8 +35,21 @@ def make_plan(
 
     ``nonnegative`` and ``separate`` are facts about the data, as `Facts` states them.
     """
-    dtype = np.dtype(dtype)
-    zero, one = _identities(semiring, dtype)
+    return _plan(semiring, np.dtype(dtype), nonnegative, separate, storage, threads).renewed(semiring)
+
+
+@lru_cache(maxsize=1024)
+def _plan(
+    semiring: Semiring,
+    dtype: np.dtype[Any],
+    nonnegative: bool,
+    separate: bool,
+    storage: Literal["elements", "bits"],
+    threads: int,
+) -> Plan:
+    """What all calls of one kind have in common."""
+    semiring.check_dtype(dtype)
+    zero, one = inner_zero(semiring, dtype), semiring.one_for(dtype)
     return Plan(semiring, dtype, zero, one, Facts(nonnegative, separate), storage, threads)
 
 

@@ -13,8 +13,7 @@ import cupy
 import numpy as np
 
 from semiring.kernels.contract import Plan
-from semiring.kernels.cuda.staged.limits import granted
-from semiring.kernels.cuda.staged.modules import kernel
+from semiring.kernels.cuda.staged.modules import granted, kernel
 from semiring.kernels.cuda.staged.sources import arithmetic_of
 from semiring.kernels.tolerance import Tolerance, unattained
 

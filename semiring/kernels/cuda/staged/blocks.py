@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ __all__ = ["BlockKernel", "block_kernel", "close_block", "fast_rows", "strides"]
 
 #: The most rows that the register kernel holds.
 _ROWS = 128
+_NOTHING = nullcontext()
 _SHARED = 200 << 10  # bytes of shared memory that every supported device but the consumer cards grants a block
 
 
@@ -39,6 +42,7 @@ def fast_rows(arithmetic: Arithmetic, *, pivots: bool = False) -> int:
     return 64 if arithmetic.is_heavy or (pivots and np.dtype(arithmetic.dtype).itemsize == 8) else _ROWS
 
 
+@lru_cache(maxsize=1024)
 def block_kernel(n: int, arithmetic: Arithmetic, *, pivots: bool = False) -> BlockKernel:
     """For a block of n rows. Raises `ShapeError` where it is too large for one thread block."""
     marks = ("PIVOTS",) if pivots else ()
@@ -60,8 +64,6 @@ def close_block(plan: Plan, A: Any, P: Any = None, k0: int = 0) -> None:
     without a star leaves ``plan.status.first`` + its index in ``plan.status.word``, where there is one. Fast up to
     `fast_rows`.
     """
-    import cupy
-
     count, n = (A.shape[0] if A.ndim == 3 else 1), A.shape[-2]
     if not n or not count:
         return
@@ -72,7 +74,7 @@ def close_block(plan: Plan, A: Any, P: Any = None, k0: int = 0) -> None:
     marks = (0, np.int64(0), np.int64(0)) if P is None else (P, *strides(P))
     arguments = (A, *strides(A), np.int32(n), 0 if word is None else word, np.uint32(plan.status.first), *marks)
     stack = np.int64(A.strides[0] // A.itemsize if A.ndim == 3 else 0)
-    with plan.stream or cupy.cuda.get_current_stream():
+    with plan.stream or _NOTHING:
         compiled((count, 1, 1), chosen.threads, (*arguments, np.int32(k0), stack), shared_mem=chosen.shared)
 
 

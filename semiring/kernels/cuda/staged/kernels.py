@@ -12,7 +12,9 @@ star) in ``plan.status.word``; the matrix is then undefined.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from math import lcm
 from typing import Any
 
@@ -22,12 +24,13 @@ from semiring.errors import AlgebraError, ShapeError, UnknownNameError
 from semiring.kernels.contract import Plan
 from semiring.kernels.cuda.staged.barriers import words_of
 from semiring.kernels.cuda.staged.blocks import close_block, fast_rows
+from semiring.kernels.cuda.staged.modules import granted, multiprocessors, resident_blocks
 from semiring.kernels.cuda.staged.modules import kernel as compiled
-from semiring.kernels.cuda.staged.modules import multiprocessors, resident_blocks
 from semiring.kernels.cuda.staged.sources import Arithmetic, arithmetic_of
 
-__all__ = ["KERNELS", "WIDTH", "Shape", "Staged", "close", "look_ahead_shape"]
+__all__ = ["KERNELS", "LEAST", "WIDTH", "Shape", "Staged", "close", "cut_for", "look_ahead_shape"]
 
+_NOTHING = nullcontext()
 WIDTH = 64  # pivots of a stage of kernel 6
 
 
@@ -80,6 +83,8 @@ class Shape:
 #: in 0.834. Streamed, 4096 takes 6.45, 8192 45.4, 16384 344.
 _HELD, _STREAMED = ((128, 64), (128, 128), (192, 128), (256, 128)), ((128, 128), (128, 64), (64, 64))
 _ANY = ((128, 64), (64, 64))
+_SHAPES = [Shape(*tile, held) for held, tiles in ((True, _HELD), (False, _STREAMED)) for tile in tiles]
+LEAST = _SHAPES[-1]  # takes the least shared memory
 
 
 @dataclass(frozen=True)
@@ -102,10 +107,9 @@ class Launcher:
     arithmetic: Arithmetic
     plan: Plan
     A: Any
-    stream: Any
     tile: int
     rows: int  # of A without padding
-    shape: Shape | None = None  # of kernel 6
+    cut: Cut | None = None  # of kernel 6
 
     @property
     def n(self) -> int:
@@ -191,28 +195,45 @@ def look_ahead_shape(
     """The tiles for n rows, where a block may have so many bytes; one multiprocessor closes the pivot blocks."""
     itemsize = np.dtype(arithmetic.dtype).itemsize
     wide = itemsize == 4 and not arithmetic.is_heavy
-    shapes = [Shape(*tile, held) for held, tiles in ((True, _HELD), (False, _STREAMED)) for tile in tiles]
-    for shape in shapes:
+    for shape in _SHAPES:
         possible = (wide or (shape.rows, shape.columns) in _ANY) and shape.shared(itemsize) <= shared_memory
         if possible and (not shape.held or shape.tiles(n) < multiprocessors):
             return shape
-    return shapes[-1]
+    return LEAST
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How kernel 6 closes the matrices of one size on one device."""
+
+    shape: Shape
+    kernel: Any
+    blocks: int
+    shared: int  # bytes
+
+
+@lru_cache(maxsize=1024)
+def cut_for(file: str, arithmetic: Arithmetic, n: int, device: int) -> Cut:
+    """For matrices of n rows on a device, which is the current one."""
+    shape = look_ahead_shape(n, arithmetic, multiprocessors(), granted())
+    shared = shape.shared(np.dtype(arithmetic.dtype).itemsize)
+    kernel = compiled(file, "all_stages", arithmetic, shape.defines, shared, cooperative=True)
+    size = -(-n // shape.step) * shape.step
+    tasks = max(shape.tiles(size), size // 16)  # of the remainder, of the panels
+    room = min(shape.blocks * multiprocessors(), resident_blocks(kernel, shape.threads, shared))
+    return Cut(shape, kernel, min(tasks + 1, room), shared)  # a thread block closes the pivot blocks
 
 
 def _look_ahead(closure: Launcher) -> None:
     """All stages in one cooperative launch, a barrier of the grid after each phase."""
     import cupy
 
-    shape = closure.shape
-    assert shape is not None
-    shared = shape.shared(closure.A.itemsize)
-    whole = compiled(closure.file, "all_stages", closure.arithmetic, shape.defines, shared, cooperative=True)
-    tasks = max(shape.tiles(closure.n), closure.n // 16)  # of the remainder, of the panels
-    room = min(shape.blocks * multiprocessors(), resident_blocks(whole, shape.threads, shared))
-    grid = min(tasks + 1, room)  # a thread block closes the pivot blocks
-    barrier, aside = words_of(closure.stream), cupy.empty(4 * WIDTH**2, closure.A.dtype)
+    cut = closure.cut
+    assert cut is not None
+    barrier, aside = words_of(cupy.cuda.get_current_stream()), cupy.empty(4 * WIDTH**2, closure.A.dtype)
     sizes = closure.stride, np.int32(closure.n), np.int32(-(-closure.rows // WIDTH))
-    whole((grid,), (shape.threads,), (closure.A, *sizes, *closure.status, barrier, aside), shared_mem=shared)
+    arguments = closure.A, *sizes, *closure.status, barrier, aside
+    cut.kernel((cut.blocks,), (cut.shape.threads,), arguments, shared_mem=cut.shared)
 
 
 _HARISH = "Harish, Narayanan, HiPC 2007"
@@ -253,13 +274,11 @@ def close(plan: Plan, A: Any, kernel: str | int = "6") -> None:
     Enqueued on the plan's stream, nothing awaited. Raises `AlgebraError` for a ⊕ that is not idempotent, packed bits,
     and kernels 1 to 5 where a star may differ from 1̄; `ShapeError` for a stack of matrices beyond one thread block.
     """
-    import cupy
-
     chosen = _named(str(kernel))
     arithmetic = arithmetic_of(plan)
     _check(plan, chosen, arithmetic)
     n = A.shape[-1]
-    with plan.stream or cupy.cuda.get_current_stream() as stream:
+    with plan.stream or _NOTHING:
         if A.ndim == 3 or (chosen.any_star and n <= WIDTH):
             if A.ndim == 3 and n > fast_rows(arithmetic):
                 raise ShapeError(
@@ -267,25 +286,25 @@ def close(plan: Plan, A: Any, kernel: str | int = "6") -> None:
                 )
             close_block(plan, A)
         elif n:
-            _close(plan, A, chosen, arithmetic, stream)
+            _close(plan, A, chosen, arithmetic)
 
 
-def _close(plan: Plan, A: Any, chosen: Staged, arithmetic: Arithmetic, stream: Any) -> None:
-    from semiring.kernels.cuda.staged.limits import granted
+def _close(plan: Plan, A: Any, chosen: Staged, arithmetic: Arithmetic) -> None:
+    import cupy
 
-    shape = look_ahead_shape(A.shape[0], arithmetic, multiprocessors(), granted()) if chosen.any_star else None
-    tile = shape.step if shape else chosen.tile
+    n = A.shape[0]
+    cut = cut_for(chosen.file, arithmetic, n, cupy.cuda.runtime.getDevice()) if chosen.any_star else None
+    tile = cut.shape.step if cut else chosen.tile
     matrix = _padded(A, tile, plan.zero)
-    closure = Launcher(chosen.file, arithmetic, plan, matrix, stream, tile, A.shape[0], shape)
+    closure = Launcher(chosen.file, arithmetic, plan, matrix, tile, n, cut)
     if not chosen.any_star:
-        around = Launcher("diagonal.cu", arithmetic, plan, matrix, stream, 1, A.shape[0])
+        around = Launcher("diagonal.cu", arithmetic, plan, matrix, 1, n)
         blocks = (-(-matrix.shape[0] // 256),)
         around.launch("add_one", blocks, (256,), matrix, around.stride, matrix.shape[0])
     chosen.run(closure)
     if not chosen.any_star and arithmetic.divergence is not None and plan.status.word is not None:
         around.launch("inspect", blocks, (256,), matrix, around.stride, matrix.shape[0], *closure.status)
     if matrix is not A:
-        n = A.shape[0]
         A[...] = matrix[:n, :n]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from semiring.errors import MissingExtraError
 from semiring.kernels.cuda.staged.sources import Arithmetic, source
 
-__all__ = ["compile_for", "kernel", "multiprocessors", "resident_blocks"]
+__all__ = ["compile_for", "granted", "kernel", "multiprocessors", "resident_blocks"]
 
 
 def kernel(
@@ -25,9 +25,9 @@ def kernel(
     Compiled on first use, in some tenths of a second; CuPy keeps it on disk. ``cooperative``: its launches fail unless
     all blocks run at once.
     """
-    from cupy.cuda import runtime
+    import cupy
 
-    return _kernel(file, name, arithmetic, defines, shared, cooperative, runtime.getDevice())
+    return _kernel(file, name, arithmetic, defines, shared, cooperative, cupy.cuda.runtime.getDevice())
 
 
 @lru_cache(maxsize=1024)
@@ -80,6 +80,20 @@ def _multiprocessors(device: int) -> int:
     import cupy
 
     return int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])
+
+
+def granted() -> int:
+    """Bytes of shared memory that a block may have on the current device."""
+    import cupy
+
+    return _granted(cupy.cuda.runtime.getDevice())
+
+
+@lru_cache
+def _granted(device: int) -> int:
+    from cupy.cuda import runtime
+
+    return int(runtime.deviceGetAttribute(runtime.cudaDevAttrMaxSharedMemoryPerBlockOptin, device))
 
 
 def compile_for(architecture: str, text: str, options: tuple[str, ...]) -> tuple[bytes, str]:

@@ -8,8 +8,8 @@ diverges, scale_row and scale_column.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -50,6 +50,13 @@ class Arithmetic:
     idempotent: bool = False
     ordered: bool = False  # no sign bit is ever set: float32 in the order of its bits
     contract: bool = False
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(tuple(getattr(self, field.name) for field in fields(self)))
+
+    def __hash__(self) -> int:  # kept: every launch looks its kernel up
+        return self._hash
 
     @property
     def is_packed(self) -> bool:
@@ -112,15 +119,10 @@ def arithmetic_of(plan: Plan) -> Arithmetic:
 
     Raises `AlgebraError` where the semiring has no star, `DTypeError` where its elements are not printed (bfloat16).
     """
-    for known, arithmetic in _recent:  # a recursion asks for one plan again and again
-        if known is plan:
-            return arithmetic
-    arithmetic = _arithmetic_of(plan)
-    _recent[:] = [(plan, arithmetic), *_recent[:3]]
+    arithmetic: Arithmetic | None = plan.memo.get("arithmetic")
+    if arithmetic is None:
+        arithmetic = plan.memo["arithmetic"] = _arithmetic_of(plan)
     return arithmetic
-
-
-_recent: list[tuple[Plan, Arithmetic]] = []
 
 
 def _arithmetic_of(plan: Plan) -> Arithmetic:
