@@ -351,9 +351,8 @@ def on_their_device(function: Callable[Parameters, Result]) -> Callable[Paramete
         else:
             if not options or (options.get("device") is None and _AT_HOME.issuperset(map(type, options.values()))):
                 return function(*arguments, **options)
-        there = [x for x in map(_words_of, arguments) if is_device_array(x)]
-        if options:
-            there += [x for x in map(_words_of, options.values()) if is_device_array(x)]
+        given = [x for x in (*arguments, *options.values()) if type(x) not in _AT_HOME]
+        there = [x for x in map(_words_of, given) if is_device_array(x)]
         device = options.get("device")
         if device is None and not there:
             return function(*arguments, **options)

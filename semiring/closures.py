@@ -134,7 +134,7 @@ def closure(
     if method not in METHODS:
         raise UnknownNameError("closure method", method, METHODS)
     count = get_threads() if threads is None else checked_threads(threads)
-    explanation = Explanation(algebra.name, (), "", method, "", "elements", count)
+    explanation = Explanation(algebra.name, (), None, method, "", "elements", count)
     call = Call(algebra, Execution(method, count, progress), method, bool(reflexive), bool(check), explanation)
     if isinstance(A, BitMatrix):
         result = _close_bit_matrix(call, A, out)
@@ -224,7 +224,7 @@ def closure_with_predecessors(
         )
         return D.astype(A.dtype), found
     count = get_threads() if threads is None else checked_threads(threads)
-    explanation = Explanation(semiring.name, (), "", method, "", "elements", count)
+    explanation = Explanation(semiring.name, (), None, method, "", "elements", count)
     inspection = _Predecessors()
     execution = Execution(method, count, progress, inspection)
     D = close_dense(Call(semiring, execution, method, True, check, explanation), A, None)
@@ -250,7 +250,7 @@ def _close_bit_matrix(call: Call, A: BitMatrix, out: BitMatrix | None) -> BitMat
     if out is not None and (not isinstance(out, BitMatrix) or out.shape != A.shape):
         raise ShapeError(f"out must be a BitMatrix of shape {A.shape}, or None")
     explanation = call.explanation
-    explanation.shape, explanation.dtype, explanation.storage = A.shape, "bool", "packed bits"
+    explanation.shape, explanation.dtype, explanation.storage = A.shape, np.dtype(bool), "packed bits"
     explanation.backend = backend_for(A.words, semiring, np.dtype(bool), "bits").name
     call.note("a BitMatrix stays packed")
     explanation.method = "rkleene" if call.asked == "auto" else call.asked
@@ -287,7 +287,7 @@ def _close_sparse(call: Call, A: Any, out: Any) -> Array:
         else:
             target = np.empty(A.shape, dtype) if out is None else as_output(out, A.shape, dtype)
             explanation = call.explanation
-            explanation.shape, explanation.dtype, explanation.method = A.shape, dtype.name, "johnson"
+            explanation.shape, explanation.dtype, explanation.method = A.shape, dtype, "johnson"
             explanation.backend = "scipy"
             run_johnson(call, sparse_graph(A, 1 if call.semiring.tropical == "min" else -1), target)
             return target if out is None else out

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.errors import DTypeError, ShapeError
+from semiring.namespaces import library_of
 
 __all__ = [
     "SOURCES",
@@ -72,7 +73,9 @@ def is_edge_frame(x: Any) -> bool:
 
 def names_vertices(x: Any) -> bool:
     """Whether ``x`` is more than a matrix: a frame, a graph, or a `Network`."""
-    return type(x) is not np.ndarray and (is_frame(x) or is_graph(x))
+    if type(x) is np.ndarray or library_of(x) == "cupy":  # told by their type at once
+        return False
+    return is_frame(x) or is_graph(x)
 
 
 class Taken(NamedTuple):

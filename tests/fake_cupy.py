@@ -33,7 +33,9 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
     itemsize = property(lambda self: self.values.itemsize)
     flags = property(lambda self: self.values.flags)
     T = property(lambda self: Array(self.values.T))
-    data = property(lambda self: types.SimpleNamespace(ptr=self.values.ctypes.data, memset_async=self.fill_bytes))
+    data = property(
+        lambda self: types.SimpleNamespace(ptr=self.values.ctypes.data, device_id=0, memset_async=self.fill_bytes)
+    )
     device = property(lambda self: types.SimpleNamespace(id=0))
 
     def fill_bytes(self, byte: int, count: int) -> None:

@@ -132,7 +132,7 @@ class StrictArray:
 
     @property
     def data(self):
-        return types.SimpleNamespace(ptr=self.inner.ctypes.data)
+        return types.SimpleNamespace(ptr=self.inner.ctypes.data, device_id=0)
 
     def __len__(self):
         return len(self.inner)

@@ -69,6 +69,7 @@ def backend(streams):
     """The backend without kernels; cuBLAS takes plus_times."""
     backend = object.__new__(CudaBackend)
     backend._classical = SimpleNamespace(takes=lambda plan: plan.semiring.name == "plus_times")
+    backend._staged = importlib.import_module("semiring.kernels.cuda.staged")
     return backend
 
 

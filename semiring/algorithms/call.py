@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from semiring.algebra import Semiring
 from semiring.algorithms.execution import Execution
 
@@ -17,7 +19,7 @@ class Explanation:
 
     semiring: str
     shape: tuple[int, ...]
-    dtype: str
+    dtype: np.dtype[Any] | None  # None where there is no matrix yet
     method: str
     backend: str
     storage: str
@@ -52,13 +54,11 @@ class Call:
         if reason not in self.explanation.reasons:
             self.explanation.reasons.append(reason)
 
-    def by(self, method: str) -> Call:
-        """The same call with its method chosen."""
+    def by(self, method: str, *, waits: bool = True) -> Call:
+        """The same call with its method chosen, and whether that may wait for a device: where the call may at all."""
         self.explanation.method = method
-        return replace(self, execution=replace(self.execution, method=method))
-
-    def without_waiting(self) -> Call:
-        return replace(self, execution=replace(self.execution, waits=False))
+        execution = self.execution.by(method, self.execution.waits and waits)
+        return Call(self.semiring, execution, self.asked, self.reflexive, self.check, self.explanation)
 
     def part(self, position: int, count: int) -> Call:
         """The call for one matrix of a stack: its progress is a part of the whole."""

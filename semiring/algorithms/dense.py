@@ -54,11 +54,13 @@ def close_dense(call: Call, A: Array, out: Any, P: Array | None = None) -> Array
         A = target
     backend = backend_for(A, call.semiring, A.dtype)
     explanation = call.explanation
-    explanation.shape, explanation.dtype, explanation.backend = A.shape, A.dtype.name, backend.name
-    if is_device_array(A) and not call.check:
-        call = call.without_waiting()
-    call = _choose(call, A.shape[-1], A.dtype, backend)
-    if A.ndim > 2 and P is None and _close_stack(call, A, target, backend):
+    explanation.shape, explanation.dtype, explanation.backend = A.shape, A.dtype, backend.name
+    method = _choose(call, A.shape[-1], A.dtype, backend)
+    call = call.by(method, waits=call.check or not is_device_array(A))
+    if A.ndim == 2:
+        _close_matrix(call, A, target, in_place, P)
+        return target
+    if P is None and _close_stack(call, A, target, backend):
         return target
     batch = list(np.ndindex(A.shape[:-2]))
     for position, index in enumerate(batch):
@@ -77,7 +79,7 @@ def _close_wider(call: Call, A: Array, out: Any, P: Array | None) -> Array:
     target = array_namespace(A).empty(A.shape, A.dtype) if out is None else as_output(out, A.shape, A.dtype, like=A)
     closed = close_dense(call, A.astype(np.float32), None, P)
     target[...] = closed.astype(A.dtype)
-    call.explanation.dtype = A.dtype.name
+    call.explanation.dtype = A.dtype
     call.note("bfloat16 is closed in float32, and rounded once")
     return target
 
@@ -90,7 +92,8 @@ def _same_memory(x: Array, y: Array) -> bool:
     return _address(x) == _address(y) and x.strides == y.strides and x.shape == y.shape
 
 
-def _choose(call: Call, n: int, dtype: np.dtype[Any], backend: Backend) -> Call:
+def _choose(call: Call, n: int, dtype: np.dtype[Any], backend: Backend) -> str:
+    """The method by which matrices of n rows are closed."""
     method = call.asked
     if method == "johnson":
         if not is_tropical(call.semiring) or dtype.kind != "f":
@@ -109,7 +112,7 @@ def _choose(call: Call, n: int, dtype: np.dtype[Any], backend: Backend) -> Call:
             call.note(f"{n} vertices are one block of at most {parameters.leaf}, closed by one kernel")
         else:
             call.note(f"a dense matrix: {method} was measured fastest on the {backend.name} backend")
-    return call.by(method)
+    return method
 
 
 def _scan(call: Call, A: Array) -> Scan:
@@ -124,7 +127,7 @@ def _scan(call: Call, A: Array) -> Scan:
 
 def _close_matrix(call: Call, A: Array, out: Array, in_place: bool, P: Array | None) -> None:
     """Out ← the closure of one matrix."""
-    if call.semiring.commutative and _adjacent(out.T) and not _adjacent(out):
+    if not _adjacent(out) and call.semiring.commutative and _adjacent(out.T):
         A, out, P = A.T, out.T, None if P is None else P.T  # (Aᵀ)* = (A*)ᵀ, and rows are what the kernels like
     if not _adjacent(out):
         rows = array_namespace(A).empty(A.shape, A.dtype)

@@ -61,6 +61,10 @@ class Execution:
     inspect: Inspection | None = None
     waits: bool = True
 
+    def by(self, method: str, waits: bool) -> Execution:
+        """The same by another method, waiting or not."""
+        return Execution(method, self.threads, self.progress, self.inspect, waits)
+
     def close(
         self,
         semiring: Semiring,
@@ -79,16 +83,17 @@ class Execution:
         plan = make_plan(semiring, dtype, nonnegative=nonnegative, storage=storage, threads=self.threads)
         backend = backend_for(A, semiring, dtype, storage)
         algorithm = ALGORITHMS[self.method]
-        panel = closure_parameters(backend.name, dtype, storage).panel
-        engine = Engine(backend, plan, panel, waits=self.waits or not is_device_array(A))
-        if engine.waits and is_device_array(A) and _may_diverge(plan):
+        parameters = closure_parameters(backend.name, dtype, storage)
+        there = is_device_array(A)
+        engine = Engine(backend, plan, parameters.panel, waits=self.waits or not there)
+        if engine.waits and there and _may_diverge(plan):
             plan.status.word = array_namespace(A).full(1, -1, np.int32)
         if self.progress is not None:
             total = total_pairs(algorithm, engine, *A.shape)
-            engine = ReportingEngine(backend, plan, self.progress, total, panel, waits=engine.waits)
+            engine = ReportingEngine(backend, plan, self.progress, total, parameters.panel, waits=engine.waits)
         before, P = self._keep(engine, A, P)
         if P is None:
-            self._run(algorithm, engine, A)
+            self._run(algorithm, engine, A, parameters.graph)
         elif self.method in ("squaring", "staged"):
             raise AlgebraError(f"{self.method} keeps no pivots: use rkleene")
         else:
@@ -101,13 +106,12 @@ class Execution:
             self.inspect.look(engine, A, before=before, pivots=P)
         return engine
 
-    def _run(self, algorithm: Callable[..., None], engine: Engine, A: Array) -> None:
-        """Run the algorithm, or have the backend repeat what it recorded of the last run of the same kind."""
+    def _run(self, algorithm: Callable[..., None], engine: Engine, A: Array, limit: int) -> None:
+        """Run the algorithm; of up to ``limit`` rows the backend may repeat what it recorded of a run of its kind."""
         backend, plan = engine.backend, engine.plan
         replay = getattr(backend, "replay", None)
-        n, limit = A.shape[0], closure_parameters(backend.name, plan.dtype, plan.storage).graph
-        recorded = self.method in ("rkleene", "blocked_floyd_warshall") and self.progress is None and 0 < n <= limit
-        if replay is None or not recorded:
+        recorded = self.method in ("rkleene", "blocked_floyd_warshall") and self.progress is None
+        if replay is None or not recorded or not 0 < A.shape[0] <= limit:
             algorithm(engine, A)
         else:
             replay(plan, A, self.method, lambda plan: Engine(backend, plan, engine.panel, waits=False), algorithm)

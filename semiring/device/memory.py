@@ -215,7 +215,7 @@ def at_home(arrays: Sequence[Any]) -> bool:
     if not all(library_of(x) == "cupy" for x in arrays):
         return False
     current = load_cupy().cuda.runtime.getDevice()
-    return all(x.device.id == current for x in arrays)
+    return all(x.data.device_id == current for x in arrays)
 
 
 def _number_of(x: Any) -> int:

@@ -50,10 +50,12 @@ class CudaBackend:
             if find_spec(package) is None:
                 raise MissingExtraError(distribution, "cuda", "computing on an NVIDIA GPU")
         try:
-            from semiring.kernels.cuda import classical, products, recording
+            from semiring.device import kernels
+            from semiring.kernels.cuda import classical, products, recording, staged
         except ImportError as error:
             raise MissingExtraError("CuPy", "cuda", "computing on an NVIDIA GPU") from error
         self._classical, self._products, self._recording = classical, products, recording
+        self._staged, self._kernels = staged, kernels
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Every semiring on every dtype that it is defined on; packed bits where the zero is False."""
@@ -87,54 +89,37 @@ class CudaBackend:
         """Whether `close` takes a matrix of n rows under this plan: an idempotent ⊕, elements, and a device that grants
         what the kernel needs.
         """
-        from semiring.kernels.cuda.staged.limits import fits
-
-        return plan.storage == "elements" and plan.semiring.idempotent and n > 0 and fits(plan, n)
+        return plan.storage == "elements" and plan.semiring.idempotent and n > 0 and self._staged.fits(plan, n)
 
     def stack_rows(self, plan: Plan) -> int:
         """Up to how many rows `close` takes the matrices of a stack (count, n, n), all in one launch."""
-        from semiring.kernels.cuda.staged.blocks import fast_rows
-        from semiring.kernels.cuda.staged.sources import arithmetic_of
-
-        return fast_rows(arithmetic_of(plan))
+        return self._staged.fast_rows(self._staged.arithmetic_of(plan))
 
     def copy_nonnegative(self, A: Any, out: Any) -> Any:
         """Out ← A, -0.0 as 0.0. Returns a word on the device that says whether an entry was below 0."""
-        from semiring.device.kernels import copy_nonnegative
-
-        return copy_nonnegative(A, out)
+        return self._kernels.copy_nonnegative(A, out)
 
     def relax(self, A: Any, h: Any, sign: int, epsilon: float) -> Any:
         """The minimum over i of h[i] + w[i, j], for weights w = ± A raised by ε |w|: see `semiring.device.kernels`."""
-        from semiring.device.kernels import relax
-
-        return relax(A, h, sign, epsilon)
+        return self._kernels.relax(A, h, sign, epsilon)
 
     def largest_whole(self, A: Any) -> float:
         """The greatest size of a finite entry, ∞ where one is no whole number: see `semiring.device.kernels`."""
-        from semiring.device.kernels import largest_whole
-
-        return largest_whole(A)
+        return self._kernels.largest_whole(A)
 
     def copied(self, A: Any) -> Any:
         """A dense copy by a kernel. Where launches are recorded, a copy of adjacent memory by other means is a node
         without a priority, which may wait for all blocks of the products beside it.
         """
-        from semiring.device.kernels import copied
-
-        return copied(A)
+        return self._kernels.copied(A)
 
     def in_order(self, bits: Any, replaced: Any, back: bool) -> None:
         """The bits of floats as integers in their order, or back, in place: see `semiring.algorithms.ordered`."""
-        from semiring.device.kernels import in_order
-
-        in_order(bits, replaced, back)
+        self._kernels.in_order(bits, replaced, back)
 
     def spoil(self, A: Any, word: Any) -> None:
         """A ← NaN where the word says so."""
-        from semiring.device.kernels import spoil
-
-        spoil(A, word)
+        self._kernels.spoil(A, word)
 
     def find_predecessors(self, plan: Plan, D: Any, tolerance: Tolerance, before: Any, pivots: Any) -> Any:
         """The predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
@@ -183,18 +168,12 @@ class CudaBackend:
 
     def close_block(self, plan: Plan, A: Any) -> None:
         """A ← A* in place, fastest up to 128 rows (see `semiring.kernels.cuda.staged`)."""
-        from semiring.kernels.cuda import staged
-
-        staged.close_block(plan, A)
+        self._staged.close_block(plan, A)
 
     def close_block_pivots(self, plan: Plan, A: Any, P: Any, k0: int) -> None:
         """As `close_block`; where pivot k changes A[i, j], P[i, j] becomes k0 + k."""
-        from semiring.kernels.cuda import staged
-
-        staged.close_block(plan, A, P, k0)
+        self._staged.close_block(plan, A, P, k0)
 
     def close(self, plan: Plan, A: Any) -> None:
         """A ← A* in place by the staged Floyd-Warshall kernels, for an idempotent ⊕; a stack of small ones at once."""
-        from semiring.kernels.cuda import staged
-
-        staged.close(plan, A)
+        self._staged.close(plan, A)

@@ -7,7 +7,9 @@ meet, `kernels` is the table of the numbered kernels, `limits` says what fits a 
 
 from __future__ import annotations
 
-from semiring.kernels.cuda.staged.blocks import close_block
+from semiring.kernels.cuda.staged.blocks import close_block, fast_rows
 from semiring.kernels.cuda.staged.kernels import KERNELS, close
+from semiring.kernels.cuda.staged.limits import fits
+from semiring.kernels.cuda.staged.sources import arithmetic_of
 
-__all__ = ["KERNELS", "close", "close_block"]
+__all__ = ["KERNELS", "arithmetic_of", "close", "close_block", "fast_rows", "fits"]
