@@ -165,19 +165,26 @@ def test_shared_memory_is_granted_on_every_device(monkeypatch):
     granted, current = [], SimpleNamespace(getDevice=lambda: device)
 
     class Kernel:
+        max_dynamic_shared_size_bytes = 48 << 10
+
         def __setattr__(self, name, value):
             granted.append((device, name, value))
+            super().__setattr__(name, value)
 
     cuda = SimpleNamespace(runtime=current)
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda))
     monkeypatch.setitem(sys.modules, "cupy.cuda", cuda)
-    monkeypatch.setattr(modules, "_module", lambda *_: SimpleNamespace(get_function=lambda name: Kernel()))
+    functions = [Kernel(), Kernel()]  # the driver has one of a name and device, whoever asks for it
+    monkeypatch.setattr(modules, "_module", lambda *_: SimpleNamespace(get_function=lambda name: functions[device]))
     modules._kernel.cache_clear()
     for number in (0, 1, 0, 1):
         device = number
         modules.kernel("no file", "a kernel", None, (), 60 << 10)
-    modules._kernel.cache_clear()
     assert granted == [(device, "max_dynamic_shared_size_bytes", 60 << 10) for device in (0, 1)]
+    for shared in (100 << 10, 50 << 10):  # a launch that needs less takes nothing from one that needs more
+        modules.kernel("no file", "a kernel", None, (), shared)
+    modules._kernel.cache_clear()
+    assert functions[1].max_dynamic_shared_size_bytes == 100 << 10
 
 
 def test_a_recording_has_streams_of_its_own(streams, main, monkeypatch):

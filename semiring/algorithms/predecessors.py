@@ -156,7 +156,7 @@ def wants_pivots(engine: Engine, A: Array) -> bool:
     no worse than the worst path.
     """
     n, plan = A.shape[0], engine.plan
-    if is_device_array(A):  # there every direct edge is tried, and a pivot kept costs more than the tries
+    if is_device_array(A):  # there a pivot kept costs more than to try every direct edge that may end a path
         return False
     if n <= MANY or not tolerance_for(plan, A).one_is_exact:
         return False

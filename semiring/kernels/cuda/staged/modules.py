@@ -41,8 +41,8 @@ def _kernel(
     device: int,  # which is current: what a block may have is granted on one
 ) -> Any:
     function = _module(file, arithmetic, defines, cooperative).get_function(name)
-    if shared > 48 * 1024:
-        function.max_dynamic_shared_size_bytes = shared
+    if shared > 48 * 1024:  # granted to the function, which the kernels of other sizes launch too
+        function.max_dynamic_shared_size_bytes = max(shared, function.max_dynamic_shared_size_bytes)
     return function
 
 
