@@ -8,6 +8,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -52,16 +53,31 @@ def median_seconds(
     return statistics.median(times)
 
 
-def device_milliseconds(call: Callable[[], Any]) -> float:
-    """How long the current GPU is busy with what the call enqueues, by events of its own."""
+def device_milliseconds(call: Callable[[], Any], ahead: float = 0.0) -> float:
+    """How long the current GPU is busy with what the call enqueues, by events of its own.
+
+    ``ahead``: milliseconds that the device waits before, so that the host has enqueued much or all when it begins.
+    """
     import cupy
 
     start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+    if ahead:
+        _waiting()((1,), (1,), (np.int64(ahead * 2e6),))  # cycles, of at most 2 GHz
     start.record()
     call()
     stop.record()
     stop.synchronize()
     return float(cupy.cuda.get_elapsed_time(start, stop))
+
+
+@cache
+def _waiting() -> Any:
+    import cupy
+
+    code = """extern "C" __global__ void wait(long long cycles) {
+        for (long long start = clock64(); clock64() - start < cycles;) {}
+    }"""
+    return cupy.RawKernel(code, "wait")
 
 
 def random_matrix(n: int, dtype: Any, *, seed: int = 0, high: int = 1000) -> np.ndarray:
