@@ -171,14 +171,11 @@ def operands(
     Numbers stay NumPy's: a kernel takes them along. Raises `DeviceError` where some arrays live on a GPU, others not.
     """
     given = list(named.values())
-    if dtype is None and device is None and not beside and all(type(x) is np.ndarray for x in given):
+    kind = type(given[0])
+    is_ours = device is None if kind is np.ndarray else library_of(given[0]) == "cupy"
+    if is_ours and dtype is None and not beside:
         first = given[0].dtype
-        if first.isnative and _is_real(first) and all(x.dtype == first for x in given):
-            semiring.check_dtype(first)
-            return given
-    if dtype is None and not beside and all(library_of(x) == "cupy" for x in given):
-        first = given[0].dtype
-        if _is_real(first) and all(x.dtype == first for x in given):
+        if first.isnative and _is_real(first) and all(type(x) is kind and x.dtype == first for x in given):
             semiring.check_dtype(first)
             return given
     there = device is not None or any(is_device_array(x) for x in given)
@@ -261,7 +258,7 @@ def as_output(
     What NumPy reads by ``__array__`` alone may be a copy, and a mask would hide what is written: both are refused.
     """
     there = is_device_array(out)
-    writable = isinstance(out, np.ndarray) or hasattr(out, "__dlpack__") or there
+    writable = there or isinstance(out, np.ndarray) or hasattr(out, "__dlpack__")
     if not writable or isinstance(out, np.ma.MaskedArray):
         raise TypeError(f"{name} is a {type(out).__name__}: results are written into arrays")
     if like is not None and is_device_array(like) != there:

@@ -34,19 +34,20 @@ def array_namespace(*arrays: Any) -> Any:
     return np
 
 
-_OF_THE_HOST = frozenset({"numpy", "builtins"})  # told by their type at once
+_TOLD_BY_TYPE = frozenset({"numpy", "builtins", "cupy"})
 _CUDA_DEVICES = (2, 13)  # DLPack's codes of memory on an NVIDIA GPU: ordinary and managed
+_THERE: dict[type, bool] = {}  # of the types that tell
 
 
 def is_device_array(array: Any) -> bool:
     """Whether the array lives on an NVIDIA GPU."""
-    if type(array) is np.ndarray:
-        return False
+    there = _THERE.get(type(array))
+    if there is not None:
+        return there
     root = library_of(array)
-    if root == "cupy":
-        return True
-    if root in _OF_THE_HOST or isinstance(array, np.ndarray):
-        return False
+    if root in _TOLD_BY_TYPE or isinstance(array, np.ndarray):
+        there = _THERE[type(array)] = root == "cupy"
+        return there
     if hasattr(array, "__dlpack_device__"):
         return array.__dlpack_device__()[0] in _CUDA_DEVICES
     return hasattr(array, "__cuda_array_interface__")

@@ -43,27 +43,21 @@ def as_integers(A: Array, semiring: Semiring) -> Array:
     The zero and the one of the semiring become those of its integers.
     """
     bits = A.view(np.int32)
-    _replace(bits, semiring, [(_order_of(semiring, name), _integer(semiring, name)) for name in ("zero", "one")])
+    _replace(bits, semiring, _identities(semiring))
     return bits
 
 
 def from_integers(bits: Array, semiring: Semiring) -> None:
     """Undo `as_integers` in place."""
-    _replace(
-        bits, semiring, [(_integer(semiring, name), _order_of(semiring, name)) for name in ("zero", "one")], back=True
-    )
+    _replace(bits, semiring, [(after, before) for before, after in _identities(semiring)], back=True)
 
 
-def _integer(semiring: Semiring, name: str) -> Any:
-    dtype = np.dtype(np.int32)
-    return semiring.zero_for(dtype) if name == "zero" else semiring.one_for(dtype)
-
-
-def _order_of(semiring: Semiring, name: str) -> Any:
-    """The zero or the one of the floats in the order of the integers."""
-    dtype = np.dtype(np.float32)
-    value = semiring.zero_for(dtype) if name == "zero" else semiring.one_for(dtype)
-    return _flipped(np.asarray(value, dtype).view(np.int32))[()]
+@lru_cache(maxsize=256)
+def _identities(semiring: Semiring) -> list[tuple[Any, Any]]:
+    """The zero and the one: what the order of the floats makes of them, and as the integers have them."""
+    floats, integers = np.dtype(np.float32), np.dtype(np.int32)
+    elements = semiring.zero_for, semiring.one_for
+    return [(_flipped(np.asarray(typed(floats), floats).view(np.int32))[()], typed(integers)) for typed in elements]
 
 
 def _replace(bits: Array, semiring: Semiring, pairs: list[tuple[Any, Any]], *, back: bool = False) -> None:

@@ -100,7 +100,7 @@ def engine_for(
     """The engine for products of ``dtype`` where ``array`` lives."""
     count = get_threads() if threads is None else checked_threads(threads)
     if type(array) is not np.ndarray and is_device_array(array):
-        return _device_engine(semiring, dtype, nonnegative, array.device.id)
+        return _device_engine(semiring, dtype, nonnegative, array.data.device_id)
     return _engine(semiring, dtype, nonnegative, count)
 
 

@@ -95,21 +95,23 @@ class Staged:
     idea: str
     source: str
     tile: int
-    run: Callable[[Launcher], None]
-    any_star: bool = False
+    run: Callable[[Launcher], None] | None  # None: all in one launch, by `_look_ahead`
+
+    @property
+    def any_star(self) -> bool:
+        """Whether it takes semirings whose star is not 1̄ everywhere."""
+        return self.run is None
 
 
 @dataclass(frozen=True)
 class Launcher:
-    """One closure of A (n, n), n a multiple of the tile, rows contiguous."""
+    """One closure of A (n, n), n a multiple of the tile, rows contiguous, by some launches a stage."""
 
     file: str
     arithmetic: Arithmetic
     plan: Plan
     A: Any
     tile: int
-    rows: int  # of A without padding
-    cut: Cut | None = None  # of kernel 6
 
     @property
     def n(self) -> int:
@@ -117,17 +119,21 @@ class Launcher:
 
     @property
     def stride(self) -> Any:
-        return np.int64(self.A.strides[0] // self.A.itemsize)
-
-    @property
-    def status(self) -> tuple[Any, Any]:
-        word = self.plan.status.word
-        return (0 if word is None else word), np.uint32(self.plan.status.first)
+        return _stride(self.A)
 
     def launch(self, name: str, grid: tuple[int, ...], threads: tuple[int, ...], *arguments: Any) -> None:
         """A kernel of the file by name; Python integers are 32-bit ones of C."""
         converted = [np.int32(x) if isinstance(x, int) else x for x in arguments]
         compiled(self.file, name, self.arithmetic)(grid, threads, tuple(converted))
+
+
+def _stride(A: Any) -> Any:
+    return np.int64(A.strides[0] // A.itemsize)
+
+
+def _status(plan: Plan) -> tuple[Any, Any]:
+    word = plan.status.word
+    return (0 if word is None else word), np.uint32(plan.status.first)
 
 
 # ------------------------------------------------------------------------------------------------- how each one runs
@@ -206,9 +212,11 @@ def look_ahead_shape(
 class Cut:
     """How kernel 6 closes the matrices of one size on one device."""
 
-    shape: Shape
     kernel: Any
+    tile: int  # which divides the rows
+    sizes: tuple[Any, Any]  # rows with padding, and stages
     blocks: int
+    threads: int
     shared: int  # bytes
 
 
@@ -221,19 +229,23 @@ def cut_for(file: str, arithmetic: Arithmetic, n: int, device: int) -> Cut:
     size = -(-n // shape.step) * shape.step
     tasks = max(shape.tiles(size), size // 16)  # of the remainder, of the panels
     room = min(shape.blocks * multiprocessors(), resident_blocks(kernel, shape.threads, shared))
-    return Cut(shape, kernel, min(tasks + 1, room), shared)  # a thread block closes the pivot blocks
+    blocks = min(tasks + 1, room)  # one closes the pivot blocks
+    sizes = np.int32(size), np.int32(-(-n // WIDTH))
+    return Cut(kernel, shape.step, sizes, blocks, shape.threads, shared)
 
 
-def _look_ahead(closure: Launcher) -> None:
+def _look_ahead(plan: Plan, A: Any, file: str, arithmetic: Arithmetic) -> None:
     """All stages in one cooperative launch, a barrier of the grid after each phase."""
     import cupy
 
-    cut = closure.cut
-    assert cut is not None
-    barrier, aside = words_of(cupy.cuda.get_current_stream()), cupy.empty(4 * WIDTH**2, closure.A.dtype)
-    sizes = closure.stride, np.int32(closure.n), np.int32(-(-closure.rows // WIDTH))
-    arguments = closure.A, *sizes, *closure.status, barrier, aside
-    cut.kernel((cut.blocks,), (cut.shape.threads,), arguments, shared_mem=cut.shared)
+    n = A.shape[0]
+    cut = cut_for(file, arithmetic, n, cupy.cuda.runtime.getDevice())
+    matrix = _padded(A, cut.tile, plan.zero)
+    barrier, aside = words_of(cupy.cuda.get_current_stream()), cupy.empty(4 * WIDTH**2, A.dtype)
+    arguments = matrix, _stride(matrix), *cut.sizes, *_status(plan), barrier, aside
+    cut.kernel((cut.blocks,), (cut.threads,), arguments, shared_mem=cut.shared)
+    if matrix is not A:
+        A[...] = matrix[:n, :n]
 
 
 _HARISH = "Harish, Narayanan, HiPC 2007"
@@ -261,7 +273,7 @@ KERNELS: Mapping[str, Staged] = {
     "3": Staged("3_unrolled.cu", "the same, fewer instructions, unrolled", _LUND, 32, _three_phases),
     "4": Staged("4_staged_load.cu", "a tile in registers, panels in slices, cyclic k", _LUND, 32, _staged_load),
     "5": Staged("5_two_phases.cu", "two phases, the diagonal tile in every block", "in Portuguese", 32, _two_phases),
-    "6": Staged("6_look_ahead.cu", "look-ahead, register tiles, one launch", "ours", WIDTH, _look_ahead, any_star=True),
+    "6": Staged("6_look_ahead.cu", "look-ahead, register tiles, one launch", "ours", WIDTH, None),
 }
 
 
@@ -285,27 +297,24 @@ def close(plan: Plan, A: Any, kernel: str | int = "6") -> None:
                     f"{A.shape[0]} matrices of {n} rows: at most {fast_rows(arithmetic)} close in one launch"
                 )
             close_block(plan, A)
+        elif chosen.any_star:
+            _look_ahead(plan, A, chosen.file, arithmetic)
         elif n:
-            _close(plan, A, chosen, arithmetic)
+            _in_launches(plan, A, chosen, arithmetic)
 
 
-def _close(plan: Plan, A: Any, chosen: Staged, arithmetic: Arithmetic) -> None:
-    import cupy
-
-    n = A.shape[0]
-    cut = cut_for(chosen.file, arithmetic, n, cupy.cuda.runtime.getDevice()) if chosen.any_star else None
-    tile = cut.shape.step if cut else chosen.tile
-    matrix = _padded(A, tile, plan.zero)
-    closure = Launcher(chosen.file, arithmetic, plan, matrix, tile, n, cut)
-    if not chosen.any_star:
-        around = Launcher("diagonal.cu", arithmetic, plan, matrix, 1, n)
-        blocks = (-(-matrix.shape[0] // 256),)
-        around.launch("add_one", blocks, (256,), matrix, around.stride, matrix.shape[0])
-    chosen.run(closure)
-    if not chosen.any_star and arithmetic.divergence is not None and plan.status.word is not None:
-        around.launch("inspect", blocks, (256,), matrix, around.stride, matrix.shape[0], *closure.status)
+def _in_launches(plan: Plan, A: Any, chosen: Staged, arithmetic: Arithmetic) -> None:
+    """By one of kernels 1 to 5, and what they leave to others: 1̄ on the diagonal, and a look at it in the end."""
+    assert chosen.run is not None
+    matrix = _padded(A, chosen.tile, plan.zero)
+    around = Launcher("diagonal.cu", arithmetic, plan, matrix, 1)
+    n, blocks = around.n, (-(-around.n // 256),)
+    around.launch("add_one", blocks, (256,), matrix, around.stride, n)
+    chosen.run(Launcher(chosen.file, arithmetic, plan, matrix, chosen.tile))
+    if arithmetic.divergence is not None and plan.status.word is not None:
+        around.launch("inspect", blocks, (256,), matrix, around.stride, n, *_status(plan))
     if matrix is not A:
-        A[...] = matrix[:n, :n]
+        A[...] = matrix[: A.shape[0], : A.shape[0]]
 
 
 def _named(name: str) -> Staged:
