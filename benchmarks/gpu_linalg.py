@@ -1,14 +1,16 @@
 """What a call on GPU arrays costs beside its kernel: the look at the operands, entrywise operations, small products.
 
-    python -m benchmarks.gpu_linalg
+    python -m benchmarks.gpu_linalg [passes] [calls] [host]
 
-Medians on the current GPU. The yardstick of a pass over memory is CuPy's copy of a matrix in the same run, in bytes
-read and written; that of plus_times is `cupy.matmul`.
+Medians on the current GPU, of all tables or of those that are named. The yardstick of a pass over memory is CuPy's copy
+of a matrix in the same run, in bytes read and written; that of plus_times is `cupy.matmul`. ``host``: how long calls
+that wait for nothing keep the host, which goes on before the device does, and how long they keep the device.
 """
 
 from __future__ import annotations
 
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import print_table
+from benchmarks.common import device_milliseconds, print_table
 from semiring.entries import check_entries
 
 N = 8192
@@ -91,6 +93,47 @@ def calls() -> None:
     print_table("stacks, min_plus float32", ("products", "check", "ms", "T pairs/s"), rows)
 
 
-if __name__ == "__main__":
-    passes()
+def host() -> None:
+    """What small calls cost the host, and the device."""
+    import cupy
+
+    rows = []
+    for n in (64, 256, 512, 1024):
+        A = cupy.random.random((n, n)).astype(np.float32)
+        whole, out = (A * 100).astype(np.int32), cupy.empty_like(A)
+        for name, call in (
+            ("closure in place, min_plus", lambda A=A: sr.closure(A, out=A, check=False)),
+            ("closure in place, max_min", lambda A=A: sr.closure(A, "max_min", out=A, check=False)),
+            ("closure in place, int32", lambda A=whole: sr.closure(A, out=A, check=False)),
+            ("closure", lambda A=A: sr.closure(A, check=False)),
+            ("matmul", lambda A=A: sr.matmul(A, A, check=False)),
+            ("matmul into out", lambda A=A, out=out: sr.matmul(A, A, out=out, check=False)),
+        ):
+            rows.append((name, n, *enqueueing(call)))
+    print_table("small calls with check=False, float32", ("call", "n", "host, µs", "device, µs"), rows)
+
+
+def enqueueing(call: Callable[[], Any], burst: int = 50) -> tuple[float, float]:
+    """(Microseconds of the host, of the device) for a call: medians of bursts, too short to fill the device's queue."""
+    import cupy
+
+    def calls() -> None:
+        for _ in range(burst):
+            call()
+
     calls()
+    on_host = []
+    for _ in range(9):
+        cupy.cuda.Device().synchronize()
+        start = time.perf_counter()
+        calls()
+        on_host.append((time.perf_counter() - start) / burst)
+    ahead = 2e3 * burst * statistics.median(on_host)
+    on_device = [device_milliseconds(calls, ahead) / burst for _ in range(5)]
+    return 1e6 * statistics.median(on_host), 1e3 * statistics.median(on_device)
+
+
+if __name__ == "__main__":
+    tables = {"passes": passes, "calls": calls, "host": host}
+    for title in sys.argv[1:] or tables:
+        tables[title]()
