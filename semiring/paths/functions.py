@@ -100,8 +100,7 @@ def _best_paths(
         if not predecessors:
             closed = closure(A, semiring, device=device, **options)
             return Paths(taken.back(closed), semiring, names=names, weights=A)
-        (matrix,) = operands(semiring, device=device, A=A.unpack() if isinstance(A, BitMatrix) else A)
-        matrix = as_matrix(matrix, semiring, square=True)
+        matrix = as_matrix(A.unpack() if isinstance(A, BitMatrix) else A, semiring, square=True, device=device)
         distances, found = closure_with_predecessors(matrix, semiring, **options)
     except NegativeCycleError as error:
         raise error.named(names) from None
