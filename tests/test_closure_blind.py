@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import oracles
@@ -17,7 +18,8 @@ from semiring.algorithms.predecessors import nearest_tree
 from semiring.bits import pack
 from semiring.closures import METHODS, closure
 from semiring.device import memory
-from semiring.errors import DivergenceError, NegativeCycleError
+from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, NegativeCycleError
+from semiring.kernels.contract import Status
 from semiring.kernels.reference import ReferenceBackend
 
 DENSE = [method for method in METHODS if method not in ("auto", "johnson", "staged")]
@@ -94,39 +96,114 @@ def test_negative_cycles_and_divergence(rng):
             closure(on_device(B), "max_times", method=method)
 
 
-@pytest.mark.parametrize("check_entries", [True, False])
-def test_a_stack_is_closed_in_one_call(rng, monkeypatch, check_entries):
-    """And without a look a weight below 0 makes the result NaN, as it does of one matrix."""
+@pytest.fixture
+def closes_stacks(monkeypatch):
+    """The shapes of what the backend closed as a whole; up to 64 rows in one launch."""
     calls = []
 
     def close(plan, A):
         calls.append(A.shape)
-        for one in A.inner:
-            ReferenceBackend().close_block(plan, one)
+        for i, one in enumerate(A.inner):
+            alone = replace(plan, status=Status())
+            ReferenceBackend().close_block(alone, one)
+            if alone.status.diverged >= 0 and plan.status.word is not None and int(plan.status.word[0]) < 0:
+                plan.status.word[0] = i * A.shape[1] + alone.status.diverged
 
     def copy_nonnegative(A, out):
+        negative = (A.inner < 0).any()
         out[...] = A + 0.0
-        return on_device(np.asarray([(A.inner < 0).any()]))
+        return on_device(np.asarray([negative]))
 
     def spoil(A, word):
         if word.inner[0]:
             A[...] = np.nan
 
+    def select(target, absent, numbers, extreme):
+        target.inner[...] = np.where(absent.inner, target.dtype.type(extreme), numbers.inner)
+
     for function in (close, copy_nonnegative, spoil):
         monkeypatch.setattr(StrictBackend, function.__name__, staticmethod(function), raising=False)
     monkeypatch.setattr(StrictBackend, "stack_rows", staticmethod(lambda plan: 64), raising=False)
-    stack = np.stack([matrix(rng, 19, "min_plus", "float32") for _ in range(6)]).reshape(2, 3, 19, 19)
-    expected = np.stack([oracles.closure(one, "min_plus") for one in stack.reshape(6, 19, 19)]).reshape(stack.shape)
+    monkeypatch.setattr("semiring.device.kernels.select", select)
+    return calls
+
+
+def stack_of(rng, count, n, name, dtype):
+    stack = np.stack([matrix(rng, n, name, dtype, density=min(1, 4 / n)) for _ in range(count)])
+    return stack, np.stack([oracles.closure(one, name) for one in stack])
+
+
+@pytest.mark.parametrize("check_entries", [True, False])
+@pytest.mark.parametrize(("name", "dtype"), [*CASES, ("min_plus", "float16"), ("max_min", "float16")])
+def test_stacks_are_closed_in_one_call(rng, closes_stacks, name, dtype, check_entries):
+    for count, n in ((6, 19), (1, 19), (2, 70)):
+        stack, expected = stack_of(rng, count, n, name, dtype)
+        check(stack, expected, name, check=check_entries)
+        work = on_device(stack.copy())
+        assert closure(work, name, check=check_entries, out=work) is work
+        np.testing.assert_array_equal(work.get(), expected)
+        assert closes_stacks == [(count, n, n)] * 2
+        closes_stacks.clear()
+    check(*stack_of(rng, 1, 70, name, dtype), name, check=check_entries)
+    check(stack, np.stack([closure(one, name, reflexive=False) for one in stack]), name, reflexive=False)
+    assert not closes_stacks
+
+
+@pytest.mark.parametrize("check_entries", [True, False])
+def test_stacks_of_other_layouts_and_signs(rng, closes_stacks, check_entries):
+    """And without a look a weight below 0 makes the result NaN, as it does of one matrix."""
+    stack, expected = (each.reshape(2, 3, 19, 19) for each in stack_of(rng, 6, 19, "min_plus", "float32"))
     check(stack, expected, check=check_entries)
-    assert calls == [(6, 19, 19)]
+    assert closes_stacks == [(6, 19, 19)]
     turned = on_device(np.empty((19, 19, 3, 2), np.float32).transpose(3, 2, 0, 1))  # no reshape joins its stack
     closure(on_device(stack), check=check_entries, out=turned)
     np.testing.assert_array_equal(turned.get(), expected)
     stack[1, 2, 3, 4] = -0.0
     check(stack, np.abs(closure(stack)), check=check_entries)
+    check(-stack, closure(-stack, "max_plus"), "max_plus", check=check_entries)
     stack[1, 2, 3, 4] = -1
     if not check_entries:
         assert np.isnan(closure(on_device(stack), check=False).get()).all()
+        assert np.isnan(closure(on_device(-stack), "max_plus", check=False).get()).all()
+    else:
+        closes_stacks.clear()
+        check(stack, closure(stack))
+        check(-stack, closure(-stack, "max_plus"), "max_plus")
+        assert not closes_stacks  # through potentials, one by one
+
+
+def test_stacks_of_fractions_are_put_in_order(rng, closes_stacks):
+    stack = rng.standard_normal((3, 70, 70)).astype(np.float32)
+    for name in ("max_min", "min_max"):
+        for look in (True, False):
+            check(stack, closure(stack, name), name, check=look)
+    assert len(closes_stacks) == 4
+
+
+@pytest.mark.parametrize("n", [30, 90])
+def test_what_stacks_refuse_is_named(closes_stacks, n):
+    gains = np.zeros((4, n, n), np.float32)
+    gains[1, 20, 25] = gains[1, 25, 20] = gains[3, 1, 2] = gains[3, 2, 1] = 2
+    with pytest.raises(DivergenceError, match="vertex 25"):
+        closure(on_device(gains), "max_times")
+    gains[2, 3, 4] = np.nan
+    with pytest.raises(DomainError, match=r"A\[2, 3, 4\]"):
+        closure(on_device(gains), "max_times")
+    assert len(closes_stacks) == 1
+    A = np.full((2, n, n), np.inf)
+    A[1, 3, 5], A[1, 5, 3] = 2, -3
+    with pytest.raises(NegativeCycleError):
+        closure(on_device(A))
+    chain = np.full((2, n, n), np.iinfo(np.int16).max, np.int16)
+    chain[:, np.arange(n - 1), np.arange(1, n)] = 16000 // (n + 1)
+    check(chain, closure(chain))
+    assert closes_stacks[1:] == [(2, n, n)]
+    chain[1, np.arange(n - 1), np.arange(1, n)] = 20000 // n  # beyond half the range
+    check(chain, closure(chain))
+    work = on_device(chain)
+    with pytest.raises(IntegerOverflowError):
+        closure(work, out=work)
+    assert len(closes_stacks) == 2
 
 
 def test_unbounded_edges_in_place_and_strides(rng):

@@ -237,7 +237,8 @@ def test_a_cycle_that_improves_is_named(kernel):
 def test_stacks_of_small_matrices(rng):
     import cupy
 
-    for name, dtype, n in (("min_plus", "float32", 100), ("max_times", "float64", 31), ("boolean", "bool", 64)):
+    cases = ("min_plus", "float32", 100), ("max_times", "float64", 31), ("boolean", "bool", 64)
+    for name, dtype, n in (*cases, ("min_plus", "float32", 200), ("max_times", "float64", 256)):
         plan = make_plan(CATALOGUE[name], dtype)
         stack = np.stack([matrix(rng, name, dtype, n) for _ in range(7)])
         expected = stack.copy()
@@ -251,15 +252,13 @@ def test_stacks_of_small_matrices(rng):
 def test_what_the_kernels_refuse(rng):
     import cupy
 
-    from semiring.errors import AlgebraError, ShapeError, UnknownNameError
+    from semiring.errors import AlgebraError, UnknownNameError
 
     A = cupy.zeros((3, 3), np.float32)
     with pytest.raises(AlgebraError, match="idempotent"):
         staged.close(make_plan(CATALOGUE["plus_times"], "float32"), A)
     with pytest.raises(UnknownNameError, match="1b"):
         staged.close(make_plan(CATALOGUE["min_plus"], "float32"), A, "7")
-    with pytest.raises(ShapeError, match="one launch"):
-        staged.close(make_plan(CATALOGUE["min_plus"], "float32"), cupy.zeros((2, 300, 300), np.float32))
     bits = make_plan(CATALOGUE["boolean"], "bool", storage="bits")
     with pytest.raises(AlgebraError, match="packed"):
         staged.close(bits, cupy.zeros((3, 1), np.uint32))

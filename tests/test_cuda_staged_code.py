@@ -13,6 +13,7 @@ from test_cuda_code import disassembler
 
 from semiring import CATALOGUE
 from semiring.device import look
+from semiring.kernels.cuda.staged import stacks
 from semiring.kernels.cuda.staged.blocks import block_kernel
 from semiring.kernels.cuda.staged.kernels import KERNELS, look_ahead_shape
 from semiring.kernels.cuda.staged.modules import compile_for
@@ -81,6 +82,7 @@ def test_other_architectures(target):
         for registers, spills in compiled(file, ours, defines, target)[1].values():
             assert registers <= 255
             assert spills == 0
+    assert all(spills <= 16 for _, spills in compiled(stacks.FILE, ours, stacks.defines(ours), target)[1].values())
     for n in (64, 128):
         chosen = block_kernel(n, ours)
         _, kernels = compiled(chosen.file, ours, chosen.defines, target)
@@ -145,6 +147,30 @@ def test_close_block(name, dtype, n, pivots, tmp_path):
     assert spilled == 0
     if name == "plus_times":
         assert instructions(cubin, tmp_path)["FFMA"] > 16  # as its definition asks for
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "expected", "spills"),
+    [  # a thread: 4 k for each of 16 entries, in panels or in remainders
+        ("min_plus", "float32", {"FADD": 128, "VIMNMX3": 64}, 16),
+        ("min_plus", "int32", {"VIADDMNMX": 32, "VIMNMX3": 32}, 16),
+        ("max_times", "float64", {"DMUL": 128}, 0),
+        ("max_min", "int16", {}, 64),
+        ("boolean", "bool", {}, 0),
+        ("lukasiewicz", "float32", {}, 0),
+    ],
+)
+def test_stacks(name, dtype, expected, spills, tmp_path):
+    ours = arithmetic(name, dtype)
+    cubin, kernels = compiled(stacks.FILE, ours, stacks.defines(ours))
+    blocks = 2 if dtype == "float64" else 4
+    assert all(registers <= 65_536 // 256 // blocks for registers, _ in kernels.values())
+    assert all(spilled <= spills for _, spilled in kernels.values())
+    assert stacks.shared(make_plan(CATALOGUE[name], dtype).dtype.itemsize) <= (227 << 10) // blocks
+    code = instructions(cubin, tmp_path)
+    assert all(code[instruction] >= count for instruction, count in expected.items())
+    assert code["LDGSTS"] >= 4  # the copies are asynchronous
+    assert not code["FFMA"]  # nothing is contracted
 
 
 def test_packed_bits():

@@ -9,6 +9,8 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algorithms.execution import Execution
+from semiring.algorithms.tropical import is_tropical
+from semiring.entries import Scan, check_entries
 
 __all__ = ["Call", "Explanation"]
 
@@ -59,6 +61,17 @@ class Call:
         self.explanation.method = method
         execution = self.execution.by(method, self.execution.waits and waits)
         return Call(self.semiring, execution, self.asked, self.reflexive, self.check, self.explanation)
+
+    def look(self, A: Any) -> Scan:
+        """What a look at A finds.
+
+        The sign decides about the potentials, and the range of integers about their width; so the host looks whatever
+        ``check`` says. A device that must not be waited for is promised weights ≥ 0, and no path near half the range of
+        an integer.
+        """
+        if self.check or (is_tropical(self.semiring) and self.execution.waits):
+            return check_entries(A, self.semiring)
+        return Scan(0, 0, has_zero=True) if is_tropical(self.semiring) else Scan()
 
     def part(self, position: int, count: int) -> Call:
         """The call for one matrix of a stack: its progress is a part of the whole."""

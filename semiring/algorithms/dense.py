@@ -2,8 +2,8 @@
 
 Every matrix goes one of four ways: min-plus and max-plus through a non-negative core (`tropical`), or on floats, if
 asked, through Dijkstra's algorithm (`johnson`); truth values as packed bits (`packed`); all others straight to an
-algorithm, on integers where floats are only selected by their order (`ordered`). Small matrices of a stack on a GPU are
-closed by one launch.
+algorithm, on integers where floats are only selected by their order (`ordered`). Those of a stack may go together
+(`stacks`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from semiring.algorithms.johnson import johnson, sparse_graph
 from semiring.algorithms.ordered import as_integers, from_integers, has_order, selects
 from semiring.algorithms.packed import close_truths
 from semiring.algorithms.parameters import closure_parameters
+from semiring.algorithms.stacks import close_stack
 from semiring.algorithms.tropical import close_tropical, is_tropical
 from semiring.algorithms.views import Array
 from semiring.arrays import as_output
-from semiring.entries import Scan, check_entries
+from semiring.entries import Scan
 from semiring.errors import AlgebraError, DeviceError, DTypeError, ShapeError
 from semiring.expressions.tree import is_bfloat16
 from semiring.kernels import backend_for
@@ -60,7 +61,7 @@ def close_dense(call: Call, A: Array, out: Any, P: Array | None = None) -> Array
     if A.ndim == 2:
         _close_matrix(call, A, target, in_place, P)
         return target
-    if P is None and _close_stack(call, A, target, backend):
+    if P is None and close_stack(call, A, target, backend):
         return target
     batch = list(np.ndindex(A.shape[:-2]))
     for position, index in enumerate(batch):
@@ -115,16 +116,6 @@ def _choose(call: Call, n: int, dtype: np.dtype[Any], backend: Backend) -> str:
     return method
 
 
-def _scan(call: Call, A: Array) -> Scan:
-    """What a look at A finds. The sign decides about the potentials, and the range of integers about their width; so
-    the host looks whatever ``check`` says. A device that must not be waited for is promised weights ≥ 0, and no path
-    near half the range of an integer.
-    """
-    if call.check or (is_tropical(call.semiring) and call.execution.waits):
-        return check_entries(A, call.semiring)
-    return Scan(0, 0, has_zero=True) if is_tropical(call.semiring) else Scan()
-
-
 def _close_matrix(call: Call, A: Array, out: Array, in_place: bool, P: Array | None) -> None:
     """Out ← the closure of one matrix."""
     if not _adjacent(out) and call.semiring.commutative and _adjacent(out.T):
@@ -136,7 +127,7 @@ def _close_matrix(call: Call, A: Array, out: Array, in_place: bool, P: Array | N
         return
     if in_place:
         A = out
-    scan = _scan(call, A)
+    scan = call.look(A)
     if call.execution.method == "johnson" and _unbounded(call, scan):
         call.note("edges of unbounded gain are not Dijkstra's business: rkleene closes the others, and inserts them")
         call = call.by("rkleene")
@@ -211,48 +202,6 @@ def _packs(call: Call, A: Array) -> bool:
         return False
     call.explanation.storage = "packed bits"
     call.note("a bool matrix of this size: 32 entries to a word")
-    return True
-
-
-def _close_stack(call: Call, A: Array, target: Array, backend: Backend) -> bool:
-    """Close small matrices of a stack in one call, where the backend can and the values allow it; whether it did."""
-    stack_rows: Any = getattr(backend, "stack_rows", None)
-    n, dtype, semiring = A.shape[-1], A.dtype, call.semiring
-    if (
-        stack_rows is None
-        or not hasattr(backend, "close")
-        or call.asked != "auto"
-        or not call.reflexive
-        or call.execution.progress
-        or not A.size
-    ):
-        return False
-    if dtype.kind not in "fu" and is_tropical(semiring):
-        return False
-    scan, xp = _scan(call, A), array_namespace(A)
-    if is_tropical(semiring) and (semiring.tropical != "min" or scan.low is None or scan.low < 0):
-        return False
-    identities = (semiring.zero_for(dtype), semiring.one_for(dtype))
-    nonnegative = dtype.kind == "f" and (is_tropical(semiring) or (scan.nonnegative and min(identities) >= 0))
-    plan = make_plan(semiring, dtype, nonnegative=nonnegative, threads=call.execution.threads)
-    may_diverge = semiring.divergence is not None and not is_tropical(semiring)
-    if may_diverge or not semiring.idempotent or n > stack_rows(plan):
-        return False
-    close: Any = backend
-    negative = None
-    if is_tropical(semiring) and not call.execution.waits:
-        negative = close.copy_nonnegative(A, target)
-    elif is_tropical(semiring):
-        xp.add(A, 0.0, out=target)  # -0.0 becomes 0.0
-    elif target is not A:
-        target[...] = A
-    stack = target.reshape(-1, n, n)
-    close.close(plan, stack)
-    if not xp.may_share_memory(stack, target):  # of strides that no reshape takes
-        target[...] = stack.reshape(target.shape)
-    if negative is not None:
-        close.spoil(target, negative)  # as `close_tropical` does of one matrix
-    call.note("small matrices: closed side by side by one launch")
     return True
 
 

@@ -24,7 +24,7 @@ from semiring.kernels.contract import Plan
 from semiring.kernels.engine import Engine, make_plan
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["ALGORITHMS", "Execution", "Inspection", "check_star"]
+__all__ = ["ALGORITHMS", "Execution", "Inspection", "check_star", "divergence_error", "may_diverge"]
 
 #: The dense algorithms, by the name the literature gives them. Each closes a matrix in place.
 ALGORITHMS: Mapping[str, Callable[..., None]] = {
@@ -86,7 +86,7 @@ class Execution:
         parameters = closure_parameters(backend.name, dtype, storage)
         there = is_device_array(A)
         engine = Engine(backend, plan, parameters.panel, waits=self.waits or not there)
-        if engine.waits and there and _may_diverge(plan):
+        if engine.waits and there and may_diverge(plan):
             plan.status.word = array_namespace(A).full(1, -1, np.int32)
         if self.progress is not None:
             total = total_pairs(algorithm, engine, *A.shape)
@@ -101,7 +101,7 @@ class Execution:
         if isinstance(engine, ReportingEngine):
             engine.finish()
         if plan.status.read() >= 0:
-            raise _divergence(semiring, plan.status.diverged)
+            raise divergence_error(semiring, plan.status.diverged)
         if self.inspect is not None and plan.storage == "elements":
             self.inspect.look(engine, A, before=before, pivots=P)
         return engine
@@ -144,13 +144,14 @@ def check_star(semiring: Semiring, dtype: np.dtype[Any]) -> None:
         ) from None
 
 
-def _may_diverge(plan: Plan) -> bool:
+def may_diverge(plan: Plan) -> bool:
     """Whether a pivot may have no star: not where all weights of min-plus are ≥ 0."""
     known = plan.facts.nonnegative and plan.semiring.tropical == "min"
     return plan.semiring.divergence is not None and not known
 
 
-def _divergence(semiring: Semiring, vertex: int) -> DivergenceError:
+def divergence_error(semiring: Semiring, vertex: int) -> DivergenceError:
+    """What to raise where the pivot of a vertex has no star."""
     nowhere = semiring.divergence
     if nowhere is None:
         where = ""

@@ -11,6 +11,9 @@ import numpy as np
 __all__ = ["ClosureParameters", "closure_parameters", "dense_seconds", "johnson_seconds"]
 
 
+_NEVER = 1 << 30  # matrices
+
+
 @dataclass(frozen=True)
 class ClosureParameters:
     """How a backend's closures are cut."""
@@ -27,6 +30,7 @@ class ClosureParameters:
     whole: int = 0  # R-Kleene hands blocks up to this size to the backend's closure of whole matrices, if it has one
     graph: int = 0  # up to this size the launches of a closure are recorded, and replayed by the next of its kind
     selecting: tuple[tuple[int, str], ...] = ()  # the methods where ⊕ and ⊗ only select and elements have 4 bytes
+    stacks: tuple[tuple[int, int], ...] = ((0, _NEVER),)  # from how many on matrices of a size are closed together
     narrow: tuple[tuple[str, int], ...] = ()  # dtypes for whole numbers, the narrowest first, each from a size on
 
     def is_valid(self) -> bool:
@@ -50,6 +54,10 @@ class ClosureParameters:
             return []
         fast = [np.dtype(name) for name, size in self.narrow if n >= size]
         return [narrow for narrow in fast if narrow.itemsize < dtype.itemsize]
+
+    def together(self, n: int) -> int:
+        """From how many matrices of n rows on a stack is closed as a whole, rather than one after the other."""
+        return _entry(self.stacks, n)
 
     def method(self, n: int, selecting: bool = False) -> str:
         """The fastest method for a matrix of n rows, where ⊕ and ⊗ do more than to select, or where they do not."""
@@ -85,6 +93,16 @@ BLOCKED = "blocked_floyd_warshall"
 # Whole numbers, 2026-11-21, `benchmarks.gpu_narrow`: milliseconds in the dtype that came in and in int16, all checks
 # included, of complete graphs with weights from 1 to 1000: float64 23.1 and 4.9 at n = 4096, 171 and 24.7 at 8192;
 # float32 5.8 and 4.8, 39.1 and 24.4. In int32 float64 took 7.3 and 41, with 60 edges a vertex of up to 2²⁰.
+#
+# Stacks of two matrices, one by one and together, 2026-11-21, milliseconds of the device alone (one by one the host
+# takes 0.14 a matrix beside):
+#              n = 300       512           1024          1536          2048
+#   float32    0.151 0.095   0.209 0.137   0.405 0.378   0.987 0.848   1.662 1.735; of four 3.330 3.149
+#   max-min    0.210 0.117   0.302 0.173   0.601 0.550   1.611 1.285   2.751 2.656
+#   float64    0.711 0.308   1.134 0.484   2.348 1.344   5.819 3.343   10.23 6.945
+#   int16      0.265 0.151   0.384 0.226   0.751 0.785   2.527 1.892   4.238 3.936, max-min
+# At n = 1408, where kernel 6 comes out even, two take as long one way as the other. A single matrix is slower this way
+# than by kernel 6 up to 2048 rows (float32: 0.134 and 0.105 at 512, 1.038 and 0.830 at 2048).
 _TABLE: dict[str, ClosureParameters] = {
     "cpu": ClosureParameters(
         leaf=192,
@@ -110,6 +128,7 @@ _TABLE: dict[str, ClosureParameters] = {
         whole=512,
         graph=4096,
         selecting=((0, "staged"), (4097, BLOCKED)),
+        stacks=((0, 2), (897, 3), (1537, 4), (2049, _NEVER)),
         narrow=(("int16", 8192),),
     ),
 }
@@ -119,8 +138,11 @@ _TABLE["cuda, 8 bytes"] = replace(
     methods=((0, "staged"), (2176, BLOCKED)),
     whole=256,
     selecting=(),
+    stacks=((0, 2), (2176, _NEVER)),
     narrow=(("int16", 4096), ("int32", 4096)),
 )
+# Truth values one by one are packed into bits.
+_TABLE["cuda, 1 bytes"] = replace(_TABLE["cuda"], stacks=((0, 2), (897, 3), (1025, _NEVER)))
 
 
 def closure_parameters(backend: str, dtype: Any, storage: str) -> ClosureParameters:

@@ -33,7 +33,7 @@ from semiring.errors import DivergenceError, IntegerOverflowError
 from semiring.kernels import backend_for
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["close_tropical", "is_tropical"]
+__all__ = ["close_tropical", "encode_integers", "is_tropical"]
 
 
 def is_tropical(semiring: Semiring) -> bool:
@@ -201,7 +201,7 @@ def _close_integers(task: _Task, A: Array, out: Array, scan: Scan, P: Array | No
         D = out if inner == out.dtype else xp.empty(out.shape, inner)
         largest = max(abs(low), abs(high))
         if not shifted and inner == A.dtype and largest < none:
-            _encode(A, sign, none, D)
+            encode_integers(A, sign, none, D)
         else:
             try:
                 largest = reweight(weights, h, D, none)
@@ -217,7 +217,7 @@ def _close_integers(task: _Task, A: Array, out: Array, scan: Scan, P: Array | No
         inner = _wider(task, inner, in_place=out is A)
 
 
-def _encode(A: Array, sign: int, none: Any, out: Array) -> None:
+def encode_integers(A: Array, sign: int, none: Any, out: Array) -> None:
     """Encode: out ← ±A with ``none`` for no edge, where every weight lies between 0 and ``none``."""
     xp = array_namespace(A)
     if sign > 0:

@@ -91,7 +91,8 @@ def copy_nonnegative(A: Array, out: Array) -> Array:
 
 @cache
 def _spoil() -> Any:
-    return load_cupy().ElementwiseKernel("T x, raw int32 word", "T y", "y = word[0] ? T(0) / T(0) : x", "spoil")
+    code = "if (word[0]) y = T(0) / T(0); else y = x"  # no conditional expression: half precision divides in single
+    return load_cupy().ElementwiseKernel("T x, raw int32 word", "T y", code, "spoil")
 
 
 def spoil(A: Array, word: Array) -> None:

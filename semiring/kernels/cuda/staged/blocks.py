@@ -61,8 +61,8 @@ def close_block(plan: Plan, A: Any, P: Any = None, k0: int = 0) -> None:
     """A ← A* in place, any strides; with P (n, n) int32, P[i, j] ← k0 + k where pivot k changes A[i, j].
 
     A (n, n), or without P a stack (count, n, n) closed in the same launch. Enqueued on the plan's stream. A pivot
-    without a star leaves ``plan.status.first`` + its index in ``plan.status.word``, where there is one. Fast up to
-    `fast_rows`.
+    without a star leaves ``plan.status.first`` + its index in ``plan.status.word``, where there is one; pivots of a
+    stack count on from matrix to matrix. Fast up to `fast_rows`.
     """
     count, n = (A.shape[0] if A.ndim == 3 else 1), A.shape[-2]
     if not n or not count:

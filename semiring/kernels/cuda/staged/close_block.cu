@@ -129,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(THREADS_Y *THREADS_X)
     close_block(element *A, long long row_stride, long long column_stride, int n, unsigned *status, unsigned start,
                 int *P, long long p_row_stride, long long p_column_stride, int k0, long long stack_stride) {
     __shared__ __align__(16) element rows[2][SIDE], columns[2][SIDE];
-    A += blockIdx.x * stack_stride;
+    A += blockIdx.x * stack_stride, start += blockIdx.x * n;
     Block block;
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {

@@ -20,13 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from semiring.errors import AlgebraError, ShapeError, UnknownNameError
+from semiring.errors import AlgebraError, UnknownNameError
 from semiring.kernels.contract import Plan
 from semiring.kernels.cuda.staged.barriers import words_of
 from semiring.kernels.cuda.staged.blocks import close_block, fast_rows
 from semiring.kernels.cuda.staged.modules import granted, multiprocessors, resident_blocks
 from semiring.kernels.cuda.staged.modules import kernel as compiled
 from semiring.kernels.cuda.staged.sources import Arithmetic, arithmetic_of
+from semiring.kernels.cuda.staged.stacks import close_stack
 
 __all__ = ["KERNELS", "LEAST", "WIDTH", "Shape", "Staged", "close", "cut_for", "look_ahead_shape"]
 
@@ -281,21 +282,19 @@ KERNELS: Mapping[str, Staged] = {
 
 
 def close(plan: Plan, A: Any, kernel: str | int = "6") -> None:
-    """A ← A* in place by one of `KERNELS`, A (n, n) on the device; a stack (count, n, n) of small ones in one launch.
+    """A ← A* in place by one of `KERNELS`, A (n, n) on the device; a stack (count, n, n) all at once (see `stacks`).
 
     Enqueued on the plan's stream, nothing awaited. Raises `AlgebraError` for a ⊕ that is not idempotent, packed bits,
-    and kernels 1 to 5 where a star may differ from 1̄; `ShapeError` for a stack of matrices beyond one thread block.
+    and kernels 1 to 5 where a star may differ from 1̄.
     """
     chosen = _named(str(kernel))
     arithmetic = arithmetic_of(plan)
     _check(plan, chosen, arithmetic)
     n = A.shape[-1]
     with plan.stream or _NOTHING:
-        if A.ndim == 3 or (chosen.any_star and n <= WIDTH):
-            if A.ndim == 3 and n > fast_rows(arithmetic):
-                raise ShapeError(
-                    f"{A.shape[0]} matrices of {n} rows: at most {fast_rows(arithmetic)} close in one launch"
-                )
+        if A.ndim == 3 and n > fast_rows(arithmetic):
+            close_stack(plan, A)
+        elif A.ndim == 3 or (chosen.any_star and n <= WIDTH):
             close_block(plan, A)
         elif chosen.any_star:
             _look_ahead(plan, A, chosen.file, arithmetic)

@@ -1,0 +1,122 @@
+"""Stacks of matrices on a backend that closes many at once: one call for all, where the values of all allow it.
+
+Where they do not (weights of both signs, integers whose sums might leave half their range, A⁺), and where matrices are
+so large that each keeps the device busy by itself, nothing is done here, and they are closed one after the other. A
+distance never depends on the other matrices of the stack.
+
+Cost: count · n³ pairs; a pass or two over the stack before and after. Workspace: what the backend takes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from semiring.algorithms.call import Call
+from semiring.algorithms.execution import divergence_error, may_diverge
+from semiring.algorithms.ordered import as_integers, from_integers, has_order
+from semiring.algorithms.parameters import closure_parameters
+from semiring.algorithms.tropical import encode_integers, is_tropical
+from semiring.algorithms.views import Array
+from semiring.catalogue import min_plus
+from semiring.encoding import decode, inner_zero
+from semiring.entries import Scan
+from semiring.kernels.contract import Backend, Plan
+from semiring.kernels.engine import make_plan
+from semiring.namespaces import array_namespace
+
+__all__ = ["close_stack"]
+
+
+def close_stack(call: Call, A: Array, target: Array, backend: Backend) -> bool:
+    """Close: target ← A* of every matrix of A (..., n, n), if that is done here; whether it was.
+
+    The target is A, or shares no memory with it. Raises `DomainError`, naming the entry of the stack, and
+    `DivergenceError`, naming the vertex of the first matrix in which a pivot has no star; the target is then undefined.
+    """
+    unwanted = call.asked != "auto" or not call.reflexive or call.execution.progress or not A.size
+    if unwanted or not hasattr(backend, "stack_rows"):
+        return False
+    semiring, dtype, scan = call.semiring, A.dtype, call.look(A)
+    if not semiring.idempotent:
+        return False
+    if is_tropical(semiring):
+        return _close_tropical(call, A, target, scan, backend)
+    identities = (semiring.zero_for(dtype), semiring.one_for(dtype))
+    nonnegative = dtype.kind == "f" and scan.nonnegative and min(identities) >= 0
+    plan = make_plan(semiring, dtype, nonnegative=nonnegative, threads=call.execution.threads)
+    if not _takes(call, plan, A, backend):
+        return False
+    if target is not A:
+        target[...] = A
+    stack = _flat(target)
+    if has_order(semiring, dtype) and not nonnegative:
+        _close(call, make_plan(semiring, np.int32, threads=plan.threads), as_integers(stack, semiring), backend)
+        from_integers(stack.view(np.int32), semiring)
+    else:
+        _close(call, plan, stack, backend)
+    _store(stack, target)
+    return True
+
+
+def _takes(call: Call, plan: Plan, A: Array, backend: Any) -> bool:
+    """Whether these matrices are closed together; if so, the explanation says how."""
+    n = A.shape[-1]
+    if n <= backend.stack_rows(plan):
+        call.note("small matrices: closed side by side by one launch")
+        return True
+    least = closure_parameters(backend.name, plan.dtype, plan.storage).together(n)
+    if A.size // n**2 < least:
+        return False
+    call.note(f"{least} or more matrices of this size: closed together, the same pivots of all of them at a time")
+    return True
+
+
+def _close(call: Call, plan: Plan, stack: Array, backend: Any) -> None:
+    """Close every matrix in place. Raises `DivergenceError` for the first pivot without a star of the first matrix."""
+    if call.execution.waits and may_diverge(plan):
+        plan.status.word = array_namespace(stack).full(1, -1, np.int32)
+    backend.close(plan, stack)
+    if plan.status.read() >= 0:
+        raise divergence_error(call.semiring, plan.status.diverged % stack.shape[-2])
+
+
+def _flat(target: Array) -> Array:
+    """The matrices (count, n, n) of a target (..., n, n): a view, or a copy where strides allow none."""
+    return target.reshape(-1, *target.shape[-2:])
+
+
+def _store(stack: Array, target: Array) -> None:
+    """What was done to `_flat` of a target is done to the target."""
+    if not array_namespace(stack).may_share_memory(stack, target):
+        target[...] = stack.reshape(target.shape)
+
+
+def _close_tropical(call: Call, A: Array, target: Array, scan: Scan, backend: Any) -> bool:
+    """The same by min-plus of weights ≥ 0, as `semiring.algorithms.tropical` does of one matrix."""
+    sign, n, dtype, xp = 1 if call.semiring.tropical == "min" else -1, A.shape[-1], A.dtype, array_namespace(A)
+    least, greatest = sorted(sign * (0 if end is None else end) for end in (scan.low, scan.high))
+    plan = make_plan(min_plus, dtype, nonnegative=True, threads=call.execution.threads)
+    if not least >= 0 or (dtype.kind == "i" and (n + 1) * int(greatest) >= int(plan.zero)):
+        return False
+    if not _takes(call, plan, A, backend):
+        return False
+    negative = None
+    if dtype.kind == "i":
+        encode_integers(A, sign, dtype.type(inner_zero(min_plus, dtype)), target)
+    elif call.execution.waits:
+        (xp.add if sign > 0 else xp.subtract)(*((A, 0.0) if sign > 0 else (0.0, A)), out=target)  # -0.0 becomes 0.0
+    else:
+        given = A if sign > 0 else xp.negative(A, out=target)
+        negative = backend.copy_nonnegative(given, target)
+    stack = _flat(target)
+    _close(call, plan, stack, backend)
+    if negative is not None:
+        backend.spoil(stack, negative)
+    if sign < 0:
+        xp.subtract(0, stack, out=stack)
+    if dtype.kind == "i":
+        decode(stack, call.semiring, limit=sign * int(plan.zero))
+    _store(stack, target)
+    return True
