@@ -270,6 +270,7 @@ def installed(monkeypatch):
     """Put the stand-in in CuPy's place, with the reference kernels behind it."""
     from semiring import kernels
     from semiring.device import bits, look, memory
+    from semiring.device import kernels as device_kernels
 
     with monkeypatch.context() as patch:
         module = _module()
@@ -279,9 +280,14 @@ def installed(monkeypatch):
         real = kernels._backend
         patch.setattr(kernels, "_backend", lambda *a: backend if a[-1] else real(*a))
         patch.setattr(look, "look", lambda array, semiring, name="A": check_entries(array.inner, semiring, name))
+        patch.setattr(device_kernels, "select", _select)
         patch.setattr(bits, "pack", lambda truths: StrictArray(pack(truths.inner).words))
         patch.setattr(bits, "unpack", lambda words, columns: StrictArray(_unpacked(words.inner, columns)))
         yield
+
+
+def _select(target, absent, numbers, extreme):
+    target.inner[...] = np.where(absent.inner, target.dtype.type(extreme), numbers.inner)
 
 
 def _unpacked(words, columns):

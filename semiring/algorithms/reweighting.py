@@ -92,7 +92,8 @@ def shift_back(D: Array, h: Array | None, sign: int, none: Any, out: Array, zero
     shift = _shift_integers if out.dtype.kind == "i" else _shift_floats
     for index in pieces(D):
         offset = None if h is None else h[None, :] - h[index, None]
-        shift(D[index], offset, sign, none, out[index], zero)
+        part = D[index]
+        shift(part, offset, sign, none, part if out is D else out[index], zero)
 
 
 def _shift_floats(part: Array, offset: Array | None, sign: int, none: Any, out: Array, zero: Any) -> None:
@@ -107,7 +108,10 @@ def _shift_floats(part: Array, offset: Array | None, sign: int, none: Any, out: 
 def _shift_integers(part: Array, offset: Array | None, sign: int, none: Any, out: Array, zero: Any) -> None:
     absent = part >= none
     if offset is None and part.dtype == out.dtype:  # a distance below half the range fits, whatever its sign
-        array_namespace(part).multiply(part, part.dtype.type(sign), out=out)
+        if sign < 0:
+            array_namespace(part).negative(part, out=out)
+        elif part is not out:
+            out[...] = part
         put(out, absent, zero)
         return
     rows = part.astype(np.int64)

@@ -187,8 +187,7 @@ def _finite_range(A: Array) -> tuple[float, float]:
 def _close_integers(task: _Task, A: Array, out: Array, scan: Scan, P: Array | None) -> None:
     sign, n = task.sign, A.shape[0]
     low, high = (0, 0) if scan.low is None else (int(scan.low), int(scan.high))
-    xp = array_namespace(A)
-    h: Array = xp.zeros(n, np.int64)
+    xp, h = array_namespace(A), None
     weights = Weights(A, sign, task.none, np.dtype(np.int64), 0.0)
     shifted = (low if sign > 0 else -high) < 0
     if shifted:
@@ -204,7 +203,7 @@ def _close_integers(task: _Task, A: Array, out: Array, scan: Scan, P: Array | No
             encode_integers(A, sign, none, D)
         else:
             try:
-                largest = reweight(weights, h, D, none)
+                largest = reweight(weights, xp.zeros(n, np.int64) if h is None else h, D, none)
             except IntegerOverflowError:
                 inner = _wider(task, inner, in_place=False)
                 continue
@@ -212,7 +211,7 @@ def _close_integers(task: _Task, A: Array, out: Array, scan: Scan, P: Array | No
             P[...] = -1
         _core(task, D, P)
         if (n + 1) * largest < none or not _near(D, none, largest):
-            shift_back(D, h if shifted else None, sign, none, out, task.none)
+            shift_back(D, h, sign, none, out, task.none)
             return
         inner = _wider(task, inner, in_place=out is A)
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.kernels.contract import Plan
-from semiring.namespaces import array_namespace, is_device_array
+from semiring.namespaces import is_device_array
 
 __all__ = ["WORD", "block", "columns_of", "has_diverged", "on_host", "pieces", "put", "zero_item"]
 
@@ -46,7 +46,9 @@ def pieces(A: Array, entries: int = _PIECE) -> Iterator[slice]:
 def put(A: Array, where: Array, value: Any) -> None:
     """A[where] ← value, for a mask of A's shape. On a device the mask is not counted first: that would wait for it."""
     if is_device_array(A):
-        A[...] = array_namespace(A).where(where, value, A)
+        from semiring.device.kernels import select
+
+        select(A, where, A, value)
     else:
         A[where] = value
 

@@ -21,7 +21,7 @@ def _select() -> Any:
     return load_cupy().ElementwiseKernel("bool absent, T number, T extreme", "T y", "y = absent ? extreme : number")
 
 
-def select(target: Array, absent: Array, numbers: Array, extreme: int) -> None:
+def select(target: Array, absent: Array, numbers: Array, extreme: float) -> None:
     """Write ``extreme`` into the target where ``absent``, and the number elsewhere; the target may be ``numbers``."""
     _select()(absent, numbers, target.dtype.type(extreme), target)
 
