@@ -16,7 +16,8 @@ from semiring import CATALOGUE
 from semiring.algorithms.staged import staged
 from semiring.errors import DeviceError
 from semiring.kernels.cuda import CudaBackend
-from semiring.kernels.cuda.staged import barriers, limits, modules
+from semiring.kernels.cuda.staged import barriers, kernels, limits, modules
+from semiring.kernels.cuda.staged.sources import arithmetic_of
 from semiring.kernels.engine import Engine, make_plan
 
 
@@ -185,6 +186,30 @@ def test_shared_memory_is_granted_on_every_device(monkeypatch):
         modules.kernel("no file", "a kernel", None, (), shared)
     modules._kernel.cache_clear()
     assert functions[1].max_dynamic_shared_size_bytes == 100 << 10
+
+
+def test_a_size_is_cut_for_each_device_once(monkeypatch):
+    """As many tiles as it has multiprocessors, as large as it grants shared memory."""
+    devices, compiled = {0: (132, 227 << 10), 1: (20, 99 << 10)}, []
+    monkeypatch.setattr(kernels, "multiprocessors", lambda: devices[current][0])
+    monkeypatch.setattr(kernels, "granted", lambda: devices[current][1])
+    monkeypatch.setattr(kernels, "resident_blocks", lambda *_: devices[current][0])
+    monkeypatch.setattr(kernels, "compiled", lambda *given, **_: compiled.append((current, given[3])) or current)
+    arithmetic = arithmetic_of(make_plan(CATALOGUE["min_plus"], "float32"))
+    kernels.cut_for.cache_clear()
+    cuts = []
+    for number in (0, 1, 0, 1):
+        current = number
+        cuts.append(kernels.cut_for("6_look_ahead.cu", arithmetic, 1000, current))
+    kernels.cut_for.cache_clear()
+    assert cuts[:2] == cuts[2:]
+    assert [device for device, _ in compiled] == [cut.kernel for cut in cuts[:2]] == [0, 1]
+    assert compiled[0][1] != compiled[1][1], "tiles are held where there is one for each multiprocessor"
+    for cut, (processors, granted) in zip(cuts, devices.values(), strict=False):
+        assert cut.blocks <= processors
+        assert cut.shared <= granted
+        assert cut.sizes[0] % cut.tile == 0
+        assert cut.sizes[0] >= 1000
 
 
 def test_a_recording_has_streams_of_its_own(streams, main, monkeypatch):
