@@ -79,12 +79,13 @@ def close_blocks(cases: list[tuple[str, str, bool]], sizes: tuple[int, ...]) -> 
 
 
 def blocks() -> None:
-    """Those in registers, and a stack of them."""
+    """Those in registers, a stack of them, and one of matrices of several blocks."""
     close_blocks(CASES, (64, 100))
-    plan, A, expected = case(*CASES[0], 100)
-    stack = cupy.asarray(np.stack([A, A, A]))
-    staged.close(plan, stack)
-    np.testing.assert_array_equal(stack.get(), np.stack([expected] * 3))
+    for n in (100, 140):
+        plan, A, expected = case(*CASES[0], n)
+        stack = cupy.asarray(np.stack([A, A, A]))
+        staged.close(plan, stack)
+        np.testing.assert_array_equal(stack.get(), np.stack([expected] * 3))
 
 
 def large_blocks() -> None:

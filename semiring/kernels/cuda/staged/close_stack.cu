@@ -9,10 +9,11 @@
 // launch reads only what launches before it have written, and the entries that it replaces itself: nothing depends on
 // the order of the blocks, nor a matrix on another one.
 //
-// Measured on an H200 (2026-11-21, float32 min-plus): 100 matrices of 256 rows in 0.178 ms, 20 of 512 in 0.302, 4 of
-// 1024 in 0.470, 1,000 of 256 in 1.42 (11.8 T pairs/s). Tiles of 128 x 64 and 128 x 128 took from 0.94 to 1.24 times as
-// long (0.97 where there are many of 2048 rows, 1.15 for 100 of 256), four k unrolled instead of one 1.04 times. Parts
-// of a stack that fit the second-level cache, one after the other, are slower than all at once: 1.9 ms in parts of 100.
+// Measured on an H200 (2026-11-21, float32 min-plus): 100 matrices of 256 rows in 0.182 ms, 20 of 512 in 0.311, 20 of
+// 1024 in 2.01 (10.7 T pairs/s). Larger tiles, with the odd block of a row in smaller ones, took 1.13 (128 x 64) and
+// 1.24 times as long (128 x 128) for 100 of 256, 0.99 for 20 of 1024, 0.9 where there is too little to do (2 of 1024);
+// four k unrolled instead of one 1.03 times. Parts of a stack that fit the second-level cache, one after the other, are
+// slower than all at once: 1,000 of 256 in 1.9 instead of 1.4 ms.
 //
 // Takes an idempotent plus and every star; n a multiple of 64, rows aligned to four elements. Compiled with BLOCKS that
 // share a multiprocessor.
