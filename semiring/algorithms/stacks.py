@@ -22,14 +22,14 @@ from semiring.algorithms.views import Array
 from semiring.catalogue import min_plus
 from semiring.encoding import decode, inner_zero
 from semiring.entries import Scan
-from semiring.kernels.contract import Backend, Plan
+from semiring.kernels.contract import Plan
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import array_namespace
 
 __all__ = ["close_stack"]
 
 
-def close_stack(call: Call, A: Array, target: Array, backend: Backend) -> bool:
+def close_stack(call: Call, A: Array, target: Array, backend: Any) -> bool:
     """Close: target ← A* of every matrix of A (..., n, n), if that is done here; whether it was.
 
     The target is A, or shares no memory with it. Raises `DomainError`, naming the entry of the stack, and
@@ -51,7 +51,8 @@ def close_stack(call: Call, A: Array, target: Array, backend: Backend) -> bool:
     if target is not A:
         target[...] = A
     stack = _flat(target)
-    if has_order(semiring, dtype) and not nonnegative:
+    large = A.shape[-1] > backend.stack_rows(plan)  # then two passes save more than they cost
+    if large and not nonnegative and has_order(semiring, dtype):
         _close(call, make_plan(semiring, np.int32, threads=plan.threads), as_integers(stack, semiring), backend)
         from_integers(stack.view(np.int32), semiring)
     else:
