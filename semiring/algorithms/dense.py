@@ -48,11 +48,11 @@ def close_dense(call: Call, A: Array, out: Any, P: Array | None = None) -> Array
         return _close_wider(call, A, out, P)
     xp = array_namespace(A)
     target = xp.empty(A.shape, A.dtype) if out is None else as_output(out, A.shape, A.dtype, like=A)
-    in_place = target is A or _same_memory(target, A)
-    if not in_place and out is not None and xp.may_share_memory(target, A):
-        A = A.copy()
+    in_place = out is not None and (target is A or _same_memory(target, A))
     if in_place:
         A = target
+    elif out is not None and xp.may_share_memory(target, A):
+        A = A.copy()
     backend = backend_for(A, call.semiring, A.dtype)
     explanation = call.explanation
     explanation.shape, explanation.dtype, explanation.backend = A.shape, A.dtype, backend.name
