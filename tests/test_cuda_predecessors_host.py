@@ -67,7 +67,7 @@ def predecessors(
     best = worst = None
     count(best, worst)
     listed = int(degrees.sum())
-    if bounded and not improves[0]:
+    if bounded:
         best, worst = np.empty(n, D.dtype), np.empty(n, D.dtype)
         launch("bounds", (slices, 1, 1), 512, limits, best, worst)
         count(best, worst)
@@ -86,7 +86,7 @@ def predecessors(
         launch("last_edges", (n, 1, 1), threads, *lists, limits, improves, pred, flagged)
     failed, blocks = np.zeros(1, np.int32), 3
     scratch = np.empty((blocks, n)), np.empty((blocks, n), np.int32)
-    launch("repair_trees", (blocks, 1, 1), threads, limits, pred, flagged, *scratch, failed)
+    launch("repair_trees", (blocks, 1, 1), 8, limits, pred, flagged, *scratch, failed)
     return pred, int(flagged.sum()), bool(failed[0])
 
 
@@ -181,6 +181,33 @@ def test_random_weights_need_no_repair(rng, kernels_for):
         _, _, repaired, failed = find(kernels_for, "min_plus", A, bounded=bounded)
         assert not repaired
         assert not failed
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "weights"),
+    [
+        ("min_plus", "int32", [0, 1, 2]),
+        ("min_plus", "float32", [0.0, 1.0]),
+        ("max_min", "int16", [1, 2]),
+        ("boolean", "bool", [True]),
+        ("max_times", "float32", [0.5, 1.0]),
+        ("max_times", "float32", [0.5, 1.0, 2.0]),
+    ],
+)
+def test_where_nothing_rounds_the_lists_lead_to_every_vertex(rng, kernels_for, name, dtype, weights):
+    """Whatever was left out of them: no row is left to Dijkstra's algorithm."""
+    for _ in range(12):
+        n = int(rng.integers(2, 71))
+        is_edge = rng.random((n, n)) < rng.choice([1.5 / n, 0.1, 1.0])
+        is_edge[:, rng.integers(n)] = True
+        if max(weights) > 1 and name == "max_times":  # no cycle may gain
+            is_edge &= np.less.outer(*2 * [rng.permutation(n)])
+        A = np.where(is_edge, rng.choice(weights, (n, n)), zero_of(name, np.dtype(dtype))).astype(dtype)
+        options = {"bounded": bool(rng.integers(4)), "longest": int(rng.choice([0, 2, 99]))}
+        D, pred, repaired, failed = find(kernels_for, name, A, **options)
+        assert not repaired
+        assert not failed
+        check(name, A, as_outer(name, A, D), pred)
 
 
 def test_bounds_leave_out_what_ends_no_path(rng, kernels_for):

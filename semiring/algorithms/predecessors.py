@@ -15,18 +15,22 @@ and on the diagonal. Row i is a tree with root i, whatever ties and zero-weight 
    a ⊕ a ⊗ w = a ⊗ (1̄ ⊕ w) = a; so such pointers lead to strictly better values and never in a circle.
    A vertex tries the direct edges into it: on a complete graph with random weights they are about log n. Where there
    are many, it leaves out those that, after the best path of all, are worse than the worst to be explained, and tries
-   the best that remain. Only then P says where to look (all vertices, without a P): in the run that it names, some k
-   attains D[i, k] ⊗ D[k, j] = D[i, j], and the last edge of i ⇝ j is that of k ⇝ j. Pointers (i, j) → (k, j) are
-   followed where D[k, j] is strictly better than D[i, j], so that this ends; what they lead to is taken if it meets the
-   two conditions above.
+   the best that remain: on a GPU all of them. A CPU tries a fixed number, and only then P says where to look (all
+   vertices, without a P): in the run that it names, some k attains D[i, k] ⊗ D[k, j] = D[i, j], and the last edge of
+   i ⇝ j is that of k ⇝ j. Pointers (i, j) → (k, j) are followed where D[k, j] is strictly better than D[i, j], so that
+   this ends; what they lead to is taken if it meets the two conditions above.
 3. Ties: what is left is attached by a breadth-first search over tight edges, an undecided vertex only ever to a
    decided one that is no worse. In a circle all values would be the same; so no pointer of step 2 is in it, and those
    of step 3 lead to vertices decided earlier: the row is a tree, even where rounding makes too many edges tight.
    It is also complete. For let j be left over, with the best value of all such, and among those with the fewest edges
    on a best path. The edge p → j that ends the path is tight. If D[i, p] is strictly better, p was decided and so
    was j. If not, D[i, p] = D[i, j], the rest of the path is a best path to p with fewer edges, so p is decided, and the
-   search went on to j. (Where an edge improves on 1̄, all of row i is searched like this, from its direct edges, and
-   without the comparison of values; there completeness needs ⊗ to be strictly monotone, as products are.)
+   search went on to j. What is left out is not missed, for ⊗ keeps the order. An edge p → j that even after the best
+   path to p, of all rows, is worse than all that is to be explained is tight nowhere. One that even after the best path
+   of row i, to any vertex, is worse than D[i, j] is not tight in row i, nor are edges of worse weights: there a list
+   in the order of its weights ends.
+   (Where an edge improves on 1̄, all of row i is searched like this, from its direct edges, and without the comparison
+   of values; there completeness needs ⊗ to be strictly monotone, as products are.)
 4. Rounding: an edge counts as tight within ε of the value, so a path of h edges misses D by less than h·ε of it. Where
    an edge met D within 16·ε only, the path, or all of the row's, is added up in float64 and compared with D within
    n·ε / 2. A row that fails this, or where a vertex could not be attached, is repaired: Dijkstra's algorithm under

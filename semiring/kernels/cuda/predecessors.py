@@ -91,8 +91,8 @@ def _with_adjacent_columns(A: Any) -> Any:
 def find_predecessors(plan: Plan, D: Any, tolerance: Tolerance, before: Any, pivots: Any = None) -> Any:
     """The predecessors (n, n) int32 of the closed matrix D, by the matrix ``before`` closing or its ``pivots``.
 
-    Waits for the device twice: for the numbers of direct edges, and to hear whether all paths add up. Raises
-    `AlgebraError` where they do not.
+    Waits for the device to hear how many direct edges there are, again where there are many, and whether all paths add
+    up. Raises `AlgebraError` where they do not.
     """
     if before is None:
         before = cupy.where(pivots == -1, D, plan.dtype.type(plan.zero))
@@ -108,7 +108,11 @@ def find_predecessors(plan: Plan, D: Any, tolerance: Tolerance, before: Any, piv
 
 
 def _direct_edges(case: _Case) -> tuple[tuple[Any, ...], Any]:
-    """The lists of direct edges as the kernels take them, and the word that says whether one improves on 1̄."""
+    """The lists of direct edges as the kernels take them, and the word that says whether one improves on 1̄.
+
+    Their memory is that of 32 lists as long as the longest of each slice: for edges into one vertex of every slice from
+    all others that of n² edges, which is the most that it can be.
+    """
     n, itemsize = case.n, case.D.itemsize
     rows = max(32, -(-n // _PIECES))  # of a piece
     pieces = -(-n // rows)
@@ -124,7 +128,7 @@ def _direct_edges(case: _Case) -> tuple[tuple[Any, ...], Any]:
 
     best = worst = np.intp(0)
     longest = count(best, worst)
-    if longest.mean() > _MANY and not int(improves[0]):
+    if longest.mean() > _MANY:
         best, worst = cupy.empty(n, case.D.dtype), cupy.empty(n, case.D.dtype)
         case.launch("bounds", (-(-n // _SLICE),), 512, (case.limits, best, worst))
         longest = count(best, worst)

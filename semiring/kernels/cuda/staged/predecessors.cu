@@ -100,8 +100,7 @@ extern "C" __global__ void __launch_bounds__(512)
     best[j] = low, worst[j] = high;
 }
 
-// Whether w = before[i, j] is direct; with bounds, also whether a path to be explained may end in it. Where an edge
-// improves on 1̄ the best distance bounds nothing.
+// Whether w = before[i, j] is direct; with bounds, also whether a path to be explained may end in it.
 INLINE bool is_listed(element w, element d, int i, int j, const element *best, const element *worst,
                       const double *tolerance) {
     if (i == j || !is_direct(w, d, tolerance)) return false;
@@ -351,7 +350,7 @@ extern "C" __global__ void __launch_bounds__(1024)
 
 // The flagged rows of pred anew: Dijkstra's algorithm under the lengths |D[i, p] w(p, j) - D[i, j]|, ties broken by the
 // number of edges. lengths (gridDim.x, n) and hops (gridDim.x, n) are scratch; a closed vertex has hops below 0. failed
-// becomes 1 where a path misses its distance by more than rounding may.
+// becomes 1 where a path misses its distance by more than rounding may. Threads: a power of two.
 extern "C" __global__ void __launch_bounds__(512)
     repair_trees(const element *D, long long d_rows, const element *before, long long b_rows, int n,
                  const double *tolerance, int *pred, const unsigned char *flagged, double *lengths, int *hops,
