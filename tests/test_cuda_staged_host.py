@@ -177,6 +177,7 @@ class Numbered:
         ("6", "min_plus", "float32", 128, Shape(128, 64, False)),
         ("6", "min_plus", "float32", 256, Shape(128, 64, False)),
         ("6", "min_plus", "float32", 256, Shape(128, 64, True)),
+        ("6", "min_plus", "float32", 256, Shape(128, 64, True, narrow=True)),
         ("6", "min_plus", "float32", 256, Shape(128, 128, False)),
         ("6", "min_plus", "int32", 256, Shape(128, 128, True)),
         ("6", "min_plus", "float32", 512, Shape(256, 128, True)),

@@ -78,22 +78,23 @@ def enqueue(name):
     Stream.current[-1].work.append(name)
 
 
-@pytest.mark.parametrize("count", [2, 3])
-def test_side_by_side(count, streams, main):
-    """The second task stays where the caller is; the others begin after what was there, and are waited for."""
+def test_streams_side_by_side(streams, main):
+    """They begin after what was there, keep their order, wait for what they are told to, and are waited for."""
     main.work.append("before")
-    seen = {}
+    used = {}
 
-    def task(i):
-        seen[i] = Stream.current[-1]
-        enqueue(i)
+    def task(number, name):
+        used[number] = Stream.current[-1]
+        enqueue(name)
 
-    streams.side_by_side([lambda i=i: task(i) for i in range(count)])
-    assert len({id(stream) for stream in seen.values()}) == count
-    assert seen[1] is main
-    others = [seen[i] for i in range(count) if i != 1]
-    assert all(stream.work[0] == (main, 1) for stream in others)
-    assert main.work == ["before", 1, *((stream, 2) for stream in others)]
+    with streams.Streams() as lanes:
+        first = lanes.run(0, lambda: task(0, "first"), ())
+        lanes.run(3, lambda: task(3, "other"), (first, None))
+        lanes.run(0, lambda: task(0, "second"), ())
+        assert main.work == ["before"]
+    assert used[0].work == [(main, 1), "first", "second"]
+    assert used[3].work == [(used[0], 2), (main, 1), "other"]
+    assert main.work == ["before", (used[0], 3), (used[3], 3)]
 
 
 @pytest.mark.parametrize("failing", [0, 1, 2])
@@ -106,15 +107,19 @@ def test_what_was_begun_is_waited_for_where_a_task_raises(failing, streams, main
         if i == failing:
             raise KeyboardInterrupt
 
+    def all_tasks():
+        with streams.Streams() as lanes:
+            for i in range(3):
+                lanes.run(i, lambda i=i: task(i), ())
+
     with pytest.raises(KeyboardInterrupt):
-        streams.side_by_side([lambda i=i: task(i) for i in range(3)])
+        all_tasks()
     assert Stream.current == [main]
-    waited = [after[0] for after in main.work if isinstance(after, tuple)]
-    assert set(map(id, waited)) == {id(stream) for stream in begun if stream is not main}
+    assert main.work == [(stream, 2) for stream in begun]
 
 
 def test_a_workspace_belongs_to_one_stream(backend, main):
-    """That of the engine to the caller's; those of its lanes to theirs, whatever runs in the first lane."""
+    """That of the engine to the caller's; those of its lanes to theirs."""
     engine = Engine(backend, make_plan(CATALOGUE["min_plus"], "float32"))
     users = {}
 
@@ -123,21 +128,35 @@ def test_a_workspace_belongs_to_one_stream(backend, main):
 
     for _ in range(3):
         task(engine)
-        engine.together(task)
-        engine.together(task, task)
-        engine.together(task, task, task)
+        with engine.lanes() as lanes:
+            for number in (0, 4, 2, 0):
+                lanes.run(number, task)
     assert all(len(used) == 1 for used in users.values())
     assert users[id(engine)] == {id(main)}
-    assert len(users) == 3
+    assert len(users) == 4
+
+
+def test_a_lane_closes_beside_other_work(backend, main):
+    """In half multiprocessors, where elements have 4 bytes and there is one tile for each."""
+    engine, asked = Engine(backend, make_plan(CATALOGUE["min_plus"], "float32")), []
+    backend._staged = SimpleNamespace(close=lambda plan, A, *, beside: asked.append(beside))
+    engine.close(None)
+    with engine.lanes() as lanes:
+        lanes.run(0, lambda lane: lane.close(None))
+    assert asked == [False, True]
+    cases = [("float32", 512, True), ("int32", 65, True), ("float64", 512, False), ("int32", 2048, False)]
+    for dtype, n, narrow in cases:
+        arithmetic = arithmetic_of(make_plan(CATALOGUE["min_plus"], dtype))
+        assert kernels.look_ahead_shape(n, arithmetic, beside=True).narrow is narrow
+        assert not kernels.look_ahead_shape(n, arithmetic).narrow
 
 
 def test_products_of_cublas_keep_to_one_stream_and_are_not_recorded(backend, main):
     plan = make_plan(CATALOGUE["plus_times"], "float32")
-    backend.side_by_side(plan, [lambda i=i: enqueue(i) for i in range(3)])
-    assert main.work == [0, 1, 2]
+    assert Engine(backend, plan).lanes() is None
     for _ in range(3):
         backend.replay(plan, None, "rkleene", lambda plan: plan, lambda engine, A: enqueue(engine))
-    assert main.work[3:] == [plan] * 3
+    assert main.work == [plan] * 3
 
 
 @pytest.mark.parametrize(
@@ -216,12 +235,17 @@ def test_a_recording_has_streams_of_its_own(streams, main, monkeypatch):
     """Its graph may run beside other closures of the thread that recorded it, and kernels keep words for a stream."""
     plan = make_plan(CATALOGUE["min_plus"], "float32")
     usual = []
-    streams.side_by_side([lambda: usual.append(Stream.current[-1])])
+
+    def use(seen):
+        with streams.Streams() as lanes:
+            lanes.run(1, lambda: seen.append(Stream.current[-1]), ())
+
+    use(usual)
     used = []
 
     def algorithm(engine, A):
         used.append(Stream.current[-1])
-        streams.side_by_side([lambda: used.append(Stream.current[-1]), lambda: None])
+        use(used)
 
     for name in ("is_capturing", "begin_capture"):
         monkeypatch.setattr(Stream, name, lambda *_: False, raising=False)
@@ -239,8 +263,8 @@ def test_a_recording_has_streams_of_its_own(streams, main, monkeypatch):
     assert len(used) == 4, "run once, recorded once"
     assert not {id(stream) for stream in used[2:]} & {id(main), id(usual[0])}
     (recording,) = streams._recordings.values()
-    assert recording.streams == (used[2], {0: [used[3]]})
-    streams.side_by_side([lambda: usual.append(Stream.current[-1])])
+    assert recording.streams == (used[2], {0: {1: used[3]}})
+    use(usual)
     assert usual[0] is usual[1]
 
 

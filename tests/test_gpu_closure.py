@@ -13,8 +13,11 @@ from test_closure import CASES, matrix
 from test_predecessors import check
 
 import semiring as sr
+from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.closures import closure
 from semiring.errors import DeviceError, DivergenceError, DomainError, NegativeCycleError, NoPathError
+from semiring.kernels import get_backend
+from semiring.kernels.engine import Engine, make_plan
 from semiring.testing import check_predecessors, grid_graph
 
 pytestmark = pytest.mark.gpu
@@ -200,6 +203,27 @@ def test_nothing_waits_without_a_check(rng, cupy, case):
             graph.launch(stream)
             stream.synchronize()
             same(result, found)
+
+
+@pytest.mark.parametrize("pivots", [False, True])
+@pytest.mark.parametrize("name", ["min_plus", "max_min", "max_times", "xor_and"])
+def test_lanes_side_by_side(rng, cupy, name, pivots):
+    """Many rounds of small blocks: tasks that overtook each other would be seen in some of many closures."""
+    n, semiring, backend = 1100, sr.as_semiring(name), get_backend("cuda")
+    if name == "xor_and":
+        order = rng.permutation(n)
+        A = np.triu(rng.integers(0, 1 << 20, (n, n)), 1).astype(np.int32)[np.ix_(order, order)]
+    else:
+        A = matrix(rng, n, name, "float32", density=8 / n)
+    P = np.full((n, n), -1, np.int32) if pivots and semiring.idempotent else None
+    expected, seen = closure(A, name), set()
+    for width in (64, 64, 64, 192, 512):
+        D, Q = cupy.asarray(A), None if P is None else cupy.asarray(P)
+        blocked_floyd_warshall(Engine(backend, make_plan(semiring, A.dtype), 8192), D, Q, width=width)
+        same(D, expected)
+        if Q is not None and width == 64:
+            seen.add(Q.get().tobytes())
+    assert len(seen) == (P is not None)
 
 
 def test_threads_close_side_by_side(rng, cupy):

@@ -10,9 +10,19 @@ With K the pivot block and R all other vertices, in the order that also serves a
 The last two are one product: the columns K are copied and set to 0̄, and then R's rows take (copy of A_RK) ⊗ A_K*,
 whose columns K hold A_KK*.
 
-*Look-ahead.* The rows of the next pivot block come first in every round: they are all that the next round needs before
-it can begin, so they are closed while the other rows, which are independent of them, are worked on (on a device, where
-the closure of a block leaves nearly all of it idle; elsewhere in turn). The order of the pivots of an entry stays.
+*Look-ahead.* On a device the closure of a block leaves nearly all of it idle, so it has lanes, for work side by side. A
+round is cut into tasks that wait for no more than what they read, and for those who still read what they replace. With
+L the next pivot block, right and left of it the columns of all others, below it the rows of later pivots, above K those
+of earlier ones::
+
+    chain  A_KL ← A_KK A_KL    A_LL ← A_LL ⊕ A_LK A_KL    A_LL ← A_LL*
+    right  A_KR ← A_KK A_KR    A_LR ← A_LR ⊕ A_LK A_KR
+    left   the same of the columns up to K, and of A_LK last of all
+    below  the rows after L                  above  the rows before K
+
+So the chain from one pivot block to the next is two products of blocks and a closure, and the rows above, which nothing
+waits for, fill what the others leave idle. The order of the pivots of an entry stays. Of packed bits a round may be
+over before its tasks are enqueued, so there they are fewer: chain, right and left are one.
 
 Cost: n³ pairs in n / block rounds; workspace O(n × block). It reads the matrix n / block times where R-Kleene reads it
 O(log n) times.
@@ -24,17 +34,20 @@ What it does not compute: A⁺ (see `irreflexive`), predecessors (see `predecess
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from semiring.algorithms.parameters import closure_parameters
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.views import WORD, Array, block, columns_of, zero_item
-from semiring.kernels.engine import Engine
+from semiring.kernels.engine import Engine, Lanes
 
 __all__ = ["blocked_floyd_warshall"]
 
 Range: TypeAlias = tuple[int, int]
+
+_CHAIN, _RIGHT, _LEFT, _BELOW, _ABOVE = range(5)  # lanes, the most urgent first
 
 
 def blocked_floyd_warshall(
@@ -45,27 +58,65 @@ def blocked_floyd_warshall(
     parameters = closure_parameters(engine.backend.name, plan.dtype, plan.storage)
     if plan.storage == "bits" and width:
         width = -(-width // WORD) * WORD
-    elimination = _Elimination(A, P, k0, start, parameters.rows, parameters.at_once)
+    elimination = _Elimination(A, P, k0, start, parameters.rows)
     blocks = parameters.blocks(n, width)
-    for position, pivots in enumerate(blocks):
-        if position == 0:
-            elimination.close_rows(engine, pivots)
+    lanes = engine.lanes() if len(blocks) > 1 else None
+    if lanes is not None:
+        with lanes:
+            (_rows_ahead if plan.storage == "bits" else _look_ahead)(lanes, elimination, blocks)
+        return
+    for pivots in blocks:
+        elimination.close_rows(engine, pivots)
         if plan.status.diverged >= 0:
             return
-        following = blocks[position + 1] if position + 1 < len(blocks) else (n, n)
+        for others in ((0, pivots[0]), (pivots[1], n)):
+            elimination.eliminate(engine, pivots, others, (0, n))
 
-        def ahead(lane: Engine, pivots: Range = pivots, following: Range = following) -> None:
-            elimination.eliminate(lane, pivots, following)
-            elimination.close_rows(lane, following)
 
-        def above(lane: Engine, pivots: Range = pivots) -> None:
-            elimination.eliminate(lane, pivots, (0, pivots[0]))
+def _look_ahead(lanes: Lanes, elimination: _Elimination, blocks: Sequence[Range]) -> None:
+    """All rounds, each task behind those it must not overtake."""
+    n = blocks[-1][1]
+    panel, eliminate = elimination.panel, elimination.eliminate
+    closed = lanes.run(_CHAIN, lambda lane: elimination.close(lane, blocks[0]))
+    right: Any = None
+    below: Any = None
+    for K, L in zip(blocks, (*blocks[1:], (n, n)), strict=True):
 
-        def below(lane: Engine, pivots: Range = pivots, following: Range = following) -> None:
-            elimination.eliminate(lane, pivots, (following[1], n))
+        def task(do: Callable[..., None], *ranges: Range, K: Range = K) -> Callable[[Engine], None]:
+            return lambda lane: do(lane, K, *ranges)
 
-        present = (following[0] < n, pivots[0] > 0, following[1] < n)
-        engine.together(*(task for task, there in zip((ahead, above, below), present, strict=True) if there))
+        before, after = (0, K[0]), (L[1], n)
+        corner = lanes.run(_CHAIN, task(panel, L), right)
+        updated = lanes.run(_CHAIN, task(eliminate, L, L), below)
+        following = lanes.run(_CHAIN, lambda lane, L=L: elimination.close(lane, L))  # type: ignore[misc]
+        beside = lanes.run(_RIGHT, task(panel, after), closed)
+        right = lanes.run(_RIGHT, task(eliminate, L, after), below)
+        across = lanes.run(_LEFT, task(panel, before), closed)
+        lanes.run(_LEFT, task(eliminate, L, (0, K[1])), updated, right)
+        earlier = below
+        below = lanes.run(_BELOW, task(eliminate, after, (0, n)), corner, beside, across)
+        lanes.run(_ABOVE, task(eliminate, before, (0, n)), corner, beside, across, earlier)
+        closed = following
+
+
+def _rows_ahead(lanes: Lanes, elimination: _Elimination, blocks: Sequence[Range]) -> None:
+    """The same with all rows of the next pivot block as one task."""
+    n = blocks[-1][1]
+    closed = lanes.run(_CHAIN, lambda lane: elimination.close_rows(lane, blocks[0]))
+    below: Any = None
+    for K, L in zip(blocks, (*blocks[1:], (n, n)), strict=True):
+
+        def ahead(lane: Engine, K: Range = K, L: Range = L) -> None:
+            elimination.eliminate(lane, K, L, (0, n))
+            elimination.close_rows(lane, L)
+
+        def others(rows: Range, K: Range = K) -> Callable[[Engine], None]:
+            return lambda lane: elimination.eliminate(lane, K, rows, (0, n))
+
+        following, earlier = lanes.run(_CHAIN, ahead, below), below
+        below = lanes.run(_BELOW, others((L[1], n)), closed)
+        lanes.run(_ABOVE, others((0, K[0])), closed, earlier)
+        closed = following
 
 
 @dataclass(frozen=True)
@@ -77,38 +128,43 @@ class _Elimination:
     k0: int
     start: int
     rows: int  # of the remainder at a time
-    at_once: bool  # whether the rows of the pivots are one product
+
+    def close(self, engine: Engine, pivots: Range) -> None:
+        """A_KK ← A_KK*."""
+        if pivots[0] < pivots[1]:
+            A_KK, K = block(engine.plan, self.A, pivots, pivots), slice(*pivots)
+            start = self.start + pivots[0]
+            rkleene(engine, A_KK, None if self.P is None else self.P[K, K], self.k0 + pivots[0], start=start)
 
     def close_rows(self, engine: Engine, pivots: Range) -> None:
-        """A_KK ← A_KK* and A_KR ← A_KK A_KR: the rows of the pivots."""
-        plan, A, P, K = engine.plan, self.A, self.P, slice(*pivots)
-        A_KK = block(plan, A, pivots, pivots)
-        k = self.k0 + pivots[0]
-        rkleene(engine, A_KK, None if P is None else P[K, K], k, start=self.start + pivots[0])
-        if plan.status.diverged >= 0:
-            return
-        if self.at_once and P is None:
-            closed, panel = engine.copied(A_KK), engine.copied(A[K])
-            engine.multiply(A[K], closed, panel)
-            A_KK[...] = closed
-            return
-        for others in ((0, pivots[0]), (pivots[1], A.shape[0])):
-            if others[0] < others[1]:
-                A_KR = block(plan, A, pivots, others)
-                engine.multiply_left(A_KK, A_KR, None if P is None else P[K, slice(*others)], k)
+        """The same, and the rest of their rows; not if a pivot has no star."""
+        self.close(engine, pivots)
+        if engine.plan.status.diverged < 0:
+            for others in ((0, pivots[0]), (pivots[1], self.A.shape[0])):
+                self.panel(engine, pivots, others)
 
-    def eliminate(self, engine: Engine, pivots: Range, rows: Range) -> None:
-        """The remainder and the column panel of some rows, a piece of them at a time."""
-        for top in range(*rows, self.rows):
-            self._eliminate(engine, pivots, slice(top, min(top + self.rows, rows[1])))
+    def panel(self, engine: Engine, pivots: Range, others: Range) -> None:
+        """A_KR ← A_KK A_KR: some columns of the rows of the pivots."""
+        if pivots[0] < pivots[1] and others[0] < others[1]:
+            A_KK, A_KR = (block(engine.plan, self.A, pivots, columns) for columns in (pivots, others))
+            P_KR = None if self.P is None else self.P[slice(*pivots), slice(*others)]
+            engine.multiply_left(A_KK, A_KR, P_KR, self.k0 + pivots[0])
 
-    def _eliminate(self, engine: Engine, pivots: Range, rows: slice) -> None:
+    def eliminate(self, engine: Engine, pivots: Range, rows: Range, columns: Range) -> None:
+        """The remainder in some rows and columns, with the column panel where it is among them; some rows at a time."""
+        if columns[0] < columns[1]:
+            for top in range(*rows, self.rows):
+                self._eliminate(engine, pivots, slice(top, min(top + self.rows, rows[1])), columns)
+
+    def _eliminate(self, engine: Engine, pivots: Range, rows: slice, columns: Range) -> None:
         """One product with the rows of the pivots."""
-        A, P, columns = self.A, self.P, columns_of(engine.plan, *pivots)
-        through = engine.copied(A[rows, columns])
+        plan, A, P, K, J = engine.plan, self.A, self.P, slice(*pivots), columns_of(engine.plan, *columns)
+        through = A[rows, columns_of(plan, *pivots)]
+        if columns[0] < pivots[1] and pivots[0] < columns[1]:
+            panel, through = through, engine.copied(through)
+            if not plan.semiring.idempotent:  # otherwise A_RK is not better than A_RK A_KK*
+                panel[...] = zero_item(plan)
         if P is None:
-            if not engine.plan.semiring.idempotent:  # otherwise A_RK is not better than A_RK A_KK*
-                A[rows, columns] = zero_item(engine.plan)
-            engine.multiply_add(A[rows], through, A[slice(*pivots)])
+            engine.multiply_add(A[rows, J], through, A[K, J])
         else:  # an idempotent ⊕: what stands in the columns stays, so that only an improvement counts as one
-            engine.multiply_add_pivots(A[rows], P[rows], through, A[slice(*pivots)], self.k0 + pivots[0])
+            engine.multiply_add_pivots(A[rows, J], P[rows, slice(*columns)], through, A[K, J], self.k0 + pivots[0])

@@ -25,8 +25,7 @@ class ClosureParameters:
     methods: tuple[tuple[int, str], ...]  # what "auto" means from each size on
     pack: int  # a boolean matrix from this size on is closed in packed bits
     rows: int = 2048  # of the remainder that blocked Floyd-Warshall takes at a time: they bound its workspace
-    first: int = 1 << 30  # the width of the first block of pivots; each is at most twice as wide as the one before
-    at_once: bool = False  # whether the rows of a block of pivots are one product, that block included
+    first: tuple[tuple[int, int], ...] = ((0, 1 << 30),)  # of the first one; each is at most twice the one before
     whole: int = 0  # R-Kleene hands blocks up to this size to the backend's closure of whole matrices, if it has one
     graph: int = 0  # up to this size the launches of a closure are recorded, and replayed by the next of its kind
     selecting: tuple[tuple[int, str], ...] = ()  # the methods where ⊕ and ⊗ only select and elements have 4 bytes
@@ -42,7 +41,7 @@ class ClosureParameters:
     def blocks(self, n: int, width: int | None = None) -> list[tuple[int, int]]:
         """The blocks of pivots of a matrix of n rows, as ranges; all of one width where that is given."""
         widest = width or _entry(self.pivots, n)
-        now, start, blocks = width or min(self.first, widest), 0, []
+        now, start, blocks = width or min(_entry(self.first, n), widest), 0, []
         while start < n:
             blocks.append((start, min(n, start + now)))
             start, now = start + now, min(2 * now, widest)
@@ -87,6 +86,14 @@ BLOCKED = "blocked_floyd_warshall"
 #   max-min  92 and 53 % at 2048, 77 and 63 at 2560, 89 and 78 at 3072, 100 and 90 at 4096, the same at 8192: three
 #            operations for two pairs on one pipe leave the rest of a staged kernel time to hide. It copies where n is
 #            no multiple of its tiles, so it ends where the promise of little memory begins.
+# With the next pivot block ahead of the rest of its rows (`blocked_floyd_warshall`), the closure of it in half
+# multiprocessors and the large tiles from 528 of them on, without what a public call adds (0.2 ms at n = 4096, 0.6 at
+# 8192), float32: 5.17 ms at n = 4096 in blocks of 512 (before 5.55; 5.43 in blocks of 1024, 5.66 of 768, 5.23 with a
+# first one of 128), 2.55 at 3072 (before 2.72) and 1.73 at 2560 (before 1.81 to 1.92). At 8192 38.2 in blocks of 512
+# (before 38.7), 37.6 of 768, 37.3 of 1024, 37.1 of 1024 with a first one of 512, 37.5 of 1536. The product of one round
+# alone reaches 14.2 T pairs/s at m = 3072, n = 4096, k = 512, 14.8 at 7168, 8192, 512 and 15.3 with k = 1024; of 15.7
+# where k = 8192: each wave of blocks loses 6 µs to its beginning and its end, whichever comes first, the reads of C or
+# those of A and B. A closure of 512 waits some 100 µs for a place among products that hold theirs for as long.
 # In float64 staged and blocked (blocks of 256) take 2.1 and 2.8 ms at n = 1408, 5.0 and 5.2 at 2048, 14.0 and 12.3 at
 # 3072.
 #
@@ -118,13 +125,12 @@ _TABLE: dict[str, ClosureParameters] = {
     "cuda": ClosureParameters(
         leaf=128,
         grain=128,
-        pivots=((0, 256), (2048, 512), (12288, 1024)),
+        pivots=((0, 256), (2048, 512), (7168, 1024)),
         panel=8192,
         methods=((0, "staged"), (2560, BLOCKED)),
         pack=64,
         rows=1 << 30,
-        first=256,
-        at_once=True,
+        first=((0, 256), (7168, 512)),
         whole=512,
         graph=4096,
         selecting=((0, "staged"), (4097, BLOCKED)),
@@ -135,14 +141,17 @@ _TABLE: dict[str, ClosureParameters] = {
 _TABLE["cuda, 8 bytes"] = replace(
     _TABLE["cuda"],
     pivots=((0, 256), (6144, 512), (12288, 1024)),
+    first=((0, 256),),
     methods=((0, "staged"), (2176, BLOCKED)),
     whole=256,
     selecting=(),
     stacks=((0, 2), (2176, _NEVER)),
     narrow=(("int16", 4096), ("int32", 4096)),
 )
+# Blocks of pivots that were measured before those of 4 bytes became wider.
+_TABLE["cuda, 2 bytes"] = replace(_TABLE["cuda"], pivots=((0, 256), (2048, 512), (12288, 1024)), first=((0, 256),))
 # Truth values one by one are packed into bits.
-_TABLE["cuda, 1 bytes"] = replace(_TABLE["cuda"], stacks=((0, 2), (897, 3), (1025, _NEVER)))
+_TABLE["cuda, 1 bytes"] = replace(_TABLE["cuda, 2 bytes"], stacks=((0, 2), (897, 3), (1025, _NEVER)))
 
 
 def closure_parameters(backend: str, dtype: Any, storage: str) -> ClosureParameters:

@@ -124,7 +124,7 @@ class _NoKernels:
         self._can_close = getattr(backend, "can_close", lambda plan, n: False)
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("side_by_side", "mark", "copied"):
+        if name in ("lanes", "mark", "copied"):
             raise AttributeError(name)
         return self._can_close if name == "can_close" else lambda *arguments: None
 

@@ -95,11 +95,11 @@ class Backend(Protocol):
     A backend may offer more, and is asked for it by name: ``close(plan, A)``, a whole closure as one fast path, where
     ``can_close(plan, n)``, and of a stack (count, n, n), where there is a ``stack_rows(plan)``, up to which it is one
     launch, pivots without a star counting on from matrix to matrix; ``find_predecessors`` and ``find_tree``;
-    ``side_by_side(plan, tasks)``, work that touches no common data at once, the second task on the stream of the
-    caller; ``mark()``, an event that says when what was enqueued has ended; ``replay``, a closure recorded once;
-    ``relax``, a sweep of Bellman-Ford; ``largest_whole``, which tells whole numbers; ``in_order``, which makes floats
-    integers in their order; ``copied``, a copy of the priority of its stream; and ``copy_nonnegative`` with ``spoil``,
-    for weights that nobody may wait to see. `semiring.kernels.cuda` has all.
+    ``lanes(plan)``, streams for work side by side, or None, and then ``close(plan, A, beside=True)`` for closures
+    beside other work; ``mark()``, an event that says when what was enqueued has ended; ``replay``, a closure recorded
+    once; ``relax``, a sweep of Bellman-Ford; ``largest_whole``, which tells whole numbers; ``in_order``, which makes
+    floats integers in their order; ``copied``, a copy of the priority of its stream; and ``copy_nonnegative`` with
+    ``spoil``, for weights that nobody may wait to see. `semiring.kernels.cuda` has all.
     """
 
     name: str

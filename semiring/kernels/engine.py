@@ -13,7 +13,7 @@ from semiring.encoding import inner_zero
 from semiring.kernels.contract import Backend, Facts, Plan
 from semiring.namespaces import array_namespace
 
-__all__ = ["Engine", "make_plan"]
+__all__ = ["Engine", "Lanes", "make_plan"]
 
 Array: TypeAlias = Any  # a 2-D array of the backend's device, or a view of one
 
@@ -53,6 +53,28 @@ def _plan(
     return Plan(semiring, dtype, zero, one, Facts(nonnegative, separate), storage, threads)
 
 
+class Lanes:
+    """Work side by side, each lane in its own order; the lower the number of a lane, the more urgent its work.
+
+    A context: what was enqueued before it comes before all lanes, what is enqueued after it comes after them.
+    """
+
+    def __init__(self, engine: Engine, streams: Any) -> None:
+        self._engine, self._streams = engine, streams
+
+    def __enter__(self) -> Lanes:
+        self._streams.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._streams.__exit__(*error)
+
+    def run(self, number: int, task: Callable[[Engine], None], *after: Any) -> Any:
+        """Enqueue a task, given the engine of its lane, behind others (what `run` returned of them; None is no one)."""
+        lane = self._engine.lane(number)
+        return self._streams.run(number, lambda: task(lane), after)
+
+
 class Engine:
     """The kernels of ``backend`` under ``plan``. Matrices are views of the caller's; C, W, P are written in place.
 
@@ -64,33 +86,27 @@ class Engine:
         self.backend, self.plan, self.panel, self.waits = backend, plan, panel, waits
         self._workspace: Array | None = None
         self._lanes: dict[int, Engine] = {}
+        self._in_lane = False  # whether other work is done beside this engine's
+
+    def lanes(self) -> Lanes | None:
+        """Lanes for work side by side; None where the backend does one thing after the other."""
+        begin = getattr(self.backend, "lanes", None)
+        streams = begin(self.plan) if begin is not None else None
+        return None if streams is None else Lanes(self, streams)
 
     def lane(self, number: int) -> Engine:
-        """An engine of its own workspace for work beside this one's; lane 1 is the engine itself.
+        """The engine of a lane.
 
-        On a device a lane keeps to one stream, and its workspace is that stream's memory: what comes back to an
-        allocator goes to the next work of its stream, whatever another does with it. Lane 1 stays on the caller's.
+        Its workspace is the memory of one stream: what comes back to an allocator goes to the next work of its stream,
+        whatever another does with it.
         """
-        if number == 1:
-            return self
         if number not in self._lanes:
-            self._lanes[number] = self._new_lane()
+            lane = self._lanes[number] = self._new_lane()
+            lane._in_lane = True
         return self._lanes[number]
 
     def _new_lane(self) -> Engine:
         return Engine(self.backend, self.plan, self.panel, waits=self.waits)
-
-    def together(self, *tasks: Callable[[Engine], None]) -> None:
-        """Run tasks none of which touches what another writes: side by side where the backend can, else in turn.
-
-        Each takes an engine to work with. The first is urgent: where tasks compete, it comes first.
-        """
-        side_by_side = getattr(self.backend, "side_by_side", None)
-        if side_by_side is None or len(tasks) < 2:
-            for task in tasks:
-                task(self)
-        else:
-            side_by_side(self.plan, [lambda task=task, i=i: task(self.lane(i)) for i, task in enumerate(tasks)])
 
     # ------------------------------------------------------------------------------------- the contract, plan bound
 
@@ -123,7 +139,8 @@ class Engine:
     def close(self, A: Array, start: int = 0) -> None:
         """A ← A* by the backend's fast path for whole closures; only where it `closes` such a matrix."""
         self.plan.status.first = start
-        self.backend.close(self.plan, A)  # type: ignore[attr-defined]  # optional in the contract
+        beside = {"beside": True} if self._in_lane else {}
+        self.backend.close(self.plan, A, **beside)  # type: ignore[attr-defined]  # optional in the contract
 
     def close_block_pivots(self, A: Array, P: Array, k0: int = 0, start: int = 0) -> None:
         """A ← A*; where pivot k strictly improves A[i, j], P[i, j] becomes k0 + k."""

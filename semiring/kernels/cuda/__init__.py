@@ -15,7 +15,7 @@ paths, `entrywise` is ⊕ and ⊗ without a product.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
@@ -133,18 +133,14 @@ class CudaBackend:
 
         return find_tree(plan, D, weights, tolerance, source)
 
-    def side_by_side(self, plan: Plan, tasks: Sequence[Callable[[], None]]) -> None:
-        """Enqueue tasks that touch no common data on streams of their own, the first on one of high priority.
+    def lanes(self, plan: Plan) -> Any:
+        """Streams side by side, the first of the highest priority (see `semiring.kernels.cuda.streams`).
 
-        In turn where cuBLAS multiplies: on several streams at once it does not promise the same bits every time.
+        None where cuBLAS multiplies: on several streams at once it does not promise the same bits every time.
         """
-        from semiring.kernels.cuda.streams import side_by_side
+        from semiring.kernels.cuda.streams import Streams
 
-        if self._classical.takes(plan):
-            for task in tasks:
-                task()
-        else:
-            side_by_side(tasks)
+        return None if self._classical.takes(plan) else Streams()
 
     def mark(self) -> Any:
         """An event behind all that was enqueued on the current stream: ``done``, and ``synchronize()``."""
@@ -174,6 +170,9 @@ class CudaBackend:
         """As `close_block`; where pivot k changes A[i, j], P[i, j] becomes k0 + k."""
         self._staged.close_block(plan, A, P, k0)
 
-    def close(self, plan: Plan, A: Any) -> None:
-        """A ← A* in place by the staged Floyd-Warshall kernels, for an idempotent ⊕; stacks (count, n, n) at once."""
-        self._staged.close(plan, A)
+    def close(self, plan: Plan, A: Any, *, beside: bool = False) -> None:
+        """A ← A* in place by the staged Floyd-Warshall kernels, for an idempotent ⊕; stacks (count, n, n) at once.
+
+        ``beside``: whether other work keeps the device busy meanwhile.
+        """
+        self._staged.close(plan, A, beside=beside)
