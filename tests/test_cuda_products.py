@@ -207,6 +207,7 @@ def test_the_tiles_of_large_products(backend, name, dtype, nonnegative, tile, mo
     from semiring.kernels.cuda import launches, products, tiles
 
     monkeypatch.setattr(tiles, "_MANY_LARGE", 0)
+    monkeypatch.setattr(tiles, "_MANY_OTHERS", 0)
     monkeypatch.setattr(tiles, "_MANY_PACKED", 0)
     chosen, loaded = [], launches.loaded
 
