@@ -14,6 +14,7 @@ their table 8. ``--peers``: see `benchmarks.gpu_peers`.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -228,6 +229,7 @@ def table(edges: float, options: argparse.Namespace) -> None:
                 times[title][n] = prepare(A)()
             except _WrongError:
                 times[title][n] = np.nan
+            print(f"{title}, n = {n}: {_cell(times[title][n])}", file=sys.stderr, flush=True)
     rows = [
         [title, *(_cell(times[title].get(n)) for n in options.sizes), _exponent(times[title])] for title, _ in chosen
     ]
