@@ -16,6 +16,7 @@ import semiring as sr
 from semiring.algorithms.execution import ALGORITHMS
 from semiring.algorithms.progress import total_pairs
 from semiring.closures import METHODS, closure
+from semiring.errors import DeviceError, DomainError, NegativeCycleError
 from semiring.kernels.engine import Engine, make_plan
 
 SIZES = [0, 1, 2, 3, 31, 32, 33, 63, 64, 65, 97, 130, 257]
@@ -165,6 +166,26 @@ def test_out_that_overlaps_the_input(rng):
     expected = closure(A)
     closure(A, out=A.T)
     np.testing.assert_array_equal(A.T, expected)
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float64"), ("min_plus", "int32"), ("max_plus", "float32")])
+def test_errors_are_about_the_matrix_given(rng, name, dtype):
+    """And not about its transpose, which is closed where columns are adjacent; of a stack they say about which one."""
+    A = matrix(rng, 60, name, dtype, density=0.1)
+    tails, heads = [3, 17, 40], [17, 40, 3]
+    A[tails, heads] = -9 if name == "min_plus" else 9
+    columns = np.asfortranarray(A)
+    for given, out in ((A, np.empty_like(columns)), (columns, columns), (np.stack([A, A]), None)):
+        with pytest.raises(NegativeCycleError) as caught:
+            closure(given, name, out=out)
+        weight = oracles.cycle_weight(A, list(caught.value.cycle))
+        assert weight < 0 if name == "min_plus" else weight > 0
+        notes = ["This is about the matrix A[0] of the stack."] if given.ndim > 2 else []
+        assert getattr(caught.value, "__notes__", []) == notes
+    if A.dtype.kind == "f":
+        A[3, 17] = np.nan
+        with pytest.raises(DomainError, match=r"A\[3, 17\]"):
+            closure(A, name, out=columns)
 
 
 @pytest.mark.parametrize(
@@ -404,6 +425,8 @@ def test_progress_can_stop_the_work(rng):
 
     with pytest.raises(Stop):
         closure(matrix(rng, 300, "min_plus", "float32"), progress=stop)
+    with pytest.raises(DeviceError, match="closed by the cpu backend"):  # what only a GPU does is refused before
+        closure(matrix(rng, 30, "min_plus", "float32"), method="staged", progress=stop)
 
 
 def test_explanation(rng):

@@ -184,8 +184,9 @@ def test_stacks_of_fractions_are_put_in_order(rng, closes_stacks):
 def test_what_stacks_refuse_is_named(closes_stacks, n):
     gains = np.zeros((4, n, n), np.float32)
     gains[1, 20, 25] = gains[1, 25, 20] = gains[3, 1, 2] = gains[3, 2, 1] = 2
-    with pytest.raises(DivergenceError, match="vertex 25"):
+    with pytest.raises(DivergenceError, match="vertex 25") as caught:
         closure(on_device(gains), "max_times")
+    assert caught.value.__notes__ == ["This is about the matrix A[1] of the stack."]
     gains[2, 3, 4] = np.nan
     with pytest.raises(DomainError, match=r"A\[2, 3, 4\]"):
         closure(on_device(gains), "max_times")

@@ -8,6 +8,7 @@ algorithm, on integers where floats are only selected by their order (`ordered`)
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,12 @@ from semiring.algorithms.johnson import johnson, sparse_graph
 from semiring.algorithms.ordered import as_integers, from_integers, has_order, selects
 from semiring.algorithms.packed import close_truths
 from semiring.algorithms.parameters import closure_parameters
-from semiring.algorithms.stacks import close_stack
+from semiring.algorithms.stacks import close_stack, note_matrix
 from semiring.algorithms.tropical import close_tropical, is_tropical
 from semiring.algorithms.views import Array
 from semiring.arrays import as_output
 from semiring.entries import Scan
-from semiring.errors import AlgebraError, DeviceError, DTypeError, ShapeError
+from semiring.errors import AlgebraError, DeviceError, DTypeError, NegativeCycleError, SemiringError, ShapeError
 from semiring.expressions.tree import is_bfloat16
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Backend
@@ -66,7 +67,11 @@ def close_dense(call: Call, A: Array, out: Any, P: Array | None = None) -> Array
     batch = list(np.ndindex(A.shape[:-2]))
     for position, index in enumerate(batch):
         one = call.part(position, len(batch))
-        _close_matrix(one, A[index], target[index] if not in_place else A[index], in_place, P)
+        try:
+            _close_matrix(one, A[index], target[index] if not in_place else A[index], in_place, P)
+        except SemiringError as error:
+            note_matrix(error, index)
+            raise
     return target
 
 
@@ -118,16 +123,24 @@ def _choose(call: Call, n: int, dtype: np.dtype[Any], backend: Backend) -> str:
 
 def _close_matrix(call: Call, A: Array, out: Array, in_place: bool, P: Array | None) -> None:
     """Out ← the closure of one matrix."""
-    if not _adjacent(out) and call.semiring.commutative and _adjacent(out.T):
-        A, out, P = A.T, out.T, None if P is None else P.T  # (Aᵀ)* = (A*)ᵀ, and rows are what the kernels like
-    if not _adjacent(out):
-        rows = array_namespace(A).empty(A.shape, A.dtype)
-        _close_matrix(call, A, rows, False, P)  # so A is there to begin again in a wider dtype
-        out[...] = rows
-        return
     if in_place:
         A = out
     scan = call.look(A)
+    if _adjacent(out):
+        _close_rows(call, A, out, P, scan)
+        return
+    if call.semiring.commutative and _adjacent(out.T):  # (Aᵀ)* = (A*)ᵀ, and rows are what the kernels like
+        columns = out.T
+        with suppress(NegativeCycleError):  # whose edges are those of Aᵀ: below, a cycle of A is found
+            _close_rows(call, columns if in_place else A.T, columns, None if P is None else P.T, scan)
+            return
+    rows = array_namespace(A).empty(A.shape, A.dtype)
+    _close_rows(call, A, rows, P, scan)  # so A is there to begin again in a wider dtype
+    out[...] = rows
+
+
+def _close_rows(call: Call, A: Array, out: Array, P: Array | None, scan: Scan) -> None:
+    """Out, whose rows are adjacent in memory, ← the closure of A, which a look has found to be so."""
     if call.execution.method == "johnson" and _unbounded(call, scan):
         call.note("edges of unbounded gain are not Dijkstra's business: rkleene closes the others, and inserts them")
         call = call.by("rkleene")

@@ -122,9 +122,10 @@ class _NoKernels:
     def __init__(self, backend: Backend) -> None:
         self.name = backend.name
         self._can_close = getattr(backend, "can_close", lambda plan, n: False)
+        self._lacks = {"lanes", "mark", "copied"} | (set() if hasattr(backend, "close") else {"close"})
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("lanes", "mark", "copied"):
+        if name in self._lacks:
             raise AttributeError(name)
         return self._can_close if name == "can_close" else lambda *arguments: None
 

@@ -2,13 +2,15 @@
 
 Where they do not (weights of both signs, integers whose sums might leave half their range, A⁺), and where matrices are
 so large that each keeps the device busy by itself, nothing is done here, and they are closed one after the other. A
-distance never depends on the other matrices of the stack.
+distance never depends on the other matrices of the stack; only where nobody may wait to see the weights, one below 0
+makes all of them NaN.
 
 Cost: count · n³ pairs; a pass or two over the stack before and after. Workspace: what the backend takes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,11 +24,12 @@ from semiring.algorithms.views import Array
 from semiring.catalogue import min_plus
 from semiring.encoding import decode, inner_zero
 from semiring.entries import Scan
+from semiring.errors import SemiringError
 from semiring.kernels.contract import Plan
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import array_namespace
 
-__all__ = ["close_stack"]
+__all__ = ["close_stack", "note_matrix"]
 
 
 def close_stack(call: Call, A: Array, target: Array, backend: Any) -> bool:
@@ -80,7 +83,15 @@ def _close(call: Call, plan: Plan, stack: Array, backend: Any) -> None:
         plan.status.word = array_namespace(stack).full(1, -1, np.int32)
     backend.close(plan, stack)
     if plan.status.read() >= 0:
-        raise divergence_error(call.semiring, plan.status.diverged % stack.shape[-2])
+        matrix, vertex = divmod(plan.status.diverged, stack.shape[-1])
+        error = divergence_error(call.semiring, vertex)
+        note_matrix(error, np.unravel_index(matrix, call.explanation.shape[:-2]))
+        raise error
+
+
+def note_matrix(error: SemiringError, index: Sequence[Any]) -> None:
+    """Add a note that says which matrix of a stack an error is about."""
+    error.add_note(f"This is about the matrix A[{', '.join(map(str, index))}] of the stack.")
 
 
 def _flat(target: Array) -> Array:
