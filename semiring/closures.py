@@ -101,7 +101,8 @@ def closure(
     written; a cycle whose weight the rounding of its own entries explains does not count, and neither does one of
     weight 0. `DivergenceError` where another semiring's pivot has no star, `DomainError`, `IntegerOverflowError`,
     `AlgebraError` for a semiring without a star, `DTypeError`, `ShapeError`. After an error in place, other than a
-    negative cycle, the matrix is undefined.
+    negative cycle, the matrix is undefined. In a stack a note on the error says which matrix it is about; those before
+    it may be written by then.
 
     A sum of floats beyond their range is ∞, which is "no path": weights of 10³⁸ need float64.
 

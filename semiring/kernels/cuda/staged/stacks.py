@@ -57,6 +57,7 @@ def close_stack(plan: Plan, A: Any) -> None:
             copy[:, :n, :n] = part
             _close(plan, copy, arithmetic, n, start)
             part[...] = copy[:, :n, :n]
+            del copy  # before the next one is made: there is never more than one
 
 
 def _fits(A: Any) -> bool:
