@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph.tests import test_shortest_path as suite
 
 import semiring.compat.csgraph as ours
-from semiring.compat import choice
+from semiring.compat import choice, small
 from semiring.testing import height_difference_grid
 
 NAMES = ("floyd_warshall", "johnson", "shortest_path")
@@ -195,10 +195,16 @@ def compare(name, graph, sources=None, **options) -> None:
             check_paths(D.reshape(rows), P.reshape(rows), edges, range(len(edges)) if sources is None else sources)
 
 
-@pytest.fixture(params=[0, 64], ids=["all ours", "by size"])
-def asks_scipy(request, monkeypatch):
-    monkeypatch.setattr(choice, "BY_SCIPY", dict.fromkeys(NAMES, 2 * (request.param,)))
-    monkeypatch.setattr(choice, "SIGNED_BY_SCIPY", 2 * (request.param,))
+@pytest.fixture(params=["closures", "scipy", "small"])
+def way(request, monkeypatch):
+    """One of the ways in which a small graph may be closed."""
+    if request.param == "closures":
+        monkeypatch.setattr(small, "MOST", 0)
+        monkeypatch.setattr(small, "MOST_FROM_FEW", 0)
+    if request.param == "scipy":
+        monkeypatch.setattr(small, "_is_worth_it", lambda seconds: False)
+        monkeypatch.setattr(small, "_kernels", None)
+        monkeypatch.setattr(small, "has_started", lambda: False)
 
 
 OPTIONS = st.fixed_dictionaries(
@@ -209,13 +215,13 @@ property_test = settings(max_examples=120, deadline=None, suppress_health_check=
 
 @property_test
 @given(graphs(), OPTIONS)
-def test_floyd_warshall_is_that_of_scipy(asks_scipy, graph, options):
+def test_floyd_warshall_is_that_of_scipy(way, graph, options):
     compare("floyd_warshall", graph, **options)
 
 
 @property_test
 @given(graphs(), OPTIONS, st.data())
-def test_johnson_is_that_of_scipy(asks_scipy, monkeypatch_context, graph, options, data):
+def test_johnson_is_that_of_scipy(way, monkeypatch_context, graph, options, data):
     n = graph.shape[0]
     indices, sources = data.draw(indices_of(n))
     sparse_always, dense_always = (0.0, 1.0) if data.draw(st.booleans()) else (1.0, 0.0)
@@ -227,7 +233,7 @@ def test_johnson_is_that_of_scipy(asks_scipy, monkeypatch_context, graph, option
 
 @property_test
 @given(graphs(), OPTIONS, st.sampled_from(["auto", "FW", "J", "D", "BF", "X"]), st.booleans(), st.data())
-def test_shortest_path_is_that_of_scipy(asks_scipy, graph, options, method, overwrite, data):
+def test_shortest_path_is_that_of_scipy(way, graph, options, method, overwrite, data):
     indices, sources = data.draw(indices_of(graph.shape[0]))
     if method == "D" or overwrite:
         graph = abs(graph)

@@ -28,7 +28,8 @@ from semiring.algorithms.johnson import edge_potentials, sparse_graph
 from semiring.algorithms.small import SMALL
 from semiring.catalogue import min_plus
 from semiring.closures import closure, closure_with_predecessors
-from semiring.compat import choice
+from semiring.compat import choice, small
+from semiring.compat.small import NULL, rows_and_shape
 from semiring.errors import NegativeCycleError as NegativeCycle
 
 _scipy: Any = scipy.sparse.csgraph
@@ -41,7 +42,6 @@ Array: TypeAlias = NDArray[Any]
 
 _FLOAT64 = np.dtype(np.float64)
 _INFINITY = np.float64(np.inf)
-_NULL = 1e-8  # the tolerance of `numpy.ma.masked_values`, by which SciPy's validation tells edges
 
 
 def __getattr__(name: str) -> Any:
@@ -70,14 +70,17 @@ def floyd_warshall(
     no square matrix. Cost: n³ pairs.
     """
     csgraph = _plainer(csgraph)
-    low = choice.least_weight(csgraph)
-    if low is not None:
-        most = choice.BY_SCIPY["floyd_warshall"] if low >= 0 else choice.SIGNED_BY_SCIPY
-        if csgraph.shape[0] <= most[bool(return_predecessors)]:
-            try:
-                return _scipy.floyd_warshall(csgraph, directed, return_predecessors, unweighted)
-            except NegativeCycleError:  # is there one?
-                pass
+    kept = overwrite and type(csgraph) is np.ndarray and csgraph.dtype == _FLOAT64 and csgraph.flags.carray
+    if kept or not overwrite:
+        found = small.between_all(csgraph, directed, return_predecessors, unweighted, of_floyd=True)
+        if found is not None:
+            return _stored_in(csgraph, found, return_predecessors) if kept else found
+    low = choice.least_weight(csgraph) if not (overwrite or small.has_started()) else None
+    if low is not None and choice.spares_the_compiler(csgraph) and (low >= 0 or not return_predecessors):
+        try:
+            return _scipy.floyd_warshall(csgraph, directed, return_predecessors, unweighted)
+        except NegativeCycleError:  # is there one?
+            pass
     if _is_plain(csgraph):
         D = csgraph if overwrite and csgraph.flags.c_contiguous else csgraph.copy(order="C")
         _without_null_edges(D)
@@ -109,19 +112,24 @@ def johnson(
     `NegativeCycleError`, and ValueError for indices out of range and for what is no square matrix.
     """
     csgraph = _plainer(csgraph)
+    if indices is None:
+        found = small.between_all(csgraph, directed, return_predecessors, unweighted, of_floyd=False)
+    else:
+        found = small.from_sources(csgraph, directed, indices, return_predecessors, unweighted)
+    if found is not None:
+        return found
     low = choice.least_weight(csgraph)
     if low is not None and low >= 0:
         n, part = csgraph.shape[0], 1.0 if indices is None else np.size(indices) / csgraph.shape[0]
-        most = choice.BY_SCIPY["johnson"][bool(return_predecessors or unweighted or indices is not None)]
-        if n <= (most if directed else most // 4) or (
+        if choice.spares_the_compiler(csgraph) or (
             issparse(csgraph) and not choice.dense_is_faster(n, csgraph.nnz, part, -choice.CONVERSION)
         ):
             return _scipy.dijkstra(csgraph, directed, indices, return_predecessors, unweighted)
-    elif low is not None and not unweighted and csgraph.shape[0] <= choice.SIGNED_BY_SCIPY[bool(return_predecessors)]:
+    elif low is not None and choice.spares_the_compiler(csgraph) and not (unweighted or return_predecessors):
         sources = _sources(indices, csgraph)
-        found = _signed_by_scipy(csgraph, directed, return_predecessors)
+        found = _signed_by_scipy(csgraph, directed)
         if found is not None:
-            return _from_sources(found, sources, return_predecessors)
+            return _from_sources(found, sources, False)
     if _is_plain(csgraph):
         n, part = csgraph.shape[0], 1.0 if indices is None else np.size(indices) / max(1, csgraph.shape[0])
         if choice.dense_is_faster(n, 0, part, choice.VALIDATION + n * n * choice.VALIDATED):
@@ -135,7 +143,7 @@ def johnson(
     n = graph.shape[0]
     if np.isnan(graph.data).any() or np.isneginf(graph.data).any():  # it is SciPy's to say what comes of these
         return _scipy.johnson(csgraph, directed, indices, return_predecessors, unweighted)
-    rows, shape = _rows(indices, n)
+    rows, shape = rows_and_shape(indices, n)
     if unweighted:
         graph = csr_array((np.ones(graph.data.shape), graph.indices, graph.indptr), shape=graph.shape)
     signed = bool((graph.data < 0).any())
@@ -213,20 +221,26 @@ def _plainer(csgraph: Any) -> Any:
     return csgraph.tocsr() if getattr(csgraph, "format", None) == "lil" else csgraph
 
 
-def _signed_by_scipy(csgraph: Any, directed: bool, return_predecessors: bool) -> Any:
+def _signed_by_scipy(csgraph: Any, directed: bool) -> Any:
     """What johnson returns for all sources, by SciPy's Floyd-Warshall; None where they may differ, and for cycles."""
     same = type(csgraph) is np.ndarray or getattr(csgraph, "format", None) in ("csr", "csc")
     if not same or not csgraph.diagonal().min() >= 0:
         return None
     try:
-        return _scipy.floyd_warshall(csgraph, directed, return_predecessors)
+        return _scipy.floyd_warshall(csgraph, directed)
     except NegativeCycleError:  # is there one?
         return None
 
 
+def _stored_in(target: Array, found: Any, return_predecessors: bool) -> Any:
+    """The same result with the distances in ``target``."""
+    target[...] = found[0] if return_predecessors else found
+    return (target, found[1]) if return_predecessors else target
+
+
 def _without_null_edges(D: Array) -> None:
     """∞ for what csgraph takes for no edge in a dense array: NaN, infinities, and what `isclose` cannot tell from 0."""
-    null = ~(np.abs(D) > _NULL)
+    null = ~(np.abs(D) > NULL)
     null |= np.isneginf(D)
     np.copyto(D, _INFINITY, where=null)
 
@@ -242,21 +256,9 @@ def _as_dense(graph: Any) -> Array:
     return np.ascontiguousarray(dense)
 
 
-def _rows(indices: Any, n: int) -> tuple[Array, tuple[int, ...]]:
-    """The sources, flat and ≥ 0, and the shape of the distances from them."""
-    if indices is None:
-        return np.arange(n, dtype=np.int32), (n, n)
-    found = np.array(indices, order="C", dtype=np.int32)
-    rows = np.atleast_1d(found).reshape(-1)
-    rows[rows < 0] += n
-    if np.any(rows < 0) or np.any(rows >= n):
-        raise ValueError("indices out of range 0...N")
-    return rows, (*found.shape, n)
-
-
 def _sources(indices: Any, csgraph: Any) -> tuple[Array, tuple[int, ...]] | None:
-    """`_rows`, or None for all."""
-    return None if indices is None else _rows(indices, csgraph.shape[0])
+    """`rows_and_shape`, or None for all."""
+    return None if indices is None else rows_and_shape(indices, csgraph.shape[0])
 
 
 def _from_sources(found: Any, sources: tuple[Array, tuple[int, ...]] | None, return_predecessors: bool) -> Any:
