@@ -294,6 +294,24 @@ def test_a_negative_cycle_is_named(n, form, name):
     assert sorted(caught.value.cycle) == [0, 1, 2]
 
 
+@pytest.mark.parametrize("way", ["floyd_warshall", "shortest_path"])
+@pytest.mark.parametrize(("directed", "error"), [(None, TypeError), ("yes", ValueError)])
+def test_what_is_no_number_says_nothing_of_directions(way, directed, error):
+    for library in (theirs, ours):
+        with pytest.raises(error, match=r"int\(\)"):
+            getattr(library, way)(np.ones((3, 3)), directed=directed)
+    np.testing.assert_array_equal(ours.floyd_warshall([[0, 1], [0, 0]], directed=0), [[0, 1], [1, 0]])
+
+
+def test_what_is_documented_as_different():
+    graph = sparse.csr_array(([-1.0, 1.0], ([0, 1], [1, 2])), shape=(3, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of negative weights
+        expected = theirs.johnson(graph, unweighted=True)
+    np.testing.assert_array_equal(ours.johnson(graph, unweighted=True), expected)
+    np.testing.assert_array_equal(ours.floyd_warshall([[0, 1], [0, 0]], overwrite=True), [[0, 1], [inf, 0]])
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_overwrite_uses_the_memory_of_arrays_in_c_order(order):
     graph = np.array(suite.directed_G, order=order)

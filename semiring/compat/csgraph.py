@@ -69,6 +69,7 @@ def floyd_warshall(
     vertex before j on the path from i, -9999 for none. Raises SciPy's `NegativeCycleError`, and ValueError for what is
     no square matrix. Cost: n³ pairs.
     """
+    directed = bool(int(directed))  # as SciPy does: None is refused here, though not by johnson
     csgraph = _plainer(csgraph)
     kept = overwrite and type(csgraph) is np.ndarray and csgraph.dtype == _FLOAT64 and csgraph.flags.carray
     if kept or not overwrite:
