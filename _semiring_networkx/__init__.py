@@ -13,6 +13,7 @@ __all__ = ["FUNCTIONS", "get_info"]
 
 _EXACT = "Equal to NetworkX's result"
 _DISTANCES = "Weights of one type, all int or all float, finite; floats are right within n·ε."
+_EXTREMES = f"{_EXACT}, to the last bit. Hops, or weights ≥ 0 of one type, all int or all float, finite."
 _PATHS = f"{_DISTANCES} Of several shortest paths it may be another one."
 _BY_DISTANCE = f"{_DISTANCES} Inner keys ascend by distance; `cutoff` is taken for int weights."
 
@@ -30,11 +31,11 @@ FUNCTIONS: dict[str, str] = {
     "johnson": _PATHS,
     "transitive_closure": f"{_EXACT}. NetworkX counts it among the generators: NETWORKX_BACKEND_PRIORITY_GENERATORS.",
     "transitive_closure_dag": f"{_EXACT}. NetworkX counts it among the generators, as above.",
-    "eccentricity": f"{_DISTANCES} Of all vertices, without `sp`.",
-    "diameter": f"{_DISTANCES} Without `e` and `usebounds`.",
-    "radius": f"{_DISTANCES} Without `e` and `usebounds`.",
-    "center": f"{_EXACT}. Hops or int weights; without `e` and `usebounds`; not of trees.",
-    "periphery": f"{_EXACT}. Hops or int weights; without `e` and `usebounds`.",
+    "eccentricity": f"{_EXTREMES} Of all vertices, without `sp`.",
+    "diameter": f"{_EXTREMES} Without `e` and `usebounds`.",
+    "radius": f"{_EXTREMES} Without `e` and `usebounds`.",
+    "center": f"{_EXTREMES} Without `e` and `usebounds`; by hops not of trees.",
+    "periphery": f"{_EXTREMES} Without `e` and `usebounds`.",
     "harmonic_diameter": f"{_EXACT}. Hops or int weights; without `sp`.",
     "wiener_index": _DISTANCES,
     "average_shortest_path_length": f"{_DISTANCES} By every method.",

@@ -48,7 +48,7 @@ def eccentricity(G: ConvertedGraph, v: Any = None, sp: Any = None, weight: Any =
     """As `networkx.eccentricity`, of all vertices."""
     if v is not None or sp is not None or not len(G):  # no vertex: an error from NetworkX 3.7 on
         raise NotImplementedError("the eccentricity of all vertices, from no distances that are given")
-    found = distances(G, weight)
+    found = distances(G, weight, searched=True)
     if not found.connected:
         graph = "digraph is not strongly connected" if G.directed else "graph is not connected"
         raise _network_error(f"Found infinite path length because the {graph}")
@@ -68,7 +68,6 @@ def radius(G: ConvertedGraph, e: Any = None, usebounds: bool = False, weight: An
 
 def periphery(G: ConvertedGraph, e: Any = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
     """As `networkx.periphery`."""
-    _no_ties_of_floats(G, weight)
     found = _eccentricities(G, e, usebounds, weight)
     most = max(found.values())
     return [node for node, value in found.items() if value == most]
@@ -76,7 +75,6 @@ def periphery(G: ConvertedGraph, e: Any = None, usebounds: bool = False, weight:
 
 def center(G: ConvertedGraph, e: Any = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
     """As `networkx.center`."""
-    _no_ties_of_floats(G, weight)
     if weight is None:
         _no_tree(G)
     found = _eccentricities(G, e, usebounds, weight)
@@ -88,11 +86,6 @@ def _eccentricities(G: ConvertedGraph, e: Any, usebounds: bool, weight: Any) -> 
     if e is not None or (usebounds and not G.directed) or not len(G):
         raise NotImplementedError("from eccentricities that are given, or by bounds, NetworkX has the better way")
     return eccentricity(G, weight=weight)
-
-
-def _no_ties_of_floats(G: ConvertedGraph, weight: Any) -> None:
-    if weight is not None and G.weights(weight).kind == "float":
-        raise NotImplementedError("which vertices are equally far depends on the last bit of NetworkX's sums")
 
 
 def _no_tree(G: ConvertedGraph) -> None:

@@ -139,11 +139,13 @@ def distances(
     negative: bool = False,
     hidden: bool = False,
     paths: bool = False,
+    searched: bool = False,
 ) -> Distances:
     """The distances by a weight, as NetworkX names it.
 
     ``negative``: weights of both signs are served; ``hidden``: edges may be hidden by the weight None, as only
-    Dijkstra's algorithm has it. ``missing``: the type of the 1 that an edge without a weight counts.
+    Dijkstra's algorithm has it. ``missing``: the type of the 1 that an edge without a weight counts. ``searched``:
+    weights are ≥ 0, and sums of floats are those of NetworkX's searches to the last bit.
     """
     if weight is None and missing is int and not paths:
         return hops(graph)
@@ -159,10 +161,25 @@ def distances(
     dtype: np.dtype[Any] = np.dtype(np.float64)
     if weights.kind == "int" and largest < 2**30 and len(graph) > SMALL:
         dtype = np.dtype(np.int16 if largest < 2**14 else np.int32)
+    if searched and not (largest < _EXACT_FLOAT and bool((weights.values == np.rint(weights.values)).all())):
+        return Distances(graph, _by_searches(len(graph), weights), np.inf, False)
     try:
         return _solve(graph, weights, dtype, paths)
     except NegativeCycleError as error:
         raise NotImplementedError("there is a negative cycle: NetworkX says so in its own way") from error
+
+
+def _by_searches(n: int, weights: Weights) -> Array:
+    """All distances (n, n) by Dijkstra's algorithm: each is the least sum, added up from its source on, as NetworkX's.
+
+    A closure adds the parts of a path in another order. Rounding never makes a sum of weights ≥ 0 less than its first
+    term, nor orders two sums the other way, so that the least sum is the same in whatever order vertices are scanned.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import dijkstra
+
+    found: Array = dijkstra(csr_array((weights.values, (weights.rows, weights.columns)), shape=(n, n)))
+    return found
 
 
 def _solve(graph: ConvertedGraph, weights: Weights, dtype: np.dtype[Any], paths: bool) -> Distances:
