@@ -95,6 +95,16 @@ def test_closure_of_a_small_network_prints_its_matrix(run, towns):
     assert len({len(line) for line in lines[4:]}) == 1, "aligned"
 
 
+@pytest.mark.parametrize(
+    ("name", "count"), [("boolean", "9 of 16 pairs are connected"), ("xor_and", "8 of 16 pairs are true")]
+)
+def test_truths_are_counted_in_words(run, towns, name, count):
+    (towns / "square.csv").write_text("a,b\nb,d\na,c\nc,d\n")  # acyclic: with each vertex itself 4 + 4 + 1 pairs
+    code, out, _ = run("closure", "square.csv", "-s", name, "--dtype", "bool")
+    assert code == 0
+    assert out.splitlines()[1] == f"  entries  {count}"
+
+
 @pytest.mark.parametrize("name", ["min_plus", "max_min", "min_max", "boolean"])
 @pytest.mark.parametrize("irreflexive", [False, True])
 def test_closures_are_right(run, towns, rng, name, irreflexive):
@@ -112,7 +122,7 @@ def test_closures_are_right(run, towns, rng, name, irreflexive):
 def test_methods(run, towns, method):
     code, out, _ = run("closure", "towns.csv", "--method", method, "--explain", "-o", "d.npz")
     assert code == 0
-    assert f"method   {method}" in out
+    assert f"  method   {method}" in out.splitlines()
     with np.load("d.npz") as held:
         assert held["names"].tolist()[:3] == ["Köln", "Bonn", "Aachen"]
         assert held["matrix"][0].tolist() == [0, 4, 7, 9, 11, INF, INF]

@@ -47,9 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
             explain=True,
         )
     if arguments.explain:
-        report(str(explanation))
+        report(*str(explanation).splitlines())
     zero = semiring.zero_for(result.dtype)
-    report.table(_facts(result, zero, network))
+    report.table(_facts(result, semiring, zero, network))
     if arguments.output is not None:
         save_matrix(report, arguments.output, result, semiring, network)
     elif len(result) <= SMALL:
@@ -59,9 +59,13 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _facts(result: Any, zero: Any, network: Network) -> list[tuple[str, str]]:
+def _facts(result: Any, semiring: Semiring, zero: Any, network: Network) -> list[tuple[str, str]]:
     pairs, connected = result.size, int(np.count_nonzero(result != zero))
-    facts = [("entries", f"{connected:,} of {pairs:,} pairs are not {format_number(zero)}")]
+    if result.dtype.kind != "b":
+        said = f"not {format_number(zero)}"
+    else:  # of truths an idempotent ⊕ says whether there is a path, and any other how many, as odd or even
+        said = "connected" if semiring.idempotent else "false" if zero else "true"
+    facts = [("entries", f"{connected:,} of {pairs:,} pairs are {said}")]
     if connected and result.dtype.kind != "b":
         kept = result[result != zero]
         unit = f" {network.unit}" if network.unit else ""

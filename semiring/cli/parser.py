@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from semiring.algebra import DTYPES
 from semiring.catalogue import CATALOGUE
+from semiring.io import FORMATS
 from semiring.io.text import is_count
 
 __all__ = ["KINDS", "build_parser"]
@@ -22,7 +23,7 @@ KINDS = {
 }
 
 INPUT_HELP = (
-    "a .npy, .npz, .mtx, .gr, .csv, .tsv or .txt file (text also with .gz), - for an edge list on standard input, "
+    f"a file ({', '.join(FORMATS)}; text also with .gz), - for an edge list on standard input, "
     "or the name of a network that comes with the library (us-flights)"
 )
 
@@ -143,9 +144,7 @@ def _add_input(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_work(parser: argparse.ArgumentParser, what: str) -> None:
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help=f"write the {what} (.npy, .npz, .mtx, .gr, .csv, .tsv; - for csv)"
-    )
+    parser.add_argument("-o", "--output", metavar="FILE", help=f"write the {what} ({', '.join(FORMATS)}; - for csv)")
     parser.add_argument("--plot", metavar="FILE", help="draw a picture (.png, .svg, .pdf); needs matplotlib")
     parser.add_argument("--threads", type=_count, metavar="N", help="how many threads (default: all cores)")
     parser.add_argument(
