@@ -34,7 +34,8 @@ class _Function:
 
     ``plain``: parameters, with their positions, that are served only where they are left out (or False). ``weight``:
     the position and the name of the weight; ``default`` where it is left out. ``connected``: whether NetworkX is done
-    at once where not all vertices are connected. ``cutoff``: there is one, and searches that stop at it are faster.
+    at once where not all vertices are connected. ``whole``: not served for weights that are floats, whose sums may
+    differ from NetworkX's in the last bit. ``cutoff``: there is one, and searches that stop at it are faster.
     ``indirect``: searches are dispatched by way of another function. ``few``: below so many vertices nothing is gained.
     """
 
@@ -44,9 +45,10 @@ class _Function:
     default: Any = "weight"
     plain: dict[str, int] = field(default_factory=dict)
     connected: bool = False
+    whole: bool = False
     cutoff: bool = False
     indirect: bool = False
-    few: int = 6
+    few: int = 5
 
 
 _CUTOFF = {"cutoff": 1}
@@ -55,35 +57,37 @@ _EXTREME = {"e": 1, "usebounds": 2}
 _FUNCTIONS = {
     "all_pairs_bellman_ford_path": _Function("bellman-ford paths", "paths", (1, "weight")),
     "all_pairs_bellman_ford_path_length": _Function("bellman-ford", "lengths", (1, "weight")),
-    "all_pairs_dijkstra": _Function("dijkstra paths", "paths", (2, "weight"), plain=_CUTOFF),
-    "all_pairs_dijkstra_path": _Function("dijkstra paths", "paths", (2, "weight"), plain=_CUTOFF),
-    "all_pairs_dijkstra_path_length": _Function("dijkstra", "lengths", (2, "weight"), cutoff=True),
-    "all_pairs_shortest_path_length": _Function("hops", "lengths", cutoff=True),
+    "all_pairs_dijkstra": _Function("dijkstra paths", "paths", (2, "weight"), plain=_CUTOFF, few=7),
+    "all_pairs_dijkstra_path": _Function("dijkstra paths", "paths", (2, "weight"), plain=_CUTOFF, few=7),
+    "all_pairs_dijkstra_path_length": _Function("dijkstra", "lengths", (2, "weight"), cutoff=True, few=6),
+    "all_pairs_shortest_path_length": _Function("hops", "lengths", cutoff=True, few=14),
     "average_shortest_path_length": _Function("dijkstra", "number", (1, "weight"), None, connected=True),
-    "center": _Function("dijkstra", "number", (3, "weight"), None, _EXTREME, connected=True, indirect=True),
-    "closeness_centrality": _Function("dijkstra", "number", (2, "distance"), None, {"u": 1, "sp": 4}),
+    "center": _Function("dijkstra", "number", (3, "weight"), None, _EXTREME, True, whole=True, indirect=True),
+    "closeness_centrality": _Function(
+        "dijkstra", "number", (2, "distance"), None, {"u": 1, "sp": 4}, whole=True, few=7
+    ),
     "diameter": _Function("dijkstra", "number", (3, "weight"), None, _EXTREME, connected=True, indirect=True),
     "eccentricity": _Function("dijkstra", "number", (3, "weight"), None, {"v": 1, "sp": 2}, True, indirect=True),
-    "floyd_warshall": _Function("floyd_warshall", "lengths", (1, "weight")),
-    "floyd_warshall_numpy": _Function("floyd_warshall_numpy", "matrix", (2, "weight"), few=16),
-    "floyd_warshall_predecessor_and_distance": _Function("floyd_warshall", "predecessors", (1, "weight")),
-    "global_efficiency": _Function("hops", "sum"),
+    "floyd_warshall": _Function("floyd_warshall", "lengths", (1, "weight"), few=8),
+    "floyd_warshall_numpy": _Function("floyd_warshall_numpy", "matrix", (2, "weight"), few=18),
+    "floyd_warshall_predecessor_and_distance": _Function("floyd_warshall", "predecessors", (1, "weight"), few=10),
+    "global_efficiency": _Function("hops", "sum", few=9),
     "harmonic_centrality": _Function(
-        "dijkstra", "sum", (2, "distance"), None, {"nbunch": 1, "sources": 3}, indirect=True
+        "dijkstra", "sum", (2, "distance"), None, {"nbunch": 1, "sources": 3}, whole=True, indirect=True, few=6
     ),
-    "harmonic_diameter": _Function("dijkstra", "sum", plain={"sp": 1}),  # without weights too
-    "johnson": _Function("dijkstra paths", "paths", (1, "weight")),
-    "periphery": _Function("dijkstra", "number", (3, "weight"), None, _EXTREME, connected=True, indirect=True),
+    "harmonic_diameter": _Function("dijkstra", "sum", plain={"sp": 1}, few=6),  # without weights too
+    "johnson": _Function("dijkstra paths", "paths", (1, "weight"), few=7),
+    "periphery": _Function("dijkstra", "number", (3, "weight"), None, _EXTREME, True, whole=True, indirect=True),
     "radius": _Function("dijkstra", "number", (3, "weight"), None, _EXTREME, connected=True, indirect=True),
-    "transitive_closure": _Function("descendants", "edges"),
-    "transitive_closure_dag": _Function("descendants", "edges"),
+    "transitive_closure": _Function("descendants", "edges", few=7),
+    "transitive_closure_dag": _Function("descendants", "edges", few=7),
     "wiener_index": _Function("dijkstra", "number", (1, "weight"), None, connected=True),
 }
 
-_MARGIN = 0.8  # a win by less may be none on another machine
+_MARGIN = 0.9  # a win by less may be none on another machine
 _MOST_MEMORY = 0.2  # of the machine's, for the matrix
 _PROBES = 3  # searches to see how far they get; one below
-_SMALL = 64  # vertices
+_SMALL, _FEW = 64, 16  # vertices
 
 
 @cache
@@ -120,28 +124,52 @@ def should_run(name: str, args: Any, kwargs: Any) -> bool | str:
         return f"{n} vertices: nothing to gain"
     if function.cutoff and _argument(args, kwargs, 1, "cutoff") is not None:
         return "searches stop at the cutoff"
+    if function.whole and _weighs_floats(G, _weight(function, args, kwargs)):
+        return "distances of floats may differ from NetworkX's in the last bit"
     search, itemsize = _search(name, function, args, kwargs)
-    if n * n * itemsize > _MOST_MEMORY * _memory():
+    if n >= _FEW and n * n * itemsize > _MOST_MEMORY * _memory():
         return f"{n} vertices: a dense matrix of them is too large"
-    entries = sum(map(len, G._adj.values()))
+    degrees = list(map(len, G._adj.values()))
+    entries, ends = sum(degrees), 0 in degrees
+    if function.connected and ends and n > 1:
+        return "not connected: NetworkX sees it at once"
+    if name == "center" and itemsize == 2 and entries <= 2 * (n - 1) and not G.is_directed():
+        return "a tree: NetworkX finds its center in linear time"
     output = OUTPUTS[function.output]
-    theirs, ours = their_seconds(search, Size(n, entries, n, entries)), 0.0
     dispatched = DISPATCH * n if function.indirect else 0.0
     if search.cubic:
-        ours = our_seconds(output, Size(n, entries, n, entries), itemsize)
-    elif _MARGIN * (theirs + dispatched) > our_seconds(output, Size(n, entries, 0, 0), itemsize):
+        size: Size | None = Size(n, entries, n, entries)
+    elif n < _FEW:  # a search would take as long as the decision is worth
+        size = Size(n, entries, n / 2 if ends else n, entries)
+    elif _MARGIN * (their_seconds(search, Size(n, entries, n, entries)) + dispatched) > our_seconds(
+        output, Size(n, entries, 0, 0), itemsize
+    ):
         size = _probe(G, n, entries, function.connected)
-        if size is None:
-            return "not connected: NetworkX sees it at once"
-        theirs, ours = their_seconds(search, size) + dispatched, our_seconds(output, size, itemsize)
     else:
         return "searches are faster, by the sizes"
-    return _worth_it(theirs, ours)
+    if size is None:
+        return "not connected: NetworkX sees it at once"
+    return _worth_it(their_seconds(search, size) + dispatched, our_seconds(output, size, itemsize))
+
+
+def _weighs_floats(G: Any, weight: Any) -> bool:
+    """Whether the first edge that there is has a weight that is a float."""
+    if type(weight) is not str:
+        return False
+    for neighbours in G._adj.values():
+        for attributes in neighbours.values():
+            found = next(iter(attributes.values())) if G.is_multigraph() else attributes
+            return isinstance(found.get(weight), float)
+    return False
+
+
+def _weight(function: _Function, args: Any, kwargs: Any) -> Any:
+    return None if function.weight is None else _argument(args, kwargs, *function.weight, function.default)
 
 
 def _search(name: str, function: _Function, args: Any, kwargs: Any) -> tuple[Search, int]:
     """How NetworkX goes about it, and the size of the elements that are closed here."""
-    weight = None if function.weight is None else _argument(args, kwargs, *function.weight, function.default)
+    weight = _weight(function, args, kwargs)
     kind = function.search
     if name == "average_shortest_path_length":
         method = _argument(args, kwargs, 2, "method")
@@ -159,7 +187,7 @@ def _search(name: str, function: _Function, args: Any, kwargs: Any) -> tuple[Sea
 def _probe(G: Any, n: int, entries: int, connected: bool) -> Size | None:
     """What searches find, from a few vertices; None where all must be connected, and are not."""
     neighbours = G._adj
-    probes = _PROBES if n >= _SMALL else 1
+    probes = _PROBES if n >= _SMALL or G.is_directed() else 1
     sources = list(islice(G, 0, None, max(1, n // probes)))[:probes]
     found = [search_from(neighbours, source, n) for source in (sources[:1] if connected else sources)]
     if connected:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = [
     "DISPATCH",
@@ -20,8 +20,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class Size:
+class Size(NamedTuple):
     """Of a graph: n vertices, and ``entries`` of its adjacency (both ways where undirected).
 
     From a vertex, on average, ``reached`` vertices can be reached, and a search that stops when it has seen them all
@@ -62,33 +61,34 @@ SEARCHES: Mapping[str, Search] = {
     "dijkstra paths": Search(1400e-9, 200e-9),
     "bellman-ford": Search(600e-9, 500e-9),
     "bellman-ford paths": Search(2500e-9, 500e-9),
-    "floyd_warshall": Search(0.0, 0.0, 0.0, cubic=110e-9),
+    "floyd_warshall": Search(600e-9, 0.0, 0.0, cubic=110e-9),
     "floyd_warshall_numpy": Search(0.0, 0.0, 4e-6, cubic=1e-9, converted=200e-9),
     "descendants": Search(500e-9, 500e-9),
 }
 OUTPUTS: Mapping[str, Output] = {
     "matrix": Output(0.0),
     "number": Output(5e-9, 0.2e-6),
-    "sum": Output(30e-9, 4e-6),
-    "lengths": Output(150e-9, 3e-6),
+    "sum": Output(30e-9, 3e-6),
+    "lengths": Output(150e-9, 2e-6),
     "paths": Output(1200e-9, 2e-6, paths=True),
-    "predecessors": Output(250e-9, 6e-6, paths=True),
+    "predecessors": Output(250e-9, 10e-6, paths=True),
     "edges": Output(500e-9, 12e-6),
 }
 
 START = 1.1  # importing this library and its compiler, and reading kernels from their cache, once in a process
 _PAIR = 6e-12  # for a byte of the elements, on one thread
 DISPATCH = 5e-6  # for each search that NetworkX dispatches by way of another function
-_CALL = 65e-6  # the decision, conversion, checks and kernels of a small graph,
-_WEIGHTED, _PATHS = 25e-6, 50e-6  # more with weights to be read, and with predecessors
-_ENTRY, _WEIGHT = 80e-9, 120e-9  # conversion of an entry of the adjacency, and of its weight
+_CALLED = 8e-6  # the call there, beside its searches, where it might have been dispatched
+_CALL = 52e-6  # the decision, conversion, checks and kernels of a small graph,
+_WEIGHTED, _PATHS = 10e-6, 8e-6  # more with weights to be read, and with predecessors
+_ENTRY, _WEIGHT = 110e-9, 130e-9  # conversion of an entry of the adjacency, and of its weight
 
 
 def their_seconds(search: Search, size: Size) -> float:
     """What NetworkX takes, from its graph to its result."""
     followed = size.followed if search.stops else size.entries * size.reached / max(1, size.n)
     searches = size.n * (search.source + search.vertex * size.reached + search.entry * followed)
-    return search.cubic * size.n**3 + search.converted * size.entries + searches
+    return _CALLED + search.cubic * size.n**3 + search.converted * size.entries + searches
 
 
 def our_seconds(output: Output, size: Size, itemsize: int) -> float:

@@ -433,12 +433,24 @@ def should(name, G, **options):
 
 
 def test_small_and_scattered_graphs_stay_with_networkx():
-    assert "nothing to gain" in should("floyd_warshall", nx.path_graph(5))
+    assert "nothing to gain" in should("floyd_warshall", nx.path_graph(3))
     assert "not connected" in should("diameter", nx.disjoint_union(nx.path_graph(300), nx.path_graph(3)))
     assert "not connected" in should("diameter", nx.path_graph(300, nx.DiGraph))
     pairs = nx.disjoint_union_all([nx.path_graph(2)] * 300)
     assert should("all_pairs_dijkstra_path_length", pairs) is not True
     assert "cutoff" in should("all_pairs_dijkstra_path_length", nx.path_graph(300), cutoff=2)
+
+
+def test_what_is_not_served_is_seen_beforehand():
+    assert "tree" in should("center", nx.path_graph(300))
+    assert should("center", nx.cycle_graph(300)) is True
+    G = nx.random_regular_graph(6, 100, seed=1)
+    for graph in (G, nx.MultiGraph(G)):
+        for name, option in (("closeness_centrality", "distance"), ("periphery", "weight"), ("center", "weight")):
+            nx.set_edge_attributes(graph, 2, "length")
+            assert should(name, graph, **{option: "length"}) is True
+            nx.set_edge_attributes(graph, 2.0, "length")
+            assert "last bit" in should(name, graph, **{option: "length"})
 
 
 def test_a_matrix_must_fit_the_memory(monkeypatch):

@@ -15,14 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, coo_matrix, csc_array, csc_matrix, csr_array, csr_matrix
 
-from semiring.catalogue import min_plus
-from semiring.kernels import backend_for
+from semiring.compat.compiled import MOST, small_graphs
 
 __all__ = ["MOST", "NULL", "between_all", "from_sources", "has_started", "rows_and_shape"]
 
 Array: TypeAlias = NDArray[Any]
 
-MOST = 64  # vertices; from there on the closures of this library are faster (Zen 4)
 MOST_FROM_FEW, PART = 256, 8  # the same for sources that are at most the eighth part of them
 NULL = 1e-8  # the tolerance of `numpy.ma.masked_values`, by which SciPy's validation tells edges of a dense array
 START = 0.6  # seconds to start the compiler and to load kernels, which calls must have lost before
@@ -145,10 +143,5 @@ def _is_worth_it(seconds: float) -> bool:
     if _kernels is None:
         _lost += seconds
         if "numba" in sys.modules or _lost > START:
-            if backend_for(None, min_plus, _FLOAT64).name == "cpu":
-                from semiring.kernels.cpu.small_graphs import SmallGraphs
-
-                _kernels = SmallGraphs()
-            else:
-                _kernels = False
+            _kernels = small_graphs() or False
     return bool(_kernels)

@@ -90,9 +90,9 @@ def _all_of(found: Distances, weight: Any) -> dict[Any, Any]:
     for i in _without_a_loop_of_zero(found.graph, weight):
         own[i] = 0
     rows = {}
-    for i, node in enumerate(nodes):
-        values = found.matrix[i].tolist()
-        if found.whole:
+    unreached = found.whole and not found.connected
+    for i, (node, values) in enumerate(zip(nodes, found.matrix.tolist(), strict=True)):
+        if unreached:
             for j in np.flatnonzero(found.matrix[i] == found.none).tolist():
                 values[j] = infinity
         values[i] = own[i]
@@ -106,6 +106,8 @@ def _without_a_loop_of_zero(G: ConvertedGraph, weight: Any) -> list[int]:
         return list(range(len(G)))
     weights = G.weights(weight, float)
     loop = (weights.rows == weights.columns) & (weights.values == 0)
+    if not loop.any():
+        return list(range(len(G)))
     others: list[int] = np.setdiff1d(np.arange(len(G)), weights.rows[loop]).tolist()
     return others
 

@@ -17,12 +17,14 @@ from semiring.algorithms.parameters import dense_seconds, johnson_seconds
 from semiring.algorithms.small import SMALL
 from semiring.catalogue import min_plus
 from semiring.closures import closure, closure_with_predecessors
+from semiring.compat.compiled import MOST, small_graphs
 from semiring.compat.networkx.graph import Array, ConvertedGraph, Weights
 from semiring.errors import IntegerOverflowError, NegativeCycleError
 from semiring.threads import get_threads
 
-__all__ = ["Distances", "closed", "distances", "floyd_warshall_by_edges", "hops", "named", "weighted_matrix"]
+__all__ = ["FEW", "Distances", "closed", "distances", "floyd_warshall_by_edges", "hops", "named", "weighted_matrix"]
 
+FEW = 16  # vertices, whose rows lists put in order faster than arrays
 _EXACT_FLOAT = 2**53  # whole numbers below it are exact in float64
 
 
@@ -54,13 +56,40 @@ class Distances:
 
     def rows(self, cutoff: Any = None) -> Iterator[tuple[Any, dict[Any, int | float]]]:
         """(vertex, {reached: distance}) for every vertex; the inner keys by distance, the vertex itself first."""
+        if len(self) <= FEW:
+            yield from self._few_rows(cutoff)
+            return
         for i, node in enumerate(self.graph.nodes):
             yield node, self._lengths(i, self._ascending(i, cutoff))
+
+    def _few_rows(self, cutoff: Any) -> Iterator[tuple[Any, dict[Any, int | float]]]:
+        for i, row in enumerate(self.matrix.tolist()):
+            order = self._few_ascending(i, row, cutoff)
+            yield self.graph.nodes[i], self._few_lengths(order, row)
+
+    def _few_ascending(self, i: int, row: list[Any], cutoff: Any = None) -> list[int]:
+        """`_ascending` in lists."""
+        order = [j for j, d in enumerate(row) if d < self.none and j != i and (cutoff is None or d <= cutoff)]
+        order.sort(key=row.__getitem__)
+        order.insert(0, i)
+        return order
+
+    def _few_lengths(self, order: list[int], row: list[Any]) -> dict[Any, int | float]:
+        nodes = self.graph.nodes
+        lengths = {nodes[j]: row[j] for j in order}
+        lengths[nodes[order[0]]] = 0
+        return lengths
 
     def paths(self) -> Iterator[tuple[Any, dict[Any, int | float], dict[Any, list[Any]]]]:
         """(vertex, {reached: distance}, {reached: path}) for every vertex, in the order of `rows`."""
         assert self.before is not None
         nodes = self.graph.nodes
+        if len(nodes) <= FEW:
+            for i, (row, before) in enumerate(zip(self.matrix.tolist(), self.before.tolist(), strict=True)):
+                reached = self._few_ascending(i, row)
+                found = self._paths(i, reached, before)
+                yield nodes[i], self._few_lengths(reached, row), {nodes[j]: found[j] for j in reached}
+            return
         for i, node in enumerate(nodes):
             order = self._ascending(i)
             reached = order.tolist()
@@ -114,6 +143,13 @@ def hops(graph: ConvertedGraph) -> Distances:
     n = len(graph)
     dtype = np.dtype(np.int16 if n < 1 << 13 else np.int32)  # paths fit the half of the range that closures use
     none = min_plus.zero_for(dtype)
+    if n <= MOST:
+        lengths = np.full((n, n), np.inf)
+        lengths[graph.rows, graph.columns] = 1
+        found = _closed_at_once(lengths, paths=False)
+        if found is not None:
+            D = found[0]
+            return Distances(graph, np.where(np.inf == D, none, D).astype(dtype), none, True)
     if n <= SMALL:  # floats are closed in one step there
         lengths = np.full((n, n), np.inf, np.float32)
         lengths[graph.rows, graph.columns] = 1
@@ -125,8 +161,25 @@ def hops(graph: ConvertedGraph) -> Distances:
     return Distances(graph, D, none, True)
 
 
+def _closed_at_once(A: Array, *, paths: bool) -> tuple[Array, Array | None] | None:
+    """(A*, predecessors) of a float64 matrix of few vertices, in A's memory; None where it is not that simple.
+
+    A is kept then: it has to be closed by the longer way.
+    """
+    kernels = small_graphs()
+    n = A.shape[0]
+    if kernels is None or not 0 < n <= MOST:
+        return None
+    D, P = A.copy(), np.empty((n, n) if paths else (0, 0), np.int32)
+    return (D, P if paths else None) if kernels.all_pairs(D, P, 1, 0, 1) else None
+
+
 def closed(D: Array) -> Array:
     """D* in min-plus, in a new array where that is the short way, else in place."""
+    if D.dtype == np.float64 and len(D) <= MOST:
+        found = _closed_at_once(D, paths=False)
+        if found is not None:
+            return found[0]
     result: Array = closure(D) if len(D) <= SMALL else closure(D, out=D)
     return result
 
@@ -190,7 +243,8 @@ def _solve(graph: ConvertedGraph, weights: Weights, dtype: np.dtype[Any], paths:
         A = weights.matrix(n, dtype, none)
         loops = np.arange(n)
         A[loops, loops] = np.minimum(A[loops, loops], 0)
-        D, before = closure_with_predecessors(A, min_plus)
+        found = _closed_at_once(A, paths=True) if A.dtype == np.float64 else None
+        D, before = closure_with_predecessors(A, min_plus) if found is None else found
     elif dtype.kind == "f" and johnson_seconds(n, weights.values.size) < dense_seconds(n, 8, get_threads()):
         from scipy.sparse import coo_array
 
