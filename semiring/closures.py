@@ -26,7 +26,7 @@ from semiring.algorithms.tropical import is_tropical
 from semiring.arrays import as_array, as_output, as_result, on_their_device, operands, store
 from semiring.bits import BitMatrix
 from semiring.catalogue import as_semiring, min_plus
-from semiring.errors import AlgebraError, NegativeCycleError, ShapeError, UnknownNameError
+from semiring.errors import AlgebraError, DivergenceError, ShapeError, UnknownNameError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
 from semiring.labels import names_vertices
@@ -162,13 +162,13 @@ def _is_small(A: Any, semiring: Semiring, method: str, progress: Any, threads: A
 
 
 def _close_named(A: Any, semiring: Semiring, out: Any, **options: Any) -> tuple[Any, Explanation]:
-    """The closure of what names its vertices, with those names: in the result, and in the error of a negative cycle."""
+    """The closure of what names its vertices, with those names: in the result, and in the error of a cycle."""
     from semiring.io.inputs import take
 
     taken = take(A, semiring)
     try:
         found, said = closure(taken.matrix, semiring, out=out, explain=True, **options)
-    except NegativeCycleError as error:
+    except DivergenceError as error:
         raise error.named(taken.names) from None
     return taken.back(found) if out is None else out, said
 

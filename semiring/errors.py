@@ -56,7 +56,22 @@ class IntegerOverflowError(SemiringError, OverflowError):
 
 
 class DivergenceError(SemiringError, ArithmeticError):
-    """The closure does not exist: a pivot has no star."""
+    """The closure does not exist: a pivot has no star. ``vertex`` is the number of its vertex, where it is known."""
+
+    def __init__(self, message: str, vertex: int | None = None) -> None:
+        super().__init__(message)
+        self.vertex = vertex
+
+    def named(self, names: Sequence[object] | None) -> DivergenceError:
+        """The same error, which calls the vertex by its name; itself where it has none."""
+        if names is None or self.vertex is None or not self.vertex < len(names):
+            return self
+        return DivergenceError(
+            str(self).replace(f"vertex {self.vertex},", f"vertex {names[self.vertex]},"), self.vertex
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.args[0], self.vertex)
 
 
 class NegativeCycleError(DivergenceError):
@@ -72,7 +87,7 @@ class NegativeCycleError(DivergenceError):
 
     def named(self, names: Sequence[object] | None) -> NegativeCycleError:
         """The same error, which also says what the vertices are called; itself where they have no names."""
-        if names is None or not self.cycle:
+        if names is None or not self.cycle or not max(self.cycle) < len(names):
             return self
         found = tuple(names[vertex] for vertex in self.cycle)
         shown = " → ".join(str(name) for name in (*found, found[0]))

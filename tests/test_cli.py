@@ -180,6 +180,12 @@ def test_a_negative_cycle_is_named(run, towns):
         assert not (towns / "out.npy").exists()
 
 
+def test_a_cycle_that_gains_is_named(run, towns):
+    (towns / "g.csv").write_text("a,b,2\nb,a,0.75\n")
+    for words in (["paths", "g.csv", "--kind", "reliable"], ["closure", "g.csv", "-s", "max_times"]):
+        assert re.search(r"a cycle through vertex b, .* a product above 1", failure(run, *words))
+
+
 def test_long_cycles_are_shortened():
     from semiring.cli.cycles import cycles_by_name
     from semiring.io import Network

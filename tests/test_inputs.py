@@ -19,6 +19,7 @@ from scipy.sparse import coo_array
 import semiring as sr
 from semiring.errors import (
     AlgebraError,
+    DivergenceError,
     DomainError,
     DTypeError,
     FormatError,
@@ -189,6 +190,8 @@ def test_paths_of_a_frame(frame, predecessors):
     with pytest.raises(NegativeCycleError, match=r"by name, it is (Ulm → Kiel → Ulm|Kiel → Ulm → Kiel)") as caught:
         sr.closure(cycle)
     assert set(caught.value.names) == {"Ulm", "Kiel"}
+    with pytest.raises(DivergenceError, match=r"a cycle through vertex (Ulm|Kiel), "):
+        sr.closure(pd.DataFrame([[0.0, 2.0], [1.0, 0.0]], index=["Ulm", "Kiel"], columns=["Ulm", "Kiel"]), "max_times")
 
 
 @pytest.mark.parametrize("reflexive", [True, False])

@@ -288,6 +288,30 @@ def test_most_reliable_paths():
 
 
 @pytest.mark.parametrize("predecessors", [True, False])
+def test_a_cycle_that_gains_is_told_by_name(predecessors):
+    options = {"names": "ab", "predecessors": predecessors}
+    with pytest.raises(DivergenceError, match=r"cycle through vertex b, .* product above 1, .* in \[0, 1\]") as caught:
+        sr.most_reliable_paths([[0, 2], [1, 0]], **options)
+    assert caught.value.vertex == 1
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (str(again), again.vertex) == (str(caught.value), 1)
+    with pytest.raises(DivergenceError, match=r"vertex b, .* product below 1"):
+        sr.best_paths([[np.inf, 0.5], [1, np.inf]], "min_times", **options)
+    with pytest.raises(DivergenceError, match=r"vertex 1, .* product above 1"):
+        sr.most_reliable_paths([[0, 2], [1, 0]], names="a", predecessors=predecessors)
+
+
+@pytest.mark.parametrize(
+    ("function", "wrong", "none"),
+    [(sr.longest_paths, INF, "max_plus is -inf"), (sr.shortest_paths, -INF, "min_plus is inf")],
+)
+def test_the_wrong_no_edge_is_told_the_right_one(function, wrong, none):
+    for dtype in (np.float32, np.float64):
+        with pytest.raises(NegativeCycleError, match=rf"weight {wrong}: no closure exists \(no edge in {none}\)"):
+            function(np.array([[wrong, 1], [wrong, wrong]], dtype))
+
+
+@pytest.mark.parametrize("predecessors", [True, False])
 def test_longest_paths_of_a_schedule(predecessors):
     A = np.full((5, 5), -INF)
     A[0, 1], A[1, 2], A[0, 2], A[2, 4], A[0, 3], A[3, 4] = 3, 2, 4, 1, 1, 4

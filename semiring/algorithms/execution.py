@@ -18,6 +18,7 @@ from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.squaring import squaring
 from semiring.algorithms.staged import staged
 from semiring.algorithms.views import Array
+from semiring.catalogue import max_times, min_times
 from semiring.errors import AlgebraError, DivergenceError, DTypeError
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Plan
@@ -152,7 +153,14 @@ def may_diverge(plan: Plan) -> bool:
 
 def divergence_error(semiring: Semiring, vertex: int) -> DivergenceError:
     """What to raise where the pivot of a vertex has no star."""
-    nowhere = semiring.divergence
+    start, nowhere = f"the closure of this matrix does not exist in {semiring.name}: ", semiring.divergence
+    if semiring in (max_times, min_times):
+        side, advice = ("above", " (probabilities lie in [0, 1])") if semiring == max_times else ("below", "")
+        return DivergenceError(
+            f"{start}a cycle through vertex {vertex}, whose weights have a product {side} 1, gains with every "
+            f"round{advice}",
+            vertex,
+        )
     if nowhere is None:
         where = ""
     elif nowhere.op == "invert":
@@ -160,6 +168,7 @@ def divergence_error(semiring: Semiring, vertex: int) -> DivergenceError:
     else:
         where = f" (x has none where {nowhere})"
     return DivergenceError(
-        f"the closure of this matrix does not exist in {semiring.name}: at the pivot of vertex {vertex}, the sum of "
-        f"the cycles through it over earlier vertices has no star{where}"
+        f"{start}at the pivot of vertex {vertex}, the sum of the cycles through it over earlier vertices has no "
+        f"star{where}",
+        vertex,
     )

@@ -133,7 +133,7 @@ def _close_floats(task: _Task, A: Array, out: Array, scan: Scan, P: Array | None
     edges: dict[int, Array] = {}
     if np.isneginf(worst):
         edges = unbounded_edges(A, sign)
-        check_unbounded(A, edges, task.none)
+        check_unbounded(A, edges, task.semiring)
         task.notes.append(f"{sum(map(len, edges.values()))} edges of unbounded gain, inserted last")
     low, high = _finite_range(A)
     weights = Weights.of(A, sign, task.none, low, high, unbounded=bool(edges))

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algebra import Semiring
 from semiring.algorithms.views import Array, on_host, pieces
 from semiring.errors import NegativeCycleError
 from semiring.namespaces import array_namespace
@@ -30,15 +31,17 @@ def unbounded_edges(A: Array, sign: int) -> dict[int, Array]:
     return {int(tail): np.flatnonzero(on_host(infinite[int(tail)])) for tail in tails}
 
 
-def check_unbounded(A: Array, edges: dict[int, Array], none: Any) -> None:
+def check_unbounded(A: Array, edges: dict[int, Array], semiring: Semiring) -> None:
     """Raise `NegativeCycleError` if an unbounded edge lies on a cycle."""
+    none = semiring.zero_for(A.dtype)
     for tail, heads in edges.items():
         path = _path(A, heads, tail, none)
         if path:
             cycle = [tail, *path[:-1]]
             shown = " → ".join(map(str, (*cycle, tail)))
             raise NegativeCycleError(
-                f"the cycle {shown} has an edge {tail} → {path[0]} of weight {A[tail, path[0]]}: no closure exists",
+                f"the cycle {shown} has an edge {tail} → {path[0]} of weight {A[tail, path[0]]}: no closure exists "
+                f"(no edge in {semiring.name} is {none})",
                 cycle,
             )
 

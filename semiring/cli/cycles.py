@@ -1,11 +1,11 @@
-"""Negative cycles, by the names of their vertices."""
+"""Errors about cycles, by the names of their vertices."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
 
-from semiring.errors import NegativeCycleError
+from semiring.errors import DivergenceError, NegativeCycleError
 from semiring.io import Network
 
 __all__ = ["cycles_by_name"]
@@ -15,7 +15,7 @@ SHOWN = 12  # vertices of a cycle that a message lists
 
 @contextlib.contextmanager
 def cycles_by_name(network: Network) -> Iterator[None]:
-    """Restate a `NegativeCycleError` with the names of the vertices, which the library's own message cannot know."""
+    """Restate an error about a cycle with the names of the vertices, which the library's own message cannot know."""
     try:
         yield
     except NegativeCycleError as error:
@@ -28,3 +28,5 @@ def cycles_by_name(network: Network) -> Iterator[None]:
         message = str(error)
         stated = message.replace(numbered, named) if numbered in message else f"{message} ({named})"
         raise NegativeCycleError(stated, error.cycle) from None
+    except DivergenceError as error:
+        raise error.named(network.names) from None

@@ -13,7 +13,7 @@ from semiring.arrays import as_matrix, as_result, in_host_memory, on_their_devic
 from semiring.bits import BitMatrix
 from semiring.catalogue import as_semiring, boolean, max_min, max_plus, max_times, min_plus
 from semiring.closures import closure, closure_with_predecessors
-from semiring.errors import AlgebraError, DomainError, NegativeCycleError
+from semiring.errors import AlgebraError, DivergenceError, DomainError
 from semiring.labels import Taken, names_vertices
 from semiring.namespaces import is_device_array
 from semiring.paths.result import Paths
@@ -102,7 +102,7 @@ def _best_paths(
             return Paths(taken.back(closed), semiring, names=names, weights=A)
         matrix = as_matrix(A.unpack() if isinstance(A, BitMatrix) else A, semiring, square=True, device=device)
         distances, found = closure_with_predecessors(matrix, semiring, **options)
-    except NegativeCycleError as error:
+    except DivergenceError as error:
         raise error.named(names) from None
     back = as_result(A)
     weights = matrix if device is None else A
