@@ -184,6 +184,19 @@ def test_no_edge_is_the_zero_of_the_semiring(tmp_path, semiring, ending):
     assert (sio.read(tmp_path / f"x{ending}", semiring).matrix == matrix).all()
 
 
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".txt", ".mtx", ".csv.gz"])
+def test_the_zero_of_another_semiring_is_refused_unless_one_is_named(tmp_path, ending):
+    path, matrix = tmp_path / f"a{ending}", np.array([[INF, 3.0], [-INF, INF]])
+    with pytest.raises(DomainError, match=r"the matrix holds -inf, at \[1, 0\].*write\(path, matrix, \"max_min\"\)"):
+        sio.write(path, matrix)
+    assert not path.exists()
+    for name in ("max_min", "min_plus"):
+        sio.write(path, matrix, name)
+        assert sio.read(path, name).matrix.tolist() == matrix.tolist()
+    sio.write(tmp_path / "a.npy", matrix)
+    assert sio.read(tmp_path / "a.npy", "max_min").matrix.tolist() == matrix.tolist()
+
+
 def test_what_is_written_is_a_matrix(tmp_path):
     sparse = scipy.sparse.csr_array(np.array([[0, 3.0], [0, 0]]))
     sio.write(tmp_path / "x.npy", sparse)

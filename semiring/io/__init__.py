@@ -22,7 +22,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.arrays import as_matrix, in_host_memory, refuse_unreal
 from semiring.catalogue import as_semiring
-from semiring.errors import DTypeError, FormatError, SemiringError, ShapeError
+from semiring.errors import DomainError, DTypeError, FormatError, SemiringError, ShapeError
 from semiring.io import dimacs, edge_list, matrix_market, npy
 from semiring.io.atomic import atomic_file
 from semiring.io.files import binary_lines
@@ -134,7 +134,7 @@ def _stem(source: str) -> str:
 def write(
     path: str | os.PathLike[str],
     matrix: Any,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     names: Sequence[str] | None = None,
     unit: str = "",
@@ -142,15 +142,20 @@ def write(
 ) -> None:
     """Write an (n, n) matrix over ``semiring`` in the format that ``path`` ends in: whole, or not at all.
 
-    The text formats and Matrix Market list the entries other than the semiring's zero; .npy and .npz hold the matrix as
-    it is. ``names`` are kept by .npz and by edge lists. What is written reads back equal, bit for bit (mtx, gr and edge
-    lists do not record the dtype). An existing file keeps its permissions, and its content when anything fails.
+    The text formats and Matrix Market list the entries other than the semiring's zero, by default that of min_plus, and
+    know no other "no edge"; .npy and .npz hold the matrix as it is. ``names`` are kept by .npz and by edge lists. What
+    is written reads back equal over the same semiring, bit for bit (mtx, gr and edge lists do not record the dtype). An
+    existing file keeps its permissions, and its content when anything fails.
 
-    Raises `DTypeError`, `FormatError`, `ShapeError`, `OSError`.
+    Raises `DTypeError`, `FormatError`, `ShapeError`, `OSError`, and `DomainError` where edges are to be listed, no
+    semiring is named, and there is a -∞: most likely that is "no edge", of another semiring than min_plus.
     """
-    semiring, kind = as_semiring(semiring), format or format_of(path)
+    named, kind = semiring is not None, format or format_of(path)
+    semiring = as_semiring("min_plus" if semiring is None else semiring)
     array = _matrix(matrix, semiring)
     n = square(array.shape, "the matrix")
+    if not named and kind not in ("npy", "npz"):
+        _refuse_other_zeros(array)
     checked = _check_names(names, n)
     zero = semiring.zero_for(array.dtype)
 
@@ -168,6 +173,15 @@ def write(
             edge_list.write_edge_list(stream, array, zero, checked, delimiter=mark, unit=unit)
 
     _write(path, fill)
+
+
+def _refuse_other_zeros(array: np.ndarray[Any, Any]) -> None:
+    if array.dtype.kind == "f" and (found := np.argwhere(np.isneginf(array))).size:
+        at = ", ".join(map(str, found[0].tolist()))
+        raise DomainError(
+            f"the matrix holds -inf, at [{at}]: no edge in max_min and max_plus, but an edge in min_plus, which is the "
+            'semiring where none is named: write(path, matrix, "max_min")'
+        )
 
 
 def write_vertices(
