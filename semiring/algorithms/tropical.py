@@ -237,13 +237,13 @@ def _wider(task: _Task, inner: np.dtype[Any], in_place: bool) -> np.dtype[Any]:
     wider = widen(inner)
     if wider is None:
         raise IntegerOverflowError(
-            f"a path is too long for the half of the range of {inner} in which {task.semiring.name} computes: "
-            "use float64, which holds every sum, rounded"
+            f"a weight or path is too long for the half of the range of {inner} in which {task.semiring.name} "
+            "computes: use float64, which holds every sum, rounded"
         )
     if in_place:
         raise IntegerOverflowError(
-            f"a path is too long for the half of the range of {inner} in which {task.semiring.name} computes, and the "
-            f"input is overwritten: pass {wider}, or do not compute in place"
+            f"a weight or path is too long for the half of the range of {inner} in which {task.semiring.name} "
+            f"computes, and the input is overwritten: pass {wider}, or do not compute in place"
         )
     task.notes.append(f"distances may leave half the range of {inner}: computed in {wider}")
     return wider
