@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import wraps
-from numbers import Real
+from numbers import Complex, Number, Real
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
@@ -120,6 +120,11 @@ def _is_real(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "fiub" or is_floating(dtype)
 
 
+def _is_real_number(entry: Any) -> bool:
+    # decimal.Decimal is a Number, and neither Real nor Complex, for it does not mix with floats.
+    return isinstance(entry, Real) or (isinstance(entry, Number) and not isinstance(entry, Complex))
+
+
 def refuse_unreal(x: Any, name: str = "A") -> None:
     """Nothing for real numbers; else `ShapeError` for rows of different lengths, `DTypeError` that names an entry."""
     if _is_sparse(x):
@@ -138,7 +143,7 @@ def refuse_unreal(x: Any, name: str = "A") -> None:
         what = f"text ({array.dtype})" if array.dtype.kind in "US" else str(array.dtype)
         raise DTypeError(f"{name} holds {what}, not real numbers")
     for position, entry in np.ndenumerate(array):
-        if isinstance(entry, bool) or not isinstance(entry, Real):
+        if isinstance(entry, bool) or not _is_real_number(entry):
             where = f"{name}[{', '.join(map(str, position))}]"
             raise DTypeError(f"{where} is {entry!r}, not a real number; “no edge” is the zero of the semiring")
     raise DTypeError(f"{name} holds numbers as Python objects: convert them, as by numpy.asarray({name}, float)")

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from semiring.errors import DeviceError, DomainError, DTypeError, ShapeError
+from semiring.labels import is_graph
 from semiring.namespaces import array_namespace, is_device_array
 from semiring.truth_tables import polynomial, to_bitwise, truth_table
 
@@ -301,6 +302,11 @@ def pack(array: ArrayLike | BitMatrix) -> BitMatrix:
     """
     if isinstance(array, BitMatrix):
         return array.copy()
+    if is_graph(array):
+        raise DTypeError(
+            f"pack takes a 2-D array of bool, not a {type(array).__name__}: of its edges, "
+            "pack(semiring.network_of(A, 'boolean').matrix)"
+        )
     there = is_device_array(array)
     if there:
         from semiring.device import bits, memory

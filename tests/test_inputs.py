@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from decimal import Decimal
 from types import SimpleNamespace
 
 import igraph
@@ -77,6 +78,7 @@ STRANGE = [
     ([["a", "b"], ["c", "d"]], "A holds text"),
     ([[1, None], [2, 3]], r"A\[0, 1\] is None, not a real number"),
     (np.array([[1, 2], [3, "x"]], object), r"A\[1, 1\] is 'x', not a real number"),
+    ([[Decimal(1), 2], [3, 4]], "A holds numbers as Python objects: convert them"),
     (np.array([[1, 2], [3, 4]], object), "A holds numbers as Python objects: convert them"),
     (np.zeros((2, 2), complex), "A holds complex128"),
     (np.zeros((2, 2), "M8[s]"), "A holds datetime64"),
@@ -368,7 +370,7 @@ def test_weights_that_are_chosen():
     graph.add_edge("a", "b", km=3, weight=1)
     graph.add_edge("b", "c", km=4)
     assert sr.network_of(graph, weight="km").matrix[0, 1] == 3
-    with pytest.raises(FormatError, match="the edge b → c has no weight, others have one"):
+    with pytest.raises(FormatError, match=r"b → c has no weight, others have one: give it one \(NetworkX takes 1"):
         sr.network_of(graph)
     with pytest.raises(FormatError, match=r"the edge a → b has no weight 'miles'\Z"):
         sr.network_of(graph, weight="miles")

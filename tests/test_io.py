@@ -197,12 +197,24 @@ def test_the_zero_of_another_semiring_is_refused_unless_one_is_named(tmp_path, e
     assert sio.read(tmp_path / "a.npy", "max_min").matrix.tolist() == matrix.tolist()
 
 
+def test_a_network_is_written_with_its_names_and_unit(tmp_path):
+    matrix = np.array([[-INF, 3], [-INF, -INF]])
+    network = sio.Network(matrix, names=("a", "b"), unit="km", semiring=semiring.max_min)
+    sio.write(tmp_path / "x.csv", network)
+    assert (tmp_path / "x.csv").read_text() == "source,target,km\na,b,3\n"
+    sio.write(tmp_path / "x.npz", network, names=("c", "d"))
+    again = sio.read(tmp_path / "x.npz", "max_min")
+    assert (again.names, again.matrix.tolist()) == (("c", "d"), matrix.tolist())
+    sio.write(tmp_path / "x.npy", network, "min_plus")
+    assert np.load(tmp_path / "x.npy").tolist() == [[INF, 3], [INF, INF]], "its “no edge” is that of the semiring"
+    sio.write(tmp_path / "x.npy", sio.Network(matrix))
+    assert np.load(tmp_path / "x.npy").tolist() == matrix.tolist()
+
+
 def test_what_is_written_is_a_matrix(tmp_path):
     sparse = scipy.sparse.csr_array(np.array([[0, 3.0], [0, 0]]))
     sio.write(tmp_path / "x.npy", sparse)
     assert sio.read(tmp_path / "x.npy").matrix.tolist() == [[INF, 3], [INF, INF]], "not stored is no edge"
-    with pytest.raises(DTypeError, match=r"the matrix is a Network: write\(path, network\.matrix, names="):
-        sio.write(tmp_path / "y.npz", load_network("us-flights"))
     for wrong in (semiring.shortest_paths(sparse), "us-flights", [["a"]]):
         with pytest.raises(DTypeError, match="the matrix"):
             sio.write(tmp_path / "y.npz", wrong)

@@ -22,12 +22,12 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.arrays import as_matrix, in_host_memory, refuse_unreal
 from semiring.catalogue import as_semiring
-from semiring.errors import DomainError, DTypeError, FormatError, SemiringError, ShapeError
+from semiring.errors import DomainError, FormatError, SemiringError, ShapeError
 from semiring.io import dimacs, edge_list, matrix_market, npy
 from semiring.io.atomic import atomic_file
 from semiring.io.files import binary_lines
 from semiring.io.graphs import network_of
-from semiring.io.network import Edges, Entries, Network, assemble, square
+from semiring.io.network import Edges, Entries, Network, assemble, over, square
 from semiring.io.positions import with_positions
 
 __all__ = [
@@ -142,15 +142,22 @@ def write(
 ) -> None:
     """Write an (n, n) matrix over ``semiring`` in the format that ``path`` ends in: whole, or not at all.
 
-    The text formats and Matrix Market list the entries other than the semiring's zero, by default that of min_plus, and
+    The semiring is min_plus by default; of a `Network` it is its own by default, as are names and unit (labels and
+    positions are not written). The text formats and Matrix Market list the entries other than the semiring's zero, and
     know no other "no edge"; .npy and .npz hold the matrix as it is. ``names`` are kept by .npz and by edge lists. What
     is written reads back equal over the same semiring, bit for bit (mtx, gr and edge lists do not record the dtype). An
     existing file keeps its permissions, and its content when anything fails.
 
-    Raises `DTypeError`, `FormatError`, `ShapeError`, `OSError`, and `DomainError` where edges are to be listed, no
-    semiring is named, and there is a -∞: most likely that is "no edge", of another semiring than min_plus.
+    Raises `DTypeError`, `FormatError`, `ShapeError`, `OSError`; of a `Network` what `network_of` raises, too; and
+    `DomainError` where edges are to be listed, no semiring is known, and there is a -∞: most likely that is "no edge",
+    of another semiring than min_plus.
     """
-    named, kind = semiring is not None, format or format_of(path)
+    kind = format or format_of(path)
+    if isinstance(matrix, Network):
+        semiring = matrix.semiring if semiring is None else semiring
+        names, unit = matrix.names if names is None else names, unit or matrix.unit
+        matrix = matrix.matrix if semiring is None else over(matrix, as_semiring(semiring)).matrix
+    named = semiring is not None
     semiring = as_semiring("min_plus" if semiring is None else semiring)
     array = _matrix(matrix, semiring)
     n = square(array.shape, "the matrix")
@@ -214,8 +221,6 @@ def write_vertices(
 
 
 def _matrix(matrix: Any, semiring: Semiring) -> np.ndarray[Any, Any]:
-    if isinstance(matrix, Network):
-        raise DTypeError("the matrix is a Network: write(path, network.matrix, names=network.names, unit=network.unit)")
     held = in_host_memory(matrix, "the matrix")
     refuse_unreal(held, "the matrix")
     plain = isinstance(held, np.ndarray | list | tuple) and not isinstance(held, np.ma.MaskedArray)

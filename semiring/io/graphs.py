@@ -147,7 +147,8 @@ def _weights(weights: Sequence[Any], locate: Callable[[int], str], title: Weight
     for edge, value in enumerate(weights):
         if value is None:
             called = f" {title!r}" if isinstance(title, str) else ""
-            raise FormatError(f"{locate(edge)} has no weight{called}{', others have one' * _any_weight(weights)}")
+            mixed = ", others have one: give it one (NetworkX takes 1 there)" if _any_weight(weights) else ""
+            raise FormatError(f"{locate(edge)} has no weight{called}{mixed}")
         if not isinstance(value, Real | np.bool_):
             raise DTypeError(f"{locate(edge)}: the weight {value!r} is not a real number")
     array = np.array(weights) if weights else np.zeros(0)
