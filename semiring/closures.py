@@ -20,7 +20,7 @@ from semiring.algorithms.johnson import sparse_graph
 from semiring.algorithms.packed import close_words
 from semiring.algorithms.parameters import dense_seconds, johnson_seconds
 from semiring.algorithms.predecessors import attach_unbounded, predecessors, wants_pivots
-from semiring.algorithms.progress import Progress
+from semiring.algorithms.progress import Progress, check_progress
 from semiring.algorithms.small import SMALL, close_small, close_small_with_predecessors
 from semiring.algorithms.tropical import is_tropical
 from semiring.arrays import as_array, as_output, as_result, on_their_device, operands, store
@@ -128,6 +128,7 @@ def closure(
         small = close_small(A)
         if small is not None:
             return small
+    check_progress(progress)
     if names_vertices(A):
         options = {"progress": progress, "check": check, "threads": threads, "device": device}
         found, said = _close_named(A, algebra, out, method=method, reflexive=reflexive, **options)
@@ -215,6 +216,7 @@ def closure_with_predecessors(
         small = close_small_with_predecessors(A)
         if small is not None:
             return small
+    check_progress(progress)
     if not semiring.selective:
         raise AlgebraError(f"predecessors need a selective ⊕, and that of {semiring.name} is not: use closure")
     if method not in METHODS or method == "johnson":

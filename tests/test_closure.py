@@ -416,6 +416,12 @@ def test_to_count_the_pairs_copies_no_matrix(backend):
     assert peak < 1 << 20
 
 
+@pytest.mark.parametrize("function", [closure, sr.shortest_paths, sr.transitive_closure])
+def test_progress_is_called(function):
+    with pytest.raises(TypeError, match=r"progress is 3, .* progress\(done, total\)"):
+        function([[1, 0], [0, 1]], progress=3)
+
+
 def test_progress_can_stop_the_work(rng):
     class Stop(Exception):  # noqa: N818  # it is no error
         pass

@@ -13,10 +13,16 @@ from semiring.algorithms.views import WORD, Array
 from semiring.kernels.contract import Backend, Plan
 from semiring.kernels.engine import Engine
 
-__all__ = ["Progress", "ReportingEngine", "total_pairs"]
+__all__ = ["Progress", "ReportingEngine", "check_progress", "total_pairs"]
 
 #: Called as ``progress(done, total)``, with ``done`` never falling and equal to ``total`` at the end.
 Progress: TypeAlias = Callable[[int, int], None]
+
+
+def check_progress(progress: object) -> None:
+    """Raise `TypeError` for what cannot be called; None is nobody."""
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress is {progress!r}, and a function is needed: it is called as progress(done, total)")
 
 
 _AHEAD = 64  # kernels that may be under way on a device while the host goes on

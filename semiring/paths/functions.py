@@ -13,7 +13,7 @@ from semiring.arrays import as_matrix, as_result, in_host_memory, on_their_devic
 from semiring.bits import BitMatrix
 from semiring.catalogue import as_semiring, boolean, max_min, max_plus, max_times, min_plus
 from semiring.closures import closure, closure_with_predecessors
-from semiring.errors import AlgebraError, DivergenceError, DomainError
+from semiring.errors import AlgebraError, DivergenceError, DomainError, ShapeError
 from semiring.labels import Taken, names_vertices
 from semiring.namespaces import is_device_array
 from semiring.paths.result import Paths
@@ -96,6 +96,7 @@ def _best_paths(
     options: dict[str, Any],
 ) -> Paths:
     A = taken.matrix
+    _refuse_stack(A)
     try:
         if not predecessors:
             closed = closure(A, semiring, device=device, **options)
@@ -107,6 +108,18 @@ def _best_paths(
     back = as_result(A)
     weights = matrix if device is None else A
     return Paths(taken.back(back(distances)), semiring, back(found), names=names, weights=weights)
+
+
+def _refuse_stack(A: Any) -> None:
+    dimensions, first = 0, A
+    while isinstance(first, list | tuple) and first:
+        dimensions, first = dimensions + 1, first[0]
+    dimensions += getattr(first, "ndim", 0)
+    if dimensions > 2:
+        raise ShapeError(
+            f"A has {dimensions} dimensions, and these are the paths of one matrix (n, n): call the function for each "
+            "matrix of a stack; closure takes the stack as it is"
+        )
 
 
 def shortest_paths(
@@ -252,6 +265,7 @@ def transitive_closure(
     taken = _taken(A, boolean)
     options: dict[str, Any] = {"method": method, "progress": progress, "check": check, "threads": threads}
     known = taken.names if names is None else tuple(names)
+    _refuse_stack(taken.matrix)
     truths = Taken(_truths(taken.matrix), known, _as_it_is)
     found = _best_paths(truths, boolean, known, predecessors, device, options)
     if not reflexive:
