@@ -76,6 +76,7 @@ def _scipy(sizes: list[int]) -> None:
             ("shortest_path, sparse", "shortest_path", sparse, {}),
             ("… not directed", "shortest_path", sparse, {"directed": False}),
             ("johnson, both signs, sparse", "johnson", signed, {}),
+            ("… from one source", "johnson", signed, {"indices": 0}),
         ]
         for label, name, graph, options in calls:
             before = seconds(lambda: getattr(theirs, name)(graph, **options))  # noqa: B023

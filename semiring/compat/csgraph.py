@@ -7,9 +7,10 @@ other name is SciPy's own. A graph is what csgraph takes for one: in a dense arr
 it are no edges, in a masked array what is masked, in a sparse array what is not stored; results are float64,
 predecessors int32 with -9999 for none.
 
-Where it differs: rounding and cycles of weight 0 never make a false `NegativeCycleError`, and one that is raised has
-the vertices of a cycle in its attribute ``cycle``; arrays in Fortran's order are closed too, which SciPy 1.17 returns
-as they were; of several shortest paths another one may be found, as SciPy's documentation allows.
+Where it differs: rounding and cycles of weight 0 never make a false `NegativeCycleError`, nor predecessors that lead in
+a circle; an error that is raised has the vertices of a cycle in its attribute ``cycle``; arrays in Fortran's order are
+closed too, which SciPy 1.17 returns as they were; of several shortest paths another one may be found, as SciPy's
+documentation allows.
 """
 
 from __future__ import annotations
