@@ -52,7 +52,7 @@ class DomainError(SemiringError, ValueError):
 
 
 class IntegerOverflowError(SemiringError, OverflowError):
-    """A finite result does not fit the integer dtype; the message names one that would hold it."""
+    """A finite result, or a sum on the way to it, does not fit the integer dtype; the message names what holds it."""
 
 
 class DivergenceError(SemiringError, ArithmeticError):
