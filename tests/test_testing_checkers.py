@@ -393,3 +393,16 @@ def test_reachability_of_weights_and_of_sparse_matrices():
     R[0, 1] = not R[0, 1]
     with pytest.raises(AssertionError, match=r"R\[0, 1\]"):
         check_reachability(A, R)
+
+
+def test_paths_and_networks_are_checked_as_they_are():
+    matrix = np.array([[-np.inf, 3.0, 9.0], [-np.inf, -np.inf, 4.0], [1.0, -np.inf, -np.inf]])
+    network = sr.Network(matrix, semiring=sr.max_min)  # whose -∞ is no edge for shortest paths either
+    found = sr.shortest_paths(network)
+    check_shortest_paths(network, found)
+    check_closure(network, found)
+    check_predecessors(network, found, found.predecessors)
+    check_reachability(network, sr.transitive_closure(network))
+    found.matrix[0, 2] = 8
+    with pytest.raises(AssertionError, match=r"D\[0, 2\] = 8.0 exceeds"):
+        check_shortest_paths(network, found)

@@ -12,6 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
+from semiring.io import network_of
+from semiring.labels import is_graph
+from semiring.paths import Paths
 
 __all__ = ["close", "compare", "dense", "epsilon", "lift", "multiply", "none_of", "relative", "times", "tolerance"]
 
@@ -19,7 +22,14 @@ Array: TypeAlias = NDArray[Any]
 
 
 def dense(x: Any, semiring: Semiring) -> Array:
-    """``x`` as a NumPy array: lists, packed bits, and SciPy sparse matrices, whose missing entries become the zero."""
+    """``x`` as a NumPy array: lists, packed bits, and SciPy sparse matrices, whose missing entries become the zero.
+
+    Of `Paths` it is their matrix, of a `Network` or another graph its edges in this semiring.
+    """
+    if isinstance(x, Paths):
+        x = x.matrix
+    elif is_graph(x):
+        x = network_of(x, semiring).matrix
     if hasattr(x, "unpack"):
         return np.asarray(x.unpack())
     if hasattr(x, "tocoo"):

@@ -2,7 +2,7 @@
 
 They share no code with what they check: plain NumPy on the elementwise ⊕ and ⊗ of the semiring. Each returns
 nothing, or raises `AssertionError` that names the first offending entry. All cost more than what they check, and say
-how much.
+how much. Matrices may be lists, SciPy's sparse, packed, or those of a `Network` or another graph; results also `Paths`.
 
 Tolerances are relative: ``rtol`` times the magnitudes that went into an entry. The default is 0 (equality) wherever
 the result allows one: integers and booleans, products with a selective ⊕ (one rounded ⊗ a candidate, then an exact

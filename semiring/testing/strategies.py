@@ -34,6 +34,9 @@ def semirings(*, dtype: Any = None, examples: bool = True, **properties: bool) -
 
     ``dtype`` keeps those defined on it; properties such as ``idempotent=True`` or ``commutative=False`` those that
     have them. Shrinks towards min_plus.
+
+    Not all are defined on float64, the dtype of `elements`, `exact_elements` and the matrices where none is said: draw
+    from ``semirings(dtype="float64")`` for them, or name another dtype to both.
     """
     st = _hypothesis()
     members = [*CATALOGUE.values(), *(EXAMPLES.values() if examples else ())]
@@ -49,6 +52,7 @@ def semirings(*, dtype: Any = None, examples: bool = True, **properties: bool) -
 def elements(semiring: Semiring | str, dtype: Any = "float64") -> SearchStrategy[Any]:
     """Every element of the domain in ``dtype``, the corners often: zero, one, the ends of the domain and of the
     dtype, -0.0, subnormal numbers, ±∞ where they belong to the domain. Never NaN. Values are Python numbers.
+    Raises `DTypeError` where the semiring is not defined on the dtype: `semirings` takes it too, as ``dtype=``.
     """
     semiring, dtype = as_semiring(semiring), np.dtype(dtype)
     semiring.check_dtype(dtype)
@@ -76,6 +80,7 @@ def exact_elements(semiring: Semiring | str, dtype: Any = "float64", *, largest:
     zero.
 
     So equality is exact and no tolerance hides a bug. log_plus rounds everything: there they are only small.
+    Raises `DTypeError` as `elements` does.
     """
     semiring, dtype = as_semiring(semiring), np.dtype(dtype)
     semiring.check_dtype(dtype)
