@@ -21,6 +21,7 @@ __all__ = ["MOST", "NULL", "between_all", "from_sources", "has_started", "rows_a
 
 Array: TypeAlias = NDArray[Any]
 
+POINTING = 11  # eighths of them with predecessors, of which closures are slower
 MOST_FROM_FEW, PART = 256, 8  # the same for sources that are at most the eighth part of them
 NULL = 1e-8  # the tolerance of `numpy.ma.masked_values`, by which SciPy's validation tells edges of a dense array
 START = 0.6  # seconds to start the compiler and to load kernels, which calls must have lost before
@@ -40,7 +41,7 @@ def between_all(csgraph: Any, directed: Any, return_predecessors: Any, unweighte
 
     ``of_floyd``: loops and the zeros of masked arrays are no edges.
     """
-    D = _matrix(csgraph, directed, of_floyd)
+    D = _matrix(csgraph, directed, of_floyd, pointing=bool(return_predecessors))
     if D is None:
         return None
     P = np.empty(D.shape, _INT32) if return_predecessors else _NO_POINTERS
@@ -52,7 +53,7 @@ def between_all(csgraph: Any, directed: Any, return_predecessors: Any, unweighte
 def from_sources(csgraph: Any, directed: Any, indices: Any, return_predecessors: Any, unweighted: Any) -> Any:
     """What johnson returns for ``indices``, and its ValueError for those out of range. None for the longer way."""
     count = 1 if type(indices) is int else len(indices) if type(indices) is list else np.size(indices)
-    W = _matrix(csgraph, directed, False, count)
+    W = _matrix(csgraph, directed, False, count, pointing=bool(return_predecessors))
     if W is None:
         return None
     n = W.shape[0]
@@ -87,7 +88,7 @@ def rows_and_shape(indices: Any, n: int) -> tuple[Array, tuple[int, ...]]:
 # ------------------------------------------------------------------------------------------------------ the graph
 
 
-def _matrix(csgraph: Any, directed: Any, of_floyd: bool, sources: int = 0) -> Array | None:
+def _matrix(csgraph: Any, directed: Any, of_floyd: bool, sources: int = 0, *, pointing: bool) -> Array | None:
     """(n, n) float64 in new memory, ∞ for no edge; None for what is left to the longer way."""
     kind = type(csgraph)
     dense = kind is np.ndarray or kind is np.ma.MaskedArray
@@ -97,7 +98,8 @@ def _matrix(csgraph: Any, directed: Any, of_floyd: bool, sources: int = 0) -> Ar
     if len(shape) != 2 or shape[0] != shape[1] or type(directed) is not bool:
         return None
     n = shape[0]
-    if not (0 < n <= MOST or (sources and PART * sources <= n <= MOST_FROM_FEW)):
+    most = MOST * POINTING // 8 if pointing else MOST
+    if not (0 < n <= most or (sources and PART * sources <= n <= MOST_FROM_FEW)):
         return None
     if not (_kernels or _is_worth_it(DENSE if kind is np.ndarray else OTHER)):
         return None
