@@ -16,7 +16,7 @@ from semiring.algebra import Semiring
 from semiring.algorithms.call import Call, Explanation
 from semiring.algorithms.dense import close_dense, is_closed_wider, run_johnson
 from semiring.algorithms.execution import ALGORITHMS, Execution, check_star
-from semiring.algorithms.johnson import sparse_graph
+from semiring.algorithms.johnson import graph_potentials, sparse_graph
 from semiring.algorithms.packed import close_words
 from semiring.algorithms.parameters import dense_seconds, johnson_seconds
 from semiring.algorithms.predecessors import attach_unbounded, predecessors, wants_pivots
@@ -100,9 +100,9 @@ def closure(
     Raises `NegativeCycleError` with the vertices of a negative (max-plus: positive) cycle, before anything is
     written; a cycle whose weight the rounding of its own entries explains does not count, and neither does one of
     weight 0. `DivergenceError` where another semiring's pivot has no star, `DomainError`, `IntegerOverflowError`,
-    `AlgebraError` for a semiring without a star, `DTypeError`, `ShapeError`. After an error in place, other than a
-    negative cycle, the matrix is undefined. In a stack a note on the error says which matrix it is about; those before
-    it may be written by then.
+    `AlgebraError` for a semiring without a star, `DTypeError`, `ShapeError`. After a `DivergenceError` other than a
+    negative cycle, and after an `IntegerOverflowError`, what was closed in place is undefined. Of a stack all matrices
+    are looked at before the first is written, and the error says which one it is about: `DivergenceError.matrix`.
 
     A sum of floats beyond their range is ∞, which is "no path": weights of 10³⁸ need float64.
 
@@ -292,7 +292,8 @@ def _close_sparse(call: Call, A: Any, out: Any) -> Array:
             explanation = call.explanation
             explanation.shape, explanation.dtype, explanation.method = A.shape, dtype, "johnson"
             explanation.backend = "scipy"
-            run_johnson(call, sparse_graph(A, 1 if call.semiring.tropical == "min" else -1), target)
+            graph = sparse_graph(A, 1 if call.semiring.tropical == "min" else -1)
+            run_johnson(call, graph, graph_potentials(graph, dtype), target)
             return target if out is None else out
     asked = "auto" if call.asked == "johnson" and shortest else call.asked
     result = close_dense(replace(call, asked=asked), as_array(A, call.semiring), out)

@@ -56,7 +56,13 @@ class IntegerOverflowError(SemiringError, OverflowError):
 
 
 class DivergenceError(SemiringError, ArithmeticError):
-    """The closure does not exist: a pivot has no star. ``vertex`` is the number of its vertex, where it is known."""
+    """The closure does not exist: a pivot has no star.
+
+    ``vertex`` is the number of its vertex, where it is known; ``matrix`` the index of the matrix of a stack in which
+    that is so, and () where there was one matrix only.
+    """
+
+    matrix: tuple[int, ...] = ()
 
     def __init__(self, message: str, vertex: int | None = None) -> None:
         super().__init__(message)
@@ -71,14 +77,14 @@ class DivergenceError(SemiringError, ArithmeticError):
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.args[0], self.vertex)
+        return type(self), (self.args[0], self.vertex), self.__dict__
 
 
 class NegativeCycleError(DivergenceError):
     """A cycle improves without end: negative in min-plus, positive in max-plus.
 
     ``cycle`` lists the numbers of its vertices in order, the first one not repeated at the end; ``names`` what they are
-    called, where names were given.
+    called, where names were given. ``matrix`` as for `DivergenceError`.
     """
 
     def __init__(self, message: str, cycle: Sequence[int] = (), names: Sequence[object] = ()) -> None:
@@ -94,7 +100,7 @@ class NegativeCycleError(DivergenceError):
         return NegativeCycleError(f"{self}; by name, it is {shown}", self.cycle, found)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.args[0], self.cycle, self.names)
+        return type(self), (self.args[0], self.cycle, self.names), self.__dict__
 
 
 class NoPathError(SemiringError, LookupError):

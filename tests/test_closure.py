@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 import tracemalloc
 from types import SimpleNamespace
 
@@ -16,7 +17,8 @@ import semiring as sr
 from semiring.algorithms.execution import ALGORITHMS
 from semiring.algorithms.progress import total_pairs
 from semiring.closures import METHODS, closure
-from semiring.errors import DeviceError, DomainError, NegativeCycleError
+from semiring.errors import DeviceError, DivergenceError, DomainError, IntegerOverflowError, NegativeCycleError
+from semiring.kernels import get_backend
 from semiring.kernels.engine import Engine, make_plan
 
 SIZES = [0, 1, 2, 3, 31, 32, 33, 63, 64, 65, 97, 130, 257]
@@ -180,12 +182,80 @@ def test_errors_are_about_the_matrix_given(rng, name, dtype):
             closure(given, name, out=out)
         weight = oracles.cycle_weight(A, list(caught.value.cycle))
         assert weight < 0 if name == "min_plus" else weight > 0
-        notes = ["This is about the matrix A[0] of the stack."] if given.ndim > 2 else []
-        assert getattr(caught.value, "__notes__", []) == notes
+        assert caught.value.matrix == ((0,) if given.ndim > 2 else ())
+        assert ("this is about the matrix A[0] of the stack" in str(caught.value)) == (given.ndim > 2)
     if A.dtype.kind == "f":
         A[3, 17] = np.nan
         with pytest.raises(DomainError, match=r"A\[3, 17\]"):
             closure(A, name, out=columns)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "method"),
+    [
+        *(("min_plus", "float64", method) for method in ("auto", "rkleene", "johnson")),
+        ("min_plus", "int16", "auto"),
+        ("max_plus", "float32", "auto"),
+        ("max_plus", "int64", "auto"),
+    ],
+)
+def test_a_stack_is_looked_at_before_any_of_it_is_written(rng, name, dtype, method):
+    """Whatever is wrong with the last matrix, nothing of the first ones is written, wherever the result goes."""
+    sign = 1 if name == "min_plus" else -1
+    wrong = [("cycle", (40, 41), NegativeCycleError), ("loop", (7, 7), NegativeCycleError)]
+    if np.dtype(dtype).kind == "f":
+        wrong += [("nan", (3, 5), DomainError), ("unbounded", (41, 40), NegativeCycleError)]
+    for what, where, expected in wrong:
+        stack = np.stack([[matrix(rng, 50, name, dtype, density=0.2) for _ in range(2)] for _ in range(2)])
+        stack[0, 1, 2, 3] = stack[1, 1, 41, 40] = sign  # on cycles
+        stack[0, 1, 2, 3] = 0
+        heights = np.zeros(50, np.int64)
+        heights[10:20] = 30
+        shift = (sign * (heights[:, None] - heights)).astype(dtype)
+        edges = stack[0, 0] != oracles.zero(name, np.dtype(dtype))
+        stack[0, 0][edges] += shift[edges]  # weights of both signs, no cycle
+        stack[1, 1][where] = {"nan": np.nan, "unbounded": -sign * np.inf}.get(what, -sign * 9)
+        kept = stack.copy()
+        columns = np.full((2, 2, 50, 50), 3, dtype).swapaxes(2, 3)
+        for out in (stack, np.full_like(stack, 3), columns, np.full((2, 2, 50, 100), 3, dtype)[..., ::2], None):
+            with pytest.raises(expected) as caught:
+                closure(stack, name, method=method, out=out)
+            np.testing.assert_array_equal(stack, kept)
+            assert out is stack or out is None or (out == 3).all()
+            if expected is DomainError:
+                assert str(caught.value).startswith("A[1, 1, 3, 5] is nan")
+                continue
+            assert caught.value.matrix == (1, 1)
+            assert "the matrix A[1, 1] of the stack" in str(caught.value)
+            cycle = caught.value.cycle
+            weights = [float(stack[1, 1][edge]) for edge in zip(cycle, cycle[1:] + cycle[:1], strict=True)]
+            assert sign * sum(weights) < 0
+            again = pickle.loads(pickle.dumps(caught.value))
+            assert (again.matrix, again.cycle, str(again)) == ((1, 1), cycle, str(caught.value))
+        closure(stack[:1], name, method=method, out=stack[:1])
+        np.testing.assert_array_equal(stack[0], [closure(one, name, method=method) for one in kept[0]])
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_errors_of_any_semiring_name_the_matrix(monkeypatch, backend):
+    monkeypatch.setattr("semiring.kernels._backend", lambda *arguments: get_backend(backend))
+    gains = np.zeros((2, 3, 4, 4))
+    gains[1, 0, 1, 2] = gains[1, 0, 2, 1] = 2
+    with pytest.raises(DivergenceError, match=r"vertex 2.*the matrix A\[1, 0\] of the stack") as caught:
+        closure(gains, "max_times")
+    assert caught.value.matrix == (1, 0)
+    with pytest.raises(DivergenceError) as caught:
+        closure(gains[1, 0], "max_times")
+    assert caught.value.matrix == ()
+    assert "stack" not in str(caught.value)
+    gains[1, 2, 3, 0] = np.nan
+    for name in ("max_times", "min_plus", "max_min"):
+        with pytest.raises(DomainError, match=r"A\[1, 2, 3, 0\] is nan"):
+            closure(gains, name)
+    long = np.full((3, 4, 4), 32767, np.int16)
+    long[2, [0, 1, 2], [1, 2, 3]] = 6000
+    with pytest.raises(IntegerOverflowError, match=r"the matrix A\[2\] of the stack"):
+        closure(long, out=long)
 
 
 @pytest.mark.parametrize(

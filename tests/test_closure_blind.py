@@ -186,7 +186,8 @@ def test_what_stacks_refuse_is_named(closes_stacks, n):
     gains[1, 20, 25] = gains[1, 25, 20] = gains[3, 1, 2] = gains[3, 2, 1] = 2
     with pytest.raises(DivergenceError, match="vertex 25") as caught:
         closure(on_device(gains), "max_times")
-    assert caught.value.__notes__ == ["This is about the matrix A[1] of the stack."]
+    assert caught.value.matrix == (1,)
+    assert str(caught.value).endswith("; this is about the matrix A[1] of the stack")
     gains[2, 3, 4] = np.nan
     with pytest.raises(DomainError, match=r"A\[2, 3, 4\]"):
         closure(on_device(gains), "max_times")
@@ -205,6 +206,23 @@ def test_what_stacks_refuse_is_named(closes_stacks, n):
     with pytest.raises(IntegerOverflowError):
         closure(work, out=work)
     assert len(closes_stacks) == 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_a_stack_is_looked_at_before_any_of_it_is_written(rng, dtype):
+    stack = np.stack([matrix(rng, 70, "min_plus", dtype, 0.1) for _ in range(3)])
+    stack[1, 5, 5] = stack[0, 5, 6] = stack[2, 40, 60] = 3
+    stack[2, 60, 40] = -4
+    kept = stack.copy()
+    work, other = on_device(stack), on_device(np.full_like(stack, 7))
+    for out in (work, other):
+        with pytest.raises(NegativeCycleError, match=r"A\[2\] of the stack") as caught:
+            closure(work, out=out)
+        assert caught.value.matrix == (2,)
+        np.testing.assert_array_equal(stack, kept)
+        assert (other.get() == 7).all()
+    stack[2, 40, 60] = 4
+    check(stack, np.stack([closure(one) for one in stack]))
 
 
 def test_unbounded_edges_in_place_and_strides(rng):

@@ -9,7 +9,8 @@ algorithm, on integers where floats are only selected by their order (`ordered`)
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,16 +18,25 @@ from semiring.algebra import Semiring
 from semiring.algorithms.call import Call
 from semiring.algorithms.execution import check_star
 from semiring.algorithms.irreflexive import cycles_from_closure, diagonal, irreflexive_product
-from semiring.algorithms.johnson import johnson, sparse_graph
+from semiring.algorithms.johnson import SparseGraph, graph_potentials, johnson, sparse_graph
 from semiring.algorithms.ordered import as_integers, from_integers, has_order, selects
 from semiring.algorithms.packed import close_truths
 from semiring.algorithms.parameters import closure_parameters
-from semiring.algorithms.stacks import close_stack, note_matrix
-from semiring.algorithms.tropical import close_tropical, is_tropical
+from semiring.algorithms.stacks import close_stack, name_matrix
+from semiring.algorithms.tropical import Potentials, close_tropical, find_potentials, has_gains, is_tropical
 from semiring.algorithms.views import Array
 from semiring.arrays import as_output
 from semiring.entries import Scan
-from semiring.errors import AlgebraError, DeviceError, DTypeError, NegativeCycleError, SemiringError, ShapeError
+from semiring.errors import (
+    AlgebraError,
+    DeviceError,
+    DivergenceError,
+    DomainError,
+    DTypeError,
+    IntegerOverflowError,
+    NegativeCycleError,
+    ShapeError,
+)
 from semiring.expressions.tree import is_bfloat16
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Backend
@@ -60,18 +70,11 @@ def close_dense(call: Call, A: Array, out: Any, P: Array | None = None) -> Array
     method = _choose(call, A.shape[-1], A.dtype, backend)
     call = call.by(method, waits=call.check or not is_device_array(A))
     if A.ndim == 2:
-        _close_matrix(call, A, target, in_place, P)
+        _close_matrix(call, A, target, in_place, P, _prepare(call, A, target, call.look(A)))
         return target
-    if P is None and close_stack(call, A, target, backend):
-        return target
-    batch = list(np.ndindex(A.shape[:-2]))
-    for position, index in enumerate(batch):
-        one = call.part(position, len(batch))
-        try:
-            _close_matrix(one, A[index], target[index] if not in_place else A[index], in_place, P)
-        except SemiringError as error:
-            note_matrix(error, index)
-            raise
+    scan = call.look(A)
+    if P is not None or not close_stack(call, A, target, backend, scan):
+        _close_each(call, A, target, in_place, P, scan)
     return target
 
 
@@ -121,38 +124,99 @@ def _choose(call: Call, n: int, dtype: np.dtype[Any], backend: Backend) -> str:
     return method
 
 
-def _close_matrix(call: Call, A: Array, out: Array, in_place: bool, P: Array | None) -> None:
+class _Prepared(NamedTuple):
+    """What is known of a matrix before anything is written."""
+
+    scan: Scan
+    turned: bool  # whether the transpose is closed, and all else is about the transpose
+    graph: SparseGraph | None  # for Johnson's algorithm,
+    potentials: Potentials | Array | None  # and those of the graph
+
+
+def _close_each(call: Call, A: Array, target: Array, in_place: bool, P: Array | None, scan: Scan) -> None:
+    """Close one matrix of a stack after the other; ``scan`` is what a look at all of them found.
+
+    Where some weight is below 0, potentials of all that need some are found first, and kept: n numbers a matrix.
+    """
+    count = prod(A.shape[:-2])
+    shared = scan if _is_the_same_for_each(call, A.dtype, scan) else None
+    ready: list[_Prepared] = []
+    index: tuple[int, ...] = ()
+    try:
+        if is_tropical(call.semiring) and has_gains(call.semiring, scan):
+            for index in np.ndindex(A.shape[:-2]):
+                one = A[index]
+                ready.append(_prepare(call, one, target[index], call.look(one)))
+        for position, index in enumerate(np.ndindex(A.shape[:-2])):
+            one, out = A[index], target[index]
+            if ready:
+                prepared = ready[position]
+            else:
+                prepared = _prepare(call, one, out, call.look(one) if shared is None else shared)
+            _close_matrix(call.part(position, count), one, out, in_place, P, prepared)
+    except (DivergenceError, DomainError, IntegerOverflowError) as error:
+        name_matrix(error, index)
+        raise
+
+
+def _is_the_same_for_each(call: Call, dtype: np.dtype[Any], scan: Scan) -> bool:
+    """Whether what a look at a stack found does for each of its matrices; of integers the range counts, of each."""
+    if is_tropical(call.semiring):
+        return dtype.kind != "i" and not has_gains(call.semiring, scan)
+    return scan.nonnegative
+
+
+def _prepare(call: Call, A: Array, out: Array, scan: Scan) -> _Prepared:
+    """All there is to know of one matrix A before ``out`` is written, ``scan`` being what a look at A found.
+
+    Raises `NegativeCycleError`; `DomainError` or `IntegerOverflowError` where sums of weights may leave their range.
+    """
+    if call.semiring.commutative and not _adjacent(out) and _adjacent(out.T):
+        with suppress(NegativeCycleError):  # whose edges are those of Aᵀ: below, a cycle of A is found
+            return _Prepared(scan, True, *_find_potentials(call, A.T, scan))
+    return _Prepared(scan, False, *_find_potentials(call, A, scan))
+
+
+def _find_potentials(call: Call, A: Array, scan: Scan) -> tuple[SparseGraph | None, Potentials | Array | None]:
+    if not is_tropical(call.semiring):
+        return None, None
+    if call.execution.method != "johnson" or _unbounded(call, scan):
+        return None, find_potentials(call.execution, call.semiring, A, scan, call.explanation.reasons)
+    from scipy.sparse import coo_array
+
+    rows, columns = np.nonzero(call.semiring.zero_for(A.dtype) != A)
+    matrix = coo_array((A[rows, columns], (rows, columns)), shape=A.shape)
+    graph = sparse_graph(matrix, 1 if call.semiring.tropical == "min" else -1)
+    return graph, graph_potentials(graph, A.dtype)
+
+
+def _close_matrix(call: Call, A: Array, out: Array, in_place: bool, P: Array | None, prepared: _Prepared) -> None:
     """Out ← the closure of one matrix."""
     if in_place:
         A = out
-    scan = call.look(A)
     if _adjacent(out):
-        _close_rows(call, A, out, P, scan)
-        return
-    if call.semiring.commutative and _adjacent(out.T):  # (Aᵀ)* = (A*)ᵀ, and rows are what the kernels like
+        _close_rows(call, A, out, P, prepared)
+    elif prepared.turned:  # (Aᵀ)* = (A*)ᵀ, and rows are what the kernels like
         columns = out.T
-        with suppress(NegativeCycleError):  # whose edges are those of Aᵀ: below, a cycle of A is found
-            _close_rows(call, columns if in_place else A.T, columns, None if P is None else P.T, scan)
-            return
-    rows = array_namespace(A).empty(A.shape, A.dtype)
-    _close_rows(call, A, rows, P, scan)  # so A is there to begin again in a wider dtype
-    out[...] = rows
+        _close_rows(call, columns if in_place else A.T, columns, None if P is None else P.T, prepared)
+    else:
+        rows = array_namespace(A).empty(A.shape, A.dtype)
+        _close_rows(call, A, rows, P, prepared)  # so A is there to begin again in a wider dtype
+        out[...] = rows
 
 
-def _close_rows(call: Call, A: Array, out: Array, P: Array | None, scan: Scan) -> None:
-    """Out, whose rows are adjacent in memory, ← the closure of A, which a look has found to be so."""
-    if call.execution.method == "johnson" and _unbounded(call, scan):
+def _close_rows(call: Call, A: Array, out: Array, P: Array | None, prepared: _Prepared) -> None:
+    """Out, whose rows are adjacent in memory, ← the closure of A."""
+    scan, found = prepared.scan, prepared.potentials
+    if prepared.graph is not None:
+        run_johnson(call, prepared.graph, found, out)
+        return
+    if call.execution.method == "johnson":
         call.note("edges of unbounded gain are not Dijkstra's business: rkleene closes the others, and inserts them")
         call = call.by("rkleene")
-    if call.execution.method == "johnson":
-        from scipy.sparse import coo_array
-
-        rows, columns = np.nonzero(call.semiring.zero_for(A.dtype) != A)
-        matrix = coo_array((A[rows, columns], (rows, columns)), shape=A.shape)
-        run_johnson(call, sparse_graph(matrix, 1 if call.semiring.tropical == "min" else -1), out)
-    elif is_tropical(call.semiring):
+    if is_tropical(call.semiring):
         close_tropical(
-            *(call.execution, call.semiring, A, out, scan, call.explanation.reasons),
+            *(call.execution, call.semiring, A, out, scan, found, call.explanation.reasons),
             P=P,
             reflexive=call.reflexive,
             narrow=call.asked == "auto",
@@ -218,6 +282,6 @@ def _packs(call: Call, A: Array) -> bool:
     return True
 
 
-def run_johnson(call: Call, graph: Any, out: Array) -> None:
-    """Out ← the closure of a sparse graph, a source at a time."""
-    johnson(graph, out, reflexive=call.reflexive, progress=call.execution.progress)
+def run_johnson(call: Call, graph: SparseGraph, h: Array, out: Array) -> None:
+    """Out ← the closure of a sparse graph, a source at a time; h (n,) are its potentials."""
+    johnson(graph, h, out, reflexive=call.reflexive, progress=call.execution.progress)

@@ -24,7 +24,7 @@ from semiring.algorithms.reweighting import check_range
 from semiring.algorithms.views import Array
 from semiring.errors import DomainError
 
-__all__ = ["SparseGraph", "edge_potentials", "johnson", "sparse_graph"]
+__all__ = ["SparseGraph", "edge_potentials", "graph_potentials", "johnson", "sparse_graph"]
 
 _SOURCES = 1 << 22  # distances that SciPy hands over at a time, in float64
 
@@ -67,17 +67,25 @@ def sparse_graph(matrix: Any, sign: int) -> SparseGraph:
     return SparseGraph(entries.shape[0], tails, heads, weights, sign, epsilon)
 
 
-def johnson(graph: SparseGraph, out: Array, *, reflexive: bool = True, progress: Any = None) -> None:
-    """Write all distances into out (n, n), ``sign`` applied; raises `NegativeCycleError` before ``out`` is touched."""
+def graph_potentials(graph: SparseGraph, dtype: np.dtype[Any]) -> Array:
+    """Potentials h (n,) float64 under which no edge is negative, for distances of ``dtype``.
+
+    Raises `NegativeCycleError`, and `DomainError` where sums of weights may leave the range of the dtype.
+    """
+    if not bool((graph.weights < 0).any()):
+        return np.zeros(graph.n)
+    with np.errstate(over="ignore", invalid="ignore"):  # seen by the next line
+        h = edge_potentials(graph)
+    check_range(h, float(graph.weights.min()), float(graph.weights.max()), dtype)
+    return h
+
+
+def johnson(graph: SparseGraph, h: Array, out: Array, *, reflexive: bool = True, progress: Any = None) -> None:
+    """Write all distances into out (n, n), ``sign`` applied; h (n,) are `graph_potentials`."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra
 
     n, sign = graph.n, graph.sign
-    h = np.zeros(n)
-    if bool((graph.weights < 0).any()):
-        with np.errstate(over="ignore", invalid="ignore"):  # seen by the next line
-            h = edge_potentials(graph)
-        check_range(h, float(graph.weights.min()), float(graph.weights.max()), out.dtype)
     reduced = np.maximum(graph.weights + (h[graph.tails] - h[graph.heads]), 0.0)
     lengths = csr_array((reduced, (graph.tails, graph.heads)), shape=(n, n))
     step = max(1, _SOURCES // max(1, n))

@@ -24,24 +24,24 @@ from semiring.algorithms.views import Array
 from semiring.catalogue import min_plus
 from semiring.encoding import decode, inner_zero
 from semiring.entries import Scan
-from semiring.errors import SemiringError
+from semiring.errors import DivergenceError, SemiringError
 from semiring.kernels.contract import Plan
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import array_namespace
 
-__all__ = ["close_stack", "note_matrix"]
+__all__ = ["close_stack", "name_matrix"]
 
 
-def close_stack(call: Call, A: Array, target: Array, backend: Any) -> bool:
+def close_stack(call: Call, A: Array, target: Array, backend: Any, scan: Scan) -> bool:
     """Close: target ← A* of every matrix of A (..., n, n), if that is done here; whether it was.
 
-    The target is A, or shares no memory with it. Raises `DomainError`, naming the entry of the stack, and
-    `DivergenceError`, naming the vertex of the first matrix in which a pivot has no star; the target is then undefined.
+    The target is A, or shares no memory with it; ``scan`` is what a look at A found. Raises `DivergenceError`, naming
+    the vertex of the first matrix in which a pivot has no star; the target is then undefined.
     """
     unwanted = call.asked != "auto" or not call.reflexive or call.execution.progress or not A.size
     if unwanted or not hasattr(backend, "stack_rows"):
         return False
-    semiring, dtype, scan = call.semiring, A.dtype, call.look(A)
+    semiring, dtype = call.semiring, A.dtype
     if not semiring.idempotent:
         return False
     if is_tropical(semiring):
@@ -85,13 +85,16 @@ def _close(call: Call, plan: Plan, stack: Array, backend: Any) -> None:
     if plan.status.read() >= 0:
         matrix, vertex = divmod(plan.status.diverged, stack.shape[-1])
         error = divergence_error(call.semiring, vertex)
-        note_matrix(error, np.unravel_index(matrix, call.explanation.shape[:-2]))
+        name_matrix(error, np.unravel_index(matrix, call.explanation.shape[:-2]))
         raise error
 
 
-def note_matrix(error: SemiringError, index: Sequence[Any]) -> None:
-    """Add a note that says which matrix of a stack an error is about."""
-    error.add_note(f"This is about the matrix A[{', '.join(map(str, index))}] of the stack.")
+def name_matrix(error: SemiringError, index: Sequence[Any]) -> None:
+    """Let an error say which matrix of a stack it is about."""
+    where = tuple(map(int, index))
+    error.args = (f"{error}; this is about the matrix A[{', '.join(map(str, where))}] of the stack", *error.args[1:])
+    if isinstance(error, DivergenceError):
+        error.matrix = where
 
 
 def _flat(target: Array) -> Array:

@@ -1,7 +1,8 @@
 """Closures of min-plus and max-plus, any signs, floats and integers, through one non-negative min-plus core.
 
-The matrix is checked for negative cycles before anything is written (`potentials`), reweighted to ≥ 0 (`reweighting`),
-closed by kernels that may take every sign bit as clear, and shifted back. Max-plus is min-plus of the negatives.
+The matrix is checked for negative cycles before anything is written (`find_potentials`, which a stack asks about all of
+its matrices first), reweighted to ≥ 0 (`reweighting`), closed by kernels that may take every sign bit as clear, and
+shifted back. Max-plus is min-plus of the negatives.
 
 Integers: inside, "no path" is half the range, so that no sum of two entries wraps. With weights ≥ 0 nothing was lost
 if no distance lies within one largest weight of it: an overlong path has a prefix there. Otherwise the work is done
@@ -10,6 +11,7 @@ again in the next wider dtype, which needs the input: in place, and in int64, it
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,12 +35,27 @@ from semiring.errors import DivergenceError, IntegerOverflowError
 from semiring.kernels import backend_for
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["close_tropical", "encode_integers", "is_tropical"]
+__all__ = ["Potentials", "close_tropical", "encode_integers", "find_potentials", "has_gains", "is_tropical"]
 
 
 def is_tropical(semiring: Semiring) -> bool:
     """Whether closures of the semiring are those of min-plus or max-plus: negative cycles have no star in it."""
     return semiring.tropical is not None and (semiring.divergence is not None or semiring.absorptive)
+
+
+def has_gains(semiring: Semiring, scan: Scan) -> bool:
+    """Whether some weight is below 0 (in max-plus above), as a look found it: then potentials are needed."""
+    best = scan.low if semiring.tropical == "min" else scan.high
+    return best is not None and bool(best < 0 if semiring.tropical == "min" else best > 0)
+
+
+@dataclass(frozen=True)
+class Potentials:
+    """What makes the weights of one matrix ≥ 0: h (n,), and the edges of unbounded gain, which are inserted last."""
+
+    weights: Weights
+    h: Array
+    edges: dict[int, Array]
 
 
 @dataclass
@@ -50,13 +67,53 @@ class _Task:
     reflexive: bool
     notes: list[str]
 
-    def eliminate(self, D: Array) -> bool:
+
+def find_potentials(
+    execution: Execution, semiring: Semiring, A: Array, scan: Scan, notes: list[str]
+) -> Potentials | None:
+    """Potentials of a matrix A (n, n), which is not changed; None where all weights are ≥ 0, or nobody waits to know.
+
+    Raises `NegativeCycleError`; `DomainError` or `IntegerOverflowError` where sums of weights may leave their range.
+    """
+    if not execution.waits or not has_gains(semiring, scan):
+        return None
+
+    def eliminate(D: Array) -> bool:
         """D ← D* for weights of any sign in float64; False where a pivot is negative, and D undefined."""
         try:
-            Execution("rkleene", self.execution.threads).close(min_plus, D)
+            Execution("rkleene", execution.threads).close(min_plus, D)
         except DivergenceError:
             return False
         return True
+
+    sign = 1 if semiring.tropical == "min" else -1
+    if A.dtype.kind == "i":
+        weights = Weights.of(A, sign, semiring.zero_for(A.dtype), int(scan.low), int(scan.high))
+        found = Potentials(weights, potentials(weights, eliminate), {})
+    else:
+        found = _find_for_floats(semiring, A, sign, scan, eliminate, notes)
+    signs = f"both signs or all {'negative' if sign > 0 else 'positive'}"
+    notes.append(f"weights of {signs}: reweighted by potentials to ≥ 0")
+    return found
+
+
+def _find_for_floats(
+    semiring: Semiring, A: Array, sign: int, scan: Scan, eliminate: Callable[[Array], bool], notes: list[str]
+) -> Potentials:
+    edges: dict[int, Array] = {}
+    if np.isneginf(scan.low) if sign > 0 else np.isposinf(scan.high):
+        edges = unbounded_edges(A, sign)
+        check_unbounded(A, edges, semiring)
+        notes.append(f"{sum(map(len, edges.values()))} edges of unbounded gain, inserted last")
+    low, high = _finite_range(A)
+    weights = Weights.of(A, sign, semiring.zero_for(A.dtype), low, high, unbounded=bool(edges))
+    small = sign > 0 and not edges and A.shape[0] <= SMALL and not is_device_array(A)
+    with np.errstate(over="ignore", invalid="ignore"):  # seen below
+        h = small_potentials(A) if small else None
+        if h is None:
+            h = potentials(weights, eliminate)
+    check_range(h, low, high, A.dtype) if sign > 0 else check_range(h, -high, -low, A.dtype)
+    return Potentials(weights, h, edges)
 
 
 def close_tropical(
@@ -65,6 +122,7 @@ def close_tropical(
     A: Array,
     out: Array,
     scan: Scan,
+    found: Potentials | None,
     notes: list[str],
     *,
     P: Array | None = None,
@@ -73,19 +131,21 @@ def close_tropical(
 ) -> None:
     """Close: out ← A* (A⁺ where not ``reflexive``); out is A itself, or shares no memory with it.
 
-    ``scan`` is what `check_entries` found in A; ``notes`` collects what was done; ``narrow``: whether another dtype may
-    do the work. Raises `NegativeCycleError`, and `DomainError` where sums of floats may leave their range, before
-    ``out`` is touched; `IntegerOverflowError` before or after. An execution that does not wait raises nothing, and its
-    floats become NaN where a weight is below 0.
+    ``scan`` and ``found`` are what `check_entries` and `find_potentials` found in A; ``notes`` collects what was done;
+    ``narrow``: whether another dtype may do the work. Raises `IntegerOverflowError`, before ``out`` is touched or
+    after.
+    An execution that does not wait raises nothing, and its floats become NaN where a weight is below 0.
     """
     sign = 1 if semiring.tropical == "min" else -1
     task = _Task(execution, semiring, sign, semiring.zero_for(A.dtype), reflexive, notes)
     if narrow and P is None and execution.waits and _close_narrow(task, A, out, scan):
         return
     if out.dtype.kind == "i":
-        _close_integers(task, A, out, scan, P)
+        _close_integers(task, A, out, scan, found, P)
+    elif not execution.waits:
+        _close_unseen(task, A, out, P)
     else:
-        _close_floats(task, A, out, scan, P)
+        _close_floats(task, A, out, scan, found, P)
 
 
 def _close_narrow(task: _Task, A: Array, out: Array, scan: Scan) -> bool:
@@ -113,42 +173,24 @@ def _core(task: _Task, D: Array, P: Array | None) -> None:
         cycles_from_closure(engine, loops, D)
 
 
-def _close_floats(task: _Task, A: Array, out: Array, scan: Scan, P: Array | None) -> None:
+def _close_floats(task: _Task, A: Array, out: Array, scan: Scan, found: Potentials | None, P: Array | None) -> None:
     sign, xp = task.sign, array_namespace(A)
-    if not task.execution.waits:
-        _close_unseen(task, A, out, P)
-        return
-    worst = sign * (scan.low if sign > 0 else scan.high) if A.size else 0
-    if worst >= 0:
-        if sign < 0:
-            xp.subtract(0.0, A, out=out)
-        elif not scan.nonnegative:
-            xp.add(A, 0.0, out=out)  # -0.0 becomes 0.0: the kernels may look at sign bits
-        elif out is not A:
-            out[...] = A
+    if found is not None:
+        reweight(found.weights, found.h, out, np.inf)
         _core(task, out, P)
-        if sign < 0:
-            xp.subtract(0.0, out, out=out)
+        shift_back(out, found.h, sign, np.inf, out, task.none)
+        if found.edges:
+            insert_unbounded(out, found.edges, sign, task.none)
         return
-    edges: dict[int, Array] = {}
-    if np.isneginf(worst):
-        edges = unbounded_edges(A, sign)
-        check_unbounded(A, edges, task.semiring)
-        task.notes.append(f"{sum(map(len, edges.values()))} edges of unbounded gain, inserted last")
-    low, high = _finite_range(A)
-    weights = Weights.of(A, sign, task.none, low, high, unbounded=bool(edges))
-    small = sign > 0 and not edges and A.shape[0] <= SMALL and not is_device_array(A)
-    with np.errstate(over="ignore", invalid="ignore"):  # seen below
-        h = small_potentials(A) if small else None
-        if h is None:
-            h = potentials(weights, task.eliminate)
-    check_range(h, low, high, out.dtype) if sign > 0 else check_range(h, -high, -low, out.dtype)
-    task.notes.append(_potentials_note(sign))
-    reweight(weights, h, out, np.inf)
+    if sign < 0:
+        xp.subtract(0.0, A, out=out)
+    elif not scan.nonnegative:
+        xp.add(A, 0.0, out=out)  # -0.0 becomes 0.0: the kernels may look at sign bits
+    elif out is not A:
+        out[...] = A
     _core(task, out, P)
-    shift_back(out, h, sign, np.inf, out, task.none)
-    if edges:
-        insert_unbounded(out, edges, sign, task.none)
+    if sign < 0:
+        xp.subtract(0.0, out, out=out)
 
 
 def _close_unseen(task: _Task, A: Array, out: Array, P: Array | None) -> None:
@@ -169,10 +211,6 @@ def _close_unseen(task: _Task, A: Array, out: Array, P: Array | None) -> None:
         xp.subtract(0.0, out, out=out)
 
 
-def _potentials_note(sign: int) -> str:
-    return f"weights of both signs or all {'negative' if sign > 0 else 'positive'}: reweighted by potentials to ≥ 0"
-
-
 def _finite_range(A: Array) -> tuple[float, float]:
     """The least and the greatest finite entry, (0, 0) without one."""
     xp = array_namespace(A)
@@ -184,22 +222,19 @@ def _finite_range(A: Array) -> tuple[float, float]:
     return (low, high) if low <= high else (0.0, 0.0)
 
 
-def _close_integers(task: _Task, A: Array, out: Array, scan: Scan, P: Array | None) -> None:
-    sign, n = task.sign, A.shape[0]
+def _close_integers(task: _Task, A: Array, out: Array, scan: Scan, found: Potentials | None, P: Array | None) -> None:
+    sign, n, xp = task.sign, A.shape[0], array_namespace(A)
     low, high = (0, 0) if scan.low is None else (int(scan.low), int(scan.high))
-    xp, h = array_namespace(A), None
-    weights = Weights(A, sign, task.none, np.dtype(np.int64), 0.0)
-    shifted = (low if sign > 0 else -high) < 0
-    if shifted:
-        weights = Weights.of(A, sign, task.none, low, high)
-        h = potentials(weights, task.eliminate)
-        task.notes.append(_potentials_note(sign))
+    if found is None:
+        weights, h = Weights(A, sign, task.none, np.dtype(np.int64), 0.0), None
+    else:
+        weights, h = found.weights, found.h
     inner: np.dtype[Any] | None = out.dtype
     while inner is not None:
         none = inner.type(inner_zero(min_plus, inner))
         D = out if inner == out.dtype else xp.empty(out.shape, inner)
         largest = max(abs(low), abs(high))
-        if not shifted and inner == A.dtype and largest < none:
+        if h is None and inner == A.dtype and largest < none:
             encode_integers(A, sign, none, D)
         else:
             try:
