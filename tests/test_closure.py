@@ -236,6 +236,40 @@ def test_a_stack_is_looked_at_before_any_of_it_is_written(rng, name, dtype, meth
         np.testing.assert_array_equal(stack[0], [closure(one, name, method=method) for one in kept[0]])
 
 
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_small_matrices_of_a_stack_are_closed_as_if_alone(rng, name, dtype):
+    """To the last bit, whatever the threads, the layout, and where the result goes."""
+    for count, n in ((3, 0), (0, 3), (5, 1), (4, 3), (7, 33), (300, 21), (2, 64), (2, 161)):
+        shape = (count, n, n)
+        stack = np.empty(shape, dtype)
+        for i in range(count):
+            stack[i] = matrix(rng, n, name, dtype, density=0.3) if i < 7 else stack[i % 7]
+        expected = np.array([closure(one, name) for one in stack], dtype).reshape(shape)
+        for threads in (1, 3):
+            np.testing.assert_array_equal(closure(stack, name, threads=threads), expected)
+        outs = (stack.copy(), np.empty((n, n, count), dtype).transpose(2, 0, 1), np.empty((count, n, n + 2), dtype))
+        for given in (stack, np.ascontiguousarray(stack.swapaxes(1, 2)).swapaxes(1, 2)):
+            for out in (*outs[:2], outs[2][..., :n], np.empty((count * 2, n, n), dtype)[::-2]):
+                np.testing.assert_array_equal(closure(given, name, out=out), expected)
+        work = stack.copy()
+        assert closure(work, name, out=work) is work
+        np.testing.assert_array_equal(work, expected)
+
+
+def test_small_matrices_of_a_stack_are_closed_by_one_call(rng):
+    stack = np.stack([matrix(rng, 21, "min_plus", "float32") for _ in range(300)])
+    _, said = closure(stack, explain=True)
+    assert "side by side" in str(said)
+    gains = np.zeros((300, 21, 21))
+    for first in (299, 200, 17, 0):
+        gains[first, 3, 9] = gains[first, 9, 3] = 2
+        for threads in (1, 2, 7):
+            with pytest.raises(DivergenceError, match="vertex 9") as caught:
+                closure(gains, "max_times", threads=threads)
+            assert caught.value.matrix == (first,)
+    assert "side by side" not in str(closure(stack[:2], progress=lambda done, total: None, explain=True)[1])
+
+
 @pytest.mark.parametrize("backend", ["cpu", "reference"])
 def test_errors_of_any_semiring_name_the_matrix(monkeypatch, backend):
     monkeypatch.setattr("semiring.kernels._backend", lambda *arguments: get_backend(backend))

@@ -27,7 +27,7 @@ from semiring.entries import Scan
 from semiring.errors import DivergenceError, SemiringError
 from semiring.kernels.contract import Plan
 from semiring.kernels.engine import make_plan
-from semiring.namespaces import array_namespace
+from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["close_stack", "name_matrix"]
 
@@ -79,9 +79,9 @@ def _takes(call: Call, plan: Plan, A: Array, backend: Any) -> bool:
 
 def _close(call: Call, plan: Plan, stack: Array, backend: Any) -> None:
     """Close every matrix in place. Raises `DivergenceError` for the first pivot without a star of the first matrix."""
-    if call.execution.waits and may_diverge(plan):
+    if call.execution.waits and may_diverge(plan) and is_device_array(stack):
         plan.status.word = array_namespace(stack).full(1, -1, np.int32)
-    backend.close(plan, stack)
+    (backend.close_stack if hasattr(backend, "close_stack") else backend.close)(plan, stack)
     if plan.status.read() >= 0:
         matrix, vertex = divmod(plan.status.diverged, stack.shape[-1])
         error = divergence_error(call.semiring, vertex)

@@ -23,6 +23,8 @@ Array: TypeAlias = NDArray[Any]
 
 _DTYPES = frozenset("fdhilqB?")
 _STACKED = 1 << 18  # pairs: a call for each larger product of a stack costs nothing beside it
+_STACK_ROWS = 160  # from there on what a call costs for each matrix is nothing beside the work
+_STACK_ROWS_OF_BOOL = 63  # and one of truth values is closed faster as packed bits
 _NO_MARKS = np.empty((0, 0), np.int32)
 
 
@@ -109,6 +111,21 @@ class CpuBackend:
             A[...] = copy
             return
         _report(plan, kernels_for(plan).close(A))
+
+    def stack_rows(self, plan: Plan) -> int:
+        """Up to how many rows matrices of a stack are closed together."""
+        return _STACK_ROWS_OF_BOOL if plan.dtype == np.bool_ else _STACK_ROWS
+
+    def close_stack(self, plan: Plan, A: Array) -> None:
+        """A ← A* in place, of each matrix of A (count, n, n); pivots without a star count on from matrix to matrix."""
+        if not A.size:
+            return
+        if A.strides[2] != A.itemsize:
+            copy = np.array(A, order="C")
+            self.close_stack(plan, copy)
+            A[...] = copy
+            return
+        _report(plan, kernels_for(plan).close_stack(A, plan.threads))
 
     def close_block_pivots(self, plan: Plan, A: Array, P: Array, k0: int) -> None:
         """As `close_block`; where pivot k changes A[i, j], P[i, j] becomes k0 + k."""

@@ -14,7 +14,7 @@ from semiring.kernels.config import LANE_BYTES
 from semiring.kernels.cpu.macro import move_tile, pack_columns, pack_rows, tiles_in_row
 from semiring.kernels.cpu.memory import address, close3, close7, put
 
-__all__ = ["close", "close_pivots"]
+__all__ = ["close", "close_each", "close_pivots"]
 
 Array = Any  # inside a kernel: Numba's own types
 
@@ -68,6 +68,31 @@ def close(
                 if not idempotent:
                     fill(zero, m, count, line + start * size, row, size)
                 multiply_rows(line, row, m, n, packed, panel, count, tile, rows, width, zero, size, 1, corner)
+    return -1
+
+
+@_inner
+def close_each(
+    As: Array,
+    eliminate: int,
+    tile: int,
+    rows: int,
+    width: int,
+    padded: int,
+    pivots: int,
+    zero: Any,
+    one: Any,
+    idempotent: int,
+    workspace: int,
+) -> int:
+    """`close` of every matrix of a stack (count, n, n): the first pivot without a star, or -1.
+
+    Pivots count on from matrix to matrix.
+    """
+    for i in range(As.shape[0]):
+        failed = int(close(As[i], eliminate, tile, rows, width, padded, pivots, zero, one, idempotent, workspace))
+        if failed >= 0:
+            return int(i * As.shape[1] + failed)
     return -1
 
 

@@ -234,14 +234,34 @@ class Kernels:
 
     def close(self, A: Array) -> int:
         """A ← A*, A with contiguous rows; the first pivot without a star, or -1."""
-        c, n = self.config, A.shape[0]
+        return self._run_close(self._close, A)
+
+    def close_stack(self, A: Array, threads: int) -> int:
+        """A ← A* of each matrix of a stack, no size 0, rows contiguous: a compiled loop over each thread's part of it.
+
+        The first pivot without a star, counting on from matrix to matrix, or -1.
+        """
+        (count, n), failed = A.shape[:2], []
+
+        def part(start: int, stop: int) -> None:
+            found = self._run_close(self._close_each, A[start:stop])
+            if found >= 0:
+                failed.append(start * n + found)
+
+        pieces = min(count, threads) if A.size * n >= self.config.task_pairs else 1
+        step = -(-count // pieces)
+        run_tasks(part, [(start, min(count, start + step)) for start in range(0, count, step)], threads)
+        return min(failed, default=-1)
+
+    def _run_close(self, loop: Any, A: Array) -> int:
+        c, n = self.config, A.shape[-1]
         eliminate, padded, one, idempotent = self._closing
         pivots = n if n <= padded else c.pivots  # a small matrix is one block
         panel_width = -(-n // self.width) * self.width
         blocks = pivots * (padded + panel_width) * self.size
         packed = (pivots + c.rows) * pivots * max(self.size, LANE_BYTES)
         piece = self.block_workspace.take(blocks + packed + c.rows * self.width * self.size)
-        failed: int = self._close(
+        failed: int = loop(
             *(A, eliminate, self._tile, c.rows, self.width, padded, pivots, self.zero, one, idempotent, piece[1])
         )
         self.block_workspace.free.append(piece)
@@ -261,6 +281,10 @@ class Kernels:
     @cached_property
     def _close(self) -> Any:
         return entry("close", self.size)
+
+    @cached_property
+    def _close_each(self) -> Any:
+        return entry("close_each", self.size)
 
     @cached_property
     def _close_pivots(self) -> Any:
