@@ -303,10 +303,7 @@ def pack(array: ArrayLike | BitMatrix) -> BitMatrix:
     if isinstance(array, BitMatrix):
         return array.copy()
     if is_graph(array):
-        raise DTypeError(
-            f"pack takes a 2-D array of bool, not a {type(array).__name__}: of its edges, "
-            "pack(semiring.network_of(A, 'boolean').matrix)"
-        )
+        raise DTypeError(f"not a 2-D array but a {type(array).__name__}: pack(network_of(A, 'boolean').matrix)")
     there = is_device_array(array)
     if there:
         from semiring.device import bits, memory

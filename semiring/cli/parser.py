@@ -83,7 +83,9 @@ def _add_paths(commands: argparse._SubParsersAction[Parser]) -> None:
         "--kind", choices=KINDS, default="shortest", help="what makes a path the best (default: shortest)"
     )
     parser.add_argument(
-        "--predecessors", metavar="FILE", help="write the matrix of predecessors (.npy, .npz, .csv, .tsv)"
+        "--predecessors",
+        metavar="FILE",
+        help="write the matrix of predecessors (.npy, .npz, .csv, .tsv, .txt, .edges, .edgelist)",
     )
     parser.add_argument(
         "--positions", metavar="FILE", help="where to draw vertices: csv with name, x, y, or DIMACS .co"

@@ -62,7 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
         "tsv",
         "txt",
     ):
-        raise FormatError(f"{arguments.predecessors}: predecessors go to a .npy, .npz, .csv or .tsv file")
+        raise FormatError(
+            f"{arguments.predecessors}: predecessors go to a .npy or .npz file, or an edge list, such as .csv"
+        )
     function, name = KINDS[arguments.kind]
     semiring = as_semiring(name)
     network = load(arguments, semiring)

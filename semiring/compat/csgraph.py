@@ -9,8 +9,8 @@ predecessors int32 with -9999 for none.
 
 Where it differs: rounding and cycles of weight 0 never make a false `NegativeCycleError`, nor predecessors that lead in
 a circle; an error that is raised has the vertices of a cycle in its attribute ``cycle``; arrays in Fortran's order are
-closed too, which SciPy 1.17 returns as they were; of several shortest paths another one may be found, as SciPy's
-documentation allows.
+closed too, which SciPy 1.17 returns as they were; where only edges are counted, there is no warning of negative
+weights; of several shortest paths another one may be found, as SciPy's documentation allows.
 """
 
 from __future__ import annotations
