@@ -256,6 +256,33 @@ def test_small_matrices_of_a_stack_are_closed_as_if_alone(rng, name, dtype):
         np.testing.assert_array_equal(work, expected)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_small_matrices_of_both_signs_are_closed_as_if_alone(rng, dtype, monkeypatch):
+    monkeypatch.setattr("semiring.algorithms.small._PIECE", 1 << 16)
+    for count, n in ((5, 1), (4, 3), (7, 33), (60, 21), (2, 160), (2, 161)):
+        heights = 3 * rng.random((count, n))
+        heights[0] = 0
+        stack = (rng.random((count, n, n)) + heights[:, :, None] - heights[:, None]).astype(dtype)
+        stack[rng.random(stack.shape) < 0.3] = np.inf
+        expected = np.array([closure(one) for one in stack])
+        found, said = closure(stack, explain=True)
+        np.testing.assert_array_equal(found, expected)
+        assert ("potentials of all" in str(said)) == (1 < n < 161)
+        if n == 161:  # one after the other: into columns the transpose is closed, and rounded otherwise
+            continue
+        kept = stack.copy()
+        for given in (stack, np.ascontiguousarray(stack.swapaxes(1, 2)).swapaxes(1, 2)):
+            turned = np.empty((n, n, count), dtype).transpose(2, 0, 1)
+            for out in (turned, np.empty((count * 2, n, n), dtype)[::-2], given):
+                np.testing.assert_array_equal(closure(given, out=out, threads=3), expected)
+        if n > 1:
+            kept[-1] = np.inf
+            kept[-1, 0, -1], kept[-1, -1, 0] = 3.1, -3.1  # a cycle of weight 0
+            closed = closure(kept)
+            np.testing.assert_array_equal(closed[:-1], expected[:-1])
+            np.testing.assert_array_equal(closed[-1], closure(kept[-1]))
+
+
 def test_small_matrices_of_a_stack_are_closed_by_one_call(rng):
     stack = np.stack([matrix(rng, 21, "min_plus", "float32") for _ in range(300)])
     _, said = closure(stack, explain=True)

@@ -9,6 +9,8 @@ Source: Johnson 1977, as in `potentials`. Cost: n³ or 2 n³ pairs on one thread
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from semiring.algorithms.predecessors import predecessors
@@ -19,11 +21,12 @@ from semiring.kernels import backend_for
 from semiring.kernels.contract import Backend, Plan
 from semiring.kernels.engine import make_plan
 
-__all__ = ["SMALL", "close_small", "close_small_with_predecessors", "small_potentials"]
+__all__ = ["SMALL", "close_small", "close_small_stack", "close_small_with_predecessors", "small_potentials"]
 
 SMALL = 160  # rows up to which one thread and one block are as fast as anything
 
 _FLOAT64 = np.dtype(np.float64)
+_PIECE = 1 << 22  # bytes of a stack in float64 at a time
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 
@@ -34,6 +37,52 @@ def close_small(A: Array) -> Array | None:
         return None
     _close(D)
     return D if shift is None else np.subtract(D, shift, out=D, casting="same_kind")
+
+
+def close_small_stack(A: Array, out: Array, threads: int) -> bool:
+    """Close: out ← A* of every matrix of A (count, n, n), 0 < n ≤ `SMALL`, of finite floats and ∞, of any signs.
+
+    Potentials of all are found before anything is written; False where a matrix takes more care, and nothing is then.
+    The same bits as from `close_small`, for a backend of the host that has ``close_stack``. ``out`` may be A.
+    """
+    count, n = A.shape[:2]
+    step = max(1, _PIECE // (8 * n * n))
+    parts = [slice(start, start + step) for start in range(0, count, step)]
+    h = np.empty((count, n))
+    for part in parts:
+        if not _find_potentials(A[part], h[part], threads):
+            return False
+    plan = make_plan(min_plus, A.dtype, nonnegative=True, threads=threads)
+    backend: Any = backend_for(A, min_plus, A.dtype)
+    for part in parts:
+        shift = _shift(h[part])
+        D = np.add(A[part], shift)
+        np.maximum(D, 0.0, out=D)
+        D += 0.0
+        D = D.astype(A.dtype, copy=False)
+        backend.close_stack(plan, D)
+        np.subtract(D, shift, out=out[part], casting="same_kind")
+    return True
+
+
+def _find_potentials(A: Array, h: Array, threads: int) -> bool:
+    """Potentials: h (count, n) ← those of every matrix, as `small_potentials` finds them; whether that was possible."""
+    plan = make_plan(min_plus, _FLOAT64, threads=threads)
+    D = A.astype(_FLOAT64, order="C")
+    backend: Any = backend_for(D, min_plus, _FLOAT64)
+    backend.close_stack(plan, D)
+    if plan.status.diverged >= 0:
+        return False
+    np.min(D, axis=1, out=h)
+    if not h.min() > -negligible(A.dtype):
+        return False
+    np.add(A, _shift(h), out=D)
+    return bool((D.min(axis=(1, 2)) >= _ROUNDING * h.min(axis=1)).all())
+
+
+def _shift(h: Array) -> Array:
+    """What potentials (count, n) add to weights."""
+    return h[:, :, np.newaxis] - h[:, np.newaxis]
 
 
 def close_small_with_predecessors(A: Array) -> tuple[Array, Array] | None:

@@ -19,6 +19,7 @@ from semiring.algorithms.call import Call
 from semiring.algorithms.execution import divergence_error, may_diverge
 from semiring.algorithms.ordered import as_integers, from_integers, has_order
 from semiring.algorithms.parameters import closure_parameters
+from semiring.algorithms.small import SMALL, close_small_stack
 from semiring.algorithms.tropical import encode_integers, is_tropical
 from semiring.algorithms.views import Array
 from semiring.catalogue import min_plus
@@ -113,6 +114,8 @@ def _close_tropical(call: Call, A: Array, target: Array, scan: Scan, backend: An
     sign, n, dtype, xp = 1 if call.semiring.tropical == "min" else -1, A.shape[-1], A.dtype, array_namespace(A)
     least, greatest = sorted(sign * (0 if end is None else end) for end in (scan.low, scan.high))
     plan = make_plan(min_plus, dtype, nonnegative=True, threads=call.execution.threads)
+    if sign > 0 and -np.inf < least < 0 and dtype.kind == "f" and call.execution.waits:
+        return _close_small(call, plan, A, target, backend)
     if not least >= 0 or (dtype.kind == "i" and (n + 1) * int(greatest) >= int(plan.zero)):
         return False
     if not _takes(call, plan, A, backend):
@@ -133,5 +136,17 @@ def _close_tropical(call: Call, A: Array, target: Array, scan: Scan, backend: An
         xp.subtract(0, stack, out=stack)
     if dtype.kind == "i":
         decode(stack, call.semiring, limit=sign * int(plan.zero))
+    _store(stack, target)
+    return True
+
+
+def _close_small(call: Call, plan: Plan, A: Array, target: Array, backend: Any) -> bool:
+    """The same of small matrices with weights of both signs, by potentials, where all are plain."""
+    if not hasattr(backend, "close_stack") or A.shape[-1] > min(SMALL, backend.stack_rows(plan)):
+        return False
+    stack = _flat(target)
+    if not close_small_stack(_flat(A), stack, plan.threads):
+        return False
+    call.note("small matrices with weights below 0: potentials of all, and then all closed by one launch")
     _store(stack, target)
     return True
