@@ -26,7 +26,7 @@ __all__ = ["SMALL", "close_small", "close_small_stack", "close_small_with_predec
 SMALL = 160  # rows up to which one thread and one block are as fast as anything
 
 _FLOAT64 = np.dtype(np.float64)
-_PIECE = 1 << 22  # bytes of a stack in float64 at a time
+_PIECE = 1 << 19  # bytes of a stack in float64 at a time: temporaries stay in the second-level cache
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 
