@@ -143,15 +143,8 @@ def hops(graph: ConvertedGraph) -> Distances:
     n = len(graph)
     dtype = np.dtype(np.int16 if n < 1 << 13 else np.int32)  # paths fit the half of the range that closures use
     none = min_plus.zero_for(dtype)
-    if n <= MOST:
-        lengths = np.full((n, n), np.inf)
-        lengths[graph.rows, graph.columns] = 1
-        found = _closed_at_once(lengths, paths=False)
-        if found is not None:
-            D = found[0]
-            return Distances(graph, np.where(np.inf == D, none, D).astype(dtype), none, True)
     if n <= SMALL:  # floats are closed in one step there
-        lengths = np.full((n, n), np.inf, np.float32)
+        lengths = np.full((n, n), np.inf, np.float64 if n <= MOST else np.float32)
         lengths[graph.rows, graph.columns] = 1
         D = np.minimum(closed(lengths), none).astype(dtype)
     else:
@@ -162,13 +155,12 @@ def hops(graph: ConvertedGraph) -> Distances:
 
 
 def _closed_at_once(A: Array, *, paths: bool) -> tuple[Array, Array | None] | None:
-    """(A*, predecessors) of a float64 matrix of few vertices, in A's memory; None where it is not that simple.
-
-    A is kept then: it has to be closed by the longer way.
+    """(A*, predecessors) of a float64 matrix of few vertices, in new arrays; None where it is another or not that
+    simple.
     """
-    kernels = small_graphs()
     n = A.shape[0]
-    if kernels is None or not 0 < n <= MOST:
+    kernels = small_graphs() if A.dtype == np.float64 and 0 < n <= MOST else None
+    if kernels is None:
         return None
     D, P = A.copy(), np.empty((n, n) if paths else (0, 0), np.int32)
     return (D, P if paths else None) if kernels.all_pairs(D, P, 1, 0, 1) else None
@@ -176,10 +168,9 @@ def _closed_at_once(A: Array, *, paths: bool) -> tuple[Array, Array | None] | No
 
 def closed(D: Array) -> Array:
     """D* in min-plus, in a new array where that is the short way, else in place."""
-    if D.dtype == np.float64 and len(D) <= MOST:
-        found = _closed_at_once(D, paths=False)
-        if found is not None:
-            return found[0]
+    found = _closed_at_once(D, paths=False)
+    if found is not None:
+        return found[0]
     result: Array = closure(D) if len(D) <= SMALL else closure(D, out=D)
     return result
 
@@ -243,7 +234,7 @@ def _solve(graph: ConvertedGraph, weights: Weights, dtype: np.dtype[Any], paths:
         A = weights.matrix(n, dtype, none)
         loops = np.arange(n)
         A[loops, loops] = np.minimum(A[loops, loops], 0)
-        found = _closed_at_once(A, paths=True) if A.dtype == np.float64 else None
+        found = _closed_at_once(A, paths=True)
         D, before = closure_with_predecessors(A, min_plus) if found is None else found
     elif dtype.kind == "f" and johnson_seconds(n, weights.values.size) < dense_seconds(n, 8, get_threads()):
         from scipy.sparse import coo_array
