@@ -101,7 +101,7 @@ def closes_stacks(monkeypatch):
     """The shapes of what the backend closed as a whole; up to 64 rows in one launch."""
     calls = []
 
-    def close(plan, A):
+    def close_stack(plan, A):
         calls.append(A.shape)
         for i, one in enumerate(A.inner):
             alone = replace(plan, status=Status())
@@ -121,7 +121,7 @@ def closes_stacks(monkeypatch):
     def select(target, absent, numbers, extreme):
         target.inner[...] = np.where(absent.inner, target.dtype.type(extreme), numbers.inner)
 
-    for function in (close, copy_nonnegative, spoil):
+    for function in (close_stack, copy_nonnegative, spoil):
         monkeypatch.setattr(StrictBackend, function.__name__, staticmethod(function), raising=False)
     monkeypatch.setattr(StrictBackend, "stack_rows", staticmethod(lambda plan: 64), raising=False)
     monkeypatch.setattr("semiring.device.kernels.select", select)

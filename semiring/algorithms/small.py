@@ -43,7 +43,7 @@ def close_small_stack(A: Array, out: Array, threads: int) -> bool:
     """Close: out ← A* of every matrix of A (count, n, n), 0 < n ≤ `SMALL`, of finite floats and ∞, of any signs.
 
     Potentials of all are found before anything is written; False where a matrix takes more care, and nothing is then.
-    The same bits as from `close_small`, for a backend of the host that has ``close_stack``. ``out`` may be A.
+    The same bits as from `close_small`, for a backend that has ``close_stack``, on the host. ``out`` may be A.
     """
     count, n = A.shape[:2]
     step = max(1, _PIECE // (8 * n * n))

@@ -40,7 +40,7 @@ def close_stack(call: Call, A: Array, target: Array, backend: Any, scan: Scan) -
     the vertex of the first matrix in which a pivot has no star; the target is then undefined.
     """
     unwanted = call.asked != "auto" or not call.reflexive or call.execution.progress or not A.size
-    if unwanted or not hasattr(backend, "stack_rows"):
+    if unwanted or not hasattr(backend, "close_stack"):
         return False
     semiring, dtype = call.semiring, A.dtype
     if not semiring.idempotent:
@@ -82,7 +82,7 @@ def _close(call: Call, plan: Plan, stack: Array, backend: Any) -> None:
     """Close every matrix in place. Raises `DivergenceError` for the first pivot without a star of the first matrix."""
     if call.execution.waits and may_diverge(plan) and is_device_array(stack):
         plan.status.word = array_namespace(stack).full(1, -1, np.int32)
-    (backend.close_stack if hasattr(backend, "close_stack") else backend.close)(plan, stack)
+    backend.close_stack(plan, stack)
     if plan.status.read() >= 0:
         matrix, vertex = divmod(plan.status.diverged, stack.shape[-1])
         error = divergence_error(call.semiring, vertex)
@@ -142,7 +142,7 @@ def _close_tropical(call: Call, A: Array, target: Array, scan: Scan, backend: An
 
 def _close_small(call: Call, plan: Plan, A: Array, target: Array, backend: Any) -> bool:
     """The same of small matrices with weights of both signs, by potentials, where all are plain."""
-    if not hasattr(backend, "close_stack") or A.shape[-1] > min(SMALL, backend.stack_rows(plan)):
+    if is_device_array(A) or A.shape[-1] > min(SMALL, backend.stack_rows(plan)):
         return False
     stack = _flat(target)
     if not close_small_stack(_flat(A), stack, plan.threads):

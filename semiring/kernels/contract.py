@@ -93,14 +93,13 @@ class Backend(Protocol):
     """The kernel contract. ``C``, ``W``, ``P`` are written in place; nothing is returned.
 
     A backend may offer more, and is asked for it by name: ``close(plan, A)``, a whole closure as one fast path, where
-    ``can_close(plan, n)``, and of a stack (count, n, n), where there is a ``stack_rows(plan)``, up to which it is one
-    launch, pivots without a star counting on from matrix to matrix (by ``close_stack(plan, A)`` where there is one, for
-    backends that close stacks but no whole matrices); ``find_predecessors`` and ``find_tree``;
-    ``lanes(plan)``, streams for work side by side, or None, and then ``close(plan, A, beside=True)`` for closures
-    beside other work; ``mark()``, an event that says when what was enqueued has ended; ``replay``, a closure recorded
-    once; ``relax``, a sweep of Bellman-Ford; ``largest_whole``, which tells whole numbers; ``in_order``, which makes
-    floats integers in their order; ``copied``, a copy of the priority of its stream; and ``copy_nonnegative`` with
-    ``spoil``, for weights that nobody may wait to see. `semiring.kernels.cuda` has all.
+    ``can_close(plan, n)``; ``close_stack(plan, A)``, the same of all matrices of a stack (count, n, n), in one launch
+    up to ``stack_rows(plan)`` rows, pivots without a star counting on from matrix to matrix; ``find_predecessors`` and
+    ``find_tree``; ``lanes(plan)``, streams for work side by side, or None, and then ``close(plan, A, beside=True)`` for
+    closures beside other work; ``mark()``, an event that says when what was enqueued has ended; ``replay``, a closure
+    recorded once; ``relax``, a sweep of Bellman-Ford; ``largest_whole``, which tells whole numbers; ``in_order``, which
+    makes floats integers in their order; ``copied``, a copy of the priority of its stream; and ``copy_nonnegative``
+    with ``spoil``, for weights that nobody may wait to see. `semiring.kernels.cuda` has all.
     """
 
     name: str

@@ -92,7 +92,7 @@ class CudaBackend:
         return plan.storage == "elements" and plan.semiring.idempotent and n > 0 and self._staged.fits(plan, n)
 
     def stack_rows(self, plan: Plan) -> int:
-        """Up to how many rows `close` takes the matrices of a stack (count, n, n) in one launch; beyond, in some."""
+        """Up to how many rows `close_stack` takes the matrices of a stack in one launch; beyond, in some."""
         return self._staged.fast_rows(self._staged.arithmetic_of(plan))
 
     def copy_nonnegative(self, A: Any, out: Any) -> Any:
@@ -171,8 +171,12 @@ class CudaBackend:
         self._staged.close_block(plan, A, P, k0)
 
     def close(self, plan: Plan, A: Any, *, beside: bool = False) -> None:
-        """A ← A* in place by the staged Floyd-Warshall kernels, for an idempotent ⊕; stacks (count, n, n) at once.
+        """A ← A* in place by the staged Floyd-Warshall kernels, for an idempotent ⊕.
 
         ``beside``: whether other work keeps the device busy meanwhile.
         """
         self._staged.close(plan, A, beside=beside)
+
+    def close_stack(self, plan: Plan, A: Any) -> None:
+        """Close every matrix of A (count, n, n) at once; pivots without a star count on from matrix to matrix."""
+        self._staged.close(plan, A)
