@@ -35,13 +35,15 @@ What it does not compute: A⁺ (see `irreflexive`), predecessors (see `predecess
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from semiring.algorithms.parameters import closure_parameters
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.views import WORD, Array, block, columns_of, zero_item
+from semiring.kernels.contract import Plan
 from semiring.kernels.engine import Engine, Lanes
+from semiring.namespaces import array_namespace
 
 __all__ = ["blocked_floyd_warshall"]
 
@@ -62,6 +64,7 @@ def blocked_floyd_warshall(
     blocks = parameters.blocks(n, width)
     lanes = engine.lanes() if len(blocks) > 1 else None
     if lanes is not None:
+        elimination = elimination.side_by_side(plan, blocks)
         with lanes:
             (_rows_ahead if plan.storage == "bits" else _look_ahead)(lanes, elimination, blocks)
         return
@@ -128,6 +131,16 @@ class _Elimination:
     k0: int
     start: int
     rows: int  # of the remainder at a time
+    panels: Array | None = None  # copies of column panels, each row of them where it is in A
+
+    def side_by_side(self, plan: Plan, blocks: Sequence[Range]) -> _Elimination:
+        """The same for tasks in lanes, with one memory for the copies of all of them.
+
+        The panel of a row is copied behind all that was done to the row before, so the copies need no order of their
+        own. In a memory for each lane they would grow from round to round, and an allocator would keep all sizes.
+        """
+        width = columns_of(plan, 0, max(stop - start for start, stop in blocks)).stop
+        return replace(self, panels=array_namespace(self.A).empty((self.A.shape[0], width), self.A.dtype))
 
     def close(self, engine: Engine, pivots: Range) -> None:
         """A_KK ← A_KK*."""
@@ -161,7 +174,8 @@ class _Elimination:
         plan, A, P, K, J = engine.plan, self.A, self.P, slice(*pivots), columns_of(engine.plan, *columns)
         through = A[rows, columns_of(plan, *pivots)]
         if columns[0] < pivots[1] and pivots[0] < columns[1]:
-            panel, through = through, engine.copied(through)
+            panel = through
+            through = engine.copied(panel, None if self.panels is None else self.panels[rows, : panel.shape[1]])
             if not plan.semiring.idempotent:  # otherwise A_RK is not better than A_RK A_KK*
                 panel[...] = zero_item(plan)
         if P is None:

@@ -128,7 +128,7 @@ class _NoKernels:
     def __init__(self, backend: Backend) -> None:
         self.name = backend.name
         self._can_close = getattr(backend, "can_close", lambda plan, n: False)
-        self._lacks = {"lanes", "mark", "copied"} | (set() if hasattr(backend, "close") else {"close"})
+        self._lacks = {"lanes", "mark", "copy"} | (set() if hasattr(backend, "close") else {"close"})
 
     def __getattr__(self, name: str) -> Any:
         if name in self._lacks:
@@ -160,7 +160,7 @@ class _Counter(ReportingEngine):
     def pairs(self) -> int:
         return self._meter.done
 
-    def _copy(self, view: Array) -> Array:
+    def copied(self, view: Array, out: Array | None = None) -> Array:
         return view
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from semiring.device.memory import load_cupy
 from semiring.expressions.tree import is_floating
 
-__all__ = ["copied", "copy_nonnegative", "in_order", "largest_whole", "reduction", "relax", "select", "spoil"]
+__all__ = ["copy", "copy_nonnegative", "in_order", "largest_whole", "reduction", "relax", "select", "spoil"]
 
 Array: TypeAlias = Any  # a CuPy array
 
@@ -67,13 +67,13 @@ def _start(op: str, dtype: np.dtype[Any]) -> str:
 
 
 @cache
-def _copied() -> Any:
+def _copy() -> Any:
     return load_cupy().ElementwiseKernel("T x", "T y", "y = x", "copied")
 
 
-def copied(A: Array) -> Array:
-    """A dense copy of A, always by a kernel."""
-    return _copied()(A)
+def copy(A: Array, out: Array) -> None:
+    """Out ← A, of the same dtype and apart from it, always by a kernel."""
+    _copy()(A, out)
 
 
 @cache

@@ -98,7 +98,7 @@ class Backend(Protocol):
     ``find_tree``; ``lanes(plan)``, streams for work side by side, or None, and then ``close(plan, A, beside=True)`` for
     closures beside other work; ``mark()``, an event that says when what was enqueued has ended; ``replay``, a closure
     recorded once; ``relax``, a sweep of Bellman-Ford; ``largest_whole``, which tells whole numbers; ``in_order``, which
-    makes floats integers in their order; ``copied``, a copy of the priority of its stream; and ``copy_nonnegative``
+    makes floats integers in their order; ``copy``, which has the priority of its stream; and ``copy_nonnegative``
     with ``spoil``, for weights that nobody may wait to see. `semiring.kernels.cuda` has all.
     """
 

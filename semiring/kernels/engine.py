@@ -159,7 +159,7 @@ class Engine:
         idempotent and A's diagonal is at least 1̄ (as that of every A* is).
         """
         for columns, pivots in self._column_panels(B):
-            panel = self._copy(B[:, columns])
+            panel = self.copied(B[:, columns])
             if P is None:
                 self.multiply(B[:, columns], A, panel)
             else:
@@ -172,17 +172,25 @@ class Engine:
         """
         for start in range(0, B.shape[0], self.panel):
             rows = slice(start, start + self.panel)
-            panel = self._copy(B[rows])
+            panel = self.copied(B[rows])
             if P is None:
                 self.multiply(B[rows], panel, A)
             else:
                 self.multiply_add_pivots(B[rows], P[rows], panel, A, k0)
 
-    def copied(self, view: Array) -> Array:
-        """A dense copy; where the backend has a kernel for it, by that, which has the priority of its stream."""
-        copied = getattr(self.backend, "copied", None)
-        copy: Array = view.copy() if copied is None else copied(view)
-        return copy
+    def copied(self, view: Array, out: Array | None = None) -> Array:
+        """A copy in ``out``; without it a dense one in the workspace, which the next such copy overwrites.
+
+        Where the backend has a kernel for it, by that: it has the priority of its stream.
+        """
+        if out is None:
+            out = self._workspace_of(view)
+        copy = getattr(self.backend, "copy", None)
+        if copy is None:
+            out[...] = view
+        else:
+            copy(view, out)
+        return out
 
     def _column_panels(self, B: Array) -> Iterator[tuple[slice, slice]]:
         """The columns of B as it is stored (elements or words), and as P counts them."""
@@ -191,11 +199,13 @@ class Engine:
         for start in range(0, B.shape[1], width):
             yield slice(start, start + width), slice(start * per_item, (start + width) * per_item)
 
-    def _copy(self, view: Array) -> Array:
-        """A dense copy of a panel in the workspace, which the next copy overwrites."""
+    def _workspace_of(self, view: Array) -> Array:
+        """Memory for a copy of a panel.
+
+        It at least doubles where it grows, so that what an allocator keeps of the smaller ones is no more than that.
+        """
         size = view.shape[0] * view.shape[1]
-        if self._workspace is None or self._workspace.size < size:
-            self._workspace = array_namespace(view).empty(size, dtype=view.dtype)
-        copy = self._workspace[:size].reshape(view.shape)
-        copy[...] = view
-        return copy
+        before = 0 if self._workspace is None else self._workspace.size
+        if self._workspace is None or before < size:
+            self._workspace = array_namespace(view).empty(max(size, 2 * before), dtype=view.dtype)
+        return self._workspace[:size].reshape(view.shape)

@@ -107,11 +107,11 @@ class CudaBackend:
         """The greatest size of a finite entry, ∞ where one is no whole number: see `semiring.device.kernels`."""
         return self._kernels.largest_whole(A)
 
-    def copied(self, A: Any) -> Any:
-        """A dense copy by a kernel. Where launches are recorded, a copy of adjacent memory by other means is a node
+    def copy(self, A: Any, out: Any) -> None:
+        """Out ← A by a kernel. Where launches are recorded, a copy of adjacent memory by other means is a node
         without a priority, which may wait for all blocks of the products beside it.
         """
-        return self._kernels.copied(A)
+        self._kernels.copy(A, out)
 
     def in_order(self, bits: Any, replaced: Any, back: bool) -> None:
         """The bits of floats as integers in their order, or back, in place: see `semiring.algorithms.ordered`."""
