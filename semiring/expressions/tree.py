@@ -204,17 +204,7 @@ class Expression:
 
         Equal subtrees are translated once. This is how every backend lowers an expression.
         """
-        done: dict[Expression, Any] = {}
-
-        def visit(expression: Expression) -> Any:
-            if expression not in done:
-                if expression.args:
-                    done[expression] = node(expression, [visit(arg) for arg in expression.args])
-                else:
-                    done[expression] = leaf(expression)
-            return done[expression]
-
-        return visit(self)
+        return _fold(self, leaf, node, {})
 
     @cached_property
     def may_be_nan(self) -> bool:
@@ -262,6 +252,25 @@ class Expression:
 
         with np.errstate(all="ignore"):  # ∞ - ∞ is a NaN that min and max drop; it is no news to the caller
             return self.fold(leaf, lambda expression, args: functions[expression.op](*args))
+
+
+def _fold(
+    expression: Expression,
+    leaf: Callable[[Expression], Any],
+    node: Callable[[Expression, list[Any]], Any],
+    done: dict[Expression, Any],
+) -> Any:
+    """`Expression.fold`, with what is done so far.
+
+    No inner function that calls itself: such a one is a cycle, which would keep arrays alive until Python looks for
+    cycles, and on a GPU nothing tells it to.
+    """
+    if expression not in done:
+        if expression.args:
+            done[expression] = node(expression, [_fold(arg, leaf, node, done) for arg in expression.args])
+        else:
+            done[expression] = leaf(expression)
+    return done[expression]
 
 
 def array_functions(xp: Any) -> Mapping[str, Callable[..., Any]]:
