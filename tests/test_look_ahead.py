@@ -142,3 +142,56 @@ def test_all_that_is_reported_is_all_there_was_to_do(rng, monkeypatch):
     assert seen[-1][0] == seen[-1][1]
     plan = make_plan(sr.min_plus, A.dtype)
     assert total_pairs(blocked_floyd_warshall, Engine(WithLanes(min), plan), *A.shape) == seen[-1][1]
+
+
+class Remembered(Deferred):
+    """And which tasks each comes behind, by the order of its lane or a mark."""
+
+    def __init__(self, choose):
+        super().__init__(choose)
+        self.behind, self.last, self.now = {}, {}, None
+
+    def run(self, number, task, after):
+        def told():
+            self.now = mark
+            task()
+
+        mark = super().run(number, told, after)
+        before = {other for other in (*after, self.last.get(number)) if other is not None}
+        self.behind[mark] = before.union(*(self.behind[other] for other in before))
+        self.last[number] = mark
+        return mark
+
+    def are_ordered(self, one, other):
+        return one is other or one in self.behind[other] or other in self.behind[one]
+
+
+@pytest.mark.parametrize(("n", "width"), [(65, 64), (160, 32), (350, 32)])
+@pytest.mark.parametrize("kind", ["elements", "two matrices by one engine", "rows ahead", "pivots", "xor_and", "bits"])
+def test_who_copies_into_one_memory_is_ordered(rng, monkeypatch, kind, n, width):
+    """A task reads what it copied until it ends. So of two that copy into one place one must come behind the other."""
+    lanes, copies, copied = Remembered(min), [], Engine.copied
+
+    def remembered(self, view, out=None):
+        out = copied(self, view, out)
+        copies.append((lanes.now, out))
+        return out
+
+    monkeypatch.setattr(Engine, "copied", remembered)
+    monkeypatch.setattr(WithLanes, "lanes", lambda self, plan: lanes)
+    if kind == "rows ahead":
+        monkeypatch.setattr(algorithm, "_look_ahead", algorithm._rows_ahead)
+    name = "xor_and" if kind == "xor_and" else "min_plus"
+    A = matrix(rng, name, n)
+    plan = make_plan(sr.as_semiring(name), A.dtype)
+    if kind == "bits":
+        A, plan = sr.pack(np.isfinite(A)).words, make_plan(sr.boolean, bool, storage="bits")
+    engine = Engine(WithLanes(min), plan)
+    blocked_floyd_warshall(engine, A, np.full((n, n), -1, np.int32) if kind == "pivots" else None, width=width)
+    if kind.startswith("two"):  # the second behind the first, as work of one stream is
+        copies.clear()
+        blocked_floyd_warshall(engine, matrix(rng, name, n), width=width)
+    assert len({task for task, _ in copies}) > 1
+    for position, (task, out) in enumerate(copies):
+        for other, later in copies[position + 1 :]:
+            assert lanes.are_ordered(task, other) or not np.shares_memory(out, later)

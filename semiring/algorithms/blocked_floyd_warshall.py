@@ -62,12 +62,18 @@ def blocked_floyd_warshall(
         width = -(-width // WORD) * WORD
     elimination = _Elimination(A, P, k0, start, parameters.rows)
     blocks = parameters.blocks(n, width)
+    widest = max((stop - start for start, stop in blocks), default=0)
+    across = widest * columns_of(plan, 0, min(n, engine.panel)).stop  # the largest copy of rows of pivots
     lanes = engine.lanes() if len(blocks) > 1 else None
     if lanes is not None:
-        elimination = elimination.side_by_side(plan, blocks)
+        tasks, copying = (_rows_ahead, (_CHAIN,)) if plan.storage == "bits" else (_look_ahead, (_RIGHT, _LEFT))
+        for number in copying:
+            lanes.reserve(number, across)
+        elimination = elimination.side_by_side(plan, widest)
         with lanes:
-            (_rows_ahead if plan.storage == "bits" else _look_ahead)(lanes, elimination, blocks)
+            tasks(lanes, elimination, blocks)
         return
+    engine.reserve(max(across, min(n, parameters.rows) * columns_of(plan, 0, widest).stop))
     for pivots in blocks:
         elimination.close_rows(engine, pivots)
         if plan.status.diverged >= 0:
@@ -133,14 +139,15 @@ class _Elimination:
     rows: int  # of the remainder at a time
     panels: Array | None = None  # copies of column panels, each row of them where it is in A
 
-    def side_by_side(self, plan: Plan, blocks: Sequence[Range]) -> _Elimination:
-        """The same for tasks in lanes, with one memory for the copies of all of them.
+    def side_by_side(self, plan: Plan, widest: int) -> _Elimination:
+        """The same for tasks in lanes, with one memory for the copies of the column panels of all of them.
 
-        The panel of a row is copied behind all that was done to the row before, so the copies need no order of their
-        own. In a memory for each lane they would grow from round to round, and an allocator would keep all sizes.
+        A task that copies the panel of a row, and reads no copy of another, comes behind all that was done to the row
+        before, and all that is done to the row next comes behind it; so no two of them meet. In a memory for each lane
+        copies would grow from round to round, and an allocator would keep all sizes.
         """
-        width = columns_of(plan, 0, max(stop - start for start, stop in blocks)).stop
-        return replace(self, panels=array_namespace(self.A).empty((self.A.shape[0], width), self.A.dtype))
+        shape = self.A.shape[0], columns_of(plan, 0, widest).stop
+        return replace(self, panels=array_namespace(self.A).empty(shape, self.A.dtype))
 
     def close(self, engine: Engine, pivots: Range) -> None:
         """A_KK ← A_KK*."""

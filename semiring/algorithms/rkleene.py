@@ -24,7 +24,7 @@ negative ones by rounding (see `potentials`).
 from __future__ import annotations
 
 from semiring.algorithms.parameters import closure_parameters
-from semiring.algorithms.views import WORD, Array, block, has_diverged
+from semiring.algorithms.views import WORD, Array, block, columns_of, has_diverged
 from semiring.kernels.engine import Engine
 
 __all__ = ["rkleene"]
@@ -45,6 +45,8 @@ def rkleene(
     """
     parameters = closure_parameters(engine.backend.name, engine.plan.dtype, engine.plan.storage)
     grain = WORD if engine.plan.storage == "bits" else parameters.grain
+    half = _split(A.shape[0], grain)
+    engine.reserve(min(half, engine.panel) * columns_of(engine.plan, 0, half).stop)
     _close(engine, A, P, k0, start, max(1, leaf or parameters.leaf), grain, 0 if leaf else parameters.whole)
 
 

@@ -69,6 +69,10 @@ class Lanes:
     def __exit__(self, *error: Any) -> None:
         self._streams.__exit__(*error)
 
+    def reserve(self, number: int, entries: int) -> None:
+        """`Engine.reserve` of one lane."""
+        self._engine.lane(number).reserve(entries)
+
     def run(self, number: int, task: Callable[[Engine], None], *after: Any) -> Any:
         """Enqueue a task, given the engine of its lane, behind others (what `run` returned of them; None is no one)."""
         lane = self._engine.lane(number)
@@ -85,6 +89,7 @@ class Engine:
         """``waits``: whether a look at the data is allowed, for which a device must finish what it was given."""
         self.backend, self.plan, self.panel, self.waits = backend, plan, panel, waits
         self._workspace: Array | None = None
+        self._reserved = 0
         self._lanes: dict[int, Engine] = {}
         self._in_lane = False  # whether other work is done beside this engine's
 
@@ -149,6 +154,13 @@ class Engine:
 
     # ------------------------------------------------------------------------------------------- products in place
 
+    def reserve(self, entries: int) -> None:
+        """The largest panel that will be copied has so many entries.
+
+        Then there is one workspace, made with the first copy. One that grew would leave an allocator with all sizes.
+        """
+        self._reserved = max(self._reserved, entries)
+
     def multiply_left(self, A: Array, B: Array, P: Array | None = None, k0: int = 0) -> None:
         """B ← A ⊗ B in place, A (m, m), B (m, n): column panels of B are copied and multiplied back.
 
@@ -200,12 +212,9 @@ class Engine:
             yield slice(start, start + width), slice(start * per_item, (start + width) * per_item)
 
     def _workspace_of(self, view: Array) -> Array:
-        """Memory for a copy of a panel.
-
-        It at least doubles where it grows, so that what an allocator keeps of the smaller ones is no more than that.
-        """
+        """Memory for a copy of a panel: for the largest that was announced, or else for the largest so far."""
         size = view.shape[0] * view.shape[1]
-        before = 0 if self._workspace is None else self._workspace.size
-        if self._workspace is None or before < size:
-            self._workspace = array_namespace(view).empty(max(size, 2 * before), dtype=view.dtype)
+        if self._workspace is None or self._workspace.size < size:
+            self._workspace = None  # before there is a larger one
+            self._workspace = array_namespace(view).empty(max(size, self._reserved), dtype=view.dtype)
         return self._workspace[:size].reshape(view.shape)
