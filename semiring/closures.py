@@ -176,11 +176,13 @@ def _close_named(A: Any, semiring: Semiring, out: Any, **options: Any) -> tuple[
 
 def _close_array(call: Call, A: Any, out: Any, device: Any) -> Any:
     (array,) = operands(call.semiring, device=device, A=A)
+    # What was moved is ours: it is closed in place, but for integers, which may have to begin again in a wider dtype.
+    moved = is_device_array(array) and not is_device_array(A) and array.dtype.kind != "i"
     if out is None:
-        return as_result(A)(close_dense(call, array, None))
+        return as_result(A)(close_dense(call, array, array if moved else None))
     if is_device_array(array) and not is_device_array(out) and device is not None:
         target = as_output(out, array.shape, array.dtype)
-        store(target, close_dense(call, array, array if array is not A else None))
+        store(target, close_dense(call, array, array if moved else None))
     else:
         close_dense(call, array, out)
     return out
@@ -296,5 +298,7 @@ def _close_sparse(call: Call, A: Any, out: Any) -> Array:
             run_johnson(call, graph, graph_potentials(graph, dtype), target)
             return target if out is None else out
     asked = "auto" if call.asked == "johnson" and shortest else call.asked
-    result = close_dense(replace(call, asked=asked), as_array(A, call.semiring), out)
+    array = as_array(A, call.semiring)
+    ours = array if out is None and array.dtype.kind != "i" else out  # integers may have to begin again: see above
+    result = close_dense(replace(call, asked=asked), array, ours)
     return result if out is None else out

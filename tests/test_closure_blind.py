@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -335,6 +335,39 @@ def test_questions_are_asked_where_the_matrix_lives(rng, monkeypatch):
         assert all(array is there.matrix for array in entered)
         question(host)
         assert all(array is there.matrix for array in entered)
+
+
+class Tensor:
+    """An array of another library on a GPU, which CuPy reads without a copy."""
+
+    def __init__(self, inner):
+        self.inner, self.shape, self.dtype = inner, inner.shape, inner.dtype
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_only_what_was_moved_to_the_device_is_closed_in_place(rng, monkeypatch, dtype):
+    """An array that is there already is the caller's, though CuPy reads it under another name."""
+    A = rng.integers(1, 99, (300, 300)).astype(dtype)
+    tensor, expected, read = Tensor(A.copy()), sr.closure(A), memory.as_cupy
+    monkeypatch.setattr(memory, "on_device", lambda arrays, device=None: nullcontext())
+    monkeypatch.setattr(memory, "as_cupy", lambda x, name="A": on_device(x.inner) if isinstance(x, Tensor) else read(x))
+    for given, values in ((tensor, tensor.inner), (A, A)):
+        out = np.empty_like(A)
+        assert sr.closure(given, out=out, device="cuda") is out
+        np.testing.assert_array_equal(out, expected)
+        np.testing.assert_array_equal(values, A)
+
+
+def test_integers_that_were_moved_may_begin_again_in_a_wider_dtype():
+    A = np.full((90, 90), np.iinfo(np.int16).max, np.int16)
+    A[np.arange(89), np.arange(1, 90)] = 200
+    out = np.empty_like(A)
+    sr.closure(A, out=out, device="cuda")
+    np.testing.assert_array_equal(out, sr.closure(A))
+    np.testing.assert_array_equal(sr.closure(A, device="cuda"), out)
 
 
 def test_the_measured_method_depends_on_what_a_pair_costs():
