@@ -25,6 +25,7 @@ from semiring.truth_tables import polynomial, to_bitwise, truth_table
 __all__ = ["WORD_BITS", "BitMatrix", "pack", "polynomial", "to_bitwise", "truth_table"]
 
 WORD_BITS = 32
+_ENTRIES = 1 << 22  # that are packed at a time
 Words: TypeAlias = Any  # uint32, NumPy's or CuPy's
 
 _ALL = np.uint32(0xFFFFFFFF)
@@ -320,8 +321,10 @@ def pack(array: ArrayLike | BitMatrix) -> BitMatrix:
         return BitMatrix._view(bits.pack(entries), (m, n))
     result = BitMatrix.zeros((m, n))
     if m and n:
-        octets = np.packbits(entries.astype(np.bool_, copy=False), axis=1, bitorder="little")
-        result.words.view(np.uint8)[:, : octets.shape[1]] = octets
+        octets, step = result.words.view(np.uint8), max(1, _ENTRIES // n)
+        for start in range(0, m, step):
+            packed = np.packbits(entries[start : start + step], axis=1, bitorder="little")
+            octets[start : start + step, : packed.shape[1]] = packed
         if sys.byteorder == "big":
             result.words.byteswap(inplace=True)
     return result

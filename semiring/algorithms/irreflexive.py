@@ -25,6 +25,9 @@ from semiring.namespaces import array_namespace
 __all__ = ["cycles_from_closure", "diagonal", "irreflexive_product"]
 
 
+_ENTRIES = 1 << 19  # at a time
+
+
 def diagonal(A: Array, storage: str = "elements") -> Array:
     """A copy (n,) of the diagonal; bool where A is stored as bits."""
     if storage == "bits":
@@ -46,7 +49,7 @@ def cycles_from_closure(engine: Engine, loops: Array, closed: Array) -> None:
     stars = xp.broadcast_to(xp.asarray(evaluate(star, x=loops)), (n,)) if star is not None else loops
     best = xp.where(loops == plan.zero, plan.zero, evaluate(mul, x=loops, y=stars))
     vertices = xp.arange(n)
-    for piece in pieces(closed, 1 << 20):
+    for piece in pieces(closed, _ENTRIES):
         rows = vertices[piece]
         out, back = closed[piece], closed[:, piece].T
         through = xp.where((out == plan.zero) | (back == plan.zero), plan.zero, evaluate(mul, x=out, y=back))

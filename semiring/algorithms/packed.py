@@ -12,11 +12,14 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algorithms.execution import Execution
 from semiring.algorithms.irreflexive import diagonal, irreflexive_product
-from semiring.algorithms.views import Array
+from semiring.algorithms.views import WORD, Array, pieces
 from semiring.bits import BitMatrix, pack
 from semiring.namespaces import array_namespace
 
 __all__ = ["close_truths", "close_words"]
+
+_ENTRIES = 1 << 20  # that are unpacked at a time
+_AT_A_TIME = 1024  # vertices by way of which cycles lead: a multiple of 32
 
 
 def close_words(execution: Execution, semiring: Semiring, packed: BitMatrix, reflexive: bool) -> None:
@@ -35,19 +38,27 @@ def close_words(execution: Execution, semiring: Semiring, packed: BitMatrix, ref
 
 def _set_cycles(semiring: Semiring, packed: BitMatrix, loops: Array) -> None:
     """The diagonal of A⁺, as in `cycles_from_closure`; an idempotent ⊕ is "or", or "and" where 0̄ is True."""
-    n, xp = packed.shape[0], array_namespace(packed.words)
+    n, words, xp = packed.shape[0], packed.words, array_namespace(packed.words)
     dual = bool(semiring.zero_for(np.bool_))
-    reached = ~packed if dual else packed
     vertices = xp.arange(n)
-    word, bit = vertices // 32, xp.left_shift(np.uint32(1), (vertices % 32).astype(np.uint32))
-    reached.words[vertices, word] &= ~bit
-    cycles = (loops != dual) | (reached.words & reached.T.words).any(axis=1)
-    packed.words[vertices, word] &= ~bit
-    packed.words[vertices, word] |= xp.where(cycles != dual, bit, np.uint32(0))
+    word, bit = vertices // WORD, xp.left_shift(np.uint32(1), (vertices % WORD).astype(np.uint32))
+    words[vertices, word] = words[vertices, word] | bit if dual else words[vertices, word] & ~bit  # no empty path
+    cycles = loops != dual
+    for start in range(0, n, _AT_A_TIME):
+        others = slice(start, min(n, start + _AT_A_TIME))
+        there, back = (packed, packed.T) if n <= _AT_A_TIME else (packed[:, others], packed[others].T)
+        both = (~there).words & (~back).words if dual else there.words & back.words
+        cycles |= both.any(axis=1)
+    words[vertices, word] &= ~bit
+    words[vertices, word] |= xp.where(cycles != dual, bit, np.uint32(0))
 
 
 def close_truths(execution: Execution, semiring: Semiring, A: Array, reflexive: bool) -> None:
     """Close a bool matrix (n, n) in place, through packed words: n² / 8 bytes more. Errors as `Execution.close`."""
     packed = pack(A)
     close_words(execution, semiring, packed, reflexive)
-    A[...] = packed.unpack()
+    if A.size <= _ENTRIES:
+        A[...] = packed.unpack()
+        return
+    for rows in pieces(A, _ENTRIES):
+        A[rows] = packed[rows].unpack()

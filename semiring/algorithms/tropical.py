@@ -26,7 +26,7 @@ from semiring.algorithms.potentials import potentials
 from semiring.algorithms.reweighting import check_range, reweight, shift_back
 from semiring.algorithms.small import SMALL, small_potentials
 from semiring.algorithms.unbounded import check_unbounded, insert_unbounded, unbounded_edges
-from semiring.algorithms.views import Array, pieces
+from semiring.algorithms.views import Array, on_host, pieces, some
 from semiring.algorithms.weights import Weights
 from semiring.catalogue import min_plus
 from semiring.encoding import inner_zero, widen
@@ -214,11 +214,12 @@ def _close_unseen(task: _Task, A: Array, out: Array, P: Array | None) -> None:
 def _finite_range(A: Array) -> tuple[float, float]:
     """The least and the greatest finite entry, (0, 0) without one."""
     xp = array_namespace(A)
-    low, high = np.inf, -np.inf
+    ends = xp.asarray([np.inf, -np.inf])
     for rows in pieces(A):
         finite = xp.isfinite(A[rows])
-        low = min(low, float(xp.where(finite, A[rows], np.inf).min()))
-        high = max(high, float(xp.where(finite, A[rows], -np.inf).max()))
+        ends[0] = xp.minimum(ends[0], xp.where(finite, A[rows], np.inf).min())
+        ends[1] = xp.maximum(ends[1], xp.where(finite, A[rows], -np.inf).max())
+    low, high = on_host(ends).tolist()  # one wait for all pieces
     return (low, high) if low <= high else (0.0, 0.0)
 
 
@@ -264,7 +265,7 @@ def encode_integers(A: Array, sign: int, none: Any, out: Array) -> None:
 def _near(D: Array, none: Any, largest: int) -> bool:
     """Whether a distance lies within ``largest`` of ``none``: then a longer one may have been taken for no path."""
     bound = none - largest
-    return any(bool(((D[rows] >= bound) & (D[rows] < none)).any()) for rows in pieces(D))
+    return some(((D[rows] >= bound) & (D[rows] < none)).any() for rows in pieces(D))
 
 
 def _wider(task: _Task, inner: np.dtype[Any], in_place: bool) -> np.dtype[Any]:

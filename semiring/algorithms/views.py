@@ -6,7 +6,7 @@ becomes a range of words; a pivot matrix P is never packed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,14 +14,16 @@ import numpy as np
 from semiring.kernels.contract import Plan
 from semiring.namespaces import is_device_array
 
-__all__ = ["WORD", "block", "columns_of", "has_diverged", "on_host", "pieces", "put", "zero_item"]
+__all__ = ["WORD", "block", "columns_of", "has_diverged", "on_host", "pieces", "put", "some", "zero_item"]
 
 Array: TypeAlias = Any  # a 2-D array of the backend's device, or a view of one
 
 WORD = 32  # columns to a word of packed bits
 
 _PIECE = 1 << 15  # entries worked on at a time: the temporaries stay in the second-level cache
-_PIECE_ON_DEVICE = 1 << 26  # there few launches count, and temporaries are small beside the matrix
+# There launches count too. Of 2²¹ entries a few temporaries in float64 fit the second-level cache of an H200; of 256
+# rows they are no more than the panels of a closure in place.
+_PIECE_ON_DEVICE, _ROWS_ON_DEVICE = 1 << 21, 256
 
 
 def columns_of(plan: Plan, start: int, stop: int) -> slice:
@@ -38,7 +40,8 @@ def block(plan: Plan, A: Array, rows: tuple[int, int], columns: tuple[int, int])
 
 def pieces(A: Array, entries: int = _PIECE) -> Iterator[slice]:
     """Ranges of rows that cover A, of about ``entries`` entries each, on a device of more."""
-    step = max(1, (_PIECE_ON_DEVICE if is_device_array(A) else entries) // max(1, A.shape[1]))
+    columns = max(1, A.shape[1])
+    step = max(_ROWS_ON_DEVICE, _PIECE_ON_DEVICE // columns) if is_device_array(A) else max(1, entries // columns)
     for start in range(0, A.shape[0], step):
         yield slice(start, min(start + step, A.shape[0]))
 
@@ -51,6 +54,17 @@ def put(A: Array, where: Array, value: Any) -> None:
         select(A, where, A, value)
     else:
         A[where] = value
+
+
+def some(answers: Iterable[Array]) -> bool:
+    """Whether one of the answers is yes. The host stops at the first; a device is asked once, when it has all."""
+    joined: Any = None
+    for answer in answers:
+        if is_device_array(answer):
+            joined = answer if joined is None else joined | answer
+        elif answer:
+            return True
+    return joined is not None and bool(joined)
 
 
 def on_host(values: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.views import Array, on_host, pieces
+from semiring.algorithms.views import Array, on_host, pieces, some
 from semiring.errors import IntegerOverflowError
 from semiring.namespaces import array_namespace
 
@@ -91,9 +91,9 @@ class Weights:
 
 
 def _whole_numbers(A: Array) -> bool:
-    """Whether every finite entry is a whole number; stops at the first piece where one is not."""
+    """Whether every finite entry is a whole number; the host stops at the first piece where one is not."""
     rint = array_namespace(A).rint
-    return all(bool((A[rows] == rint(A[rows])).all()) for rows in pieces(A))
+    return not some((A[rows] != rint(A[rows])).any() for rows in pieces(A))
 
 
 def relative_rounding(dtype: Any) -> float:

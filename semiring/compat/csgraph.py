@@ -27,6 +27,7 @@ from scipy.sparse.csgraph._validation import validate_graph as _validate_graph
 
 from semiring.algorithms.johnson import edge_potentials, sparse_graph
 from semiring.algorithms.small import SMALL
+from semiring.algorithms.views import pieces
 from semiring.catalogue import min_plus
 from semiring.closures import closure, closure_with_predecessors
 from semiring.compat import choice, small
@@ -92,7 +93,7 @@ def floyd_warshall(
             D[D == 0] = np.inf
         D = np.ascontiguousarray(D)
     if unweighted:
-        D[~np.isinf(D)] = 1
+        _count_edges(D)
     _without_loops(D)
     return _close(D, directed, return_predecessors, "Negative cycle in nodes {nodes}")
 
@@ -139,7 +140,7 @@ def johnson(
             D = csgraph.copy(order="C")
             _without_null_edges(D)
             if unweighted:
-                D[~np.isinf(D)] = 1
+                _count_edges(D)
             return _from_sources(_johnson_dense(D, directed, return_predecessors), sources, return_predecessors)
     graph = validate_graph(csgraph, directed, np.float64, dense_output=False)
     n = graph.shape[0]
@@ -242,9 +243,18 @@ def _stored_in(target: Array, found: Any, return_predecessors: bool) -> Any:
 
 def _without_null_edges(D: Array) -> None:
     """∞ for what csgraph takes for no edge in a dense array: NaN, infinities, and what `isclose` cannot tell from 0."""
-    null = ~(np.abs(D) > NULL)
-    null |= np.isneginf(D)
-    np.copyto(D, _INFINITY, where=null)
+    for rows in pieces(D):
+        part = D[rows]
+        null = ~(np.abs(part) > NULL)
+        null |= np.isneginf(part)
+        np.copyto(part, _INFINITY, where=null)
+
+
+def _count_edges(D: Array) -> None:
+    """1 for every edge."""
+    for rows in pieces(D):
+        part = D[rows]
+        np.copyto(part, 1.0, where=~np.isinf(part))
 
 
 def _without_loops(D: Array) -> None:

@@ -1,0 +1,217 @@
+"""What the library allocates beside its results, against what its documentation promises.
+
+Limits are about all that is alive at a time on the host, and about all that is ever allocated on a device: its
+allocator keeps what comes back, for requests of that size or less, so that a workspace that grows is paid for in every
+size it had.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import semiring as sr
+from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
+from semiring.algorithms.parameters import closure_parameters
+from semiring.algorithms.progress import _Outline
+from semiring.algorithms.rkleene import rkleene
+from semiring.kernels.engine import Engine, make_plan
+
+N = 2048
+PANELS = 1024 / N  # n · 1024 entries
+MIB = 1 << 20
+
+
+def weights(n, dtype=np.float32):
+    return np.random.default_rng(0).integers(1, 1000, (n, n)).astype(dtype)
+
+
+def of_both_signs(n, dtype=np.float32):
+    heights = np.random.default_rng(1).integers(0, 500, n)
+    return (weights(n, np.int64) + heights[:, None] - heights).astype(dtype)
+
+
+def chain(n):
+    """A path through all vertices in no order, of weights below 0: sweeps do not settle, so an elimination begins."""
+    vertices, A = np.random.default_rng(0).permutation(n), np.full((n, n), np.inf, np.float32)
+    A[vertices[:-1], vertices[1:]] = -1
+    return A
+
+
+def truths(n):
+    return np.random.default_rng(0).random((n, n)) < 2 / n
+
+
+def in_place(semiring="min_plus", **options):
+    return lambda A: sr.closure(A, semiring, out=A, **options)
+
+
+#: What is called on what of n vertices; the most that it may have beside its operands, in matrices, result included.
+ON_THE_HOST = {
+    "closure": (in_place(), weights, N, PANELS),
+    "closure, unchecked": (in_place(check=False), weights, N, PANELS),
+    "closure, two threads": (in_place(threads=2), weights, N, PANELS),
+    "closure with progress": (in_place(progress=lambda done, total: None), weights, N, PANELS),
+    "closure, new": (sr.closure, weights, N, 1 + PANELS),
+    "rkleene": (in_place(method="rkleene"), weights, N, PANELS),
+    "max_plus": (in_place("max_plus"), lambda n: -weights(n), N, PANELS),
+    "max_min": (in_place("max_min"), weights, N, PANELS),
+    "int32": (in_place(), lambda n: weights(n, np.int32), N, PANELS),
+    "both signs": (in_place(), of_both_signs, N, PANELS),
+    "both signs, int32": (in_place(), lambda n: of_both_signs(n, np.int32), N, PANELS),
+    "both signs, a long path": (in_place(), chain, 1024, 2 + 0.75),  # the matrix in float64 while potentials are found
+    "A⁺": (in_place(reflexive=False), weights, N, PANELS + 0.25),
+    "A⁺ by a sum": (in_place("plus_times", reflexive=False), lambda n: weights(n) / 1e6 / n, 1024, 2.25),
+    "squaring": (in_place(method="squaring"), weights, 512, 1),
+    "columns": (in_place(), lambda n: np.asfortranarray(weights(n)), N, PANELS),
+    "a sparse matrix": (sr.closure, lambda n: sparse(weights(n)), N, 1 + PANELS),
+    "bool": (in_place("boolean"), truths, 4096, 1 / 8),
+    "bool A⁺": (in_place("boolean", reflexive=False), truths, 4096, 1 / 8 + 1 / 16),
+    "bits": (in_place("boolean"), lambda n: sr.pack(truths(n)), 8192, 3 / 8),  # its kernels keep 2 MiB a thread
+    "bits A⁺": (in_place("boolean", reflexive=False), lambda n: sr.pack(truths(n)), 8192, 1 / 2),
+    "pack": (sr.pack, truths, 8192, 1 / 8),
+    "stack": (in_place(), lambda n: weights(n).reshape(-1, 64, 64), 1024, 0),
+    "stack of both signs": (in_place(), lambda n: np.stack([of_both_signs(64)] * (n // 64) ** 2), 1024, 0.3),
+    "predecessors": (sr.shortest_paths, weights, 1024, 3 + 0.75),
+    "product": (lambda A: sr.matmul(A, A), weights, 1024, 1),
+    "product with no path": (lambda A: sr.matmul(A, A), lambda n: with_no_path(n), 1024, 3),
+    "gemm": (lambda A: sr.gemm(A, A, alpha=2.0), weights, N, 3.25),
+    "csgraph": (lambda A: csgraph().floyd_warshall(A, overwrite=True), lambda n: weights(n, float), N, PANELS),
+    "csgraph, counting edges": (
+        lambda A: csgraph().floyd_warshall(A, unweighted=True, overwrite=True),
+        lambda n: weights(n, float),
+        1024,
+        0.75,
+    ),
+}
+
+
+def sparse(A):
+    from scipy.sparse import csr_array
+
+    return csr_array(np.where(A < 50, A, 0))
+
+
+def with_no_path(n):
+    A = weights(n, np.int32)
+    return np.where(A < 300, np.iinfo(np.int32).max, A).astype(np.int32)
+
+
+def csgraph():
+    from semiring.compat import csgraph
+
+    return csgraph
+
+
+@pytest.mark.parametrize("name", ON_THE_HOST)
+def test_the_host(name):
+    call, make, n, matrices = ON_THE_HOST[name]
+    call(make(min(n, 300 // 64 * 64 + 64)))  # compiled by now
+    operand = make(n)
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        result = call(operand)
+        peak = tracemalloc.get_traced_memory()[1]
+        del result
+        kept = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    size = operand.nbytes if hasattr(operand, "nbytes") else n * n * operand.dtype.itemsize
+    assert peak <= matrices * size + 3 * MIB  # packed operands of two threads, and pieces
+    assert kept <= 6 * MIB, "a cycle of references keeps arrays until Python looks for cycles"
+
+
+def test_values_of_expressions_are_freed_at_once():
+    """A device's memory is none of what Python counts when it decides to look for cycles."""
+    gc.collect()
+    gc.disable()
+    try:
+        x = np.ones(MIB)
+        tracemalloc.start()
+        sr.log_plus.add.expression.evaluate({"x": x, "y": x}, x.dtype)
+        assert tracemalloc.get_traced_memory()[0] < x.nbytes
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+
+
+# ------------------------------------------------------------------------------------------- the allocator of a device
+
+
+class Streams:
+    """Lanes that run their tasks at once."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+    def run(self, number, task, after):
+        task()
+
+
+class Kernels:
+    """The backend of a GPU, by name: its kernels do nothing."""
+
+    name = "cuda"
+
+    def __init__(self, lanes):
+        self._lacks = {"mark", "copy", "can_close"} | (set() if lanes else {"lanes"})
+
+    def __getattr__(self, name):
+        if name in self._lacks:
+            raise AttributeError(name)
+        return lambda *arguments, **options: Streams()
+
+
+def outline(shape, dtype):
+    """An array of any size that takes no memory: all entries are one."""
+    return np.lib.stride_tricks.as_strided(np.zeros(1, dtype), shape, (0,) * len(shape)).view(_Outline)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "n", "dtype", "lanes", "entries"),
+    [
+        (blocked_floyd_warshall, 2561, "float32", True, 512 * (2561 + 2 * 2561)),
+        (blocked_floyd_warshall, 4096, "float32", True, 512 * (4096 + 2 * 4096)),
+        (blocked_floyd_warshall, 8192, "float32", True, 1024 * (8192 + 2 * 8192)),
+        (blocked_floyd_warshall, 131072, "float32", True, 1024 * (131072 + 2 * 8192)),
+        (blocked_floyd_warshall, 131072, "float32", False, 1024 * 131072),
+        (blocked_floyd_warshall, 16384, "float64", True, 1024 * (16384 + 2 * 8192)),
+        (blocked_floyd_warshall, 65536, "bits", True, 1024 * (65536 + 8192) // 32),
+        (rkleene, 16384, "float32", False, 8192 * 8192),
+        (rkleene, 131072, "float32", False, 65536 * 8192),
+        (rkleene, 65536, "bits", False, 32768 * 8192 // 32),
+    ],
+)
+def test_panels_on_a_device(monkeypatch, algorithm, n, dtype, lanes, entries):
+    """All that is ever allocated: the widest column panel, and a workspace for each lane that copies rows of pivots.
+
+    The blocks of pivots ahead, and the leaves of the recursion, are small beside them.
+    """
+    sizes = []
+
+    class Counting:
+        @staticmethod
+        def empty(shape, dtype):
+            shape = shape if isinstance(shape, tuple) else (shape,)
+            sizes.append(int(np.prod(shape)))
+            return outline(shape, dtype)
+
+    for module in (blocked_floyd_warshall.__module__, Engine.__module__):
+        monkeypatch.setattr(sys.modules[module], "array_namespace", lambda A: Counting)
+    bits = dtype == "bits"
+    plan = make_plan(
+        sr.boolean if bits else sr.min_plus, bool if bits else dtype, storage="bits" if bits else "elements"
+    )
+    A = outline((n, n // 32 if bits else n), np.uint32 if bits else dtype)
+    algorithm(Engine(Kernels(lanes), plan, closure_parameters("cuda", plan.dtype, plan.storage).panel), A)
+    assert 0.9 * entries <= sum(sizes) <= 1.05 * entries + MIB
