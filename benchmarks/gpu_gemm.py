@@ -63,7 +63,7 @@ ROWS = [
     Row("int32 min-plus", "min_plus", "int32", True, pairs=96),  # a third VIADDMNMX, the rest IMAD and VIMNMX3
     Row("int16 min-plus", "min_plus", "int16", True, pairs=128),  # VIADDMNMX of pairs
     Row("float16 min-plus", "min_plus", "float16", True, pairs=512 / 3),  # 2 HADD2 and a VHMNMX
-    Row("float64 min-plus", "min_plus", "float64", True, n=4096),
+    Row("float64 min-plus", "min_plus", "float64", True, n=4096, pairs=32),  # DADD and DSETP
     Row("float32 max-min, any signs", "max_min", "float32", pairs=128 / 3),  # 2 VIMNMX and a VIMNMX3, as integers
     Row("int16 max-min", "max_min", "int16", True, pairs=256 / 3),
     Row("float16 max-min", "max_min", "float16", True, pairs=256 / 3),

@@ -32,6 +32,7 @@ KERNELS = {
     "int16": "Product('min(x, y)', 'x + y', 2**14 - 1, W('int16', 2), True, *pieces), '_PACKED'",
     "float16": "Product('min(x, y)', 'x + y', inf, W('float16', 2), True, *pieces), '_LARGE'",
     "bits": "Product('x | y', 'x & y', 0, W('int32', 32), True, *splat), '_PACKED'",
+    "float64": "Product('min(x, y)', 'x + y', inf, W('float64'), True, *rows), '_WIDE'",
     "max_times": "Product('max(x, y)', 'x * y', 0, W('float32'), True, *rows), '_LARGE'",
     "lukasiewicz": "Product('max(x, y)', 'x + y - 1', 0, W('float32'), True, *rows), '_LONG'",
     "max_min": "Product('max(x, y)', 'min(x, y)', -(2**31), W('int32'), True, *rows), '_LARGE'",
@@ -163,6 +164,7 @@ def test_nothing_is_spilled(codes, target, name):
         ("sm_90a", "int16", {"VIADDMNMX": 2048}),
         ("sm_90a", "float16", {"VHMNMX": 512}),
         ("sm_90a", "bfloat16", {"HADD2": 512, "HFMA2": 512, "VHMNMX": 512}),  # x + y as fma(x, 1, y): two pipes
+        ("sm_90a", "float64", {"DADD": 256, "DSETP": 256, "FSEL": 512}),  # nothing more drops a NaN
         ("sm_90a", "max_times", {"FMUL": 1024, "FMNMX": 1024}),
         ("sm_90a", "lukasiewicz", {"FADD": 1024, "FMNMX": 512}),  # half the k of a tile
         ("sm_90a", "max_min", {"VIMNMX": 1024, "VIMNMX3": 512}),  # floats too, as integers in their order

@@ -582,7 +582,7 @@ SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 3.0, 1e308, -1e308, 5e-324, math.inf, -mat
 
 @given(TREES)
 def test_what_is_said_never_to_be_nan_never_is(tree):
-    if tree.may_be_nan:
+    if tree.may_be_nan():
         return
     x, y = (grid.ravel() for grid in np.meshgrid(SPECIAL, SPECIAL))
     try:
@@ -594,9 +594,35 @@ def test_what_is_said_never_to_be_nan_never_is(tree):
 
 def test_what_may_be_nan_says_so():
     for text in ("x + y", "x * y", "log(x)", "sqrt(x)", "x / y", "where(x < 0, nan, 1)", "exp(x - y)"):
-        assert p(text, allow_nan=True).may_be_nan
+        assert p(text, allow_nan=True).may_be_nan()
     for text in ("min(x, y)", "min(x + y, x)", "abs(-x)", "exp(x)", "where(x < y, x, y)"):
-        assert not p(text).may_be_nan
+        assert not p(text).may_be_nan()
+    assert p("min(x, y)").may_be_nan("xy")
+    assert not p("min(x, y)").may_be_nan("x")
+    assert p("max(x, -y)").kept() == 0
+
+
+@given(TREES, st.sampled_from(["", "x", "y", "xy"]))
+def test_the_argument_that_is_kept_is_no_nan(tree, undefined):
+    """Then a comparison and a selection drop a NaN of the other one, as fmin and fmax do."""
+    values = {name: np.array([*SPECIAL, math.nan] if name in undefined else SPECIAL) for name in "xy"}
+    x, y = (grid.ravel() for grid in np.meshgrid(*values.values()))
+    try:
+        tree.check_dtype(x.dtype)
+    except DTypeError:
+        return
+    for node in tree.walk():
+        if node.op not in ("min", "max"):
+            continue
+        first, second = (np.broadcast_to(arg.evaluate({"x": x, "y": y}, x.dtype), x.shape) for arg in node.args)
+        kept = node.kept(undefined)
+        if kept is None:
+            continue
+        one, other = (first, second) if kept == 0 else (second, first)
+        assert not np.isnan(one).any()
+        better = other < one if node.op == "min" else other > one
+        expected = (np.fmin if node.op == "min" else np.fmax)(first, second)
+        np.testing.assert_array_equal(np.where(better, other, one), expected)
 
 
 # ------------------------------------------------------------------------------------------------- NaN constants

@@ -206,16 +206,11 @@ class Expression:
         """
         return _fold(self, leaf, node, {})
 
-    @cached_property
-    def may_be_nan(self) -> bool:
-        """Whether a floating-point evaluation can give NaN although no variable is NaN.
-
-        Backends use it to order the operands of a two-operand minimum, which keeps the operand that is known not to
-        be NaN, so that dropping a NaN costs no instruction.
-        """
+    def may_be_nan(self, undefined: str = "") -> bool:
+        """Whether a floating-point evaluation can give NaN, where of the variables, one letter each, only some can."""
         if not self.args:
-            return self.leaf != self.leaf
-        inner = [arg.may_be_nan for arg in self.args]
+            return str(self.leaf) in undefined if self.op == "var" else self.leaf != self.leaf
+        inner = [arg.may_be_nan(undefined) for arg in self.args]
         if self.op in ("min", "max"):
             return all(inner)
         if self.op == "where":
@@ -223,6 +218,14 @@ class Expression:
         if self.op in ("neg", "abs", "exp", "expm1", "floor"):
             return inner[0]
         return self.kind == "value"
+
+    def kept(self, undefined: str = "") -> int | None:
+        """Which argument of this minimum or maximum is never NaN, the first if neither is; None where both may be.
+
+        Backends compare the other one with it, and select: so a NaN is dropped without an instruction.
+        """
+        defined = [not arg.may_be_nan(undefined) for arg in self.args]
+        return defined.index(True) if any(defined) else None
 
     def check_dtype(self, dtype: np.dtype[Any]) -> None:
         """Raise `DTypeError` unless every operation and constant means something on ``dtype``."""

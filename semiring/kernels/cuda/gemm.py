@@ -327,8 +327,8 @@ class GemmKernel(Staging):
             bits = [llvm.bitcast(integer, value) for value in (c_, first, second)]
             last = bits.pop(2 if self.product.record else 0)  # the accumulator's place: see the table above `_rows`
             return type(c)(llvm.bitcast(c_.type, best(best(*bits), last)))
-        total = lower(self.add, {"x": c_, "y": first}, dtype)
-        return type(c)(registers.pack(lower(self.add, {"x": total, "y": second}, dtype)))
+        total = lower(self.add, {"x": c_, "y": first}, dtype, undefined="y")
+        return type(c)(registers.pack(lower(self.add, {"x": total, "y": second}, dtype, undefined="y")))
 
     @dsl_user_op
     def fold_balanced(

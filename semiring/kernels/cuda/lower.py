@@ -48,17 +48,22 @@ def constant(type_: ir.Type, value: Any, dtype: np.dtype[Any]) -> ir.Value:
     return arith.constant(type_, attribute)
 
 
-def lower(expression: Expression, values: Mapping[str, ir.Value], dtype: np.dtype[Any]) -> ir.Value:
-    """The value of ``expression`` as MLIR, on operands of one scalar or vector type that hold elements of ``dtype``."""
-    lowering = _Lowering(values, dtype)
+def lower(
+    expression: Expression, values: Mapping[str, ir.Value], dtype: np.dtype[Any], undefined: str = ""
+) -> ir.Value:
+    """The value of ``expression`` as MLIR, on operands of one scalar or vector type that hold elements of ``dtype``.
+
+    ``undefined``: the variables that may be NaN; others never are.
+    """
+    lowering = _Lowering(values, dtype, undefined)
     return expression.fold(lowering.leaf, lowering.node)
 
 
 class _Lowering:
     """The instructions for the nodes of a tree, given its operands."""
 
-    def __init__(self, values: Mapping[str, ir.Value], dtype: np.dtype[Any]) -> None:
-        self.values, self.dtype = values, dtype
+    def __init__(self, values: Mapping[str, ir.Value], dtype: np.dtype[Any], undefined: str) -> None:
+        self.values, self.dtype, self.undefined = values, dtype, undefined
         self.type = next(iter(values.values())).type
         self.floating, self.signed = is_floating(dtype), dtype.kind == "i"
 
@@ -70,7 +75,7 @@ class _Lowering:
         if op in _ORDERED:
             return self.compare(op, *args)
         if op in ("min", "max"):
-            return self.extremum(op, *args)
+            return self.extremum(op, expression.kept(self.undefined), *args)
         if op == "where":
             return arith.select(*args)
         if op in ("and", "or", "xor"):
@@ -96,7 +101,8 @@ class _Lowering:
             return arith.cmpf(getattr(arith.CmpFPredicate, _ORDERED[op]), x, y)
         return arith.cmpi(getattr(arith.CmpIPredicate, (_SIGNED if self.signed else _UNSIGNED)[op]), x, y)
 
-    def extremum(self, op: str, x: ir.Value, y: ir.Value) -> ir.Value:
+    def extremum(self, op: str, kept: int | None, x: ir.Value, y: ir.Value) -> ir.Value:
+        """``kept``: which of the two is never NaN, or None."""
         if not self.floating:
             return getattr(arith, op + ("si" if self.signed else "ui"))(x, y)
         if x.type == ir.F32Type.get():
@@ -109,6 +115,10 @@ class _Lowering:
             operands = [llvm.bitcast(word, value) for value in (x, y)]
             text = f"{op}.{_PTX_TYPES[str(x.type)][0]} $0, $1, $2;"
             return llvm.bitcast(x.type, llvm.inline_asm(word, operands, text, "=r,r,r", has_side_effects=False))
+        if x.type == ir.F64Type.get() and kept is not None:
+            # arith.minnumf becomes DSETP, FSEL, SEL, a LOP3 that makes a NaN quiet, and moves: twice the instructions.
+            first, other = (x, y) if kept == 0 else (y, x)
+            return arith.select(self.compare("lt" if op == "min" else "gt", other, first), other, first)
         return getattr(arith, op + "numf")(x, y)
 
 

@@ -68,12 +68,12 @@ INLINE bool is_direct(element w, element d, const double *tolerance) {
     return ne(w, ZERO) && meets(w, d, tolerance, TIGHT);  // 0̄ can meet a tiny distance, and is no edge all the same
 }
 
-INLINE bool is_better(element x, element y) { return ne(plus(x, y), y); }
+INLINE bool is_better(element x, element y) { return ne(plus(y, x), y); }
 
 // What cannot be the last edge of a path at distance d, nor be taken for it: even the best path to its tail, and then
 // the edge, make s, and that is worse.
 INLINE bool is_beyond(element s, element d, const double *tolerance) {
-    return eq(plus(s, d), d) && !meets(s, d, tolerance, LOOSE);
+    return eq(plus(d, s), d) && !meets(s, d, tolerance, LOOSE);
 }
 
 // best (n): the best distance of all from another vertex to vertex j. worst (n): the worst that no edge explains.

@@ -43,11 +43,21 @@ def constant(value: Any, dtype: np.dtype[Any]) -> str:
     return f"({ELEMENTS[dtype.name]}){bits:#x}{'ull' if dtype.itemsize == 8 else 'u'}"
 
 
-def function(name: str, parameters: str, expression: Expression, dtype: np.dtype[Any], ordered: bool = False) -> str:
+def function(
+    name: str,
+    parameters: str,
+    expression: Expression,
+    dtype: np.dtype[Any],
+    *,
+    ordered: bool = False,
+    undefined: str | None = None,
+) -> str:
     """An inline device function ``name`` of one-letter ``parameters``, all elements of ``dtype``.
 
     ``ordered``: no operand ever has its sign bit set, so that a minimum or maximum of floats may compare their bits.
+    ``undefined``: the parameters that may be NaN; all of them by default.
     """
+    undefined = parameters if undefined is None else undefined
     element = ELEMENTS[dtype.name]
     lines: list[str] = []
 
@@ -56,8 +66,13 @@ def function(name: str, parameters: str, expression: Expression, dtype: np.dtype
 
     def operation(node: Expression, arguments: list[str]) -> str:
         called = node.op + "_" * (node.op in _KEYWORDS)
-        if ordered and node.op in ("min", "max"):
-            called += "ordered"
+        if node.op in ("min", "max"):
+            kept = node.kept(undefined) if dtype == np.float64 else None
+            if ordered:
+                called += "ordered"
+            elif kept is not None:
+                called += "defined"
+                arguments = arguments[kept:] + arguments[:kept]
         result, kind = f"t{len(lines)}", "bool" if node.kind == "truth" else element
         lines.append(f"    const {kind} {result} = {called}({', '.join(arguments)});")
         return result

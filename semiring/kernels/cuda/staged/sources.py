@@ -85,8 +85,8 @@ class Arithmetic:
         dtype = np.dtype(self.dtype)
         marks = {"bool": "#define BOOLEAN\n", "float16": "#define HALF\n"}.get(self.dtype, "")
         functions = [
-            function("plus", "xy", self.plus, dtype, self.ordered),
-            function("times", "xy", self.times, dtype),
+            function("plus", "xy", self.plus, dtype, ordered=self.ordered, undefined="y"),
+            function("times", "xy", self.times, dtype, undefined=""),
             function("star", "x", Expression("var", (), "x") if self.star is None else self.star, dtype),
         ]
         if self.star is None:
