@@ -62,7 +62,7 @@ def on_device(close: Callable[[Any], Any]) -> Callable[[Any], Callable[[], float
         work = given.copy()
         close(work)
         expected = given.copy()
-        staged.close(plan(), expected)
+        staged.close(plan(), expected, "6")
         if not bool((work == expected).all()):
             raise _WrongError
         del expected
@@ -145,7 +145,7 @@ def _scipy_floyd_warshall(A: np.ndarray) -> None:
 def columns(folder: str | None) -> list[Column]:
     """Every column of the tables; kernel 6, with which all are compared, first."""
     found: list[Column] = [
-        ("staged 6", on_device(lambda A: staged.close(plan(), A))),
+        ("staged 6", on_device(lambda A: staged.close(plan(), A, "6"))),
         *(
             (method, on_device(lambda A, method=method: sr.closure(A, method=method, out=A, check=False)))
             for method in ("rkleene", "blocked_floyd_warshall", "auto")

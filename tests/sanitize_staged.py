@@ -62,7 +62,7 @@ def look_ahead() -> None:
             with patch.object(kernels, "look_ahead_shape", lambda *_, shape=shape: shape):
                 kernels.cut_for.cache_clear()
                 found = cupy.asarray(A)
-                staged.close(plan, found)
+                staged.close(plan, found, "6")
             np.testing.assert_array_equal(found.get(), expected)
 
 

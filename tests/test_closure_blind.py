@@ -376,6 +376,11 @@ def test_the_measured_method_depends_on_what_a_pair_costs():
     for n, usual, selecting in ((100, "staged", "staged"), (4096, BLOCKED, "staged"), (4097, BLOCKED, BLOCKED)):
         assert (parameters.method(n), parameters.method(n, selecting=True)) == (usual, selecting)
     wide = closure_parameters("cuda", np.dtype("float64"), "elements")
-    assert wide.method(4096, selecting=True) == BLOCKED
+    for n, usual, selecting in ((3328, "staged", "staged"), (3329, BLOCKED, "staged"), (4097, BLOCKED, BLOCKED)):
+        assert (wide.method(n), wide.method(n, selecting=True)) == (usual, selecting)
+    half, byte = (closure_parameters("cuda", np.dtype(dtype), "elements") for dtype in ("int16", "uint8"))
+    for n, usual, selecting in ((1408, "staged", "staged"), (1409, "staged", BLOCKED), (2048, BLOCKED, BLOCKED)):
+        assert (half.method(n), half.method(n, selecting=True)) == (usual, selecting)
+        assert byte.method(n, selecting=True) == usual
     assert closure_parameters("cpu", np.dtype("float32"), "elements").method(300, selecting=True) == BLOCKED
     assert [name for name, semiring in sr.CATALOGUE.items() if selects(semiring)] == ["max_min", "min_max"]

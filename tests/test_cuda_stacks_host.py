@@ -14,7 +14,7 @@ from test_contract import entries, inside
 
 from semiring import CATALOGUE, Semiring
 from semiring.kernels.contract import Status
-from semiring.kernels.cuda.staged import stacks
+from semiring.kernels.cuda.staged import kernels, stacks
 from semiring.kernels.cuda.staged.sources import source
 from semiring.kernels.engine import make_plan
 from semiring.kernels.reference import ReferenceBackend
@@ -86,6 +86,8 @@ def closed(plan, stack):
         ("min_plus", "float32", 2, 129, 7),  # in padded copies
         ("min_plus", "int32", 1, 256, 9),
         ("max_times", "float64", 2, 100, 5),
+        ("min_plus", "float64", 1, 127, 5),
+        ("min_plus", "int64", 1, 129, 7),
         ("max_min", "int16", 2, 65, 5),
         ("boolean", "bool", 2, 130, 7),
         ("max_min", "uint8", 2, 1, 1),
@@ -155,6 +157,56 @@ def test_the_first_pivot_without_a_star_is_named(host, n, monkeypatch):
     stacks.close_stack(replace(plan, status=Status(word=word)), aligned(stack))
     assert word[0] == n + 68
     stacks.close_stack(plan, aligned(stack))  # and nobody need ask
+
+
+def test_one_matrix_goes_the_way_that_is_fastest(host, rng, monkeypatch):
+    """Of 8 bytes by two launches a stage: but not beside products, nor where a kernel is named; a few rows in one."""
+    host.looks, others = False, []
+    monkeypatch.setattr(kernels, "granted", lambda: 227 << 10)
+    monkeypatch.setattr(kernels, "close_block", lambda plan, A: others.append("block"))
+    monkeypatch.setattr(kernels, "_look_ahead", lambda plan, A, file, arithmetic, beside: others.append("6"))
+    plan = make_plan(CATALOGUE["min_plus"], "float64", nonnegative=True)
+    (A,) = stack_of(rng, "min_plus", "float64", 1, 193)
+    (expected,) = closed(plan, A[None])
+    for found in (aligned(A), aligned(A).T, aligned(A)[::-1, ::-1]):
+        found[...] = A
+        host.launches.clear()
+        kernels.close(plan, found)
+        np.testing.assert_array_equal(found, expected)
+        assert host.launches == ["first_pivots", *["panels", "remainders"] * 4]
+    assert not others
+    host.launches.clear()
+    heavy = Semiring("heavy", "max(x, y)", "x / (1 + x) * y", 0, 1, domain=(0, 1))
+    for semiring, dtype, n, options, expected in (
+        *((CATALOGUE["min_plus"], "float64", n, {}, "block") for n in (0, 1, 64, 65, 104)),
+        (CATALOGUE["min_plus"], "float64", 65, {"kernel": 6}, "6"),
+        (CATALOGUE["min_plus"], "float64", 300, {"kernel": "6"}, "6"),
+        (CATALOGUE["min_plus"], "int64", 300, {"beside": True}, "6"),
+        *((CATALOGUE["min_plus"], dtype, 105, {}, "6") for dtype in ("float32", "int32", "int16", "float16")),
+        (CATALOGUE["max_min"], "uint8", 105, {}, "6"),
+        (heavy, "float32", 64, {}, "block"),
+        (heavy, "float32", 65, {}, "6"),
+    ):
+        others.clear()
+        kernels.close(make_plan(semiring, dtype), np.empty((n, n), dtype), **options)
+        assert others == [expected], (semiring.name, dtype, n, options)
+    assert not host.launches
+    monkeypatch.setattr(kernels, "granted", lambda: 99 << 10)  # too little for kernel 6
+    kernels.close(plan, aligned(A), beside=True)
+    assert len(host.launches) == 9
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
+def test_a_candidate_that_is_undefined_is_dropped(host, rng, name):
+    """∞ ⊗ -∞ is NaN, and no path: in float64 a comparison and a selection keep the entry."""
+    plan, n = make_plan(CATALOGUE[name], "float64"), 130
+    host.looks = False
+    stack = rng.choice([np.inf, -np.inf, 1, 2, 3], (1, n, n))
+    stack[0][np.tri(n, dtype=bool)] = plan.zero  # no cycle
+    found = aligned(stack)
+    stacks.close_stack(plan, found)
+    np.testing.assert_array_equal(found, closed(plan, stack))
+    assert not np.isnan(found).any()
 
 
 def test_a_star_that_is_not_one(host, rng):

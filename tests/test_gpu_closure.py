@@ -139,6 +139,15 @@ def test_the_same_bits_run_after_run(rng, cupy, name, method):
         assert float((first - closure(A, name)).__abs__().max()) < 1e-5
 
 
+@pytest.mark.parametrize("method", ["auto", "blocked_floyd_warshall", "staged"])
+@pytest.mark.parametrize("n", [193, 1025, 2560])
+def test_the_same_bits_run_after_run_in_float64(rng, cupy, n, method):
+    A = cupy.asarray(rng.random((n, n)))
+    found = [closure(A, method=method, check=check).get() for check in (True, True, False, True)]
+    assert len({D.tobytes() for D in found}) == 1
+    np.testing.assert_allclose(found[0], closure(A.get()), rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("name", "dtype"), [("plus_times", "float32"), ("plus_times", "float64"), ("log_plus", "float32")]
 )
@@ -172,6 +181,8 @@ def test_half_precision(rng, cupy, name, dtype):
 CAPTURED = {
     "one block": (100, "min_plus", "float32", {}),
     "staged": (300, "min_plus", "float32", {}),
+    "staged, 8 bytes": (300, "min_plus", "float64", {}),
+    "staged, 8 bytes, nothing copied": (320, "min_plus", "int64", {}),
     "in tiles of 128": (1800, "max_min", "float32", {"method": "staged"}),
     "blocked": (2600, "min_plus", "float32", {}),
     "rkleene": (700, "max_times", "float32", {"method": "rkleene"}),
@@ -271,9 +282,11 @@ def test_a_second_gpu(rng, cupy):
         sr.matmul(cupy.asarray(A), there)
 
 
-@pytest.mark.parametrize("n", [1000, 2049, 3000])
-def test_beyond_one_block_in_place(rng, cupy, n):
-    A = np.where(rng.random((n, n)) < 6 / n, rng.integers(1, 99, (n, n)), np.inf).astype(np.float32)
+@pytest.mark.parametrize(
+    ("dtype", "n"), [("float32", 1000), ("float32", 2049), ("float32", 3000), ("float64", 1023), ("float64", 2111)]
+)
+def test_beyond_one_block_in_place(rng, cupy, dtype, n):
+    A = np.where(rng.random((n, n)) < 6 / n, rng.integers(1, 99, (n, n)), np.inf).astype(dtype)
     expected = closure(A)
     for method in METHODS[:4]:
         for _ in range(3):  # the second run is recorded, the third replayed

@@ -114,7 +114,7 @@ def _choose(call: Call, n: int, dtype: np.dtype[Any], backend: Backend) -> str:
             raise DeviceError("johnson runs in SciPy, on the host: copy the matrix there, or use rkleene")
     elif method == "auto":
         parameters = closure_parameters(backend.name, dtype, "elements")
-        method = parameters.method(n, selecting=dtype.itemsize == 4 and selects(call.semiring))
+        method = parameters.method(n, selecting=selects(call.semiring))
         if method == "staged" and not Engine(backend, make_plan(call.semiring, dtype)).closes(n):
             method = "blocked_floyd_warshall"
         if n <= parameters.leaf:

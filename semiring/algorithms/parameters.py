@@ -28,7 +28,7 @@ class ClosureParameters:
     first: tuple[tuple[int, int], ...] = ((0, 1 << 30),)  # of the first one; each is at most twice the one before
     whole: int = 0  # R-Kleene hands blocks up to this size to the backend's closure of whole matrices, if it has one
     graph: int = 0  # up to this size the launches of a closure are recorded, and replayed by the next of its kind
-    selecting: tuple[tuple[int, str], ...] = ()  # the methods where ⊕ and ⊗ only select and elements have 4 bytes
+    selecting: tuple[tuple[int, str], ...] = ()  # the methods where ⊕ and ⊗ only select, if they are others
     stacks: tuple[tuple[int, int], ...] = ((0, _NEVER),)  # from how many on matrices of a size are closed together
     narrow: tuple[tuple[str, int], ...] = ()  # dtypes for whole numbers, the narrowest first, each from a size on
 
@@ -94,8 +94,17 @@ BLOCKED = "blocked_floyd_warshall"
 # alone reaches 14.2 T pairs/s at m = 3072, n = 4096, k = 512, 14.8 at 7168, 8192, 512 and 15.3 with k = 1024; of 15.7
 # where k = 8192: each wave of blocks loses 6 µs to its beginning and its end, whichever comes first, the reads of C or
 # those of A and B. A closure of 512 waits some 100 µs for a place among products that hold theirs for as long.
-# In float64 staged and blocked (blocks of 256) take 2.1 and 2.8 ms at n = 1408, 5.0 and 5.2 at 2048, 14.0 and 12.3 at
-# 3072.
+#
+# Staged and blocked Floyd-Warshall for elements of other sizes, the same day, milliseconds (`benchmarks.gpu_staged`):
+#                     n = 1408     1536       1792       2048       2304       2560       3072       3584       4096
+#   float64 min-plus  1.12 1.67  1.40 1.90             2.67 3.32             4.73 5.11  7.74 7.95  11.8 11.2  17.5 16.2
+#   float64 max-min   1.47 2.10  1.83 2.41             3.53 4.36             6.27 7.18  10.2 11.4  15.6 16.9  23.3 24.0
+#   int64 min-plus    1.54 2.28  1.94 2.59             3.79 4.78             6.76 7.94  11.1 11.7  17.0 18.5  25.3 26.0
+#   int16 max-min     0.87 0.95  1.26 1.04             2.12 1.32             4.23 2.01
+#   int16 min-plus               0.69 0.72  0.82 0.92  1.15 0.92  1.58 1.10
+#   float16 min-plus             0.44 0.60  0.53 0.78  0.72 0.74  0.96 0.93
+#   uint8 max-min                1.02 1.26  1.19 1.56  1.69 1.49  2.38 1.77
+# At 3328 float64 min-plus takes 9.64 and 9.63.
 #
 # Whole numbers, 2026-11-21, `benchmarks.gpu_narrow`: milliseconds in the dtype that came in and in int16, all checks
 # included, of complete graphs with weights from 1 to 1000: float64 23.1 and 4.9 at n = 4096, 171 and 24.7 at 8192;
@@ -106,10 +115,10 @@ BLOCKED = "blocked_floyd_warshall"
 #              n = 300       512           1024          1536          2048
 #   float32    0.151 0.095   0.209 0.137   0.405 0.378   0.987 0.848   1.662 1.735; of four 3.330 3.149
 #   max-min    0.210 0.117   0.302 0.173   0.601 0.550   1.611 1.285   2.751 2.656
-#   float64    0.711 0.308   1.134 0.484   2.348 1.344   5.819 3.343   10.23 6.945
+#   float64    0.391 0.200   0.601 0.310   1.43 0.816    2.81 2.21     5.32 4.58; 9.45 8.92 at 2560, 15.4 14.8 at 3072
 #   int16      0.265 0.151   0.384 0.226   0.751 0.785   2.527 1.892   4.238 3.936, max-min
-# At n = 1408, where kernel 6 comes out even, two take as long one way as the other. A single matrix is slower this way
-# than by kernel 6 up to 2048 rows (float32: 0.134 and 0.105 at 512, 1.038 and 0.830 at 2048).
+# At n = 1408, where kernel 6 comes out even, two take as long one way as the other. A single matrix of float64 goes the
+# same way alone; those of 2 bytes are blocked one by one where stacks of them end (int16 max-min: two in 2.6 at 2048).
 _TABLE: dict[str, ClosureParameters] = {
     "cpu": ClosureParameters(
         leaf=192,
@@ -142,16 +151,22 @@ _TABLE["cuda, 8 bytes"] = replace(
     _TABLE["cuda"],
     pivots=((0, 256), (6144, 512), (12288, 1024)),
     first=((0, 256),),
-    methods=((0, "staged"), (2176, BLOCKED)),
+    methods=((0, "staged"), (3329, BLOCKED)),
     whole=256,
-    selecting=(),
-    stacks=((0, 2), (2176, _NEVER)),
+    stacks=((0, 2), (3329, _NEVER)),
     narrow=(("int16", 4096), ("int32", 4096)),
 )
 # Blocks of pivots that were measured before those of 4 bytes became wider.
-_TABLE["cuda, 2 bytes"] = replace(_TABLE["cuda"], pivots=((0, 256), (2048, 512), (12288, 1024)), first=((0, 256),))
+_TABLE["cuda, 2 bytes"] = replace(
+    _TABLE["cuda"],
+    pivots=((0, 256), (2048, 512), (12288, 1024)),
+    first=((0, 256),),
+    methods=((0, "staged"), (2048, BLOCKED)),
+    selecting=((0, "staged"), (1409, BLOCKED)),
+    stacks=((0, 2), (897, 3), (1537, _NEVER)),
+)
 # Truth values one by one are packed into bits.
-_TABLE["cuda, 1 bytes"] = replace(_TABLE["cuda, 2 bytes"], stacks=((0, 2), (897, 3), (1025, _NEVER)))
+_TABLE["cuda, 1 bytes"] = replace(_TABLE["cuda, 2 bytes"], selecting=(), stacks=((0, 2), (897, 3), (1025, _NEVER)))
 
 
 def closure_parameters(backend: str, dtype: Any, storage: str) -> ClosureParameters:

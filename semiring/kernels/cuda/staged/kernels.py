@@ -1,11 +1,12 @@
 """The staged Floyd-Warshall kernels: one numbered file an idea, one table, one way to run them.
 
-    close(plan, A)              the fastest, kernel 6
-    close(plan, A, kernel="4")  any other of `KERNELS`, to see what each idea is worth
+    close(plan, A)              the fastest: kernel 6, or its stages by two launches each (see `stacks`)
+    close(plan, A, kernel="4")  any of `KERNELS`, to see what each idea is worth
+    close(plan, A[None])        two launches a stage, as for a stack of many
 
 Every kernel takes an idempotent ⊕. Kernels 1 to 5 are those of the papers, which know no star: they take semirings
 whose star is 1̄ wherever it exists. n is any; where n is no multiple of the tile or rows are not aligned, the matrix is
-closed in a copy padded with 0̄. A cycle that improves without end leaves its vertex (kernel 6: the first pivot without a
+closed in a copy padded with 0̄. A cycle that improves without end leaves its vertex (ours: the first pivot without a
 star) in ``plan.status.word``; the matrix is then undefined.
 """
 
@@ -27,9 +28,9 @@ from semiring.kernels.cuda.staged.blocks import close_block, fast_rows
 from semiring.kernels.cuda.staged.modules import granted, multiprocessors, resident_blocks
 from semiring.kernels.cuda.staged.modules import kernel as compiled
 from semiring.kernels.cuda.staged.sources import Arithmetic, arithmetic_of
-from semiring.kernels.cuda.staged.stacks import close_stack
+from semiring.kernels.cuda.staged.stacks import ALONE, close_stack
 
-__all__ = ["KERNELS", "LEAST", "WIDTH", "Shape", "Staged", "close", "cut_for", "look_ahead_shape"]
+__all__ = ["KERNELS", "LEAST", "WIDTH", "Shape", "Staged", "close", "cut_for", "goes_in_stages", "look_ahead_shape"]
 
 _NOTHING = nullcontext()
 WIDTH = 64  # pivots of a stage of kernel 6
@@ -92,6 +93,10 @@ LEAST = _SHAPES[-1]  # takes the least shared memory
 #: Closures of n = 4096 by blocks of 512 take 5.17 ms with it, 5.27 with the first of `_HELD`, which closes 512 in
 #: 104 µs where it is alone, and 5.22 with half as many blocks of 128 x 128, for which 512 takes 157 µs.
 _BESIDE = Shape(*_HELD[0], held=True, narrow=True)
+#: Up to so many rows one thread block is faster than many that wait for each other, where it is fast at all (see
+#: `fast_rows`). H200, 2026-11-21, µs alone and by the fastest of the others: float32 16 and 38 at n = 65, 29 and 38 at
+#: 100, 45 and 32 at 128; float64 29 and 84, 62 and 84, 100 and 77; int16 max-min 25 and 64, 51 and 63, 79 and 55.
+_ONE_BLOCK = 104
 
 
 @dataclass(frozen=True)
@@ -222,6 +227,14 @@ def look_ahead_shape(
     return LEAST
 
 
+def goes_in_stages(arithmetic: Arithmetic, shared_memory: int = 227 << 10, beside: bool = False) -> bool:
+    """Whether one matrix is closed by two launches a stage, where a block may have so many bytes, ``beside`` products
+    or alone.
+    """
+    itemsize = np.dtype(arithmetic.dtype).itemsize
+    return LEAST.shared(itemsize) > shared_memory or (itemsize in ALONE and not beside)
+
+
 @dataclass(frozen=True)
 class Cut:
     """How kernel 6 closes the matrices of one size on one device."""
@@ -294,23 +307,27 @@ KERNELS: Mapping[str, Staged] = {
 # ------------------------------------------------------------------------------------------------- the one way to run
 
 
-def close(plan: Plan, A: Any, kernel: str | int = "6", *, beside: bool = False) -> None:
-    """A ← A* in place by one of `KERNELS`, A (n, n) on the device; a stack (count, n, n) all at once (see `stacks`).
+def close(plan: Plan, A: Any, kernel: str | int | None = None, *, beside: bool = False) -> None:
+    """A ← A* in place, A (n, n) on the device; a stack (count, n, n) all at once (see `stacks`).
 
-    Enqueued on the plan's stream, nothing awaited. ``beside``: whether products keep the device busy meanwhile.
+    By one of `KERNELS`, or by what is fastest at this size, on this device. Enqueued on the plan's stream, nothing
+    awaited. ``beside``: whether products keep the device busy meanwhile.
 
     Raises `AlgebraError` for a ⊕ that is not idempotent, packed bits, and kernels 1 to 5 where a star may differ from
     1̄.
     """
-    chosen = _named(str(kernel))
+    chosen = _named("6" if kernel is None else str(kernel))
     arithmetic = arithmetic_of(plan)
     _check(plan, chosen, arithmetic)
     n = A.shape[-1]
+    one_block = WIDTH if kernel is not None else min(_ONE_BLOCK, fast_rows(arithmetic))
     with plan.stream or _NOTHING:
         if A.ndim == 3 and n > fast_rows(arithmetic):
             close_stack(plan, A)
-        elif A.ndim == 3 or (chosen.any_star and n <= WIDTH):
+        elif A.ndim == 3 or (chosen.any_star and n <= one_block):
             close_block(plan, A)
+        elif kernel is None and goes_in_stages(arithmetic, granted(), beside):
+            close_stack(plan, A[None])
         elif chosen.any_star:
             _look_ahead(plan, A, chosen.file, arithmetic, beside)
         elif n:

@@ -8,6 +8,7 @@ from semiring.kernels.contract import Plan
 from semiring.kernels.cuda.staged.kernels import LEAST, WIDTH
 from semiring.kernels.cuda.staged.modules import granted
 from semiring.kernels.cuda.staged.printer import ELEMENTS
+from semiring.kernels.cuda.staged.stacks import shared
 
 __all__ = ["fits"]
 
@@ -18,4 +19,5 @@ def fits(plan: Plan, n: int) -> bool:
     """Whether the current device can close a matrix of n rows under this plan as a whole."""
     if plan.dtype not in _PRINTED or plan.semiring.star_expression is None:
         return False
-    return n <= WIDTH or LEAST.shared(plan.dtype.itemsize) <= granted()  # few rows: in the registers of one block
+    least = min(LEAST.shared(plan.dtype.itemsize), shared(plan.dtype.itemsize))  # of kernel 6, of two launches a stage
+    return n <= WIDTH or least <= granted()  # few rows: in the registers of one block
