@@ -14,6 +14,8 @@ class OnDevice:
     Arrays that share memory here share it there. What a kernel writes outside of its result is seen here too.
     """
 
+    copy = None  # of arrays that are on the host between two calls
+
     def __init__(self, backend: Any) -> None:
         self.backend, self.name, self.supports = backend, backend.name, backend.supports
 
