@@ -118,7 +118,7 @@ def _choose(call: Call, n: int, dtype: np.dtype[Any], backend: Backend) -> str:
         if method == "staged" and not Engine(backend, make_plan(call.semiring, dtype)).closes(n):
             method = "blocked_floyd_warshall"
         if n <= parameters.leaf:
-            call.note(f"{n} vertices are one block of at most {parameters.leaf}, closed by one kernel")
+            call.note(f"{n} vertices are one block of at most {parameters.leaf}, closed without products")
         else:
             call.note(f"a dense matrix: {method} was measured fastest on the {backend.name} backend")
     return method
