@@ -8,8 +8,11 @@ size it had.
 from __future__ import annotations
 
 import gc
+import importlib
 import sys
 import tracemalloc
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -215,3 +218,67 @@ def test_panels_on_a_device(monkeypatch, algorithm, n, dtype, lanes, entries):
     A = outline((n, n // 32 if bits else n), np.uint32 if bits else dtype)
     algorithm(Engine(Kernels(lanes), plan, closure_parameters("cuda", plan.dtype, plan.storage).panel), A)
     assert 0.9 * entries <= sum(sizes) <= 1.05 * entries + MIB
+
+
+@pytest.fixture
+def products(monkeypatch):
+    """The products of the GPU, on arrays of the host, with the launches played by plain loops."""
+    sizes = []
+
+    def empty(shape, dtype):
+        sizes.append(int(np.prod(shape)))
+        return np.full(shape, 77, dtype)
+
+    fakes = {
+        "cupy": SimpleNamespace(empty=empty, zeros=lambda shape, dtype: np.zeros(shape, dtype)),
+        "semiring.kernels.cuda.launches": SimpleNamespace(prepare=None),
+        "semiring.kernels.cuda.truths": SimpleNamespace(empty_words=None, pack=None, unpack=None),
+    }
+    for name, module in fakes.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.delitem(sys.modules, "semiring.kernels.cuda.products", raising=False)
+    module = importlib.import_module("semiring.kernels.cuda.products")
+    monkeypatch.setattr(module, "_STRIP", 4096)
+    by_columns = lambda C: SimpleNamespace(column_major=C.strides[-1] > C.strides[-2])  # noqa: E731
+    monkeypatch.setattr(module, "Placement", SimpleNamespace(of=by_columns))
+
+    def multiply(plan, call, C, A, B, accumulate):
+        found = np.minimum(A[..., :, :, None], B[..., None, :, :]).max(-2)
+        C[...] = np.maximum(C, found) if accumulate else found
+
+    monkeypatch.setattr(module, "_multiply", multiply)
+    yield module, sizes
+    sys.modules.pop("semiring.kernels.cuda.products")
+
+
+@pytest.mark.parametrize("accumulate", [True, False])
+@pytest.mark.parametrize("route", ["wider", "pairs", "pairs by columns"])
+def test_copies_of_narrow_elements_are_of_few_sizes(rng, products, route, accumulate):
+    """A closure multiplies into parts of all heights: that of rows above its pivots grows from round to round."""
+    module, sizes = products
+    plan = make_plan(sr.max_min, "uint8" if route == "wider" else "int16")
+    call = SimpleNamespace(accumulate=accumulate)
+    call.transposed = call  # max-min commutes
+    through = partial(module._through, call, np.int16) if route == "wider" else partial(module._through_pairs, call)
+    k, n = 3, 65
+    for m in range(1, 321, 8):
+        A, B, C = (rng.integers(0, 99, shape).astype(plan.dtype) for shape in ((m, k), (k, n), (m, n)))
+        C = np.asfortranarray(C) if route == "pairs by columns" else C
+        expected = np.minimum(A[:, :, None], B[None]).max(1)
+        expected = np.maximum(C, expected) if accumulate else expected
+        through(plan, C, A, B)
+        np.testing.assert_array_equal(C, expected)
+    if route != "pairs by columns":  # no closure has those
+        assert max(sizes) <= 2 * 4096
+        assert len(set(sizes)) <= 7
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_stacks_of_narrow_elements(rng, products, count):
+    module, _ = products
+    call = SimpleNamespace(accumulate=False)
+    A, B = (rng.integers(0, 99, (count, *shape)).astype(np.int16) for shape in ((90, 5), (5, 65)))
+    for through in (partial(module._through, call, np.int32), partial(module._through_pairs, call)):
+        C = np.empty((count, 90, 65), np.int16)
+        through(None, C, A, B)
+        np.testing.assert_array_equal(C, np.minimum(A[..., None], B[:, None]).max(-2))

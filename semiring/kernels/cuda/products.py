@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from typing import Any, TypeAlias
@@ -28,6 +28,8 @@ _SELECTIONS = (Expression("min", (_X, _Y)), Expression("max", (_X, _Y)))
 
 #: From this m, n and k on, floats are mapped to integers for max-min: three passes of O(n²) to save 25 % of O(n³).
 _ORDERED = 256
+#: Entries of C that are copied at a time: enough for the tiles that are fastest.
+_STRIP = 1 << 24
 #: Routes that plans of one kind remember.
 _ROUTES = 512
 
@@ -126,10 +128,14 @@ def _through_bits(call: Call, plan: Plan, C: Any, A: Any, B: Any) -> None:
 
 def _through(call: Call, wide: Any, plan: Plan, C: Any, A: Any, B: Any) -> None:
     """Wider copies."""
-    target = C.astype(wide) if call.accumulate else cupy.empty(C.shape, wide)
-    A_, B_ = (_each(lambda array: array.astype(wide), array) for array in (A, B))
-    _multiply(plan, call, target, A_, B_, call.accumulate)
-    C[...] = target
+    B_ = _each(lambda array: array.astype(wide), B)
+    for rows in _strips(C):
+        part, A_ = C[..., rows, :], _each(lambda array: array.astype(wide), A[..., rows, :])
+        target = _scratch(part.shape, wide)
+        if call.accumulate:
+            target[...] = part
+        _multiply(plan, call, target, A_, B_, call.accumulate)
+        part[...] = target
 
 
 def _through_order(call: Call, plan: Plan, C: Any, A: Any, B: Any) -> None:
@@ -146,10 +152,30 @@ def _through_pairs(call: Call, plan: Plan, C: Any, A: Any, B: Any) -> None:
     C, A, B = (array.view(np.int16) for array in (C, A, B))  # CuPy need not know the dtype
     if Placement.of(C).column_major:
         call, C, A, B = call.transposed, C.swapaxes(-1, -2), B.swapaxes(-1, -2), A.swapaxes(-1, -2)
-    n = C.shape[-1]
-    target = _padded(C) if call.accumulate else cupy.empty((*C.shape[:-1], n + n % 2), C.dtype)
-    _multiply(plan, call, target, A, _each(_padded, B), call.accumulate)
-    C[...] = target[..., :n]
+    n, B_ = C.shape[-1], _each(_padded, B)
+    for rows in _strips(C):
+        part = C[..., rows, :]
+        target = _scratch((*part.shape[:-1], n + n % 2), C.dtype)
+        if call.accumulate:
+            target[..., :n], target[..., n:] = part, 0
+        _multiply(plan, call, target, A[..., rows, :], B_, call.accumulate)
+        part[...] = target[..., :n]
+
+
+def _strips(C: Any) -> Iterator[slice]:
+    """Ranges of rows of which a copy is made at a time: all of a stack, whose matrices are small."""
+    rows = C.shape[-2]
+    step = max(1, _STRIP // C.shape[-1]) if C.ndim == 2 else rows
+    for start in range(0, rows, step):
+        yield slice(start, min(rows, start + step))
+
+
+def _scratch(shape: tuple[int, ...], dtype: Any) -> Any:
+    """An uninitialised copy of a strip. A closure asks for all sizes, and an allocator keeps all it had: so few are."""
+    if len(shape) > 2:
+        return cupy.empty(shape, dtype)
+    rows, columns = shape
+    return cupy.empty((1 << (rows - 1).bit_length(), columns), dtype)[:rows]
 
 
 def _padded(array: Any) -> Any:
