@@ -65,19 +65,31 @@ def _start() -> None:
     print_table("Starting, kernels in the cache", ["what", "ms"], rows)
 
 
-def _memory(n: int = 8192) -> None:
-    code = (
-        "import numpy as np, resource, semiring as sr;"
-        "sr.closure(np.ones((600, 600), np.float32), out=np.empty((600, 600), np.float32));"
-        f"A = np.random.default_rng(0).random(({n}, {n}), dtype=np.float32);"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss;"
-        "sr.closure(A, out=A);"
-        "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)"
-    )
-    extra = _fresh(code, 1)
-    matrix = 4 * n * n
-    rows = [[n, f"{matrix / 2**20:.0f}", f"{extra / 2**20:.0f}", f"{1 + extra / matrix:.3f}×"]]
-    print_table("Peak memory of closure(A, out=A)", ["n", "matrix, MiB", "beyond it, MiB", "peak"], rows)
+def _memory() -> None:
+    lengths = "rng.random(({n}, {n}), dtype=np.float32)"
+    # Lengths and differences of heights, row by row, so that the operand itself costs no more than it is.
+    mixed = f"{lengths}; h = rng.random({{n}}, dtype=np.float32)\nfor i in range({{n}}): A[i] += h[i] - h"
+    bits = "np.empty(({n}, {n}), bool)\nfor i in range({n}): A[i] = rng.random({n}) < 2 / {n}"
+    rows = []
+    for what, n, size, operand, options in (
+        ("float32", 8192, 4, lengths, ""),
+        ("float32, weights of both signs", 8192, 4, mixed, ""),
+        ("float32, A⁺", 8192, 4, lengths, "reflexive=False"),
+        ("bool", 16384, 1, bits, "semiring='boolean'"),
+        ("bool, A⁺", 16384, 1, bits, "semiring='boolean', reflexive=False"),
+    ):
+        code = (
+            "import numpy as np, resource, semiring as sr\n"
+            "rng = np.random.default_rng(0)\n"
+            f"A = {operand.format(n=600)}\nsr.closure(A, out=A, {options})\n"  # what is compiled stays
+            f"A = {operand.format(n=n)}\n"
+            "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+            f"sr.closure(A, out=A, {options})\n"
+            "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)"
+        )
+        extra, matrix = _fresh(code, 1), size * n * n
+        rows.append([what, n, f"{matrix / 2**20:.0f}", f"{extra / 2**20:.0f}", f"{1 + extra / matrix:.3f}×"])
+    print_table("Peak memory of closure(A, out=A)", ["what", "n", "matrix, MiB", "beyond it, MiB", "peak"], rows)
 
 
 def main() -> None:

@@ -71,10 +71,12 @@ def closure(
     method
         One of `METHODS`. ``"auto"`` chooses by size, sparsity and semiring; ``explain`` says what and why.
     out
-        Where the result goes; may be A itself. In place the memory beyond the matrix is O(n · 1024), except where ⊕ is
-        not idempotent and ``reflexive`` is False (a copy), for `squaring` (a copy), for rows whose entries are not
-        adjacent (a copy), of bfloat16 (a copy) and for ``johnson``. On a GPU `staged`, and matrices of up to 4096
-        rows, may take one too.
+        Where the result goes; may be A itself. In place the memory beyond the matrix is that of some panels, O(n ·
+        1024), and for truth values also an eighth of the matrix. A copy more is taken where ⊕ is not idempotent and
+        ``reflexive`` is False, by `squaring`, where neither the entries of a row nor those of a column are adjacent,
+        for a stack whose rows are not, of bfloat16 in float32, and in float64 while potentials are found, if the
+        shortest paths are so long that it takes an elimination. ``johnson`` takes what SciPy does. For more on a GPU
+        see the page on closures.
     progress
         ``progress(done, total)`` is called as the work goes on, ``done`` never falling; an exception it raises stops
         it.

@@ -66,9 +66,10 @@ def blocked_floyd_warshall(
     across = widest * columns_of(plan, 0, min(n, engine.panel)).stop  # the largest copy of rows of pivots
     lanes = engine.lanes() if len(blocks) > 1 else None
     if lanes is not None:
-        tasks, copying = (_rows_ahead, (_CHAIN,)) if plan.storage == "bits" else (_look_ahead, (_RIGHT, _LEFT))
-        for number in copying:
-            lanes.reserve(number, across)
+        packed = plan.storage == "bits"
+        tasks = _rows_ahead if packed else _look_ahead
+        for number, entries in {_CHAIN: across if packed else widest**2, _RIGHT: across, _LEFT: across}.items():
+            lanes.reserve(number, entries)
         elimination = elimination.side_by_side(plan, widest)
         with lanes:
             tasks(lanes, elimination, blocks)

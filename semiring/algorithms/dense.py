@@ -24,7 +24,7 @@ from semiring.algorithms.packed import close_truths
 from semiring.algorithms.parameters import closure_parameters
 from semiring.algorithms.stacks import close_stack, name_matrix
 from semiring.algorithms.tropical import Potentials, close_tropical, find_potentials, has_gains, is_tropical
-from semiring.algorithms.views import Array
+from semiring.algorithms.views import Array, pieces
 from semiring.arrays import as_output
 from semiring.entries import Scan
 from semiring.errors import (
@@ -86,8 +86,10 @@ def is_closed_wider(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
 def _close_wider(call: Call, A: Array, out: Any, P: Array | None) -> Array:
     """The closure of bfloat16, in float32 and rounded once: its 8 bits would be lost in the sums of a long path."""
     target = array_namespace(A).empty(A.shape, A.dtype) if out is None else as_output(out, A.shape, A.dtype, like=A)
-    closed = close_dense(call, A.astype(np.float32), None, P)
-    target[...] = closed.astype(A.dtype)
+    wide = A.astype(np.float32)
+    close_dense(call, wide, wide, P)
+    for rows in pieces(target) if target.ndim == 2 else [...]:
+        target[rows] = wide[rows].astype(A.dtype)
     call.explanation.dtype = A.dtype
     call.note("bfloat16 is closed in float32, and rounded once")
     return target

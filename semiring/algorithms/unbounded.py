@@ -26,9 +26,8 @@ __all__ = ["check_unbounded", "insert_unbounded", "unbounded_edges"]
 def unbounded_edges(A: Array, sign: int) -> dict[int, Array]:
     """The heads of the unbounded edges of each tail that has one."""
     gain = -np.inf if sign > 0 else np.inf
-    infinite = gain == A
-    tails = np.flatnonzero(on_host(infinite.any(axis=1)))
-    return {int(tail): np.flatnonzero(on_host(infinite[int(tail)])) for tail in tails}
+    tails = np.flatnonzero(np.concatenate([on_host((gain == A[rows]).any(axis=1)) for rows in pieces(A)]))
+    return {int(tail): np.flatnonzero(on_host(gain == A[int(tail)])) for tail in tails}
 
 
 def check_unbounded(A: Array, edges: dict[int, Array], semiring: Semiring) -> None:

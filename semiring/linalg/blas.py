@@ -62,7 +62,8 @@ def gemm(
     A (m, k) and B (k, n), each transposed first where so asked (a view, never a copy), C (m, n). α is one by default,
     β zero: as in every BLAS, **C is read only where β is given and not the zero**. ``out`` may be C itself, or any
     operand. Operands, dtypes (α and β take part as in NumPy's promotion), ``check``, ``threads``, ``device`` and
-    errors as in `matmul`; α and β are numbers of the host. Costs m·k·n pairs, and a copy of A where α is not the one.
+    errors as in `matmul`; α and β are numbers of the host. Costs m·k·n pairs, and two copies of A where α is not the
+    one, of C where β is not.
 
     >>> import numpy as np
     >>> A, C = np.array([[0.0, 2.0], [1.0, 0.0]]), np.array([[9.0, 1.0], [0.0, 9.0]])

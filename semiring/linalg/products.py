@@ -64,7 +64,8 @@ def matmul(
 
     Raises `ShapeError`, `DTypeError`, `DomainError` (an entry is NaN or outside the domain), `IntegerOverflowError`
     (a result does not fit the dtype; it names one that would hold it) or `DeviceError` (operands live apart, or there
-    is no GPU). Costs m·k·n pairs, and no memory beyond the result but packing buffers.
+    is no GPU). Costs m·k·n pairs, and beyond the result packing buffers; and a copy of what is promoted, of integers
+    among which is "no path", or which need a wider dtype inside, and of a result whose ``out`` is an operand.
 
     >>> import numpy as np
     >>> A = np.array([[0, 3], [np.inf, 1]])
@@ -125,7 +126,8 @@ def matmul_witness(
     """The product and its witness: (C, W) with C = A ⊗ B and C[i, j] = A[i, W[i, j]] ⊗ B[W[i, j], j].
 
     W holds the smallest such k, and -1 where C is the zero. It is int32 (int64 for k ≥ 2³¹). Operands, shapes and
-    errors as in `matmul`; `AlgebraError` where ⊕ is not selective (then no single k attains a sum).
+    errors as in `matmul`; `AlgebraError` where ⊕ is not selective (then no single k attains a sum). On the host it
+    takes copies of both operands, and of W in int64.
 
     >>> C, W = matmul_witness([[4, 1]], [[1, 2], [7, 1]])
     >>> C, W

@@ -55,8 +55,9 @@ def best_paths(
     names
         n different names of the vertices.
     predecessors
-        Whether to find all paths now: for 1.1 to 1.3 times the time, and n² int32 of memory, `Paths.path` costs nothing
-        afterwards. Without them it makes a run of its own for each source, and A must not change meanwhile.
+        Whether to find all paths now: for 1.1 to 1.3 times the time, and n² int32 of memory (a copy of A more while it
+        runs), `Paths.path` costs nothing afterwards. Without them it makes a run of its own for each source, and A must
+        not change meanwhile.
     method, progress, check, threads, device
         As in `semiring.closure`. Matrix and predecessors are of the library of A, and live where A does.
 
