@@ -22,6 +22,7 @@ import strict_arrays
 import semiring as sr
 from semiring.algorithms import views
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
+from semiring.algorithms.irreflexive import irreflexive_product
 from semiring.algorithms.parameters import closure_parameters
 from semiring.algorithms.progress import _Outline
 from semiring.algorithms.rkleene import rkleene
@@ -200,6 +201,8 @@ def outline(shape, dtype):
         (rkleene, 16384, "float32", False, 8192 * 8192),
         (rkleene, 131072, "float32", False, 65536 * 8192),
         (rkleene, 65536, "bits", False, 32768 * 8192 // 32),
+        (lambda engine, A: irreflexive_product(engine, A, A), 16384, "float32", False, 1024 * 16384),
+        (lambda engine, A: irreflexive_product(engine, A, A), 65536, "bits", False, 1024 * 65536 // 32),
     ],
 )
 def test_panels_on_a_device(monkeypatch, algorithm, n, dtype, lanes, entries):

@@ -8,8 +8,8 @@ the loop at i or meets another vertex j, so that::
 which needs of A its old diagonal only: O(n²) pairs after the closure, in place. Where ⊕ is not idempotent the sum
 over j would count a cycle once for every vertex on it; there A is kept, and A⁺ is one more product, again in place.
 
-Cost: n² pairs and workspace one piece of rows, or n³ pairs and a copy of A. Hazard: in floating point the diagonal is
-a sum of two rounded halves of a cycle, where A ⊗ A* would add its first edge to the rounded rest.
+Cost: n² pairs and workspace one piece of rows, or n³ pairs, a copy of A and a panel of columns. Hazard: in floating
+point the diagonal is a sum of two rounded halves of a cycle, where A ⊗ A* would add its first edge to the rounded rest.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.views import WORD, Array, pieces
+from semiring.algorithms.views import WORD, Array, columns_of, pieces
 from semiring.kernels.engine import Engine
 from semiring.namespaces import array_namespace
 
 __all__ = ["cycles_from_closure", "diagonal", "irreflexive_product"]
 
 
-_ENTRIES = 1 << 19  # at a time
+_ENTRIES = 1 << 19  # that are folded at a time
+_COLUMNS = 1024  # of a product in place that are copied at a time
 
 
 def diagonal(A: Array, storage: str = "elements") -> Array:
@@ -71,4 +72,6 @@ def _fold(add: Any, first: Array, terms: Array) -> Array:
 
 def irreflexive_product(engine: Engine, A: Array, closed: Array) -> None:
     """A* → A ⊗ A* in place, for every semiring; ``A`` is the matrix before it was closed."""
-    engine.multiply_left(A, closed)
+    n = closed.shape[0]
+    for start in range(0, n, _COLUMNS):  # an engine of a GPU takes wider panels, of fewer rows
+        engine.multiply_left(A, closed[:, columns_of(engine.plan, start, min(n, start + _COLUMNS))])

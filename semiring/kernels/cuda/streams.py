@@ -17,7 +17,7 @@ from semiring.kernels.cuda.staged.barriers import recorded_words
 
 __all__ = ["Streams", "mark", "replay"]
 
-_KEPT = 4  # recorded closures that are kept, each with a matrix of its own and its panels: up to 100 MiB in float32
+_KEPT = 4  # recorded closures that are kept, each with a matrix of its own and its panels: up to 120 MiB in float32
 #: Of the streams by number. The greatest is -5; a GPU that has fewer takes its greatest. Closures of n = 8192 took
 #: 37.3 ms where the stream before the last preceded the last, 37.1 where they are alike.
 _PRIORITIES = (-5, -4, -4, 0, 0)
