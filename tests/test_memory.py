@@ -20,7 +20,7 @@ import pytest
 import strict_arrays
 
 import semiring as sr
-from semiring.algorithms import views
+from semiring.algorithms import packed, views
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.algorithms.irreflexive import irreflexive_product
 from semiring.algorithms.parameters import closure_parameters
@@ -377,6 +377,24 @@ def test_temporaries_on_a_device(monkeypatch, pool, make, options):
         gc.enable()
     panels = A.nbytes // 8 if A.dtype == bool else 256 * n * A.itemsize
     assert pool.total - before <= panels + 32 * piece + 64 * n
+
+
+@pytest.mark.parametrize("make", [weights, of_both_signs, truths])
+def test_what_is_moved_to_a_device_is_one_matrix(monkeypatch, pool, make):
+    """Closed in place there, and copied back; integers are not, for they may have to begin again."""
+    n = 400
+    for module, name, value in (
+        (views, "_PIECE_ON_DEVICE", 1 << 12),
+        (views, "_ROWS_ON_DEVICE", 1),
+        (packed, "_ENTRIES", 1),
+    ):
+        monkeypatch.setattr(module, name, value)
+    A = make(n)
+    for target in (None, np.empty_like(A)):
+        before = pool.total
+        sr.closure(A, "boolean" if A.dtype == bool else "min_plus", device="cuda", out=target)
+        panels = A.nbytes // 8 if A.dtype == bool else 256 * n * A.itemsize
+        assert pool.total - before <= A.nbytes + panels + (32 << 12) + 64 * n
 
 
 def test_pieces_of_large_matrices_are_some_rows(pool):
