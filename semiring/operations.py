@@ -73,7 +73,11 @@ class Operation:
             absorbed = (arrays[0] == zero) | (arrays[1] == zero)
             if self._semiring.tropical and dtype.kind == "i" and check:
                 _check_sum(arrays[0], arrays[1], result, absorbed, zero, dtype)
-            result = xp.where(absorbed, zero, result)
+            fresh = xp is np and self.expression.args and type(result) is np.ndarray
+            if fresh and result.shape == absorbed.shape and result.dtype == dtype:
+                np.copyto(result, zero, where=absorbed)
+            else:
+                result = xp.where(absorbed, zero, result)
         return result
 
     def __str__(self) -> str:
