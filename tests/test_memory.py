@@ -87,6 +87,8 @@ ON_THE_HOST = {
     "product": (lambda A: sr.matmul(A, A), weights, 1024, 1),
     "product with no path": (lambda A: sr.matmul(A, A), lambda n: with_no_path(n), 1024, 3),
     "gemm": (lambda A: sr.gemm(A, A, alpha=2.0), weights, N, 3.25),
+    "entries, many operations": (lambda A: sr.add(A, A, "log_plus"), weights, N, 4.25),
+    "entries, one": (lambda A: sr.multiply(A, A), weights, N, 1.5),
     "csgraph": (lambda A: csgraph().floyd_warshall(A, overwrite=True), lambda n: weights(n, float), N, PANELS),
     "csgraph, counting edges": (
         lambda A: csgraph().floyd_warshall(A, unweighted=True, overwrite=True),

@@ -245,16 +245,33 @@ class Expression:
                     raise DTypeError(f"{node.op} in {self} needs {needs} dtype, not {dtype}")
 
     def evaluate(self, values: Mapping[str, Any], dtype: np.dtype[Any], xp: ModuleType | Any = np) -> Any:
-        """The value on arrays of ``dtype`` of the array library ``xp`` (NumPy by default), entry by entry."""
+        """The value on arrays of ``dtype`` of the array library ``xp`` (NumPy by default), entry by entry.
+
+        The value of a part lives until it has been used for the last time.
+        """
         functions = array_functions(xp)
-
-        def leaf(expression: Expression) -> Any:
-            if expression.op == "var":
-                return values[str(expression.leaf)]
-            return typed_constant(expression.leaf, dtype)  # type: ignore[arg-type]
-
+        known: list[Any] = []
         with np.errstate(all="ignore"):  # ∞ - ∞ is a NaN that min and max drop; it is no news to the caller
-            return self.fold(leaf, lambda expression, args: functions[expression.op](*args))
+            for node, args, used in self._steps:
+                if node.args:
+                    known.append(functions[node.op](*(known[i] for i in args)))
+                elif node.op == "var":
+                    known.append(values[str(node.leaf)])
+                else:
+                    known.append(typed_constant(node.leaf, dtype))  # type: ignore[arg-type]
+                for i in used:
+                    known[i] = None
+        return known[-1]
+
+    @cached_property
+    def _steps(self) -> list[tuple[Expression, tuple[int, ...], list[int]]]:
+        """Each part once, behind its arguments: their steps, and those that no later step uses."""
+        places: dict[Expression, int] = {}
+        for node in self.walk():
+            places.setdefault(node, len(places))
+        steps = [(node, tuple(places[arg] for arg in node.args)) for node in places]
+        last = {place: step for step, (_, args) in enumerate(steps) for place in args}
+        return [(node, args, [i for i in set(args) if last[i] == step]) for step, (node, args) in enumerate(steps)]
 
 
 def _fold(
