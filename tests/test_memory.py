@@ -70,23 +70,23 @@ ON_THE_HOST = {
     "int32": (in_place(), lambda n: weights(n, np.int32), N, PANELS),
     "both signs": (in_place(), of_both_signs, N, PANELS),
     "both signs, int32": (in_place(), lambda n: of_both_signs(n, np.int32), N, PANELS),
-    "both signs, a long path": (in_place(), chain, 1024, 2 + 0.75),  # the matrix in float64 while potentials are found
+    "both signs, a long path": (in_place(), chain, N, 3),  # the matrix in float64 while potentials are found
     "A⁺": (in_place(reflexive=False), weights, N, PANELS + 0.25),
     "A⁺ by a sum": (in_place("plus_times", reflexive=False), lambda n: weights(n) / 1e6 / n, 1024, 2.25),
-    "squaring": (in_place(method="squaring"), weights, N, 1),
+    "squaring": (in_place(method="squaring"), weights, N, 1.05),
     "bfloat16": (in_place(), lambda n: weights(n, bfloat16()), N, 2 + 2 * PANELS),  # in float32
     "columns": (in_place(), lambda n: np.asfortranarray(weights(n)), N, PANELS),
     "a sparse matrix": (sr.closure, lambda n: sparse(weights(n)), N, 1 + PANELS),
-    "bool": (in_place("boolean"), truths, 4096, 1 / 8),
-    "bool A⁺": (in_place("boolean", reflexive=False), truths, 4096, 1 / 8 + 1 / 16),
+    "bool": (in_place("boolean"), truths, 4096, 1 / 4),
+    "bool A⁺": (in_place("boolean", reflexive=False), truths, 4096, 1 / 4),
     "bits A⁺": (in_place("boolean", reflexive=False), lambda n: sr.pack(truths(n)), 8192, 1 / 2),
     "pack": (sr.pack, truths, 8192, 1 / 8),
-    "stack": (in_place(), lambda n: weights(n).reshape(-1, 64, 64), 1024, 0),
-    "stack of both signs": (in_place(), lambda n: np.stack([of_both_signs(64)] * (n // 64) ** 2), 1024, 0.3),
+    "stack": (in_place(), lambda n: weights(n).reshape(-1, 64, 64), N, 0.4),
+    "stack of both signs": (in_place(), lambda n: np.stack([of_both_signs(64)] * (n // 64) ** 2), N, 0.75),
     "predecessors": (sr.shortest_paths, weights, 1024, 3 + 0.75),
-    "product": (lambda A: sr.matmul(A, A), weights, 1024, 1),
+    "product": (lambda A: sr.matmul(A, A), weights, N, 1.1),
     "product with no path": (lambda A: sr.matmul(A, A), lambda n: with_no_path(n), 1024, 3),
-    "gemm": (lambda A: sr.gemm(A, A, alpha=2.0), weights, N, 3.25),
+    "gemm": (lambda A: sr.gemm(A, A, alpha=2.0), weights, N, 3.4),
     "entries, many operations": (lambda A: sr.add(A, A, "log_plus"), weights, N, 4.25),
     "entries, one": (lambda A: sr.multiply(A, A), weights, N, 1.5),
     "csgraph": (lambda A: csgraph().floyd_warshall(A, overwrite=True), lambda n: weights(n, float), N, PANELS),
@@ -137,8 +137,8 @@ def test_the_host(name):
         tracemalloc.stop()
         gc.enable()
     size = operand.nbytes if hasattr(operand, "nbytes") else n * n * operand.dtype.itemsize
-    assert peak <= matrices * size + 3 * MIB  # packed operands of two threads, and pieces
-    assert kept <= 6 * MIB, "a cycle of references keeps arrays until Python looks for cycles"
+    assert peak <= matrices * size + 3 * MIB  # pieces, and what the kernels of each thread keep
+    assert kept <= 8 * MIB, "a cycle of references keeps arrays until Python looks for cycles"
 
 
 def test_values_of_expressions_are_freed_at_once():
