@@ -11,7 +11,7 @@ from test_contract import CASES, SELECTIVE, closable, entries, inside, laid_out,
 
 from semiring import CATALOGUE, Semiring
 from semiring.kernels.cuda import staged
-from semiring.kernels.cuda.staged import kernels
+from semiring.kernels.cuda.staged import blocks, kernels
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.reference import ReferenceBackend
 
@@ -227,7 +227,8 @@ def test_one_matrix_by_two_launches_a_stage(name, dtype, rng, monkeypatch):
         np.testing.assert_array_equal(alone.get()[0], expected, f"n = {n}")
         before = len(taken)
         staged.close(plan, chosen)
-        assert taken[before:] == ([(1, n, n)] if n > 104 else [])  # few rows: by one thread block
+        few = n <= blocks.alone_rows(staged.arithmetic_of(plan))
+        assert taken[before:] == ([] if few else [(1, n, n)])  # few rows: by one thread block
         np.testing.assert_array_equal(chosen.get(), expected, f"n = {n}")
 
 

@@ -42,7 +42,9 @@ def matrix(rng, name, dtype, n):
 @pytest.mark.parametrize(
     ("name", "dtype", "n", "pivots"),
     [
-        ("min_plus", "float32", 29, False),
+        *(("min_plus", "float32", n, False) for n in (1, 29, 64, 65, 104, 105, 128)),
+        ("max_plus", "int32", 103, False),
+        ("max_min", "int32", 127, False),
         ("min_plus", "float32", 64, True),
         ("min_plus", "float64", 127, False),
         ("min_plus", "int16", 65, True),
@@ -101,14 +103,22 @@ def test_close_block_of_packed_bits(name, pivots, rng, tmp_path):
                 np.testing.assert_array_equal(P, marks)
 
 
-@pytest.mark.parametrize(("name", "dtype", "loop"), [("min_plus", "float32", -1), ("xor_and", "bool", True)])
-def test_a_pivot_without_a_star_is_named(name, dtype, loop, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "dtype", "loop", "n"),
+    [("min_plus", "float32", -1, 30), ("min_plus", "float32", -1, 127), ("xor_and", "bool", True, 30)],
+)
+def test_a_pivot_without_a_star_is_named(name, dtype, loop, n, tmp_path):
     plan = make_plan(CATALOGUE[name], dtype)
-    chosen = block_kernel(30, arithmetic_of(plan))
+    chosen = block_kernel(n, arithmetic_of(plan))
     kernels = HostKernels(source(chosen.file, arithmetic_of(plan), chosen.defines), tmp_path)
-    A = np.full((30, 30), plan.zero, dtype)
-    A[11, 11] = A[29, 29] = loop
-    assert close(kernels, chosen, A, None, 0, 30, 100, False) == 111
+    for vertex in (11, n // 2, n - 1):
+        A = np.full((n, n), plan.zero, dtype)
+        A[vertex, vertex] = A[n - 1, n - 1] = loop
+        assert close(kernels, chosen, A, None, 0, n, 100, False) == 100 + vertex
+    if name == "min_plus":  # only the second pivot of a pair closes the cycle
+        A = np.full((n, n), plan.zero, dtype)
+        A[4, 5], A[5, 4] = 1, -2
+        assert close(kernels, chosen, A, None, 0, n, 100, False) == 105
 
 
 # ------------------------------------------------------------------------------------------------- whole closures

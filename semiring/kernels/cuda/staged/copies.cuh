@@ -8,6 +8,13 @@ template <int N> struct __align__(sizeof(element) * N > 16 ? 16 : sizeof(element
 template <int N> INLINE Vector<N> load(const element *from) { return *(const Vector<N> *)from; }
 template <int N> INLINE void store(element *to, const Vector<N> &x) { *(Vector<N> *)to = x; }
 
+// The compiler no longer knows where this pointer comes from.
+INLINE void forget(element *&pointer) {
+#ifndef ON_HOST
+    asm volatile("" : "+l"(pointer));
+#endif
+}
+
 #ifndef ON_HOST
 // A piece of 4, 8 or 16 bytes; those of 16 pass by the first-level cache, which would keep what they replace.
 template <int BYTES> INLINE void copy_piece(void *to, const void *from) {

@@ -24,7 +24,7 @@ import numpy as np
 from semiring.errors import AlgebraError, UnknownNameError
 from semiring.kernels.contract import Plan
 from semiring.kernels.cuda.staged.barriers import words_of
-from semiring.kernels.cuda.staged.blocks import close_block, fast_rows
+from semiring.kernels.cuda.staged.blocks import alone_rows, close_block, fast_rows
 from semiring.kernels.cuda.staged.modules import granted, multiprocessors, resident_blocks
 from semiring.kernels.cuda.staged.modules import kernel as compiled
 from semiring.kernels.cuda.staged.sources import Arithmetic, arithmetic_of
@@ -93,10 +93,6 @@ LEAST = _SHAPES[-1]  # takes the least shared memory
 #: Closures of n = 4096 by blocks of 512 take 5.17 ms with it, 5.27 with the first of `_HELD`, which closes 512 in
 #: 104 µs where it is alone, and 5.22 with half as many blocks of 128 x 128, for which 512 takes 157 µs.
 _BESIDE = Shape(*_HELD[0], held=True, narrow=True)
-#: Up to so many rows one thread block is faster than many that wait for each other, where it is fast at all (see
-#: `fast_rows`). H200, 2026-11-21, µs alone and by the fastest of the others: float32 16 and 38 at n = 65, 29 and 38 at
-#: 100, 45 and 32 at 128; float64 29 and 84, 62 and 84, 100 and 77; int16 max-min 25 and 64, 51 and 63, 79 and 55.
-_ONE_BLOCK = 104
 
 
 @dataclass(frozen=True)
@@ -320,7 +316,7 @@ def close(plan: Plan, A: Any, kernel: str | int | None = None, *, beside: bool =
     arithmetic = arithmetic_of(plan)
     _check(plan, chosen, arithmetic)
     n = A.shape[-1]
-    one_block = WIDTH if kernel is not None else min(_ONE_BLOCK, fast_rows(arithmetic))
+    one_block = WIDTH if kernel is not None else alone_rows(arithmetic)
     with plan.stream or _NOTHING:
         if A.ndim == 3 and n > fast_rows(arithmetic):
             close_stack(plan, A)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from semiring.kernels.contract import Plan
-from semiring.kernels.cuda.staged.kernels import LEAST, WIDTH
+from semiring.kernels.cuda.staged.blocks import alone_rows
+from semiring.kernels.cuda.staged.kernels import LEAST
 from semiring.kernels.cuda.staged.modules import granted
 from semiring.kernels.cuda.staged.printer import ELEMENTS
+from semiring.kernels.cuda.staged.sources import arithmetic_of
 from semiring.kernels.cuda.staged.stacks import shared
 
 __all__ = ["fits"]
@@ -20,4 +22,4 @@ def fits(plan: Plan, n: int) -> bool:
     if plan.dtype not in _PRINTED or plan.semiring.star_expression is None:
         return False
     least = min(LEAST.shared(plan.dtype.itemsize), shared(plan.dtype.itemsize))  # of kernel 6, of two launches a stage
-    return n <= WIDTH or least <= granted()  # few rows: in the registers of one block
+    return n <= alone_rows(arithmetic_of(plan)) or least <= granted()  # few rows: in the registers of one block

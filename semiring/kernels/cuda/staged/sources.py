@@ -70,6 +70,11 @@ class Arithmetic:
         return bool(operations & _LONG) or self.plus.size + self.times.size > 40
 
     @property
+    def is_plain(self) -> bool:
+        """Whether ⊕ is idempotent and every star 1̄: then a pivot's row and column need no care."""
+        return self.star is None and self.idempotent
+
+    @property
     def is_balanced(self) -> bool:
         """Whether some sums of a minimum or maximum should leave the pipe of the others (see ``_MULTIPLIED``)."""
         return self.dtype == "int32" and self.times == _SUM and self.plus in _EXTREMA
@@ -103,7 +108,7 @@ class Arithmetic:
         return "\n".join(
             [
                 marks + _text("arithmetic.cuh"),
-                *(["#define UNIT_STAR"] if self.star is None and self.idempotent else []),
+                *(["#define UNIT_STAR"] if self.is_plain else []),
                 f"typedef {ELEMENTS[self.dtype]} element;",
                 f"#define ZERO ({constant(self.zero, dtype)})",
                 f"#define ONE ({constant(self.one, dtype)})",

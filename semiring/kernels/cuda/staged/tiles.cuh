@@ -14,13 +14,6 @@
 INLINE int thread_x() { return threadIdx.x / 32 % 2 * 8 + threadIdx.x % 8; }
 INLINE int thread_y() { return threadIdx.x / 64 * 4 + threadIdx.x % 32 / 8; }
 
-// The compiler no longer knows where this pointer comes from.
-INLINE void forget(element *&pointer) {
-#ifndef ON_HOST
-    asm volatile("" : "+l"(pointer));
-#endif
-}
-
 template <int M, int N, int T = THREADS> struct Tile {
     static constexpr int DOWN = T / 16, ROWS = M / DOWN, COLUMNS = N / 16, PIECE = COLUMNS < 4 ? COLUMNS : 4;
     element c[ROWS][COLUMNS];
