@@ -177,12 +177,21 @@ def encode(array: Array, semiring: Semiring, dtype: Any = None, *, out: Array | 
     outer, inner = semiring.zero_for(array.dtype), inner_zero(semiring, dtype)
     if array.dtype == dtype:
         # "no path" is the only entry beyond half the range, so a minimum (in max-plus a maximum) replaces it.
-        (np.minimum if semiring.tropical == "min" else np.maximum)(array, inner, out=out)
+        _clamp(array, inner, semiring.tropical == "min", out)
         return out
     for source, target in _paired_rows(array, out):
         target[...] = source
         _replace(target, source == outer, inner)
     return out
+
+
+def _clamp(array: Array, bound: Any, least: bool, out: Array) -> None:
+    if is_device_array(array):
+        from semiring.device import kernels
+
+        kernels.replace_beyond(array, bound, bound, out, least=least)
+    else:
+        (np.minimum if least else np.maximum)(array, bound, out=out)
 
 
 def decode(
@@ -210,6 +219,11 @@ def decode(
     if limit is None:
         limit = int(inner_zero(semiring, array.dtype))
     bound = array.dtype.type(limit)
+    if is_device_array(array) and dtype == array.dtype:
+        from semiring.device import kernels
+
+        kernels.replace_beyond(array, bound, outer, out, least=semiring.tropical == "min")
+        return out
     for source, target in _paired_rows(array, out):
         absent = source >= bound if semiring.tropical == "min" else source <= bound
         if dtype != array.dtype:

@@ -83,4 +83,4 @@ def _argument(value):
         return ctypes.c_void_p(0)
     if isinstance(value, np.ndarray):
         return ctypes.c_void_p(value.ctypes.data)
-    return {"int32": ctypes.c_int, "uint32": ctypes.c_uint, "int64": ctypes.c_longlong}[value.dtype.name](int(value))
+    return np.ctypeslib.as_ctypes_type(value.dtype)(int(value))

@@ -12,6 +12,7 @@ import types
 from typing import Any
 
 import numpy as np
+import passes_on_host
 
 from semiring import bits
 
@@ -260,6 +261,7 @@ def install(monkeypatch: Any) -> tuple[Module, Backend]:
     monkeypatch.setitem(sys.modules, "cupy", module)
     monkeypatch.setattr(kernels, "reduction", reduction)
     monkeypatch.setattr(kernels, "select", select)
+    passes_on_host.install(monkeypatch, unwrapped)
     monkeypatch.setattr(entrywise, "apply", lambda *_: None)
     for function in (pack, unpack, count):
         monkeypatch.setattr(device_bits, function.__name__, function)

@@ -17,7 +17,7 @@ import numpy as np
 from semiring.algorithms.views import Array, pieces, put
 from semiring.algorithms.weights import Weights
 from semiring.errors import DomainError, IntegerOverflowError
-from semiring.namespaces import array_namespace
+from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["check_range", "negligible", "reweight", "shift_back"]
 
@@ -106,6 +106,11 @@ def _shift_floats(part: Array, offset: Array | None, sign: int, none: Any, out: 
 
 
 def _shift_integers(part: Array, offset: Array | None, sign: int, none: Any, out: Array, zero: Any) -> None:
+    if offset is None and part.dtype == out.dtype and is_device_array(part):
+        from semiring.device.kernels import replace_beyond
+
+        replace_beyond(part, none, zero, out, sign=sign)
+        return
     absent = part >= none
     if offset is None and part.dtype == out.dtype:  # a distance below half the range fits, whatever its sign
         if sign < 0:

@@ -21,7 +21,7 @@ from semiring.algorithms.ordered import as_integers, from_integers, has_order
 from semiring.algorithms.parameters import closure_parameters
 from semiring.algorithms.small import SMALL, close_small_stack
 from semiring.algorithms.tropical import encode_integers, is_tropical
-from semiring.algorithms.views import Array
+from semiring.algorithms.views import Array, clear_zeros, negate
 from semiring.catalogue import min_plus
 from semiring.encoding import decode, inner_zero
 from semiring.entries import Scan
@@ -111,7 +111,7 @@ def _store(stack: Array, target: Array) -> None:
 
 def _close_tropical(call: Call, A: Array, target: Array, scan: Scan, backend: Any) -> bool:
     """The same by min-plus of weights ≥ 0, as `semiring.algorithms.tropical` does of one matrix."""
-    sign, n, dtype, xp = 1 if call.semiring.tropical == "min" else -1, A.shape[-1], A.dtype, array_namespace(A)
+    sign, n, dtype = 1 if call.semiring.tropical == "min" else -1, A.shape[-1], A.dtype
     least, greatest = sorted(sign * (0 if end is None else end) for end in (scan.low, scan.high))
     plan = make_plan(min_plus, dtype, nonnegative=True, threads=call.execution.threads)
     if sign > 0 and -np.inf < least < 0 and dtype.kind == "f" and call.execution.waits:
@@ -124,16 +124,17 @@ def _close_tropical(call: Call, A: Array, target: Array, scan: Scan, backend: An
     if dtype.kind == "i":
         encode_integers(A, sign, dtype.type(inner_zero(min_plus, dtype)), target)
     elif call.execution.waits:
-        (xp.add if sign > 0 else xp.subtract)(*((A, 0.0) if sign > 0 else (0.0, A)), out=target)  # -0.0 becomes 0.0
+        (clear_zeros if sign > 0 else negate)(A, target)
     else:
-        given = A if sign > 0 else xp.negative(A, out=target)
-        negative = backend.copy_nonnegative(given, target)
+        if sign < 0:
+            negate(A, target)
+        negative = backend.copy_nonnegative(A if sign > 0 else target, target)
     stack = _flat(target)
     _close(call, plan, stack, backend)
     if negative is not None:
         backend.spoil(stack, negative)
     if sign < 0:
-        xp.subtract(0, stack, out=stack)
+        negate(stack, stack)
     if dtype.kind == "i":
         decode(stack, call.semiring, limit=sign * int(plan.zero))
     _store(stack, target)

@@ -26,7 +26,7 @@ from semiring.algorithms.potentials import potentials
 from semiring.algorithms.reweighting import check_range, reweight, shift_back
 from semiring.algorithms.small import SMALL, small_potentials
 from semiring.algorithms.unbounded import check_unbounded, insert_unbounded, unbounded_edges
-from semiring.algorithms.views import Array, on_host, pieces, some
+from semiring.algorithms.views import Array, clear_zeros, negate, on_host, pieces, some
 from semiring.algorithms.weights import Weights
 from semiring.catalogue import min_plus
 from semiring.encoding import inner_zero, widen
@@ -174,7 +174,7 @@ def _core(task: _Task, D: Array, P: Array | None) -> None:
 
 
 def _close_floats(task: _Task, A: Array, out: Array, scan: Scan, found: Potentials | None, P: Array | None) -> None:
-    sign, xp = task.sign, array_namespace(A)
+    sign = task.sign
     if found is not None:
         reweight(found.weights, found.h, out, np.inf)
         _core(task, out, P)
@@ -183,32 +183,32 @@ def _close_floats(task: _Task, A: Array, out: Array, scan: Scan, found: Potentia
             insert_unbounded(out, found.edges, sign, task.none)
         return
     if sign < 0:
-        xp.subtract(0.0, A, out=out)
+        negate(A, out)
     elif not scan.nonnegative:
-        xp.add(A, 0.0, out=out)  # -0.0 becomes 0.0: the kernels may look at sign bits
+        clear_zeros(A, out)  # the kernels may look at sign bits
     elif out is not A:
         out[...] = A
     _core(task, out, P)
     if sign < 0:
-        xp.subtract(0.0, out, out=out)
+        negate(out, out)
 
 
 def _close_unseen(task: _Task, A: Array, out: Array, P: Array | None) -> None:
     """A closure that may not wait to see the signs of its weights, which are to be ≥ 0: if not, it is NaN."""
     backend: Any = backend_for(A, min_plus, A.dtype)
-    xp, word = array_namespace(A), None
+    word = None
     if task.sign < 0:
-        xp.negative(A, out=out)
+        negate(A, out)
         A = out
     if hasattr(backend, "copy_nonnegative"):
         word = backend.copy_nonnegative(A, out)
     else:
-        xp.add(A, 0.0, out=out)
+        clear_zeros(A, out)
     _core(task, out, P)
     if word is not None:
         backend.spoil(out, word)
     if task.sign < 0:
-        xp.subtract(0.0, out, out=out)
+        negate(out, out)
 
 
 def _finite_range(A: Array) -> tuple[float, float]:
@@ -254,12 +254,15 @@ def _close_integers(task: _Task, A: Array, out: Array, scan: Scan, found: Potent
 
 def encode_integers(A: Array, sign: int, none: Any, out: Array) -> None:
     """Encode: out ← ±A with ``none`` for no edge, where every weight lies between 0 and ``none``."""
-    xp = array_namespace(A)
-    if sign > 0:
-        xp.minimum(A, none, out=out)
+    if is_device_array(A):
+        from semiring.device.kernels import replace_beyond
+
+        replace_beyond(A, sign * none, none, out, least=sign > 0, sign=sign)
+    elif sign > 0:
+        np.minimum(A, none, out=out)
     else:
-        xp.maximum(A, -none, out=out)
-        xp.negative(out, out=out)
+        np.maximum(A, -none, out=out)
+        np.negative(out, out=out)
 
 
 def _near(D: Array, none: Any, largest: int) -> bool:

@@ -12,9 +12,21 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.kernels.contract import Plan
-from semiring.namespaces import is_device_array
+from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["WORD", "block", "columns_of", "has_diverged", "on_host", "pieces", "put", "some", "zero_item"]
+__all__ = [
+    "WORD",
+    "block",
+    "clear_zeros",
+    "columns_of",
+    "has_diverged",
+    "negate",
+    "on_host",
+    "pieces",
+    "put",
+    "some",
+    "zero_item",
+]
 
 Array: TypeAlias = Any  # a 2-D array of the backend's device, or a view of one
 
@@ -65,6 +77,26 @@ def some(answers: Iterable[Array]) -> bool:
         elif answer:
             return True
     return joined is not None and bool(joined)
+
+
+def clear_zeros(A: Array, out: Array) -> None:
+    """Out ← A of floats, any shape, with 0.0 for -0.0. Out, of the same dtype, may be A."""
+    if is_device_array(A):
+        from semiring.device import kernels
+
+        kernels.clear_zeros(A, out)
+    else:
+        np.add(A, A.dtype.type(0), out=out)
+
+
+def negate(A: Array, out: Array) -> None:
+    """Out ← 0 - A of floats or signed integers, any shape: no -0.0 comes of it. Out, of the same dtype, may be A."""
+    if is_device_array(A) and A.dtype.kind != "i":
+        from semiring.device import kernels
+
+        kernels.negate(A, out)
+    else:
+        array_namespace(A).subtract(A.dtype.type(0), A, out=out)
 
 
 def on_host(values: Array) -> Array:

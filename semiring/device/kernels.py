@@ -9,9 +9,23 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.device.memory import load_cupy
+from semiring.device.passes import Pass
 from semiring.expressions.tree import is_floating
 
-__all__ = ["copy", "copy_nonnegative", "in_order", "largest_whole", "reduction", "relax", "select", "spoil"]
+__all__ = [
+    "clear_zeros",
+    "copy",
+    "copy_nonnegative",
+    "flip",
+    "in_order",
+    "largest_whole",
+    "negate",
+    "reduction",
+    "relax",
+    "replace_beyond",
+    "select",
+    "spoil",
+]
 
 Array: TypeAlias = Any  # a CuPy array
 
@@ -66,52 +80,95 @@ def _start(op: str, dtype: np.dtype[Any]) -> str:
     return f"{limits.min + 1}ll - 1" if least else f"{limits.max}ll"
 
 
-@cache
-def _copy() -> Any:
-    return load_cupy().ElementwiseKernel("T x", "T y", "y = x", "copied")
+_COPY = Pass("copy", "u", "y = x")
 
 
 def copy(A: Array, out: Array) -> None:
     """Out ← A, of the same dtype and apart from it, always by a kernel."""
-    _copy()(A, out)
+    _COPY(A, out)
 
 
-@cache
-def _copy_nonnegative() -> Any:
-    code = "y = x + T(0); if (x < T(0)) word[0] = 1"
-    return load_cupy().ElementwiseKernel("T x", "T y, raw int32 word", code, "copy_nonnegative")
+_SIGN = "T(T(1) << (8 * sizeof(T) - 1))"
+_NONNEGATIVE = Pass(
+    "nonnegative",
+    "u",
+    f"if (x >= {_SIGN}) {{ if (x == {_SIGN} || x > T({_SIGN} | infinity)) y = T(x ^ {_SIGN}); else word[0] = 1; }}",
+    ("infinity",),
+    word=True,
+)
 
 
 def copy_nonnegative(A: Array, out: Array) -> Array:
-    """Write A, -0.0 as 0.0, into ``out`` (which may be A). Returns an int32 word: 1 where an entry was below 0."""
+    """Write A, the sign bits of -0.0 and of NaN cleared, into ``out`` (which may be A).
+
+    Returns an int32 word: 1 where an entry was below 0. (A NaN with a sign would sort before all numbers.)
+    """
     word = load_cupy().zeros(1, np.int32)
-    _copy_nonnegative()(A, out, word)
+    _NONNEGATIVE(A, out, _bits(np.inf, A.dtype), word)
     return word
 
 
-@cache
-def _spoil() -> Any:
-    code = "if (word[0]) y = T(0) / T(0); else y = x"  # no conditional expression: half precision divides in single
-    return load_cupy().ElementwiseKernel("T x, raw int32 word", "T y", code, "spoil")
+_CLEAR = Pass("clear_zeros", "u", f"if (x == {_SIGN}) y = 0")
+
+
+def clear_zeros(A: Array, out: Array) -> None:
+    """Out ← A of floats, with 0.0 for -0.0; out may be A."""
+    _CLEAR(A, out)
+
+
+_SPOIL = Pass("spoil", "u", "y = nan", ("nan",), word=True, idle="word[0] == 0")
 
 
 def spoil(A: Array, word: Array) -> None:
     """Make every float of A a NaN where the word says so: nobody may wait to be told."""
-    _spoil()(A, word, A)
+    _SPOIL(A, A, _bits(np.nan, A.dtype), word)
 
 
-_IN_ORDER = """
-int inverted = x ^ ((x >> 31) & 0x7fffffff);
-int from = back ? x : inverted;
-int to = from == before_one ? after_one : from == before_two ? after_two : from;
-y = back ? to ^ ((to >> 31) & 0x7fffffff) : to;
-"""
+def _bits(value: float, dtype: np.dtype[Any]) -> int:
+    return int(np.asarray(value, dtype).view(f"u{dtype.itemsize}"))
 
 
-@cache
-def _in_order() -> Any:
-    names = "int32 x, bool back, int32 before_one, int32 after_one, int32 before_two, int32 after_two"
-    return load_cupy().ElementwiseKernel(names, "int32 y", _IN_ORDER, "in_order")
+_NEGATE = Pass("negate", "u", f"y = T(x << 1) == 0 ? T(0) : T(x ^ {_SIGN})")
+
+
+def negate(A: Array, out: Array) -> None:
+    """Out ← 0 - A of floats, so that there is no -0.0; out may be A."""
+    _NEGATE(A, out)
+
+
+_REPLACE = Pass(
+    "replace_beyond",
+    "i",
+    "y = (least ? x >= bound : x <= bound) ? replacement : T(sign * x)",
+    ("bound", "replacement", "least", "sign"),
+)
+
+
+def replace_beyond(A: Array, bound: Any, replacement: Any, out: Array, *, least: bool = True, sign: int = 1) -> None:
+    """Out ← ±A of integers, but the replacement for what is the bound or more (less, where not ``least``).
+
+    Out may be A.
+    """
+    _REPLACE(A, out, bound, replacement, least, sign)
+
+
+_FLIPPED = "x ^ ((x >> 31) & 0x7fffffff)"
+_FLIP = Pass("flip", "i", f"y = {_FLIPPED}")
+
+
+def flip(bits: Array, out: Array) -> None:
+    """Out ← the bits (int32) of floats as integers in the same order, or back, wherever they lie."""
+    _FLIP(bits, out)
+
+
+_ORDERED = Pass(
+    "in_order",
+    "i",
+    f"const T from = back ? x : {_FLIPPED};"
+    "const T to = from == before_one ? after_one : from == before_two ? after_two : from;"
+    "y = back ? to ^ ((to >> 31) & 0x7fffffff) : to",
+    ("back", "before_one", "after_one", "before_two", "after_two"),
+)
 
 
 def in_order(bits: Array, replaced: Sequence[tuple[Any, Any]], back: bool) -> None:
@@ -120,8 +177,7 @@ def in_order(bits: Array, replaced: Sequence[tuple[Any, Any]], back: bool) -> No
     Of a negative float all bits but the sign are inverted. Two integers are ``replaced``, each (before, after): behind
     the map, or ahead of the way back.
     """
-    numbers = [np.int32(number) for pair in replaced for number in pair]
-    _in_order()(bits, np.bool_(back), *numbers, bits)
+    _ORDERED(bits, bits, back, *(number for pair in replaced for number in pair))
 
 
 _INFINITE = "__longlong_as_double(0x7ff0000000000000ll)"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import cupy
 import numpy as np
 
+from semiring.device.kernels import flip
 from semiring.expressions import Expression
 from semiring.kernels.contract import Plan
 from semiring.kernels.cuda.calls import Call, call_for, format_of
@@ -140,11 +141,10 @@ def _through(call: Call, wide: Any, plan: Plan, C: Any, A: Any, B: Any) -> None:
 
 def _through_order(call: Call, plan: Plan, C: Any, A: Any, B: Any) -> None:
     """float32 mapped to integers in the same order."""
-    flipped, result = _flipping(), C.view(np.int32)
-    target = flipped(result) if call.accumulate else cupy.empty(C.shape, np.int32)
-    A_, B_ = (_each(lambda array: flipped(array.view(np.int32)), array) for array in (A, B))
+    target = _flipped(C) if call.accumulate else cupy.empty(C.shape, np.int32)
+    A_, B_ = (_each(_flipped, array) for array in (A, B))
     _multiply(plan, call, target, A_, B_, call.accumulate)
-    flipped(target, result)
+    flip(target, C.view(np.int32))
 
 
 def _through_pairs(call: Call, plan: Plan, C: Any, A: Any, B: Any) -> None:
@@ -206,11 +206,11 @@ def _as_integers(call: Call, C: Any, B: Any) -> bool:
 _SIGN_KEPT = 0x7FFFFFFF
 
 
-@cache
-def _flipping() -> Any:
-    """int32 in the order of the floats: of a negative number all bits but the sign are inverted. Its own inverse."""
-    code = f"order = bits ^ ((bits >> 31) & {_SIGN_KEPT})"
-    return cupy.ElementwiseKernel("int32 bits", "int32 order", code, "order_of_floats")
+def _flipped(array: Any) -> Any:
+    """The floats as int32 in their order: of a negative number all bits but the sign are inverted. Its own inverse."""
+    out = cupy.empty(array.shape, np.int32)
+    flip(array.view(np.int32), out)
+    return out
 
 
 def _order_of(value: Any) -> int:
