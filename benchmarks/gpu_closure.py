@@ -266,7 +266,8 @@ def energy(sizes: Sequence[int], seconds: float) -> None:
     import pynvml
 
     pynvml.nvmlInit()
-    handle = pynvml.nvmlDeviceGetHandleByIndex(cupy.cuda.Device().id)
+    # By its address: the numbers of CUDA are not those of NVML where CUDA_VISIBLE_DEVICES hides some.
+    handle = pynvml.nvmlDeviceGetHandleByPciBusId(cupy.cuda.Device().pci_bus_id)
     rows = []
     for name in ("6", "4", "2"):
         for n in sizes:
