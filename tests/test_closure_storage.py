@@ -8,6 +8,9 @@ import pytest
 from scipy import sparse
 
 import semiring as sr
+from semiring import bits
+from semiring.algorithms import irreflexive
+from semiring.algorithms import packed as packing
 from semiring.bits import BitMatrix, pack
 from semiring.closures import closure
 
@@ -52,13 +55,31 @@ def test_packed_where_the_zero_is_true(rng, n, reflexive):
         np.testing.assert_array_equal(closure(A, "min_max", method=method, reflexive=reflexive), expected)
 
 
-def test_packed_gf2(rng):
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 65, 130, 300])
+def test_truths_a_few_at_a_time(monkeypatch, rng, n):
+    """Packed, closed, unpacked and looked at for cycles in more than one part, as large matrices are."""
+    for module, name, entries in ((bits, "_ENTRIES", 100), (packing, "_ENTRIES", 100), (packing, "_AT_A_TIME", 32)):
+        monkeypatch.setattr(module, name, entries)
+    A = rng.random((n, n)) < 1.2 / n
+    for reflexive in (True, False):
+        expected = oracles.reachable(A, reflexive=reflexive)
+        for truths in (A, np.asfortranarray(A), np.repeat(A, 2, axis=1)[:, ::2]):
+            for name, given, result in (("boolean", truths, expected), ("min_max", ~truths, ~expected)):
+                closed = closure(pack(given), name, reflexive=reflexive)
+                assert closed == pack(result)  # tail bits too
+                BitMatrix(closed.words, (n, n))
+                np.testing.assert_array_equal(closure(given, name, method="rkleene", reflexive=reflexive), result)
+
+
+def test_packed_gf2(monkeypatch, rng):
     n = 70
     A = np.triu(rng.random((n, n)) < 0.3, 1)
     expected = oracles.gf2_closure(A)
     np.testing.assert_array_equal(closure(pack(A), "xor_and").unpack(), expected)
-    plus = closure(pack(A), "xor_and", reflexive=False).unpack()
-    np.testing.assert_array_equal(plus, expected ^ np.eye(n, dtype=bool))
+    for columns in (irreflexive._COLUMNS, 32):
+        monkeypatch.setattr(irreflexive, "_COLUMNS", columns)
+        plus = closure(pack(A), "xor_and", reflexive=False).unpack()
+        np.testing.assert_array_equal(plus, expected ^ np.eye(n, dtype=bool))
     A[64, 64] = True
     with pytest.raises(sr.errors.DivergenceError, match="vertex 64"):
         closure(pack(A), "xor_and")
