@@ -37,6 +37,7 @@ __all__ = [
     "Scan",
     "check_entries",
     "check_operands",
+    "clamp",
     "convert",
     "decode",
     "encode",
@@ -177,7 +178,7 @@ def encode(array: Array, semiring: Semiring, dtype: Any = None, *, out: Array | 
     outer, inner = semiring.zero_for(array.dtype), inner_zero(semiring, dtype)
     if array.dtype == dtype:
         # "no path" is the only entry beyond half the range, so a minimum (in max-plus a maximum) replaces it.
-        _clamp(array, inner, semiring.tropical == "min", out)
+        clamp(array, inner, semiring.tropical == "min", out)
         return out
     for source, target in _paired_rows(array, out):
         target[...] = source
@@ -185,13 +186,19 @@ def encode(array: Array, semiring: Semiring, dtype: Any = None, *, out: Array | 
     return out
 
 
-def _clamp(array: Array, bound: Any, least: bool, out: Array) -> None:
+def clamp(array: Array, bound: Any, least: bool, out: Array, sign: int = 1) -> None:
+    """Out ← ±array, signed integers of any shape, once held to the bound at most (at least, where not ``least``).
+
+    Out, of the same dtype, may be the array.
+    """
     if is_device_array(array):
         from semiring.device import kernels
 
-        kernels.replace_beyond(array, bound, bound, out, least=least)
-    else:
-        (np.minimum if least else np.maximum)(array, bound, out=out)
+        kernels.replace_beyond(array, bound, sign * bound, out, least=least, sign=sign)
+        return
+    (np.minimum if least else np.maximum)(array, bound, out=out)
+    if sign < 0:
+        np.negative(out, out=out)
 
 
 def decode(

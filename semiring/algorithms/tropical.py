@@ -29,7 +29,7 @@ from semiring.algorithms.unbounded import check_unbounded, insert_unbounded, unb
 from semiring.algorithms.views import Array, clear_zeros, negate, on_host, pieces, some
 from semiring.algorithms.weights import Weights
 from semiring.catalogue import min_plus
-from semiring.encoding import inner_zero, widen
+from semiring.encoding import clamp, inner_zero, widen
 from semiring.entries import Scan
 from semiring.errors import DivergenceError, IntegerOverflowError
 from semiring.kernels import backend_for
@@ -254,15 +254,7 @@ def _close_integers(task: _Task, A: Array, out: Array, scan: Scan, found: Potent
 
 def encode_integers(A: Array, sign: int, none: Any, out: Array) -> None:
     """Encode: out ← ±A with ``none`` for no edge, where every weight lies between 0 and ``none``."""
-    if is_device_array(A):
-        from semiring.device.kernels import replace_beyond
-
-        replace_beyond(A, sign * none, none, out, least=sign > 0, sign=sign)
-    elif sign > 0:
-        np.minimum(A, none, out=out)
-    else:
-        np.maximum(A, -none, out=out)
-        np.negative(out, out=out)
+    clamp(A, sign * none, sign > 0, out, sign)
 
 
 def _near(D: Array, none: Any, largest: int) -> bool:
