@@ -18,7 +18,7 @@ import numpy as np
 import semiring as sr
 from benchmarks.common import environment, median_seconds, print_table
 from benchmarks.limits import word_limit
-from semiring.bits import BitMatrix
+from semiring.arrays.bits import BitMatrix
 from semiring.kernels.cpu import CpuBackend
 from semiring.kernels.engine import Engine, make_plan
 

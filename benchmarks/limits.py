@@ -23,10 +23,10 @@ import llvmlite.ir as ir
 import numpy as np
 
 import semiring as sr
-from semiring.kernels.cpu.native import compile_native
-from semiring.kernels.cpu.target import Target, host
-from semiring.kernels.cpu.tile import Pair
-from semiring.kernels.cpu.vector import I64, Element, Vectors, opaque
+from semiring.kernels.cpu.codegen.native import compile_native
+from semiring.kernels.cpu.codegen.target import Target, host
+from semiring.kernels.cpu.codegen.vector import I64, Element, Vectors, opaque
+from semiring.kernels.cpu.product.tile import Pair
 from semiring.kernels.definition import define
 from semiring.kernels.engine import make_plan
 

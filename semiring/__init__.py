@@ -12,8 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from semiring.algebra import Domain, Semiring
-from semiring.bits import BitMatrix, pack
-from semiring.catalogue import (
+from semiring.algebra.catalogue import (
     ALIASES,
     CATALOGUE,
     as_semiring,
@@ -29,7 +28,8 @@ from semiring.catalogue import (
     plus_times,
     xor_and,
 )
-from semiring.expressions import absolute, exp, expm1, floor, log, log1p, maximum, minimum, sqrt, where
+from semiring.algebra.expressions import absolute, exp, expm1, floor, log, log1p, maximum, minimum, sqrt, where
+from semiring.arrays.bits import BitMatrix, pack
 from semiring.linalg import (
     add,
     axpy,

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.algebra.catalogue import as_semiring, min_plus
 from semiring.algorithms.call import Call, Explanation
 from semiring.algorithms.dense import close_dense, is_closed_wider, run_johnson
 from semiring.algorithms.execution import ALGORITHMS, Execution, check_star
@@ -23,13 +24,12 @@ from semiring.algorithms.predecessors import attach_unbounded, predecessors, wan
 from semiring.algorithms.progress import Progress, check_progress
 from semiring.algorithms.small import SMALL, close_small, close_small_with_predecessors
 from semiring.algorithms.tropical import is_tropical
-from semiring.arrays import as_array, as_output, as_result, on_their_device, operands, store
-from semiring.bits import BitMatrix
-from semiring.catalogue import as_semiring, min_plus
+from semiring.arrays.bits import BitMatrix
+from semiring.arrays.labels import names_vertices
+from semiring.arrays.operands import as_array, as_output, as_result, on_their_device, operands, store
 from semiring.errors import AlgebraError, DivergenceError, ShapeError, UnknownNameError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
-from semiring.labels import names_vertices
 from semiring.namespaces import is_device_array
 from semiring.threads import checked_threads, get_threads
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.catalogue import as_semiring
+from semiring.algebra.catalogue import as_semiring
+from semiring.algebra.expressions import Expression
+from semiring.algebra.expressions.tree import array_functions
 from semiring.errors import DTypeError, MissingExtraError, ShapeError
-from semiring.expressions import Expression
-from semiring.expressions.tree import array_functions
 from semiring.gradients import forward, scaled, trees
 from semiring.gradients.rules import Rule, factors, rule_of
 

@@ -3,7 +3,8 @@
     python -m tools.pages
 
 writes ``docs/pictures`` anew, from the examples of the tutorials and from ``docs/data``, and the tables of the pages
-that name a file of ``docs/data``. ``tests/test_docs.py`` runs the same examples, and fails where a page is behind.
+that name a file of ``docs/data``. ``tests/project/test_docs.py`` runs the same examples, and fails where a page
+is behind.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algorithms.execution import Execution
 from semiring.algorithms.tropical import is_tropical
-from semiring.entries import Scan, check_entries
+from semiring.arrays.entries import Scan, check_entries
 
 __all__ = ["Call", "Explanation"]
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.algebra.expressions.tree import is_bfloat16
 from semiring.algorithms.call import Call
 from semiring.algorithms.execution import check_star
 from semiring.algorithms.irreflexive import cycles_from_closure, diagonal, irreflexive_product
@@ -25,8 +26,8 @@ from semiring.algorithms.parameters import closure_parameters
 from semiring.algorithms.stacks import close_stack, name_matrix
 from semiring.algorithms.tropical import Potentials, close_tropical, find_potentials, has_gains, is_tropical
 from semiring.algorithms.views import Array, pieces
-from semiring.arrays import as_output
-from semiring.entries import Scan
+from semiring.arrays.entries import Scan
+from semiring.arrays.operands import as_output
 from semiring.errors import (
     AlgebraError,
     DeviceError,
@@ -37,7 +38,6 @@ from semiring.errors import (
     NegativeCycleError,
     ShapeError,
 )
-from semiring.expressions.tree import is_bfloat16
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Backend
 from semiring.kernels.engine import Engine, make_plan

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.algebra.catalogue import max_times, min_times
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.algorithms.floyd_warshall import floyd_warshall
 from semiring.algorithms.parameters import closure_parameters
@@ -18,7 +19,6 @@ from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.squaring import squaring
 from semiring.algorithms.staged import staged
 from semiring.algorithms.views import Array
-from semiring.catalogue import max_times, min_times
 from semiring.errors import AlgebraError, DivergenceError, DTypeError
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Plan

@@ -30,9 +30,9 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.views import Array, on_host, pieces
-from semiring.catalogue import min_plus
-from semiring.encoding import inner_zero
+from semiring.arrays.encoding import inner_zero
 from semiring.kernels import backend_for
 from semiring.namespaces import array_namespace
 

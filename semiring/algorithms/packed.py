@@ -13,7 +13,7 @@ from semiring.algebra import Semiring
 from semiring.algorithms.execution import Execution
 from semiring.algorithms.irreflexive import diagonal, irreflexive_product
 from semiring.algorithms.views import WORD, Array, pieces
-from semiring.bits import BitMatrix, pack
+from semiring.arrays.bits import BitMatrix, pack
 from semiring.namespaces import array_namespace
 
 __all__ = ["close_truths", "close_words"]

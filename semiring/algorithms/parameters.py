@@ -95,7 +95,7 @@ BLOCKED = "blocked_floyd_warshall"
 # where k = 8192: each wave of blocks loses 6 µs to its beginning and its end, whichever comes first, the reads of C or
 # those of A and B. A closure of 512 waits some 100 µs for a place among products that hold theirs for as long.
 #
-# Staged and blocked Floyd-Warshall for elements of other sizes, the same day, milliseconds (`benchmarks.gpu_staged`):
+# Staged and blocked Floyd-Warshall for elements of other sizes, the same day, milliseconds (`benchmarks.gpu.staged`):
 #                     n = 1408     1536       1792       2048       2304       2560       3072       3584       4096
 #   float64 min-plus  1.12 1.67  1.40 1.90             2.67 3.32             4.73 5.11  7.74 7.95  11.8 11.2  17.5 16.2
 #   float64 max-min   1.47 2.10  1.83 2.41             3.53 4.36             6.27 7.18  10.2 11.4  15.6 16.9  23.3 24.0
@@ -106,7 +106,7 @@ BLOCKED = "blocked_floyd_warshall"
 #   uint8 max-min                1.02 1.26  1.19 1.56  1.69 1.49  2.38 1.77
 # At 3328 float64 min-plus takes 9.64 and 9.63.
 #
-# Whole numbers, 2026-11-21, `benchmarks.gpu_narrow`: milliseconds in the dtype that came in and in int16, all checks
+# Whole numbers, 2026-11-21, `benchmarks.gpu.narrow`: milliseconds in the dtype that came in and in int16, all checks
 # included, of complete graphs with weights from 1 to 1000: float64 23.1 and 4.9 at n = 4096, 171 and 24.7 at 8192;
 # float32 5.8 and 4.8, 39.1 and 24.4. In int32 float64 took 7.3 and 41, with 60 edges a vertex of up to 2²⁰.
 #

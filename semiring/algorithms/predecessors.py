@@ -56,8 +56,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.views import on_host
-from semiring.expressions.tree import is_floating
 from semiring.kernels.contract import Backend, Plan
 from semiring.kernels.engine import Engine
 from semiring.kernels.tolerance import Tolerance, tolerance_for, unattained

@@ -107,7 +107,7 @@ def _shift_floats(part: Array, offset: Array | None, sign: int, none: Any, out: 
 
 def _shift_integers(part: Array, offset: Array | None, sign: int, none: Any, out: Array, zero: Any) -> None:
     if offset is None and part.dtype == out.dtype and is_device_array(part):
-        from semiring.device.kernels import replace_beyond
+        from semiring.arrays.device.elements import replace_beyond
 
         replace_beyond(part, none, zero, out, sign=sign)
         return

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.predecessors import predecessors
 from semiring.algorithms.reweighting import negligible
 from semiring.algorithms.views import Array
-from semiring.catalogue import min_plus
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Backend, Plan
 from semiring.kernels.engine import make_plan

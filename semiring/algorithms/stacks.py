@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.call import Call
 from semiring.algorithms.execution import divergence_error, may_diverge
 from semiring.algorithms.ordered import as_integers, from_integers, has_order
@@ -22,9 +23,8 @@ from semiring.algorithms.parameters import closure_parameters
 from semiring.algorithms.small import SMALL, close_small_stack
 from semiring.algorithms.tropical import encode_integers, is_tropical
 from semiring.algorithms.views import Array, clear_zeros, negate
-from semiring.catalogue import min_plus
-from semiring.encoding import decode, inner_zero
-from semiring.entries import Scan
+from semiring.arrays.encoding import decode, inner_zero
+from semiring.arrays.entries import Scan
 from semiring.errors import DivergenceError, SemiringError
 from semiring.kernels.contract import Plan
 from semiring.kernels.engine import make_plan

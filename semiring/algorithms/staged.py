@@ -1,7 +1,7 @@
 """The staged Floyd-Warshall kernels of a GPU: a whole closure by a few launches written for it, without products.
 
 Source: B. D. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall" (2010), and what has been learnt since;
-the kernels and their history are in `semiring.kernels.cuda.staged`. Cost: n³ pairs.
+the kernels and their history are in `semiring.kernels.cuda.closing`. Cost: n³ pairs.
 
 What it does not compute: closures of a ⊕ that is not idempotent, of packed bits, A⁺ (see `irreflexive`), pivots.
 Hazards: those of `rkleene`.

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.execution import Execution
 from semiring.algorithms.irreflexive import cycles_from_closure, diagonal
 from semiring.algorithms.narrow import close_narrow, narrower
@@ -28,9 +29,8 @@ from semiring.algorithms.small import SMALL, small_potentials
 from semiring.algorithms.unbounded import check_unbounded, insert_unbounded, unbounded_edges
 from semiring.algorithms.views import Array, clear_zeros, negate, on_host, pieces, some
 from semiring.algorithms.weights import Weights
-from semiring.catalogue import min_plus
-from semiring.encoding import clamp, inner_zero, widen
-from semiring.entries import Scan
+from semiring.arrays.encoding import clamp, inner_zero, widen
+from semiring.arrays.entries import Scan
 from semiring.errors import DivergenceError, IntegerOverflowError
 from semiring.kernels import backend_for
 from semiring.namespaces import array_namespace, is_device_array

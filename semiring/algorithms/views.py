@@ -61,7 +61,7 @@ def pieces(A: Array, entries: int = _PIECE) -> Iterator[slice]:
 def put(A: Array, where: Array, value: Any) -> None:
     """A[where] ← value, for a mask of A's shape. On a device the mask is not counted first: that would wait for it."""
     if is_device_array(A):
-        from semiring.device.kernels import select
+        from semiring.arrays.device.elements import select
 
         select(A, where, A, value)
     else:
@@ -82,7 +82,7 @@ def some(answers: Iterable[Array]) -> bool:
 def clear_zeros(A: Array, out: Array) -> None:
     """Out ← A of floats, any shape, with 0.0 for -0.0. Out, of the same dtype, may be A."""
     if is_device_array(A):
-        from semiring.device import kernels
+        from semiring.arrays.device import elements as kernels
 
         kernels.clear_zeros(A, out)
     else:
@@ -92,7 +92,7 @@ def clear_zeros(A: Array, out: Array) -> None:
 def negate(A: Array, out: Array) -> None:
     """Out ← 0 - A of floats or signed integers, any shape: no -0.0 comes of it. Out, of the same dtype, may be A."""
     if is_device_array(A) and A.dtype.kind != "i":
-        from semiring.device import kernels
+        from semiring.arrays.device import elements as kernels
 
         kernels.negate(A, out)
     else:

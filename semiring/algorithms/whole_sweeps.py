@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.views import Array, on_host, pieces
 from semiring.algorithms.weights import Weights, relative_rounding
-from semiring.catalogue import min_plus
 from semiring.kernels import backend_for
 from semiring.namespaces import array_namespace
 

@@ -15,8 +15,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from semiring.algebra.expressions import Expression
 from semiring.axioms.polynomials import UndecidedError
-from semiring.expressions import Expression
 
 __all__ = ["DecimalNumbers", "ExactNumbers", "Numbers", "numbers_for", "readable"]
 

@@ -19,7 +19,7 @@ from semiring.axioms.report import Counterexample, Verdict
 
 if TYPE_CHECKING:
     from semiring.algebra import Domain, Semiring
-    from semiring.expressions import Expression
+    from semiring.algebra.expressions import Expression
 
 __all__ = ["ScalarAlgebra", "prove", "real_verdict"]
 

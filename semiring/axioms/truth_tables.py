@@ -9,10 +9,10 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
+from semiring.algebra.expressions import Expression
 from semiring.axioms.laws import Law
 from semiring.axioms.polynomials import UndecidedError
 from semiring.axioms.report import Verdict
-from semiring.expressions import Expression
 
 if TYPE_CHECKING:
     from semiring.algebra import Semiring

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from semiring.catalogue import as_semiring
+from semiring.algebra.catalogue import as_semiring
 from semiring.cli.common import own_semiring
 from semiring.errors import SemiringError
 

@@ -15,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.catalogue import as_semiring
+from semiring.algebra.catalogue import as_semiring
 from semiring.data import NETWORKS, load_network
 from semiring.errors import SemiringError
 from semiring.io import Network, format_of, read, with_positions, write

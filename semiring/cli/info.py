@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra import DTYPES
-from semiring.catalogue import CATALOGUE
+from semiring.algebra.catalogue import CATALOGUE
+from semiring.arrays.device.memory import load_cupy
 from semiring.cli.common import Report
-from semiring.device.memory import load_cupy
 from semiring.errors import DeviceError, SemiringError
 from semiring.kernels import BACKENDS, DEVICE_BACKENDS, get_backend
 from semiring.threads import get_threads
@@ -94,7 +94,7 @@ def _cpu() -> str:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     count = f"{cores} core{'s' * (cores != 1)}"
     try:
-        from semiring.kernels.cpu.target import host
+        from semiring.kernels.cpu.codegen.target import host
 
         target = host()
     except ImportError:
@@ -105,7 +105,7 @@ def _cpu() -> str:
 
 def _cache() -> str:
     try:
-        from semiring.kernels.cpu.cache import cache_folder
+        from semiring.kernels.cpu.codegen.cache import cache_folder
 
         folder = cache_folder()
     except (ImportError, RuntimeError) as error:

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from semiring.algebra import DTYPES
-from semiring.catalogue import CATALOGUE
+from semiring.algebra.catalogue import CATALOGUE
 from semiring.io import FORMATS
 from semiring.io.text import is_count
 

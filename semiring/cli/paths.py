@@ -12,7 +12,7 @@ import numpy as np
 
 from semiring import paths as library
 from semiring.algebra import Semiring
-from semiring.catalogue import as_semiring
+from semiring.algebra.catalogue import as_semiring
 from semiring.cli.common import Report, check_outputs, load, name_of, save_matrix, size_of, vertex_of, with_unit
 from semiring.cli.cycles import cycles_by_name
 from semiring.cli.parser import KINDS

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.catalogue import min_plus
+from semiring.algebra.catalogue import min_plus
 from semiring.kernels import backend_for
 
 __all__ = ["MOST", "small_graphs"]

@@ -25,10 +25,10 @@ from scipy.sparse import issparse as _issparse
 from scipy.sparse.csgraph import NegativeCycleError
 from scipy.sparse.csgraph._validation import validate_graph as _validate_graph
 
+from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.johnson import edge_potentials, sparse_graph
 from semiring.algorithms.small import SMALL
 from semiring.algorithms.views import pieces
-from semiring.catalogue import min_plus
 from semiring.closures import closure, closure_with_predecessors
 from semiring.compat import choice, small
 from semiring.compat.small import NULL, rows_and_shape

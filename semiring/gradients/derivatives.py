@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
+from semiring.algebra.expressions import Expression
+from semiring.algebra.expressions.tree import constant
 from semiring.errors import AlgebraError
-from semiring.expressions import Expression
-from semiring.expressions.tree import constant
 
 __all__ = ["derivative"]
 
@@ -20,7 +20,7 @@ def derivative(expression: Expression, variable: str) -> Expression:
     Where a min or a max ties, the derivative is that of its first argument; where a ``where`` switches, that of the
     side it is on; abs has 0 at 0, floor everywhere. Raises `AlgebraError` for bit operations, which have none.
 
-    >>> from semiring.expressions import parse
+    >>> from semiring.algebra.expressions import parse
     >>> derivative(parse("max(x, y) * y", ("x", "y")), "x").text
     'where(y > x, 0, 1) * y'
     """

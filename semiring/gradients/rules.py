@@ -7,9 +7,9 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from semiring.algebra import Semiring
-from semiring.catalogue import CATALOGUE, as_semiring, log_plus, plus_times
+from semiring.algebra.catalogue import CATALOGUE, as_semiring, log_plus, plus_times
+from semiring.algebra.expressions import Expression
 from semiring.errors import AlgebraError
-from semiring.expressions import Expression
 from semiring.gradients.derivatives import derivative
 
 __all__ = ["Rule", "factors", "key_of", "rule_of", "semiring_of"]

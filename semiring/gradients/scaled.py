@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from semiring.catalogue import plus_times
+from semiring.algebra.catalogue import plus_times
 from semiring.linalg import matmul
 from semiring.namespaces import array_namespace
 

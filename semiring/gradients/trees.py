@@ -24,8 +24,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numba import njit
 
-from semiring.kernels.cpu.jit import cached
-from semiring.kernels.cpu.pool import run_tasks
+from semiring.kernels.cpu.codegen.jit import cached
+from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.namespaces import array_namespace
 from semiring.threads import get_threads
 

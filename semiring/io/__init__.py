@@ -20,8 +20,8 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.arrays import as_matrix, in_host_memory, refuse_unreal
-from semiring.catalogue import as_semiring
+from semiring.algebra.catalogue import as_semiring
+from semiring.arrays.operands import as_matrix, in_host_memory, refuse_unreal
 from semiring.errors import DomainError, FormatError, SemiringError, ShapeError
 from semiring.io import dimacs, edge_list, matrix_market, npy
 from semiring.io.atomic import atomic_file

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, frame_values
 from semiring.errors import DTypeError, FormatError, UnknownNameError
 from semiring.io.network import Edges
-from semiring.labels import SOURCES, TARGETS, WEIGHTS, frame_values
 
 __all__ = ["edges_of_frame"]
 

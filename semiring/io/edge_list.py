@@ -18,10 +18,10 @@ from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
+from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS
 from semiring.errors import FormatError
 from semiring.io.network import Edges
 from semiring.io.text import at_line, decoded, edge_chunks, numbers_as_text, parse_number
-from semiring.labels import SOURCES, TARGETS, WEIGHTS
 
 __all__ = ["read_edge_list", "split_line", "write_edge_list", "write_table"]
 

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.arrays import as_matrix
-from semiring.bits import BitMatrix
-from semiring.catalogue import as_semiring
+from semiring.algebra.catalogue import as_semiring
+from semiring.arrays.bits import BitMatrix
+from semiring.arrays.labels import is_edge_frame, is_frame, is_graph, labelled_square
+from semiring.arrays.operands import as_matrix
 from semiring.errors import DTypeError, FormatError
 from semiring.io.edge_frames import edges_of_frame
 from semiring.io.network import Edges, Network, assemble, both_directions, over
-from semiring.labels import is_edge_frame, is_frame, is_graph, labelled_square
 
 __all__ = ["network_of"]
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from semiring.algebra import Semiring
+from semiring.arrays.labels import Taken, is_edge_frame, is_graph, labelled_square
 from semiring.io.graphs import network_of
-from semiring.labels import Taken, is_edge_frame, is_graph, labelled_square
 
 __all__ = ["take"]
 

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.arrays.scatter import scatter
 from semiring.errors import AlgebraError, DomainError, FormatError, SemiringError, ShapeError
-from semiring.scatter import scatter
 
 __all__ = ["Edges", "Entries", "Network", "assemble", "both_directions", "convert", "over", "square"]
 

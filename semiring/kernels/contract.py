@@ -7,15 +7,15 @@ Every call takes a `Plan`: frozen, made once per public call, handed down a recu
   faster on unit column stride; they are right on all.
 * No *element* of C is an element of A or B. Interleaved views of one matrix are fine; so a recursion works in place.
 * Entries are finite or ±∞, never NaN, and "no path" is ``plan.zero`` (not the caller's value for it: see
-  `semiring.encoding`).
+  `semiring.arrays.encoding`).
 * Tiles that stick out of a matrix are filled with ``plan.zero``.
 * 0̄ ⊗ x never improves on anything: where ⊗ itself does not see to that, kernels test for 0̄. Integers of min-plus
   and max-plus hold a sentinel for 0̄, at half the range, and the caller keeps every number within it, so that no sum
   of two entries wraps. The test for the sentinel is left out in two cases. With ``facts.nonnegative`` (min-plus)
   sentinel + x ≥ sentinel ≥ every entry of C, and an accumulator starts at the sentinel at most: no entry ever exceeds
   it, none falls below it without a path, and a whole recursion of products in place keeps it so. With
-  ``facts.separate`` the caller reads results by a threshold of its own (`semiring.encoding.product_encoding`): good
-  for one product, not for a chain.
+  ``facts.separate`` the caller reads results by a threshold of its own (`semiring.arrays.encoding.product_encoding`):
+  good for one product, not for a chain.
 * The same input gives the same bits, whatever the number of threads: no two threads ever add into one entry, and the
   order of k within an entry is fixed.
 * A backend that says so (``stacks``) takes stacks in `multiply` and `multiply_add`: A (b, m, k), B (b, k, n) and C

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.expressions import Expression
-from semiring.expressions.tree import float_limits, is_floating
+from semiring.algebra.expressions import Expression
+from semiring.algebra.expressions.tree import float_limits, is_floating
 from semiring.kernels.contract import Plan
 
 __all__ = ["KernelDefinition", "define"]

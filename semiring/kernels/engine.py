@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.encoding import inner_zero
+from semiring.arrays.encoding import inner_zero
 from semiring.kernels.contract import Backend, Facts, Plan
 from semiring.namespaces import array_namespace
 

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from semiring.algebra.expressions import Expression
+from semiring.algebra.expressions.tree import float_limits, is_floating
 from semiring.errors import AlgebraError
-from semiring.expressions import Expression
-from semiring.expressions.tree import float_limits, is_floating
 from semiring.kernels.contract import Plan
 from semiring.namespaces import array_namespace, is_device_array
 

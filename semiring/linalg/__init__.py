@@ -1,7 +1,8 @@
 """Dense linear algebra over any semiring: what users call.
 
 Every function reads: check the arguments → return what is trivial → hand the rest to the kernels. Operands are anything
-`semiring.arrays` can read; results come back in the library of the operands, in NumPy's promotion of their dtypes.
+`semiring.arrays.operands` can read; results come back in the library of the operands, in NumPy's promotion of their
+dtypes.
 """
 
 from semiring.linalg.blas import axpy, dot, gemm, gemv, ger

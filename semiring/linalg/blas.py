@@ -8,10 +8,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.arrays import as_array, as_output, as_result, in_host_memory, on_their_device, operands, store
-from semiring.bits import BitMatrix
-from semiring.catalogue import as_semiring
-from semiring.encoding import (
+from semiring.algebra.catalogue import as_semiring
+from semiring.algebra.expressions import typed_constant
+from semiring.algebra.expressions.tree import is_floating
+from semiring.arrays.bits import BitMatrix
+from semiring.arrays.encoding import (
     Encoding,
     Scan,
     check_entries,
@@ -20,9 +21,8 @@ from semiring.encoding import (
     inner_zero,
     product_encoding,
 )
+from semiring.arrays.operands import as_array, as_output, as_result, in_host_memory, on_their_device, operands, store
 from semiring.errors import DeviceError, DTypeError, ShapeError
-from semiring.expressions import typed_constant
-from semiring.expressions.tree import is_floating
 from semiring.linalg import packed
 from semiring.linalg.dispatch import destination, engine_for, inside, look
 from semiring.linalg.elementwise import scaled_sum

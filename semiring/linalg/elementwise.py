@@ -10,13 +10,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.algebra import Operation, Semiring
-from semiring.arrays import as_array, as_output, as_result, on_their_device, operands, store
-from semiring.bits import BitMatrix
-from semiring.catalogue import as_semiring
-from semiring.encoding import Scan, check_operands
-from semiring.entries import limits_of
+from semiring.algebra.catalogue import as_semiring
+from semiring.algebra.expressions import Expression
+from semiring.arrays.bits import BitMatrix
+from semiring.arrays.encoding import Scan, check_operands
+from semiring.arrays.entries import limits_of
+from semiring.arrays.operands import as_array, as_output, as_result, on_their_device, operands, store
 from semiring.errors import ShapeError
-from semiring.expressions import Expression
 from semiring.linalg import packed
 from semiring.namespaces import array_namespace, is_device_array
 
@@ -77,7 +77,7 @@ def identity(n: int, semiring: Semiring | str = "min_plus", dtype: Any = None, *
 def _namespace(device: Any) -> Any:
     if device is None:
         return np
-    from semiring.device.memory import load_cupy
+    from semiring.arrays.device.memory import load_cupy
 
     return load_cupy()
 
@@ -168,7 +168,7 @@ def _apply(semiring: Semiring, which: str, left: Array, right: Array, check: boo
     if not (is_device_array(left) or is_device_array(right)):
         return operation(left, right)
     if not (check and semiring.tropical and left.dtype.kind == "i" and which == "mul"):
-        from semiring.kernels.cuda import entrywise
+        from semiring.kernels.cuda.product import entrywise
 
         result = entrywise.apply(semiring, which, left, right)
         if result is not None:
@@ -236,7 +236,7 @@ def reduce(
 def _sum(semiring: Semiring, array: Array, axes: tuple[int, ...], kept: list[int]) -> Array:
     ufunc = _ufunc(semiring.add.expression)
     if ufunc is not None and is_device_array(array):
-        from semiring.device.kernels import reduction
+        from semiring.arrays.device.elements import reduction
 
         return reduction(semiring.add.expression.op, array.dtype)(array, axis=axes)
     if ufunc is not None:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.arrays import as_array, as_matrix, store
-from semiring.bits import BitMatrix, pack, to_bitwise
-from semiring.encoding import Scan
+from semiring.arrays.bits import BitMatrix, pack, to_bitwise
+from semiring.arrays.encoding import Scan
+from semiring.arrays.operands import as_array, as_matrix, store
 from semiring.errors import DeviceError, ShapeError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan

@@ -7,12 +7,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.arrays import as_matrix, as_output, as_result, on_their_device, operands, store
-from semiring.bits import BitMatrix
-from semiring.catalogue import as_semiring
-from semiring.encoding import has_inner_zero
+from semiring.algebra.catalogue import as_semiring
+from semiring.arrays.bits import BitMatrix
+from semiring.arrays.encoding import has_inner_zero
+from semiring.arrays.labels import is_labelled, labelled_product, labelled_square
+from semiring.arrays.operands import as_matrix, as_output, as_result, on_their_device, operands, store
 from semiring.errors import AlgebraError, ShapeError
-from semiring.labels import is_labelled, labelled_product, labelled_square
 from semiring.linalg import packed
 from semiring.linalg.dispatch import batch_shape, destination, look, multiply_into, witness_into
 from semiring.linalg.elementwise import identity, whole

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.algebra.catalogue import as_semiring, boolean, max_min, max_plus, max_times, min_plus
 from semiring.algorithms.progress import Progress
-from semiring.arrays import as_matrix, as_result, in_host_memory, on_their_device, operands, refuse_unreal
-from semiring.bits import BitMatrix
-from semiring.catalogue import as_semiring, boolean, max_min, max_plus, max_times, min_plus
+from semiring.arrays.bits import BitMatrix
+from semiring.arrays.labels import Taken, names_vertices
+from semiring.arrays.operands import as_matrix, as_result, in_host_memory, on_their_device, operands, refuse_unreal
 from semiring.closures import closure, closure_with_predecessors
 from semiring.errors import AlgebraError, DivergenceError, DomainError, ShapeError
-from semiring.labels import Taken, names_vertices
 from semiring.namespaces import is_device_array
 from semiring.paths.result import Paths
 

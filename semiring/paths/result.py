@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
+from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.predecessors import nearest_tree, path_sums
 from semiring.algorithms.views import on_host
-from semiring.arrays import as_matrix
+from semiring.arrays.operands import as_matrix
 from semiring.errors import AlgebraError, NoPathError, ShapeError, VertexError
-from semiring.expressions.tree import is_floating
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Facts, Plan
 from semiring.kernels.tolerance import tolerance_for
@@ -34,7 +34,7 @@ def _where_it_lives(method: Callable[..., Result]) -> Callable[..., Result]:
     def call(self: Paths, *arguments: Any, **options: Any) -> Result:
         if not is_device_array(self._distances):
             return method(self, *arguments, **options)
-        from semiring.device.memory import on_device
+        from semiring.arrays.device.memory import on_device
 
         with on_device([self.matrix if is_device_array(self.matrix) else self._distances]):
             return method(self, *arguments, **options)
@@ -197,7 +197,7 @@ class Paths:
 
     @_where_it_lives
     def _row_on_host(self, source: int) -> Array:
-        from semiring.device.memory import as_cupy, to_host
+        from semiring.arrays.device.memory import as_cupy, to_host
 
         return to_host(as_cupy(self.predecessors)[source])
 

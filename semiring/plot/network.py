@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.catalogue import as_semiring
+from semiring.algebra.catalogue import as_semiring
 from semiring.io import Network
 from semiring.io.text import numbers_as_text
 from semiring.plot.labels import Label, place_labels

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
+from semiring.arrays.labels import is_graph
 from semiring.io import network_of
-from semiring.labels import is_graph
 from semiring.paths import Paths
 
 __all__ = ["close", "compare", "dense", "epsilon", "lift", "multiply", "none_of", "relative", "times", "tolerance"]

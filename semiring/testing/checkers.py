@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.catalogue import as_semiring
+from semiring.algebra.catalogue import as_semiring
 from semiring.testing.arithmetic import (
     close,
     compare,

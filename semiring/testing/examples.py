@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from semiring.algebra import Semiring, known_semiring
+from semiring.algebra.semiring import Semiring, known_semiring
 
 __all__ = ["EXAMPLES", "capped_min_plus", "relations", "reliability"]
 

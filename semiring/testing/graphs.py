@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.catalogue import as_semiring
+from semiring.algebra.catalogue import as_semiring
 from semiring.errors import DomainError, ShapeError
 from semiring.testing.weights import Weights, draw_weights
 

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
+from semiring.algebra.catalogue import as_semiring
 from semiring.axioms import laws as axioms
 from semiring.axioms.on_dtypes import ArrayAlgebra
-from semiring.catalogue import as_semiring
 from semiring.errors import UnknownNameError
 from semiring.testing.arithmetic import close
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.catalogue import CATALOGUE, as_semiring
+from semiring.algebra.catalogue import CATALOGUE, as_semiring
 from semiring.errors import DomainError, MissingExtraError
 from semiring.testing.examples import EXAMPLES
 

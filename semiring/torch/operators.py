@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from semiring.algebra import Semiring
-from semiring.expressions import Expression
-from semiring.expressions.tree import array_functions
+from semiring.algebra.expressions import Expression
+from semiring.algebra.expressions.tree import array_functions
 from semiring.gradients import forward, scaled, trees
 from semiring.gradients.rules import factors, rule_of, semiring_of
 
@@ -32,7 +32,7 @@ def _on_arrays(function: Callable[..., Any], tensors: tuple[Tensor, ...], *other
     if tensors[0].device.type == "cpu":
         results = function(*(tensor.numpy() for tensor in plain), *others)
         return tuple(map(torch.from_numpy, results)) if isinstance(results, tuple) else torch.from_numpy(results)
-    from semiring.device.memory import as_cupy, on_device
+    from semiring.arrays.device.memory import as_cupy, on_device
 
     with on_device(plain):
         results = function(*map(as_cupy, plain), *others)

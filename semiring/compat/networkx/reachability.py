@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.catalogue import boolean
+from semiring.algebra.catalogue import boolean
 from semiring.closures import closure
 from semiring.compat.networkx.graph import Array, ConvertedGraph
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.kernels.contract import Plan
-from semiring.kernels.cpu.kernels import Kernels, kernels_for
+from semiring.kernels.cpu.compiled import Kernels, kernels_for
 from semiring.kernels.tolerance import Tolerance
 
 __all__ = ["CpuBackend"]
@@ -37,7 +37,7 @@ class CpuBackend:
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Every semiring on every dtype of the host that it is defined on."""
         if storage == "bits":
-            from semiring.kernels.cpu import bits
+            from semiring.kernels.cpu.bits import operations as bits
 
             return bool(dtype == np.bool_ and bits.supports(semiring))
         return dtype.char in _DTYPES and dtype.isnative and semiring.supports(dtype)
@@ -47,7 +47,7 @@ class CpuBackend:
         if C.ndim == 3:
             self._on_stacks(plan, C, A, B, 0)
         elif plan.storage == "bits":
-            from semiring.kernels.cpu import bits
+            from semiring.kernels.cpu.bits import operations as bits
 
             bits.multiply(plan, C, A, B)
         elif A.shape[1]:
@@ -60,7 +60,7 @@ class CpuBackend:
         if C.ndim == 3:
             self._on_stacks(plan, C, A, B, 1)
         elif plan.storage == "bits":
-            from semiring.kernels.cpu import bits
+            from semiring.kernels.cpu.bits import operations as bits
 
             bits.multiply_add(plan, C, A, B)
         elif A.shape[1]:
@@ -79,7 +79,7 @@ class CpuBackend:
     def multiply_add_witness(self, plan: Plan, C: Array, W: Array, A: Array, B: Array, k0: int) -> None:
         """As `multiply_add`, with the smallest attaining k0 + k where the product is strictly better than C."""
         if plan.storage == "bits":
-            from semiring.kernels.cpu import bits
+            from semiring.kernels.cpu.bits import operations as bits
 
             bits.multiply_add_witness(self, plan, C, W, A, B, k0)
             return
@@ -89,7 +89,7 @@ class CpuBackend:
     def multiply_add_pivots(self, plan: Plan, C: Array, P: Array, A: Array, B: Array, k0: int) -> None:
         """As `multiply_add`; P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved."""
         if plan.storage == "bits":
-            from semiring.kernels.cpu import bits
+            from semiring.kernels.cpu.bits import operations as bits
 
             bits.multiply_add_pivots(self, plan, C, P, A, B, k0)
             return
@@ -99,7 +99,7 @@ class CpuBackend:
     def close_block(self, plan: Plan, A: Array) -> None:
         """A ← A* in place."""
         if plan.storage == "bits":
-            from semiring.kernels.cpu import bits
+            from semiring.kernels.cpu.bits import operations as bits
 
             bits.close_block(plan, A)
             return
@@ -130,7 +130,7 @@ class CpuBackend:
     def close_block_pivots(self, plan: Plan, A: Array, P: Array, k0: int) -> None:
         """As `close_block`; where pivot k changes A[i, j], P[i, j] becomes k0 + k."""
         if plan.storage == "bits":
-            from semiring.kernels.cpu import bits
+            from semiring.kernels.cpu.bits import operations as bits
 
             bits.close_block_pivots(self, plan, A, P, k0)
             return
@@ -141,7 +141,7 @@ class CpuBackend:
         self, plan: Plan, D: Array, tolerance: Tolerance, before: Array | None, pivots: Array | None
     ) -> Array:
         """The predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
-        from semiring.kernels.cpu.paths import find_predecessors
+        from semiring.kernels.cpu.predecessors.search import find_predecessors
 
         return find_predecessors(plan, D, tolerance, before, pivots)
 

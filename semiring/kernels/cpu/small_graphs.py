@@ -24,7 +24,7 @@ import numpy as np
 from numba import njit, types
 from numba.core.compiler_lock import global_compiler_lock
 
-from semiring.kernels.cpu.jit import cached
+from semiring.kernels.cpu.codegen.jit import cached
 
 __all__ = ["NONE", "SmallGraphs"]
 

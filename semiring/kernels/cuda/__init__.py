@@ -50,8 +50,11 @@ class CudaBackend:
             if find_spec(package) is None:
                 raise MissingExtraError(distribution, "cuda", "computing on an NVIDIA GPU")
         try:
-            from semiring.device import kernels
-            from semiring.kernels.cuda import classical, products, recording, staged
+            from semiring.arrays.device import elements as kernels
+            from semiring.kernels.cuda import closing as staged
+            from semiring.kernels.cuda.product import classical
+            from semiring.kernels.cuda.product import operations as products
+            from semiring.kernels.cuda.product import witnesses as recording
         except ImportError as error:
             raise MissingExtraError("CuPy", "cuda", "computing on an NVIDIA GPU") from error
         self._classical, self._products, self._recording = classical, products, recording
@@ -100,11 +103,11 @@ class CudaBackend:
         return self._kernels.copy_nonnegative(A, out)
 
     def relax(self, A: Any, h: Any, sign: int, epsilon: float) -> Any:
-        """The minimum over i of h[i] + w[i, j], for weights w = ± A raised by ε |w|: see `semiring.device.kernels`."""
+        """The minimum over i of h[i] + w[i, j], for weights w = ± A raised by ε |w|: see `arrays.device.elements`."""
         return self._kernels.relax(A, h, sign, epsilon)
 
     def largest_whole(self, A: Any) -> float:
-        """The greatest size of a finite entry, ∞ where one is no whole number: see `semiring.device.kernels`."""
+        """The greatest size of a finite entry, ∞ where one is no whole number: see `arrays.device.elements`."""
         return self._kernels.largest_whole(A)
 
     def copy(self, A: Any, out: Any) -> None:
@@ -123,13 +126,13 @@ class CudaBackend:
 
     def find_predecessors(self, plan: Plan, D: Any, tolerance: Tolerance, before: Any, pivots: Any) -> Any:
         """The predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
-        from semiring.kernels.cuda.predecessors import find_predecessors
+        from semiring.kernels.cuda.predecessors.search import find_predecessors
 
         return find_predecessors(plan, D, tolerance, before, pivots)
 
     def find_tree(self, plan: Plan, D: Any, weights: Any, tolerance: Tolerance, source: int) -> Any:
         """The predecessors (n,) int32 of one row of D, by one single-source run over the weights (n, n)."""
-        from semiring.kernels.cuda.predecessors import find_tree
+        from semiring.kernels.cuda.predecessors.search import find_tree
 
         return find_tree(plan, D, weights, tolerance, source)
 
@@ -163,7 +166,7 @@ class CudaBackend:
             replay(plan, A, name, engine_of, algorithm)
 
     def close_block(self, plan: Plan, A: Any) -> None:
-        """A ← A* in place, fastest up to 128 rows (see `semiring.kernels.cuda.staged`)."""
+        """A ← A* in place, fastest up to 128 rows (see `semiring.kernels.cuda.closing`)."""
         self._staged.close_block(plan, A)
 
     def close_block_pivots(self, plan: Plan, A: Any, P: Any, k0: int) -> None:

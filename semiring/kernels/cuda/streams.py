@@ -13,7 +13,7 @@ import cupy
 import numpy as np
 
 from semiring.kernels.contract import Plan, Status
-from semiring.kernels.cuda.staged.barriers import recorded_words
+from semiring.kernels.cuda.closing.barriers import recorded_words
 
 __all__ = ["Streams", "mark", "replay"]
 

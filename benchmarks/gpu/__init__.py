@@ -1,0 +1,1 @@
+"""Benchmarks of the GPU: each prints a table, and needs one."""

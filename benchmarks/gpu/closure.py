@@ -1,0 +1,310 @@
+"""Whole closures on a GPU: the tables of the papers, with every numbered kernel, the methods of today, and the host.
+
+    python -m benchmarks.gpu.closure [--sizes 512 1024 ...] [--edges 6 60 600] [--limit 5] [--peers DIR] [--energy]
+
+Min-plus in float32 on uniform graphs with so many edges a vertex and whole-numbered weights (Buluç, Gilbert, Budak
+2010; Lund, Smith 2010). Before anything is timed its distances are compared with those of kernel 6. A column is left
+out from the size on where n³ growth would take it beyond ``--limit`` seconds. Times in milliseconds: medians, by
+events of the device for what runs there (no look at the data; the host enqueues ahead of it), by the clock for the
+host. The last column: the exponent b of t = a·nᵇ, fitted over the sizes from 1,024 on as in table 3 of Buluç et al.
+``--energy``: joules a closure and pairs a joule by the counter of the GPU, over two seconds of closures each, as in
+their table 8. ``--peers``: see `benchmarks.gpu.peers`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import semiring as sr
+from benchmarks.classical import serial
+from benchmarks.common import device_milliseconds, print_table
+from benchmarks.gpu.peers import peers
+from semiring.algorithms.rkleene import rkleene
+from semiring.kernels.cuda import closing as staged
+from semiring.kernels.engine import Engine, make_plan
+from semiring.testing import uniform_graph
+
+__all__ = ["main"]
+
+AHEAD = 10.0  # milliseconds that the device waits while the host enqueues a closure
+SIZES = (512, 1024, 2048, 4096, 8192, 16384, 17408)
+Column = tuple[str, Callable[[Any], Callable[[], float]]]  # its title; from the graph on the host to milliseconds
+
+
+@cache
+def plan() -> Any:
+    """Min-plus in float32 without a negative weight."""
+    return make_plan(sr.min_plus, "float32", nonnegative=True)
+
+
+# ------------------------------------------------------------------------------------------------- what is measured
+
+
+class _WrongError(Exception):
+    """Distances that are not those of kernel 6."""
+
+
+def on_device(close: Callable[[Any], Any]) -> Callable[[Any], Callable[[], float]]:
+    """Median time by events of closing a fresh copy in place, checked first."""
+
+    def prepare(A: np.ndarray) -> Callable[[], float]:
+        import cupy
+
+        given = cupy.asarray(A)
+        work = given.copy()
+        close(work)
+        expected = given.copy()
+        staged.close(plan(), expected, "6")
+        if not bool((work == expected).all()):
+            raise _WrongError
+        del expected
+
+        def measure() -> float:
+            times: list[float] = []
+            while sum(times) < 1000 and (len(times) < 3 or (len(times) < 9 and sum(times) < 300)):
+                work[...] = given
+                times.append(device_milliseconds(lambda: close(work), AHEAD))
+            return float(np.median(times))
+
+        return measure
+
+    return prepare
+
+
+def on_host(close: Callable[[np.ndarray], Any], dtype: Any = np.float32) -> Callable[[Any], Callable[[], float]]:
+    """The time of one call by the clock, after a small one that compiles."""
+
+    def prepare(A: np.ndarray) -> Callable[[], float]:
+        close(A[:64, :64].astype(dtype))
+
+        def measure() -> float:
+            work = A.astype(dtype)
+            start = time.perf_counter()
+            close(work)
+            return (time.perf_counter() - start) * 1e3
+
+        return measure
+
+    return prepare
+
+
+class _PlainProducts:
+    """What `rkleene` asks of a backend, with the plainest product."""
+
+    name = "cuda"
+    stacks = False
+
+    def close_block(self, plan: Any, A: Any) -> None:
+        staged.close_block(plan, A)
+
+    def multiply_add(self, plan: Any, C: Any, A: Any, B: Any) -> None:
+        (m, n), k = C.shape, A.shape[1]
+        sizes = (np.int32(m), np.int32(n), np.int32(k), *(np.int64(x.strides[0] // 4) for x in (C, A, B)))
+        if C.size:
+            _plain_product()((-(-n // 16), -(-m // 16)), (16, 16), (C, A, B, *sizes))
+
+    def multiply(self, plan: Any, C: Any, A: Any, B: Any) -> None:
+        C[...] = plan.zero
+        self.multiply_add(plan, C, A, B)
+
+
+@cache
+def _plain_product() -> Any:
+    import cupy
+
+    return cupy.RawKernel(Path(__file__).with_name("plain_product.cu").read_text(), "plain_product")
+
+
+def _plain_rkleene(A: Any) -> None:
+    engine: Any = Engine(_PlainProducts(), plan())  # type: ignore[arg-type]  # the part of the contract that is used
+    rkleene(engine, A, leaf=64)
+
+
+def _scipy_dijkstra(A: np.ndarray) -> None:
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import dijkstra
+
+    rows, columns = np.nonzero(np.isfinite(A) & ~np.eye(len(A), dtype=bool))
+    dijkstra(csr_array((A[rows, columns], (rows, columns)), shape=A.shape))
+
+
+def _scipy_floyd_warshall(A: np.ndarray) -> None:
+    from scipy.sparse.csgraph import floyd_warshall
+
+    floyd_warshall(A, overwrite=True)
+
+
+def columns(folder: str | None) -> list[Column]:
+    """Every column of the tables; kernel 6, with which all are compared, first."""
+    found: list[Column] = [
+        ("staged 6", on_device(lambda A: staged.close(plan(), A, "6"))),
+        *(
+            (method, on_device(lambda A, method=method: sr.closure(A, method=method, out=A, check=False)))
+            for method in ("rkleene", "blocked_floyd_warshall", "auto")
+        ),
+    ]
+    found += [
+        (f"kernel {name}", on_device(lambda A, name=name: staged.close(plan(), A, name)))
+        for name in ("5", "4", "3", "2", "1", "1b", "1c", "1d")
+    ]
+    found.append(("rkleene, plain products", on_device(_plain_rkleene)))
+    for peer in peers(folder):
+        close, product = peer.closure(), peer.product()
+        if close is not None:
+            found.append((peer.name, _peer(peer, close)))
+        if product is not None:
+            found.append((f"{peer.name}, squaring", on_device(lambda A, product=product: _squared(A, product))))
+    return [
+        *found,
+        ("host closure", on_host(lambda A: sr.closure(A, out=A, check=False, method="rkleene"))),
+        ("host serial loop", on_host(serial)),
+        ("scipy floyd_warshall", on_host(_scipy_floyd_warshall, np.float64)),
+        ("scipy dijkstra", on_host(_scipy_dijkstra, np.float64)),
+    ]
+
+
+def _squared(A: Any, product: Callable[[Any, Any, Any], None]) -> None:
+    """A ← A* by squares until nothing changes, as one who has a product alone would; the diagonal of A is 0."""
+    square, known = A.copy(), A
+    while True:
+        product(known, known, square)
+        if bool((square == known).all()):
+            break
+        known, square = square, known
+    if known is not A:
+        A[...] = known
+
+
+def _peer(peer: Any, close: Callable[[Any, Any], None]) -> Callable[[Any], Callable[[], float]]:
+    def prepare(A: np.ndarray) -> Callable[[], float]:
+        import cupy
+
+        given = cupy.asarray(np.where(np.isfinite(A), A, 2**30 - 1).astype(np.int32))
+        workspace = cupy.empty(peer.workspace_bytes(len(A)), np.uint8)
+
+        def measure() -> float:
+            times = []
+            for _ in range(4):
+                work = given.copy()
+                times.append(device_milliseconds(lambda work=work: close(work, workspace), AHEAD))
+            return float(np.median(times[1:]))
+
+        return measure
+
+    return prepare
+
+
+# ------------------------------------------------------------------------------------------------- the tables
+
+
+def graph(n: int, edges: float) -> np.ndarray:
+    """The matrix of a uniform graph, its diagonal 0."""
+    A = uniform_graph(n, edges, dtype="float32", integer=True, seed=n)
+    np.fill_diagonal(A, 0)
+    return A
+
+
+def table(edges: float, options: argparse.Namespace) -> None:
+    """One of the papers' tables: sizes down, methods across."""
+    chosen = [c for c in columns(options.peers) if not options.columns or any(part in c[0] for part in options.columns)]
+    times: dict[str, dict[int, float]] = {title: {} for title, _ in chosen}
+    sizes = [n for n in options.sizes if edges < n - 1]
+    for n in sizes:
+        A = graph(n, edges)
+        for title, prepare in chosen:
+            last = max((size for size, time in times[title].items() if not np.isnan(time)), default=0)
+            if not last and n > min(sizes):
+                continue  # it was left out before
+            if last and times[title][last] * (n / last) ** 3 > options.limit * 1e3:
+                continue
+            try:
+                times[title][n] = prepare(A)()
+            except _WrongError:
+                times[title][n] = np.nan
+            print(f"{title}, n = {n}: {_cell(times[title][n])}", file=sys.stderr, flush=True)
+    rows = [
+        [title, *(_cell(times[title].get(n)) for n in options.sizes), _exponent(times[title])] for title, _ in chosen
+    ]
+    heading = f"Milliseconds, {edges:g} edges a vertex; the exponent of growth"
+    print_table(heading, ["", *map(str, options.sizes), "exponent"], rows)
+    best = times[chosen[0][0]]
+    print_table(
+        f"Times that of {chosen[0][0]}",
+        ["", *map(str, options.sizes)],
+        [
+            [t, *(_cell(times[t][n] / best[n] if n in times[t] and n in best else None) for n in options.sizes)]
+            for t, _ in chosen
+        ],
+    )
+
+
+def _cell(value: float | None) -> str:
+    if value is None:
+        return ""
+    if np.isnan(value):
+        return "wrong"
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def _exponent(times: dict[int, float]) -> str:
+    """The slope of log t over log n."""
+    large = [n for n in times if n >= 1024 and not np.isnan(times[n])]
+    return f"{np.polyfit(np.log(large), np.log([times[n] for n in large]), 1)[0]:.2f}" if len(large) > 1 else ""
+
+
+def energy(sizes: Sequence[int], seconds: float) -> None:
+    """Joules a closure, and pairs a joule, from the energy counter of the GPU."""
+    import cupy
+    import pynvml
+
+    pynvml.nvmlInit()
+    # By its address: the numbers of CUDA are not those of NVML where CUDA_VISIBLE_DEVICES hides some.
+    handle = pynvml.nvmlDeviceGetHandleByPciBusId(cupy.cuda.Device().pci_bus_id)
+    rows = []
+    for name in ("6", "4", "2"):
+        for n in sizes:
+            given = cupy.asarray(graph(n, 60))
+            work = given.copy()
+            staged.close(plan(), work, name)
+            cupy.cuda.Device().synchronize()
+            count, before, start = 0, pynvml.nvmlDeviceGetTotalEnergyConsumption(handle), time.perf_counter()
+            while time.perf_counter() - start < seconds:
+                work[...] = given
+                staged.close(plan(), work, name)
+                cupy.cuda.Device().synchronize()
+                count += 1
+            joules = (pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) - before) / 1e3 / count
+            elapsed = (time.perf_counter() - start) / count
+            rows.append([f"kernel {name}", n, joules, n**3 / joules / 1e9, joules / elapsed])
+    print_table("Energy, 60 edges a vertex", ["", "n", "joules", "G pairs a joule", "watts"], rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--edges", type=float, nargs="+", default=(6, 60, 600))
+    parser.add_argument("--columns", nargs="+", help="parts of the titles of the columns to measure")
+    parser.add_argument("--limit", type=float, default=5.0, help="the most seconds for one closure of a column")
+    parser.add_argument("--peers", help="a folder of shared libraries")
+    parser.add_argument("--energy", action="store_true")
+    options = parser.parse_args(arguments)
+    import cupy
+
+    print(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode())
+    for edges in options.edges:
+        table(edges, options)
+    if options.energy:
+        energy([n for n in options.sizes if 1024 <= n <= 8192], 2.0)
+
+
+if __name__ == "__main__":
+    main()

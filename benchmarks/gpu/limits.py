@@ -1,0 +1,82 @@
+"""What a GPU's instruction mixes give when nothing else is in the way: the pairs of a product's kernel alone.
+
+The operands lie in shared memory from the start; there are no copies and no barriers. It is the loop of the kernel,
+written by the same code, with the same tile. What a product misses of this is lost to staging, to the last wave and to
+the ends of the matrix; what this misses of the pipes' rates, to loads, register banks and the issue.
+"""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+from typing import Any
+
+import numpy as np
+
+from benchmarks.common import device_milliseconds
+from semiring.kernels import disk
+from semiring.kernels.cuda.compile.cubins import fingerprint
+from semiring.kernels.cuda.product.specification import Product
+from semiring.kernels.cuda.product.tiles import Tile
+
+__all__ = ["limit", "limit_cubin"]
+
+_PARAMETERS = struct.Struct("=q2i")  # the address of some data and of the results, iterations, 1
+
+
+def limit_cubin(product: Product, tile: Tile, target: str) -> tuple[str, bytes]:
+    """The kernel's name and machine code, from the disk cache or compiled."""
+    key = f"limit\n{product!r}\n{tile!r}\n{target}"
+    found: tuple[str, bytes] | None = disk.load(fingerprint(), key, lambda state: state)
+    if found is None:
+        found = _build(product, tile, target)
+        disk.save(fingerprint(), key, found)
+    return found
+
+
+def _build(product: Product, tile: Tile, target: str) -> tuple[str, bytes]:
+    import cutlass.cute as cute
+    from cutlass import Int32, Int64
+
+    from benchmarks.gpu.limit_kernel import LimitKernel
+
+    with tempfile.TemporaryDirectory() as folder:
+        options = f"--gpu-arch {target} --keep-cubin --dump-dir {folder}"
+        arguments = Int64(0), Int32(0), Int32(1), Int32(1)
+        compiled = cute.compile(LimitKernel(product, tile), *arguments, options=options)
+        (name,) = compiled.kernel_info
+        return name, compiled.__cubin__
+
+
+def limit(product: Product, *tiles: Tile) -> float:
+    """T pairs/s of the whole GPU with the best of the tiles. Some milliseconds."""
+    return max(_rate(product, tile) for tile in tiles)
+
+
+def _entries(product: Product, words: int) -> Any:
+    """Ordinary values, as words on the device."""
+    import cupy
+
+    format_ = product.words
+    values = cupy.random.random(words * (2 if format_.lanes == 2 else 1)) * (1 if format_.floating else 1000)
+    if format_.bits:
+        return (values * 2**31 / 1000).astype(np.int32)
+    return values.astype(format_.numpy_word if format_.lanes == 1 else format_.dtype)
+
+
+def _rate(product: Product, tile: Tile) -> float:
+    import cupy
+
+    from semiring.kernels.cuda.compile.loading import Kernel, architecture
+
+    device = cupy.cuda.Device()
+    name, code = limit_cubin(product, tile, architecture(device.id))
+    kernel = Kernel(name, code, _PARAMETERS, tile.threads, tile.shared_bytes(product.words.word_bytes))
+    blocks = device.attributes["MultiProcessorCount"] * tile.min_blocks
+    data = _entries(product, blocks * tile.tile_m * tile.tile_n)
+    stream, iterations = cupy.cuda.get_current_stream().ptr, 2000
+    arguments = (blocks, stream, data.data.ptr, iterations, 1)
+    times = [device_milliseconds(lambda: kernel.launch(*arguments)) for _ in range(6)]
+    words = blocks * iterations * tile.tile_m * tile.tile_n * tile.tile_k
+    rate: Any = words * product.words.lanes / np.median(times[1:]) / 1e9
+    return float(rate)

@@ -1,0 +1,87 @@
+"""One matrix on a GPU by kernel 6, by two launches a stage, and by blocked Floyd-Warshall: which is fastest where.
+
+    python -m benchmarks.gpu.staged [--kinds min_plus/float64 ...] [--sizes 192 256 ...]
+
+The measurements behind the sizes of `semiring.kernels.cuda.closing.numbered` and the change-over to blocked
+Floyd-Warshall in `semiring.algorithms.parameters`. Medians in milliseconds, in place, of complete graphs: by events of
+the device, which the host keeps ahead of, and by the clock of one call after the other. Blocked Floyd-Warshall is
+replayed, as `semiring.closure` does up to n = 4096. The results of all three are compared: equal, as all weights are
+whole.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import semiring as sr
+from benchmarks.common import print_table
+from benchmarks.gpu.rates import clock, complete, events
+from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
+from semiring.algorithms.parameters import closure_parameters
+from semiring.kernels import get_backend
+from semiring.kernels.cuda import closing as staged
+from semiring.kernels.engine import Engine, make_plan
+
+__all__ = ["main"]
+
+KINDS = ("min_plus/float64", "max_min/float64", "min_plus/int64", "max_min/int16")
+SIZES = (129, 192, 256, 384, 512, 768, 1024, 1408, 1536, 2048, 2560, 3072)
+SECONDS = 0.15  # of closures to a median
+
+
+def ways(semiring: str, dtype: str) -> dict[str, Callable[[Any], None]]:
+    """The three, by name: each closes a matrix in place."""
+    backend, plan = get_backend("cuda"), make_plan(sr.as_semiring(semiring), dtype, nonnegative=True)
+    panel = closure_parameters("cuda", plan.dtype, "elements").panel
+
+    def blocked(A: Any) -> None:
+        backend.replay(  # type: ignore[attr-defined]  # optional in the contract
+            plan, A, "blocked", lambda plan: Engine(backend, plan, panel, waits=False), blocked_floyd_warshall
+        )
+
+    return {
+        "kernel 6": lambda A: staged.close(plan, A, "6"),
+        "two launches a stage": lambda A: staged.close(plan, A[None]),
+        "blocked": blocked,
+    }
+
+
+def row(kind: str, n: int) -> list[Any]:
+    """What they take at one size."""
+    semiring, dtype = kind.split("/")
+    given = complete(n, dtype)
+    work = given.copy()
+    closed, by_events, by_clock = [], [], []
+
+    def renew() -> None:
+        work[...] = given
+
+    for close in ways(semiring, dtype).values():
+        renew()
+        close(work)
+        closed.append(work.copy())
+        by_events.append(events(partial(close, work), renew, SECONDS))
+        by_clock.append(clock(partial(close, work)))
+    assert all(bool((one == closed[0]).all()) for one in closed), f"{kind}, n = {n}: other closures"
+    return [semiring, dtype, n, *by_events, f"{by_events[0] / by_events[1]:.2f}×", *by_clock]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kinds", nargs="+", default=KINDS, help="semiring/dtype")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    options = parser.parse_args(arguments)
+    import cupy
+
+    print(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode())
+    names = list(ways("min_plus", "float64"))
+    header = ["semiring", "dtype", "n", *names, "6 / stages", *(f"{name}, by the clock" for name in names)]
+    print_table("One matrix, ms", header, [row(kind, n) for kind in options.kinds for n in options.sizes])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""The semirings everyone needs, by the names GraphBLAS gives them: ``<add>_<mul>``.
+
+The properties stated here are claims; the tests prove each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from semiring.algebra.semiring import Semiring, known_semiring
+from semiring.errors import UnknownNameError
+
+__all__ = ["ALIASES", "CATALOGUE", "as_semiring"]
+
+_SELECTIVE = {"idempotent": True, "selective": True, "commutative": True}
+
+min_plus = known_semiring(
+    *("min_plus", "min(x, y)", "x + y", float("inf"), 0, "where(x >= 0, 0, nan)"),
+    claims={**_SELECTIVE, "absorptive": False},
+    description="shortest paths: the least sum of weights; ∞ is no path",
+)
+max_plus = known_semiring(
+    *("max_plus", "max(x, y)", "x + y", float("-inf"), 0, "where(x <= 0, 0, nan)"),
+    claims={**_SELECTIVE, "absorptive": False},
+    description="longest (critical) paths: the greatest sum of weights; -∞ is no path",
+)
+boolean = known_semiring(
+    *("boolean", "x | y", "x & y", False, True),
+    claims={**_SELECTIVE, "absorptive": True},
+    dtypes=("bool",),
+    description="reachability: whether a path exists",
+)
+max_min = known_semiring(
+    *("max_min", "max(x, y)", "min(x, y)", float("-inf"), float("inf")),
+    claims={**_SELECTIVE, "absorptive": True},
+    description="widest paths: the greatest capacity of a narrowest edge",
+)
+min_max = known_semiring(
+    *("min_max", "min(x, y)", "max(x, y)", float("inf"), float("-inf")),
+    claims={**_SELECTIVE, "absorptive": True},
+    description="minimax paths: the least height of a highest edge",
+)
+max_times = known_semiring(
+    *("max_times", "max(x, y)", "x * y", 0, 1, "where(x <= 1, 1, nan)", "[0, inf)"),
+    claims={**_SELECTIVE, "absorptive": False},
+    description="most reliable paths: the greatest product of probabilities; 0 is no path",
+)
+min_times = known_semiring(
+    *("min_times", "min(x, y)", "x * y", float("inf"), 1, "where(x >= 1, 1, nan)", "(0, inf]"),
+    claims={**_SELECTIVE, "absorptive": False},
+    description="cheapest exchange: the least product of factors; ∞ is no path",
+)
+plus_times = known_semiring(
+    *("plus_times", "x + y", "x * y", 0, 1, "where(x == 1, nan, 1 / (1 - x))", "(-inf, inf)"),
+    claims={"idempotent": False, "selective": False, "commutative": True, "absorptive": False},
+    contract=True,
+    dtypes=("float16", "float32", "float64", "int16", "int32", "int64"),
+    description="ordinary linear algebra; integers wrap around",
+)
+log_plus = known_semiring(
+    *("log_plus", "where(x == y, x + 0.6931471805599453, max(x, y) + log1p(exp(-abs(x - y))))", "x + y"),
+    *(float("-inf"), 0),
+    "where(x < 0, where(x < -0.6931471805599453, -log1p(-exp(x)), -log(-expm1(x))), nan)",
+    "[-inf, inf)",
+    claims={"idempotent": False, "selective": False, "commutative": True, "absorptive": False},
+    description="sums of probabilities by their logarithms; -∞ is probability 0",
+)
+xor_and = known_semiring(
+    *("xor_and", "x ^ y", "x & y", 0, "~0", "where(x == 0, ~0, nan)"),
+    claims={"idempotent": False, "selective": False, "commutative": True, "absorptive": False},
+    dtypes=("bool", "uint8", "int16", "int32", "int64"),
+    description="GF(2), bit by bit: the parity of the number of paths",
+)
+lukasiewicz = known_semiring(
+    *("lukasiewicz", "max(x, y)", "max(0, x + y - 1)", 0, 1),
+    domain=(0, 1),
+    claims={**_SELECTIVE, "absorptive": True},
+    description="the Łukasiewicz t-norm: truth degrees, of which a path loses 1 - x on each edge",
+)
+
+CATALOGUE: Mapping[str, Semiring] = {
+    semiring.name: semiring
+    for semiring in (
+        *(min_plus, max_plus, boolean, max_min, min_max, max_times, min_times),
+        *(plus_times, log_plus, xor_and, lukasiewicz),
+    )
+}
+ALIASES: Mapping[str, str] = {
+    "tropical": "min_plus",
+    "shortest": "min_plus",
+    "lor_land": "boolean",
+    "bottleneck": "max_min",
+    "reliability": "max_times",
+    "viterbi": "max_times",
+    "log_sum_exp": "log_plus",
+    "gf2": "xor_and",
+}
+
+
+def as_semiring(given: Semiring | str) -> Semiring:
+    """The semiring itself, or the one of the catalogue with that name or alias.
+
+    Raises `UnknownNameError` with the valid names on a miss.
+    """
+    if isinstance(given, Semiring):
+        return given
+    if isinstance(given, str):
+        name = ALIASES.get(given, given)
+        if name in CATALOGUE:
+            return CATALOGUE[name]
+        raise UnknownNameError("semiring", given, [*CATALOGUE, *ALIASES])
+    raise TypeError(f"a semiring is a Semiring or the name of one, not {given!r} of type {type(given).__name__}")

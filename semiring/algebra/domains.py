@@ -1,0 +1,83 @@
+"""`Domain`: the elements on which a semiring is one."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.expressions import Constant
+from semiring.errors import AlgebraError
+
+__all__ = ["Domain"]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """An interval of the extended reals: the elements on which a semiring is one."""
+
+    lower: Constant = -math.inf
+    upper: Constant = math.inf
+    lower_open: bool = False
+    upper_open: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            end = getattr(self, name)
+            if isinstance(end, np.generic):
+                object.__setattr__(self, name, end := end.item())
+            if not isinstance(end, bool | int | float) or (isinstance(end, int) and abs(end) > sys.float_info.max):
+                raise AlgebraError(f"the end {end!r} of a domain is no number that a float64 holds")
+        if not self.lower < self.upper:
+            raise AlgebraError(f"the domain {self} is empty: its lower end must lie below its upper end")
+
+    @classmethod
+    def of(cls, given: Domain | tuple[Constant, Constant] | str | None) -> Domain:
+        """From a pair of closed ends ``(0, 1)``, text such as ``"[0, inf)"``, or None for every number."""
+        if given is None:
+            return cls()
+        if isinstance(given, Domain):
+            return given
+        if isinstance(given, str):
+            match = re.fullmatch(r"\s*([\[(])\s*([^,\s]+)\s*,\s*([^,\s]+)\s*([\])])\s*", given)
+            try:
+                if match is None:
+                    raise ValueError
+                lower, upper = (float(match[i]) for i in (2, 3))
+            except ValueError:
+                raise AlgebraError(
+                    f"the domain {given[:80]!r} is not an interval such as '[0, inf)' or '(0, 1]'"
+                ) from None
+            return cls(lower, upper, match[1] == "(", match[4] == ")")
+        try:
+            lower, upper = given
+        except (TypeError, ValueError):
+            raise AlgebraError(
+                f"the domain {given!r} is not a pair (lower, upper) or text such as '[0, inf)'"
+            ) from None
+        return cls(lower, upper)
+
+    @property
+    def everything(self) -> bool:
+        return self == Domain()
+
+    @property
+    def samples(self) -> Any:
+        """Some hundred float64 numbers of the domain, of all magnitudes and both signs: (count,)."""
+        sizes = np.concatenate([np.logspace(-8, 8, 129), np.linspace(0, 4, 33)])
+        values = np.concatenate([-sizes[::-1], sizes, [np.inf, -np.inf]])
+        return values[self.contains(values)]
+
+    def contains(self, values: Any) -> Any:
+        """Entry by entry, whether the values lie in the domain (NaN never does)."""
+        above = values > self.lower if self.lower_open else values >= self.lower
+        below = values < self.upper if self.upper_open else values <= self.upper
+        return above & below
+
+    def __str__(self) -> str:
+        lower, upper = (f"{end:g}" if float(f"{end:g}") == end else repr(end) for end in (self.lower, self.upper))
+        return f"{'(' if self.lower_open else '['}{lower}, {upper}{')' if self.upper_open else ']'}"

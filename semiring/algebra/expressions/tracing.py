@@ -1,0 +1,198 @@
+"""Python callables as expressions: they are called once with values that record what is done to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.expressions.tree import OPERATIONS, Expression, array_functions, as_operation, constant
+from semiring.errors import ExpressionError
+
+__all__ = [
+    "Traced",
+    "absolute",
+    "exp",
+    "expm1",
+    "floor",
+    "log",
+    "log1p",
+    "maximum",
+    "minimum",
+    "sqrt",
+    "trace",
+    "where",
+]
+
+
+class Traced:
+    """A value inside a callable that is being traced: its operators record what is done to it.
+
+    It has no truth value, so Python's ``if``, ``and``, ``min`` on it raise `ExpressionError`: use `where`, ``&``,
+    `minimum`.
+    """
+
+    __slots__ = ("expression",)
+    __hash__ = None  # type: ignore[assignment]  # == builds a node
+
+    def __init__(self, expression: Expression) -> None:
+        self.expression = expression
+
+    def __bool__(self) -> bool:
+        raise ExpressionError(
+            f"({self.expression}) has no truth value while an operation is traced: "
+            "replace `if` and `a if c else b` by where(c, a, b), `and`, `or`, `not` by &, |, ~, "
+            "and min, max by minimum, maximum"
+        )
+
+    def __repr__(self) -> str:
+        return f"Traced({self.expression})"
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Traced:
+        name = _UFUNCS.get(ufunc.__name__)
+        if method != "__call__" or options or name is None:
+            raise ExpressionError(
+                f"numpy.{ufunc.__name__} cannot be traced; of NumPy's functions these can: {', '.join(sorted(_UFUNCS))}"
+            )
+        return _record(name, *inputs)
+
+    def __float__(self) -> float:
+        raise ExpressionError(f"({self.expression}) is not a number: use exp, log, sqrt of semiring, not of math")
+
+    def __neg__(self) -> Traced:
+        return _record("neg", self)
+
+    def __pos__(self) -> Traced:
+        return self
+
+    def __abs__(self) -> Traced:
+        return _record("abs", self)
+
+    def __invert__(self) -> Traced:
+        return _record("invert", self)
+
+    def __eq__(self, other: object) -> Traced:  # type: ignore[override]
+        return _record("eq", self, other)
+
+    def __ne__(self, other: object) -> Traced:  # type: ignore[override]
+        return _record("ne", self, other)
+
+    def __lt__(self, other: Any) -> Traced:
+        return _record("lt", self, other)
+
+    def __le__(self, other: Any) -> Traced:
+        return _record("le", self, other)
+
+    def __gt__(self, other: Any) -> Traced:
+        return _record("gt", self, other)
+
+    def __ge__(self, other: Any) -> Traced:
+        return _record("ge", self, other)
+
+    def __add__(self, other: Any) -> Traced:
+        return _record("add", self, other)
+
+    def __radd__(self, other: Any) -> Traced:
+        return _record("add", other, self)
+
+    def __sub__(self, other: Any) -> Traced:
+        return _record("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Traced:
+        return _record("sub", other, self)
+
+    def __mul__(self, other: Any) -> Traced:
+        return _record("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Traced:
+        return _record("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Traced:
+        return _record("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Traced:
+        return _record("div", other, self)
+
+    def __and__(self, other: Any) -> Traced:
+        return _record("and", self, other)
+
+    def __rand__(self, other: Any) -> Traced:
+        return _record("and", other, self)
+
+    def __or__(self, other: Any) -> Traced:
+        return _record("or", self, other)
+
+    def __ror__(self, other: Any) -> Traced:
+        return _record("or", other, self)
+
+    def __xor__(self, other: Any) -> Traced:
+        return _record("xor", self, other)
+
+    def __rxor__(self, other: Any) -> Traced:
+        return _record("xor", other, self)
+
+
+_UFUNCS = {
+    **{name: name for name in ("exp", "expm1", "log", "log1p", "sqrt", "floor", "invert")},
+    **{"minimum": "min", "fmin": "min", "maximum": "max", "fmax": "max", "absolute": "abs", "negative": "neg"},
+    **{"add": "add", "subtract": "sub", "multiply": "mul", "divide": "div"},
+    **{"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"},
+    **{"less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge", "equal": "eq", "not_equal": "ne"},
+}
+
+
+def _record(op: str, *args: Any) -> Traced:
+    return Traced(Expression(op, tuple(arg.expression if isinstance(arg, Traced) else constant(arg) for arg in args)))
+
+
+def trace(function: Callable[..., Any], variables: tuple[str, ...], *, allow_nan: bool = False) -> Expression:
+    """The tree of a callable, called once with one `Traced` value for each of ``variables``.
+
+    A NaN constant is accepted only with ``allow_nan``: a star is NaN where it does not exist.
+    """
+    try:
+        result = function(*(Traced(Expression("var", (), name)) for name in variables))
+    except RecursionError:
+        raise ExpressionError(
+            f"tracing {function!r} does not end: a traced operation has no loop or recursion"
+        ) from None
+    except (TypeError, AttributeError) as error:
+        if "Traced" not in str(error):
+            raise
+        raise ExpressionError(
+            f"{error}: of Python's operators + - * / & | ^ ~, abs and comparisons can be traced, each on values "
+            "(write x * x for a square)"
+        ) from error
+    if isinstance(result, Traced):
+        expression = result.expression
+    elif result is None:
+        raise ExpressionError(f"{function!r} returned None: an operation returns its result")
+    else:
+        expression = constant(result)
+    return as_operation(expression, allow_nan)
+
+
+def _dispatch(op: str, numpy_name: str, doc: str) -> Callable[..., Any]:
+    def function(*args: Any) -> Any:
+        if len(args) != OPERATIONS[op].arity:
+            raise TypeError(f"{numpy_name} takes {OPERATIONS[op].arity} arguments, {len(args)} given")
+        if any(isinstance(arg, Traced) for arg in args):
+            return _record(op, *args)
+        return array_functions(np)[op](*args)
+
+    function.__name__ = function.__qualname__ = numpy_name
+    function.__doc__ = doc + " Works on arrays and scalars, and is recorded where an operation is traced."
+    return function
+
+
+minimum = _dispatch("min", "minimum", "The smaller of two values; a NaN is dropped.")
+maximum = _dispatch("max", "maximum", "The larger of two values; a NaN is dropped.")
+where = _dispatch("where", "where", "``where(truth, a, b)``: a where the truth holds, b elsewhere.")
+exp = _dispatch("exp", "exp", "eˣ.")
+expm1 = _dispatch("expm1", "expm1", "eˣ - 1, accurate near 0.")
+log = _dispatch("log", "log", "The natural logarithm.")
+log1p = _dispatch("log1p", "log1p", "log(1 + x), accurate near 0.")
+sqrt = _dispatch("sqrt", "sqrt", "The square root.")
+absolute = _dispatch("abs", "absolute", "The absolute value.")
+floor = _dispatch("floor", "floor", "The largest integer not above.")

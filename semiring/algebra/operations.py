@@ -1,0 +1,117 @@
+"""`Operation`: ⊕, ⊗ and the star of a semiring as functions of scalars and arrays."""
+
+from __future__ import annotations
+
+from math import isinf
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from semiring.algebra.expressions import Expression
+from semiring.errors import DTypeError, IntegerOverflowError, ShapeError
+from semiring.namespaces import array_namespace
+
+if TYPE_CHECKING:
+    from semiring.algebra import Semiring
+
+__all__ = ["Operation"]
+
+
+class Operation:
+    """⊕, ⊗ or the star of a semiring: its tree, and its action on scalars and arrays entry by entry.
+
+    Arrays of NumPy, CuPy, PyTorch and JAX stay where they are; lists and scalars go through NumPy.
+    """
+
+    def __init__(
+        self,
+        expression: Expression,
+        semiring: Semiring,
+        variables: tuple[str, ...] = ("x", "y"),
+        *,
+        annihilates: bool = False,
+    ) -> None:
+        self.expression = expression
+        self._semiring, self._variables, self._annihilates = semiring, variables, annihilates
+
+    def __call__(self, *operands: Any) -> Any:
+        """The result entry by entry; operands broadcast.
+
+        Raises `DTypeError` where the semiring is not defined on the common dtype or an operand does not exist in it,
+        `ShapeError` where the shapes do not broadcast, and `IntegerOverflowError` where a sum of min-plus or max-plus
+        does not fit its integers.
+        """
+        names = self._variables
+        if len(operands) != len(names):
+            raise TypeError(f"{self.expression} takes {' and '.join(names)}, {len(operands)} operands were given")
+        xp = array_namespace(*operands)
+        if xp is np:
+            dtype = self._semiring.common_dtype(*operands)
+            self._semiring.check_dtype(dtype)
+            arrays = [_as_dtype(operand, dtype, self._semiring) for operand in operands]
+            try:
+                np.broadcast_shapes(*(array.shape for array in arrays))
+            except ValueError:
+                shapes = " and ".join(str(array.shape) for array in arrays)
+                raise ShapeError(f"the operands are {shapes}: their shapes do not broadcast") from None
+        else:
+            arrays = list(operands)
+            dtype = _numpy_dtype(arrays[0].dtype)
+            self._semiring.check_dtype(dtype)
+        result = self.on_arrays(*arrays)
+        return result[()] if xp is np else result
+
+    def on_arrays(self, *arrays: Any, check: bool = True) -> Any:
+        """The result on arrays of one library and one dtype on which the semiring is defined.
+
+        Without ``check`` a sum that does not fit its integers raises nothing; on a GPU to know it is to wait.
+        """
+        dtype, xp = _numpy_dtype(arrays[0].dtype), array_namespace(*arrays)
+        result = self.expression.evaluate(dict(zip(self._variables, arrays, strict=True)), dtype, xp)
+        if self._annihilates:
+            zero = self._semiring.zero_for(dtype)
+            absorbed = (arrays[0] == zero) | (arrays[1] == zero)
+            if self._semiring.tropical and dtype.kind == "i" and check:
+                _check_sum(arrays[0], arrays[1], result, absorbed, zero, dtype)
+            fresh = xp is np and self.expression.args and type(result) is np.ndarray
+            if fresh and result.shape == absorbed.shape and result.dtype == dtype:
+                np.copyto(result, zero, where=absorbed)
+            else:
+                result = xp.where(absorbed, zero, result)
+        return result
+
+    def __str__(self) -> str:
+        return str(self.expression)
+
+    def __repr__(self) -> str:
+        return f"Operation({self.expression.text!r})"
+
+
+def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
+    return dtype if isinstance(dtype, np.dtype) else np.dtype(str(dtype).removeprefix("torch."))
+
+
+def _as_dtype(operand: Any, dtype: np.dtype[Any], semiring: Semiring) -> Any:
+    """An operand as an array of the common dtype; a Python number that it cannot hold is an error."""
+    if hasattr(operand, "dtype"):
+        array = np.asarray(operand)
+        if array.dtype == dtype:
+            return array
+        result = array.astype(dtype)
+        if array.dtype.kind in "iub" and semiring.supports(array.dtype):
+            # An integer's extreme value that stands for ±∞ does so in the wider dtype too.
+            for element, typed in ((semiring.zero, semiring.zero_for), (semiring.one, semiring.one_for)):
+                if isinstance(element.leaf, float) and isinf(element.leaf):
+                    result = np.where(array == typed(array.dtype), typed(dtype), result)
+        return result
+    try:
+        return np.asarray(operand, dtype)
+    except OverflowError:
+        raise DTypeError(f"{str(operand)[:80]} does not fit {dtype}: give both operands a wider dtype") from None
+
+
+def _check_sum(x: Any, y: Any, total: Any, absorbed: Any, zero: Any, dtype: np.dtype[Any]) -> None:
+    """A sum of two integers must neither wrap nor land on the value that means "no path"."""
+    wrapped = ((x ^ total) & (y ^ total)) < 0
+    if bool(((wrapped | (total == zero)) & ~absorbed).any()):
+        raise IntegerOverflowError(f"a sum does not fit {dtype}: use a wider dtype (float64 holds every sum, rounded)")

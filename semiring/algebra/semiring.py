@@ -1,0 +1,394 @@
+"""`Semiring`: one definition, from which everything else derives.
+
+A semiring is a set with ⊕ (commutative, associative, neutral element 0̄) and ⊗ (associative, neutral element 1̄),
+where ⊗ distributes over ⊕ and 0̄ ⊗ x = x ⊗ 0̄ = 0̄. The last law is enforced, not assumed: every product with the zero is
+the zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from semiring.algebra.domains import Domain
+from semiring.algebra.expressions import Constant, Expression, parse, trace, typed_constant
+from semiring.algebra.expressions.tree import as_operation, constant, is_floating
+from semiring.algebra.expressions.undefined import nan_by_evaluation, nan_condition, replace_nan
+from semiring.algebra.operations import Operation
+from semiring.errors import AlgebraError, DTypeError, ExpressionError
+from semiring.namespaces import array_namespace
+
+if TYPE_CHECKING:
+    from semiring.axioms import AxiomReport
+
+__all__ = ["DTYPES", "Domain", "Operation", "Semiring"]
+
+#: The element types of the CPU backend, by name. The GPU adds float16 and bfloat16.
+DTYPES = ("float32", "float64", "int16", "int32", "int64", "uint8", "bool")
+
+OperationLike: TypeAlias = Callable[..., Any] | str | Expression
+_X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
+
+
+class Semiring:
+    """A semiring, defined once and usable everywhere.
+
+    Parameters
+    ----------
+    name
+        What `repr`, messages and the catalogue call it.
+    add, mul
+        ⊕ and ⊗: a callable of two arguments, or text over ``x`` and ``y`` such as ``"max(0, x + y - 1)"``.
+    zero, one
+        The neutral elements: numbers (±inf is the extreme value of an integer dtype), or text without variables
+        (``"~0"``: all bits set, whatever the dtype).
+    star
+        a* = 1 ⊕ a ⊕ a² ⊕ … as a callable of one argument or text over ``x``, ``nan`` where it does not exist. Not
+        needed where 1 ⊕ a = 1 on the whole domain: there a* = 1.
+    domain
+        The elements on which the laws hold: a pair ``(0, 1)`` or text such as ``"[0, inf)"``; by default every number.
+    idempotent, selective, commutative, absorptive
+        Claims: x ⊕ x = x; x ⊕ y is x or y; x ⊗ y = y ⊗ x; 1 ⊕ x = 1. Without a claim the property is derived when it
+        is first needed. A claim that a derivation refutes raises `AlgebraError`.
+    contract
+        Whether ⊕ after ⊗ may be one fused multiply-add with one rounding. Only plus_times wants it.
+    dtypes
+        The dtypes on which the operations mean what they say. By default floats where the operations allow them,
+        integers and booleans where the operations are exact on them (min, max, comparisons, bit operations, and the
+        sums of min-plus and max-plus). Naming an integer dtype here accepts arithmetic that wraps around.
+
+    Semirings are equal when their definitions are, whatever their names; they can be hashed and pickled.
+
+    >>> import semiring as sr
+    >>> R = sr.Semiring("reliability", add="max(x, y)", mul="x * y", zero=0, one=1, domain=(0, 1))
+    >>> R.add(0.5, 0.25), R.mul(0.5, 0.25)
+    (np.float64(0.5), np.float64(0.125))
+    """
+
+    def __init__(
+        self,
+        name: str,
+        add: OperationLike,
+        mul: OperationLike,
+        zero: Constant | str | Expression,
+        one: Constant | str | Expression,
+        star: OperationLike | None = None,
+        domain: Domain | tuple[Constant, Constant] | str | None = None,
+        *,
+        idempotent: bool | None = None,
+        selective: bool | None = None,
+        commutative: bool | None = None,
+        absorptive: bool | None = None,
+        contract: bool = False,
+        dtypes: Iterable[str] | None = None,
+        description: str = "",
+    ) -> None:
+        self.name, self.description, self.contract = str(name), description, bool(contract)
+        self.add = Operation(_operation(add, ("x", "y")), self)
+        self.mul = Operation(_operation(mul, ("x", "y")), self, annihilates=True)
+        self.zero, self.one = _element(zero), _element(one)
+        self._star = None if star is None else _operation(star, ("x",), allow_nan=True)
+        self.domain = Domain.of(domain)
+        self._dtypes = None if dtypes is None else _dtype_names(dtypes)
+        self._claims = {
+            key: bool(claim)
+            for key, claim in {
+                "idempotent": idempotent,
+                "selective": selective,
+                "commutative": commutative,
+                "absorptive": absorptive,
+            }.items()
+            if claim is not None
+        }
+        if not self.dtypes:
+            raise DTypeError(
+                f"{self.name} is defined on no dtype: {add} and {mul} with zero {self.zero} and one {self.one} "
+                f"fit none of {', '.join(DTYPES)} (on float64: {self._refusal(np.dtype('float64'))})"
+            )
+        for key, claim in self._claims.items():
+            if (key, claim) not in _KNOWN.get(self.definition, ()):
+                self._verify_claim(key, claim)
+
+    # ------------------------------------------------------------------------------------------------- definition
+
+    @cached_property
+    def definition(self) -> tuple[Any, ...]:
+        """What makes two semirings equal: everything but the name, the description and the claims."""
+        star = self._star.text if self._star else None
+        return (
+            self.add.expression.text,
+            self.mul.expression.text,
+            self.zero.text,
+            self.one.text,
+            star,
+            self.domain,
+            self.contract,
+            self._dtypes,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return self.definition == other.definition if isinstance(other, Semiring) else NotImplemented
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:  # kept: a small product looks up four things by its semiring
+        return hash(self.definition)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (
+            (self.name, self.add.expression, self.mul.expression, self.zero, self.one, self._star, self.domain),
+            {"contract": self.contract, "dtypes": self._dtypes, "description": self.description},
+            self._claims,
+        )
+
+    def __repr__(self) -> str:
+        star = f", star={self._star.text!r}" if self._star else ""
+        domain = "" if self.domain.everything else f", domain='{self.domain}'"
+        contract = ", contract=True" if self.contract else ""
+        dtypes = "" if self._dtypes is None else f", dtypes={self._dtypes}"
+        return (
+            f"Semiring({self.name!r}, add={self.add.expression.text!r}, mul={self.mul.expression.text!r}, "
+            f"zero={_literal(self.zero)}, one={_literal(self.one)}{star}{domain}{contract}{dtypes})"
+        )
+
+    def latex(self) -> str:
+        """The definition as LaTeX, without the dollars."""
+        from semiring.algebra.symbolic import semiring_latex
+
+        return semiring_latex(self)
+
+    def _repr_latex_(self) -> str:
+        return f"${self.latex()}$"
+
+    # ----------------------------------------------------------------------------------------------------- dtypes
+
+    @cached_property
+    def dtypes(self) -> tuple[str, ...]:
+        """The CPU dtypes on which the semiring is defined, by name."""
+        return tuple(name for name in DTYPES if self._refusal(np.dtype(name)) is None)
+
+    def supports(self, dtype: Any) -> bool:
+        """Whether the semiring is defined on ``dtype``."""
+        return self._refusal(np.dtype(dtype)) is None
+
+    def check_dtype(self, dtype: np.dtype[Any]) -> None:
+        """Raise `DTypeError`, with the reason and the dtypes that would do, unless the semiring knows ``dtype``."""
+        reason = self._refusal(dtype)
+        if reason is not None:
+            remedy = f"Use one of {', '.join(self.dtypes)}"
+            if self.dtypes == ("bool",):
+                remedy = "Use bool: A != 0, or A < inf, says which entries are edges"
+            elif dtype.kind == "b":
+                remedy += "; the semiring of truth values is 'boolean'"
+            raise DTypeError(f"{self.name} is not defined on {dtype}: {reason}. {remedy}")
+
+    def _refusal(self, dtype: np.dtype[Any]) -> str | None:
+        return _refusal(self, dtype)
+
+    def common_dtype(self, *operands: Any) -> np.dtype[Any]:
+        """The dtype in which ``operands`` meet: NumPy's promotion of the arrays.
+
+        Lists and scalars alone become float64; where the semiring is not defined on it, the dtype NumPy gives them,
+        or else the first it is defined on. Truth values become bool where the semiring knows bool.
+        """
+        typed = [operand for operand in operands if hasattr(operand, "dtype")]
+        plain = [operand for operand in operands if not hasattr(operand, "dtype")]
+        if typed:
+            weak = [operand if isinstance(operand, bool | int | float) else np.asarray(operand) for operand in plain]
+            return np.result_type(*typed, *weak)
+        found = np.result_type(*(np.asarray(operand) for operand in plain))
+        if found.kind in "iu" or (found.kind == "b" and not self.supports(found)):
+            return np.dtype(next(name for name in ("float64", found.name, *self.dtypes) if self.supports(name)))
+        return found
+
+    def zero_for(self, dtype: Any) -> Any:
+        """0̄ as a NumPy scalar of ``dtype``: for min_plus ∞ in a float, the largest value of an integer."""
+        return _typed(self.zero, np.dtype(dtype))
+
+    def one_for(self, dtype: Any) -> Any:
+        """1̄ as a NumPy scalar of ``dtype``."""
+        return _typed(self.one, np.dtype(dtype))
+
+    # ------------------------------------------------------------------------------------------------- properties
+
+    @cached_property
+    def tropical(self) -> str | None:
+        """``"min"`` or ``"max"`` where this is (min, +) or (max, +): their integers have a value for "no path"."""
+        add, mul = self.add.expression, self.mul.expression
+        if {*add.args} != {_X, _Y} or mul.op != "add" or {*mul.args} != {_X, _Y} or self.one.leaf != 0:
+            return None
+        return add.op if (add.op, self.zero.leaf) in (("min", math.inf), ("max", -math.inf)) else None
+
+    @cached_property
+    def idempotent(self) -> bool:
+        """Whether x ⊕ x = x on the domain."""
+        return self._property("idempotent")
+
+    @cached_property
+    def selective(self) -> bool:
+        """Whether x ⊕ y is always one of x and y: then every entry of a product has a witness."""
+        return self._property("selective")
+
+    @cached_property
+    def commutative(self) -> bool:
+        """Whether x ⊗ y = y ⊗ x on the domain."""
+        return self._property("commutative")
+
+    @cached_property
+    def absorptive(self) -> bool:
+        """Whether 1 ⊕ x = 1 on the domain: then every star is 1 and every closure exists."""
+        return self._property("absorptive")
+
+    def _property(self, key: str) -> bool:
+        if key in self._claims:
+            return self._claims[key]
+        from semiring.axioms import derive_property
+
+        return bool(derive_property(self, key))
+
+    def _verify_claim(self, key: str, claim: bool) -> None:
+        from semiring.axioms import derive_property
+
+        verdict = derive_property(self, key)
+        if bool(verdict) != claim:
+            raise AlgebraError(f"{self.name} was claimed to be {'' if claim else 'not '}{key}, but {verdict}")
+
+    @property
+    def given_star(self) -> Expression | None:
+        """The star as it was given, NaN where it does not exist; None where none was given."""
+        return self._star
+
+    @cached_property
+    def star_expression(self) -> Expression | None:
+        """The star as a tree over ``x``, with 0̄ where it does not exist; None where the semiring has no star."""
+        if self._star is not None:
+            return replace_nan(self._star, self.zero)
+        return self.one if self.absorptive else None
+
+    @cached_property
+    def divergence(self) -> Expression | None:
+        """A truth over ``x``: the star does not exist. None where it exists on the whole domain (or nowhere)."""
+        if self._star is None:
+            return None
+        truth = nan_by_evaluation(self._star, nan_condition(self._star), self.domain.samples)
+        return truth if isinstance(truth, Expression) else None
+
+    def star(self, x: Any) -> Any:
+        """a* = 1 ⊕ a ⊕ a² ⊕ …, entry by entry: NaN where it does not exist (0̄ on an integer dtype).
+
+        Raises `AlgebraError` where the semiring has no star, and `DTypeError` where it has none on the dtype.
+        """
+        if self.star_expression is None:
+            raise AlgebraError(f"{self.name} has no star: give one, Semiring(..., star=...)")
+        xp = array_namespace(x)
+        values = np.asarray(x, self.common_dtype(x)) if xp is np else x
+        floating = "float" in str(values.dtype)
+        expression = self._star if self._star is not None and floating else self.star_expression
+        if xp is np:
+            expression.check_dtype(values.dtype)
+        result = Operation(expression, self, ("x",))(values)
+        return xp.where(xp.ones_like(values, dtype=bool), result, values)[()]  # a constant star has no shape of its own
+
+    def check_axioms(self, dtype: Any = None, **options: Any) -> AxiomReport:
+        """Prove or refute the laws on the domain: see `semiring.axioms.check_axioms`."""
+        from semiring.axioms import check_axioms
+
+        return check_axioms(self, dtype, **options)
+
+
+#: The claims of the catalogue, proved by the tests: not verified again at import.
+_KNOWN: dict[tuple[Any, ...], frozenset[tuple[str, bool]]] = {}
+
+
+def known_semiring(*arguments: Any, claims: dict[str, bool], **options: Any) -> Semiring:
+    """A semiring whose claims are not verified: the catalogue's are proved by the tests, a pickle's were verified."""
+    semiring = Semiring(*arguments, **options)
+    _KNOWN[semiring.definition] = frozenset(claims.items())
+    semiring._claims.update(claims)
+    return semiring
+
+
+def _rebuild(arguments: tuple[Any, ...], options: dict[str, Any], claims: dict[str, bool]) -> Semiring:
+    return known_semiring(*arguments, claims=claims, **options)
+
+
+def _operation(given: OperationLike, variables: tuple[str, ...], *, allow_nan: bool = False) -> Expression:
+    if isinstance(given, Expression):
+        expression = as_operation(given, allow_nan)
+    elif isinstance(given, str):
+        expression = parse(given, variables, allow_nan=allow_nan)
+    elif callable(given):
+        expression = trace(given, variables, allow_nan=allow_nan)
+    else:
+        raise ExpressionError(f"an operation is a callable or text, not {given!r} of type {type(given).__name__}")
+    if not expression.variables <= set(variables):
+        raise ExpressionError(f"{expression} has other variables than {', '.join(variables)}")
+    missing = set(variables) - expression.variables
+    if missing and len(variables) == 2:
+        raise ExpressionError(
+            f"{expression} does not use {' and '.join(sorted(missing))}: no ⊕ or ⊗ ignores an operand"
+        )
+    return expression
+
+
+def _element(given: Constant | str | Expression) -> Expression:
+    if isinstance(given, str):
+        return parse(given, ())
+    element = as_operation(given if isinstance(given, Expression) else constant(given), allow_nan=False)
+    if element.variables:
+        raise ExpressionError(f"the element {element} has variables: it is to be one value")
+    return element
+
+
+def _literal(element: Expression) -> str:
+    """The element as Python source: 0, 'inf', '~0'."""
+    finite = element.op == "const" and math.isfinite(element.leaf)  # type: ignore[arg-type]  # a const's leaf
+    return element.text if finite else repr(element.text)
+
+
+def _dtype_names(dtypes: Iterable[str]) -> tuple[str, ...]:
+    """The names of dtypes, sorted: their order means nothing."""
+    if isinstance(dtypes, str):
+        raise DTypeError(f"dtypes={dtypes!r} is one name: give a tuple, ({dtypes!r},)")
+    try:
+        return tuple(sorted({np.dtype(dtype).name for dtype in dtypes}))
+    except TypeError as error:
+        raise DTypeError(f"{error}: the dtypes are {', '.join(DTYPES)} and float16") from None
+
+
+@lru_cache(maxsize=1024)
+def _typed(element: Expression, dtype: np.dtype[Any]) -> Any:
+    if element.op == "const":
+        return typed_constant(element.leaf, dtype)  # type: ignore[arg-type]  # a const's leaf is a Constant
+    return dtype.type(element.evaluate({}, dtype))
+
+
+@lru_cache(maxsize=1024)
+def _refusal(semiring: Semiring, dtype: np.dtype[Any]) -> str | None:
+    """Why the semiring is not defined on the dtype; None where it is."""
+    if dtype.kind not in "fiub" and not is_floating(dtype):
+        return f"{dtype} is not a real number type"
+    if semiring._dtypes is not None and dtype.name not in semiring._dtypes:
+        return "its definition does not name it"
+    operations = semiring.add.expression.operations | semiring.mul.expression.operations
+    arithmetic = operations & {"add", "sub", "mul", "neg", "abs"}
+    bounded = dtype.kind == "u" or (dtype.kind == "i" and not semiring.tropical)
+    if bounded and arithmetic and semiring._dtypes is None:
+        return (
+            f"{', '.join(sorted(arithmetic))} can leave the integers it holds "
+            "(name the dtype in dtypes= to accept that)"
+        )
+    try:
+        for expression in (semiring.add.expression, semiring.mul.expression, semiring.zero, semiring.one):
+            expression.check_dtype(dtype)
+        if semiring.zero_for(dtype) == semiring.one_for(dtype):
+            return f"its zero {semiring.zero} and its one {semiring.one} coincide there"
+    except DTypeError as error:
+        return str(error)
+    return None

@@ -1,0 +1,185 @@
+r"""SymPy and LaTeX forms of expressions and semirings: for reading, and for algebra of the caller's own.
+
+SymPy simplifies as it builds (min(x, x) becomes x) and knows no order of evaluation, so no code is made from these
+forms and no law is decided by them. It is imported when one is asked for; LaTeX is printed without it.
+
+>>> from semiring.algebra.catalogue import lukasiewicz
+>>> print(to_latex(lukasiewicz.mul.expression))
+\max\left(0, x + y - 1\right)
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from semiring.algebra.expressions import Constant, Expression
+from semiring.algebra.expressions.undefined import is_nan
+
+if TYPE_CHECKING:
+    from semiring.algebra import Semiring
+
+__all__ = ["semiring_latex", "to_latex", "to_sympy"]
+
+
+def to_sympy(expression: Expression) -> Any:
+    """The expression as a SymPy object over real symbols named like its variables.
+
+    Floats become the rational numbers they are. `where` becomes ``Piecewise``; bit operations on values, which SymPy
+    does not know, become undefined functions ``BitAnd``, ``BitOr``, ``BitXor``, ``BitNot``.
+
+    >>> from semiring.algebra.expressions import parse
+    >>> to_sympy(parse("max(x + y, y + x)", ("x", "y")))
+    x + y
+    """
+    import sympy
+
+    functions: dict[str, Any] = {
+        "add": lambda x, y: x + y,
+        "sub": lambda x, y: x - y,
+        "mul": lambda x, y: x * y,
+        "div": lambda x, y: x / y,
+        "neg": lambda x: -x,
+        "abs": sympy.Abs,
+        "min": sympy.Min,
+        "max": sympy.Max,
+        "exp": sympy.exp,
+        "expm1": lambda x: sympy.exp(x) - 1,
+        "log": sympy.log,
+        "log1p": lambda x: sympy.log(1 + x),
+        "sqrt": sympy.sqrt,
+        "floor": sympy.floor,
+        "lt": sympy.Lt,
+        "le": sympy.Le,
+        "gt": sympy.Gt,
+        "ge": sympy.Ge,
+        "eq": sympy.Eq,
+        "ne": sympy.Ne,
+        "where": lambda truth, x, y: sympy.Piecewise((x, truth), (y, True)),
+    }
+    on_truths = {"and": sympy.And, "or": sympy.Or, "xor": sympy.Xor, "invert": sympy.Not}
+    on_bits = {"and": "BitAnd", "or": "BitOr", "xor": "BitXor", "invert": "BitNot"}
+
+    def leaf(node: Expression) -> Any:
+        return sympy.Symbol(node.leaf, real=True) if node.op == "var" else _sympy_number(node.leaf)
+
+    def operation(node: Expression, args: list[Any]) -> Any:
+        if node.op in on_bits:
+            return on_truths[node.op](*args) if node.kind == "truth" else sympy.Function(on_bits[node.op])(*args)
+        return functions[node.op](*args)
+
+    return expression.fold(leaf, operation)
+
+
+def _sympy_number(value: Any) -> Any:
+    import sympy
+
+    if isinstance(value, float) and not math.isfinite(value):
+        return sympy.nan if value != value else sympy.oo if value > 0 else -sympy.oo
+    exact = Fraction(value)
+    return sympy.Rational(exact.numerator, exact.denominator)
+
+
+_INFIX = {
+    "add": (r"{} + {}", 60),
+    "sub": (r"{} - {}", 60),
+    "mul": (r"{} \, {}", 70),
+    "and": (r"{} \mathbin{{\&}} {}", 50),
+    "xor": (r"{} \oplus_2 {}", 45),
+    "or": (r"{} \mathbin{{|}} {}", 40),
+    "lt": (r"{} < {}", 30),
+    "le": (r"{} \le {}", 30),
+    "gt": (r"{} > {}", 30),
+    "ge": (r"{} \ge {}", 30),
+    "eq": (r"{} = {}", 30),
+    "ne": (r"{} \ne {}", 30),
+}
+_LOGIC = {"and": (r"{} \land {}", 20), "xor": (r"{} \mathbin{{\veebar}} {}", 15), "or": (r"{} \lor {}", 10)}
+_AROUND = {
+    "div": r"\frac{{{}}}{{{}}}",
+    "abs": r"\left|{}\right|",
+    "min": r"\min\left({}, {}\right)",
+    "max": r"\max\left({}, {}\right)",
+    "exp": r"e^{{{}}}",
+    "expm1": r"\left(e^{{{}}} - 1\right)",
+    "log": r"\log\left({}\right)",
+    "log1p": r"\log\left(1 + {}\right)",
+    "sqrt": r"\sqrt{{{}}}",
+    "floor": r"\left\lfloor {} \right\rfloor",
+}
+_ATOM = 100
+
+
+def to_latex(expression: Expression) -> str:
+    """The expression as LaTeX, in the order in which it is written. Needs no SymPy."""
+    text: str = expression.fold(lambda leaf: _leaf(leaf.leaf), _operation)[0]
+    return text
+
+
+def _leaf(leaf: Constant | str | None) -> tuple[str, int]:
+    if isinstance(leaf, bool):
+        return (r"\mathrm{true}" if leaf else r"\mathrm{false}"), _ATOM
+    if isinstance(leaf, int | float):
+        if abs(leaf) == math.log(2):
+            return (r"\log 2", 75) if leaf > 0 else (r"-\log 2", 35)
+        return _number(leaf), 35 if leaf < 0 else _ATOM  # 35: bare beside a comparison, in parentheses elsewhere
+    return str(leaf), _ATOM
+
+
+def _number(value: Constant) -> str:
+    if value != value:
+        return r"\text{undefined}"
+    if math.isinf(value):
+        return r"\infty" if value > 0 else r"-\infty"
+    mantissa, _, exponent = f"{value:.12g}".partition("e")
+    return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if exponent else mantissa
+
+
+def _operation(node: Expression, args: list[tuple[str, int]]) -> tuple[str, int]:
+    texts = [text for text, _ in args]
+    if node.op == "where":
+        truth, chosen, other = texts
+        return rf"\begin{{cases}} {chosen} & {truth} \\ {other} & \text{{otherwise}} \end{{cases}}", 65
+    if node.op == "log1p" and texts[0].startswith("-"):
+        return rf"\log\left(1 {texts[0]}\right)", _ATOM
+    if node.op in _AROUND:
+        return _AROUND[node.op].format(*texts), _ATOM
+    if node.op in ("neg", "invert"):
+        sign = "-" if node.op == "neg" else r"\lnot " if node.kind == "truth" else r"{\sim}"
+        return f"{sign}{_within(args[0], 80)}", 62 if node.op == "neg" else 80
+    form, own = _LOGIC[node.op] if node.kind == "truth" and node.op in _LOGIC else _INFIX[node.op]
+    return form.format(_within(args[0], own), _within(args[1], own + 1)), own
+
+
+def _within(arg: tuple[str, int], precedence: int) -> str:
+    text, own = arg
+    return rf"\left({text}\right)" if own < precedence else text
+
+
+def semiring_latex(semiring: Semiring) -> str:
+    r"""The definition of a semiring: domain, ⊕, ⊗, zero, one and star, without the dollars."""
+    parts = [
+        rf"x, y \in {_domain_latex(semiring)}",
+        rf"x \oplus y = {to_latex(semiring.add.expression)}",
+        rf"x \otimes y = {to_latex(semiring.mul.expression)}",
+        rf"\bar{{0}} = {to_latex(semiring.zero)}",
+        rf"\bar{{1}} = {to_latex(semiring.one)}",
+    ]
+    star = semiring.given_star
+    if star is not None and not is_nan(star):
+        parts.append(rf"x^* = {to_latex(star)}")
+    return r",\quad ".join(parts)
+
+
+def _domain_latex(semiring: Semiring) -> str:
+    domain = semiring.domain
+    if semiring.dtypes == ("bool",):
+        return r"\left\{\mathrm{false}, \mathrm{true}\right\}"
+    integral = not any(name.startswith("float") for name in semiring.dtypes)
+    if integral and domain.everything:
+        return r"\mathbb{Z}"
+    left, right = "(" if domain.lower_open else "[", ")" if domain.upper_open else "]"
+    return rf"\left{left}{_number(domain.lower)}, {_number(domain.upper)}\right{right}" + (
+        r" \cap \mathbb{Z}" if integral else ""
+    )

@@ -1,0 +1,112 @@
+"""Boolean operations as truth tables, and as operations on all the bits of a word at once.
+
+On {0̄, 1̄} every operation is one of few: `truth_table` says which, `to_bitwise` writes it with ``& | ^ ~`` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from semiring.algebra.expressions import Expression
+from semiring.errors import ExpressionError
+
+__all__ = ["polynomial", "to_bitwise", "truth_table"]
+
+_MAX_VARIABLES = 5  # of a truth table: 2⁵ rows
+
+
+def truth_table(expression: Expression, variables: Sequence[str]) -> int:
+    """The boolean function of an expression, as bits: bit r is its value where variable v is bit v of r.
+
+    So ``x & y`` over ("x", "y") is 0b1000. For three variables it is the immediate of a three-input logic instruction
+    up to the order of the variables. A truth (a comparison) counts as the bit it is.
+    Raises `DTypeError` where an operation or a constant means nothing on bool.
+
+    >>> from semiring.algebra.expressions import parse
+    >>> bin(truth_table(parse("max(x, y)", ("x", "y")), ("x", "y")))
+    '0b1110'
+    """
+    names = tuple(variables)
+    missing = expression.variables - set(names)
+    if missing or len(names) > _MAX_VARIABLES:
+        raise ExpressionError(
+            f"{expression}: a truth table is over at most {_MAX_VARIABLES} variables that include all of the "
+            f"expression's, not over ({', '.join(names)})"
+        )
+    expression.check_dtype(np.dtype(np.bool_))
+    rows = np.arange(1 << len(names))
+    values = {name: (rows >> v & 1).astype(np.bool_) for v, name in enumerate(names)}
+    outcome = np.broadcast_to(expression.evaluate(values, np.dtype(np.bool_)), rows.shape)
+    return sum(1 << int(row) for row in np.flatnonzero(outcome))
+
+
+_X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
+
+
+def to_bitwise(expression: Expression) -> Expression:
+    """The same boolean function with ``& | ^ ~`` alone, so that it acts on all the bits of a word at once.
+
+    min, max, comparisons, `where` and constants go; the result depends on the function alone, not on how it was
+    written, and means the same on bool and on every integer dtype (True is written ``~0``). At most five variables.
+    Raises `DTypeError` where the expression is not defined on bool.
+
+    >>> from semiring.algebra.expressions import parse
+    >>> to_bitwise(parse("where(x < y, x, min(x, y))", ("x", "y")))
+    Expression('x & y')
+    """
+    names = tuple(sorted(expression.variables))
+    table = truth_table(expression, names)
+    arguments = [Expression("var", (), name) for name in names]
+    if len(names) == 2:
+        return _TWO[table].substitute({"x": arguments[0], "y": arguments[1]})
+    return _normal_form(table, arguments)
+
+
+def _not(x: Expression) -> Expression:
+    return Expression("invert", (x,))
+
+
+def _of(op: str, x: Expression, y: Expression) -> Expression:
+    return Expression(op, (x, y))
+
+
+_NONE = Expression("const", (), 0)
+#: The sixteen functions of two variables, by truth table (bit 2·y + x).
+_TWO = (
+    *(_NONE, _not(_of("or", _X, _Y)), _of("and", _X, _not(_Y)), _not(_Y)),
+    *(_of("and", _not(_X), _Y), _not(_X), _of("xor", _X, _Y), _not(_of("and", _X, _Y))),
+    *(_of("and", _X, _Y), _not(_of("xor", _X, _Y)), _X, _of("or", _X, _not(_Y))),
+    *(_Y, _of("or", _not(_X), _Y), _of("or", _X, _Y), _not(_NONE)),
+)
+
+
+def polynomial(table: int, variables: int) -> list[int]:
+    """The Zhegalkin polynomial of a truth table: coefficient r, 0 or 1, is that of the product of the variables in r.
+
+    The function is the exclusive or of those products; the polynomial is unique (the Möbius transform over GF(2)).
+    """
+    rows = 1 << variables
+    coefficients = [table >> row & 1 for row in range(rows)]
+    for v in range(variables):
+        for row in range(rows):
+            if row >> v & 1:
+                coefficients[row] ^= coefficients[row ^ 1 << v]
+    return coefficients
+
+
+def _normal_form(table: int, arguments: Sequence[Expression]) -> Expression:
+    coefficients = polynomial(table, len(arguments))
+    result: Expression | None = None
+    for row in range(1, len(coefficients)):
+        if coefficients[row]:
+            product: Expression | None = None
+            for v, argument in enumerate(arguments):
+                if row >> v & 1:
+                    product = argument if product is None else _of("and", product, argument)
+            assert product is not None  # row is not 0
+            result = product if result is None else _of("xor", result, product)
+    if result is None:
+        return _not(_NONE) if coefficients[0] else _NONE
+    return _not(result) if coefficients[0] else result

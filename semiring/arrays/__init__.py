@@ -1,0 +1,1 @@
+"""Arrays: whose they are, where they live, what they hold, and the values that kernels see in their place."""

@@ -1,0 +1,411 @@
+"""Boolean matrices with 32 entries to a word, and boolean operations as operations on words.
+
+A `BitMatrix` holds uint32 words along its rows: bit b of word w of a row is column 32·w + b, and the tail bits of the
+last word are zero. It is a storage, not an algebra: `matmul`, `closure` and their relatives take it wherever a semiring
+is defined on bool. The words lie in the memory of the host (NumPy) or of a GPU (CuPy), and so do results.
+
+*Views.* ``A[i0:i1, j0:j1]`` shares the words of A. So a column range must start at a multiple of 32 and end at one, or
+at the last column; rows are free. A recursion that splits its columns at multiples of 32 therefore works in place.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from semiring.algebra.truth_tables import polynomial, to_bitwise, truth_table
+from semiring.arrays.labels import is_graph
+from semiring.errors import DeviceError, DomainError, DTypeError, ShapeError
+from semiring.namespaces import array_namespace, is_device_array
+
+__all__ = ["WORD_BITS", "BitMatrix", "pack", "polynomial", "to_bitwise", "truth_table"]
+
+WORD_BITS = 32
+_ENTRIES = 1 << 22  # that are packed at a time
+Words: TypeAlias = Any  # uint32, NumPy's or CuPy's
+
+_ALL = np.uint32(0xFFFFFFFF)
+
+
+def _words_for(columns: int) -> int:
+    return -(-columns // WORD_BITS)
+
+
+class BitMatrix:
+    """A boolean matrix (m, n) as uint32 words (m, ⌈n/32⌉) along its rows.
+
+    Parameters
+    ----------
+    words
+        uint32, (m, ⌈n/32⌉), adjacent words of a row adjacent in memory; rows may have any stride. Shared, not copied.
+        A NumPy array, or an array on a GPU.
+    shape
+        (m, n), by default all columns the words hold.
+
+    Raises `DTypeError`, `ShapeError`, or `DomainError` where a bit beyond column n is set.
+
+    >>> A = pack([[True, False, True]])
+    >>> A.words
+    array([[5]], dtype=uint32)
+    >>> A.unpack()
+    array([[ True, False,  True]])
+    """
+
+    __slots__ = ("shape", "words")
+    __hash__: ClassVar[None]  # type: ignore[assignment]  # it is mutable, as arrays are
+
+    words: Words
+    shape: tuple[int, int]
+
+    def __init__(self, words: Words, shape: Sequence[int] | None = None) -> None:
+        if is_device_array(words):
+            from semiring.arrays.device.memory import as_cupy
+
+            words = as_cupy(words, "words")
+        known = isinstance(words, np.ndarray) or is_device_array(words)
+        if not known or words.dtype != np.uint32:
+            found = words.dtype if known else type(words).__name__
+            raise DTypeError(
+                f"the words of a BitMatrix are a uint32 array, not {found}; pack(array) makes them from bool"
+            )
+        if words.ndim != 2:
+            raise ShapeError(f"the words of a BitMatrix are 2-D, not {words.ndim}-D of shape {words.shape}")
+        m, n = _shape(shape) if shape is not None else (words.shape[0], words.shape[1] * WORD_BITS)
+        if words.shape != (m, _words_for(n)):
+            raise ShapeError(
+                f"a BitMatrix of shape {(m, n)} has words of shape {(m, _words_for(n))}, not {words.shape}"
+            )
+        if words.shape[1] > 1 and words.shape[0] and words.strides[1] != words.itemsize:
+            raise ShapeError(
+                f"the words of a row must be adjacent (stride 4 bytes, not {words.strides[1]}): "
+                "use numpy.ascontiguousarray(words)"
+            )
+        self.words, self.shape = words, (m, n)
+        if n % WORD_BITS and bool((words[:, -1] & ~self.tail).any()):
+            row = int((words[:, -1] & ~self.tail != 0).argmax())
+            raise DomainError(
+                f"row {row} has bits set beyond column {n - 1}: the tail bits of the last word must be zero "
+                f"(words[:, -1] &= {int(self.tail):#x} clears them)"
+            )
+
+    @classmethod
+    def _view(cls, words: Words, shape: tuple[int, int]) -> BitMatrix:
+        """Words known to be right."""
+        matrix = object.__new__(cls)
+        matrix.words, matrix.shape = words, shape
+        return matrix
+
+    @classmethod
+    def zeros(cls, shape: Sequence[int], like: BitMatrix | None = None) -> BitMatrix:
+        """All False, in the memory of the host, or where ``like`` lives."""
+        m, n = _shape(shape)
+        xp = np if like is None else array_namespace(like.words)
+        return cls._view(xp.zeros((m, _words_for(n)), np.uint32), (m, n))
+
+    @classmethod
+    def full(cls, shape: Sequence[int], value: bool, like: BitMatrix | None = None) -> BitMatrix:
+        """Every entry ``value``."""
+        matrix = cls.zeros(shape, like)
+        matrix.fill(value)
+        return matrix
+
+    @classmethod
+    def identity(cls, n: int, like: BitMatrix | None = None) -> BitMatrix:
+        """True on the diagonal, False elsewhere."""
+        matrix = cls.zeros((n, n), like)
+        i = array_namespace(matrix.words).arange(n)
+        matrix.words[i, i // WORD_BITS] = (1 << i % WORD_BITS).astype(np.uint32)
+        return matrix
+
+    # ------------------------------------------------------------------------------------------------- what it is
+
+    @property
+    def dtype(self) -> np.dtype[np.bool_]:
+        """bool: the type of the entries, not of the words."""
+        return np.dtype(np.bool_)
+
+    @property
+    def ndim(self) -> int:
+        return 2
+
+    @property
+    def size(self) -> int:
+        return self.shape[0] * self.shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.words.nbytes)
+
+    @property
+    def tail(self) -> np.uint32:
+        """The bits of the last word of a row that are columns of the matrix."""
+        return np.uint32((1 << (self.shape[1] % WORD_BITS or WORD_BITS)) - 1)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        m, n = self.shape
+        if 0 < m <= 16 and 0 < n <= 64:
+            entries = self.to_host().unpack().astype(int)
+            rows = "\n".join("  " + "".join(".1"[entry] for entry in row) for row in entries)
+            return f"BitMatrix({m} × {n}, {self.count()} set\n{rows})"
+        return f"BitMatrix({m} × {n}, {self.count()} set)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BitMatrix, (array_namespace(self.words).ascontiguousarray(self.words), self.shape)
+
+    # ------------------------------------------------------------------------------------------------- conversions
+
+    def unpack(self) -> Any:
+        """The matrix as a new C-ordered bool array (m, n), where the words live."""
+        m, n = self.shape
+        if not m or not n:
+            return array_namespace(self.words).zeros((m, n), np.bool_)
+        if self.on_device:
+            from semiring.arrays.device.packing import unpack
+
+            return unpack(self.words, n)
+        words = self.words if sys.byteorder == "little" else self.words.byteswap()
+        return np.unpackbits(words.view(np.uint8), axis=1, count=n, bitorder="little").view(np.bool_)
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError("a BitMatrix becomes an array only by a copy: its entries are bits of words")
+        if self.on_device:
+            raise TypeError("this BitMatrix lives on a GPU: say to_host() first")
+        entries: NDArray[Any] = self.unpack().astype(np.bool_ if dtype is None else dtype, copy=False)
+        return entries
+
+    def copy(self) -> BitMatrix:
+        """The same entries in words of their own, contiguous."""
+        return self._view(self.words.copy(), self.shape)
+
+    @property
+    def on_device(self) -> bool:
+        """Whether the words lie on a GPU."""
+        return is_device_array(self.words)
+
+    def to_host(self) -> BitMatrix:
+        """The matrix itself where it is in the memory of the host, else a copy there."""
+        return self._view(self.words.get(), self.shape) if self.on_device else self
+
+    def to_device(self) -> BitMatrix:
+        """The matrix itself where it is on a GPU, else a copy on the current one. Raises `DeviceError` without one."""
+        if self.on_device:
+            return self
+        from semiring.arrays.device.memory import moved_to_device
+
+        return self._view(moved_to_device(self.words), self.shape)
+
+    @property
+    def T(self) -> BitMatrix:
+        """The transpose, a new matrix: blocks of 32 × 32 bits by five exchanges (Warren, Hacker's Delight, 7-3)."""
+        m, n = self.shape
+        if self.on_device:
+            return pack(self.unpack().T)
+        result = self.zeros((n, m))
+        if not n:
+            return result
+        for i in range(0, m, _TRANSPOSE_ROWS):
+            block = _transposed(self.words[i : i + _TRANSPOSE_ROWS])[:n]
+            first = i // WORD_BITS
+            result.words[:, first : first + block.shape[1]] = block
+        return result
+
+    def count(self) -> int:
+        """How many entries are True."""
+        if self.on_device:
+            from semiring.arrays.device.packing import count
+
+            return int(count(self.words))
+        return int(np.bitwise_count(self.words).sum(dtype=np.int64))
+
+    # ------------------------------------------------------------------------------------------------- entries, views
+
+    def __getitem__(self, key: Any) -> Any:
+        """``A[i, j]``: one entry. ``A[rows]``, ``A[rows, columns]``: a view, its columns as the module says."""
+        rows, columns = _pair(key)
+        if not isinstance(rows, slice) and not isinstance(columns, slice):
+            i, j = _index(rows, self.shape[0], "row"), _index(columns, self.shape[1], "column")
+            return np.bool_(int(self.words[i, j // WORD_BITS]) >> j % WORD_BITS & 1)
+        if not isinstance(rows, slice) or not isinstance(columns, slice):
+            raise TypeError(f"a BitMatrix has no 1-D rows or columns: index with two integers or slices, not {key!r}")
+        start, stop = _column_range(columns, self.shape[1])
+        words = self.words[rows, start // WORD_BITS : _words_for(stop)]
+        return self._view(words, (words.shape[0], stop - start))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        rows, columns = _pair(key)
+        if not isinstance(rows, slice) and not isinstance(columns, slice):
+            i, j = _index(rows, self.shape[0], "row"), _index(columns, self.shape[1], "column")
+            bit = np.uint32(1 << (j % WORD_BITS))
+            word = self.words[i, j // WORD_BITS]
+            self.words[i, j // WORD_BITS] = word | bit if _truth(value) else word & ~bit
+            return
+        target: BitMatrix = self[key]
+        if isinstance(value, bool | np.bool_):
+            target.fill(bool(value))
+            return
+        source = value if isinstance(value, BitMatrix) else pack(value)
+        _refuse_apart(self, source)
+        if source.shape != target.shape:
+            raise ShapeError(f"a part of shape {target.shape} cannot hold a matrix of shape {source.shape}")
+        target.words[...] = source.words
+
+    def fill(self, value: bool) -> None:
+        """Set every entry to ``value``."""
+        self.words[...] = _ALL if _truth(value) else 0
+        if self.words.shape[1]:
+            self.words[:, -1] &= self.tail
+
+    # ------------------------------------------------------------------------------------------------- entry by entry
+
+    def __eq__(self, other: object) -> bool:
+        """Whether shapes and all entries agree: one truth, as for other Python values."""
+        if not isinstance(other, BitMatrix):
+            return NotImplemented
+        _refuse_apart(self, other)
+        return self.shape == other.shape and bool((self.words == other.words).all())
+
+    def __and__(self, other: BitMatrix) -> BitMatrix:
+        return self._combine(np.bitwise_and, other)
+
+    def __or__(self, other: BitMatrix) -> BitMatrix:
+        return self._combine(np.bitwise_or, other)
+
+    def __xor__(self, other: BitMatrix) -> BitMatrix:
+        return self._combine(np.bitwise_xor, other)
+
+    def __invert__(self) -> BitMatrix:
+        words = ~self.words
+        if words.shape[1]:
+            words[:, -1] &= self.tail
+        return self._view(words, self.shape)
+
+    def _combine(self, operation: np.ufunc, other: BitMatrix) -> BitMatrix:
+        if not isinstance(other, BitMatrix):
+            return NotImplemented
+        _refuse_apart(self, other)
+        if other.shape != self.shape:
+            raise ShapeError(f"{operation.__name__} of BitMatrices of shapes {self.shape} and {other.shape}")
+        return self._view(operation(self.words, other.words), self.shape)
+
+
+def pack(array: ArrayLike | BitMatrix) -> BitMatrix:
+    """The `BitMatrix` of a 2-D bool array of any memory order and strides (a copy), or of a nested list of truths.
+
+    Raises `DTypeError` unless the entries are bool (write ``pack(A != 0)`` for numbers), `ShapeError` unless 2-D.
+    """
+    if isinstance(array, BitMatrix):
+        return array.copy()
+    if is_graph(array):
+        raise DTypeError(f"not a 2-D array but a {type(array).__name__}: pack(network_of(A, 'boolean').matrix)")
+    there = is_device_array(array)
+    if there:
+        from semiring.arrays.device import memory
+        from semiring.arrays.device import packing as bits
+
+        entries: Any = memory.as_cupy(array, "array")
+    else:
+        entries = np.asarray(array)
+    if entries.ndim != 2:
+        raise ShapeError(f"pack takes a 2-D array, not {entries.ndim}-D of shape {entries.shape}")
+    if entries.size and entries.dtype != np.bool_:
+        raise DTypeError(f"pack takes bool entries, not {entries.dtype}: write pack(A != 0)")
+    m, n = entries.shape
+    if there:
+        return BitMatrix._view(bits.pack(entries), (m, n))
+    result = BitMatrix.zeros((m, n))
+    if m and n:
+        octets, step = result.words.view(np.uint8), max(1, _ENTRIES // n)
+        if m <= step:  # two slices are a tenth of the time of a small matrix
+            _pack_into(octets, entries)
+        else:
+            for start in range(0, m, step):
+                _pack_into(octets[start : start + step], entries[start : start + step])
+        if sys.byteorder == "big":
+            result.words.byteswap(inplace=True)
+    return result
+
+
+def _pack_into(octets: Words, entries: Any) -> None:
+    packed = np.packbits(entries, axis=1, bitorder="little")
+    octets[:, : packed.shape[1]] = packed
+
+
+# ------------------------------------------------------------------------------------------------- arguments
+
+
+def _shape(shape: Sequence[int]) -> tuple[int, int]:
+    try:
+        m, n = (int(extent) for extent in shape)
+    except (TypeError, ValueError):
+        m = n = -1
+    if m < 0 or n < 0:
+        raise ShapeError(f"the shape of a BitMatrix is a pair of sizes (rows, columns), not {shape!r}")
+    return m, n
+
+
+def _refuse_apart(one: BitMatrix, other: BitMatrix) -> None:
+    if one.on_device != other.on_device:
+        raise DeviceError("one BitMatrix lives on a GPU, the other does not: say to_device() or to_host()")
+
+
+def _truth(value: Any) -> bool:
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise DTypeError(f"an entry of a BitMatrix is a bool, not {value!r} of type {type(value).__name__}")
+
+
+def _pair(key: Any) -> tuple[Any, Any]:
+    rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
+    for part in (rows, columns):
+        if not isinstance(part, slice) and (isinstance(part, bool) or not isinstance(part, int | np.integer)):
+            raise TypeError(f"a BitMatrix is indexed by two integers, or by one or two slices, not by {key!r}")
+    return rows, columns
+
+
+def _index(index: int, size: int, what: str) -> int:
+    if not -size <= index < size:
+        raise IndexError(f"{what} {index} is out of bounds: there are {size}")
+    return int(index) % size
+
+
+def _column_range(columns: slice, n: int) -> tuple[int, int]:
+    start, stop, step = columns.indices(n)
+    if step == 1 and stop <= start:
+        return 0, 0
+    if step != 1 or start % WORD_BITS or (stop % WORD_BITS and stop != n):
+        raise IndexError(
+            f"columns {start}:{stop}{'' if step == 1 else f':{step}'} of {n} are no view: a range of columns starts "
+            f"at a multiple of {WORD_BITS} and ends at one or at {n}; unpack() has them all"
+        )
+    return start, stop
+
+
+# ------------------------------------------------------------------------------------------------- transpose
+
+_TRANSPOSE_ROWS = 256  # at a time, so that the exchanges stay in cache
+
+
+def _transposed(words: Words) -> Words:
+    """(r, w) words → (32·w, ⌈r/32⌉): the bits transposed."""
+    r, w = words.shape
+    blocks = np.zeros((_words_for(r), WORD_BITS, w), np.uint32)
+    blocks.reshape(-1, w)[:r] = words
+    width, mask = 16, np.uint32(0x0000FFFF)
+    while width:
+        # Exchange the high bits of the upper rows with the low bits of the lower rows, in squares of `width`.
+        pairs = blocks.reshape(blocks.shape[0], -1, 2, width, w)
+        upper, lower = pairs[:, :, 0], pairs[:, :, 1]
+        change = ((upper >> np.uint32(width)) ^ lower) & mask
+        lower ^= change
+        upper ^= change << np.uint32(width)
+        width //= 2
+        mask ^= mask << np.uint32(width)
+    return blocks.transpose(2, 1, 0).reshape(w * WORD_BITS, -1)

@@ -1,0 +1,64 @@
+"""Truth values on a GPU: packed 32 to a word along the rows as in `semiring.arrays.bits`, and back, one kernel each."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from semiring.arrays.device.memory import load_cupy
+
+__all__ = ["count", "pack", "unpack"]
+
+Array: TypeAlias = Any  # a CuPy array
+
+_PACK = """
+const long long row = i / width, first = i % width * 32;
+const int bits = columns - first < 32 ? int(columns - first) : 32;
+unsigned packed = 0;
+for (int bit = 0; bit < bits; ++bit) packed |= unsigned(truths[row * columns + first + bit]) << bit;
+word = packed;
+"""
+
+
+@cache
+def _packing() -> Any:
+    return load_cupy().ElementwiseKernel(
+        "raw bool truths, int64 columns, int64 width", "uint32 word", _PACK, "semiring_pack"
+    )
+
+
+@cache
+def _unpacking() -> Any:
+    text = "truth = words[i / columns * width + i % columns / 32] >> i % columns % 32 & 1"
+    return load_cupy().ElementwiseKernel(
+        "raw uint32 words, int64 columns, int64 width", "bool truth", text, "semiring_unpack"
+    )
+
+
+@cache
+def _counting() -> Any:
+    return load_cupy().ReductionKernel(
+        "uint32 word", "int64 y", "__popc(word)", "a + b", "y = a", "0", "semiring_count"
+    )
+
+
+def pack(truths: Array) -> Array:
+    """The words (m, ⌈n/32⌉) of a bool array (m, n) of any strides; tail bits are zero."""
+    m, n = truths.shape
+    words = load_cupy().empty((m, -(-n // 32)), np.uint32)
+    _packing()(truths, n, words.shape[1], words)
+    return words
+
+
+def unpack(words: Array, columns: int) -> Array:
+    """The bool array (m, columns) of words (m, ⌈columns/32⌉) uint32 of any strides."""
+    truths = load_cupy().empty((words.shape[0], columns), np.bool_)
+    _unpacking()(words, columns, words.shape[1], truths)
+    return truths
+
+
+def count(words: Array) -> Array:
+    """How many bits are set in words of any shape: an int64 array without dimensions. Waits for nothing."""
+    return _counting()(words)

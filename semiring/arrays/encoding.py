@@ -1,0 +1,279 @@
+"""The caller's values and the kernels' values: conversion of dtypes, and integers that hold "no path".
+
+*Outside*, "no path" in an integer min-plus matrix is the largest value of its dtype (in max-plus the smallest).
+*Inside* a call it is half of that, S = iinfo.max // 2, so that no sum of two values wraps: S + S ≤ iinfo.max.
+
+What makes one product safe (min-plus; max-plus is its mirror image). Let the numbers of A lie in [a, a'], those of B in
+[b, b'], all below S. A candidate A[i, k] + B[k, j] is
+
+* number + number:  in [a + b, a' + b'];
+* S + number:       at least S + min(a, b), for a negative number pulls the sentinel down;
+* S + S:            2·S.
+
+So with L = S + min(0, a, b) every candidate without a path is ≥ L, and where a' + b' < L every number is < L: the two
+never mix, in a minimum a number wins over every "no path", and a result is "no path" exactly if it is ≥ L. An
+accumulator that starts at S, and tiles padded with S, are candidates without a path. With 0 < L the numbers lie above
+-S, so nothing wraps below either. These are the inequalities of `product_encoding`; where they fail, the next wider
+dtype takes over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from math import isinf
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.arrays.entries import PIECE, Scan, check_entries, check_operands, limits_of
+from semiring.errors import DTypeError, IntegerOverflowError
+from semiring.namespaces import array_namespace, is_device_array
+
+__all__ = [
+    "Encoding",
+    "Scan",
+    "check_entries",
+    "check_operands",
+    "clamp",
+    "convert",
+    "decode",
+    "encode",
+    "has_inner_zero",
+    "inner_zero",
+    "product_encoding",
+    "promised",
+    "widen",
+]
+
+Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
+
+# ------------------------------------------------------------------------------------------------- conversion of dtypes
+
+
+@lru_cache(maxsize=1024)
+def _extremes(semiring: Semiring, source: np.dtype[Any], target: np.dtype[Any]) -> tuple[tuple[Any, Any], ...]:
+    """Which values of the source mean ±∞ (as zero or one of the semiring), and what they are in the target."""
+    if not (semiring.supports(source) and semiring.supports(target)):
+        return ()
+    pairs = []
+    for element, typed in ((semiring.zero, semiring.zero_for), (semiring.one, semiring.one_for)):
+        infinite = element.op == "const" and isinf(element.leaf or 0)  # type: ignore[arg-type]  # a Constant
+        if infinite and typed(source) != typed(target):
+            pairs.append((typed(source), typed(target)))
+    return tuple(pairs)
+
+
+def convert(array: Array, semiring: Semiring, dtype: Any, name: str = "A") -> Array:
+    """The array in another dtype; the array itself where it has that dtype already.
+
+    Where the zero or the one of the semiring is ±∞, an integer's extreme value stands for it: it is turned into the
+    target's ±∞ or extreme value, never into a number. Raises `DTypeError` where an entry has no exact value in an
+    integer target.
+    """
+    dtype = np.dtype(dtype)
+    if array.dtype == dtype:
+        return array
+    with np.errstate(invalid="ignore"):
+        result = array.astype(dtype)
+    pairs = _extremes(semiring, array.dtype, dtype)
+    for before, after in pairs:
+        _replace(result, array == before, after)
+    if dtype.kind in "iub" and not np.can_cast(array.dtype, dtype, "safe"):
+        lost = result != array
+        for before, _ in pairs:
+            lost &= array != before
+        if lost.any():  # on a GPU this waits: no promotion of dtypes comes here
+            position = tuple(int(index) for index in np.unravel_index(int(lost.argmax()), lost.shape))
+            place = f"{name}[{', '.join(map(str, position))}]" if position else name
+            raise DTypeError(f"{place} is {array[position]}, which {dtype} does not hold")
+    return result
+
+
+def _replace(array: Array, where: Array, value: Any) -> None:
+    array_namespace(array).copyto(array, value, where=where)
+
+
+# --------------------------------------------------------------------------------------------- integers with "no path"
+
+
+def widen(dtype: Any) -> np.dtype[Any] | None:
+    """The next wider signed integer: int16 → int32 → int64 → None."""
+    size = np.dtype(dtype).itemsize
+    return np.dtype(f"i{2 * size}") if size < 8 else None
+
+
+def has_inner_zero(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
+    """Whether "no path" is another value inside a call than for the caller: integers of min-plus and max-plus."""
+    return dtype.kind == "i" and semiring.tropical is not None
+
+
+def inner_zero(semiring: Semiring, dtype: Any) -> Any:
+    """0̄ inside a call: half of the caller's value on integers of min-plus and max-plus, else the zero itself."""
+    dtype = np.dtype(dtype)
+    zero = semiring.zero_for(dtype)
+    if not has_inner_zero(semiring, dtype):
+        return zero
+    return dtype.type(int(zero) // 2)  # iinfo.max // 2 and iinfo.min / 2: their doubles still fit
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How one product holds integers inside: the dtype, and the value from which on a result is "no path"."""
+
+    dtype: np.dtype[Any]
+    limit: int
+
+
+def promised(semiring: Semiring, dtype: np.dtype[Any]) -> Scan:
+    """What ``check=False`` takes for granted of integers: numbers of at most a third of half the range."""
+    third = limits_of(dtype).half // 3 - 1
+    return Scan(-third, third, has_zero=True)
+
+
+def product_encoding(semiring: Semiring, dtype: np.dtype[Any], a: Scan, b: Scan, c: Scan | None = None) -> Encoding:
+    """The narrowest dtype, from the operands' own on, in which C ⊕ A ⊗ B neither wraps nor mixes up "no path".
+
+    Raises `IntegerOverflowError` where not even int64 does; the message names float64, which holds every sum, rounded.
+    """
+    sign = 1 if semiring.tropical == "min" else -1
+    (a_low, a_high), (b_low, b_high) = _mirrored(a, sign), _mirrored(b, sign)
+    c_low, c_high = _mirrored(c or Scan(), sign)
+    inner: np.dtype[Any] | None = dtype
+    while inner is not None:
+        half = limits_of(inner).half
+        limit = half + min(0, a_low, b_low)
+        # 0 < limit keeps the numbers of A and B above -half, so that two of them do not wrap; and limit ≤ half + b_low
+        # keeps them below half, where encoding leaves them as they are.
+        if max(0, a_high + b_high, c_high) < limit and c_low >= -limits_of(inner).max:
+            return Encoding(inner, sign * limit)
+        inner = widen(inner)
+    raise IntegerOverflowError(
+        f"sums of entries between {min(a_low, b_low) * sign} and {max(a_high, b_high) * sign} could leave the half "
+        f"of the range of int64 that {semiring.name} computes in: use float64, which holds every sum, rounded"
+    )
+
+
+def _mirrored(scan: Scan, sign: int) -> tuple[int, int]:
+    """The range of the numbers as min-plus sees it; (0, 0) where there are none."""
+    if scan.low is None or scan.high is None:
+        return 0, 0
+    return (int(scan.low), int(scan.high)) if sign > 0 else (-int(scan.high), -int(scan.low))
+
+
+def encode(array: Array, semiring: Semiring, dtype: Any = None, *, out: Array | None = None) -> Array:
+    """The caller's integers as the kernels hold them, in ``dtype`` (by default the array's own).
+
+    Into ``out`` (which may be the array itself), or a new array. The numbers must lie inside half the dtype's range:
+    see `product_encoding`. On other semirings and dtypes a copy.
+    """
+    dtype = array.dtype if dtype is None else np.dtype(dtype)
+    if out is None:
+        out = array_namespace(array).empty(array.shape, dtype)
+    if not has_inner_zero(semiring, dtype):
+        out[...] = array
+        return out
+    outer, inner = semiring.zero_for(array.dtype), inner_zero(semiring, dtype)
+    if array.dtype == dtype:
+        # "no path" is the only entry beyond half the range, so a minimum (in max-plus a maximum) replaces it.
+        clamp(array, inner, semiring.tropical == "min", out)
+        return out
+    for source, target in _paired_rows(array, out):
+        target[...] = source
+        _replace(target, source == outer, inner)
+    return out
+
+
+def clamp(array: Array, bound: Any, least: bool, out: Array, sign: int = 1) -> None:
+    """Out ← ±array, signed integers of any shape, once held to the bound at most (at least, where not ``least``).
+
+    Out, of the same dtype, may be the array.
+    """
+    if is_device_array(array):
+        from semiring.arrays.device import elements as kernels
+
+        kernels.replace_beyond(array, bound, sign * bound, out, least=least, sign=sign)
+        return
+    (np.minimum if least else np.maximum)(array, bound, out=out)
+    if sign < 0:
+        np.negative(out, out=out)
+
+
+def decode(
+    array: Array,
+    semiring: Semiring,
+    dtype: Any = None,
+    *,
+    limit: int | None = None,
+    out: Array | None = None,
+    name: str = "the result",
+) -> Array:
+    """The kernels' integers as the caller holds them: what reaches ``limit`` (by default the inner zero) is "no path".
+
+    In place where ``dtype`` is the array's own and no ``out`` is given. Raises `IntegerOverflowError`, naming the dtype
+    that would hold it, where a number does not fit ``dtype`` or is its "no path".
+    """
+    dtype = array.dtype if dtype is None else np.dtype(dtype)
+    if out is None:
+        out = array if dtype == array.dtype else array_namespace(array).empty(array.shape, dtype)
+    if not has_inner_zero(semiring, array.dtype):
+        if out is not array:
+            out[...] = array
+        return out
+    outer = semiring.zero_for(dtype)
+    if limit is None:
+        limit = int(inner_zero(semiring, array.dtype))
+    bound = array.dtype.type(limit)
+    if is_device_array(array) and dtype == array.dtype:
+        from semiring.arrays.device import elements as kernels
+
+        kernels.replace_beyond(array, bound, outer, out, least=semiring.tropical == "min")
+        return out
+    for source, target in _paired_rows(array, out):
+        absent = source >= bound if semiring.tropical == "min" else source <= bound
+        if dtype != array.dtype:
+            _check_fit(source, absent, outer, dtype, semiring, name)
+            source = source.astype(dtype)
+        _select(target, absent, source, semiring.tropical == "min")
+    return out
+
+
+def _select(target: Array, absent: Array, numbers: Array, least: bool) -> None:
+    """The extreme value of the dtype where absent (the largest where ``least``), else the numbers.
+
+    Without a branch for every entry, which a mask of no pattern would mispredict: five times the speed of np.where.
+    """
+    low, high, _ = limits_of(target.dtype)
+    if is_device_array(target):
+        from semiring.arrays.device.elements import select
+
+        select(target, absent, numbers, high if least else low)
+        return
+    # 0 and -1 are the bits of False and True; flipped by one extreme they are that extreme and the other one.
+    extremes = np.empty_like(target)
+    np.multiply(absent, target.dtype.type(-1), out=extremes)
+    np.bitwise_xor(extremes, low if least else high, out=extremes)
+    (np.maximum if least else np.minimum)(numbers, extremes, out=target)
+
+
+def _check_fit(source: Array, absent: Array, outer: Any, dtype: np.dtype[Any], semiring: Semiring, name: str) -> None:
+    limits = limits_of(dtype)
+    bad = ((source < limits.min) | (source > limits.max) | (source == int(outer))) & ~absent
+    if bad.any():
+        value = int(source[bad][0])
+        raise IntegerOverflowError(
+            f"{name} holds {value}, which {dtype} does not hold beside {int(outer)} for the zero of {semiring.name}: "
+            f"pass {source.dtype} operands"
+        )
+
+
+def _paired_rows(source: Array, target: Array) -> Iterator[tuple[Array, Array]]:
+    """The same rows of two arrays of one shape, some hundred KiB at a time, so that temporaries stay small."""
+    if source.ndim == 0 or source.nbytes <= PIECE or is_device_array(source):
+        yield source, target
+        return
+    step = max(1, PIECE * source.shape[0] // source.nbytes)
+    for start in range(0, source.shape[0], step):
+        yield source[start : start + step], target[start : start + step]

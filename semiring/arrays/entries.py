@@ -1,0 +1,211 @@
+"""The look at the data: NaN and the domain, the range of the entries, the signs. Once per public call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from math import prod
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.algebra.expressions.tree import is_floating
+from semiring.errors import DomainError
+from semiring.namespaces import array_namespace, is_device_array
+
+__all__ = ["PIECE", "Limits", "Scan", "check_entries", "check_operands", "limits_of", "refuse_entries", "rule_for"]
+
+Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
+
+# A look at the data reads the matrix in pieces that stay in the second-level cache, so that its second question about a
+# piece costs no memory traffic, and a temporary is never larger than a piece.
+PIECE = 1 << 19  # bytes
+
+# The ufuncs themselves: on the smallest matrices the methods of an array cost more than the look. Both propagate NaN.
+_least, _greatest = np.minimum.reduce, np.maximum.reduce
+
+
+class Scan(NamedTuple):
+    """What one look at an array found.
+
+    ``low`` and ``high`` are the least and greatest entries; on integers of min-plus and max-plus those of the
+    *numbers*, "no path" left out. They are None where there is no such entry, and ``high`` also where nobody asked.
+    """
+
+    low: Any = None
+    high: Any = None
+    has_zero: bool = False  # integers of min-plus and max-plus only: some entry is "no path"
+    nonnegative: bool = False  # no entry is below zero and no sign bit is set
+
+    def __or__(self, other: Scan) -> Scan:
+        """What holds of the entries of both arrays together."""
+        lows = [scan.low for scan in (self, other) if scan.low is not None]
+        highs = [scan.high for scan in (self, other) if scan.high is not None]
+        return Scan(
+            min(lows, default=None),
+            max(highs, default=None),
+            self.has_zero or other.has_zero,
+            self.nonnegative and other.nonnegative,
+        )
+
+
+class Limits(NamedTuple):
+    """The range of an integer dtype."""
+
+    min: int
+    max: int
+    half: int  # the size of "no path" inside a call
+
+
+@cache
+def limits_of(dtype: np.dtype[Any]) -> Limits:
+    limits = np.iinfo(dtype)
+    return Limits(int(limits.min), int(limits.max), int(limits.max) // 2)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Which questions the look asks of a semiring's arrays of one dtype."""
+
+    tropical: str | None  # "min" or "max": integers with a value for "no path"
+    ask_nothing: bool
+    ask_high: bool
+    restricted: bool  # the domain is not everything
+    floating: bool
+    sign_view: np.dtype[Any] | None  # the integers that show a float's sign bit, where there are any (not of 16 bytes)
+
+
+@lru_cache(maxsize=1024)
+def rule_for(semiring: Semiring, dtype: np.dtype[Any]) -> Rule:
+    tropical = semiring.tropical if dtype.kind == "i" else None
+    restricted = not semiring.domain.everything and dtype.kind != "b"
+    bounded_above = restricted and (semiring.domain.upper != np.inf or semiring.domain.upper_open)
+    return Rule(
+        tropical,
+        ask_nothing=dtype.kind in "bu" and not restricted,
+        ask_high=bounded_above or semiring.tropical == "max",
+        restricted=restricted,
+        floating=is_floating(dtype),
+        sign_view=np.dtype(f"i{dtype.itemsize}") if is_floating(dtype) and dtype.itemsize <= 8 else None,
+    )
+
+
+def check_entries(array: Array, semiring: Semiring, name: str = "A") -> Scan:
+    """One look at every entry: `DomainError` names the first that is NaN or outside the domain, position and value.
+
+    The zero and the one of the semiring are always inside. Costs about as long as reading the array once, and a
+    workspace of half a MiB. An array on a GPU is read there; the call waits for what was found.
+    """
+    if type(array) is not np.ndarray and is_device_array(array):
+        from semiring.arrays.device.look import look
+
+        return look(array, semiring, name)
+    rule = rule_for(semiring, array.dtype)
+    if rule.ask_nothing or array.size == 0:
+        return Scan(nonnegative=True)
+    if rule.tropical:
+        return _scan_tropical(array, rule.tropical)
+    if array.nbytes <= PIECE:
+        return _scan_piece(array, rule, array, semiring, name)
+    found: Scan | None = None
+    for piece in _pieces(array):
+        scan = _scan_piece(piece, rule, array, semiring, name)
+        found = scan if found is None else found | scan
+    assert found is not None
+    return found
+
+
+def check_operands(semiring: Semiring, arrays: Mapping[str, Array]) -> list[Scan]:
+    """`check_entries` of several arrays: of those on a GPU with one wait for all of them."""
+    if not any(map(is_device_array, arrays.values())):
+        return [check_entries(array, semiring, name) for name, array in arrays.items()]
+    from semiring.arrays.device.look import look_at
+
+    found = look_at(semiring, {name: array for name, array in arrays.items() if is_device_array(array)})
+    return [found[name] if name in found else check_entries(array, semiring, name) for name, array in arrays.items()]
+
+
+def _scan_piece(piece: Array, rule: Rule, array: Array, semiring: Semiring, name: str) -> Scan:
+    low = _least(piece, axis=None)  # NaN where there is one
+    high = _greatest(piece, axis=None) if rule.ask_high else None
+    if low != low:
+        refuse_entries(array, semiring, name, nan=True)
+    if rule.restricted and not (semiring.domain.contains(low) and (high is None or semiring.domain.contains(high))):
+        refuse_entries(array, semiring, name, nan=False)
+    if low == 0 and rule.floating:  # -0.0 has a sign bit too
+        seen = rule.sign_view is not None and bool(_least(piece.view(rule.sign_view), axis=None) >= 0)
+        return Scan(low, high, nonnegative=seen)
+    return Scan(low, high, nonnegative=bool(low >= 0))
+
+
+def _outside(values: Array, semiring: Semiring) -> Array:
+    zero, one = semiring.zero_for(values.dtype), semiring.one_for(values.dtype)
+    outside: Array = ~semiring.domain.contains(values) & (values != zero) & (values != one)
+    return outside
+
+
+def refuse_entries(array: Array, semiring: Semiring, name: str, *, nan: bool) -> None:
+    """Raise `DomainError` for the first entry that is NaN (or else outside the domain); return if there is none."""
+    rows = array.reshape(1) if array.ndim == 0 else array
+    step = max(1, PIECE // max(1, rows[0].nbytes)) if array_namespace(array) is np else rows.shape[0]
+    for start in range(0, rows.shape[0], step):
+        piece = rows[start : start + step]
+        bad = piece != piece if nan else _outside(piece, semiring)
+        if bad.any():
+            first = np.unravel_index(int(bad.argmax()), bad.shape)
+            position = (start + int(first[0]), *(int(index) for index in first[1:]))
+            value = array.dtype.type(rows[position].item())
+            where = f"{name}[{', '.join(map(str, position))}]" if array.ndim else name
+            if value != value:
+                zero = semiring.zero_for(array.dtype)
+                raise DomainError(
+                    f"{where} is nan, which is no element of any semiring; the zero of {semiring.name} is {zero}"
+                )
+            raise DomainError(f"{where} is {value}, outside the domain {semiring.domain} of {semiring.name}")
+
+
+def _scan_tropical(array: Array, tropical: str) -> Scan:
+    """The range of the numbers, in Python integers, and whether "no path" occurs."""
+    limits = limits_of(array.dtype)
+    low, high = limits.max, limits.min
+    has_zero = False
+    for piece in _pieces(array):
+        least, greatest = int(_least(piece, axis=None)), int(_greatest(piece, axis=None))
+        # "no path" is the extreme value: one step further it wraps around to the other end, out of the way.
+        if tropical == "min" and greatest == limits.max:
+            has_zero, greatest = True, int(_greatest(piece + piece.dtype.type(1), axis=None)) - 1
+        elif tropical == "max" and least == limits.min:
+            has_zero, least = True, int(_least(piece - piece.dtype.type(1), axis=None)) + 1
+        # A piece without any number gives limits.min - 1 or limits.max + 1 for its wrapped end.
+        if limits.min <= greatest and least <= limits.max and least <= greatest:
+            low, high = min(low, least), max(high, greatest)
+    if low > high:
+        return Scan(has_zero=has_zero, nonnegative=tropical == "min")
+    return Scan(low, high, has_zero, nonnegative=low >= 0 and not (has_zero and tropical == "max"))
+
+
+def _pieces(array: Array) -> Iterator[Array]:
+    """Views that cover the array once, of at most about `PIECE` bytes, in the order in which it lies in memory."""
+    if array.nbytes <= PIECE:
+        yield array
+        return
+    if array.flags.c_contiguous or array.flags.f_contiguous:
+        flat = array.ravel("K")
+        step = PIECE // array.itemsize
+        for start in range(0, flat.size, step):
+            yield flat[start : start + step]
+        return
+    outer = int(
+        np.argmax([abs(stride) if size > 1 else -1 for stride, size in zip(array.strides, array.shape, strict=True)])
+    )
+    array = np.moveaxis(array, outer, 0)
+    row = array.itemsize * prod(array.shape[1:])
+    if row > PIECE and array.ndim > 1:
+        for row_view in array:
+            yield from _pieces(row_view)
+        return
+    step = max(1, PIECE // row)
+    for start in range(0, array.shape[0], step):
+        yield array[start : start + step]

@@ -1,0 +1,368 @@
+"""Whose array is this, and where does it live: operands in, results in the caller's own library.
+
+Lists, scalars, NumPy arrays, SciPy sparse matrices and pandas frames give NumPy results. Any other library that speaks
+DLPack or ``__array__`` (PyTorch, JAX) is read without a copy where it can be, and gets its own kind of array back. An
+array on a GPU, of any library that speaks DLPack or ``__cuda_array_interface__``, is a CuPy array inside, without a
+copy, and what is computed from it stays on that GPU.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from numbers import Complex, Number, Real
+from typing import Any, ParamSpec, TypeAlias, TypeVar
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.algebra.expressions.tree import is_floating
+from semiring.arrays.bits import BitMatrix
+from semiring.arrays.encoding import convert
+from semiring.arrays.labels import frame_values, is_graph
+from semiring.arrays.scatter import scatter
+from semiring.errors import DeviceError, DTypeError, ShapeError
+from semiring.namespaces import is_device_array, library_of
+
+__all__ = [
+    "as_array",
+    "as_matrix",
+    "as_output",
+    "as_result",
+    "common_dtype",
+    "in_host_memory",
+    "on_their_device",
+    "operands",
+    "refuse_unreal",
+    "store",
+]
+
+Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+_HOST_DEVICES = (1, 3, 11)  # DLPack's codes of host memory: ordinary, pinned by CUDA, pinned by ROCm
+_AT_HOME = frozenset({np.ndarray, Semiring, list, tuple, str, bool, int, float, type(None)})  # no array on a GPU
+
+
+def in_host_memory(x: Any, name: str = "A") -> Any:
+    """What NumPy can read of ``x`` without a copy: an array, a masked array, a sparse matrix, or a list or scalar.
+
+    Raises `DeviceError` for an array on a GPU, `DTypeError` for a graph, and `TypeError` for a tensor that records
+    gradients.
+    """
+    if type(x) is np.ndarray or isinstance(x, np.ndarray | np.generic | list | tuple | int | float):
+        return x
+    if hasattr(x, "__dlpack__") and not is_device_array(x):
+        if getattr(x, "requires_grad", False):
+            raise TypeError(f"{name} records gradients, which stop here: pass {name}.detach()")
+        if x.__dlpack_device__()[0] in _HOST_DEVICES:
+            try:
+                return np.from_dlpack(x)
+            except (BufferError, RuntimeError, TypeError, ValueError):  # a dtype that one of the two cannot describe
+                pass
+            try:
+                return np.asarray(x)
+            except (RuntimeError, TypeError, ValueError) as error:
+                raise DTypeError(f"{name} cannot be read as a NumPy array: {error}") from None
+    if is_device_array(x) or hasattr(x, "__dlpack__"):
+        raise DeviceError(
+            f"{_kind_of(name, x)} on a device, which this function does not reach: copy it to the host first "
+            "(cupy.asnumpy(A), A.cpu())"
+        )
+    if hasattr(x, "to_numpy"):  # a frame or series
+        return frame_values(x, name)
+    if _is_sparse(x):
+        return x
+    if is_graph(x):  # NumPy would take a graph of NetworkX for the list of its nodes
+        taken = "its .matrix" if hasattr(x, "matrix") else f"semiring.network_of({name}, the semiring).matrix"
+        raise DTypeError(f"{_kind_of(name, x)}, and this function takes matrices: pass {taken}")
+    return np.asarray(x) if hasattr(x, "__array__") else x
+
+
+def _kind_of(name: str, x: Any) -> str:
+    return f"{name} is a {type(x).__module__}.{type(x).__qualname__}"
+
+
+def _is_sparse(x: Any) -> bool:
+    # Without importing SciPy: an object can only be one of its matrices if it is loaded.
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(x))
+
+
+def _dense(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) -> Array:
+    """What `in_host_memory` gave, as an array of ``dtype`` in native byte order."""
+    if isinstance(x, np.ma.MaskedArray):
+        result = np.array(convert(np.ma.getdata(x), semiring, dtype, name))
+        result[np.ma.getmaskarray(x)] = semiring.zero_for(dtype)
+        return result
+    if _is_sparse(x):
+        return _from_sparse(x, semiring, dtype, name)
+    array = np.asarray(x)
+    if not _is_real(array.dtype):
+        raise DTypeError(f"{name} has dtype {array.dtype}: its entries are not real numbers")
+    return convert(array, semiring, dtype, name)
+
+
+def _from_sparse(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) -> Array:
+    """Stored entries as they are, zeros included, and 0̄ everywhere else; entries stored twice are added by ⊕."""
+    if x.ndim != 2:
+        raise ShapeError(f"{name} is a sparse array of {x.ndim} dimensions: only matrices are accepted")
+    entries = x.tocoo()
+    values = convert(np.asarray(entries.data), semiring, dtype, name)
+    result = np.full(x.shape, semiring.zero_for(dtype), dtype)
+    scatter(result, entries.row, entries.col, values, semiring)
+    return result
+
+
+def _is_real(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "fiub" or is_floating(dtype)
+
+
+def _is_real_number(entry: Any) -> bool:
+    # decimal.Decimal is a Number, and neither Real nor Complex, for it does not mix with floats.
+    return isinstance(entry, Real) or (isinstance(entry, Number) and not isinstance(entry, Complex))
+
+
+def refuse_unreal(x: Any, name: str = "A") -> None:
+    """Nothing for real numbers; else `ShapeError` for rows of different lengths, `DTypeError` that names an entry."""
+    if _is_sparse(x):
+        return
+    try:
+        array = x if is_device_array(x) else np.asarray(x)
+    except ValueError:
+        raise ShapeError(f"{name} is a list whose parts differ in length: a matrix has rows of one length") from None
+    if _is_real(array.dtype) or array.size == 0:
+        return
+    if array.ndim == 0:
+        hint = f": a file is read by semiring.read({x!r})" if isinstance(x, str) else ""
+        hint = ": pass its .matrix" if hasattr(x, "matrix") else hint
+        raise DTypeError(f"{name} is of type {type(x).__name__}, and an array of real numbers is needed{hint}")
+    if array.dtype.kind != "O":
+        what = f"text ({array.dtype})" if array.dtype.kind in "US" else str(array.dtype)
+        raise DTypeError(f"{name} holds {what}, not real numbers")
+    for position, entry in np.ndenumerate(array):
+        if isinstance(entry, bool) or not _is_real_number(entry):
+            where = f"{name}[{', '.join(map(str, position))}]"
+            raise DTypeError(f"{where} is {entry!r}, not a real number; “no edge” is the zero of the semiring")
+    raise DTypeError(f"{name} holds numbers as Python objects: convert them, as by numpy.asarray({name}, float)")
+
+
+def common_dtype(semiring: Semiring, *arrays: Any) -> np.dtype[Any]:
+    """The promotion by NumPy of what `in_host_memory` gave; `DTypeError` unless the semiring is defined on it."""
+    # Some are asked for their dtype alone: NumPy takes kinds of sparse matrices for dictionaries, and cannot read CuPy.
+    asked = [np.empty(0, x.dtype) if _is_sparse(x) or is_device_array(x) else x for x in arrays]
+    # NumPy knows no number that would be too weak to promote a bfloat16.
+    if any(getattr(getattr(x, "dtype", None), "name", None) == "bfloat16" for x in asked):
+        asked = [x for x in asked if not isinstance(x, float)]
+    try:
+        dtype = semiring.common_dtype(*asked)
+    except np.exceptions.DTypePromotionError:
+        found = ", ".join(str(getattr(x, "dtype", type(x).__name__)) for x in arrays)
+        raise DTypeError(f"the operands have no common dtype: {found}") from None
+    semiring.check_dtype(dtype)
+    return dtype if dtype.isnative else dtype.newbyteorder("=")
+
+
+def operands(
+    semiring: Semiring, dtype: Any = None, *, device: Any = None, beside: tuple[Any, ...] = (), **named: Any
+) -> list[Array]:
+    """The arguments as arrays of one dtype, in the order given; copies only where the dtype changes.
+
+    The numbers ``beside`` them take part in the promotion alone.
+
+    NumPy arrays, or CuPy arrays where the arguments live on a GPU; with a ``device`` what does not is moved there.
+    Numbers stay NumPy's: a kernel takes them along. Raises `DeviceError` where some arrays live on a GPU, others not.
+    """
+    given = list(named.values())
+    kind = type(given[0])
+    is_ours = device is None if kind is np.ndarray else library_of(given[0]) == "cupy"
+    if is_ours and dtype is None and not beside:
+        first = given[0].dtype
+        if first.isnative and _is_real(first) and all(type(x) is kind and x.dtype == first for x in given):
+            semiring.check_dtype(first)
+            return given
+    there = device is not None or any(is_device_array(x) for x in given)
+    if device is None and there:
+        _refuse_mixture(named)
+    held = [_held(x, name) for name, x in named.items()]
+    for name, x in zip(named, held, strict=True):
+        refuse_unreal(x, name)
+    if dtype is None:
+        dtype = common_dtype(semiring, *held, *beside)
+    else:
+        dtype = np.dtype(dtype)
+        semiring.check_dtype(dtype)
+    arrays = [
+        convert(x, semiring, dtype, name) if is_device_array(x) else _dense(x, semiring, dtype, name)
+        for name, x in zip(named, held, strict=True)
+    ]
+    return [_on_device(array) for array in arrays] if there else arrays
+
+
+def _held(x: Any, name: str) -> Any:
+    """What NumPy or CuPy can read of ``x`` without a copy."""
+    if not is_device_array(x):
+        return in_host_memory(x, name)
+    from semiring.arrays.device.memory import as_cupy
+
+    return as_cupy(x, name)
+
+
+def _on_device(array: Array) -> Array:
+    if is_device_array(array):
+        return array
+    if array.ndim == 0:
+        return array[()]
+    from semiring.arrays.device.memory import moved_to_device
+
+    return moved_to_device(array)
+
+
+def _refuse_mixture(named: dict[str, Any]) -> None:
+    """`DeviceError` where some arguments live on a GPU and others in the memory of the host; numbers may."""
+    for name, x in named.items():
+        if not is_device_array(x) and np.ndim(x):
+            other, y = next((other, y) for other, y in named.items() if is_device_array(y))
+            raise DeviceError(
+                f"{_kind_of(other, y)} on a GPU, {name} is in the memory of the host: copy one of them, "
+                "or say device='cuda' to have it copied"
+            )
+
+
+def as_array(x: Any, semiring: Semiring, dtype: Any = None, *, name: str = "A", device: Any = None) -> Array:
+    """``x`` as a NumPy (on a GPU a CuPy) array of a dtype on which the semiring is defined: its own, or ``dtype``.
+
+    Arrays of that dtype are returned as they are, read-only and strided ones too. Lists become float64 (bool
+    where they hold truths). Masked entries, and entries a sparse matrix does not store, become 0̄; stored zeros stay.
+    Raises `DTypeError`.
+    """
+    return operands(semiring, dtype, device=device, **{name: x})[0]
+
+
+def as_matrix(
+    x: Any, semiring: Semiring, dtype: Any = None, *, name: str = "A", square: bool = False, device: Any = None
+) -> Array:
+    """`as_array` with two dimensions, of one size where ``square``; raises `ShapeError`."""
+    array = as_array(x, semiring, dtype, name=name, device=device)
+    if array.ndim != 2:
+        raise ShapeError(f"{name} has {array.ndim} dimensions, shape {array.shape}: a matrix has two")
+    if square and array.shape[0] != array.shape[1]:
+        raise ShapeError(f"{name} is {array.shape}: a square matrix is needed")
+    return array
+
+
+def as_output(
+    out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], name: str = "out", *, like: Array | None = None
+) -> Array:
+    """``out`` as a writable view of ``shape`` and ``dtype``, a NumPy array or (on a GPU) a CuPy array.
+
+    Raises `TypeError` for what is no array, `ShapeError`, `DTypeError`, `ValueError` where it is read-only, and
+    `DeviceError` where it lives elsewhere than ``like``.
+    What NumPy reads by ``__array__`` alone may be a copy, and a mask would hide what is written: both are refused.
+    """
+    there = is_device_array(out)
+    writable = there or isinstance(out, np.ndarray) or hasattr(out, "__dlpack__")
+    if not writable or isinstance(out, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a {type(out).__name__}: results are written into arrays")
+    if like is not None and is_device_array(like) != there:
+        places = "on a GPU", "in the memory of the host"
+        own, other = places if there else places[::-1]
+        raise DeviceError(f"{_kind_of(name, out)} {own}, the operands are {other}: copy one of them")
+    if there:
+        from semiring.arrays.device import memory
+
+        array, writable = memory.as_cupy(out, name), memory.writable(out)
+    else:
+        array = np.asarray(in_host_memory(out, name))
+        writable = array.flags.writeable
+    if array.shape != shape:
+        raise ShapeError(f"{name} is {array.shape}, the result is {shape}")
+    if array.dtype != dtype:
+        raise DTypeError(f"{name} has dtype {array.dtype}, the result {dtype}")
+    if not writable:
+        raise ValueError(f"{name} is read-only")
+    return array
+
+
+def store(target: Array, result: Array) -> None:
+    """Write the result into the target, from a GPU to the memory of the host where they live apart."""
+    if is_device_array(result) and not is_device_array(target):
+        from semiring.arrays.device.memory import to_host
+
+        result = to_host(result)
+    target[...] = result
+
+
+def as_result(*given: Any) -> Callable[[Any], Any]:
+    """How to hand a result back in the library of the arguments ``given``, without a copy where that can be.
+
+    A result on a GPU comes to the host where none of the arguments lives on one.
+    """
+    if _AT_HOME.issuperset(map(type, given)):
+        return _hosted
+    if any(is_device_array(x) for x in given):
+        from semiring.arrays.device.memory import exporter
+
+        return exporter(*given)
+    for x in given:
+        if type(x) is np.ndarray or not hasattr(x, "__dlpack__") or isinstance(x, np.ndarray | np.generic):
+            continue
+        if hasattr(x, "__array_namespace__"):
+            xp: Any = x.__array_namespace__()
+        else:
+            xp = sys.modules.get(type(x).__module__.partition(".")[0])
+        if hasattr(xp, "from_dlpack"):
+            return lambda result: _exported(xp, _hosted(result))
+    return _hosted
+
+
+def _hosted(result: Any) -> Any:
+    if type(result) is np.ndarray or not is_device_array(result):
+        return result
+    from semiring.arrays.device.memory import to_host
+
+    return to_host(result)[()] if result.ndim == 0 else to_host(result)
+
+
+def _exported(xp: Any, result: Any) -> Any:
+    array = np.asarray(result)
+    try:
+        return xp.from_dlpack(array)
+    except (BufferError, RuntimeError, TypeError, ValueError):  # a dtype or layout the library does not import
+        return xp.asarray(array)
+
+
+def _words_of(x: Any) -> Any:
+    return x.words if isinstance(x, BitMatrix) else x
+
+
+def on_their_device(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """A public function that runs where its arrays live: on their GPU, and on the current stream of their library.
+
+    That is CuPy's current stream, or PyTorch's for its tensors. Where no argument lives on a GPU and no ``device`` is
+    named, the function alone. Raises `DeviceError` where two live on different GPUs.
+    """
+
+    @wraps(function)
+    def call(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
+        for x in arguments:  # small products feel every microsecond: most calls end here
+            if type(x) not in _AT_HOME:
+                break
+        else:
+            if not options or (options.get("device") is None and _AT_HOME.issuperset(map(type, options.values()))):
+                return function(*arguments, **options)
+        given = [x for x in (*arguments, *options.values()) if type(x) not in _AT_HOME]
+        there = [x for x in map(_words_of, given) if is_device_array(x)]
+        device = options.get("device")
+        if device is None and not there:
+            return function(*arguments, **options)
+        from semiring.arrays.device.memory import at_home, on_device
+
+        if device is None and at_home(there):
+            return function(*arguments, **options)
+        with on_device(there, device):
+            return function(*arguments, **options)
+
+    return call

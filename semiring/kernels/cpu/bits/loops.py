@@ -1,0 +1,204 @@
+"""The packed-boolean kernels: ordinary functions on addresses, compiled by Numba, called without it, kept on disk.
+
+C interface: every argument a 64-bit integer, strides in bytes. Words of matrices are uint32 at any strides; buffers are
+aligned to `VECTOR_BYTES`. ``flip`` (all ones or none) complements words on the way in and out, ``tail`` masks the last
+word of a row on the way out, ``exclusive`` chooses ⊕ = xor, else or; ⊗ is and. See `bits` for the method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+from numba import njit, types
+from numba.core.compiler_lock import global_compiler_lock
+
+from semiring.kernels.cpu.bits.instructions import (
+    LANES,
+    VECTOR_BYTES,
+    build_table,
+    fill,
+    load32,
+    load64,
+    look_up,
+    move,
+    store32,
+    store64,
+)
+from semiring.kernels.cpu.codegen.jit import cached
+
+__all__ = ["CHUNK", "PIECE", "eliminate", "multiply"]
+
+PIECE = 64  # rows of B in one table, bits of A in one look-up
+CHUNK = 64  # pieces of a row gathered at once: 4096 rows of them are 2 MB
+
+_inline = njit(error_model="numpy")
+
+
+@_inline
+def _gather(buffer, source, row, column, rows, first, words, flip):  # type: ignore[no-untyped-def]  # compiled
+    """One vector of the buffer for each row ← its words from ``first`` on, up to ``words``, then zeros."""
+    width = min(LANES, words - first)
+    source += first * column
+    for i in range(rows):
+        if width == LANES and column == 4:
+            move(buffer + i * VECTOR_BYTES, source + i * row, flip)
+        else:
+            fill(buffer + i * VECTOR_BYTES, 1)
+            for w in range(width):
+                word = load32(source + i * row + w * column) ^ np.uint32(flip)
+                store32(buffer + i * VECTOR_BYTES + 4 * w, word)
+
+
+@_inline
+def _scatter(target, row, column, rows, first, words, buffer, flip, tail):  # type: ignore[no-untyped-def]  # compiled
+    """The way back."""
+    width = min(LANES, words - first)
+    target += first * column
+    for i in range(rows):
+        if width == LANES and column == 4:
+            move(target + i * row, buffer + i * VECTOR_BYTES, flip)
+        else:
+            for w in range(width):
+                word = load32(buffer + i * VECTOR_BYTES + 4 * w) ^ np.uint32(flip)
+                store32(target + i * row + w * column, word)
+        if first + width == words:
+            last = target + i * row + (width - 1) * column
+            store32(last, load32(last) & np.uint32(tail))
+
+
+@_inline
+def _gather_pieces(pieces, a, row, column, rows, first, count, words, flip):  # type: ignore[no-untyped-def]  # compiled
+    """pieces[q, i] ← piece first + q of row i: a transpose, in tiles of a cache line both ways."""
+    both = np.uint64(np.uint32(flip)) | np.uint64(np.uint32(flip)) << np.uint64(32)
+    for i0 in range(0, rows, 8):
+        for q0 in range(0, count, 8):
+            for q in range(q0, min(q0 + 8, count)):
+                word = 2 * (first + q)
+                for i in range(i0, min(i0 + 8, rows)):
+                    at = a + i * row + word * column
+                    if word + 1 == words:
+                        piece = np.uint64(load32(at))
+                    elif column == 4:
+                        piece = load64(at)
+                    else:
+                        piece = np.uint64(load32(at)) | np.uint64(load32(at + column)) << np.uint64(32)
+                    store64(pieces + 8 * (q * rows + i), piece ^ both)
+
+
+def _multiply(  # type: ignore[no-untyped-def]  # compiled
+    m, k, c, c_row, c_column, a, a_row, a_column, b, b_row, b_column, words, word0, word1, flip, tail, exclusive,
+    accumulate, panel, rows, table, pieces,
+):  # fmt: skip
+    """C[:, word0:word1] ← (C or 0̄) ⊕ A ⊗ B for m rows of ``words`` words. k > 0; word0 is a multiple of `LANES`.
+
+    Buffers, in bytes: panel 64·m, rows 64·64, table 64·`TABLE_VECTORS`, pieces 8·m·min(⌈k/64⌉, `CHUNK`).
+    """
+    total = (k + PIECE - 1) // PIECE
+    for first in range(0, total, CHUNK):
+        count = min(CHUNK, total - first)
+        _gather_pieces(pieces, a, a_row, a_column, m, first, count, (k + 31) // 32, flip)
+        for word in range(word0, word1, LANES):
+            if accumulate != 0 or first > 0:
+                _gather(panel, c, c_row, c_column, m, word, words, flip)
+            else:
+                fill(panel, m)
+            for q in range(count):
+                k0 = (first + q) * PIECE
+                have = min(PIECE, k - k0)
+                _gather(rows, b + k0 * b_row, b_row, b_column, have, word, words, flip)
+                fill(rows + have * VECTOR_BYTES, PIECE - have)  # what A's tail bits select is nothing
+                build_table(table, rows, exclusive)
+                look_up(panel, pieces + 8 * q * m, table, m, exclusive)
+            _scatter(c, c_row, c_column, m, word, words, panel, flip, tail)
+    return 0
+
+
+@_inline
+def _close_pieces(block, n, star0, star1, exclusive):  # type: ignore[no-untyped-def]  # compiled
+    """The closure of n × n bits, n ≤ 64, a row to a number. The first pivot without a star, else -1."""
+    for k in range(n):
+        here = np.uint64(1) << np.uint64(k)
+        pivot = load64(block + 8 * k)
+        star = star1 if pivot & here else star0
+        if star > 1:
+            return k
+        # Row k ← s ⊗ row k, its own entry s; column k of another row is taken out, and comes back as a ⊗ s.
+        pivot = pivot | here if star else np.uint64(0)
+        for i in range(n):
+            old = load64(block + 8 * i)
+            change = pivot & (np.uint64(0) - (old >> np.uint64(k) & np.uint64(1)))
+            rest = old & ~here
+            store64(block + 8 * i, rest ^ change if exclusive != 0 else rest | change)
+        store64(block + 8 * k, pivot)
+    return -1
+
+
+def _eliminate(  # type: ignore[no-untyped-def]  # compiled
+    n, a, a_row, a_column, flip, tail, exclusive, star0, star1, matrix, rows, solved, table, pieces, block
+):
+    """A ← A* (n, n) by blocked elimination, 64 pivots at a time. The first pivot without a star, else -1.
+
+    With D the pivots' diagonal block and R their rows: R ← D* ⊗ R. Then every other row loses its entries d in the
+    pivots' columns and gains d ⊗ R, where R has D* in those columns. Both products go through tables. (In the terms of
+    linear algebra: Gauss and Jordan's inversion in place; Lehmann's elimination, a block for a pivot.)
+    ``star0``, ``star1``: the star of 0̄ and of 1̄, as 0 for 0̄, 1 for 1̄, 2 where there is none.
+    Buffers: matrix 64·n·⌈n/512⌉, rows and solved 64·64, table 64·`TABLE_VECTORS`, pieces 8·n, block 8·64.
+    """
+    words = (n + 31) // 32
+    panels = (words + LANES - 1) // LANES
+    size = n * VECTOR_BYTES
+    for p in range(panels):
+        _gather(matrix + p * size, a, a_row, a_column, n, p * LANES, words, flip)
+    for k0 in range(0, n, PIECE):
+        count = min(PIECE, n - k0)
+        keep = ~np.uint64(0) >> np.uint64(PIECE - count)
+        own = k0 // 32 // LANES  # the panel that holds the pivots' columns, and where in its vectors they are
+        inside = 4 * (k0 // 32 % LANES)
+        for i in range(n):
+            at = matrix + own * size + i * VECTOR_BYTES + inside
+            piece = load64(at)
+            store64(at, piece & ~keep)
+            mine = k0 <= i < k0 + count
+            if mine:
+                store64(block + 8 * (i - k0), piece & keep)
+            store64(pieces + 8 * i, np.uint64(0) if mine else piece & keep)
+        pivot = _close_pieces(block, count, star0, star1, exclusive)
+        if pivot >= 0:
+            return k0 + pivot
+        for p in range(panels):
+            panel = matrix + p * size
+            _gather(rows, panel + k0 * VECTOR_BYTES, VECTOR_BYTES, 4, count, 0, LANES, 0)
+            fill(rows + count * VECTOR_BYTES, PIECE - count)
+            fill(solved, PIECE)
+            build_table(table, rows, exclusive)
+            look_up(solved, block, table, count, exclusive)
+            if p == own:
+                for r in range(count):
+                    at = solved + r * VECTOR_BYTES + inside
+                    store64(at, load64(at) | load64(block + 8 * r))
+            build_table(table, solved, exclusive)
+            look_up(panel, pieces, table, n, exclusive)
+            _gather(panel + k0 * VECTOR_BYTES, solved, VECTOR_BYTES, 4, count, 0, LANES, 0)
+    for p in range(panels):
+        _scatter(a, a_row, a_column, n, p * LANES, words, matrix + p * size, flip, tail)
+    return -1
+
+
+@cache
+def _compiled(function: Callable[..., int]) -> Callable[..., int]:
+    """The machine code of a kernel, from the cache on disk or the compiler; called without dispatch or the GIL."""
+    signature = (types.int64,) * function.__code__.co_argcount
+    with global_compiler_lock:
+        return cached(njit(function, nogil=True, error_model="numpy")).compile(signature)  # type: ignore[no-any-return]
+
+
+def multiply(*arguments: int) -> None:
+    """`_multiply`, compiled."""
+    _compiled(_multiply)(*arguments)
+
+
+def eliminate(*arguments: int) -> int:
+    """`_eliminate`, compiled."""
+    return _compiled(_eliminate)(*arguments)

@@ -1,0 +1,250 @@
+"""Products and closures of packed boolean matrices: 32 entries to a word, 512 to a vector.
+
+*The laws leave four semirings on bool.* 0̄ and 1̄ are its two elements, 1̄ is neutral and 0̄ annihilates: that fixes ⊗, and
+⊕ up to 1̄ ⊕ 1̄. With 0̄ = False they are or-and and xor-and; with 0̄ = True the same two, complemented. So whatever an
+expression looks like, its truth table tells which of two kernels it is, and whether to complement words on the way.
+
+*The kernel* is the Method of Four Russians (Arlazarov, Dinic, Kronrod, Faradžev 1970; for GF(2): Albrecht, Bard, Hart,
+"Algorithm 898: M4RI", ACM TOMS 37, 2010). 64 rows of a 512-column panel of B are cut into 12 groups of five and one of
+four; the sums of every subset of each group, 400 vectors, fill a table of 25 KB, which stays in the first-level cache;
+then each row of A costs 13 look-ups for 64 × 512 pairs. C's panel and A's 64-bit pieces lie contiguous in the second
+level. So the loads, one vector a cycle, set the speed, and it lies beyond what and-or in registers could reach.
+
+What breaks the laws is not taken (`supports`): the reference backend unpacks it and folds as the contract says.
+
+*Operands* are the uint32 words of the contract, or `BitMatrix` objects, which know their last column. The inner size is
+the number of rows of B. Where 0̄ is True, words alone cannot tell tail bits from zeros: pass `BitMatrix`.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.algebra import Semiring
+from semiring.arrays.bits import WORD_BITS, BitMatrix, pack, truth_table
+from semiring.errors import AlgebraError, DTypeError, ShapeError
+from semiring.kernels.contract import Backend, Plan
+from semiring.kernels.cpu.bits import loops as bits_kernels
+from semiring.kernels.cpu.bits.instructions import LANES, TABLE_VECTORS, VECTOR_BYTES
+from semiring.kernels.cpu.bits.loops import CHUNK, PIECE
+from semiring.kernels.cpu.threads.pool import run_tasks
+
+__all__ = [
+    *("close_block", "close_block_pivots", "multiply", "multiply_add", "multiply_add_pivots"),
+    *("multiply_add_witness", "supports"),
+]
+
+Words: TypeAlias = NDArray[np.uint32]
+Operand: TypeAlias = "Words | BitMatrix"
+
+MAX_ROWS = 4096  # of C at a time: a panel of 256 KB in the second-level cache
+KEPT_BYTES = 1 << 22  # of workspace a thread: what any product needs
+TASK_PAIRS = 1 << 31  # of a thread at least: 0.3 ms of work, against the tenth of that to wake it
+_TABLE = TABLE_VECTORS * VECTOR_BYTES
+_ALL = 0xFFFFFFFF
+
+
+# ------------------------------------------------------------------------------------------------- which algebra
+
+
+@dataclass(frozen=True)
+class Laws:
+    """A semiring on bool, as the kernels take it: with words complemented by `flip`, ⊗ is "and", ⊕ is "or" or "xor"."""
+
+    exclusive: bool  # ⊕ is "xor"
+    flip: int  # all ones where 0̄ is True
+
+
+@lru_cache(maxsize=256)
+def laws_of(semiring: Semiring) -> Laws | None:
+    """What the truth tables say; None where they break a law of semirings, or the semiring is not defined on bool."""
+    if not semiring.supports(np.bool_):
+        return None
+    zero = int(semiring.zero_for(np.bool_))
+    one = 1 - zero
+    add = [truth_table(semiring.add.expression, ("x", "y")) >> row & 1 for row in range(4)]  # row x + 2·y
+    product = truth_table(semiring.mul.expression, ("x", "y")) >> 3 * one & 1  # of 1̄ and 1̄; with 0̄ it is 0̄
+    if add[3 * zero] != zero or add[1] != one or add[2] != one or product != one:
+        return None
+    return Laws(exclusive=add[3 * one] == zero, flip=_ALL * zero)
+
+
+@lru_cache(maxsize=256)
+def _star(semiring: Semiring) -> tuple[int, int]:
+    """The star of 0̄ and of 1̄, as 0 for 0̄, 1 for 1̄, 2 where there is none."""
+    if semiring.star_expression is None:
+        raise AlgebraError(f"{semiring.name} has no star: give one, Semiring(..., star=...)")
+    star = truth_table(semiring.star_expression, ("x",))
+    missing = 0 if semiring.divergence is None else truth_table(semiring.divergence, ("x",))
+    zero = int(semiring.zero_for(np.bool_))
+    of_zero, of_one = (2 if missing >> a & 1 else (star >> a & 1) ^ zero for a in (zero, 1 - zero))
+    return of_zero, of_one
+
+
+def supports(semiring: Semiring) -> bool:
+    """Whether the kernels of this module take the semiring: every one on bool that keeps the laws."""
+    return laws_of(semiring) is not None
+
+
+# ------------------------------------------------------------------------------------------------- the contract
+
+
+def multiply(plan: Plan, C: Operand, A: Operand, B: Operand) -> None:
+    """C ← A ⊗ B without reading C. A (m, k) bits, B (k, n), C (m, n)."""
+    _product(plan, C, A, B, accumulate=False)
+
+
+def multiply_add(plan: Plan, C: Operand, A: Operand, B: Operand) -> None:
+    """C ← C ⊕ A ⊗ B. m·k·n pairs; workspace of at most 2.5 MB for each thread."""
+    _product(plan, C, A, B, accumulate=True)
+
+
+def close_block(plan: Plan, A: Operand) -> None:
+    """A ← A* in place, A (n, n) bits. n³ pairs, on one thread; workspace of one copy.
+
+    Raises `AlgebraError` where the semiring has no star; a pivot without one sets ``plan.status.diverged``.
+    """
+    laws, star = _laws(plan), _star(plan.semiring)
+    words, _ = _operand(A, "A")
+    n = words.shape[0]
+    if words.shape[1] != -(-n // WORD_BITS):
+        raise ShapeError(
+            f"a closure is of a square matrix: {n} rows have {-(-n // WORD_BITS)} words, not {words.shape[1]}"
+        )
+    if not n:
+        return
+    tail = _ALL >> -n % WORD_BITS
+    small = PIECE * VECTOR_BYTES
+    buffers = _Buffers(n * -(-words.shape[1] // LANES) * VECTOR_BYTES, small, small, _TABLE, 8 * n, 8 * PIECE)
+    pivot = bits_kernels.eliminate(n, *_layout(words), laws.flip, tail, laws.exclusive, *star, *buffers.addresses)
+    if pivot >= 0:
+        plan.status.diverged = pivot
+
+
+def multiply_add_witness(backend: Backend, plan: Plan, C: Words, W: NDArray[Any], A: Words, B: Words, k0: int) -> None:
+    """The contract's, by unpacked elements: W has an integer for each, so there is little to win by bits."""
+    entries, left, right = _entries(C, W.shape[1]), _entries(A, B.shape[0]), _entries(B, W.shape[1])
+    backend.multiply_add_witness(replace(plan, storage="elements"), entries, W, left, right, k0)
+    C[...] = pack(entries).words
+
+
+def multiply_add_pivots(backend: Backend, plan: Plan, C: Words, P: NDArray[Any], A: Words, B: Words, k0: int) -> None:
+    """The contract's, by unpacked elements."""
+    entries, left, right = _entries(C, P.shape[1]), _entries(A, B.shape[0]), _entries(B, P.shape[1])
+    backend.multiply_add_pivots(replace(plan, storage="elements"), entries, P, left, right, k0)
+    C[...] = pack(entries).words
+
+
+def close_block_pivots(backend: Backend, plan: Plan, A: Words, P: NDArray[Any], k0: int) -> None:
+    """The contract's, by unpacked elements."""
+    entries = _entries(A, A.shape[0])
+    backend.close_block_pivots(replace(plan, storage="elements"), entries, P, k0)
+    A[...] = pack(entries).words
+
+
+def _entries(words: Words, columns: int) -> NDArray[np.bool_]:
+    truths: NDArray[np.bool_] = BitMatrix(np.ascontiguousarray(words), (words.shape[0], columns)).unpack()
+    return truths
+
+
+def _laws(plan: Plan) -> Laws:
+    laws = laws_of(plan.semiring)
+    if laws is None:
+        raise AlgebraError(
+            f"{plan.semiring.name} is not a semiring on bool: these kernels take only those that keep its laws"
+        )
+    return laws
+
+
+def _operand(matrix: Operand, name: str) -> tuple[Words, int]:
+    """Words, and the mask of the last one's columns."""
+    words, tail = (matrix.words, int(matrix.tail)) if isinstance(matrix, BitMatrix) else (matrix, _ALL)
+    if words.dtype != np.uint32:
+        raise DTypeError(f"{name} is packed in words of {words.dtype}: a BitMatrix or uint32 words are expected")
+    return words, tail
+
+
+def _product(plan: Plan, C: Operand, A: Operand, B: Operand, *, accumulate: bool) -> None:
+    laws = _laws(plan)
+    (target, tail), (left, _), (right, _) = _operand(C, "C"), _operand(A, "A"), _operand(B, "B")
+    (m, words), k = target.shape, right.shape[0]
+    if left.shape != (m, -(-k // WORD_BITS)) or right.shape[1] != words:
+        raise ShapeError(
+            f"words of C {target.shape}, A {left.shape}, B {right.shape}: expected (m, w), (m, ⌈k/{WORD_BITS}⌉), (k, w)"
+        )
+    if not target.size:
+        return
+    if not k:
+        if not accumulate:
+            target[...] = np.uint32(laws.flip)
+            target[:, -1] &= np.uint32(tail)
+        return
+
+    def compute(row0: int, row1: int, word0: int, word1: int) -> None:
+        rows = row1 - row0
+        pieces = rows * min(CHUNK, -(-k // PIECE))
+        buffers = _Buffers(rows * VECTOR_BYTES, PIECE * VECTOR_BYTES, _TABLE, 8 * pieces)
+        layouts = (*_layout(target[row0:row1]), *_layout(left[row0:row1]), *_layout(right))
+        flags = (laws.flip, tail, laws.exclusive, accumulate)
+        bits_kernels.multiply(rows, k, *layouts, words, word0, word1, *flags, *buffers.addresses)
+
+    threads = max(1, min(plan.threads, m * k * words * WORD_BITS // TASK_PAIRS))
+    run_tasks(compute, cut(m, words, threads), threads)
+
+
+def cut(m: int, words: int, threads: int) -> list[tuple[int, int, int, int]]:
+    """C as parts (row0, row1, word0, word1) for ``threads``: whole panels, few tables built twice, even loads.
+
+    The result does not depend on it: every entry is computed by one part, in the order of k.
+    """
+    panels = -(-words // LANES)
+    best: tuple[int, int, int] | None = None
+    for across in range(1, min(panels, 2 * threads) + 1):
+        down = max(-(-m // MAX_ROWS), -(-threads // across))
+        rounds = -(-(down * across) // threads)
+        cost = rounds * -(-panels // across) * (-(-m // down) + _TABLE_COST)
+        if best is None or cost < best[0]:
+            best = cost, down, across
+    assert best is not None
+    _, down, across = best
+    rows = [m * part // down for part in range(down + 1)]
+    columns = [panels * part // across * LANES for part in range(across)] + [words]
+    return [
+        (rows[i], rows[i + 1], columns[j], columns[j + 1])
+        for i in range(down)
+        for j in range(across)
+        if rows[i] < rows[i + 1] and columns[j] < columns[j + 1]
+    ]
+
+
+_TABLE_COST = 80  # look-ups of a whole row that take as long as building one table
+
+
+def _layout(words: Words) -> tuple[int, int, int]:
+    """Address and strides, in bytes."""
+    return words.ctypes.data, words.strides[0], words.strides[1]
+
+
+class _Buffers:
+    """Aligned buffers of so many bytes each, for this thread until it asks for others."""
+
+    _kept = threading.local()  # fresh pages would cost a tenth of a product of n = 2048
+
+    def __init__(self, *sizes: int) -> None:
+        total = sum(sizes) + len(sizes) * VECTOR_BYTES
+        self.memory = getattr(self._kept, "memory", None)
+        if self.memory is None or self.memory.size < total:
+            self.memory = np.empty(total, np.uint8)
+            if total <= KEPT_BYTES:
+                self._kept.memory = self.memory
+        address, self.addresses = self.memory.ctypes.data, []
+        for size in sizes:
+            address += -address % VECTOR_BYTES
+            self.addresses.append(address)
+            address += size

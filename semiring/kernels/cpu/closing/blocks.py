@@ -1,0 +1,169 @@
+"""The loops of a closure of one block: pivots a few at a time, around the native elimination and the micro-kernel.
+
+Compiled once for each size of an element, as `semiring.kernels.cpu.product.macro`, whose packing it uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+
+from semiring.kernels.config import LANE_BYTES
+from semiring.kernels.cpu.codegen.memory import address, close3, close7, put
+from semiring.kernels.cpu.product.macro import move_tile, pack_columns, pack_rows, tiles_in_row
+
+__all__ = ["close", "close_each", "close_pivots"]
+
+Array = Any  # inside a kernel: Numba's own types
+
+_inner: Callable[[Callable[..., Any]], Any] = numba.njit(nogil=True, error_model="numpy")
+
+
+@_inner
+def close(
+    A: Array,
+    eliminate: int,
+    tile: int,
+    rows: int,
+    width: int,
+    padded: int,
+    pivots: int,
+    zero: Any,
+    one: Any,
+    idempotent: int,
+    workspace: int,
+) -> int:
+    """A ← A* in place, A (n, n) with contiguous rows: ``pivots`` pivots at a time. The first without a star, or -1.
+
+    The pivot block is closed by ``eliminate``. Then its rows become D* ⊗ (its rows), and every other row i becomes
+    A[i, :] ⊕ A[i, K] ⊗ (the new rows K), where A[i, K] itself starts from 0̄ unless ⊕ is idempotent: block elimination,
+    for every semiring with a star.
+    """
+    n, size = A.shape[0], A.itemsize
+    unit = max(size, LANE_BYTES)
+    a, row = address(A), A.strides[0]
+    block = workspace
+    panel = block + pivots * padded * size
+    packed = panel + pivots * ((n + width - 1) // width * width) * size
+    corner = packed + (pivots + rows) * pivots * unit
+    for start in range(0, n, pivots):
+        count = min(pivots, n - start)
+        top = a + start * row
+        failed: int = close_diagonal(top + start * size, row, count, eliminate, block, padded, zero, size)
+        if failed >= 0:
+            return start + failed
+        if count == n:
+            break
+        pack_columns(top, row, size, count, n, width, size, zero, panel)
+        put_identity(panel, start, count, width, zero, one, size)
+        pack_rows(block, padded * size, size, count, count, rows, size, 1, zero, packed)
+        multiply_rows(top, row, count, n, packed, panel, count, tile, rows, width, zero, size, idempotent, corner)
+        pack_columns(top, row, size, count, n, width, size, zero, panel)
+        for first, last in ((0, start), (start + count, n)):
+            for i in range(first, last, rows):
+                m, line = min(rows, last - i), a + i * row
+                pack_rows(line + start * size, row, size, m, count, rows, size, 1, zero, packed)
+                if not idempotent:
+                    fill(zero, m, count, line + start * size, row, size)
+                multiply_rows(line, row, m, n, packed, panel, count, tile, rows, width, zero, size, 1, corner)
+    return -1
+
+
+@_inner
+def close_each(
+    As: Array,
+    eliminate: int,
+    tile: int,
+    rows: int,
+    width: int,
+    padded: int,
+    pivots: int,
+    zero: Any,
+    one: Any,
+    idempotent: int,
+    workspace: int,
+) -> int:
+    """`close` of every matrix of a stack (count, n, n): the first pivot without a star, or -1.
+
+    Pivots count on from matrix to matrix.
+    """
+    for i in range(As.shape[0]):
+        failed = int(close(As[i], eliminate, tile, rows, width, padded, pivots, zero, one, idempotent, workspace))
+        if failed >= 0:
+            return int(i * As.shape[1] + failed)
+    return -1
+
+
+@_inner
+def close_diagonal(
+    diagonal: int, row: int, count: int, eliminate: int, block: int, padded: int, zero: Any, size: int
+) -> int:
+    """Close the pivot block, in its place and in ``block`` with rows of ``padded``. The first without a star, or -1."""
+    block_row = padded * size
+    fill(zero, count, padded - count, block + count * size, block_row, size)
+    move_tile(zero, count, count, diagonal, row, size, block, block_row, size)
+    failed = int(close3(eliminate, (count, block, block_row)))
+    if failed < 0:
+        move_tile(zero, count, count, block, block_row, size, diagonal, row, size)
+    return failed
+
+
+@_inner
+def put_identity(panel: int, start: int, count: int, width: int, zero: Any, one: Any, size: int) -> None:
+    """Columns ``start`` … of a packed panel of ``count`` rows ← those of the identity: D* times them is D*."""
+    for j in range(start, start + count):
+        target = panel + j // width * width * count * size + j % width * size
+        for i in range(count):
+            put(one if j - start == i else zero, target + i * width * size)
+
+
+@_inner
+def fill(value: Any, m: int, n: int, to: int, row: int, size: int) -> None:
+    """Put ``value`` into m × n elements, those of a row adjacent."""
+    for i in range(m):
+        for j in range(n):
+            put(value, to + i * row + j * size)
+
+
+@_inner
+def multiply_rows(
+    c: int,
+    row: int,
+    m: int,
+    n: int,
+    packed: int,
+    panel: int,
+    steps: int,
+    tile: int,
+    rows: int,
+    width: int,
+    zero: Any,
+    size: int,
+    load: int,
+    corner: int,
+) -> None:
+    """The m rows of C from packed rows of A and packed columns of B."""
+    unit = max(size, LANE_BYTES)
+    for i in range(0, m, rows):
+        tiles_in_row(
+            *(tile, steps, packed + i * steps * unit, steps * unit, unit, panel, c + i * row, row, size, 0, 0, 0),
+            *(min(rows, m - i), n, rows, width, zero, size, load, 0, 0, corner),
+        )
+
+
+@_inner
+def close_pivots(
+    A: Array, P: Array, eliminate: int, padded: int, groups: int, zero: Any, k0: int, workspace: int
+) -> int:
+    """A ← A* in place, A (n, n), pivot by pivot through all of it; P becomes k0 + k where pivot k changes an entry."""
+    n, size, marked = A.shape[0], A.itemsize, numba.int32(0)
+    block, row, marks, marks_row = workspace, padded * size, workspace + n * padded * size, padded * 4
+    fill(zero, n, padded - n, block + n * size, row, size)
+    move_tile(zero, n, n, address(A), A.strides[0], A.strides[1], block, row, size)
+    move_tile(marked, n, n, address(P), P.strides[0], P.strides[1], marks, marks_row, 4)
+    failed = close7(eliminate, (n, block, row, marks, marks_row, k0, groups))
+    move_tile(zero, n, n, block, row, size, address(A), A.strides[0], A.strides[1])
+    move_tile(marked, n, n, marks, marks_row, 4, address(P), P.strides[0], P.strides[1])
+    return int(failed)

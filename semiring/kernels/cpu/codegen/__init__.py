@@ -1,0 +1,1 @@
+"""From expressions to machine code: LLVM vectors, elementary functions, kernels, and their cache."""

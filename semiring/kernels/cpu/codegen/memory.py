@@ -1,0 +1,211 @@
+"""What Numba lacks for kernels: addresses, and calls of native functions by address.
+
+The arrays of a kernel are typed by the unsigned integer of their element's size: only the native functions behind an
+address know what the bits mean, so one compiled kernel serves every semiring and every dtype of that size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.ir as ir
+from numba import extending, types
+
+from semiring.kernels.config import LANE_BYTES
+from semiring.kernels.cpu.codegen.target import host
+
+__all__ = [
+    "WIDENED",
+    "address",
+    "call9",
+    "call13",
+    "call28",
+    "close3",
+    "close7",
+    "copy_bytes",
+    "fetch",
+    "put",
+    "put_repeated",
+    "widen",
+]
+
+# Numba gives an intrinsic its typing context, the types of its arguments, and later the code generator's context.
+Context = Any
+Code = Any
+
+intrinsic: Callable[[Callable[..., Any]], Any] = extending.intrinsic
+
+I32, I64 = ir.IntType(32), ir.IntType(64)
+_CHUNK = 32
+WIDENED = 16  # elements that `widen` copies
+
+
+@intrinsic
+def address(typing: Context, array: Any) -> Code:
+    """Where the first element of an array lies."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        return builder.ptrtoint(data, I64)
+
+    return types.intp(array), code
+
+
+@intrinsic
+def fetch(typing: Context, like: Any, where: Any) -> Code:
+    """The element at an address, of the type of ``like``."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = context.get_value_type(like)
+        value = builder.load(builder.inttoptr(args[1], kind.as_pointer()))
+        value.align = 1
+        return value
+
+    return like(like, types.intp), code
+
+
+@intrinsic
+def put(typing: Context, value: Any, where: Any) -> Code:
+    """Store an element at an address."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store(args[0], builder.inttoptr(args[1], args[0].type.as_pointer())).align = 1
+        return context.get_dummy_value()
+
+    return types.void(value, types.intp), code
+
+
+@intrinsic
+def put_repeated(typing: Context, value: Any, where: Any) -> Code:
+    """Store an element, repeated as often as fits into ``LANE_BYTES``."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        element, size = args[0], value.bitwidth // 8
+        if size < LANE_BYTES:
+            ones = sum(1 << (8 * size * i) for i in range(LANE_BYTES // size))
+            element = builder.mul(builder.zext(element, I32), ir.Constant(I32, ones))
+        builder.store(element, builder.inttoptr(args[1], element.type.as_pointer())).align = 1
+        return context.get_dummy_value()
+
+    return types.void(value, types.intp), code
+
+
+@intrinsic
+def widen(typing: Context, like: Any, to: Any, source: Any) -> Code:
+    """Copy 16 adjacent elements of the type of ``like``, each repeated as often as fits into ``LANE_BYTES``."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        size = like.bitwidth // 8
+        kind = ir.VectorType(ir.IntType(like.bitwidth), WIDENED)
+        value = builder.load(builder.inttoptr(args[2], kind.as_pointer()))
+        value.align = 1
+        if size < LANE_BYTES:
+            ones = sum(1 << (8 * size * i) for i in range(LANE_BYTES // size))
+            wide = ir.VectorType(I32, WIDENED)
+            value = builder.mul(builder.zext(value, wide), ir.Constant(wide, [ones] * WIDENED))
+        builder.store(value, builder.inttoptr(args[1], value.type.as_pointer())).align = 1
+        return context.get_dummy_value()
+
+    return types.void(like, types.intp, types.intp), code
+
+
+@intrinsic
+def copy_bytes(typing: Context, to: Any, source: Any, count: Any) -> Code:
+    """Copy a positive multiple of 32 bytes."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.VectorType(ir.IntType(8), _CHUNK).as_pointer()
+        before, loop, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        offset = builder.phi(I64)
+        value = builder.load(builder.inttoptr(builder.add(args[1], offset), kind))
+        value.align = 1
+        builder.store(value, builder.inttoptr(builder.add(args[0], offset), kind)).align = 1
+        following = builder.add(offset, ir.Constant(I64, _CHUNK))
+        offset.add_incoming(ir.Constant(I64, 0), before)
+        offset.add_incoming(following, loop)
+        builder.cbranch(builder.icmp_signed("<", following, args[2]), loop, after)
+        builder.position_at_end(after)
+        return context.get_dummy_value()
+
+    return types.void(types.intp, types.intp, types.intp), code
+
+
+def _caller(count: int, result: Any) -> Any:
+    """An intrinsic that calls a native function of ``count`` 64-bit integers, its address first."""
+
+    def generic(typing: Context, function: Any, args: Any) -> Code:
+        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            returned = I64 if result == types.intp else ir.VoidType()
+            kind = ir.FunctionType(returned, [I64] * count)
+            items = [builder.extract_value(values[1], i) for i in range(count)]
+            called = builder.call(builder.inttoptr(values[0], kind.as_pointer()), items)
+            return called if result == types.intp else context.get_dummy_value()
+
+        return result(types.intp, types.UniTuple(types.intp, count)), code
+
+    return intrinsic(generic)
+
+
+call9 = _caller(9, types.void)
+call13 = _caller(13, types.void)
+call28 = _caller(28, types.void)
+close3 = _caller(3, types.intp)
+close7 = _caller(7, types.intp)
+
+
+@intrinsic
+def atomic_load(typing: Context, where: Any) -> Code:
+    """A 64-bit integer that other threads write, and everything they wrote before it."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load_atomic(builder.inttoptr(args[0], I64.as_pointer()), "acquire", 8)
+
+    return types.intp(types.intp), code
+
+
+@intrinsic
+def atomic_store(typing: Context, value: Any, where: Any) -> Code:
+    """Write a 64-bit integer for other threads, after everything written before it."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store_atomic(args[0], builder.inttoptr(args[1], I64.as_pointer()), "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(types.intp, types.intp), code
+
+
+@intrinsic
+def atomic_add(typing: Context, value: Any, where: Any) -> Code:
+    """Add to a 64-bit integer that other threads add to as well; what it was before."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.atomic_rmw("add", builder.inttoptr(args[1], I64.as_pointer()), args[0], "acq_rel")
+
+    return types.intp(types.intp, types.intp), code
+
+
+@intrinsic
+def atomic_replace(typing: Context, where: Any, old: Any, new: Any) -> Code:
+    """Replace a 64-bit integer if it still is ``old``; whether it was."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = builder.inttoptr(args[0], I64.as_pointer())
+        return builder.extract_value(builder.cmpxchg(pointer, args[1], args[2], "acq_rel", "acquire"), 1)
+
+    return types.boolean(types.intp, types.intp, types.intp), code
+
+
+@intrinsic
+def pause(typing: Context) -> Code:
+    """Tell the core that the thread only waits."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        text = "pause" if host().x86 else "yield" if host().arm64 else ""
+        asm = ir.InlineAsm(ir.FunctionType(ir.VoidType(), []), text, "~{memory}", side_effect=True)
+        builder.call(asm, [])
+        return context.get_dummy_value()
+
+    return types.void(), code

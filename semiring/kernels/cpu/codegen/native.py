@@ -1,0 +1,71 @@
+"""Functions written in LLVM IR, compiled by Numba's code generator, called by address, cached on disk."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.binding as llvm
+import llvmlite.ir as ir
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import cpu_target
+
+from semiring.kernels.cpu.codegen import cache
+from semiring.kernels.cpu.codegen.target import Target
+
+__all__ = ["assembly", "compile_native"]
+
+llvm.initialize_native_target()
+llvm.initialize_native_asmprinter()
+llvm.initialize_native_asmparser()  # the code holds a line of inline assembly
+
+#: Builds a function of the given name in a module.
+Build = Callable[[Any, str], None]
+
+_loaded: dict[str, tuple[int, Any]] = {}  # address and library by key; the library keeps the code alive
+
+
+def compile_native(key: str, build: Build) -> int:
+    """The address of the function that ``build`` makes, from this process, the cache on disk, or the compiler.
+
+    ``key`` determines the code, given the sources of this package and the machine.
+    """
+    found = _loaded.get(key)
+    if found is not None:
+        return found[0]
+    with global_compiler_lock:
+        found = _loaded.get(key)
+        if found is not None:
+            return found[0]
+        name = f"semiring_{hashlib.sha256(key.encode()).hexdigest()[:32]}"
+        codegen = cpu_target.target_context.codegen()
+        library = cache.load(key, codegen.unserialize_library)
+        if library is None:
+            library = codegen.create_library(name)
+            library.enable_object_caching()
+            module = library.create_ir_module(name)
+            build(module, name)
+            library.add_ir_module(module)
+            library.finalize()
+            cache.save(key, library.serialize_using_object_code())
+        _loaded[key] = library.get_pointer_to_function(name), library
+        return _loaded[key][0]
+
+
+def assembly(build: Build, target: Target) -> str:
+    """The assembly of the function that ``build`` makes, for any CPU that LLVM knows, whether or not it is this one."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    machine = llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="default"
+    )
+    module = ir.Module("inspection")
+    module.triple, module.data_layout = target.triple, str(machine.target_data)
+    build(module, "inspected")
+    parsed = llvm.parse_assembly(str(module))
+    parsed.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(parsed, builder)
+    return str(machine.emit_assembly(parsed))

@@ -1,0 +1,153 @@
+"""Vectors of LLVM IR with operators, so that code which builds code reads like arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import llvmlite.ir as ir
+import numpy as np
+
+from semiring.kernels.cpu.codegen.target import Target
+
+__all__ = ["Element", "Scalars", "Vectors", "constant_vector", "opaque", "prefetch"]
+
+Value = Any  # an llvmlite value: llvmlite has no types
+
+I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
+
+
+@dataclass(frozen=True)
+class Element:
+    """An element type: how NumPy and LLVM name it, and how it compares."""
+
+    dtype: np.dtype[Any]
+
+    @property
+    def ir(self) -> Any:
+        if self.dtype.kind == "f":
+            return ir.FloatType() if self.size == 4 else ir.DoubleType()
+        return ir.IntType(8 * self.size)
+
+    @property
+    def size(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def floating(self) -> bool:
+        return self.dtype.kind == "f"
+
+    @property
+    def signed(self) -> bool:
+        return self.dtype.kind == "i"
+
+    def constant(self, value: Any) -> Value:
+        """A scalar constant, rounded to the element type."""
+        return ir.Constant(self.ir, float(self.dtype.type(value)) if self.floating else int(value))
+
+
+def constant_vector(element: ir.Type, value: Any, lanes: int) -> Value:
+    return ir.Constant(ir.VectorType(element, lanes), [value] * lanes)
+
+
+class Vectors:
+    """Builds instructions on vectors of ``lanes`` elements. Truths are vectors of i1."""
+
+    def __init__(self, builder: Any, element: Element, lanes: int) -> None:
+        self.builder, self.element, self.lanes = builder, element, lanes
+        self.suffix = f"v{lanes}"  # in the names of intrinsics
+        self.type = ir.VectorType(element.ir, lanes)
+        self.bits_type = ir.VectorType(ir.IntType(8 * element.size), lanes)
+
+    # -------------------------------------------------------------------------------------------------- constants
+
+    def constant(self, value: Any) -> Value:
+        typed = float(self.element.dtype.type(value)) if self.element.floating else int(value)
+        return constant_vector(self.element.ir, typed, self.lanes)
+
+    def bits(self, value: int) -> Value:
+        """A vector of integers as wide as the elements."""
+        return constant_vector(ir.IntType(8 * self.element.size), value, self.lanes)
+
+    def splat(self, scalar: Value) -> Value:
+        builder = self.builder
+        seed = builder.insert_element(
+            ir.Constant(ir.VectorType(scalar.type, self.lanes), ir.Undefined), scalar, ir.Constant(I32, 0)
+        )
+        mask = ir.Constant(ir.VectorType(I32, self.lanes), [0] * self.lanes)
+        return builder.shuffle_vector(seed, seed, mask)
+
+    # ------------------------------------------------------------------------------------------- calls of intrinsics
+
+    def call(self, name: str, *args: Value) -> Value:
+        """The LLVM intrinsic ``llvm.<name>`` on vectors of one type."""
+        kind = args[0].type
+        element = getattr(kind, "element", kind)
+        letter = "f" if isinstance(element, (ir.FloatType, ir.DoubleType)) else "i"
+        full = f"llvm.{name}.{self.suffix}{letter}{8 * self.element.size}"
+        return self.builder.call(_declare(self.builder.module, full, ir.FunctionType(kind, [kind] * len(args))), args)
+
+    def fma(self, x: Value, y: Value, z: Value) -> Value:
+        return self.call("fma", x, y, z)
+
+    def less(self, x: Value, y: Value) -> Value:
+        return self.compare("<", x, y)
+
+    def compare(self, op: str, x: Value, y: Value) -> Value:
+        builder = self.builder
+        if self.element.floating:
+            return (builder.fcmp_unordered if op == "!=" else builder.fcmp_ordered)(op, x, y)
+        return (builder.icmp_signed if self.element.signed else builder.icmp_unsigned)(op, x, y)
+
+    def select(self, truth: Value, x: Value, y: Value) -> Value:
+        return self.builder.select(truth, x, y)
+
+    def as_bits(self, x: Value) -> Value:
+        return self.builder.bitcast(x, self.bits_type)
+
+    def from_bits(self, x: Value) -> Value:
+        return self.builder.bitcast(x, self.type)
+
+
+class Scalars(Vectors):
+    """The same on single elements. Truths are i1."""
+
+    def __init__(self, builder: Any, element: Element) -> None:
+        super().__init__(builder, element, 1)
+        self.suffix = ""
+        self.type, self.bits_type = element.ir, ir.IntType(8 * element.size)
+
+    def constant(self, value: Any) -> Value:
+        return self.element.constant(value)
+
+    def bits(self, value: int) -> Value:
+        return ir.Constant(self.bits_type, value)
+
+    def splat(self, scalar: Value) -> Value:
+        return scalar
+
+
+def opaque(builder: Any, value: Value, target: Target) -> Value:
+    """The same vector, of which the optimiser knows nothing any more. No instruction.
+
+    Between a select and the store of its result, it keeps LLVM from making the two one masked store: on Zen 4 such a
+    store cannot be forwarded to a load, and one that follows soon waits for it.
+    """
+    bits = value.type.count * (value.type.element.width if hasattr(value.type.element, "width") else 0)
+    bits = bits or value.type.count * (32 if isinstance(value.type.element, ir.FloatType) else 64)
+    if bits > 8 * target.vector_bytes or not (target.x86 or target.arm64):
+        return value  # several registers
+    constraint = "=v,0" if target.avx512 else "=x,0" if target.x86 else "=w,0"
+    return builder.call(ir.InlineAsm(ir.FunctionType(value.type, [value.type]), "", constraint), [value])
+
+
+def _declare(module: Any, name: str, kind: Any) -> Any:
+    return module.globals[name] if name in module.globals else ir.Function(module, kind, name)
+
+
+def prefetch(builder: Any, pointer: Value, *, second_level: bool = False) -> None:
+    """Ask for a cache line that will soon be written (or, in the second level, a little later)."""
+    kind = ir.FunctionType(ir.VoidType(), [I8.as_pointer(), I32, I32, I32])
+    function = _declare(builder.module, "llvm.prefetch.p0", kind)
+    write, locality = (0, 2) if second_level else (1, 3)
+    builder.call(function, [pointer, ir.Constant(I32, write), ir.Constant(I32, locality), ir.Constant(I32, 1)])

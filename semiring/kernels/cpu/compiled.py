@@ -1,0 +1,335 @@
+"""The compiled kernels of one definition, and the workspaces they run in."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.errors import AlgebraError
+from semiring.kernels.config import LANE_BYTES, CpuConfig, cpu_config
+from semiring.kernels.contract import Plan
+from semiring.kernels.cpu.closing.eliminate import build_eliminate
+from semiring.kernels.cpu.codegen.jit import block_product, entry
+from semiring.kernels.cpu.codegen.lower import instructions
+from semiring.kernels.cpu.codegen.native import compile_native
+from semiring.kernels.cpu.codegen.target import host
+from semiring.kernels.cpu.product.matvec import build_dots, build_updates, matrix_vector
+from semiring.kernels.cpu.product.tile import build_tile
+from semiring.kernels.cpu.product.witness import RUN, build_find, find_witnesses
+from semiring.kernels.cpu.threads.pool import run_tasks
+from semiring.kernels.cpu.threads.team import HEADER, MAX_BLOCKS, run_blocks
+from semiring.kernels.definition import KernelDefinition, define
+
+__all__ = ["Kernels", "config_for", "kernels_for"]
+
+Array: TypeAlias = NDArray[Any]
+
+_ALIGNMENT = 64
+VECTOR_PAIRS = 1 << 12  # a matrix and a vector of fewer pairs are one tile: that is called more quickly
+GROUP = 4  # vectors of a row that an elimination with marks treats at a time
+
+
+def config_for(definition: KernelDefinition, vector_bytes: int, registers: int) -> CpuConfig:
+    """How products of a definition are cut on such a machine."""
+    return cpu_config(vector_bytes, registers, instructions(definition.add, definition.mul))
+
+
+class Workspace:
+    """Aligned memory that is used again: a stack of free pieces, of which every call takes one."""
+
+    def __init__(self) -> None:
+        self.free: list[tuple[Array, int]] = []  # append and pop are atomic under the GIL
+
+    def take(self, size: int) -> tuple[Array, int]:
+        """A piece of at least that many bytes, and the address of its first aligned one."""
+        if self.free:
+            try:
+                piece = self.free.pop()
+            except IndexError:  # another thread was faster
+                pass
+            else:
+                if piece[0].size >= size + _ALIGNMENT:
+                    return piece
+        memory = np.empty(size + _ALIGNMENT, np.uint8)
+        return memory, (memory.ctypes.data + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
+
+
+class Kernels:
+    """Products and closures of one definition on this machine, compiled when first called."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.definition = define(plan)
+        self.config = config_for(self.definition, host().vector_bytes, host().registers)
+        self.size = plan.dtype.itemsize
+        self.lanes = self.config.vector_bytes // self.size
+        self.width = self.config.vectors * self.lanes
+        self.zero = self.definition.zero_bits
+        self.zero_word = self.zero - (self.zero >> 63 << 64)  # as a signed 64-bit integer
+        tile = self.config.rows * self.width
+        panels = self.config.depth * self.config.panels * self.width * self.size
+        rows = self.config.blocks * self.config.rows * self.config.depth * max(self.size, LANE_BYTES)
+        self.bytes = panels + rows + tile * (self.size + 4)
+        self.workspace, self.block_workspace = Workspace(), Workspace()
+
+    # --------------------------------------------------------------------------------------------------- products
+
+    def product(
+        self, C: Array, A: Array, B: Array, P: Array, accumulate: int, chunk: int, k0: int, threads: int
+    ) -> None:
+        """C ← [C ⊕] A ⊗ B, no size 0; with ``chunk`` > 0, P marked in runs of that length."""
+        c, width, depth = self.config, self.width, self.config.depth
+        if chunk and chunk <= depth:
+            depth = depth // chunk * chunk
+        tile = self._marking_tile if chunk else self._tile
+        shape = (
+            C,
+            A,
+            B,
+            P,
+            self._compute,
+            tile,
+            c.rows,
+            width,
+            depth,
+            c.panels * width,
+            c.blocks * c.rows,
+            self.zero_word,
+        )
+        if threads > 1:
+            m, n = C.shape
+            pairs = m * n * A.shape[1]
+            if pairs >= c.parallel_pairs:
+                blocks = self.blocks(m, n, min(4 * threads, pairs // c.task_pairs, MAX_BLOCKS))
+                self._on_threads(shape, (accumulate, chunk, k0), blocks, min(threads, len(blocks)))
+                return
+        workspace = self.workspace.take(self.bytes)
+        self._product(*shape, accumulate, chunk, k0, workspace[1])
+        self.workspace.free.append(workspace)
+
+    def stacked_product(self, C: Array, A: Array, B: Array, accumulate: int, threads: int) -> None:
+        """C ← [C ⊕] A ⊗ B for stacks of matrices, no size 0: one compiled loop over each thread's part of them."""
+        c, count = self.config, C.shape[0]
+        cut = (c.rows, self.width, c.depth, c.panels * self.width, c.blocks * c.rows, self.zero_word)
+        loop, compute, tile = self._products, self._compute, self._tile
+
+        def part(start: int, stop: int) -> None:
+            some = slice(start, stop)
+            workspace = self.workspace.take(self.bytes)
+            loop(C[some], A[some], B[some], compute, tile, *cut, accumulate, workspace[1])
+            self.workspace.free.append(workspace)
+
+        pairs = C.size * A.shape[2]
+        pieces = min(count, threads) if pairs >= c.task_pairs else 1
+        step = -(-count // pieces)
+        run_tasks(part, [(start, min(count, start + step)) for start in range(0, count, step)], threads)
+
+    def witness_product(self, C: Array, W: Array, A: Array, B: Array, k0: int, threads: int) -> None:
+        """C ← C ⊕ A ⊗ B, no size 0, and W the smallest k that attains it, where it is strictly better."""
+        if A.shape[1] < 2 * RUN:
+            marks = W if W.dtype == np.int32 else np.full(W.shape, -1, np.int32)
+            self.product(C, A, B, marks, 1, 1, k0 if marks is W else 0, threads)
+            if marks is not W:
+                np.add(marks, k0, out=W, where=marks >= 0, dtype=W.dtype)
+            return
+        marks = np.full(W.shape, -1, np.int32)
+        self.product(C, A, B, marks, 1, RUN, 0, threads)
+        witness = W if W.dtype == np.int64 and W.strides[1] == 8 else W.astype(np.int64, order="C")
+        find_witnesses(self._find, C, A, B, marks, witness, k0, self.lanes, self.plan.zero, threads)
+        if witness is not W:
+            W[...] = witness
+
+    def _on_threads(
+        self, shape: tuple[Any, ...], rest: tuple[int, ...], blocks: list[tuple[int, int, int, int]], threads: int
+    ) -> None:
+        workspaces = [self.workspace.take(self.bytes) for _ in range(threads)]
+        job = np.empty(HEADER + 4 * len(blocks) + threads, np.int64)
+        self._describe(*shape, *rest, job.ctypes.data)
+        job[HEADER:-threads].reshape(-1, 4)[...] = blocks
+        job[-threads:] = [start for _, start in workspaces]
+        run_blocks(job, len(blocks), threads)
+        self.workspace.free.extend(workspaces)
+
+    def blocks(self, m: int, n: int, tasks: int) -> list[tuple[int, int, int, int]]:
+        """C cut into about ``tasks`` blocks at the borders of tiles.
+
+        Columns are cut first, since every task packs its own of B, but not into less than the panels that lie in the
+        second-level cache together, over which a tile of A is used again.
+        """
+        column_tiles, row_tiles = -(-n // self.width), -(-m // self.config.rows)
+        across = min(-(-column_tiles // self.config.panels), tasks)
+        down = min(row_tiles, -(-tasks // across))
+        lefts = [min(n, column_tiles * t // across * self.width) for t in range(across + 1)]
+        tops = [min(m, row_tiles * t // down * self.config.rows) for t in range(down + 1)]
+        return [(tops[i], tops[i + 1], lefts[j], lefts[j + 1]) for j in range(across) for i in range(down)]
+
+    @cached_property
+    def _product(self) -> Any:
+        return entry("product", self.size)
+
+    @cached_property
+    def _products(self) -> Any:
+        return entry("products", self.size)
+
+    @cached_property
+    def _describe(self) -> Any:
+        return entry("describe", self.size)
+
+    @cached_property
+    def _compute(self) -> int:
+        return block_product(self.size)
+
+    @cached_property
+    def _tile(self) -> int:
+        return self._compile_tile(False)
+
+    @cached_property
+    def _marking_tile(self) -> int:
+        return self._compile_tile(True)
+
+    @cached_property
+    def _find(self) -> int:
+        definition = self.definition
+        return compile_native(
+            f"find {definition.key}", lambda module, name: build_find(module, name, definition, host())
+        )
+
+    def _compile_tile(self, pivots: bool) -> int:
+        definition, config = self.definition, self.config
+        return compile_native(
+            f"tile {pivots} {config} {definition.key}",
+            lambda module, name: build_tile(module, name, definition, host(), config, pivots=pivots),
+        )
+
+    # ------------------------------------------------------------------------------------------ matrix and vector
+
+    def vector_product(self, C: Array, A: Array, B: Array, accumulate: int, threads: int) -> bool:
+        """C ← [C ⊕] A ⊗ B where C is one column or one row; False where that is no work for a vector."""
+        column = C.shape[1] == 1
+        matrix = A if column else B.T
+        if matrix.size < VECTOR_PAIRS or max(matrix.shape) < 2 * self.lanes:
+            return False
+        c, x = (C[:, 0], B[:, 0]) if column else (C[0], A[0])
+        threads = threads if matrix.size >= self.config.parallel_pairs else 1
+        native = self._matrix_first if column else self._vector_first
+        return matrix_vector(native, c, matrix, x, self.plan.zero, self.lanes, accumulate, threads)
+
+    def _matrix_first(self, kind: str) -> int:
+        return self._compile_vector(kind, False)
+
+    def _vector_first(self, kind: str) -> int:
+        return self._compile_vector(kind, True)
+
+    def _compile_vector(self, kind: str, vector_first: bool) -> int:
+        definition, build = self.definition, build_dots if kind == "dots" else build_updates
+        return compile_native(
+            f"{kind} {vector_first} {definition.key}",
+            lambda module, name: build(module, name, definition, host(), vector_first=vector_first),
+        )
+
+    # --------------------------------------------------------------------------------------------------- closures
+
+    def close(self, A: Array) -> int:
+        """A ← A*, A with contiguous rows; the first pivot without a star, or -1."""
+        return self._run_close(self._close, A)
+
+    def close_stack(self, A: Array, threads: int) -> int:
+        """A ← A* of each matrix of a stack, no size 0, rows contiguous: a compiled loop over each thread's part of it.
+
+        The first pivot without a star, counting on from matrix to matrix, or -1.
+        """
+        (count, n), failed = A.shape[:2], []
+
+        def part(start: int, stop: int) -> None:
+            found = self._run_close(self._close_each, A[start:stop])
+            if found >= 0:
+                failed.append(start * n + found)
+
+        pieces = min(count, threads) if A.size * n >= self.config.task_pairs else 1
+        step = -(-count // pieces)
+        run_tasks(part, [(start, min(count, start + step)) for start in range(0, count, step)], threads)
+        return min(failed, default=-1)
+
+    def _run_close(self, loop: Any, A: Array) -> int:
+        c, n = self.config, A.shape[-1]
+        eliminate, padded, one, idempotent = self._closing
+        pivots = n if n <= padded else c.pivots  # a small matrix is one block
+        panel_width = -(-n // self.width) * self.width
+        blocks = pivots * (padded + panel_width) * self.size
+        packed = (pivots + c.rows) * pivots * max(self.size, LANE_BYTES)
+        piece = self.block_workspace.take(blocks + packed + c.rows * self.width * self.size)
+        failed: int = loop(
+            *(A, eliminate, self._tile, c.rows, self.width, padded, pivots, self.zero, one, idempotent, piece[1])
+        )
+        self.block_workspace.free.append(piece)
+        return failed
+
+    def close_pivots(self, A: Array, P: Array, k0: int) -> int:
+        """A ← A*, any strides, P marked; the first pivot without a star, or -1."""
+        n, group = A.shape[0], GROUP * self.lanes
+        padded = -(-n // group) * group
+        piece = self.block_workspace.take(n * padded * (self.size + 4))
+        failed: int = self._close_pivots(
+            A, P, self._marking_eliminate, padded, padded // group, self.zero, k0, piece[1]
+        )
+        self.block_workspace.free.append(piece)
+        return failed
+
+    @cached_property
+    def _close(self) -> Any:
+        return entry("close", self.size)
+
+    @cached_property
+    def _close_each(self) -> Any:
+        return entry("close_each", self.size)
+
+    @cached_property
+    def _close_pivots(self) -> Any:
+        return entry("close_pivots", self.size)
+
+    @cached_property
+    def _closing(self) -> tuple[int, int, int, int]:
+        """The address of the elimination, the columns of its block, 1̄ as bits, and whether ⊕ is idempotent."""
+        group = -(-self.config.pivots // self.lanes)
+        definition = define(self.plan, closing=True)
+        return (
+            self._compile_eliminate(group, False),
+            group * self.lanes,
+            definition.one_bits,
+            int(definition.idempotent),
+        )
+
+    @cached_property
+    def _marking_eliminate(self) -> int:
+        return self._compile_eliminate(GROUP, True)
+
+    def _compile_eliminate(self, group: int, pivots: bool) -> int:
+        definition = define(self.plan, closing=True)
+        if definition.star is None:
+            name = self.plan.semiring.name
+            raise AlgebraError(f"{name} has no star: give one, Semiring(..., star=...)")
+        definition.star.check_dtype(self.plan.dtype)
+        return compile_native(
+            f"eliminate {pivots} {group} {definition.key}",
+            lambda module, name: build_eliminate(module, name, definition, host(), group, pivots=pivots),
+        )
+
+
+_kernels: dict[tuple[int, Any, bool, bool], tuple[Plan, Kernels]] = {}
+_LIMIT = 256
+
+
+def kernels_for(plan: Plan) -> Kernels:
+    """The kernels of a plan. Semirings are told apart by identity first: hashing a definition takes microseconds."""
+    key = (id(plan.semiring), plan.dtype, plan.facts.nonnegative, plan.facts.separate)
+    found = _kernels.get(key)
+    if found is not None and found[0].zero == plan.zero:
+        return found[1]
+    kernels = Kernels(plan)
+    if len(_kernels) >= _LIMIT:
+        _kernels.clear()
+    _kernels[key] = plan, kernels  # the plan keeps its semiring, and so the identity, alive
+    return kernels

@@ -1,0 +1,376 @@
+"""Direct edges: edges that are best paths themselves, and what every best path consists of.
+
+Helpers of `search` beside it, which says how they work together; the method and its proof are in
+`semiring.algorithms.predecessors`. Matrices have contiguous rows. An edge is *direct* where nothing improved its
+entry; the evidence for that is the matrix before the closure, or, in a 1-tuple, the pivots of the closure.
+"""
+
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
+# (the functions below are compiled: their types are Numba's)
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+from semiring.kernels.cpu.codegen.jit import cached
+from semiring.kernels.cpu.codegen.scalars import plus, plus_numbers, times
+
+__all__ = [
+    "NONE",
+    "UNDECIDED",
+    "deviation",
+    "edges_from",
+    "edges_into",
+    "extremes",
+    "is_direct",
+    "kernel",
+    "last_edges",
+    "meets",
+    "weight_of",
+]
+
+NONE = -9999  # SciPy's "no predecessor"
+UNDECIDED = -2  # while the work lasts
+DOUBT = 1 << 30  # added to a vertex whose edge meets the distance within the loose tolerance only
+
+BLOCK = 128  # columns of a tile that is transposed: they stay in the first-level cache
+
+
+def kernel(function: Any) -> Any:
+    return cached(njit(function, nogil=True, error_model="numpy"))
+
+
+_part = njit(forceinline=True, nogil=True, error_model="numpy")  # of a kernel, without the cost of a call
+
+
+def meets(x, y, tolerance):
+    """Whether x is y up to tolerance[0]·|y| + tolerance[1]; on integers and truth values, whether it is y."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(meets, inline="always")
+def _meets(x, y, tolerance):
+    if isinstance(y, types.Float):
+        return lambda x, y, tolerance: (x == y) | (abs(x - y) < tolerance[0] * abs(y) + tolerance[1])
+    return lambda x, y, tolerance: x == y
+
+
+def is_direct(D, evidence, i, j, tight):
+    """Whether nothing improved the entry: ``evidence`` is the matrix before the closure, or (pivots,)."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(is_direct, inline="always")
+def _is_direct(D, evidence, i, j, tight):
+    if isinstance(evidence, types.BaseTuple):
+        return lambda D, evidence, i, j, tight: evidence[0][i, j] < 0
+    return lambda D, evidence, i, j, tight: meets(evidence[i, j], D[i, j], tight)
+
+
+def weight_of(D, evidence, i, j):
+    """The weight of a direct edge."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(weight_of, inline="always")
+def _weight_of(D, evidence, i, j):
+    if isinstance(evidence, types.BaseTuple):
+        return lambda D, evidence, i, j: D[i, j]
+    return lambda D, evidence, i, j: evidence[i, j]
+
+
+def row_of(evidence, i, start, stop):
+    """A piece of a row of the evidence."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(row_of, inline="always")
+def _row_of(evidence, i, start, stop):
+    if isinstance(evidence, types.BaseTuple):
+        return lambda evidence, i, start, stop: (evidence[0][i, start:stop],)
+    return lambda evidence, i, start, stop: evidence[i, start:stop]
+
+
+def is_direct_there(row, clues, c, tight):
+    """`is_direct` and `weight_there` `weight_of` on pieces of one row: their loops become vector instructions."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(is_direct_there, inline="always")
+def _is_direct_there(row, clues, c, tight):
+    if isinstance(clues, types.BaseTuple):
+        return lambda row, clues, c, tight: clues[0][c] < 0
+    return lambda row, clues, c, tight: meets(clues[c], row[c], tight)
+
+
+def weight_there(row, clues, c):
+    """See `is_direct_there`."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(weight_there, inline="always")
+def _weight_there(row, clues, c):
+    if isinstance(clues, types.BaseTuple):
+        return lambda row, clues, c: row[c]
+    return lambda row, clues, c: clues[c]
+
+
+def deviation(x, y, relative):
+    """How far x is from y, as a float64: absolutely, or in units of |y|. Where only equality counts, 0 or ∞."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(deviation)
+def _deviation(x, y, relative):
+    if isinstance(y, types.Float):
+
+        def floating(x, y, relative):
+            if x == y:
+                return 0.0
+            difference = abs(np.float64(x) - np.float64(y))
+            return difference / max(abs(np.float64(y)), 2.2250738585072014e-308) if relative else difference
+
+        return floating
+    return lambda x, y, relative: 0.0 if x == y else np.inf
+
+
+@kernel
+def _worst_place(sr, weights):
+    """Where the worst of some weights stands."""
+    at = 0
+    for c in range(1, weights.size):
+        if plus(sr, weights[c], weights[at]) != weights[c]:
+            at = c
+    return at
+
+
+@kernel
+def extremes(sr, D, zero, j0, j1, best, worst):
+    """The best and the worst of D[i, j] over i ≠ j, 0̄ left out, into best (n) and worst (n), for j0 ≤ j < j1.
+
+    Both are 0̄ before, and stay so in a column without entries.
+    """
+    for i in range(D.shape[0]):
+        for j in range(j0, j1):
+            d = zero if i == j else D[i, j]
+            best[j] = plus(sr, best[j], d)
+            replaces = (worst[j] == zero) | ((plus(sr, worst[j], d) != d) & (d != zero))
+            worst[j] = d if replaces else worst[j]
+
+
+@kernel
+def edges_into(sr, D, evidence, zero, one, tight, best, worst, j0, j1, sources, weights, counts):
+    """The direct edges into the columns j0 … j1 - 1, up to ``width`` of a column, and whether none improves on 1̄.
+
+    sources (n, width) int32 and weights (n, width) take them in increasing order; counts (n), zero before, says how
+    many there are, also where they are more than ``width``. best and worst (n): the `extremes`, to leave out the edges
+    p → j that end no best path from another vertex than p, for best[p] ⊗ w is worse than worst[j], and where there are
+    too many even so, to keep those of the best weights; or empty.
+    """
+    width = sources.shape[1]
+    last = np.full(j1 - j0, -1)  # where the worst edge of a full column stands; -1 while that is not known
+    monotone = True
+    for i in range(D.shape[0]):
+        for j in range(j0, j1):
+            if is_direct(D, evidence, i, j, tight):
+                w = weight_of(D, evidence, i, j)
+                if w != zero and i != j:
+                    if best.size:
+                        s = times(sr, best[i], w)
+                        if plus(sr, s, worst[j]) != s:
+                            continue
+                    c = counts[j]
+                    counts[j] = c + 1
+                    if c >= width and best.size:
+                        if last[j - j0] < 0:
+                            last[j - j0] = _worst_place(sr, weights[j])
+                        c = last[j - j0]
+                        if plus(sr, weights[j, c], w) == weights[j, c]:
+                            c = width
+                        else:
+                            last[j - j0] = -1
+                    if c < width:
+                        sources[j, c] = i
+                        weights[j, c] = w
+                    if plus(sr, one, w) != one:
+                        monotone = False
+    return monotone
+
+
+@kernel
+def last_edges(
+    lanes,
+    sr,
+    sums,
+    D,
+    evidence,
+    pred,
+    zero,
+    one,
+    sources,
+    weights,
+    counts,
+    crowded,
+    tight,
+    loose,
+    r0,
+    r1,
+    pending,
+    open_rows,
+    doubtful,
+):
+    """Rows r0 … r1 - 1 of pred from the direct edges alone: pred[i, j] attains ⊕ of D[i, p] ⊗ w(p, j) over them.
+
+    ``lanes`` rows are taken at a time, and transposed: an edge is tried for all of them by vector instructions.
+
+    Only vertices p strictly nearer than j are taken, and only if D[i, j] is met within ``loose``; what is left is
+    UNDECIDED. open_rows (n) marks the rows with such entries, doubtful (n) those where a D[i, j] is not met within
+    ``tight`` and the path has not been shown to add up. sums and ``one`` are of the type in which paths are added up.
+    counts (n) says how many of the edges in ``sources`` and ``weights`` to try. Where entries of a column that is
+    crowded (n), with more direct edges than these, are left over, pending (n) is marked.
+    """
+    n = D.shape[0]
+    rows = np.empty((n, lanes), D.dtype)
+    chosen = np.empty((n, lanes), np.int32)
+    best = np.empty(lanes, D.dtype)
+    arg = np.empty(lanes, np.int32)
+    doubts = np.empty(lanes, np.int32)
+    line = np.empty(BLOCK, np.int32)
+    total = np.full(2, one)  # of the type of the sums
+    chain = np.empty(n, np.int64)
+    for i0 in range(r0, r1, lanes):
+        m = min(lanes, r1 - i0)
+        _take_rows(D, i0, m, zero, rows)
+        doubts[:] = 0
+        for j in range(n):
+            _best_edges(sr, rows, j, sources, weights, counts[j], zero, tight, loose, best, arg, chosen[j], doubts)
+        for lane in range(m):
+            chosen[i0 + lane, lane] = NONE  # the diagonal
+        for b in range(0, n, BLOCK):
+            for lane in range(m):
+                _put_edges(
+                    *(D, evidence, pred, i0 + lane, b, chosen[b : b + BLOCK, lane], zero, tight, line),
+                    *(crowded, pending, open_rows),
+                )
+        for lane in range(m):
+            if doubts[lane]:
+                doubtful[i0 + lane] = not _doubts_dispelled(
+                    sums, D, evidence, pred, i0 + lane, rows, chosen, lane, doubts[lane], one, tight, total, chain
+                )
+
+
+@_part
+def _take_rows(D, i0, m, zero, rows):
+    """Rows i0 … i0 + m - 1 of D as columns of rows (n, lanes), 0̄ where they are fewer than the lanes."""
+    n, lanes = rows.shape
+    if m < lanes:
+        rows[:, :] = zero
+    for b in range(0, n, BLOCK):
+        for lane in range(m):
+            row, column = D[i0 + lane, b : b + BLOCK], rows[b : b + BLOCK, lane]
+            for c in range(row.size):
+                column[c] = row[c]
+
+
+@_part
+def _best_edges(sr, rows, j, sources, weights, count, zero, tight, loose, best, arg, choice, doubts):
+    """The tail of the best edge into j in every lane, into choice (lanes); plus DOUBT where it is met loosely only.
+
+    Rows as `_take_rows` left them. doubts (lanes) counts these; best and arg (lanes) are workspace.
+    """
+    here, lanes = rows[j], rows.shape[1]
+    for lane in range(lanes):
+        best[lane] = zero
+        arg[lane] = UNDECIDED
+    for c in range(count):
+        p = sources[j, c]
+        w = weights[j, c]
+        there = rows[p]
+        for lane in range(lanes):
+            x, d = there[lane], here[lane]
+            s = times(sr, x, w)
+            nearer = plus_numbers(sr, x, d) != d
+            better = (plus_numbers(sr, best[lane], s) != best[lane]) & nearer
+            best[lane] = s if better else best[lane]
+            arg[lane] = p if better else arg[lane]
+    for lane in range(lanes):
+        d = here[lane]
+        v = arg[lane] if meets(best[lane], d, loose) else np.int32(UNDECIDED)
+        doubt = (v >= 0) & (not meets(best[lane], d, tight))
+        doubts[lane] += doubt
+        v += np.int32(DOUBT) if doubt else np.int32(0)
+        choice[lane] = np.int32(NONE) if d == zero else v
+
+
+@_part
+def _put_edges(D, evidence, pred, i, b, column, zero, tight, line, crowded, pending, open_rows):
+    """pred[i, b : b + BLOCK] from the column of choices, a direct edge before any other; marks as `last_edges`."""
+    row, found = D[i, b : b + BLOCK], pred[i, b : b + BLOCK]
+    clues = row_of(evidence, i, b, b + BLOCK)
+    for c in range(row.size):
+        line[c] = column[c]
+    undecided = np.int32(0)
+    for c in range(row.size):
+        v = line[c]
+        v -= np.int32(DOUBT) if v >= DOUBT else np.int32(0)
+        # A weight of 0̄ can meet a tiny distance within the tolerance, and is no edge all the same.
+        direct = is_direct_there(row, clues, c, tight) & (weight_there(row, clues, c) != zero)
+        v = np.int32(i) if direct & (v != NONE) else v
+        found[c] = v
+        undecided |= np.int32(v == UNDECIDED)
+    if undecided:
+        open_rows[i] = True
+        for c in range(row.size):
+            if found[c] == UNDECIDED and crowded[b + c]:
+                pending[b + c] = True
+
+
+@kernel
+def _doubts_dispelled(sums, D, evidence, pred, i, rows, chosen, lane, doubts, one, tight, total, chain):
+    """Whether the doubtful entries of row i, marked in chosen[:, lane], are few, and the path to each of them adds up
+    to D[i, j] within ``tight`` times its number of edges. All other edges are tight, so then all paths of the row do.
+    """
+    n = D.shape[0]
+    steps = n  # the row as a whole would take a few times n
+    for j in range(n):
+        if chosen[j, lane] >= DOUBT and pred[i, j] == chosen[j, lane] - DOUBT:
+            hops = 0
+            v = j
+            while v != i:
+                chain[hops] = v
+                hops += 1
+                v = pred[i, v]
+                if v < 0 or hops > steps:
+                    return False
+            steps -= hops
+            total[0] = one
+            for c in range(hops - 1, -1, -1):
+                u = chain[c]
+                total[1] = weight_of(D, evidence, v, u)
+                total[0] = times(sums, total[0], total[1])
+                v = u
+            total[1] = rows[j, lane]
+            if not meets(total[0], total[1], (hops * tight[0], hops * tight[1])):
+                return False
+    return True
+
+
+@kernel
+def edges_from(D, evidence, zero, tight, r0, r1, targets, lengths, counts):
+    """The direct edges out of the rows r0 … r1 - 1, as `edges_into`."""
+    width = targets.shape[1]
+    for i in range(r0, r1):
+        count = 0
+        for j in range(D.shape[1]):
+            if is_direct(D, evidence, i, j, tight):
+                w = weight_of(D, evidence, i, j)
+                if w != zero and i != j:
+                    if count < width:
+                        targets[i, count] = j
+                        lengths[i, count] = w
+                    count += 1
+        counts[i] = count

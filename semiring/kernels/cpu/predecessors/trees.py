@@ -1,0 +1,290 @@
+"""Trees of best paths: pointers by pivots, a search over ties, and the check and repair of what rounding did.
+
+Helpers of `search` beside it, which says how they work together; the method and its proof are in
+`semiring.algorithms.predecessors`. Matrices have contiguous rows.
+"""
+
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
+# (the functions below are compiled: their types are Numba's)
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiring.kernels.cpu.codegen.scalars import plus, plus_numbers, times
+from semiring.kernels.cpu.predecessors.direct_edges import (
+    NONE,
+    UNDECIDED,
+    deviation,
+    is_direct,
+    kernel,
+    meets,
+    weight_of,
+)
+
+__all__ = ["COLUMNS", "follow_pivots", "grow_trees", "settle_rows"]
+
+COLUMNS = 64  # columns that `follow_pivots` takes at a time
+_OPEN, _GOOD, _BAD, _ACTIVE, _UNREACHED = range(5)  # the states of a vertex while a row is checked
+
+
+@kernel
+def _intermediate(sr, row, column, d, zero):
+    """A place k of a run, nearer to j than i is, with D[i, k] ⊗ D[k, j] = D[i, j] = d; where rounding breaks the
+    equality for all of them, one that attains the best. -1 if there is none. row: D[i, run], column: D[run, j].
+    """
+    found = np.int32(-1)
+    near = np.int32(0)
+    for k in range(row.size):  # without a branch and in 32 bits: this loop becomes vector instructions
+        x = column[k]
+        nearer = plus_numbers(sr, x, d) != d
+        hit = (times(sr, row[k], x) == d) & nearer
+        found = max(found, np.int32(k) if hit else np.int32(-1))
+        near |= np.int32(nearer)
+    if found < 0 and near:
+        best = zero
+        for k in range(row.size):
+            s = times(sr, row[k], column[k])
+            if plus_numbers(sr, best, s) != best and plus_numbers(sr, column[k], d) != d:
+                best, found = s, np.int32(k)
+    return found
+
+
+@kernel
+def follow_pivots(sr, D, P, pred, zero, chunk, best, tight, loose, j0, j1, pending, doubtful):
+    """Columns j0 … j1 - 1 of pred where they are UNDECIDED, by pointers (i, j) → (k, j) to an `_intermediate` k.
+
+    Pointers lead to vertices strictly nearer to j, so they end, at a decided entry (whose last edge is then that of
+    the whole chain) or at one that has no pointer. The edge found is taken if it leads on from a vertex strictly
+    nearer to i than j and meets D[i, j] within ``loose``; doubtful as in `last_edges`. best (n): the best value of each
+    column.
+    """
+    n = D.shape[0]
+    distances = np.empty((COLUMNS, n), D.dtype)
+    pointers = np.empty((COLUMNS, n), np.int32)  # ≥ 0: to follow; -1 - p: the last edge is from p; -1 - n: no way on
+    chain = np.empty(n, np.int64)
+    for b in range(j0, j1, COLUMNS):
+        e = min(j1, b + COLUMNS)
+        if not np.any(pending[b:e]):
+            continue
+        for i in range(n):
+            for j in range(b, e):
+                distances[j - b, i] = D[i, j] if i != j else zero  # j is no intermediate on the way to j
+        for i in range(n):
+            for j in range(b, e):
+                v = pred[i, j]
+                k = np.int32(-1 - v) if v >= 0 else np.int32(-1 - n)
+                if v == UNDECIDED and plus(sr, best[j], D[i, j]) != D[i, j]:
+                    first = P[i, j] if chunk < n else 0
+                    last = min(n, first + chunk)
+                    found = _intermediate(sr, D[i, first:last], distances[j - b, first:last], distances[j - b, i], zero)
+                    k = np.int32(first + found if found >= 0 else -1 - n)
+                pointers[j - b, i] = k
+        for j in range(b, e):
+            pointer = pointers[j - b]
+            for start in range(n):
+                length = 0
+                i = start
+                while pointer[i] >= 0:
+                    chain[length] = i
+                    length += 1
+                    i = pointer[i]
+                for c in range(length):
+                    pointer[chain[c]] = pointer[i]
+        for i in range(n):
+            for j in range(b, e):
+                if pred[i, j] == UNDECIDED:
+                    p = -1 - pointers[j - b, i]
+                    d = D[i, j]
+                    if p < n and plus(sr, D[i, p], d) != d:
+                        s = times(sr, D[i, p], distances[j - b, p])
+                        if meets(s, d, loose):
+                            pred[i, j] = p
+                            if not meets(s, d, tight):
+                                doubtful[i] = True
+
+
+@kernel
+def grow_trees(
+    sr, D, evidence, pred, zero, monotone, into, weights, indegree, out, lengths, outdegree, tight, r0, r1, open_rows
+):
+    """Rows r0 … r1 - 1 of pred where they are UNDECIDED: a breadth-first search over the tight edges.
+
+    An edge p → j is tight in row i if D[i, p] ⊗ w(p, j) = D[i, j] within ``tight``. An undecided vertex is only ever
+    attached to a decided one, whose value is no worse where ``monotone`` (rounding makes edges tight that improve a
+    little, and they could close a circle). Each undecided vertex looks at the edges into it once, each newly decided
+    one at the edges out of it once. open_rows keeps its mark where a vertex is left over.
+    """
+    n = D.shape[0]
+    queue = np.empty(n, np.int64)
+    for i in range(r0, r1):
+        if not open_rows[i]:
+            continue
+        row, found = D[i], pred[i]
+        undecided = 0
+        tail = 0
+        for j in range(n):
+            if found[j] == UNDECIDED:
+                undecided += 1
+                for c in range(min(indegree[j], into.shape[1])):
+                    p = into[j, c]
+                    if (
+                        (found[p] >= 0 or p == i)
+                        and meets(times(sr, row[p], weights[j, c]), row[j], tight)
+                        and not (monotone and plus(sr, row[p], row[j]) != row[p])
+                    ):
+                        found[j] = p
+                        undecided -= 1
+                        queue[tail] = j
+                        tail += 1
+                        break
+        head = 0
+        while head < tail and undecided:
+            p = queue[head]
+            head += 1
+            all_of_row = outdegree[p] > out.shape[1]
+            for c in range(n if all_of_row else outdegree[p]):
+                j = c if all_of_row else out[p, c]
+                if found[j] == UNDECIDED:
+                    w = weight_of(D, evidence, p, j) if all_of_row else lengths[p, c]
+                    if (
+                        w != zero
+                        and meets(times(sr, row[p], w), row[j], tight)
+                        and not (monotone and plus(sr, row[p], row[j]) != row[p])
+                        and is_direct(D, evidence, p, j, tight)
+                    ):
+                        found[j] = p
+                        undecided -= 1
+                        queue[tail] = j
+                        tail += 1
+        open_rows[i] = undecided > 0
+
+
+@kernel
+def settle_rows(sr, sums, D, evidence, pred, zero, one, tight, bound, relative, r0, r1, flagged, wide):
+    """Rows r0 … r1 - 1 where flagged: check that pred[i] is a tree of paths that add up to D[i]; repair it if not.
+
+    sums: the semiring on the type in which paths are added up (float64 for floats), wide: an empty array of that type.
+    Returns (repaired, failed): rows that needed a repair, and rows where a path misses D by more than ``bound`` even
+    so.
+    """
+    n = D.shape[0]
+    state = np.empty(n, np.int8)
+    total = np.empty(n, wide.dtype)
+    slack = np.empty(n, np.float64)
+    hops = np.empty(n, np.int64)
+    chain = np.empty(n, np.int64)
+    repaired = 0
+    failed = 0
+    for i in range(r0, r1):
+        if not flagged[i]:
+            continue
+        bad = _walk_row(sums, D, evidence, pred, i, zero, one, tight, bound, relative, state, total, slack, hops, chain)
+        if bad:
+            repaired += 1
+            _attach(sr, D, evidence, pred, i, zero, tight, relative, state, total, slack, hops, chain)
+            if _walk_row(
+                sums, D, evidence, pred, i, zero, one, tight, bound, relative, state, total, slack, hops, chain
+            ):
+                for j in range(n):
+                    if state[j] != _UNREACHED and j != i:
+                        state[j] = _BAD
+                _attach(sr, D, evidence, pred, i, zero, tight, relative, state, total, slack, hops, chain)
+                if _walk_row(
+                    sums, D, evidence, pred, i, zero, one, tight, bound, relative, state, total, slack, hops, chain
+                ):
+                    failed += 1
+    return repaired, failed
+
+
+@kernel
+def _walk_row(sums, D, evidence, pred, i, zero, one, tight, bound, relative, state, total, slack, hops, chain):
+    """Follow every vertex of row i to the root: state becomes good, bad (a circle, a loose end, a wrong sum) or
+    unreached; total the sum along the path, hops its edges, slack what it misses. Returns the number of bad ones.
+    """
+    n = D.shape[0]
+    for j in range(n):
+        state[j] = _UNREACHED if D[i, j] == zero else _OPEN
+        if state[j] == _UNREACHED:
+            pred[i, j] = NONE
+    state[i] = _GOOD
+    total[i] = one
+    slack[i] = 0.0
+    hops[i] = 0
+    pred[i, i] = NONE
+    weight = np.empty(1, total.dtype)
+    goal = np.empty(1, total.dtype)
+    bad = 0
+    for start in range(n):
+        length = 0
+        v = start
+        while v >= 0 and state[v] == _OPEN:
+            state[v] = _ACTIVE
+            chain[length] = v
+            length += 1
+            v = pred[i, v]
+        sound = v >= 0 and state[v] == _GOOD
+        for c in range(length - 1, -1, -1):
+            u = chain[c]
+            if sound and (weight_of(D, evidence, v, u) == zero or not is_direct(D, evidence, v, u, tight)):  # no edge
+                sound = False
+            if sound:
+                weight[0] = weight_of(D, evidence, v, u)
+                goal[0] = D[i, u]
+                total[u] = times(sums, total[v], weight[0])
+                hops[u] = hops[v] + 1
+                sound = meets(total[u], goal[0], bound)
+                slack[u] = deviation(total[u], goal[0], relative)
+            state[u] = _GOOD if sound else _BAD
+            bad += not sound
+            v = u
+    return bad
+
+
+@kernel
+def _attach(sr, D, evidence, pred, i, zero, tight, relative, state, total, slack, hops, chain):
+    """Dijkstra's algorithm for the bad vertices of row i, from the good ones: the length of a path is the sum of
+    |D[i, p] ⊗ w(p, v) - D[i, v]| over its direct edges p → v, then its number of edges. Both are ≥ 0, whatever the
+    weights are, and 0 is the length of a shortest path; so the result is a tree, and its paths miss D the least.
+    """
+    n = D.shape[0]
+    m = 0
+    for v in range(n):
+        if state[v] == _BAD:
+            chain[m] = v
+            m += 1
+            slack[v] = np.inf
+            hops[v] = n
+            pred[i, v] = NONE
+    for p in range(n):
+        if state[p] == _GOOD:
+            _relax(sr, D, evidence, pred, i, p, zero, tight, relative, slack, hops, chain, m)
+    while m:
+        at = 0
+        for c in range(1, m):
+            u, v = chain[at], chain[c]
+            if slack[v] < slack[u] or (slack[v] == slack[u] and hops[v] < hops[u]):
+                at = c
+        p = chain[at]
+        if slack[p] == np.inf:
+            break
+        m -= 1
+        chain[at] = chain[m]
+        state[p] = _GOOD
+        _relax(sr, D, evidence, pred, i, p, zero, tight, relative, slack, hops, chain, m)
+
+
+@kernel
+def _relax(sr, D, evidence, pred, i, p, zero, tight, relative, slack, hops, chain, m):
+    """Try the direct edges from p to the vertices chain[:m]."""
+    if D[i, p] == zero:
+        return
+    for c in range(m):
+        v = chain[c]
+        w = weight_of(D, evidence, p, v)
+        if is_direct(D, evidence, p, v, tight) and w != zero and p != v:
+            length = slack[p] + deviation(times(sr, D[i, p], w), D[i, v], relative)
+            if length < slack[v] or (length == slack[v] < np.inf and hops[p] + 1 < hops[v]):
+                slack[v] = length
+                hops[v] = hops[p] + 1
+                pred[i, v] = p

@@ -1,0 +1,197 @@
+"""Products of a matrix and a vector, which read every element once: bound by memory, where a tile would pad and pack.
+
+Two native functions, C interface, 64-bit integers, ``a_row`` in bytes, everything else with adjacent elements:
+
+    dots(rows, steps, a, a_row, x, c):      c[i] ← c[i] ⊕ (⊕ₖ a[i, k] ⊗ x[k]), ``steps`` a multiple of the lanes
+    updates(columns, steps, a, a_row, x, c): c[j] ← c[j] ⊕ (⊕ₖ a[k, j] ⊗ x[k]), ``columns`` a multiple of the lanes
+
+The first takes rows that are contiguous, with partial sums in the lanes of four vectors; the second rows across which c
+runs, eight of them at a time. Where the vector is the left factor, x[k] ⊗ a. What is left of a row beyond the last
+whole vector is copied and filled up with 0̄. Every c[i] is computed in one order, whatever the threads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import llvmlite.ir as ir
+import numpy as np
+from numba.core import cgutils
+from numpy.typing import NDArray
+
+from semiring.kernels.cpu.codegen.lower import Operand, lower
+from semiring.kernels.cpu.codegen.target import Target
+from semiring.kernels.cpu.codegen.vector import I32, I64, Element, Value, Vectors
+from semiring.kernels.cpu.product.tile import Pair
+from semiring.kernels.cpu.threads.pool import run_tasks
+from semiring.kernels.definition import KernelDefinition
+
+__all__ = ["build_dots", "build_updates", "matrix_vector"]
+
+Array: TypeAlias = NDArray[Any]
+
+ARGUMENTS = ("count", "steps", "a", "a_row", "x", "c")
+_PARTIAL = 4  # vectors of partial sums of a row
+_ROWS = 8  # rows that one pass over c adds
+
+_prototype: Any = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(ARGUMENTS))
+
+
+class _Builder:
+    def __init__(self, module: Any, name: str, definition: KernelDefinition, target: Target, vector_first: bool):
+        function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * len(ARGUMENTS)), name)
+        self.arguments = dict(zip(ARGUMENTS, function.args, strict=True))
+        self.builder = ir.IRBuilder(function.append_basic_block("entry"))
+        self.element = Element(definition.dtype)
+        self.vectors = Vectors(self.builder, self.element, target.vector_bytes // self.element.size)
+        self.pair = Pair(self.vectors, definition, target)
+        self.zero = self.vectors.constant(definition.zero.leaf)
+        self.vector_first, self.definition, self.target = vector_first, definition, target
+        _ = self.pair.one  # made in the first block, used in others
+
+    def at(self, base: str, index: Value, row: Value = None) -> Value:
+        """The address of an element."""
+        b = self.builder
+        address = b.add(self.arguments[base], b.mul(index, ir.Constant(I64, self.element.size)))
+        return address if row is None else b.add(address, b.mul(row, self.arguments["a_row"]))
+
+    def load(self, address: Value, kind: Any = None) -> Value:
+        value = self.builder.load(self.builder.inttoptr(address, (kind or self.vectors.type).as_pointer()))
+        value.align = 1
+        return value
+
+    def store(self, value: Value, address: Value) -> None:
+        self.builder.store(value, self.builder.inttoptr(address, value.type.as_pointer())).align = 1
+
+    def accumulate(self, c: Value, a: Value, x: Value) -> Value:
+        return self.pair.accumulate(c, x, a) if self.vector_first else self.pair.accumulate(c, a, x)
+
+    def join(self, these: Value, those: Value) -> Value:
+        """The ⊕ of two vectors of sums, NaN only where ⊕ itself makes it one."""
+        add = self.definition.add
+        result = lower(self.vectors, self.target, add, {"x": Operand(these), "y": Operand(those)})
+        if result.nan:
+            variables = {"x": Operand(these, True), "y": Operand(those, True)}
+            result = lower(self.vectors, self.target, add, variables)
+        return result.value
+
+    def across(self, sums: Value) -> Value:
+        """The ⊕ over all lanes, in lane 0: halves upon each other."""
+        lanes = self.vectors.lanes
+        while lanes > 1:
+            lanes //= 2
+            places = [min(lane + lanes, self.vectors.lanes - 1) for lane in range(self.vectors.lanes)]
+            mask = ir.Constant(ir.VectorType(I32, self.vectors.lanes), places)
+            sums = self.join(sums, self.builder.shuffle_vector(sums, sums, mask))
+        return self.builder.extract_element(sums, ir.Constant(I32, 0))
+
+    def dots(self) -> None:
+        b, steps, lanes = self.builder, self.arguments["steps"], self.vectors.lanes
+        partial = [cgutils.alloca_once(b, self.vectors.type) for _ in range(_PARTIAL)]
+        group = ir.Constant(I64, lanes * _PARTIAL)
+        whole = b.mul(b.sdiv(steps, group), group)
+        with cgutils.for_range(b, self.arguments["count"]) as rows:
+            i = rows.index
+            for sums in partial:
+                b.store(self.zero, sums)
+            for start, stop, used in ((ir.Constant(I64, 0), whole, partial), (whole, steps, partial[:1])):
+                step = ir.Constant(I64, lanes * len(used))
+                with cgutils.for_range_slice(b, start, stop, step, I64) as (k, _):
+                    for place, sums in enumerate(used):
+                        at = b.add(k, ir.Constant(I64, place * lanes))
+                        a, x = self.load(self.at("a", at, i)), self.load(self.at("x", at))
+                        b.store(self.accumulate(b.load(sums), a, x), sums)
+            total = b.load(partial[0])
+            for sums in partial[1:]:
+                total = self.join(total, b.load(sums))
+            address = self.at("c", i)
+            before = self.vectors.splat(self.load(address, self.element.ir))
+            total = self.join(before, self.vectors.splat(self.across(total)))
+            self.store(b.extract_element(total, ir.Constant(I32, 0)), address)
+        b.ret_void()
+
+    def updates(self) -> None:
+        b, steps = self.builder, self.arguments["steps"]
+        group = ir.Constant(I64, _ROWS)
+        whole = b.mul(b.sdiv(steps, group), group)
+        for start, stop, rows in ((ir.Constant(I64, 0), whole, _ROWS), (whole, steps, 1)):
+            with cgutils.for_range_slice(b, start, stop, ir.Constant(I64, rows), I64) as (k, _):
+                self.add_rows([b.add(k, ir.Constant(I64, row)) for row in range(rows)])
+        b.ret_void()
+
+    def add_rows(self, rows: list[Value]) -> None:
+        b, lanes = self.builder, ir.Constant(I64, self.vectors.lanes)
+        factors = [self.vectors.splat(self.load(self.at("x", k), self.element.ir)) for k in rows]
+        with cgutils.for_range_slice(b, ir.Constant(I64, 0), self.arguments["count"], lanes, I64) as (j, _):
+            address = self.at("c", j)
+            sums = self.load(address)
+            for k, x in zip(rows, factors, strict=True):
+                sums = self.accumulate(sums, self.load(self.at("a", j, k)), x)
+            self.store(sums, address)
+
+
+def build_dots(module: Any, name: str, definition: KernelDefinition, target: Target, *, vector_first: bool) -> None:
+    """Add ``dots`` to an LLVM module."""
+    _Builder(module, name, definition, target, vector_first).dots()
+
+
+def build_updates(module: Any, name: str, definition: KernelDefinition, target: Target, *, vector_first: bool) -> None:
+    """Add ``updates`` to an LLVM module."""
+    _Builder(module, name, definition, target, vector_first).updates()
+
+
+def matrix_vector(
+    native: Callable[[str], int], c: Array, A: Array, x: Array, zero: Any, lanes: int, accumulate: int, threads: int
+) -> bool:
+    """Write c ← [c ⊕] A ⊗ x for c (m,), A (m, k), x (k,), or False where A has neither contiguous rows nor columns.
+
+    ``native`` gives the address of ``"dots"`` or ``"updates"``, with the vector on the side where it belongs.
+    """
+    m, k = A.shape
+    size = A.itemsize
+    by_rows = A.strides[1] == size
+    if not by_rows and A.strides[0] != size:
+        return False
+    result = np.array(c) if accumulate else np.full(m, zero, c.dtype)
+    x = np.ascontiguousarray(x)
+    function = _prototype(native("dots" if by_rows else "updates"))
+    length = k if by_rows else m
+    whole = length // lanes * lanes
+    outer, stride = (0, A.strides[0]) if by_rows else (1, A.strides[1])
+
+    def part(start: int, stop: int) -> None:
+        if by_rows:
+            function(stop - start, whole, A.ctypes.data + start * stride, stride, x.ctypes.data, _place(result, start))
+        else:
+            function(stop - start, k, A.ctypes.data + start * size, stride, x.ctypes.data, _place(result, start))
+
+    along = m if outer == 0 else whole
+    if whole:
+        # Rows are handed out in small pieces; across rows each thread gets one wide piece, for the sake of the memory.
+        pieces = threads if threads == 1 or not by_rows else 4 * threads
+        step = -(-along // (pieces * lanes)) * lanes
+        run_tasks(part, [(start, min(along, start + step)) for start in range(0, along, step)], threads)
+    if whole < length:
+        _rest(function, result, A, x, zero, lanes, whole, by_rows)
+    c[...] = result
+    return True
+
+
+def _place(array: Array, index: int) -> int:
+    return int(array.ctypes.data + index * array.itemsize)
+
+
+def _rest(function: Any, result: Array, A: Array, x: Array, zero: Any, lanes: int, whole: int, by_rows: bool) -> None:
+    """What lies beyond the last whole vector, in a copy filled up with 0̄."""
+    m, k = A.shape
+    if by_rows:
+        rows, factors = np.full((m, lanes), zero, A.dtype), np.full(lanes, zero, A.dtype)
+        rows[:, : k - whole], factors[: k - whole] = A[:, whole:], x[whole:]
+        function(m, lanes, rows.ctypes.data, rows.strides[0], factors.ctypes.data, result.ctypes.data)
+        return
+    rows, sums = np.full((k, lanes), zero, A.dtype), np.full(lanes, zero, A.dtype)
+    rows[:, : m - whole], sums[: m - whole] = A[whole:].T, result[whole:]
+    function(lanes, k, rows.ctypes.data, rows.strides[0], x.ctypes.data, sums.ctypes.data)
+    result[whole:] = sums[: m - whole]

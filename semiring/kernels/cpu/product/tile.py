@@ -1,0 +1,304 @@
+"""The micro-kernel: a tile of C in registers, C ← C ⊕ A ⊗ B over a run of k.
+
+The scheme is that of BLIS (Van Zee, van de Geijn, "BLIS: a framework for rapidly instantiating BLAS functionality", ACM
+TOMS 41, 2015), with ⊕ and ⊗ from an expression tree. C interface, every argument a 64-bit integer, strides in bytes:
+
+    tile(steps, a, a_row, a_step, b, c, c_row, load, ahead)
+    tile_pivots(steps, a, a_row, a_step, b, c, c_row, load, ahead, p, p_row, run, first)
+
+* A: element (i, k) at ``a + i·a_row + k·a_step``. Elements shorter than four bytes are repeated to fill four.
+* B: packed, row k of the panel at ``b + k·width``, ``width`` the bytes of a row of the tile, aligned to vectors.
+* C: row i at ``c + i·c_row``. Read where ``load`` is not 0, otherwise taken as all 0̄. Any alignment.
+* ``ahead``: where the next tile of C begins; its lines are fetched while this one is computed. Never dereferenced.
+* P: row i at ``p + i·p_row``, int32. k is cut into runs of ``run`` steps; where C changes in a run that begins at step
+  s, P becomes ``first + s``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import llvmlite.ir as ir
+
+from semiring.kernels.config import LANE_BYTES, CpuConfig
+from semiring.kernels.cpu.codegen.lower import Operand, lower, sums_to_fuse
+from semiring.kernels.cpu.codegen.target import Target
+from semiring.kernels.cpu.codegen.vector import (
+    I1,
+    I8,
+    I32,
+    I64,
+    Element,
+    Value,
+    Vectors,
+    constant_vector,
+    opaque,
+    prefetch,
+)
+from semiring.kernels.definition import KernelDefinition
+
+__all__ = ["PAIR_ARGUMENTS", "Pair", "build_tile"]
+
+PAIR_ARGUMENTS = ("steps", "a", "a_row", "a_step", "b", "c", "c_row", "load", "ahead")
+PIVOT_ARGUMENTS = (*PAIR_ARGUMENTS, "p", "p_row", "run", "first")
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """The instructions of one pair: c ⊕ (a ⊗ b), on vectors."""
+
+    vectors: Vectors
+    definition: KernelDefinition
+    target: Target
+
+    @cached_property
+    def one(self) -> Value:
+        """The factor of sums written as multiply-adds, made where it is first asked for; None where there are none."""
+        fuse = self.vectors.element.floating and self.target.sums_by_fma and self.fuse
+        return opaque(self.vectors.builder, self.vectors.constant(1), self.target) if fuse else None
+
+    @cached_property
+    def fuse(self) -> frozenset[Any]:
+        return sums_to_fuse(self.definition.add, self.definition.mul)
+
+    def product(self, a: Value, b: Value) -> Operand:
+        """The product a ⊗ b."""
+        variables = {"x": Operand(a), "y": Operand(b)}
+        return lower(self.vectors, self.target, self.definition.mul, variables, fuse=self.fuse, one=self.one)
+
+    def sum(self, c: Value, candidate: Operand) -> Value:
+        """The sum c ⊕ candidate. An accumulator is NaN only where ⊕ itself makes it one."""
+        variables = {"x": Operand(c), "y": candidate}
+        result = lower(self.vectors, self.target, self.definition.add, variables)
+        if result.nan:
+            result = lower(self.vectors, self.target, self.definition.add, {"x": Operand(c, True), "y": candidate})
+        return result.value
+
+    def accumulate(self, c: Value, a: Value, b: Value) -> Value:
+        """One pair, c ⊕ (a ⊗ b)."""
+        if self.definition.contract and self.vectors.element.floating and self._is_multiply_add:
+            return self.vectors.fma(a, b, c)
+        return self.sum(c, self.product(a, b))
+
+    @property
+    def _is_multiply_add(self) -> bool:
+        plain = {"var"}
+        operations = (("add", self.definition.add), ("mul", self.definition.mul))
+        return all(tree.op == op and {arg.op for arg in tree.args} == plain for op, tree in operations)
+
+
+def build_tile(
+    module: Any, name: str, definition: KernelDefinition, target: Target, config: CpuConfig, *, pivots: bool
+) -> None:
+    """Add the function to an LLVM module."""
+    arguments = PIVOT_ARGUMENTS if pivots else PAIR_ARGUMENTS
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * len(arguments)), name)
+    for argument, label in zip(function.args, arguments, strict=True):
+        argument.name = label
+    _Tile(function, definition, target, config).build(pivots)
+
+
+class _Tile:
+    def __init__(self, function: Any, definition: KernelDefinition, target: Target, config: CpuConfig) -> None:
+        self.function, self.target, self.config = function, target, config
+        self.arguments = {argument.name: argument for argument in function.args}
+        self.builder = ir.IRBuilder(function.append_basic_block("entry"))
+        self.element = Element(definition.dtype)
+        self.vectors = Vectors(self.builder, self.element, config.vector_bytes // self.element.size)
+        self.pair = Pair(self.vectors, definition, target)
+        self.zero = self.vectors.constant(definition.zero.leaf)
+        self.width = config.vectors * config.vector_bytes
+        self.cells = [(i, v) for i in range(config.rows) for v in range(config.vectors)]
+
+    # ------------------------------------------------------------------------------------------------- addressing
+
+    def offset(self, address: Value, row: int, stride: str, extra: int = 0) -> Value:
+        b = self.builder
+        if row:
+            address = b.add(address, b.mul(ir.Constant(I64, row), self.arguments[stride]))
+        return b.add(address, ir.Constant(I64, extra)) if extra else address
+
+    def load(self, address: Value, kind: Any, align: int) -> Value:
+        value = self.builder.load(self.builder.inttoptr(address, kind.as_pointer()))
+        value.align = align
+        return value
+
+    def store(self, value: Value, address: Value, align: int = 1) -> None:
+        self.builder.store(value, self.builder.inttoptr(address, value.type.as_pointer())).align = align
+
+    def cell(self, i: int, v: int) -> Value:
+        """The address of a vector of C."""
+        return self.offset(self.arguments["c"], i, "c_row", v * self.config.vector_bytes)
+
+    def broadcast(self, address: Value, row: int) -> Value:
+        """A's element in every lane, without an arithmetic instruction.
+
+        On AVX-512 LLVM would choose vbroadcastss for floats, which takes a floating-point pipe on Zen 4; vpbroadcastd
+        from memory, the same bits, takes none. So that one instruction is written out.
+        """
+        b, bits = self.builder, 8 * max(self.element.size, LANE_BYTES)
+        if self.target.avx512 and self.element.floating:
+            letter = {32: "d", 64: "q"}[bits]
+            kind = ir.VectorType(ir.IntType(bits), 512 // bits)
+            operands = [address, *([b.mul(ir.Constant(I64, row), self.arguments["a_row"])] if row else [])]
+            text = f"vpbroadcast{letter} ($1{',$2' if row else ''}), $0"
+            asm = ir.InlineAsm(ir.FunctionType(kind, [I64] * len(operands)), text, "=v" + ",r" * len(operands))
+            return b.bitcast(b.call(asm, operands, attrs=("readonly", "nounwind")), self.vectors.type)
+        address = self.offset(address, row, "a_row")
+        if self.element.size >= LANE_BYTES:
+            return self.vectors.splat(self.load(address, self.element.ir, 1))
+        lanes = Vectors(b, self.element, self.config.vector_bytes // LANE_BYTES)
+        return b.bitcast(lanes.splat(self.load(address, I32, 1)), self.vectors.type)
+
+    # ------------------------------------------------------------------------------------------------------- code
+
+    def build(self, pivots: bool) -> None:
+        b = self.builder
+        _ = self.pair.one
+        lines = range(0, self.width, 64)
+        for i in range(self.config.rows):
+            for line in lines:
+                address = self.offset(self.arguments["ahead"], i, "c_row", line)
+                prefetch(b, b.inttoptr(address, I8.as_pointer()))
+        tile = self.initial()
+        if not pivots:
+            tile, _, _ = self.run(tile, self.arguments["steps"], self.arguments["a"], self.arguments["b"])
+            for (i, v), value in zip(self.cells, tile, strict=True):
+                self.store(value, self.cell(i, v))
+        else:
+            self.runs(tile)
+        b.ret_void()
+
+    def initial(self) -> list[Value]:
+        """The tile as it was, or all zero."""
+        b = self.builder
+        entry = b.block
+        reading, ready = b.append_basic_block("reading"), b.append_basic_block("ready")
+        b.cbranch(b.icmp_signed("!=", self.arguments["load"], ir.Constant(I64, 0)), reading, ready)
+        b.position_at_end(reading)
+        old = [self.load(self.cell(i, v), self.vectors.type, 1) for i, v in self.cells]
+        b.branch(ready)
+        b.position_at_end(ready)
+        tile = []
+        for value in old:
+            phi = b.phi(self.vectors.type)
+            phi.add_incoming(value, reading)
+            phi.add_incoming(self.zero, entry)
+            tile.append(phi)
+        return tile
+
+    def run(self, tile: list[Value], steps: Value, a: Value, b_address: Value) -> tuple[list[Value], Value, Value]:
+        """The loop over ``steps`` ≥ 1 of k; the tile, and where A and B go on."""
+        b, config = self.builder, self.config
+        before, loop, after = b.block, b.append_basic_block("step"), b.append_basic_block("done")
+        b.branch(loop)
+        b.position_at_end(loop)
+        starts = [ir.Constant(I64, 0), a, b_address, *tile]
+        phis = [b.phi(start.type) for start in starts]
+        index, a_now, b_now, *cells = phis
+        row = [
+            self.load(self.offset(b_now, 0, "", v * config.vector_bytes), self.vectors.type, config.vector_bytes)
+            for v in range(config.vectors)
+        ]
+        results: list[Value] = []
+        for i in range(config.rows):
+            x = self.broadcast(a_now, i)
+            old = cells[i * config.vectors : (i + 1) * config.vectors]
+            results += [self.pair.accumulate(c, x, y) for c, y in zip(old, row, strict=True)]
+        following = [
+            b.add(index, ir.Constant(I64, 1)),
+            b.add(a_now, self.arguments["a_step"]),
+            b.add(b_now, ir.Constant(I64, self.width)),
+            *results,
+        ]
+        end = b.block
+        for phi, start, value in zip(phis, starts, following, strict=True):
+            phi.add_incoming(start, before)
+            phi.add_incoming(value, end)
+        b.cbranch(b.icmp_signed("<", following[0], steps), loop, after)
+        b.position_at_end(after)
+        return results, following[1], following[2]
+
+    def runs(self, tile: list[Value]) -> None:
+        """The runs of k one after the other; after each, the marks where C changed; C and P at the end.
+
+        The tile before a run and its marks live on the stack: rows of C and P are often a multiple of 4 KB apart, so
+        that they would throw each other out of the first-level cache.
+        """
+        b = self.builder
+        old = [self.scratch(self.vectors.type) for _ in self.cells]
+        none = constant_vector(I32, -1, self.vectors.lanes)
+        marks = [self.scratch(none.type) for _ in self.cells]
+        for value, old_at, marks_at in zip(tile, old, marks, strict=True):
+            b.store(value, old_at)
+            b.store(none, marks_at)
+        before, head, end = b.block, b.append_basic_block("run"), b.append_basic_block("end")
+        b.branch(head)
+        b.position_at_end(head)
+        starts = [ir.Constant(I64, 0), ir.Constant(I1, 0), self.arguments["a"], self.arguments["b"], *tile]
+        phis = [b.phi(start.type) for start in starts]
+        step, touched, a, b_address, *cells = phis
+        left = b.sub(self.arguments["steps"], step)
+        steps = b.select(b.icmp_signed("<", left, self.arguments["run"]), left, self.arguments["run"])
+        results, a_next, b_next = self.run(cells, steps, a, b_address)
+        mark = b.trunc(b.add(self.arguments["first"], step), I32)
+        changed = ir.Constant(I1, 0)
+        for i in range(self.config.rows):
+            row = slice(i * self.config.vectors, (i + 1) * self.config.vectors)
+            changed = b.or_(changed, self.mark_row(results[row], old[row], marks[row], mark))
+        with b.if_then(b.and_(changed, b.not_(touched))):
+            self.prefetch_marks()
+        following = [b.add(step, steps), b.or_(touched, changed), a_next, b_next, *results]
+        for phi, start, value in zip(phis, starts, following, strict=True):
+            phi.add_incoming(start, before)
+            phi.add_incoming(value, b.block)
+        b.cbranch(b.icmp_signed("<", following[0], self.arguments["steps"]), head, end)
+        b.position_at_end(end)
+        with b.if_then(following[1]):
+            for (i, v), value, marks_at in zip(self.cells, results, marks, strict=True):
+                self.store(value, self.cell(i, v))
+                new = b.load(marks_at)
+                marked = b.icmp_signed("!=", new, none)
+                total = b.select(marked, new, self.load(self.marks(i, v), new.type, 1))
+                self.store(opaque(b, total, self.target), self.marks(i, v))
+
+    def scratch(self, kind: Any) -> Value:
+        with self.builder.goto_entry_block():
+            slot = self.builder.alloca(kind)
+        slot.align = self.config.vector_bytes
+        return slot
+
+    def marks(self, i: int, v: int) -> Value:
+        """The address of the marks of a vector of C."""
+        return self.offset(self.arguments["p"], i, "p_row", 4 * self.vectors.lanes * v)
+
+    def prefetch_marks(self) -> None:
+        """P will be needed at the end of the tile: into the second level, out of the way of A and B."""
+        for i in range(self.config.rows):
+            for line in range(0, 4 * self.vectors.lanes * self.config.vectors, 64):
+                address = self.offset(self.arguments["p"], i, "p_row", line)
+                prefetch(self.builder, self.builder.inttoptr(address, I8.as_pointer()), second_level=True)
+
+    def mark_row(self, row: list[Value], old: list[Value], marks: list[Value], mark: Value) -> Value:
+        """Where a row of the tile differs from what it was, ``mark`` into its marks; whether it does anywhere."""
+        b, v = self.builder, self.vectors
+        changes = [v.compare("!=", value, b.load(address)) for value, address in zip(row, old, strict=True)]
+        anywhere = changes[0]
+        for change in changes[1:]:
+            anywhere = b.or_(anywhere, change)
+        mask = b.bitcast(anywhere, ir.IntType(v.lanes))
+        touched = b.icmp_unsigned("!=", mask, ir.Constant(mask.type, 0))
+        with b.if_then(touched):
+            new_marks = constant_marks(b, mark, v.lanes)
+            for value, change, old_at, marks_at in zip(row, changes, old, marks, strict=True):
+                b.store(opaque(b, b.select(change, new_marks, b.load(marks_at)), self.target), marks_at)
+                b.store(value, old_at)
+        return touched
+
+
+def constant_marks(builder: Any, mark: Value, lanes: int) -> Value:
+    """An int32 in every lane."""
+    seed = builder.insert_element(constant_vector(I32, 0, lanes), mark, ir.Constant(I32, 0))
+    return builder.shuffle_vector(seed, seed, ir.Constant(ir.VectorType(I32, lanes), [0] * lanes))

@@ -1,0 +1,203 @@
+"""Products on several threads, handed out without Python.
+
+A closure is a chain of products, many of them shorter than it takes to wake a thread. So the threads of the team wait
+in native code, without the interpreter's lock, for a fraction of a millisecond, and take blocks of a product from each
+other by one atomic word; then they sleep until they are woken. The blocks write different entries, each in an order of
+its own, so results do not depend on who computes what.
+
+A *mailbox* is four cache lines. The first holds the word: generation, members, blocks, and the next block to take. Who
+moves it from ``next`` to ``next + 1`` has taken that block, and until the block is finished the job stays as it is.
+
+    job: the 24 integers of `macro.describe`, 4 for each block, and the address of a workspace for each member
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.kernels.cpu.codegen.jit import compiled
+from semiring.kernels.cpu.codegen.memory import (
+    atomic_add,
+    atomic_load,
+    atomic_replace,
+    atomic_store,
+    call28,
+    fetch,
+    pause,
+)
+
+__all__ = ["HEADER", "MAX_BLOCKS", "run_blocks"]
+
+Array: TypeAlias = NDArray[Any]
+
+HEADER = 24
+MAX_BLOCKS = (1 << 16) - 1
+MAX_MEMBERS = (1 << 10) - 1
+_LINE = 64
+_JOB, _FINISHED = _LINE, 2 * _LINE  # offsets in the mailbox
+_WAIT = 8_000  # pauses before a member goes to sleep: some tenths of a millisecond, the gap between two products
+
+_inner: Callable[[Callable[..., Any]], Any] = numba.njit(nogil=True, error_model="numpy")
+
+
+@_inner
+def take_blocks(mailbox: int, member: int) -> int:
+    """Compute blocks as long as there are any. The generation of the job after the last one."""
+    while True:
+        word = atomic_load(mailbox)
+        blocks, following = (word >> 16) & 0xFFFF, word & 0xFFFF
+        if following >= blocks or member >= (word >> 32) & 0x3FF:
+            return int(word >> 42)
+        if not atomic_replace(mailbox, word, word + 1):
+            continue
+        job = atomic_load(mailbox + _JOB)
+        cut = job + 8 * (HEADER + 4 * following)
+        workspace = fetch(word, job + 8 * (HEADER + 4 * blocks + member))
+        call28(
+            fetch(word, job),
+            (
+                *(fetch(word, job + 8), fetch(word, job + 16), fetch(word, job + 24), fetch(word, job + 32)),
+                *(fetch(word, job + 40), fetch(word, job + 48), fetch(word, job + 56), fetch(word, job + 64)),
+                *(fetch(word, job + 72), fetch(word, job + 80), fetch(word, job + 88), fetch(word, job + 96)),
+                *(fetch(word, job + 104), fetch(word, job + 112), fetch(word, job + 120), fetch(word, job + 128)),
+                *(fetch(word, job + 136), fetch(word, job + 144), fetch(word, job + 152), fetch(word, job + 160)),
+                *(fetch(word, job + 168), fetch(word, job + 176), fetch(word, job + 184)),
+                *(fetch(word, cut), fetch(word, cut + 8), fetch(word, cut + 16), fetch(word, cut + 24), workspace),
+            ),
+        )
+        atomic_add(1, mailbox + _FINISHED)
+
+
+@_inner
+def serve(mailbox: int, member: int, patience: int) -> int:
+    """Wait for jobs and work on them, until none came for ``patience`` pauses. The last generation seen."""
+    seen = take_blocks(mailbox, member)
+    waited = 0
+    while waited < patience:
+        generation = atomic_load(mailbox) >> 42
+        if generation != seen:
+            seen = take_blocks(mailbox, member)
+            waited = 0
+        pause()
+        waited += 1
+    return int(seen)
+
+
+@_inner
+def publish(mailbox: int, job: int, blocks: int, members: int) -> int:
+    """Offer a job to the members below ``members``."""
+    generation = (atomic_load(mailbox) >> 42) + 1
+    atomic_store(job, mailbox + _JOB)
+    atomic_store(0, mailbox + _FINISHED)
+    atomic_store(((generation & 0xFFFFF) << 42) | (members << 32) | (blocks << 16), mailbox)
+    return int(generation & 0xFFFFF)
+
+
+@_inner
+def finish(mailbox: int, blocks: int, patience: int) -> int:
+    """Work on the job as member 0, then wait for the others. Whether all blocks are finished."""
+    take_blocks(mailbox, 0)
+    waited = 0
+    while atomic_load(mailbox + _FINISHED) < blocks and waited < patience:
+        pause()
+        waited += 1
+    return int(atomic_load(mailbox + _FINISHED) == blocks)
+
+
+class _Team:
+    """Threads with a mailbox. One job at a time: who finds the team busy works alone."""
+
+    def __init__(self) -> None:
+        memory = np.zeros(4 * _LINE, np.uint8)
+        self.memory, self.mailbox = memory, memory.ctypes.data + -memory.ctypes.data % _LINE
+        self.busy = threading.Lock()
+        self.state = threading.Lock()  # guards what follows
+        self.members = 1  # the caller is member 0
+        self.asleep: list[threading.Semaphore] = []
+        self.serve, self.publish, self.finish = compiled(serve), compiled(publish), compiled(finish)
+
+    def grow(self, members: int) -> None:
+        while self.members < members:
+            threading.Thread(
+                target=self.work, args=(self.members,), name=f"semiring-team-{self.members}", daemon=True
+            ).start()
+            self.members += 1
+
+    def work(self, member: int) -> None:
+        bell = threading.Semaphore(0)
+        while True:
+            seen = self.serve(self.mailbox, member, _WAIT)
+            with self.state:
+                if self.generation() != seen:
+                    continue  # a job came in between
+                self.asleep.append(bell)
+            bell.acquire()
+
+    def generation(self) -> int:
+        """The number of the job published last."""
+        start = self.mailbox - self.memory.ctypes.data
+        return int(self.memory[start : start + 8].view(np.int64)[0]) >> 42
+
+    def run(self, job: Array, blocks: int, members: int) -> None:
+        """Compute a job on ``members`` threads; ``busy`` is held. Returns, or raises, with no thread at work on it."""
+        if self.members < members:
+            self.grow(members)
+        before = self.generation()
+        try:
+            with self.state:
+                sleepers, self.asleep = self.asleep, []
+                for bell in sleepers:
+                    bell.release()
+                self.publish(self.mailbox, job.ctypes.data, blocks, members)
+            self.wait(blocks)
+        except BaseException:  # Ctrl-C: the others go on, and the job and its matrices are the caller's to free
+            if self.generation() != before:
+                self.wait(blocks)
+            raise
+
+    def wait(self, blocks: int) -> None:
+        """Work on the job that was published until all its blocks are finished."""
+        while not self.finish(self.mailbox, blocks, _WAIT):
+            time.sleep(0)  # another thread has a long block, or lost its core: leave it ours
+
+
+_team: _Team | None = None
+_creation = threading.Lock()
+
+
+def _renew() -> None:
+    """After a fork the child has none of the threads, and locks may be held by nobody."""
+    global _team, _creation
+    _team, _creation = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
+
+
+def run_blocks(job: Array, blocks: int, members: int) -> None:
+    """Compute a job, an array of int64 as described above, on up to ``members`` threads."""
+    global _team
+    if _team is None:
+        with _creation:
+            if _team is None:
+                _team = _Team()
+    team = _team
+    if team.busy.acquire(blocking=False):
+        try:
+            team.run(job, blocks, min(members, MAX_MEMBERS))
+        finally:
+            team.busy.release()
+    else:
+        alone = np.zeros(4 * _LINE, np.uint8)
+        mailbox = alone.ctypes.data + -alone.ctypes.data % _LINE
+        team.publish(mailbox, job.ctypes.data, blocks, 1)
+        team.finish(mailbox, blocks, 1)

@@ -1,0 +1,109 @@
+"""`close_block` and `close_block_pivots` of the kernel contract on CuPy arrays: one launch of one thread block."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from semiring.errors import ShapeError
+from semiring.kernels.contract import Plan
+from semiring.kernels.cuda.closing.modules import kernel
+from semiring.kernels.cuda.closing.sources import Arithmetic, arithmetic_of
+
+__all__ = ["BlockKernel", "alone_rows", "block_kernel", "close_block", "fast_rows", "strides"]
+
+#: The most rows that the register kernel holds.
+_ROWS = 128
+_NOTHING = nullcontext()
+_SHARED = 200 << 10  # bytes of shared memory that every supported device but the consumer cards grants a block
+
+
+@dataclass(frozen=True)
+class BlockKernel:
+    """Which file closes a block, compiled how, launched how."""
+
+    file: str
+    defines: tuple[str, ...]
+    threads: tuple[int, int, int]
+    shared: int = 0
+
+
+def fast_rows(arithmetic: Arithmetic, *, pivots: bool = False) -> int:
+    """Up to how many rows a block is closed in registers; packed bits in shared memory.
+
+    128 rows of a heavy ⊕ and ⊗ would compile for 10 s, those of 8 bytes with marks would spill 700 (NVRTC 13, sm_90a).
+    """
+    if arithmetic.is_packed:
+        return 1024
+    return 64 if arithmetic.is_heavy or (pivots and np.dtype(arithmetic.dtype).itemsize == 8) else _ROWS
+
+
+@lru_cache(maxsize=1024)
+def block_kernel(n: int, arithmetic: Arithmetic, *, pivots: bool = False) -> BlockKernel:
+    """For a block of n rows. Raises `ShapeError` where it is too large for one thread block."""
+    marks = ("PIVOTS",) if pivots else ()
+    if n <= fast_rows(arithmetic, pivots=pivots) and not arithmetic.is_packed:
+        side = max(32, -(-n // 8) * 8)
+        if _in_pairs(arithmetic) and not pivots:
+            return _pairs(side)
+        threads = (side // 4, side // 4 if side <= 64 else side // 8, 1)
+        return BlockKernel("close_block.cu", (f"SIDE {side}", *marks), threads)
+    itemsize = np.dtype(arithmetic.dtype).itemsize
+    shared = itemsize * n * (-(-n // 32) + 1) if arithmetic.is_packed else 2 * n * itemsize
+    if shared > _SHARED:
+        raise ShapeError(f"a block of {n} rows is too large for one launch: split it by a recursion")
+    return BlockKernel("close_bits.cu" if arithmetic.is_packed else "close_large.cu", marks, (1024, 1, 1), shared)
+
+
+def alone_rows(arithmetic: Arithmetic) -> int:
+    """Up to how many rows one thread block closes a matrix faster than many that wait for each other.
+
+    H200, 2026-11-21, µs by one block and by the fastest of the others: float32 22 and 38 at n = 100, 30 and 32 at 128;
+    without pairs float64 29 and 84 at n = 65, 62 and 84 at 100, 100 and 77 at 128; int16 max-min 51 and 63 at 100, 79
+    and 55 at 128.
+    """
+    return min(_ROWS if _in_pairs(arithmetic) else 104, fast_rows(arithmetic))
+
+
+def _in_pairs(arithmetic: Arithmetic) -> bool:
+    """Whether two pivots at once are faster: not where a pair is dear, as their rows and columns take some more."""
+    return arithmetic.is_plain and np.dtype(arithmetic.dtype).itemsize == 4 and not arithmetic.is_heavy
+
+
+def _pairs(side: int) -> BlockKernel:
+    """Up to 64 rows 4 × 4 entries a thread, 8 × 4 up to 104, then 8 × 8: as measured, see close_pairs.cu."""
+    places_y, places_x = 1 + (side > 64), 1 + (side > 104)
+    threads = side // (4 * places_x), side // (4 * places_y)
+    places = f"PLACES_Y {places_y}", f"PLACES_X {places_x}"
+    blocks = f"BLOCKS {max(1, (512 if places_x == 2 else 768) // (threads[0] * threads[1]))}"
+    return BlockKernel("close_pairs.cu", (f"SIDE {side}", *places, blocks), (*threads, 1))
+
+
+def close_block(plan: Plan, A: Any, P: Any = None, k0: int = 0) -> None:
+    """A ← A* in place, any strides; with P (n, n) int32, P[i, j] ← k0 + k where pivot k changes A[i, j].
+
+    A (n, n), or without P a stack (count, n, n) closed in the same launch. Enqueued on the plan's stream. A pivot
+    without a star leaves ``plan.status.first`` + its index in ``plan.status.word``, where there is one; pivots of a
+    stack count on from matrix to matrix. Fast up to `fast_rows`.
+    """
+    count, n = (A.shape[0] if A.ndim == 3 else 1), A.shape[-2]
+    if not n or not count:
+        return
+    arithmetic = arithmetic_of(plan)
+    chosen = block_kernel(n, arithmetic, pivots=P is not None)
+    compiled = kernel(chosen.file, "close_block", arithmetic, chosen.defines, chosen.shared)
+    word = plan.status.word
+    marks = (0, np.int64(0), np.int64(0)) if P is None else (P, *strides(P))
+    arguments = (A, *strides(A), np.int32(n), 0 if word is None else word, np.uint32(plan.status.first), *marks)
+    stack = np.int64(A.strides[0] // A.itemsize if A.ndim == 3 else 0)
+    with plan.stream or _NOTHING:
+        compiled((count, 1, 1), chosen.threads, (*arguments, np.int32(k0), stack), shared_mem=chosen.shared)
+
+
+def strides(array: Any) -> tuple[Any, Any]:
+    """Of the last two axes, in elements."""
+    return np.int64(array.strides[-2] // array.itemsize), np.int64(array.strides[-1] // array.itemsize)

@@ -1,0 +1,25 @@
+"""How much shared memory the whole closures need, and what a device grants one block: 99 KiB on consumer cards."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiring.kernels.contract import Plan
+from semiring.kernels.cuda.closing.blocks import alone_rows
+from semiring.kernels.cuda.closing.modules import granted
+from semiring.kernels.cuda.closing.numbered import LEAST
+from semiring.kernels.cuda.closing.printer import ELEMENTS
+from semiring.kernels.cuda.closing.sources import arithmetic_of
+from semiring.kernels.cuda.closing.stacks import shared
+
+__all__ = ["fits"]
+
+_PRINTED = frozenset(map(np.dtype, ELEMENTS))
+
+
+def fits(plan: Plan, n: int) -> bool:
+    """Whether the current device can close a matrix of n rows under this plan as a whole."""
+    if plan.dtype not in _PRINTED or plan.semiring.star_expression is None:
+        return False
+    least = min(LEAST.shared(plan.dtype.itemsize), shared(plan.dtype.itemsize))  # of kernel 6, of two launches a stage
+    return n <= alone_rows(arithmetic_of(plan)) or least <= granted()  # few rows: in the registers of one block

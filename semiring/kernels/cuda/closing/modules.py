@@ -1,0 +1,120 @@
+"""Compiled kernels: CuPy's NVRTC modules at run time, and machine code for a named architecture without a GPU."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from semiring.errors import MissingExtraError
+from semiring.kernels.cuda.closing.sources import Arithmetic, source
+
+__all__ = ["compile_for", "granted", "kernel", "multiprocessors", "resident_blocks"]
+
+
+def kernel(
+    file: str,
+    name: str,
+    arithmetic: Arithmetic,
+    defines: tuple[str, ...] = (),
+    shared: int = 0,
+    *,
+    cooperative: bool = False,
+) -> Any:
+    """The function ``name`` of ``file`` as a CuPy kernel of the current device's architecture, with ``shared`` bytes.
+
+    Compiled on first use, in some tenths of a second; CuPy keeps it on disk. ``cooperative``: its launches fail unless
+    all blocks run at once.
+    """
+    import cupy
+
+    return _kernel(file, name, arithmetic, defines, shared, cooperative, cupy.cuda.runtime.getDevice())
+
+
+@lru_cache(maxsize=1024)
+def _kernel(
+    file: str,
+    name: str,
+    arithmetic: Arithmetic,
+    defines: tuple[str, ...],
+    shared: int,
+    cooperative: bool,
+    device: int,  # which is current: what a block may have is granted on one
+) -> Any:
+    function = _module(file, arithmetic, defines, cooperative).get_function(name)
+    if shared > 48 * 1024:  # granted to the function, which the kernels of other sizes launch too
+        function.max_dynamic_shared_size_bytes = max(shared, function.max_dynamic_shared_size_bytes)
+    return function
+
+
+@lru_cache(maxsize=512)
+def _module(file: str, arithmetic: Arithmetic, defines: tuple[str, ...], cooperative: bool) -> Any:
+    import cupy
+
+    text = source(file, arithmetic, defines)
+    return cupy.RawModule(code=text, options=arithmetic.options, backend="nvrtc", enable_cooperative_groups=cooperative)
+
+
+def resident_blocks(function: Any, threads: int, shared: int) -> int:
+    """How many blocks of a kernel the current device runs at once."""
+    import cupy
+
+    key = cupy.cuda.runtime.getDevice(), function.kernel.ptr, threads, shared
+    if key not in _resident:
+        one = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(function.kernel.ptr, threads, shared)
+        _resident[key] = int(one) * multiprocessors()
+    return _resident[key]
+
+
+_resident: dict[tuple[int, int, int, int], int] = {}
+
+
+def multiprocessors() -> int:
+    """Of the current device."""
+    import cupy
+
+    return _multiprocessors(cupy.cuda.runtime.getDevice())
+
+
+@lru_cache
+def _multiprocessors(device: int) -> int:
+    import cupy
+
+    return int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])
+
+
+def granted() -> int:
+    """Bytes of shared memory that a block may have on the current device."""
+    import cupy
+
+    return _granted(cupy.cuda.runtime.getDevice())
+
+
+@lru_cache
+def _granted(device: int) -> int:
+    from cupy.cuda import runtime
+
+    return int(runtime.deviceGetAttribute(runtime.cudaDevAttrMaxSharedMemoryPerBlockOptin, device))
+
+
+def compile_for(architecture: str, text: str, options: tuple[str, ...]) -> tuple[bytes, str]:
+    """Machine code (cubin) of a source for an architecture such as ``"sm_90a"``, and the compiler's log. Needs no GPU.
+
+    Raises `MissingExtraError` without cuda-bindings and NVRTC, `ValueError` with the log where it does not compile.
+    """
+    try:
+        from cuda.bindings import nvrtc
+    except ImportError as error:
+        raise MissingExtraError("cuda-bindings", "cuda", "compiling a CUDA kernel") from error
+    _, program = nvrtc.nvrtcCreateProgram(text.encode(), b"kernel.cu", 0, [], [])
+    flags = [f"--gpu-architecture={architecture}".encode(), b"--ptxas-options=-v", *(o.encode() for o in options)]
+    (code,) = nvrtc.nvrtcCompileProgram(program, len(flags), flags)
+    _, size = nvrtc.nvrtcGetProgramLogSize(program)
+    log = b" " * size
+    nvrtc.nvrtcGetProgramLog(program, log)
+    message = log.rstrip(b"\0 ").decode()
+    if code != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise ValueError(message)
+    _, size = nvrtc.nvrtcGetCUBINSize(program)
+    cubin = b" " * size
+    nvrtc.nvrtcGetCUBIN(program, cubin)
+    return cubin, message

@@ -1,0 +1,1 @@
+"""The kernels of the papers, one numbered file an idea: baselines, for comparison."""

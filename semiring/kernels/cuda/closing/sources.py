@@ -1,0 +1,202 @@
+"""The source text of a staged kernel for one semiring on one dtype, complete in itself: no header but our own.
+
+A ``.cu`` file of this folder begins with ``#include "semiring.cuh"``. In its place come ``arithmetic.cuh`` and what is
+printed here from the definition: the type ``element``, ``ZERO`` and ``ONE``, and the functions plus, times, star,
+diverges, scale_row and scale_column.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.algebra.expressions import Expression, parse
+from semiring.algebra.expressions.undefined import is_nan
+from semiring.arrays.bits import to_bitwise
+from semiring.errors import AlgebraError, DTypeError
+from semiring.kernels.contract import Plan
+from semiring.kernels.cuda.closing.printer import ELEMENTS, constant, function
+from semiring.kernels.cuda.product.layouts import is_nonnegative
+from semiring.kernels.definition import KernelDefinition, define
+
+_SUM, *_EXTREMA = (parse(text, ("x", "y")) for text in ("x + y", "min(x, y)", "max(x, y)"))
+#: x + y by the multiplier, which has no part in a minimum: gridDim.z is 1, unseen by the compiler. With a third of the
+#: pairs as one instruction that adds and compares, and two thirds as these and a 3-input minimum, all pipes are busy.
+_MULTIPLIED = """#define BALANCED
+INLINE element times_multiplied(element x, element y) { return (element)((unsigned)x * gridDim.z + (unsigned)y); }"""
+_LONG = frozenset({"div", "exp", "expm1", "log", "log1p", "sqrt"})
+#: Where the sources are.
+_FOLDERS = tuple(f"semiring.kernels.cuda.{name}" for name in ("closing", "closing.papers", "predecessors"))
+_INCLUDE = re.compile(r'#include "([^"]+)"\n')
+
+__all__ = ["Arithmetic", "arithmetic_of", "source"]
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """⊕, ⊗ and the star as kernels compute them. Equal ones make equal sources."""
+
+    dtype: str  # of an element; uint32 for words of 32 truth values
+    plus: Expression
+    times: Expression
+    zero: Any
+    one: Any
+    star: Expression | None = None  # None: one, wherever it exists
+    divergence: Expression | None = None
+    idempotent: bool = False
+    ordered: bool = False  # no sign bit is ever set: float32 in the order of its bits
+    contract: bool = False
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(tuple(getattr(self, field.name) for field in fields(self)))
+
+    def __hash__(self) -> int:  # kept: every launch looks its kernel up
+        return self._hash
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether an element is a word of 32 truth values."""
+        return self.dtype == "uint32"
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether a pair takes so many instructions that unrolled kernels grow beyond reason."""
+        operations = self.plus.operations | self.times.operations
+        return bool(operations & _LONG) or self.plus.size + self.times.size > 40
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether ⊕ is idempotent and every star 1̄: then a pivot's row and column need no care."""
+        return self.star is None and self.idempotent
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether some sums of a minimum or maximum should leave the pipe of the others (see ``_MULTIPLIED``)."""
+        return self.dtype == "int32" and self.times == _SUM and self.plus in _EXTREMA
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What the compiler is told."""
+        return ("--std=c++17", f"--fmad={'true' if self.contract else 'false'}", "--extra-device-vectorization")
+
+    @property
+    def header(self) -> str:
+        """What stands in the place of ``semiring.cuh``."""
+        dtype = np.dtype(self.dtype)
+        marks = {"bool": "#define BOOLEAN\n", "float16": "#define HALF\n"}.get(self.dtype, "")
+        functions = [
+            function("plus", "xy", self.plus, dtype, ordered=self.ordered, undefined="y"),
+            function("times", "xy", self.times, dtype, undefined=""),
+            function("star", "x", Expression("var", (), "x") if self.star is None else self.star, dtype),
+        ]
+        if self.star is None:
+            functions[-1] = "INLINE element star(element) { return ONE; }"
+        if self.divergence is None:
+            functions.append("INLINE bool diverges(element) { return false; }")
+        else:
+            functions.append(function("diverges", "x", self.divergence, dtype))
+        if self.is_balanced:
+            functions.append(_MULTIPLIED)
+        if dtype.kind == "f":  # for paths, which are added up in double precision
+            functions.append(function("times_wide", "xy", self.times, np.dtype(np.float64)))
+        scaled = ("x", "x") if self.star is None else ("times(s, x)", "times(x, s)")
+        return "\n".join(
+            [
+                marks + _text("arithmetic.cuh"),
+                *(["#define UNIT_STAR"] if self.is_plain else []),
+                f"typedef {ELEMENTS[self.dtype]} element;",
+                f"#define ZERO ({constant(self.zero, dtype)})",
+                f"#define ONE ({constant(self.one, dtype)})",
+                *functions,
+                f"INLINE element scale_row(element s, element x) {{ return {scaled[0]}; }}",
+                f"INLINE element scale_column(element x, element s) {{ return {scaled[1]}; }}\n",
+            ]
+        )
+
+
+def arithmetic_of(plan: Plan) -> Arithmetic:
+    """What a closure under ``plan`` computes with.
+
+    Raises `AlgebraError` where the semiring has no star, `DTypeError` where its elements are not printed (bfloat16).
+    """
+    arithmetic: Arithmetic | None = plan.memo.get("arithmetic")
+    if arithmetic is None:
+        arithmetic = plan.memo["arithmetic"] = _arithmetic_of(plan)
+    return arithmetic
+
+
+def _arithmetic_of(plan: Plan) -> Arithmetic:
+    semiring = plan.semiring
+    definition = define(plan, closing=True)
+    if definition.star is None:
+        raise AlgebraError(f"{semiring.name} has no star: give one, Semiring(..., star=...)")
+    definition.star.check_dtype(plan.dtype)
+    if plan.dtype.name not in ELEMENTS:
+        raise DTypeError(f"blocks of {plan.dtype} are not closed on a GPU: close a matrix of float32")
+    return _arithmetic(definition, semiring, plan.storage == "bits", plan.facts.nonnegative)
+
+
+@lru_cache(maxsize=1024)
+def _arithmetic(definition: KernelDefinition, semiring: Semiring, bits: bool, nonnegative: bool) -> Arithmetic:
+    divergence = definition.divergence
+    # Where 1̄ itself has no star, a kernel must not begin with 1̄ on the diagonal, however many stars are 1̄.
+    one = {"x": semiring.one_for(definition.dtype)}
+    strict = divergence is not None and bool(divergence.evaluate(one, definition.dtype))
+    if nonnegative and semiring.tropical == "min" and not strict:
+        divergence = None  # there is no cycle below 0
+    if bits:  # the star of a truth value is 1 or does not exist
+        truth = None if divergence is None else to_bitwise(divergence)
+        return Arithmetic(
+            "uint32",
+            to_bitwise(definition.add),
+            to_bitwise(definition.mul),
+            0,
+            0xFFFFFFFF,
+            None,
+            truth,
+            definition.idempotent,
+        )
+    return Arithmetic(
+        definition.dtype.name,
+        definition.add,
+        definition.mul,
+        definition.zero.leaf,
+        definition.one.leaf,
+        None if not strict and _is_one(semiring, definition.dtype) else definition.star,
+        divergence,
+        definition.idempotent,
+        nonnegative and definition.dtype == np.float32 and is_nonnegative(definition.mul, definition.add),
+        definition.contract,
+    )
+
+
+def _is_one(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
+    """Whether the star is 1̄ wherever it exists: then no pivot's row and column need a product."""
+    star = semiring.given_star
+    if star is None:  # 1 ⊕ a = 1
+        return True
+    if star.op == "where":
+        defined = [branch for branch in star.args[1:] if not is_nan(branch)]
+        star = defined[0] if len(defined) == 1 else star
+    return not star.variables and bool(star.evaluate({}, dtype) == semiring.one_for(dtype))
+
+
+@lru_cache(maxsize=256)
+def source(name: str, arithmetic: Arithmetic, defines: tuple[str, ...] = ()) -> str:
+    """The text of the file ``name`` for one arithmetic, with macros defined in front."""
+    body = _INCLUDE.sub(lambda found: arithmetic.header if found[1] == "semiring.cuh" else _text(found[1]), _text(name))
+    return "".join(f"#define {define}\n" for define in defines) + body
+
+
+def _text(name: str) -> str:
+    """A file of `_FOLDERS`, with the other files that it includes in their places."""
+    folder = next(folder for folder in map(files, _FOLDERS) if folder.joinpath(name).is_file())
+    text = folder.joinpath(name).read_text(encoding="utf-8").replace("#pragma once\n", "")
+    return _INCLUDE.sub(lambda found: found[0] if found[1] == "semiring.cuh" else _text(found[1]), text)

@@ -1,0 +1,102 @@
+"""Stacks of matrices beyond one thread block each, closed together: two launches a stage of 64 pivots for all.
+
+One matrix is a stack too, and closed faster this way than by kernel 6 where its elements are wide.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from semiring.kernels.contract import Plan
+from semiring.kernels.cuda.closing.modules import kernel
+from semiring.kernels.cuda.closing.sources import Arithmetic, arithmetic_of
+
+__all__ = ["ALONE", "FILE", "close_stack", "defines", "shared"]
+
+FILE = "close_stack.cu"
+_NOTHING = nullcontext()
+_WIDTH = 64  # pivots of a stage
+_THREADS = 256
+#: Bytes of copies at a time: parts of a stack lose some percent.
+_COPIES = 1 << 28
+#: Bytes of the elements of which a single matrix, too, goes this way. H200, 2026-11-21, milliseconds by kernel 6 and
+#: this way (`benchmarks.gpu.staged`):
+#:                     n = 129      512          1024         1536       2048       3072       4096
+#:   float64 min-plus  0.150 0.121  0.368 0.300  0.733 0.714  1.92 1.40  3.04 2.67  9.42 7.74  19.0 17.5
+#:   float64 max-min   0.180 0.153  0.465 0.381  0.924 0.892  2.50 1.83  4.05 3.53  11.8 10.2  26.2 23.3
+#:   int64 min-plus    0.191 0.156  0.490 0.389  0.981 0.928  2.60 1.94  4.25 3.79  12.9 11.1  26.7 25.3
+#:   int16 max-min     0.088 0.095  0.193 0.229  0.377 0.559  1.26 1.19  2.12 2.30  6.42 6.63
+#:   float32 min-plus               0.105 0.134  0.202 0.295  0.49 0.56  0.83 1.04  3.14 2.91
+#: Kernel 6 holds tiles of 128 x 64 up to n = 1024, where it comes closest, and streams them from there on. For elements
+#: of 1, 2 and 4 bytes it is faster but here and there by some percent, and at 2560 and 3072, where blocked
+#: Floyd-Warshall is faster than both. Beside products every launch waits for places: a closure of n = 3072 by blocks of
+#: 256 takes 8.19 ms with kernel 6 in float64, and 8.61 this way.
+ALONE = frozenset({8})
+
+
+def defines(arithmetic: Arithmetic) -> tuple[str, ...]:
+    """Macros for the compiler.
+
+    Blocks that share a multiprocessor, H200, 100 matrices of 256 rows: float32 by 4 in 0.182 ms, by 3 in 0.188, by 5 in
+    0.206; float64 by 2 in 0.708, by 3 in 0.740, when its minimum was fmin.
+    """
+    return (f"BLOCKS {2 if np.dtype(arithmetic.dtype).itemsize == 8 else 4}",)
+
+
+def shared(itemsize: int) -> int:
+    """Bytes of shared memory of a block: the operands of a product of 64 x 64 matrices, rows of the left one padded."""
+    return itemsize * _WIDTH * (2 * _WIDTH + 4)
+
+
+def close_stack(plan: Plan, A: Any) -> None:
+    """A ← A* in place, each matrix of A (count, n, n), any strides, for an idempotent ⊕. Enqueued on the plan's stream.
+
+    A pivot without a star leaves ``plan.status.first`` + its index in ``plan.status.word``, where there is one; pivots
+    count on from matrix to matrix, and the least one stays. Where n is no multiple of 64 or rows are not aligned, the
+    matrices are closed in copies padded with 0̄, some hundred MiB at a time.
+    """
+    import cupy
+
+    arithmetic, n = arithmetic_of(plan), A.shape[-1]
+    size = -(-n // _WIDTH) * _WIDTH
+    with plan.stream or _NOTHING:
+        if not A.size or _fits(A):
+            _close(plan, A, arithmetic, n, 0)
+            return
+        step = max(1, _COPIES // (size * size * A.itemsize))
+        for start in range(0, A.shape[0], step):
+            part = A[start : start + step]
+            copy = cupy.full((part.shape[0], size, size), plan.zero, A.dtype)
+            copy[:, :n, :n] = part
+            _close(plan, copy, arithmetic, n, start)
+            part[...] = copy[:, :n, :n]
+            del copy  # before the next one is made: there is never more than one
+
+
+def _fits(A: Any) -> bool:
+    """Whether the kernels can work on the stack itself."""
+    n, (step, row, column) = A.shape[-1], A.strides
+    aligned = row % 16 == 0 and step % 16 == 0 and A.data.ptr % 16 == 0
+    return bool(n % _WIDTH == 0 and column == A.itemsize and row >= n * A.itemsize and aligned)
+
+
+def _close(plan: Plan, A: Any, arithmetic: Arithmetic, rows: int, before: int) -> None:
+    """Close matrices whose sides are multiples of 64, of so many rows without padding; as many came ``before``."""
+    count, n = A.shape[:2]
+    stages, memory = n // _WIDTH, shared(A.itemsize)
+    names = ("first_pivots", "panels", "remainders")
+    first, panels, remainders = (kernel(FILE, name, arithmetic, defines(arithmetic), memory) for name in names)
+    where = A, np.int64(A.strides[1] // A.itemsize), np.int64(A.strides[0] // A.itemsize)
+    word = 0 if plan.status.word is None else plan.status.word
+    status = word, np.uint32(plan.status.first + before * rows), np.int32(rows)
+    if count and stages:
+        first((count,), (_THREADS,), (*where, *status), shared_mem=memory)
+    for stage in range(stages if stages > 1 else 0):
+        sizes = np.int32(n), np.int32(stage)
+        chains = count if stage + 1 < stages else 0
+        panels((count * 2 * (stages - 1),), (_THREADS,), (*where, *sizes), shared_mem=memory)
+        grid = (chains + count * (stages - 1) ** 2,)
+        remainders(grid, (_THREADS,), (*where, *sizes, np.int32(chains), *status), shared_mem=memory)

@@ -1,0 +1,48 @@
+"""From what a kernel depends on to machine code, by the CUTLASS DSL: the only way into it. Needs no GPU."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import warnings
+from typing import Any
+
+import cutlass.cute as cute
+from cutlass import Int32, Int64
+
+from semiring.kernels.cuda.product.fold import FoldKernel
+from semiring.kernels.cuda.product.gemm import GemmKernel
+from semiring.kernels.cuda.product.search import SearchKernel
+from semiring.kernels.cuda.product.specification import (
+    FOLD_PARAMETERS,
+    PARAMETERS,
+    SEARCH_PARAMETERS,
+    Fold,
+    Product,
+    Search,
+)
+from semiring.kernels.cuda.product.tiles import Tile
+
+__all__ = ["build"]
+
+_LOCK = threading.Lock()  # the DSL keeps the module that it builds in a global place
+
+
+def build(what: Product | Fold | Search, tile: Tile | None, architecture: str) -> tuple[str, bytes]:
+    """The name of the kernel and its cubin for an architecture such as ``"sm_90a"``. Takes 0.1 to 3 s."""
+    if isinstance(what, Product):
+        assert tile is not None
+        kernel: Any = GemmKernel(what, tile)
+        parameters, addresses = PARAMETERS, 4
+    elif isinstance(what, Fold):
+        kernel, parameters, addresses = FoldKernel(what), FOLD_PARAMETERS, 2
+    else:
+        kernel, parameters, addresses = SearchKernel(what), SEARCH_PARAMETERS, 5
+    wide, narrow = (int(count) for count in parameters.format.strip("=i").split("q"))
+    arguments = (Int64(0),) * addresses, (Int64(0),) * (wide - addresses), (Int32(0),) * narrow, Int32(1)
+    with _LOCK, tempfile.TemporaryDirectory(prefix="semiring-") as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of loops unrolled as they are meant to be
+        options = f"--gpu-arch {architecture} --keep-cubin --dump-dir {folder}"
+        compiled = cute.compile(kernel, *arguments, options=options)
+        (name,) = compiled.kernel_info
+        return name, compiled.__cubin__

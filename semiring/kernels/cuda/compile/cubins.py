@@ -1,0 +1,62 @@
+"""The machine code of kernels: from disk (`semiring.kernels.disk`), else from the compiler.
+
+A process that finds what it needs on disk never imports the DSL. Needs no GPU.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import semiring.algebra.expressions
+from semiring.kernels import disk
+from semiring.kernels.cuda.product.specification import Fold, Product, Search
+from semiring.kernels.cuda.product.tiles import Tile
+
+__all__ = ["Source", "cubin", "fingerprint"]
+
+#: What a kernel is made from, beside its tile.
+Source: TypeAlias = Product | Fold | Search
+
+_PACKAGES = ("nvidia-cutlass-dsl", "nvidia-cutlass-dsl-libs-cu13", "nvidia-cutlass-dsl-libs-cu12")
+#: The sources that machine code depends on, beside those of expressions.
+_SOURCES = (
+    *("compile/compilation", "compile/lower", "product/fold", "product/gemm", "product/registers", "product/search"),
+    *("product/shared_memory", "product/specification", "product/words"),
+)
+
+
+def cubin(what: Source, tile: Tile | None, target: str) -> tuple[str, bytes]:
+    """The name and the machine code of a kernel for a target such as ``"sm_90a"``: from disk, else compiled."""
+    key = f"{what!r}\n{tile!r}\n{target}"
+    found: tuple[str, bytes] | None = disk.load(fingerprint(), key, _entry)
+    if found is None:
+        from semiring.kernels.cuda.compile.compilation import build
+
+        found = build(what, tile, target)
+        disk.save(fingerprint(), key, found)
+    return found
+
+
+def _entry(state: Any) -> tuple[str, bytes]:
+    name, code = state
+    if not (isinstance(name, str) and isinstance(code, bytes)):
+        raise TypeError("no kernel")
+    return name, code
+
+
+@cache
+def fingerprint() -> str:
+    """A digest of what machine code depends on beside the kernel's own description: our sources, the DSL's versions."""
+    folder = Path(__file__).parent.parent
+    expressions = Path(semiring.algebra.expressions.__file__).parent
+    versions = []
+    for package in _PACKAGES:
+        try:
+            versions.append(metadata.version(package))
+        except metadata.PackageNotFoundError:
+            versions.append("")
+    sources = [*(folder / f"{name}.py" for name in _SOURCES), *sorted(expressions.glob("*.py"))]
+    return disk.digest(sources, versions)

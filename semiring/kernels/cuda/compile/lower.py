@@ -1,0 +1,135 @@
+"""Lower an expression tree to MLIR inside a CuTe kernel: the same tree, the same order of operations, no contraction.
+
+A register *word* is a scalar (one lane), or a 32-bit register that holds two 16-bit elements or 32 packed truth values.
+NVPTX has packed instructions for vectors of two 16-bit elements (HADD2, VHMNMX, VIADDMNMX.S16x2), so the same lowering
+at a vector type serves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import cutlass.cute as cute
+import numpy as np
+from cutlass import Float32
+from cutlass._mlir import ir
+from cutlass._mlir.dialects import arith, llvm
+from cutlass._mlir.dialects import math as mlir_math
+
+from semiring.algebra.expressions import Expression, typed_constant
+from semiring.algebra.expressions.tree import is_floating
+
+__all__ = ["constant", "lower"]
+
+_ORDERED = {"lt": "OLT", "le": "OLE", "gt": "OGT", "ge": "OGE", "eq": "OEQ", "ne": "UNE"}
+_SIGNED = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
+_UNSIGNED = {"lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge", "eq": "eq", "ne": "ne"}
+_PTX_TYPES = {
+    "f16": ("f16", "h", 16),
+    "f32": ("f32", "f", 32),
+    "f64": ("f64", "d", 64),
+    "bf16": ("bf16", "h", 16),
+    "vector<2xf16>": ("f16x2", "r", 32),
+    "vector<2xbf16>": ("bf16x2", "r", 32),
+}
+
+
+def constant(type_: ir.Type, value: Any, dtype: np.dtype[Any]) -> ir.Value:
+    """``value`` in every lane of an MLIR scalar or vector type."""
+    scalar = ir.VectorType(type_).element_type if ir.VectorType.isinstance(type_) else type_
+    typed = typed_constant(value, dtype)
+    if is_floating(dtype):
+        attribute: Any = ir.FloatAttr.get(scalar, float(typed))
+    else:
+        attribute = ir.IntegerAttr.get(scalar, int(typed))
+    if scalar is not type_:
+        attribute = ir.DenseElementsAttr.get_splat(type_, attribute)
+    return arith.constant(type_, attribute)
+
+
+def lower(
+    expression: Expression, values: Mapping[str, ir.Value], dtype: np.dtype[Any], undefined: str = ""
+) -> ir.Value:
+    """The value of ``expression`` as MLIR, on operands of one scalar or vector type that hold elements of ``dtype``.
+
+    ``undefined``: the variables that may be NaN; others never are.
+    """
+    lowering = _Lowering(values, dtype, undefined)
+    return expression.fold(lowering.leaf, lowering.node)
+
+
+class _Lowering:
+    """The instructions for the nodes of a tree, given its operands."""
+
+    def __init__(self, values: Mapping[str, ir.Value], dtype: np.dtype[Any], undefined: str) -> None:
+        self.values, self.dtype, self.undefined = values, dtype, undefined
+        self.type = next(iter(values.values())).type
+        self.floating, self.signed = is_floating(dtype), dtype.kind == "i"
+
+    def leaf(self, node: Expression) -> ir.Value:
+        return self.values[str(node.leaf)] if node.op == "var" else constant(self.type, node.leaf, self.dtype)
+
+    def node(self, expression: Expression, args: list[ir.Value]) -> ir.Value:
+        op, floating = expression.op, self.floating
+        if op in _ORDERED:
+            return self.compare(op, *args)
+        if op in ("min", "max"):
+            return self.extremum(op, expression.kept(self.undefined), *args)
+        if op == "where":
+            return arith.select(*args)
+        if op in ("and", "or", "xor"):
+            return getattr(arith, op + "i")(*args)
+        if op == "invert":
+            ones = 1 if expression.kind == "truth" or self.dtype.kind == "b" else -1
+            bits = args[0].type
+            return arith.xori(args[0], arith.constant(bits, ir.IntegerAttr.get(bits, ones)))
+        if op == "mul" and floating:
+            return _rounded_product(*args)
+        if op in ("add", "sub", "mul"):
+            return getattr(arith, op + ("f" if floating else "i"))(*args)
+        if op == "div":
+            return arith.divf(*args)
+        if op == "neg":
+            return arith.negf(args[0]) if floating else arith.subi(constant(self.type, 0, self.dtype), args[0])
+        if op == "abs":
+            return (mlir_math.absf if floating else mlir_math.absi)(args[0])
+        return getattr(mlir_math, op)(args[0])
+
+    def compare(self, op: str, x: ir.Value, y: ir.Value) -> ir.Value:
+        if self.floating:
+            return arith.cmpf(getattr(arith.CmpFPredicate, _ORDERED[op]), x, y)
+        return arith.cmpi(getattr(arith.CmpIPredicate, (_SIGNED if self.signed else _UNSIGNED)[op]), x, y)
+
+    def extremum(self, op: str, kept: int | None, x: ir.Value, y: ir.Value) -> ir.Value:
+        """``kept``: which of the two is never NaN, or None."""
+        if not self.floating:
+            return getattr(arith, op + ("si" if self.signed else "ui"))(x, y)
+        if x.type == ir.F32Type.get():
+            # arith.minnumf becomes FSETP + FSEL on sm_90a, nvvm.fmin FMNMX: half the instructions. Both drop a NaN.
+            function = cute.arch.fmin if op == "min" else cute.arch.fmax
+            return function(Float32(x), Float32(y)).ir_value()
+        if ir.VectorType.isinstance(x.type):
+            # ptxas makes HMNMX2 of this, and VHMNMX of two in a row.
+            word = ir.IntegerType.get_signless(32)
+            operands = [llvm.bitcast(word, value) for value in (x, y)]
+            text = f"{op}.{_PTX_TYPES[str(x.type)][0]} $0, $1, $2;"
+            return llvm.bitcast(x.type, llvm.inline_asm(word, operands, text, "=r,r,r", has_side_effects=False))
+        if x.type == ir.F64Type.get() and kept is not None:
+            # arith.minnumf becomes DSETP, FSEL, SEL, a LOP3 that makes a NaN quiet, and moves: twice the instructions.
+            first, other = (x, y) if kept == 0 else (y, x)
+            return arith.select(self.compare("lt" if op == "min" else "gt", other, first), other, first)
+        return getattr(arith, op + "numf")(x, y)
+
+
+def _rounded_product(x: ir.Value, y: ir.Value) -> ir.Value:
+    """The product, rounded: LLVM fuses a mulf with the addf that takes it, whatever the flags, but leaves PTX alone."""
+    name, letter, bits = _PTX_TYPES[str(x.type)]
+    type_ = ir.IntegerType.get_signless(bits) if letter in "hr" else x.type  # halves travel as integers
+    operands = [llvm.bitcast(type_, value) if type_ != x.type else value for value in (x, y)]
+    text, constraint = f"mul.rn.{name} $0, $1, $2;", f"={letter},{letter},{letter}"
+    if name.startswith("bf16"):  # multiplies alone from sm_90 on; adding -0 changes no product
+        zero = f"0x{'8000' * (bits // 16)}"
+        text = f"{{.reg .b{bits} z; mov.b{bits} z, {zero}; fma.rn.{name} $0, $1, $2, z;}}"
+    product = llvm.inline_asm(type_, operands, text, constraint, has_side_effects=False)
+    return llvm.bitcast(x.type, product) if type_ != x.type else product

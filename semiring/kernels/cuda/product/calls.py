@@ -1,0 +1,92 @@
+"""What a plan asks a kernel to compute, and on which words: decided without a GPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.expressions import Expression
+from semiring.arrays.bits import to_bitwise
+from semiring.kernels.contract import Plan
+from semiring.kernels.cuda.product.layouts import Placement, is_nonnegative, on_pairs, without_neutral
+from semiring.kernels.cuda.product.specification import Product
+from semiring.kernels.cuda.product.tiles import Tile, tile_for
+from semiring.kernels.cuda.product.words import WordFormat
+from semiring.kernels.definition import define
+
+__all__ = ["Call", "call_for", "format_of"]
+
+_X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
+_COMMUTATIVE = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})
+
+
+@dataclass(frozen=True)
+class Call:
+    """⊕ and ⊗ as the kernel computes them, and on what."""
+
+    add: Expression
+    mul: Expression
+    zero: Any
+    words: WordFormat
+    accumulate: bool
+    nonnegative: bool
+    contract: bool
+    record: bool = False
+
+    @property
+    def transposed(self) -> Call:
+        """For Cᵀ ← Bᵀ ⊗' Aᵀ: the operands of ⊗ change places, unless the order is nothing to its one operation."""
+        if self.mul.op in _COMMUTATIVE and set(self.mul.args) == {_X, _Y}:
+            return self
+        return replace(self, mul=self.mul.substitute({"x": _Y, "y": _X}))
+
+    def tile(self, C: Placement) -> Tile:
+        """The tile for C, in words."""
+        return tile_for(
+            self.words,
+            self.add.size + self.mul.size,
+            *C.shape,
+            matrices=C.count,
+            record=self.record,
+        )
+
+    def product(self, A: Placement, B: Placement, C: Placement) -> Product:
+        """The kernel for operands in words, A in elements."""
+        return Product(
+            self.add.text,
+            self.mul.text,
+            self.zero.item() if isinstance(self.zero, np.generic) else self.zero,
+            self.words,
+            self.accumulate,
+            copy_a=A.transposed.copy if self.words.lanes == 1 else A.splat,
+            copy_b=B.copy,
+            copy_c="vector" if C.copy == "vector" else "word",
+            ordered_bits=self.nonnegative and self.words.dtype == "float32" and is_nonnegative(self.mul, self.add),
+            contract=self.contract,
+            record=self.record,
+        )
+
+
+def format_of(plan: Plan) -> WordFormat:
+    """The words of a product that records nothing."""
+    dtype = plan.dtype
+    if plan.storage == "bits":
+        return WordFormat("int32", 32)
+    if dtype == np.uint8:
+        semiring = plan.semiring
+        alike = on_pairs(semiring.add.expression, semiring.mul.expression)
+        return WordFormat("int16", 2) if alike else WordFormat("uint8")
+    return WordFormat(dtype.name, 2 if dtype.itemsize == 2 else 1)
+
+
+def call_for(plan: Plan, words: WordFormat, *, accumulate: bool, record: bool = False) -> Call:
+    """What a kernel computes for a plan on words of that format."""
+    definition = define(plan)
+    add, mul = definition.add, definition.mul
+    if words.bits:
+        add, mul = to_bitwise(add), to_bitwise(mul)
+    else:
+        mul = without_neutral(add, mul, plan.zero)
+    return Call(add, mul, plan.zero, words, accumulate, plan.facts.nonnegative, definition.contract, record)

@@ -1,0 +1,61 @@
+"""⊕ and ⊗ of CuPy arrays entry by entry, each one kernel that reads its operands once: they are bound by memory."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.algebra.expressions import Expression
+from semiring.kernels.cuda.closing.printer import ELEMENTS
+from semiring.kernels.cuda.closing.sources import Arithmetic
+
+__all__ = ["apply", "source"]
+
+#: What an element is to CuPy, and how it becomes one of `arithmetic.cuh` and back. By default itself.
+_VIEWS = {
+    "float16": ("uint16", "half_t{{{}}}", "{}.bits"),
+    "bool": ("bool", "(byte_t){}", "{}"),
+}
+
+
+def apply(semiring: Semiring, which: str, x: Any, y: Any) -> Any | None:
+    """Compute x ⊕ y (``"add"``) or x ⊗ y (``"mul"``); arrays and NumPy scalars of one dtype, which broadcast.
+
+    None on a dtype that is not printed (bfloat16). Enqueues one kernel on the current stream.
+    """
+    dtype = x.dtype
+    if dtype.name not in ELEMENTS:
+        return None
+    word = np.dtype(_VIEWS.get(dtype.name, (dtype.name,))[0])
+    return _kernel(semiring, which, dtype)(x.view(word), y.view(word)).view(dtype)
+
+
+def source(semiring: Semiring, which: str, dtype: np.dtype[Any]) -> tuple[str, str]:
+    """What stands before the kernel, and its one statement."""
+    X, Y = Expression("var", (), "x"), Expression("var", (), "y")
+    add, mul, zero = semiring.add.expression, semiring.mul.expression, semiring.zero
+    for operand in (Y, X):  # 0̄ ⊗ x = 0̄, whatever ⊗ makes of it
+        mul = Expression("where", (Expression("eq", (operand, zero)), zero, mul))
+    arithmetic = Arithmetic(dtype.name, add, mul, semiring.zero_for(dtype), semiring.one_for(dtype))
+    _, read, write = _VIEWS.get(dtype.name, ("", "{}", "{}"))
+    called = f"{'plus' if which == 'add' else 'times'}({read.format('x')}, {read.format('y')})"
+    return arithmetic.header, f"z = {write.format(called)}"
+
+
+@lru_cache(maxsize=512)
+def _kernel(semiring: Semiring, which: str, dtype: np.dtype[Any]) -> Any:
+    import cupy
+
+    header, statement = source(semiring, which, dtype)
+    word = _VIEWS.get(dtype.name, (dtype.name,))[0]
+    return cupy.ElementwiseKernel(
+        f"{word} x, {word} y",
+        f"{word} z",
+        statement,
+        f"semiring_{which}_{dtype.name}",
+        preamble=header,
+        options=("--std=c++17", "--fmad=false"),
+    )

@@ -1,0 +1,110 @@
+"""One product on operands of known places: which kernel, which tile, in how many parts, and its launch."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from typing import Any
+
+import cupy
+from cupy.cuda import runtime
+
+from semiring.kernels.contract import Plan
+from semiring.kernels.cuda.compile.loading import Kernel, loaded
+from semiring.kernels.cuda.product.calls import Call
+from semiring.kernels.cuda.product.layouts import Placement
+from semiring.kernels.cuda.product.specification import THREADS, Fold, Product
+from semiring.kernels.cuda.product.tiles import Tile, parts_for
+
+__all__ = ["Launch", "enter", "prepare"]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A product ready to go: everything but the addresses and the stream."""
+
+    device: int
+    exchanged: bool  # whether B is the kernel's A
+    product: Product
+    kernel: Kernel
+    blocks: int
+    strides: tuple[int, ...]
+    sizes: tuple[int, ...]
+    tile: Tile
+    fold: tuple[Kernel, int, tuple[int, ...]] | None = None  # of the parts: the kernel, its blocks and its parameters
+    workspace: int = 0  # bytes of the parts
+
+    def __call__(self, plan: Plan, C: Any, A: Any, B: Any) -> None:
+        """Enqueue it on the current stream."""
+        enter(self.device)
+        stream = cupy.cuda.get_current_stream().ptr
+        a, b, c = A.data.ptr, B.data.ptr, C.data.ptr
+        if self.exchanged:
+            a, b = b, a
+        if self.fold is None:
+            self.kernel.launch(self.blocks, stream, a, b, c, 0, *self.strides, *self.sizes, 1, 0)
+            return
+        parts = cupy.cuda.alloc(self.workspace)  # of the stream's memory: free for its next work
+        self.kernel.launch(self.blocks, stream, a, b, parts.ptr, 0, *self.strides, *self.sizes, 1, 0)
+        kernel, blocks, parameters = self.fold
+        kernel.launch(blocks, stream, c, parts.ptr, *parameters)
+
+    def record(self, C: Any, P: Any, A: Any, B: Any, run: int, first: int) -> None:
+        """Enqueue a product that records: runs of ``run`` k, the first of which is called ``first``."""
+        enter(self.device)
+        a, b = (B, A) if self.exchanged else (A, B)
+        row, column = (stride // P.itemsize for stride in P.strides)
+        strides = (*self.strides[:-2], *((column, row) if self.exchanged else (row, column)))
+        addresses = (a.data.ptr, b.data.ptr, C.data.ptr, P.data.ptr)
+        run_tiles = -(-run // self.tile.tile_k)
+        stream = cupy.cuda.get_current_stream().ptr
+        self.kernel.launch(self.blocks, stream, *addresses, *strides, *self.sizes, run_tiles, first)
+
+
+def prepare(call: Call, A: Placement, B: Placement, C: Placement, device: int) -> Launch | None:
+    """The launch of a product; None where packed pairs do not lie as whole words, and copies must be made first."""
+    enter(device)  # kernels are loaded into the current context, and a new thread has none
+    exchanged = not call.words.bits and C.column_major
+    if exchanged:
+        call, A, B, C = call.transposed, B.transposed, A.transposed, C.transposed
+    if call.words.lanes == 2:
+        if not (C.holds_pairs and B.holds_pairs):
+            return None
+        B, C = B.pairs, C.pairs
+    (m, n), k = C.shape, B.shape[0]
+    tile = call.tile(C)
+    parts, part = (1, k) if call.record or C.count > 1 else parts_for(tile, m, n, k)
+    fold, workspace, result = None, 0, C
+    if parts > 1:
+        parameters = (*C.strides, m, n, parts)
+        kernel = loaded(Fold(call.add.text, call.words, call.accumulate), None, device)
+        fold = kernel, m * -(-n // THREADS), parameters
+        call = replace(call, accumulate=False)
+        result = Placement(0, (m, n), (n, 1), C.itemsize, parts, m * n)
+        workspace = parts * m * n * C.itemsize
+        inner = part // 32 if call.words.bits else part
+        A, B = replace(A, step=inner * A.strides[1]), replace(B, step=part * B.strides[0])
+    matrices, product = max(parts, C.count), call.product(A, B, result)
+    strides = [stride for operand in (A, B, result) for stride in (*operand.strides, operand.step)]
+    return Launch(
+        device,
+        exchanged,
+        product,
+        loaded(product, tile, device),
+        tile.count(m, n) * matrices,
+        (*strides, 0, 0),
+        (m, n, k, part, part if parts > 1 else 0),
+        tile,
+        fold,
+        workspace,
+    )
+
+
+_thread = threading.local()
+
+
+def enter(device: int) -> None:
+    """Make the device of the arrays current, and its context known to this thread."""
+    if runtime.getDevice() != device or not getattr(_thread, "entered", False):
+        runtime.setDevice(device)
+        _thread.entered = True

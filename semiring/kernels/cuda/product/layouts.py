@@ -1,0 +1,135 @@
+"""Where an operand lies, and how a kernel can stage it: decisions in plain numbers, the same with and without a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+from semiring.arrays.device.memory import unaligned
+
+__all__ = ["LARGEST", "Placement", "is_nonnegative", "on_pairs", "pieces", "without_neutral"]
+
+#: Rows, columns and inner size of one launch: kernels count each of them in 32 bits, and a little beyond. Matrices may
+#: hold any number of elements.
+LARGEST = 1 << 30
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A matrix, or a stack of them, in memory: strides (of either sign) in elements of ``itemsize`` bytes."""
+
+    address: int  # modulo 16: what copies depend on
+    shape: tuple[int, int]
+    strides: tuple[int, int]
+    itemsize: int
+    count: int = 1  # matrices
+    step: int = 0  # elements from one to the next
+
+    @classmethod
+    def of(cls, array: Any) -> Placement:
+        """Of a 2-D or 3-D CuPy array. Raises `DeviceError` where elements do not lie at multiples of their size."""
+        size = array.itemsize
+        if array.data.ptr % size or any(stride % size for stride in array.strides if stride):
+            raise unaligned("an operand", array.dtype)
+        *leading, rows, columns = array.shape
+        *steps, row, column = (stride // size for stride in array.strides)
+        return cls(array.data.ptr % 16, (rows, columns), (row, column), size, *leading, *steps)
+
+    @property
+    def transposed(self) -> Placement:
+        return replace(self, shape=self.shape[::-1], strides=self.strides[::-1])
+
+    @property
+    def pairs(self) -> Placement:
+        """As words of two elements: see `holds_pairs`."""
+        row, _ = self.strides
+        return replace(
+            self,
+            shape=(self.shape[0], self.shape[1] // 2),
+            strides=(row // 2, 1),
+            itemsize=2 * self.itemsize,
+            step=self.step // 2,
+        )
+
+    @property
+    def copy(self) -> str:
+        """How an operand (k, columns) is copied into shared memory.
+
+        ``"vector"``: columns run fastest, in whole and aligned 16 bytes. ``"word"``: k runs fastest. ``"any"``: else.
+        """
+        width = 16 // self.itemsize
+        slow, fast = self.strides
+        aligned = slow % width == 0 and self.step % width == 0 and self.address % 16 == 0
+        if fast == 1 and aligned and self.shape[1] % width == 0:
+            return "vector"
+        return "word" if slow == 1 else "any"
+
+    @property
+    def splat(self) -> str:
+        """How an operand (rows, k) of 16-bit elements, or of packed truth values, is read to be widened.
+
+        ``"pieces"``: k runs fastest, in whole and aligned 16 bytes. ``"splat"``: else.
+        """
+        aligned = self.strides[0] % 8 == 0 and self.step % 8 == 0 and self.address % 16 == 0
+        return (
+            "pieces" if self.itemsize == 2 and self.strides[1] == 1 and aligned and self.shape[1] % 8 == 0 else "splat"
+        )
+
+    @property
+    def holds_pairs(self) -> bool:
+        """Whether its rows are whole, aligned words of two elements."""
+        slow, fast = self.strides
+        even = slow % 2 == 0 and self.step % 2 == 0 and self.shape[1] % 2 == 0
+        return fast == 1 and even and self.address % (2 * self.itemsize) == 0
+
+    @property
+    def column_major(self) -> bool:
+        """Whether a C is better computed as its transpose, Cᵀ ← Bᵀ ⊗' Aᵀ with the operands of ⊗ exchanged."""
+        return self.shape[0] > 1 and abs(self.strides[1]) > abs(self.strides[0])
+
+
+def pieces(rows: int, columns: int, inner: int, largest: int = LARGEST) -> Iterator[tuple[slice, slice, slice]]:
+    """Ranges of rows, columns and k that cover a product, none longer than ``largest``; those of k in their order."""
+    ranges = ([slice(start, start + largest) for start in range(0, size, largest)] for size in (rows, columns, inner))
+    return product(*ranges)
+
+
+def is_nonnegative(mul: Any, add: Any) -> bool:
+    """Whether ⊗ leaves the sign bit clear on operands where it is, so that ⊕ may compare floats as integers.
+
+    A NaN sorts last as an integer: ``min`` drops it, so ⊗ may then be any product (0 · ∞); ``max`` needs a ⊗ without.
+    """
+    products = {"mul"} if add.op == "min" else set()
+
+    def leaf(node: Any) -> bool:
+        return node.op == "var" or (node.leaf == node.leaf and str(node.leaf)[0] != "-")
+
+    def node(expression: Any, clear: list[bool]) -> bool:
+        if expression.op == "max":
+            return any(clear)
+        return expression.op in {"add", "min", *products} and all(clear)
+
+    return bool(add.op in ("min", "max") and all(arg.op == "var" for arg in add.args) and mul.fold(leaf, node))
+
+
+def without_neutral(add: Any, mul: Any, zero: Any) -> Any:
+    """⊗ without a 0̄ that ⊕ has seen already: c ⊕ (0̄ ⊕ t) = c ⊕ t. Łukasiewicz's max(0, x + y - 1) becomes x + y - 1."""
+    if add.op in ("min", "max") and mul.op == add.op and all(arg.op == "var" for arg in add.args):
+        for neutral, rest in (mul.args, mul.args[::-1]):
+            if neutral.op == "const" and neutral.leaf == zero and rest.args:
+                return rest
+    return mul
+
+
+_ON_PAIRS = frozenset({"min", "max", "and", "or", "xor"})
+
+
+def on_pairs(*expressions: Any) -> bool:
+    """Whether expressions mean the same on bytes and on the 16-bit integers that hold them: they only pick bits."""
+    return all(expression.operations <= _ON_PAIRS and not _constants(expression) for expression in expressions)
+
+
+def _constants(expression: Any) -> bool:
+    return any(node.op == "const" for node in expression.walk())

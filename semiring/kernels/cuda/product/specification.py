@@ -1,0 +1,69 @@
+"""What a compiled kernel depends on, and what a launch gives it: plain data."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from semiring.algebra.expressions import Expression, parse
+from semiring.kernels.cuda.product.words import WordFormat
+
+__all__ = ["FOLD_PARAMETERS", "PARAMETERS", "SEARCH_PARAMETERS", "THREADS", "Fold", "Product", "Search"]
+
+#: Threads of a block of the kernels that give each entry to one thread.
+THREADS = 256
+
+#: The parameters of a product, in order: the addresses of A, B, C, P; (row, column, batch) strides of A, B, C and (row,
+#: column) strides of P; m, n, k; the inner size of one batch and its step; tiles of a run; the first pivot.
+PARAMETERS = struct.Struct("=15q7i")
+#: Of the fold of partial results: the addresses of C and the parts; (row, column) strides of C; m, n, parts.
+FOLD_PARAMETERS = struct.Struct("=4q3i")
+#: Of the search for witnesses: the addresses of A, B, C, R, W; their (row, column) strides; k0; m, n, k.
+SEARCH_PARAMETERS = struct.Struct("=16q3i")
+
+
+@dataclass(frozen=True)
+class Product:
+    """What a compiled product depends on besides its tile, and so the key of the cache.
+
+    ``copy_a``, ``copy_b``: ``"vector"``, rows (columns) run fastest in memory and are copied 16 bytes at a time;
+    ``"word"``, single words, k running fastest; ``"any"``, single words of any strides; for A ``"splat"``, elements
+    of any strides, widened in registers, and ``"pieces"``, the same read by 16 bytes along k. ``copy_c``: ``"vector"``
+    or ``"word"``.
+    """
+
+    add: str
+    mul: str
+    zero: int | float
+    words: WordFormat
+    accumulate: bool  # C ← C ⊕ A ⊗ B rather than C ← A ⊗ B
+    copy_a: str
+    copy_b: str
+    copy_c: str
+    ordered_bits: bool = False  # float32 without sign bits, compared as integers: one 3-input minimum for two pairs
+    contract: bool = False  # x·y + z may round once
+    record: bool = False  # keep the last run of k in which an entry of C improved
+
+    @property
+    def expressions(self) -> tuple[Expression, Expression]:
+        """⊕ and ⊗."""
+        return parse(self.add, ("x", "y")), parse(self.mul, ("x", "y"))
+
+
+@dataclass(frozen=True)
+class Fold:
+    """C ← (C ⊕) W₀ ⊕ W₁ ⊕ …, the partial results of a product whose k was split."""
+
+    add: str
+    words: WordFormat
+    accumulate: bool
+
+
+@dataclass(frozen=True)
+class Search:
+    """The search for witnesses: ⊗, the words, the length of a run, the size of a witness."""
+
+    mul: str
+    words: WordFormat
+    run: int
+    wide_witness: bool  # int64 rather than int32

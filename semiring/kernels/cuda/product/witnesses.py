@@ -1,0 +1,102 @@
+"""Products that remember: the run of k that improved an entry last (pivots), or the k that attains it (witnesses)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from semiring.kernels.contract import Plan
+from semiring.kernels.cuda.compile.loading import loaded
+from semiring.kernels.cuda.product.calls import Call, call_for
+from semiring.kernels.cuda.product.launches import enter, prepare
+from semiring.kernels.cuda.product.layouts import LARGEST, Placement, pieces
+from semiring.kernels.cuda.product.operations import routes_of
+from semiring.kernels.cuda.product.packing import pack, unpack
+from semiring.kernels.cuda.product.specification import THREADS, Search
+from semiring.kernels.cuda.product.words import WordFormat
+from semiring.kernels.definition import define
+
+__all__ = ["multiply_add_pivots", "multiply_add_witness"]
+
+#: Length of the runs among which a witness is searched: one tile.
+_WITNESS_RUN = 16
+
+
+def multiply_add_pivots(plan: Plan, C: Any, P: Any, A: Any, B: Any, k0: int) -> None:
+    """As `multiply_add`; P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved."""
+    if C.size and B.shape[0]:
+        C_, A_, B_ = _recordable(plan, C, A, B, P.shape[1])
+        _record(plan, C_, P, A_, B_, k0, plan.pivot_chunk)
+        _put_back(plan, C, C_)
+
+
+def multiply_add_witness(plan: Plan, C: Any, W: Any, A: Any, B: Any, k0: int) -> None:
+    """As `multiply_add`; W becomes k0 + the smallest attaining k where the product is strictly better than C."""
+    if not C.size or not B.shape[0]:
+        return
+    if max(*C.shape, B.shape[0]) > LARGEST and plan.storage == "elements":
+        for rows, columns, inner in pieces(C.shape[0], C.shape[1], B.shape[0], LARGEST):
+            parts = C[rows, columns], W[rows, columns], A[rows, inner], B[inner, columns]
+            multiply_add_witness(plan, *parts, k0 + inner.start)
+        return
+    C_, A_, B_ = _recordable(plan, C, A, B, W.shape[1])
+    runs = cupy.full(W.shape, -1, np.int32)
+    call = _record(plan, C_, runs, A_, B_, 0, _WITNESS_RUN)
+    search = Search(define(plan).mul.text, call.words, _WITNESS_RUN, W.dtype == np.int64)
+    operands = (A_, B_, C_, runs, W)
+    m, n = C_.shape
+    loaded(search, None, C_.data.device_id).launch(
+        m * -(-n // THREADS),
+        cupy.cuda.get_current_stream().ptr,
+        *(array.data.ptr for array in operands),
+        *(stride // array.itemsize for array in operands for stride in array.strides),
+        k0,
+        m,
+        n,
+        B_.shape[0],
+    )
+    _put_back(plan, C, C_)
+
+
+def _recordable(plan: Plan, C: Any, A: Any, B: Any, n: int) -> tuple[Any, Any, Any]:
+    """The operands as words of one element: copies where elements are narrower; n columns of C."""
+    if plan.dtype.name == "bfloat16":  # by bits: CuPy need not know the dtype
+        C, A, B = ((array.view(np.int16).astype(np.int32) << 16).view(np.float32) for array in (C, A, B))
+        return C, A, B
+    word = WordFormat(plan.dtype.name).numpy_word
+    if plan.storage == "bits":
+        C, A, B = unpack(C, columns=n), unpack(A, columns=B.shape[0]), unpack(B, columns=n)
+    C, A, B = (array.astype(word, copy=False) for array in (C, A, B))
+    return C, A, B
+
+
+def _put_back(plan: Plan, C: Any, computed: Any) -> None:
+    if plan.storage == "bits":
+        C[...] = pack(computed != 0).view(C.dtype)
+    elif plan.dtype.name == "bfloat16":
+        C.view(np.int16)[...] = computed.view(np.int32) >> 16
+    elif computed is not C:
+        C[...] = computed
+
+
+def _record(plan: Plan, C: Any, P: Any, A: Any, B: Any, k0: int, chunk: int) -> Call:
+    """As `multiply_add_pivots`, on words of one element. Returns what is computed."""
+    device = C.data.device_id
+    enter(device)
+    call = call_for(plan, WordFormat(plan.dtype.name), accumulate=True, record=True)
+    k, routes = B.shape[0], routes_of(plan)
+    # Runs that are no whole number of tiles take one launch each.
+    length = k if chunk % 16 == 0 else chunk
+    for start in range(0, k, length):
+        a, b = A[:, start : start + length], B[start : start + length]
+        alignment = (C.data.ptr & 15, a.data.ptr & 15, b.data.ptr & 15, device)
+        key = ("record", C.shape, C.strides, a.strides, b.shape, b.strides, alignment)
+        launch = routes.get(key)
+        if launch is None:
+            launch = prepare(call, Placement.of(a), Placement.of(b), Placement.of(C), device)
+            assert launch is not None  # words of one element lie anyhow
+            routes[key] = launch
+        launch.record(C, P, a, b, chunk, k0 + start)
+    return call

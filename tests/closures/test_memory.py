@@ -1,0 +1,407 @@
+"""What the library allocates beside its results, against what its documentation promises.
+
+Limits are about all that is alive at a time on the host, and about all that is ever allocated on a device: its
+allocator keeps what comes back, for requests of that size or less, so that a workspace that grows is paid for in every
+size it had.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import sys
+import tracemalloc
+import weakref
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import strict_arrays
+
+import semiring as sr
+from semiring.algorithms import packed, views
+from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
+from semiring.algorithms.irreflexive import irreflexive_product
+from semiring.algorithms.parameters import closure_parameters
+from semiring.algorithms.progress import _Outline
+from semiring.algorithms.rkleene import rkleene
+from semiring.kernels.engine import Engine, make_plan
+
+N = 2048
+PANELS = 1024 / N  # n · 1024 entries
+MIB = 1 << 20
+
+
+def weights(n, dtype=np.float32):
+    return np.random.default_rng(0).integers(1, 1000, (n, n)).astype(dtype)
+
+
+def of_both_signs(n, dtype=np.float32):
+    heights = np.random.default_rng(1).integers(0, 500, n)
+    return (weights(n, np.int64) + heights[:, None] - heights).astype(dtype)
+
+
+def chain(n):
+    """A path through all vertices in no order, of weights below 0: sweeps do not settle, so an elimination begins."""
+    vertices, A = np.random.default_rng(0).permutation(n), np.full((n, n), np.inf, np.float32)
+    A[vertices[:-1], vertices[1:]] = -1
+    return A
+
+
+def truths(n):
+    return np.random.default_rng(0).random((n, n)) < 2 / n
+
+
+def in_place(semiring="min_plus", **options):
+    return lambda A: sr.closure(A, semiring, out=A, **options)
+
+
+#: What is called on what of n vertices; the most that it may have beside its operands, in matrices, result included.
+ON_THE_HOST = {
+    "closure": (in_place(), weights, N, PANELS),
+    "closure, unchecked": (in_place(check=False), weights, N, PANELS),
+    "closure, two threads": (in_place(threads=2), weights, N, PANELS),
+    "closure with progress": (in_place(progress=lambda done, total: None), weights, N, PANELS),
+    "closure, new": (sr.closure, weights, N, 1 + PANELS),
+    "rkleene": (in_place(method="rkleene"), weights, N, PANELS),
+    "max_plus": (in_place("max_plus"), lambda n: -weights(n), N, PANELS),
+    "max_min": (in_place("max_min"), weights, N, PANELS),
+    "int32": (in_place(), lambda n: weights(n, np.int32), N, PANELS),
+    "both signs": (in_place(), of_both_signs, N, PANELS),
+    "both signs, int32": (in_place(), lambda n: of_both_signs(n, np.int32), N, PANELS),
+    "both signs, a long path": (in_place(), chain, N, 3),  # the matrix in float64 while potentials are found
+    "A⁺": (in_place(reflexive=False), weights, N, PANELS + 0.25),
+    "A⁺ by a sum": (in_place("plus_times", reflexive=False), lambda n: weights(n) / 1e6 / n, 1024, 2.25),
+    "squaring": (in_place(method="squaring"), weights, N, 1.05),
+    "bfloat16": (in_place(), lambda n: weights(n, bfloat16()), N, 2 + 2 * PANELS),  # in float32
+    "columns": (in_place(), lambda n: np.asfortranarray(weights(n)), N, PANELS),
+    "a sparse matrix": (sr.closure, lambda n: sparse(weights(n)), N, 1 + PANELS),
+    "bool": (in_place("boolean"), truths, 4096, 1 / 4),
+    "bool A⁺": (in_place("boolean", reflexive=False), truths, 4096, 1 / 4),
+    "bits A⁺": (in_place("boolean", reflexive=False), lambda n: sr.pack(truths(n)), 8192, 1 / 2),
+    "pack": (sr.pack, truths, 8192, 1 / 8),
+    "stack": (in_place(), lambda n: weights(n).reshape(-1, 64, 64), N, 0.4),
+    "stack of both signs": (in_place(), lambda n: np.stack([of_both_signs(64)] * (n // 64) ** 2), N, 0.75),
+    "predecessors": (sr.shortest_paths, weights, 1024, 3 + 0.75),
+    "product": (lambda A: sr.matmul(A, A), weights, N, 1.1),
+    "product with no path": (lambda A: sr.matmul(A, A), lambda n: with_no_path(n), 1024, 3),
+    "gemm": (lambda A: sr.gemm(A, A, alpha=2.0), weights, N, 3.4),
+    "entries, many operations": (lambda A: sr.add(A, A, "log_plus"), weights, N, 4.25),
+    "entries, one": (lambda A: sr.multiply(A, A), weights, N, 1.5),
+    "csgraph": (lambda A: csgraph().floyd_warshall(A, overwrite=True), lambda n: weights(n, float), N, PANELS),
+    "csgraph, counting edges": (
+        lambda A: csgraph().floyd_warshall(A, unweighted=True, overwrite=True),
+        lambda n: weights(n, float),
+        1024,
+        0.75,
+    ),
+}
+
+
+def bfloat16():
+    return pytest.importorskip("ml_dtypes").bfloat16
+
+
+def sparse(A):
+    from scipy.sparse import csr_array
+
+    return csr_array(np.where(A < 50, A, 0))
+
+
+def with_no_path(n):
+    A = weights(n, np.int32)
+    return np.where(A < 300, np.iinfo(np.int32).max, A).astype(np.int32)
+
+
+def csgraph():
+    from semiring.compat import csgraph
+
+    return csgraph
+
+
+@pytest.mark.parametrize("name", ON_THE_HOST)
+def test_the_host(name):
+    call, make, n, matrices = ON_THE_HOST[name]
+    call(make(n))  # all that it needs is compiled and loaded by now
+    operand = make(n)
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        result = call(operand)
+        peak = tracemalloc.get_traced_memory()[1]
+        del result
+        kept = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    size = operand.nbytes if hasattr(operand, "nbytes") else n * n * operand.dtype.itemsize
+    assert peak <= matrices * size + 3 * MIB  # pieces, and what the kernels of each thread keep
+    assert kept <= 8 * MIB, "a cycle of references keeps arrays until Python looks for cycles"
+
+
+def test_values_of_expressions_are_freed_at_once():
+    """A device's memory is none of what Python counts when it decides to look for cycles."""
+    gc.collect()
+    gc.disable()
+    try:
+        x = np.ones(MIB)
+        tracemalloc.start()
+        sr.log_plus.add.expression.evaluate({"x": x, "y": x}, x.dtype)
+        assert tracemalloc.get_traced_memory()[0] < x.nbytes
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+
+
+# ------------------------------------------------------------------------------------------- the allocator of a device
+
+
+class Streams:
+    """Lanes that run their tasks at once."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+    def run(self, number, task, after):
+        task()
+
+
+class Kernels:
+    """The backend of a GPU, by name: its kernels do nothing."""
+
+    name = "cuda"
+
+    def __init__(self, lanes):
+        self._lacks = {"mark", "copy", "can_close"} | (set() if lanes else {"lanes"})
+
+    def __getattr__(self, name):
+        if name in self._lacks:
+            raise AttributeError(name)
+        return lambda *arguments, **options: Streams()
+
+
+def outline(shape, dtype):
+    """An array of any size that takes no memory: all entries are one."""
+    return np.lib.stride_tricks.as_strided(np.zeros(1, dtype), shape, (0,) * len(shape)).view(_Outline)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "n", "dtype", "lanes", "entries"),
+    [
+        (blocked_floyd_warshall, 2561, "float32", True, 512 * (2561 + 2 * 2561 + 512)),
+        (blocked_floyd_warshall, 4096, "float32", True, 512 * (4096 + 2 * 4096 + 512)),
+        (blocked_floyd_warshall, 8192, "float32", True, 1024 * (8192 + 17408)),
+        (blocked_floyd_warshall, 131072, "float32", True, 1024 * (131072 + 17408)),
+        (blocked_floyd_warshall, 131072, "float32", False, 1024 * 131072),
+        (blocked_floyd_warshall, 16384, "float64", True, 1024 * (16384 + 17408)),
+        (blocked_floyd_warshall, 65536, "bits", True, 1024 * (65536 + 8192) // 32),
+        (rkleene, 16384, "float32", False, 8192 * 8192),
+        (rkleene, 131072, "float32", False, 65536 * 8192),
+        (rkleene, 65536, "bits", False, 32768 * 8192 // 32),
+        (lambda engine, A: irreflexive_product(engine, A, A), 16384, "float32", False, 1024 * 16384),
+        (lambda engine, A: irreflexive_product(engine, A, A), 65536, "bits", False, 1024 * 65536 // 32),
+    ],
+)
+def test_panels_on_a_device(monkeypatch, algorithm, n, dtype, lanes, entries):
+    """All that is ever allocated: the widest column panel, and a workspace for each lane that copies rows of pivots."""
+    sizes = []
+
+    class Counting:
+        @staticmethod
+        def empty(shape, dtype):
+            shape = shape if isinstance(shape, tuple) else (shape,)
+            sizes.append(int(np.prod(shape)))
+            return outline(shape, dtype)
+
+    for module in (blocked_floyd_warshall.__module__, Engine.__module__):
+        monkeypatch.setattr(sys.modules[module], "array_namespace", lambda A: Counting)
+    bits = dtype == "bits"
+    plan = make_plan(
+        sr.boolean if bits else sr.min_plus, bool if bits else dtype, storage="bits" if bits else "elements"
+    )
+    A = outline((n, n // 32 if bits else n), np.uint32 if bits else dtype)
+    algorithm(Engine(Kernels(lanes), plan, closure_parameters("cuda", plan.dtype, plan.storage).panel), A)
+    assert 0.99 * entries <= sum(sizes) <= 1.01 * entries
+
+
+@pytest.fixture
+def products(monkeypatch):
+    """The products of the GPU, on arrays of the host, with the launches played by plain loops."""
+    sizes = []
+
+    def empty(shape, dtype):
+        sizes.append(int(np.prod(shape)))
+        return np.full(shape, 77, dtype)
+
+    fakes = {
+        "cupy": SimpleNamespace(empty=empty, zeros=lambda shape, dtype: np.zeros(shape, dtype)),
+        "semiring.kernels.cuda.product.launches": SimpleNamespace(prepare=None),
+        "semiring.kernels.cuda.product.packing": SimpleNamespace(empty_words=None, pack=None, unpack=None),
+    }
+    for name, module in fakes.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.delitem(sys.modules, "semiring.kernels.cuda.product.operations", raising=False)
+    module = importlib.import_module("semiring.kernels.cuda.product.operations")
+    monkeypatch.setattr(module, "_STRIP", 4096)
+    by_columns = lambda C: SimpleNamespace(column_major=C.strides[-1] > C.strides[-2])  # noqa: E731
+    monkeypatch.setattr(module, "Placement", SimpleNamespace(of=by_columns))
+
+    def multiply(plan, call, C, A, B, accumulate):
+        found = np.minimum(A[..., :, :, None], B[..., None, :, :]).max(-2)
+        C[...] = np.maximum(C, found) if accumulate else found
+
+    monkeypatch.setattr(module, "_multiply", multiply)
+    yield module, sizes
+    sys.modules.pop("semiring.kernels.cuda.product.operations")
+
+
+@pytest.mark.parametrize("accumulate", [True, False])
+@pytest.mark.parametrize("route", ["wider", "pairs", "pairs by columns"])
+def test_copies_of_narrow_elements_are_of_few_sizes(rng, products, route, accumulate):
+    """A closure multiplies into parts of all heights: that of rows above its pivots grows from round to round."""
+    module, sizes = products
+    plan = make_plan(sr.max_min, "uint8" if route == "wider" else "int16")
+    call = SimpleNamespace(accumulate=accumulate)
+    call.transposed = call  # max-min commutes
+    through = partial(module._through, call, np.int16) if route == "wider" else partial(module._through_pairs, call)
+    k, n = 3, 65
+    for m in range(1, 321, 8):
+        A, B, C = (rng.integers(0, 99, shape).astype(plan.dtype) for shape in ((m, k), (k, n), (m, n)))
+        C = np.asfortranarray(C) if route == "pairs by columns" else C
+        expected = np.minimum(A[:, :, None], B[None]).max(1)
+        expected = np.maximum(C, expected) if accumulate else expected
+        through(plan, C, A, B)
+        np.testing.assert_array_equal(C, expected)
+    if route != "pairs by columns":  # no closure has those
+        assert max(sizes) <= 2 * 4096
+        assert len(set(sizes)) <= 7
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_stacks_of_narrow_elements(rng, products, count):
+    module, _ = products
+    call = SimpleNamespace(accumulate=False)
+    A, B = (rng.integers(0, 99, (count, *shape)).astype(np.int16) for shape in ((90, 5), (5, 65)))
+    for through in (partial(module._through, call, np.int32), partial(module._through_pairs, call)):
+        C = np.empty((count, 90, 65), np.int16)
+        through(None, C, A, B)
+        np.testing.assert_array_equal(C, np.minimum(A[..., None], B[:, None]).max(-2))
+
+
+class Pool:
+    """An allocator as CuPy's on one stream: best fit, what is left over is free, neighbours join, nothing goes back."""
+
+    def __init__(self):
+        self.total, self.chunks = 0, []  # of [size, whether it is free], one list for each request to the device
+
+    def take(self, size):
+        size = -(-size // 512) * 512
+        free = [
+            (chunk[0], chunk, chunks) for chunks in self.chunks for chunk in chunks if chunk[1] and chunk[0] >= size
+        ]
+        if not free:
+            self.total += size
+            self.chunks.append([[size, False]])
+            return self.chunks[-1], self.chunks[-1][0]
+        _, chunk, chunks = min(free, key=lambda found: found[0])
+        position = next(i for i, other in enumerate(chunks) if other is chunk)
+        if chunk[0] > size:
+            chunks.insert(position + 1, [chunk[0] - size, True])
+        chunk[:] = size, False
+        return chunks, chunk
+
+    def give_back(self, chunks, chunk):
+        chunk[1] = True
+        for i in range(len(chunks) - 1, 0, -1):
+            if chunks[i][1] and chunks[i - 1][1]:
+                chunks[i - 1][0] += chunks.pop(i)[0]
+
+
+@pytest.fixture
+def pool(monkeypatch):
+    """The allocator that a stand-in of CuPy takes its arrays from."""
+    seen, pool, begin = set(), Pool(), strict_arrays.StrictArray.__init__
+
+    def made(self, inner):
+        begin(self, inner)
+        while isinstance(inner.base, np.ndarray):
+            inner = inner.base
+        if inner.size and id(inner) not in seen:
+            seen.add(id(inner))
+            weakref.finalize(inner, seen.discard, id(inner))
+            weakref.finalize(inner, pool.give_back, *pool.take(inner.nbytes))
+
+    monkeypatch.setattr(strict_arrays.StrictArray, "__init__", made)
+    with strict_arrays.installed(monkeypatch):
+        yield pool
+
+
+def with_gains(n):
+    A = weights(n)
+    A[0, 1], A[1:, 0] = -np.inf, np.inf
+    return A
+
+
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (weights, {}),
+        (weights, {"check": False}),
+        (weights, {"reflexive": False}),
+        (weights, {"semiring": "max_min"}),
+        (lambda n: -weights(n), {"semiring": "max_plus"}),
+        (of_both_signs, {}),
+        (lambda n: -of_both_signs(n), {"semiring": "max_plus"}),
+        (lambda n: of_both_signs(n, np.float64), {}),
+        (lambda n: of_both_signs(n, np.int32), {}),
+        (lambda n: weights(n, np.int32) * 10**5, {}),
+        (with_gains, {}),
+        (truths, {"semiring": "boolean"}),
+    ],
+)
+def test_temporaries_on_a_device(monkeypatch, pool, make, options):
+    """All that the allocator ever had: the panels of the closure, and 32 bytes for each entry of a piece at most."""
+    n, piece = 400, 1 << 13
+    monkeypatch.setattr(views, "_PIECE_ON_DEVICE", piece)
+    monkeypatch.setattr(views, "_ROWS_ON_DEVICE", 1)
+    A = make(n)
+    there, before = strict_arrays.on_device(A), pool.total
+    method = "auto" if A.dtype == bool else "blocked_floyd_warshall"
+    gc.disable()
+    try:
+        sr.closure(there, out=there, method=method, **options)
+    finally:
+        gc.enable()
+    panels = A.nbytes // 8 if A.dtype == bool else 256 * n * A.itemsize
+    assert pool.total - before <= panels + 32 * piece + 64 * n
+
+
+@pytest.mark.parametrize("make", [weights, of_both_signs, truths])
+def test_what_is_moved_to_a_device_is_one_matrix(monkeypatch, pool, make):
+    """Closed in place there, and copied back; integers are not, for they may have to begin again."""
+    n = 400
+    for module, name, value in (
+        (views, "_PIECE_ON_DEVICE", 1 << 12),
+        (views, "_ROWS_ON_DEVICE", 1),
+        (packed, "_ENTRIES", 1),
+    ):
+        monkeypatch.setattr(module, name, value)
+    A = make(n)
+    for target in (None, np.empty_like(A)):
+        before = pool.total
+        sr.closure(A, "boolean" if A.dtype == bool else "min_plus", device="cuda", out=target)
+        panels = A.nbytes // 8 if A.dtype == bool else 256 * n * A.itemsize
+        assert pool.total - before <= A.nbytes + panels + (32 << 12) + 64 * n
+
+
+def test_pieces_of_large_matrices_are_some_rows(pool):
+    """As the page on closures says it: 32 bytes an entry are 64 MiB, or 8 KiB a vertex."""
+    for n in (100, 1449, 4097, 8192, 8193, 131072):
+        A = strict_arrays.on_device(np.broadcast_to(np.float32(0), (n, n)))
+        rows = max(part.stop - part.start for part in views.pieces(A))
+        assert 32 * rows * n <= max(64 * MIB, 8 * 1024 * n)

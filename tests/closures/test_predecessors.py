@@ -1,0 +1,388 @@
+"""Predecessors: trees of best paths, whatever the ties, the zero-weight cycles and the rounding.
+
+The checks below share nothing with the library: ⊗ is written down again, paths are walked vertex by vertex, and their
+weights added up in Python numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from oracles import ORACLES, closure
+from scipy.sparse.csgraph import reconstruct_path
+
+import semiring as sr
+from semiring.algorithms import predecessors as algorithm
+from semiring.closures import closure_with_predecessors
+from semiring.kernels import get_backend
+from semiring.kernels.engine import Engine, make_plan
+from semiring.kernels.tolerance import tolerance_for
+
+INF = math.inf
+TIMES = {
+    "min_plus": operator.add,
+    "max_plus": operator.add,
+    "max_min": min,
+    "min_max": max,
+    "max_times": operator.mul,
+    "min_times": operator.mul,
+    "boolean": operator.and_,
+    "lukasiewicz": lambda x, y: max(0.0, x + y - 1),
+}
+SIZES = [0, 1, 2, 3, 33, 64, 65, 130, 257]
+
+
+def zero_of(name, dtype):
+    return ORACLES[name].zero(np.dtype(dtype))
+
+
+def walk(pred, i, j):
+    """The path to j in row i; fails on a circle."""
+    path = [j]
+    while path[-1] != i:
+        before = int(pred[i, path[-1]])
+        assert 0 <= before < len(pred), f"row {i}: {path[::-1]} begins nowhere"
+        assert len(path) < len(pred), f"row {i}: a circle on the way back from {j}: {path[:9]}"
+        path.append(before)
+    return path[::-1]
+
+
+def check(name, A, D, pred, *, absolute=0.0):
+    """Every path is simple, follows edges, and adds up to D: exactly, or within n·ε of it (plus ``absolute``)."""
+    n, zero = len(A), zero_of(name, A.dtype)
+    number = float if A.dtype.kind == "f" else bool if A.dtype.kind == "b" else int
+    epsilon = float(np.finfo(A.dtype).eps) if A.dtype.kind == "f" else 0.0
+    assert pred.dtype == np.int32
+    assert pred.shape == D.shape == (n, n)
+    weights, distances = A.tolist(), D.tolist()
+    none = number(zero)
+    for i in range(n):
+        total = {i: None}
+        for j in range(n):
+            if i == j or distances[i][j] == none:
+                assert pred[i, j] == -9999, f"({i}, {j}) has no path, or is on the diagonal"
+                continue
+            path = walk(pred, i, j)
+            for a, b in pairwise(path):
+                if b not in total:
+                    assert weights[a][b] != none, f"{a} → {b} is no edge"
+                    before = total[a]
+                    total[b] = weights[a][b] if before is None else TIMES[name](before, weights[a][b])
+            found, stated = total[j], distances[i][j]
+            allowed = n * epsilon * abs(stated) + absolute
+            assert found == stated or abs(found - stated) <= allowed, f"{path} adds up to {found}, not {stated}"
+
+
+def graph(rng, name, dtype, n, density, draw):
+    """Weights drawn by ``draw(rng, shape)``, with no edge where a coin says so."""
+    A = np.asarray(draw(rng, (n, n)), dtype)
+    A[rng.random((n, n)) >= density] = zero_of(name, dtype)
+    return A
+
+
+# (semiring, dtype, weights): ties everywhere, zeros, floats that round, one value only.
+KINDS = {
+    "floats": ("min_plus", np.float32, lambda rng, shape: rng.random(shape)),
+    "doubles": ("min_plus", np.float64, lambda rng, shape: rng.random(shape)),
+    "zeros and ones": ("min_plus", np.float32, lambda rng, shape: rng.integers(0, 2, shape)),
+    "all zero": ("min_plus", np.float32, lambda rng, shape: np.zeros(shape)),
+    "tenths": ("min_plus", np.float64, lambda rng, shape: rng.integers(0, 11, shape) / 10),
+    "near ties": ("min_plus", np.float32, lambda rng, shape: 0.5 + 1.5 * rng.random(shape)),
+    "absorbed": ("min_plus", np.float32, lambda rng, shape: 10.0 ** rng.integers(-12, 3, shape)),
+    "int16": ("min_plus", np.int16, lambda rng, shape: rng.integers(0, 5, shape)),
+    "int32": ("min_plus", np.int32, lambda rng, shape: rng.integers(0, 100, shape)),
+    "int64": ("min_plus", np.int64, lambda rng, shape: rng.integers(1, 4, shape)),
+    "losses": ("max_plus", np.float32, lambda rng, shape: -rng.random(shape)),
+    "whole losses": ("max_plus", np.int32, lambda rng, shape: -rng.integers(0, 3, shape)),
+    "capacities": ("max_min", np.float32, lambda rng, shape: rng.random(shape)),
+    "few capacities": ("max_min", np.float64, lambda rng, shape: rng.integers(-2, 3, shape)),
+    "byte capacities": ("max_min", np.uint8, lambda rng, shape: rng.integers(1, 5, shape)),
+    "heights": ("min_max", np.int32, lambda rng, shape: rng.integers(-5, 5, shape)),
+    "probabilities": ("max_times", np.float32, lambda rng, shape: rng.random(shape)),
+    "coins": ("max_times", np.float64, lambda rng, shape: rng.choice([0.5, 1.0], shape)),
+    "exchange": ("min_times", np.float64, lambda rng, shape: 1 + rng.random(shape)),
+    "truths": ("boolean", np.bool_, lambda rng, shape: np.ones(shape)),
+    "degrees": ("lukasiewicz", np.float32, lambda rng, shape: 0.8 + 0.2 * rng.random(shape)),
+}
+LUKASIEWICZ = {"lukasiewicz": 257 * float(np.finfo(np.float32).eps)}  # its sums round in units of 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", [33, 130])
+def test_every_kind_of_graph(rng, kind, n):
+    name, dtype, draw = KINDS[kind]
+    for density in (1.0, 0.3, 3 / n):
+        A = graph(rng, name, dtype, n, density, draw)
+        D, pred = closure_with_predecessors(A, sr.as_semiring(name), threads=2)
+        check(name, A, D, pred, absolute=LUKASIEWICZ.get(name, 0.0))
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("kind", ["floats", "zeros and ones", "capacities"])
+def test_every_size(rng, n, kind):
+    name, dtype, draw = KINDS[kind]
+    A = graph(rng, name, dtype, n, 0.2, draw)
+    D, pred = closure_with_predecessors(A, sr.as_semiring(name))
+    check(name, A, D, pred)
+
+
+@pytest.mark.parametrize("method", ["rkleene", "blocked_floyd_warshall", "floyd_warshall", "squaring"])
+@pytest.mark.parametrize("kind", ["floats", "zeros and ones", "int32", "few capacities", "truths"])
+def test_every_method(rng, method, kind):
+    name, dtype, draw = KINDS[kind]
+    for n in (5, 65, 100):
+        A = graph(rng, name, dtype, n, 0.2, draw)
+        D, pred = closure_with_predecessors(A, sr.as_semiring(name), method=method)
+        check(name, A, D, pred)
+        np.testing.assert_allclose(D.astype(float), closure(A, name).astype(float), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["floats", "zeros and ones", "near ties", "int32", "few capacities", "coins"])
+def test_with_pivots(rng, kind, monkeypatch):
+    """The road for vertices with very many direct edges, taken by small graphs too: every edge counts as too many."""
+    from semiring.kernels.cpu.predecessors import search as paths
+
+    monkeypatch.setattr(algorithm, "MANY", 0)  # pivots are kept
+    monkeypatch.setattr(paths, "WIDTH", 1)
+    name, dtype, draw = KINDS[kind]
+    for n, density in ((40, 1.0), (90, 0.5), (90, 0.05)):
+        A = graph(rng, name, dtype, n, density, draw)
+        D, pred = closure_with_predecessors(A, sr.as_semiring(name))
+        check(name, A, D, pred, absolute=LUKASIEWICZ.get(name, 0.0))
+
+
+def test_thousands_of_graphs_full_of_ties(rng):
+    for repetition in range(2500):
+        n = int(rng.integers(2, 12))
+        name, dtype, draw = KINDS[("zeros and ones", "all zero", "few capacities", "coins", "truths")[repetition % 5]]
+        A = graph(rng, name, dtype, n, rng.choice([0.2, 0.5, 1.0]), draw)
+        D, pred = closure_with_predecessors(A, sr.as_semiring(name), threads=1)
+        check(name, A, D, pred)
+
+
+def test_pivots_are_asked_for_where_many_edges_may_end_a_path(rng):
+    plan = make_plan(sr.min_plus, np.float32, nonnegative=True)
+    engine = Engine(get_backend("cpu"), plan)
+    few = rng.random((600, 600), dtype=np.float32)
+    assert not algorithm.wants_pivots(engine, few)
+    assert not algorithm.wants_pivots(engine, 1 + few), "every edge is shorter than any two: nothing is to be found"
+    coins = rng.integers(0, 2, (1200, 1200)).astype(np.float32)
+    assert algorithm.wants_pivots(engine, coins), "600 edges of weight 0 lead to every vertex"
+
+
+def test_nothing_depends_on_threads(rng):
+    for kind in ("floats", "zeros and ones", "near ties"):
+        name, dtype, draw = KINDS[kind]
+        A = graph(rng, name, dtype, 300, 0.5, draw)
+        one, four = (closure_with_predecessors(A, sr.as_semiring(name), threads=count)[1] for count in (1, 4))
+        np.testing.assert_array_equal(one, four)
+
+
+# ---------------------------------------------------------------------------------------------------- mixed signs
+
+
+def height_grid(rng, side, dtype):
+    """Height differences: every cycle weighs zero, and rounding says otherwise."""
+    n, heights = side * side, rng.normal(size=side * side).astype(dtype)
+    A = np.full((n, n), INF, dtype)
+    for v in range(n):
+        for w in ([v + 1] if v % side < side - 1 else []) + ([v + side] if v + side < n else []):
+            A[v, w], A[w, v] = heights[w] - heights[v], heights[v] - heights[w]
+    return A, heights
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("side", [3, 10])
+def test_grids_of_height_differences(rng, side, dtype):
+    A, heights = height_grid(rng, side, dtype)
+    n = len(A)
+    for matrix, name in ((A, "min_plus"), (np.where(A < INF, -A, -INF).astype(dtype), "max_plus")):
+        D, pred = closure_with_predecessors(matrix, sr.as_semiring(name))
+        check(name, matrix, D, pred, absolute=n * np.finfo(dtype).eps * np.abs(heights).max() * 2)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float32])
+def test_zero_weight_cycles_with_mixed_signs(rng, dtype):
+    heights = rng.integers(-50, 50, 60)
+    A = (heights - heights[:, None] + rng.integers(0, 2, (60, 60))).astype(dtype)
+    A[rng.random((60, 60)) > 0.3] = zero_of("min_plus", dtype)
+    D, pred = closure_with_predecessors(A, sr.min_plus)
+    check("min_plus", A, D, pred)
+
+
+def test_negative_edges_of_floats(rng):
+    heights = rng.normal(size=120)
+    A = heights - heights[:, None] + rng.random((120, 120))
+    D, pred = closure_with_predecessors(A, sr.min_plus)
+    check("min_plus", A, D, pred, absolute=120 * np.finfo(float).eps * 20)
+
+
+def test_edges_of_unbounded_gain(rng):
+    A = np.triu(rng.random((20, 20)), 1)
+    A[A == 0] = INF
+    A[3, 7], A[2, 9] = -INF, -INF
+    D, pred = closure_with_predecessors(A, sr.min_plus)
+    assert np.isneginf(D).sum() > 2
+    for i in range(20):
+        for j in range(20):
+            if i != j and D[i, j] < INF:
+                path = walk(pred, i, j)
+                total = sum(A[a, b] for a, b in pairwise(path))
+                assert total == D[i, j] or abs(total - D[i, j]) < 1e-14
+
+
+def test_gains_without_gaining_cycles(rng):
+    """Values get better and worse along a path: pointers to better values would prove nothing."""
+    A = np.triu(rng.choice([0.25, 0.5, 2.0, 4.0], (50, 50)), 1)
+    D, pred = closure_with_predecessors(A, sr.max_times)
+    check("max_times", A, D, pred)
+    order = rng.permutation(50)
+    shuffled = A[np.ix_(order, order)]
+    check("max_times", shuffled, *closure_with_predecessors(shuffled, sr.max_times))
+
+
+def test_a_semiring_of_ones_own(rng):
+    """Longest step counts: the better of two, by the smaller remainder of patience."""
+    patience = sr.Semiring("patience", "max(x, y)", "max(x + y - 8, 0)", zero=0, one=8, domain=(0, 8))
+    A = np.where(rng.random((40, 40)) < 0.2, rng.integers(6, 9, (40, 40)), 0).astype(np.float64)
+    D, pred = closure_with_predecessors(A, patience)
+    for i in range(40):
+        for j in range(40):
+            if i != j and D[i, j]:
+                left = 8.0
+                for a, b in pairwise(walk(pred, i, j)):
+                    left = max(left + A[a, b] - 8, 0)
+                assert left == D[i, j]
+
+
+# ------------------------------------------------------------------------------------------- SciPy, and the reference
+
+
+def test_scipy_reconstructs_the_trees(rng):
+    A = graph(rng, "min_plus", np.float64, 60, 0.1, KINDS["tenths"][2])
+    _D, pred = closure_with_predecessors(A, sr.min_plus)
+    shifted = np.where(A < INF, A + 1, 0.0)  # SciPy takes 0 for no edge
+    for i in range(60):
+        tree = reconstruct_path(shifted, pred[i], directed=True).tocoo()
+        assert tree.nnz == np.count_nonzero(pred[i] >= 0)
+        np.testing.assert_array_equal(pred[i, tree.col], tree.row)
+        np.testing.assert_array_equal(tree.data, shifted[tree.row, tree.col])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_reference(rng, kind):
+    name, dtype, draw = KINDS[kind]
+    semiring = sr.as_semiring(name)
+    A = graph(rng, name, dtype, 30, 0.3, draw)
+    nonnegative = np.dtype(dtype).kind == "f" and name == "min_plus"
+    plan = make_plan(semiring, dtype, nonnegative=nonnegative)
+    D, _ = closure_with_predecessors(A, semiring)
+    if np.dtype(dtype).kind == "i" and semiring.tropical:
+        plan = make_plan(semiring, np.float64)
+        A, D = (np.where(zero_of(name, dtype) == M, zero_of(name, np.float64), M).astype(np.float64) for M in (A, D))
+    pred = algorithm.predecessors(get_backend("reference"), plan, D, before=A)
+    check(name, A, D, pred, absolute=LUKASIEWICZ.get(name, 0.0))
+
+
+def test_a_matrix_that_is_no_closure_is_refused(rng):
+    A = graph(rng, "min_plus", np.float32, 40, 0.3, KINDS["floats"][2])
+    D = sr.closure(A)
+    D[3, 5] /= 2
+    plan = make_plan(sr.min_plus, np.float32, nonnegative=True)
+    for backend in ("cpu", "reference"):
+        with pytest.raises(sr.errors.AlgebraError, match="not the weight of any path"):
+            algorithm.predecessors(get_backend(backend), plan, D, before=A)
+
+
+def test_evidence_is_one_or_the_other(rng):
+    plan = make_plan(sr.min_plus, np.float32)
+    A = np.zeros((3, 3), np.float32)
+    with pytest.raises(TypeError, match="either"):
+        algorithm.predecessors(get_backend("cpu"), plan, A)
+
+
+def test_a_sum_of_edges_is_checked_against_circles():
+    plan = make_plan(sr.min_plus, np.float64)
+    pred = np.array([-9999, 2, 1], np.int32)
+    with pytest.raises(RuntimeError, match="circles"):
+        algorithm.path_sums(plan, np.ones((3, 3)), pred, 0)
+
+
+# ------------------------------------------------------------------------------------------------------- the repair
+
+
+def settled(A, D, pred, rows):
+    """The repair of the marked rows of any matrix, and how many rows it says it repaired."""
+    from semiring.kernels.cpu.predecessors.search import _Case, _settle
+
+    plan = make_plan(sr.min_plus, A.dtype, nonnegative=True)
+    case = _Case(plan, D, A, tolerance_for(plan, D))
+    marked = np.zeros(len(A), bool)
+    marked[rows] = True
+    return _settle(case, pred, marked)
+
+
+@pytest.mark.parametrize("kind", ["floats", "zeros and ones", "all zero", "doubles"])
+def test_the_repair_of_corrupted_trees(rng, kind):
+    name, dtype, draw = KINDS[kind]
+    A = graph(rng, name, dtype, 70, 0.15, draw)
+    D, good = closure_with_predecessors(A, sr.min_plus)
+    sound = good.copy()
+    assert settled(A, D, sound, np.arange(70)) == 0
+    np.testing.assert_array_equal(sound, good)
+    bad = good.copy()
+    reached = np.flatnonzero((good[4] >= 0) & (good[4] != 4))
+    u, v = reached[0], reached[-1]
+    bad[4, u], bad[4, v] = v, u  # a circle
+    bad[7] = rng.integers(0, 70, 70)  # anything
+    bad[9, :] = -9999  # nothing
+    bad[11] = 11  # edges that are none
+    assert settled(A, D, bad, [4, 7, 9, 11]) >= 3
+    check(name, A, D, bad)
+
+
+def test_long_paths_of_floats_are_repaired_where_sums_drift(rng):
+    """A ring of 700 float32 weights: sums in another order differ by many ulp, and are added up and compared."""
+    n = 700
+    A = np.full((n, n), INF, np.float32)
+    for v in range(n):
+        A[v, (v + 1) % n] = rng.random() + 0.01
+    order = rng.permutation(n)
+    A = A[np.ix_(order, order)]
+    D, pred = closure_with_predecessors(A, sr.min_plus)
+    sample = rng.choice(n, 12, replace=False)
+    for i in sample:
+        for j in range(n):
+            if i != j:
+                total = math.fsum(float(A[a, b]) for a, b in pairwise(walk(pred, i, j)))
+                assert abs(total - D[i, j]) <= n * np.finfo(np.float32).eps * D[i, j]
+
+
+def test_an_edge_of_the_zero_is_no_edge_though_it_meets_a_tiny_distance():
+    # 0 → 1 → 2 has the degree of one rounding error, which the tolerance cannot tell from 0, the weight of no edge.
+    tiny = np.float32(2.0**-23)
+    A = np.zeros((3, 3), np.float32)
+    A[0, 1], A[1, 2] = 0.5, np.float32(0.5) + tiny
+    found = sr.best_paths(A, "lukasiewicz")
+    assert found.matrix[0, 2] == tiny
+    assert found.path(0, 2) == [0, 1, 2]
+    assert sr.best_paths(A, "lukasiewicz", predecessors=False).path(0, 2) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 17, 64, 160])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("signed", [False, True], ids=["all positive", "both signs"])
+def test_the_short_way_of_small_matrices_leads_to_the_same_trees(n, dtype, signed, rng):
+    for weights in (rng.uniform(1, 9, (n, n)), rng.integers(1, 5, (n, n))):
+        potential = rng.uniform(-5, 5, n) if signed else np.zeros(n)
+        A = np.where(rng.random((n, n)) < 0.6, INF, weights + potential[:, np.newaxis] - potential).astype(dtype)
+        for short, long in zip(
+            closure_with_predecessors(A, sr.min_plus),
+            closure_with_predecessors(A, sr.min_plus, method="rkleene"),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(short, long)

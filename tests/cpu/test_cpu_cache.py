@@ -1,0 +1,236 @@
+"""Compiled kernels on disk: where, for whom, and what happens when the folder is unusable."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import semiring as sr
+from semiring.kernels import disk
+from semiring.kernels.cpu.codegen import cache, native
+from semiring.kernels.definition import define
+from semiring.kernels.engine import make_plan
+
+COUNT = """
+import semiring as sr
+from semiring.kernels import disk
+from semiring.kernels.cpu import compiled as kernels
+from semiring.kernels.engine import make_plan
+
+compiled = []
+original = kernels.build_tile
+kernels.build_tile = lambda *args, **options: (compiled.append(args[1]), original(*args, **options))
+"""
+PRODUCT = """
+import numpy as np
+from semiring.kernels.cpu import CpuBackend
+
+A = np.array([[0, 5], [1, 2]], np.float32)
+C = np.empty_like(A)
+CpuBackend().multiply(make_plan(sr.min_plus, "float32"), C, A, A)
+assert C.tolist() == [[0, 5], [1, 4]], C
+"""
+TILE = 'assert kernels.kernels_for(make_plan(sr.min_plus, "float32"))._tile'  # much less to compile than a product
+
+
+def compile_count(folder, program=PRODUCT, **environment):
+    """How many tiles a fresh process compiles."""
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", f"{COUNT}{program}\nprint(len(compiled))"],
+        env={**os.environ, "SEMIRING_CACHE_DIR": str(folder), **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert result.returncode == 0, result.stderr
+    return int(result.stdout)
+
+
+def test_a_second_process_compiles_nothing_and_damage_is_a_miss(tmp_path):
+    folder = tmp_path / "new" / "cache"
+    assert compile_count(folder) == 1
+    entries = sorted(folder.glob("*.kernel"))
+    assert entries
+    assert not list(folder.glob("*.part"))
+    assert compile_count(folder) == 0
+    for entry in entries:  # cut short, overwritten, emptied, one bit flipped
+        content = entry.read_bytes()
+        damaged = [
+            content[: len(content) // 2],
+            b"nonsense",
+            b"",
+            content[:-9] + bytes([content[-9] ^ 1]) + content[-8:],
+        ]
+        entry.write_bytes(damaged[entries.index(entry) % 4])
+    assert compile_count(folder) == 1
+    assert compile_count(folder) == 0
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    assert compile_count(blocked / "below", TILE) == 1
+
+
+def test_no_cache_at_all(tmp_path):
+    assert compile_count("", TILE, HOME=str(tmp_path)) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("error", [PermissionError, OSError(28, "No space left on device")])
+def test_errors_of_the_file_system_are_misses(error, tmp_path, monkeypatch):
+    monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path))
+    cache.save("key", {"a": 1})
+    assert cache.load("key", lambda state: state) == {"a": 1}
+
+    def fail(*args, **options):
+        raise error
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "replace", fail)
+        cache.save("other", {"b": 2})
+    assert cache.load("other", lambda state: state) is None
+    assert not list(tmp_path.glob("*.part"))
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "read_bytes", fail)
+        assert cache.load("key", lambda state: state) is None
+
+
+def test_a_state_that_cannot_be_rebuilt_is_a_miss(tmp_path, monkeypatch):
+    monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path))
+    cache.save("key", 1)
+
+    def fail(state):
+        raise RuntimeError("another version of Numba")
+
+    assert cache.load("key", fail) is None
+
+
+def test_the_folder_follows_the_environment(tmp_path, monkeypatch):
+    monkeypatch.delenv("SEMIRING_CACHE_DIR", raising=False)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
+    assert cache.cache_folder() == tmp_path / "numba" / "semiring"
+    monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path / "own"))
+    assert cache.cache_folder() == tmp_path / "own"
+    monkeypatch.setenv("SEMIRING_CACHE_DIR", "")
+    assert cache.cache_folder() is None
+    monkeypatch.delenv("SEMIRING_CACHE_DIR")
+    monkeypatch.delenv("NUMBA_CACHE_DIR")
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache.cache_folder() == tmp_path / "xdg" / "semiring"
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
+    assert cache.cache_folder() == tmp_path / "local" / "semiring" / "Cache"
+
+
+def test_what_differs_in_code_differs_in_its_key():
+    def key(semiring, dtype="float32", **options):
+        return define(make_plan(semiring, dtype, **options)).key
+
+    def reliability(name="r", **options):
+        return sr.Semiring(
+            name, **{"add": "max(x, y)", "mul": "x * y", "zero": 0, "one": 1, "domain": (0, 1), **options}
+        )
+
+    base = key(reliability())
+    assert key(reliability("another name")) == base
+    others = [
+        key(reliability(), "float64"),
+        key(reliability(mul="y * x")),
+        key(reliability(add="max(y, x)")),
+        key(reliability(contract=True)),
+        key(sr.min_plus, "int32"),
+        key(sr.min_plus, "int32", nonnegative=True),
+        key(sr.min_plus, "int16"),
+    ]
+    assert len({base, *others}) == 1 + len(others)
+
+
+def test_a_changed_source_changes_every_key(monkeypatch):
+    before = cache.fingerprint()
+    original = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda self: original(self) + (b"#" if self.name == "tile.py" else b""))
+    cache.fingerprint.cache_clear()
+    try:
+        assert cache.fingerprint() != before
+    finally:
+        monkeypatch.undo()
+        cache.fingerprint.cache_clear()
+
+
+def test_one_key_is_compiled_once():
+    import llvmlite.ir as ir
+
+    calls = []
+
+    def build(module, name):
+        calls.append(name)
+        function = ir.Function(module, ir.FunctionType(ir.VoidType(), []), name)
+        ir.IRBuilder(function.append_basic_block()).ret_void()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEMIRING_CACHE_DIR", "")
+        addresses = {native.compile_native("a test of one key", build) for _ in range(3)}
+    assert len(calls) == len(addresses) == 1
+
+
+# ------------------------------------------------------------------------------------------------- the size
+
+
+def entries_of(folder):
+    return {path.name for path in folder.glob("*.kernel")}
+
+
+def aged(path, hours):
+    os.utime(path, (time.time() - 3600 * hours,) * 2)
+
+
+def test_the_oldest_entries_go_when_the_folder_is_full(tmp_path, monkeypatch):
+    monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(disk, "LIMIT", 10_000)
+    monkeypatch.setattr(disk, "_saved", 1)
+    for number in range(9):
+        disk.save("f", str(number), b"x" * 1000)
+        aged(next(path for path in tmp_path.glob("*.kernel") if time.time() - path.stat().st_mtime < 100), 20 - number)
+    (tmp_path / ".crashed.part").write_bytes(b"x" * 1000)
+    aged(tmp_path / ".crashed.part", 99)
+    (tmp_path / ".begun.part").write_bytes(b"x" * 1000)
+    (tmp_path / "of-someone-else").write_bytes(b"x" * 50_000)
+    assert disk.load("f", "0", bytes) == b"x" * 1000  # the oldest, used again
+    disk.prune(tmp_path)
+    left = [number for number in range(9) if disk.load("f", str(number), bytes)]
+    assert left == [0, 4, 5, 6, 7, 8]
+    assert {path.name for path in tmp_path.iterdir()} - entries_of(tmp_path) == {".begun.part", "of-someone-else"}
+    disk.prune(tmp_path)
+    assert len(entries_of(tmp_path)) == 6, "nothing is removed below the limit"
+
+
+def test_a_process_looks_at_the_size_as_it_saves(tmp_path, monkeypatch):
+    monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(disk, "LIMIT", 40_000)
+    for number in range(200):
+        disk.save("f", str(number), b"x" * 1000)
+    assert 20 < len(entries_of(tmp_path)) < 60
+    assert disk.load("f", "199", bytes) == b"x" * 1000
+
+
+def test_processes_that_prune_at_the_same_time(tmp_path):
+    program = (
+        "import sys; from semiring.kernels import disk\n"
+        "disk.LIMIT, disk._LOOK = 20_000, 1\n"
+        "for number in range(150):\n"
+        "    disk.save(sys.argv[1], str(number), b'x' * 1000)\n"
+        "    found = disk.load(sys.argv[1], str(number), bytes)\n"
+        "    assert found in (None, b'x' * 1000)\n"
+    )
+    environment = {**os.environ, "SEMIRING_CACHE_DIR": str(tmp_path)}
+    children = [subprocess.Popen([sys.executable, "-c", program, name], env=environment) for name in "ab"]
+    assert [child.wait(timeout=60) for child in children] == [0, 0]
+    assert len(entries_of(tmp_path)) <= 22
+    assert not list(tmp_path.glob("*.part"))

@@ -1,0 +1,134 @@
+"""The machine code of the micro-kernel, for CPUs that need not be here: the expected instructions, nothing spilled."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import semiring as sr
+from semiring.kernels.cpu.codegen.native import assembly
+from semiring.kernels.cpu.codegen.target import Target, host
+from semiring.kernels.cpu.compiled import config_for
+from semiring.kernels.cpu.product.tile import build_tile
+from semiring.kernels.definition import define
+from semiring.kernels.engine import make_plan
+
+_AVX512 = "+avx2,+fma,+avx512f,+avx512bw,+avx512vl,+avx512dq"
+ZEN4 = Target("x86_64-unknown-linux-gnu", "znver4", _AVX512)
+SKYLAKE = Target("x86_64-unknown-linux-gnu", "skylake-avx512", _AVX512)
+HASWELL = Target("x86_64-unknown-linux-gnu", "haswell", "+avx2,+fma")
+ARM = Target("aarch64-unknown-linux-gnu", "neoverse-n1", "+neon")
+APPLE = Target("arm64-apple-macosx", "apple-m1", "+neon")
+BASELINE = Target("x86_64-unknown-linux-gnu", "x86-64", "")
+
+
+def inner_loop(target, semiring, dtype, *, pivots=False):
+    """The instructions of the innermost loop of a tile: the one with the most vector instructions."""
+    definition = define(make_plan(semiring, dtype, nonnegative=True))
+    config = config_for(definition, target.vector_bytes, target.registers)
+    text = assembly(lambda module, name: build_tile(module, name, definition, target, config, pivots=pivots), target)
+    lines = [line.strip() for line in text.splitlines()]
+    labels = {line[:-1]: i for i, line in enumerate(lines) if re.fullmatch(r"[.\w]+:", line)}
+    loops = []
+    for i, line in enumerate(lines):
+        jump = re.fullmatch(r"(?:j\w+|b\.\w+|cbn?z\s+\w+,)\s+([.\w]+)", line)
+        if jump and labels.get(jump[1], i) < i:
+            body = lines[labels[jump[1]] + 1 : i + 1]
+            if not any(re.fullmatch(r"[.\w]+:", entry) for entry in body):
+                loops.append([entry for entry in body if entry and not entry.startswith(("#", "."))])
+    return max(loops, key=len), config
+
+
+def count(body, pattern):
+    return sum(bool(re.search(pattern, line)) for line in body)
+
+
+@pytest.mark.parametrize("target", [ZEN4, SKYLAKE])
+@pytest.mark.parametrize(
+    ("semiring", "dtype", "instructions"),
+    [
+        (sr.min_plus, "float32", {r"vfmadd\w+ps .*zmm": 24, r"vminps .*zmm": 24, r"vpbroadcastd": 6}),
+        (sr.min_plus, "float64", {r"vfmadd\w+pd .*zmm": 24, r"vminpd .*zmm": 24, r"vpbroadcastq": 6}),
+        (sr.min_plus, "int32", {r"vpaddd .*zmm": 24, r"vpminsd .*zmm": 24, r"vpbroadcastd": 6}),
+        (sr.min_plus, "int16", {r"vpaddw .*zmm": 24, r"vpminsw .*zmm": 24, r"vpbroadcastd": 6}),
+        (sr.max_times, "float32", {r"vmulps .*zmm": 24, r"vmaxps .*zmm": 24}),
+        (sr.max_min, "uint8", {r"vpminub .*zmm": 24, r"vpmaxub .*zmm": 24}),
+        (sr.plus_times, "float32", {r"vfmadd\w+ps .*zmm": 24}),
+        (sr.boolean, "bool", {r"vpternlog[dq] .*zmm": 24}),
+        (sr.lukasiewicz, "float32", {r"vfmadd\w+ps .*zmm": 48, r"vmaxps .*zmm": 48}),
+    ],
+)
+def test_avx512(target, semiring, dtype, instructions):
+    body, config = inner_loop(target, semiring, dtype)
+    assert (config.rows, config.vectors) == (6, 4)
+    for pattern, expected in instructions.items():
+        assert count(body, pattern.replace(" ", r"\s+")) == expected, pattern
+    constants = 2 if semiring == sr.lukasiewicz else 0  # 1 twice, and 0: they and the tile are more than 32 registers
+    assert count(body, r"\(%r[sb]p") <= constants, "an accumulator is spilled"
+    arithmetic = sum(instructions.values()) - instructions.get("vpbroadcastd", 0)
+    assert len(body) <= arithmetic * 1.5 + 20
+
+
+def test_the_tile_that_marks_pivots_has_the_same_inner_loop():
+    plain, marking = (inner_loop(ZEN4, sr.min_plus, "float32", pivots=pivots)[0] for pivots in (False, True))
+    for pattern in (r"vfmadd\w+ps\s.*zmm", r"vminps\s.*zmm", r"vpbroadcastd"):
+        assert count(plain, pattern) == count(marking, pattern) > 0
+    assert count(marking, r"\(%r[sb]p") == 0
+
+
+def test_avx2():
+    body, config = inner_loop(HASWELL, sr.min_plus, "float32")
+    pairs = config.rows * config.vectors
+    assert count(body, r"vfmadd\w+ps\s.*ymm") == count(body, r"vminps\s.*ymm") == pairs
+    assert count(body, r"vbroadcastss\s.*\(") == config.rows
+    assert count(body, r"zmm|\(%r[sb]p") == 0
+    body, _ = inner_loop(HASWELL, sr.min_plus, "int32")
+    assert count(body, r"vpaddd\s.*ymm") == count(body, r"vpminsd\s.*ymm") == pairs
+
+
+@pytest.mark.parametrize("target", [ARM, APPLE])
+def test_arm64(target):
+    body, config = inner_loop(target, sr.min_plus, "float32")
+    assert (config.rows, config.vectors) == (6, 4)
+    assert count(body, r"fadd(\.4s)?\s+v") == count(body, r"fminnm(\.4s)?\s+v") == 24
+    assert count(body, r"ld1r") == 6
+    assert count(body, r"\[sp") == 0
+    body, _ = inner_loop(target, sr.min_plus, "int32")
+    assert count(body, r"^add(\.4s)?\s+v") == count(body, r"smin(\.4s)?\s+v") == 24
+    body, _ = inner_loop(target, sr.plus_times, "float32")
+    assert count(body, r"fmla(\.4s)?\s+v") == 24
+
+
+def test_a_cpu_without_vector_extensions():
+    body, _ = inner_loop(BASELINE, sr.min_plus, "float32")
+    assert count(body, r"\bminps\s.*xmm") == count(body, r"\baddps\s.*xmm") > 0
+    assert count(body, r"ymm|zmm|vfmadd") == 0
+
+
+def test_every_semiring_compiles_for_every_cpu():
+    for target in (SKYLAKE, HASWELL, ARM, BASELINE):
+        for semiring, dtype in (
+            (sr.log_plus, "float32"),
+            (sr.xor_and, "int64"),
+            (sr.max_min, "bool"),
+            (sr.min_plus, "int16"),
+        ):
+            definition = define(make_plan(semiring, dtype))
+            config = config_for(definition, target.vector_bytes, target.registers)
+            for pivots in (False, semiring.selective):
+                text = assembly(
+                    lambda module, name, arguments=(definition, target, config), pivots=pivots: build_tile(
+                        module, name, *arguments, pivots=pivots
+                    ),
+                    target,
+                )
+                assert "inspected:" in text
+                called = target != BASELINE and re.search(r"^\s*(call|callq|bl)\s", text, re.MULTILINE)
+                assert not called, "a vector operation became a call"
+
+
+def test_the_host_is_recognised():
+    target = host()
+    assert target.vector_bytes in (16, 32, 64)
+    assert target.registers in (16, 32)

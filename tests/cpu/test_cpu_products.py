@@ -1,0 +1,214 @@
+"""The CPU engine where its own borders lie: tiles, panels, depths of k, blocks, strides that need packing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import semiring as sr
+from semiring.kernels.config import CpuConfig, cpu_config
+from semiring.kernels.cpu import CpuBackend
+from semiring.kernels.cpu.compiled import kernels_for
+from semiring.kernels.engine import make_plan
+
+BACKEND = CpuBackend()
+KINDS = ["float32", "float64", "int16", "int32", "int64"]
+
+
+def min_plus_by_numpy(A, B, C=None):
+    """One k at a time, in the dtype of the operands: small whole numbers, so every sum is exact."""
+    result = np.full((A.shape[0], B.shape[1]), 10_000, A.dtype) if C is None else C.copy()
+    for k in range(A.shape[1]):
+        result = np.minimum(result, A[:, k, None] + B[None, k, :])
+    return result
+
+
+def numbers(rng, dtype, *shape):
+    return rng.integers(0, 1000, shape).astype(dtype)
+
+
+def plan_for(dtype, **options):
+    return make_plan(sr.min_plus, dtype, nonnegative=True, **options)
+
+
+def borders(dtype):
+    """Rows, columns and steps of k just inside, on and just outside every border of the engine."""
+    kernels = kernels_for(plan_for(dtype))
+    c = kernels.config
+    around = (-1, 0, 1)
+    rows = [c.rows + d for d in around] + [c.rows * c.blocks + d for d in around]
+    columns = [kernels.lanes + d for d in around] + [kernels.width + d for d in around]
+    columns += [kernels.width * c.panels + d for d in around]
+    steps = [1, 2, 15, 16, 17] + [c.depth + d for d in around] + [2 * c.depth + 1]
+    return rows, columns, steps
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_every_border_of_the_engine(dtype, rng):
+    rows, columns, steps = borders(dtype)
+    sizes = [(m, 33, columns[i % len(columns)]) for i, m in enumerate(rows)]
+    sizes += [(rows[i % 3], 20, n) for i, n in enumerate(columns)]
+    sizes += [(rows[i % 3], k, columns[i % 6]) for i, k in enumerate(steps)]
+    for m, k, n in sizes:
+        A, B = numbers(rng, dtype, m, k), numbers(rng, dtype, k, n)
+        C = np.full((m, n), -1, dtype)  # anything left of it, or read, would win every minimum
+        BACKEND.multiply(plan_for(dtype), C, A, B)
+        np.testing.assert_array_equal(C, min_plus_by_numpy(A, B), err_msg=f"{m} x {k} x {n}")
+        old = numbers(rng, dtype, m, n) // 4
+        C = old.copy()
+        BACKEND.multiply_add(plan_for(dtype), C, A, B)
+        np.testing.assert_array_equal(C, min_plus_by_numpy(A, B, old), err_msg=f"{m} x {k} x {n}, added")
+
+
+def strided(values, how):
+    m, n = values.shape
+    if how == "transposed":
+        return np.asfortranarray(values)
+    if how == "every second":
+        return np.repeat(np.repeat(values, 2, 0), 2, 1)[::2, ::2]
+    if how == "backwards":
+        return np.ascontiguousarray(values[::-1, ::-1])[::-1, ::-1]
+    if how == "unaligned":
+        room = np.zeros(values.nbytes + 1, np.uint8)
+        view = room[1:].view(values.dtype) if values.itemsize == 1 else np.frombuffer(room, values.dtype, m * n, 1)
+        view = view.reshape(m, n)
+        view[...] = values
+        return view
+    if how == "one row for all":
+        return np.broadcast_to(values[:1], values.shape)
+    return values
+
+
+LAYOUTS = ["plain", "transposed", "every second", "backwards", "unaligned", "one row for all"]
+
+
+@pytest.mark.parametrize("how_a", LAYOUTS)
+@pytest.mark.parametrize("how_b", LAYOUTS)
+def test_operands_of_any_strides(how_a, how_b, rng):
+    for dtype in ("float32", "int16", "float64"):
+        A, B = strided(numbers(rng, dtype, 20, 530), how_a), strided(numbers(rng, dtype, 530, 70), how_b)
+        A.flags.writeable = B.flags.writeable = False
+        C = np.empty((20, 70), dtype)
+        BACKEND.multiply(plan_for(dtype), C, A, B)
+        np.testing.assert_array_equal(C, min_plus_by_numpy(A, B))
+
+
+@pytest.mark.parametrize("how", ["transposed", "every second", "backwards", "unaligned"])
+def test_results_of_any_strides(how, rng):
+    for dtype in ("float32", "int16", "float64"):
+        A, B = numbers(rng, dtype, 20, 40), numbers(rng, dtype, 40, 300)
+        old = numbers(rng, dtype, 20, 300)
+        C, P = strided(old, how), strided(np.full((20, 300), -1, np.int32), how)
+        BACKEND.multiply_add_pivots(plan_for(dtype), C, P, A, B, 7)
+        expected = min_plus_by_numpy(A, B, old)
+        np.testing.assert_array_equal(C, expected)
+        np.testing.assert_array_equal(P, np.where(expected < old, 7, -1))
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 64, 100, 512, 513, 1200, 5000])
+def test_runs_of_pivots_shorter_and_longer_than_a_panel(chunk, rng):
+    A, B = numbers(rng, "float32", 13, 1500), numbers(rng, "float32", 1500, 67)
+    C, P = np.full((13, 67), np.inf, np.float32), np.full((13, 67), -1, np.int32)
+    BACKEND.multiply_add_pivots(replace(plan_for("float32"), pivot_chunk=chunk), C, P, A, B, 11)
+    last = np.full(P.shape, -1)
+    best = np.full(C.shape, np.inf)
+    for start in range(0, 1500, chunk):
+        run = min_plus_by_numpy(A[:, start : start + chunk], B[start : start + chunk])
+        last[run < best] = 11 + start
+        best = np.minimum(best, run)
+    np.testing.assert_array_equal(C, best)
+    np.testing.assert_array_equal(P, last)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
+@pytest.mark.parametrize("shape", [(20, 63, 70), (9, 64, 5), (64, 200, 130), (7, 1100, 65)])
+@pytest.mark.parametrize("width", [np.int32, np.int64])
+def test_the_smallest_witness_among_many_ties(dtype, shape, width, rng):
+    m, k, n = shape
+    A, B = rng.integers(0, 3, (m, k)).astype(dtype), rng.integers(0, 3, (k, n)).astype(dtype)
+    old = rng.integers(0, 2, (m, n)).astype(dtype)
+    C, W = old.copy(), np.full((m, n), -1, width)
+    BACKEND.multiply_add_witness(plan_for(dtype), C, W, A, B, 100)
+    candidates = A[:, :, None] + B[None]
+    best = candidates.min(axis=1)
+    np.testing.assert_array_equal(C, np.minimum(best, old))
+    np.testing.assert_array_equal(W, np.where(best < old, 100 + candidates.argmin(axis=1), -1))
+
+
+def test_a_large_offset_of_witnesses(rng):
+    A, B = numbers(rng, "float32", 5, 70), numbers(rng, "float32", 70, 5)
+    C, W = np.full((5, 5), np.inf, np.float32), np.full((5, 5), -1, np.int64)
+    BACKEND.multiply_add_witness(plan_for("float32"), C, W, A, B, 1 << 40)
+    np.testing.assert_array_equal(W, (1 << 40) + (A[:, :, None] + B[None]).argmin(axis=1))
+
+
+@pytest.mark.parametrize("n", [1, 2, 23, 24, 25, 31, 32, 33, 47, 48, 49, 65, 150, 300])
+def test_blocks_are_closed_whatever_their_size(n, rng):
+    for dtype in ("float32", "float64", "int32", "int16"):
+        A = numbers(rng, dtype, n, n) + 1
+        A[rng.random((n, n)) < 0.7] = 10_000
+        expected = A.copy()
+        np.fill_diagonal(expected, 0)
+        for k in range(n):
+            expected = np.minimum(expected, expected[:, k, None] + expected[None, k, :])
+        closed = A.copy()
+        BACKEND.close_block(plan_for(dtype), closed)
+        np.testing.assert_array_equal(closed, expected)
+        closed, P = A.copy(), np.full((n, n), -1, np.int32)
+        BACKEND.close_block_pivots(plan_for(dtype), closed, P, 0)
+        np.testing.assert_array_equal(closed, expected)
+        off_diagonal = ~np.eye(n, dtype=bool)
+        np.testing.assert_array_equal((P >= 0)[off_diagonal], (expected < A)[off_diagonal])
+
+
+def test_closing_a_block_without_contiguous_rows(rng):
+    A = numbers(rng, "float32", 60, 60)
+    expected = A.copy()
+    BACKEND.close_block(plan_for("float32"), expected)
+    for how in ("transposed", "every second", "backwards"):
+        view = strided(A, how)
+        BACKEND.close_block(plan_for("float32"), view)
+        np.testing.assert_array_equal(view, expected)
+
+
+def test_sums_that_overflow_a_float_are_no_path():
+    huge = np.full((3, 3), np.finfo(np.float32).max, np.float32)
+    C = np.empty((3, 3), np.float32)
+    BACKEND.multiply(plan_for("float32"), C, huge, huge)
+    assert np.isposinf(C).all()
+
+
+def test_mixed_signs_leave_no_path_no_path():
+    plan = make_plan(sr.min_plus, "int32")
+    A = np.array([[plan.zero, 5]], np.int32)
+    B = np.array([[-7], [plan.zero]], np.int32)
+    C = np.empty((1, 1), np.int32)
+    BACKEND.multiply(plan, C, A, B)
+    assert C[0, 0] == plan.zero
+
+
+def test_a_multiply_add_rounds_once_only_where_the_semiring_says_so():
+    x = np.float32(1 + 2**-12)
+    A, B = np.array([[x]]), np.array([[x]])
+    C = np.array([[-1 - 2**-11]], np.float32)
+    contracted, plain = C.copy(), C.copy()
+    BACKEND.multiply_add(make_plan(sr.plus_times, "float32"), contracted, A, B)
+    twice = sr.Semiring("twice rounded", "x + y", "x * y", 0, 1, dtypes=("float32",))
+    BACKEND.multiply_add(make_plan(twice, "float32"), plain, A, B)
+    assert contracted[0, 0] == np.float32(2**-24)  # x² = 1 + 2⁻¹¹ + 2⁻²⁴, of which a float32 keeps the first two
+    assert plain[0, 0] == 0
+
+
+def test_the_tables_of_tiles_are_valid():
+    for vector_bytes, registers in ((64, 32), (32, 16), (16, 32), (16, 16)):
+        for instructions in (2, 4, 50):
+            assert cpu_config(vector_bytes, registers, instructions).is_valid(registers)
+
+
+@pytest.mark.parametrize(
+    "change", [{"rows": 8}, {"rows": 0}, {"vector_bytes": 48}, {"depth": 0}, {"vectors": 9}, {"panels": 0}]
+)
+def test_invalid_configurations(change):
+    assert not replace(CpuConfig(6, 4, 64, 512, 4), **change).is_valid(32)

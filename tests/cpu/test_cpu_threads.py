@@ -1,0 +1,224 @@
+"""Threads: the same bits for any number of them, forks, callers at the same time, errors."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import semiring as sr
+from semiring.kernels.cpu import CpuBackend
+from semiring.kernels.cpu.compiled import kernels_for
+from semiring.kernels.cpu.threads import pool, team
+from semiring.kernels.cpu.threads.pool import run_tasks
+from semiring.kernels.engine import make_plan
+
+BACKEND = CpuBackend()
+FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+
+
+def product(A, B, semiring=sr.plus_times, threads=1):
+    C = np.empty((A.shape[0], B.shape[1]), A.dtype)
+    BACKEND.multiply(make_plan(semiring, A.dtype, threads=threads), C, A, B)
+    return C
+
+
+@pytest.mark.parametrize("shape", [(400, 400, 400), (7, 900, 1000), (1000, 900, 7), (1, 2100, 2100), (333, 1025, 129)])
+def test_the_number_of_threads_changes_no_bit(shape, rng):
+    m, k, n = shape
+    A, B = rng.standard_normal((m, k)), rng.standard_normal((k, n))
+    expected = product(A, B)
+    np.testing.assert_allclose(expected, A @ B, atol=1e-9)
+    for threads in (2, 3, 5, 16):
+        np.testing.assert_array_equal(product(A, B, threads=threads), expected)
+
+
+def test_marks_do_not_depend_on_threads(rng):
+    A, B = (rng.integers(0, 50, (300, 300)).astype(np.float32) for _ in range(2))
+    results = []
+    for threads in (1, 2, 7):
+        C, P = np.full((300, 300), np.inf, np.float32), np.full((300, 300), -1, np.int32)
+        BACKEND.multiply_add_pivots(make_plan(sr.min_plus, "float32", threads=threads), C, P, A, B, 0)
+        W = np.full((300, 300), -1, np.int32)
+        BACKEND.multiply_add_witness(make_plan(sr.min_plus, "float32", threads=threads), C + 1, W, A, B, 0)
+        results.append((C, P, W))
+    for found in results[1:]:
+        for one, other in zip(found, results[0], strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (5, 3), (6, 64), (7, 65), (100, 1000), (1000, 10), (997, 991)])
+@pytest.mark.parametrize("tasks", [1, 2, 3, 8, 50])
+def test_blocks_cover_a_matrix_once(shape, tasks):
+    m, n = shape
+    kernels = kernels_for(make_plan(sr.min_plus, "float32"))
+    covered = np.zeros(shape, int)
+    for top, bottom, left, right in kernels.blocks(m, n, tasks):
+        assert top % kernels.config.rows == 0
+        assert left % kernels.width == 0
+        covered[top:bottom, left:right] += 1
+    assert (covered == 1).all()
+
+
+def test_callers_at_the_same_time(rng):
+    A, B = rng.standard_normal((300, 300)), rng.standard_normal((300, 300))
+    expected = product(A, B)
+    right = []
+
+    def call():
+        right.extend(np.array_equal(product(A, B, threads=3), expected) for _ in range(10))
+
+    callers = [threading.Thread(target=call) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert right == [True] * 40
+
+
+def test_a_team_that_went_to_sleep_wakes_up(rng):
+    import time
+
+    A, B = rng.standard_normal((300, 300)), rng.standard_normal((300, 300))
+    expected = product(A, B)
+    for _ in range(3):
+        np.testing.assert_array_equal(product(A, B, threads=2), expected)
+        time.sleep(0.05)  # much longer than the team waits
+
+
+def test_an_interrupted_product_leaves_no_thread_at_work(rng, monkeypatch):
+    """Ctrl-C in the middle: the others write into matrices that the caller is about to free, so they are waited for."""
+    A, B = rng.standard_normal((300, 300)), rng.standard_normal((300, 300))
+    expected = product(A, B, threads=2)
+    finish, calls = team._team.finish, []
+
+    def interrupted(mailbox, blocks, patience):
+        calls.append(blocks)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return finish(mailbox, blocks, patience)
+
+    monkeypatch.setattr(team._team, "finish", interrupted)
+    C = np.zeros((300, 300))
+    with pytest.raises(KeyboardInterrupt):
+        BACKEND.multiply(make_plan(sr.plus_times, C.dtype, threads=2), C, A, B)
+    np.testing.assert_array_equal(C, expected)  # every block was finished
+    np.testing.assert_array_equal(product(A, B, threads=2), expected)
+
+
+_FORK = """
+import os, sys
+import numpy as np
+import semiring as sr
+from semiring.kernels.cpu import CpuBackend
+from semiring.kernels.cpu.threads.pool import run_tasks
+from semiring.kernels.engine import make_plan
+
+def product():
+    C = np.empty_like(A)
+    CpuBackend().multiply(make_plan(sr.plus_times, A.dtype, threads=2), C, A, A)
+    return C
+
+A = np.random.default_rng(0).standard_normal((300, 300))
+expected = product()
+run_tasks(print, [(), ()], 2)
+children = []
+for _ in range(3):
+    child = os.fork()
+    if child == 0:
+        done = []
+        run_tasks(done.append, [(1,), (2,)], 2)
+        os._exit(0 if np.array_equal(product(), expected) and sorted(done) == [1, 2] else 1)
+    children.append(child)
+statuses = [os.waitpid(child, 0)[1] for child in children]
+assert np.array_equal(product(), expected)
+sys.exit(max(statuses))
+"""
+
+
+@FORKS
+def test_children_of_a_fork_start_threads_of_their_own():
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", _FORK], capture_output=True, timeout=120, text=True
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_every_task_runs_once():
+    for threads in (1, 2, 5):
+        done = []
+        run_tasks(done.append, [(i,) for i in range(100)], threads)
+        assert sorted(done) == list(range(100))
+    run_tasks(done.append, [], 4)
+    assert len(done) == 100
+
+
+def test_an_error_of_a_task_reaches_the_caller():
+    def fail(i):
+        if i == 3:
+            raise ValueError("the third")
+
+    for threads in (1, 2, 4):
+        with pytest.raises(ValueError, match="the third"):
+            run_tasks(fail, [(i,) for i in range(8)], threads)
+    run_tasks(fail, [(0,), (1,)], 2)
+
+
+def test_an_interrupted_call_waits_for_its_helpers():
+    """Ctrl-C in the caller's own task, while a helper is in the middle of another."""
+    begun, ended, caller = threading.Event(), [], threading.get_ident()
+
+    def task(i):
+        if threading.get_ident() == caller:
+            begun.wait(10)
+            raise KeyboardInterrupt
+        begun.set()
+        time.sleep(0.05)
+        ended.append(i)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_tasks(task, [(i,) for i in range(50)], 2)
+    assert len(ended) == 1, "what had begun has ended, and nothing more began"
+    time.sleep(0.1)
+    assert len(ended) == 1
+
+
+def test_an_interrupted_wait_goes_on(monkeypatch):
+    """Ctrl-C while the caller waits for the last helper: it is raised after that one."""
+    ended, wait, calls = [], threading.Condition.wait, []
+
+    def interrupted(condition, timeout=None):
+        calls.append(condition)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return wait(condition, timeout)
+
+    begun, caller = threading.Event(), threading.get_ident()
+
+    def task(i):
+        if threading.get_ident() == caller:
+            begun.wait(10)
+            monkeypatch.setattr(pool.threading.Condition, "wait", interrupted)
+            return
+        begun.set()
+        time.sleep(0.1)
+        ended.append(i)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_tasks(task, [(0,), (1,)], 2)
+    assert len(ended) == 1
+
+
+def test_tasks_of_tasks():
+    done = []
+
+    def outer(i):
+        run_tasks(lambda j: done.append((i, j)), [(j,) for j in range(4)], 3)
+
+    run_tasks(outer, [(i,) for i in range(6)], 3)
+    assert sorted(done) == [(i, j) for i in range(6) for j in range(4)]

@@ -1,0 +1,242 @@
+"""The machine code of a named subset of the GPU kernels, compiled for sm_90a, sm_80 and sm_100a without a GPU.
+
+Each kernel is looked at for the instructions its speed rests on, for local memory in the steady loop, and for its
+registers. Needs nvidia-cutlass-dsl and nvdisasm (nvidia-cuda-nvdisasm), both installed by pip.
+"""
+
+from __future__ import annotations
+
+import collections
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("cutlass") is None,
+    reason="nvidia-cutlass-dsl is not installed: pip install semiring[cuda]",
+)
+
+ROOT = str(Path(__file__).parents[2])
+#: name: the product, and the tile by its name in the table.
+KERNELS = {
+    "float32 non-negative": "Product('min(x, y)', 'x + y', inf, W('float32'), True, *rows, True), '_LARGE'",
+    "float32 any sign": "Product('min(x, y)', 'x + y', inf, W('float32'), True, *rows), '_LARGE'",
+    "float32 strided": "Product('min(x, y)', 'x + y', inf, W('float32'), False, 'any', 'any', 'word'), '_LARGE'",
+    "int32": "Product('min(x, y)', 'x + y', 2**30 - 1, W('int32'), True, *rows), '_LARGE'",
+    "int16": "Product('min(x, y)', 'x + y', 2**14 - 1, W('int16', 2), True, *pieces), '_PACKED'",
+    "float16": "Product('min(x, y)', 'x + y', inf, W('float16', 2), True, *pieces), '_LARGE'",
+    "bits": "Product('x | y', 'x & y', 0, W('int32', 32), True, *splat), '_PACKED'",
+    "float64": "Product('min(x, y)', 'x + y', inf, W('float64'), True, *rows), '_WIDE'",
+    "max_times": "Product('max(x, y)', 'x * y', 0, W('float32'), True, *rows), '_LARGE'",
+    "lukasiewicz": "Product('max(x, y)', 'x + y - 1', 0, W('float32'), True, *rows), '_LONG'",
+    "max_min": "Product('max(x, y)', 'min(x, y)', -(2**31), W('int32'), True, *rows), '_LARGE'",
+    "plus_times contracted": "Product('x + y', 'x * y', 0, W('float32'), True, *rows, contract=True), '_LARGE'",
+    "plus_times as written": "Product('x + y', 'x * y', 0, W('float32'), True, *rows), '_LARGE'",
+    "float32 few tiles": "Product('min(x, y)', 'x + y', inf, W('float32'), True, *rows, True), '_SMALL'",
+    "bfloat16": "Product('min(x, y)', 'x + y', inf, W('bfloat16', 2), True, *pieces), '_LARGE'",
+    "fold of parts": "Fold('min(x, y)', W('float32'), True), None",
+    "search": "Search('x + y', W('float32'), 16, False), None",
+    "pivots": "Product('min(x, y)', 'x + y', inf, W('float32'), True, *rows, record=True), '_RECORDING'",
+}
+
+#: Kernels without tiles.
+SMALL = ("fold of parts", "search")
+#: Instructions in the loop that spill, where the tile is the fastest all the same (H200, 2026-11-20).
+SPILLED = {"float16": 8, "bfloat16": 8, "bits": 90, "pivots": 4}
+
+#: What is compiled for which architecture; the first is what the speeds were measured on.
+TARGETS = {
+    "sm_90a": list(KERNELS),
+    "sm_80": ["float32 any sign", "float16"],
+    "sm_100a": ["float32 non-negative", "float32 any sign", "int32"],
+}
+CODES = [(target, name) for target, names in TARGETS.items() for name in names]
+
+COMPILE = """
+import pathlib, sys
+from semiring.kernels.cuda.product import tiles
+from semiring.kernels.cuda.compile.compilation import build
+from semiring.kernels.cuda.product.specification import Fold, Product, Search
+from semiring.kernels.cuda.product.words import WordFormat as W
+inf = float("inf")
+rows, pieces, splat = (("word", "vector", "vector"), ("pieces", "vector", "vector"), ("splat", "vector", "vector"))
+folder = pathlib.Path(sys.argv[1])
+for index, text in enumerate(sys.argv[2:]):
+    target, product = text.split(": ", 1)
+    product, tile = eval(product)
+    name, code = build(product, getattr(tiles, tile) if tile else None, target)
+    (folder / f"{index}.cubin").write_bytes(code)
+"""
+
+
+def disassembler() -> str | None:
+    """The nvdisasm of the package, or of the path."""
+    import shutil
+
+    for base in map(Path, sys.path):
+        for found in (base / "nvidia").glob("*/bin/nvdisasm"):
+            return str(found)
+    return shutil.which("nvdisasm")
+
+
+@dataclass
+class Code:
+    """What a kernel's machine code holds: instructions of the steady loop, of the whole, and registers."""
+
+    loop: collections.Counter
+    whole: collections.Counter
+    registers: int
+
+
+def read(sass: str) -> Code:
+    lines: list[str] = []
+    for line in sass.splitlines():
+        if line.startswith(".L"):
+            lines.append(line.strip().rstrip(":"))
+        elif found := re.match(r"\s+/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?(.*?);?\s*(?:/\*.*)?$", line):
+            lines.append(" " + found[1])
+    labels = {text: index for index, text in enumerate(lines) if not text.startswith(" ")}
+    # The steady loop is the longest stretch that a branch leads back over.
+    best = (0, 0)
+    for index, text in enumerate(lines):
+        target = re.search(r"BRA.*?(\.L_x_\d+|\.L_\d+)", text)
+        if target and labels.get(target[1], index) < index and index - labels[target[1]] > best[1] - best[0]:
+            best = labels[target[1]], index
+    names = [text.split()[0].split(".")[0] for text in lines if text.startswith(" ")]
+    loop = [text.split()[0].split(".")[0] for text in lines[best[0] : best[1] + 1] if text.startswith(" ")]
+    registers = max(int(number) for number in re.findall(r"\bR(\d+)\b", sass)) + 1
+    return Code(collections.Counter(loop), collections.Counter(names), registers)
+
+
+@pytest.fixture(scope="module")
+def codes(tmp_path_factory) -> dict[tuple[str, str], Code]:
+    tool = disassembler()
+    if tool is None:
+        pytest.skip("nvdisasm is not installed: pip install nvidia-cuda-nvdisasm")
+    folder = tmp_path_factory.mktemp("cubin")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([ROOT, *filter(None, sys.path)])}
+    command = [sys.executable, "-c", COMPILE, str(folder), *(f"{target}: {KERNELS[name]}" for target, name in CODES)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    found = {}
+    for index, key in enumerate(CODES):
+        sass = subprocess.run([tool, "-c", folder / f"{index}.cubin"], capture_output=True, text=True, check=True)
+        found[key] = read(sass.stdout)
+    return found
+
+
+@pytest.fixture
+def code(codes) -> dict[str, Code]:
+    """By name, of the architecture that the speeds were measured on."""
+    return {name: kernel for (target, name), kernel in codes.items() if target == "sm_90a"}
+
+
+@pytest.mark.parametrize(("target", "name"), CODES)
+def test_nothing_is_spilled(codes, target, name):
+    """Registers within what the tile's blocks leave, and no local memory in the steady loop."""
+    from semiring.kernels.cuda.product import tiles
+
+    if name in SMALL:
+        assert codes[target, name].registers <= 64
+        assert not codes[target, name].whole["LDL"]
+        return
+    tile = getattr(tiles, re.search(r"'(_\w+)'$", KERNELS[name])[1])
+    assert codes[target, name].registers <= min(255, 65_536 // (tile.min_blocks * tile.threads) // 8 * 8)
+    spilled = codes[target, name].loop["LDL"] + codes[target, name].loop["STL"]
+    assert spilled <= SPILLED.get(name, 0)
+    assert sum(codes[target, name].loop.values()) > 400  # it is the steady loop
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "expected"),
+    [  # per thread and tile: thread_m · thread_n · tile_k = 1024 pairs of words, 2048 of the packed tile
+        ("sm_90a", "float32 non-negative", {"FADD": 1024, "VIMNMX3": 512}),
+        ("sm_90a", "float32 any sign", {"FADD": 1024, "FMNMX": 1024}),
+        ("sm_90a", "float32 few tiles", {"FADD": 512, "VIMNMX3": 256}),
+        ("sm_90a", "float32 strided", {"FADD": 1024, "FMNMX": 1024}),
+        ("sm_90a", "int32", {"VIADDMNMX": 336, "VIMNMX3": 344}),  # a third, and two thirds with IMAD as additions
+        ("sm_90a", "int16", {"VIADDMNMX": 2048}),
+        ("sm_90a", "float16", {"VHMNMX": 512}),
+        ("sm_90a", "bfloat16", {"HADD2": 512, "HFMA2": 512, "VHMNMX": 512}),  # x + y as fma(x, 1, y): two pipes
+        ("sm_90a", "float64", {"DADD": 256, "DSETP": 256, "FSEL": 512}),  # nothing more drops a NaN
+        ("sm_90a", "max_times", {"FMUL": 1024, "FMNMX": 1024}),
+        ("sm_90a", "lukasiewicz", {"FADD": 1024, "FMNMX": 512}),  # half the k of a tile
+        ("sm_90a", "max_min", {"VIMNMX": 1024, "VIMNMX3": 512}),  # floats too, as integers in their order
+        ("sm_90a", "plus_times contracted", {"FFMA": 1024}),
+        ("sm_90a", "plus_times as written", {"FMUL": 1024, "FADD": 1024}),
+        ("sm_80", "float32 any sign", {"FADD": 1024, "FMNMX": 1024}),
+        ("sm_80", "float16", {"HADD2": 512, "HFMA2": 512, "HMNMX2": 1024}),
+        ("sm_100a", "float32 non-negative", {"FADD": 1024, "VIMNMX3": 512}),
+        ("sm_100a", "float32 any sign", {"FADD": 1024, "FMNMX3": 512}),
+        ("sm_100a", "int32", {"VIADDMNMX": 336, "VIMNMX3": 344}),
+    ],
+)
+def test_the_instructions_that_the_speed_rests_on(codes, target, name, expected):
+    assert {instruction: codes[target, name].loop[instruction] for instruction in expected} == expected
+
+
+def test_truth_values_take_one_instruction_for_32_pairs(code):
+    assert 2048 <= code["bits"].loop["LOP3"] <= 2048 + 100
+
+
+def test_pivots_cost_a_compare_and_a_select_a_tile(code):
+    loop = code["pivots"].loop
+    assert loop["FADD"] == loop["FMNMX"] == 512
+    assert loop["FSETP"] == 32
+    assert 32 <= loop["SEL"] + loop["FSEL"] <= 40
+
+
+def test_only_a_contraction_that_is_asked_for(code):
+    assert not [name for name, kernel in code.items() if kernel.whole["FFMA"] and name != "plus_times contracted"]
+
+
+def test_the_copies_are_asynchronous_and_wide(code):
+    kernel = code["float32 non-negative"]
+    assert kernel.whole["LDGSTS"] == 4 * (8 + 4)  # a stage: A by words, on the way to its transpose, B by 16 bytes
+    assert kernel.loop["LDS"] == 16 * (8 + 8) // 4
+
+
+MATRIX = """
+import sys
+from semiring import CATALOGUE
+from semiring.kernels.cuda.product.calls import call_for, format_of
+from semiring.kernels.cuda.compile.compilation import build
+from semiring.kernels.cuda.product.layouts import Placement
+from semiring.kernels.cuda.product.words import WordFormat, numpy_dtype
+from semiring.kernels.engine import make_plan
+
+count = 0
+for name, semiring in CATALOGUE.items():
+    for dtype in map(numpy_dtype, (*semiring.dtypes, "float16", "bfloat16")):
+        if not semiring.supports(dtype):
+            continue
+        for record in (False, True) if semiring.selective else (False,):
+            for n in (4096, 256, 33):
+                plan = make_plan(semiring, dtype, storage="bits" if dtype == bool and not record else "elements")
+                words = WordFormat(dtype.name) if record else format_of(plan)
+                call = call_for(plan, words, accumulate=True, record=record)
+                C = Placement(0, (n, n), (n, 1), words.word_bytes)
+                A = Placement(0, (n, n), (n, 1), dtype.itemsize if words.lanes == 2 else words.word_bytes)
+                build(call.product(A, C, C), call.tile(C), sys.argv[1])
+                count += 1
+print(count)
+"""
+
+
+@pytest.mark.skipif("SEMIRING_ALL_KERNELS" not in os.environ, reason="SEMIRING_ALL_KERNELS=1 compiles the whole matrix")
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_whole_matrix_compiles(target):
+    """Every semiring and dtype, with and without pivots, of each tile, aligned and not: some minutes a target."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([ROOT, *filter(None, sys.path)])}
+    done = subprocess.run(
+        [sys.executable, "-c", MATRIX, target], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert int(done.stdout) > 150

@@ -1,0 +1,399 @@
+"""What the GPU backend decides in plain numbers: tiles, copies, rewritings. Needs neither a GPU nor CUTLASS."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from semiring import CATALOGUE
+from semiring.algebra.expressions import parse
+from semiring.errors import DeviceError
+from semiring.kernels import disk
+from semiring.kernels.cuda.compile import cubins
+from semiring.kernels.cuda.product import tiles
+from semiring.kernels.cuda.product.calls import call_for, format_of
+from semiring.kernels.cuda.product.layouts import Placement, is_nonnegative, on_pairs, pieces, without_neutral
+from semiring.kernels.cuda.product.specification import Fold
+from semiring.kernels.cuda.product.tiles import Tile, parts_for, tile_for
+from semiring.kernels.cuda.product.words import WordFormat, numpy_dtype
+from semiring.kernels.engine import make_plan
+
+TABLE = {name: tile for name, tile in vars(tiles).items() if isinstance(tile, Tile)}
+
+
+def operation(text):
+    return parse(text, ("x", "y"))
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_every_tile_of_the_table_is_valid(name):
+    word_bytes = (8,) if name == "_WIDE" else (4, 8) if name == "_HEAVY" else (4,)
+    assert all(TABLE[name].is_valid(size) for size in word_bytes)
+
+
+def test_a_tile_covers_its_block_and_a_warp_its_part():
+    """The rows and columns of the threads, by the formula of the kernel, are those of the tile, each once."""
+    for name, tile in TABLE.items():
+        vector = 16 // (8 if name == "_WIDE" else 4)
+        covered = np.zeros((tile.tile_m, tile.tile_n), int)
+        across = tile.tile_n // (4 * tile.thread_n)
+        for thread in range(tile.threads):
+            lane, warp = thread % 32, thread // 32
+            row0 = warp // across * 8 * tile.thread_m + vector * (lane % 8)
+            col0 = warp % across * 4 * tile.thread_n + vector * (lane // 8)
+            rows = [row0 + i % vector + 8 * vector * (i // vector) for i in range(tile.thread_m)]
+            columns = [col0 + j % vector + 4 * vector * (j // vector) for j in range(tile.thread_n)]
+            covered[np.ix_(rows, columns)] += 1
+        assert (covered == 1).all(), name
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"tile_m": 96}, "not whole warps of rows"),
+        ({"thread_n": 6}, "no vectors of 16 bytes"),
+        ({"tile_k": 3}, "k goes two at a time"),
+        ({"stages": 1}, "nothing in flight"),
+        ({"stages": 40}, "more shared memory than there is"),
+        ({"min_blocks": 0}, "no block at all"),
+        ({"tile_m": 1024, "tile_n": 1024}, "too many threads"),
+    ],
+)
+def test_what_makes_a_tile_invalid(change, why):
+    assert not replace(TABLE["_LARGE"], **change).is_valid(4), why
+
+
+def test_shared_memory_is_counted_with_its_padding():
+    assert Tile(64, 128, 16, 8, 8, 4, 3).shared_bytes(4) == 4 * 16 * (64 + 4 + 128 + 4) * 4
+
+
+FORMATS = [
+    *(WordFormat(dtype) for dtype in ("float32", "float64", "int32", "int64", "uint8", "float16", "bfloat16")),
+    *(WordFormat(dtype, 2) for dtype in ("int16", "float16", "bfloat16")),
+    WordFormat("int32", 32),
+]
+
+
+def test_a_tile_is_found_for_every_product():
+    for words, nodes, rows, columns, matrices, record in itertools.product(
+        FORMATS, (6, 8, 40), (1, 64, 10_000), (1, 64, 10_000), (1, 100_000), (False, True)
+    ):
+        assert tile_for(words, nodes, rows, columns, matrices=matrices, record=record).is_valid(words.word_bytes)
+
+
+def test_the_parts_of_k_cover_it_and_fill_the_gpu_at_most_once():
+    for tile, rows, columns, inner in itertools.product(
+        TABLE.values(), (1, 64, 65, 1024, 8192), (1, 128, 1000, 8192), (1, 255, 256, 385, 8192, 1_000_003)
+    ):
+        parts, part = parts_for(tile, rows, columns, inner)
+        assert (parts - 1) * part < inner <= parts * part
+        if parts > 1:
+            assert part % 32 == 0
+            assert part >= 128
+            assert parts * tile.count(rows, columns) <= 132 * tile.min_blocks
+    assert parts_for(TABLE["_SMALL"], 64, 8192, 8192) == (4, 2048)
+    assert parts_for(TABLE["_SMALL"], 1024, 1024, 1024) == (1, 1024)
+
+
+@pytest.mark.parametrize("words", FORMATS, ids=str)
+def test_words_hold_their_elements(words):
+    assert words.word_bytes == 8 if words.dtype in ("float64", "int64") else 4
+    if words.bits:
+        assert (words.constant(True), words.constant(False)) == (-1, 0)
+        return
+    one = np.asarray(words.constant(1), words.numpy_word)
+    if words.lanes == 2:
+        np.testing.assert_array_equal(one.reshape(1).view(words.element_dtype), np.ones(2, words.element_dtype))
+    else:
+        assert one == 1
+
+
+# ------------------------------------------------------------------------------------------------- layouts
+
+
+class OnHost:
+    """What `Placement.of` asks of a CuPy array, of a NumPy one."""
+
+    def __init__(self, array):
+        self.shape, self.strides, self.itemsize, self.dtype = array.shape, array.strides, array.itemsize, array.dtype
+        self.data = SimpleNamespace(ptr=array.ctypes.data)
+
+
+def placed(array):
+    return Placement.of(OnHost(array))
+
+
+def aligned(shape, dtype):
+    """A C-ordered array whose first byte is a multiple of 256."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    memory = np.zeros(size + 256, np.uint8)
+    start = -memory.ctypes.data % 256
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+def test_how_an_operand_is_copied():
+    matrix = aligned((64, 64), np.float32)
+    assert placed(matrix).copy == "vector"
+    assert placed(matrix[::-1]).copy == "vector"
+    assert placed(matrix[::2, 4:60]).copy == "vector"
+    assert placed(matrix[:, 1:61]).copy == "any"  # not on 16 bytes
+    assert placed(matrix[:, :62]).copy == "any"  # not in whole 16 bytes
+    assert placed(aligned((64, 62), np.float32)[:, :60]).copy == "any"  # the second row is not on 16 bytes
+    assert placed(matrix.T).copy == "word"
+    assert placed(matrix.T[:61, :7]).copy == "word"
+    assert placed(matrix[::2, ::3]).copy == "any"
+    assert placed(matrix[:, ::-1]).copy == "any"
+    assert placed(aligned((64, 62), np.float64)).copy == "vector"  # two to 16 bytes
+
+
+def test_how_an_operand_is_widened():
+    matrix = aligned((64, 64), np.int16)
+    assert placed(matrix).splat == "pieces"
+    assert placed(matrix[:, 8:56]).splat == "pieces"
+    assert placed(matrix[:, 1:57]).splat == "splat"
+    assert placed(matrix[:, :62]).splat == "splat"
+    assert placed(matrix.T).splat == "splat"
+    assert placed(aligned((64, 64), np.int32)).splat == "splat"  # packed truth values: k counts bits
+
+
+def test_what_no_kernel_can_read_is_refused():
+    """An element at an address that its size does not divide ends the work of a process on a GPU."""
+    memory = aligned((400,), np.uint8)
+    records = np.zeros(5, [("weight", np.float64), ("kind", np.int32)])["weight"]  # 12 bytes apart
+    for array in (memory[1:-7].view(np.float64).reshape(7, 7), records[:, None]):
+        with pytest.raises(DeviceError, match="addresses that 8, their size in bytes, does not divide"):
+            placed(array)
+    assert placed(memory[8:].view(np.float64).reshape(7, 7)).address == 8
+
+
+def test_pieces_cover_a_product():
+    for rows, columns, inner in ((1, 1, 1), (7, 3, 5), (6, 3, 12), (4, 8, 1)):
+        covered = np.zeros((rows, columns, inner), int)
+        for i, j, k in pieces(rows, columns, inner, 4):
+            part = covered[i, j, k]
+            assert max(part.shape) <= 4
+            assert covered[i, j, : k.start].all(), "k in its order"
+            part += 1
+        assert (covered == 1).all()
+    assert list(pieces(3, 1 << 30, 5)) == [(slice(0, 1 << 30),) * 3]
+
+
+def test_pairs_are_whole_words():
+    matrix = aligned((64, 64), np.float16)
+    assert placed(matrix).holds_pairs
+    assert placed(matrix[:, 2:62]).holds_pairs
+    assert not placed(matrix[:, 1:61]).holds_pairs
+    assert not placed(matrix[:, :61]).holds_pairs
+    assert not placed(matrix.T).holds_pairs
+    assert not placed(aligned((4, 63), np.float16)[:, :62]).holds_pairs
+
+
+def test_stacks():
+    stack = aligned((5, 64, 64), np.float32)
+    assert (placed(stack).count, placed(stack).step, placed(stack).shape) == (5, 4096, (64, 64))
+    assert placed(stack).copy == "vector"
+    assert placed(stack[::2]).step == 8192
+    assert placed(np.broadcast_to(stack[0], (9, 64, 64))).step == 0
+    assert placed(stack.swapaxes(1, 2)).copy == "word"
+    assert placed(aligned((5, 61, 64), np.float32)[:, :, :60]).copy == "vector"
+    assert placed(aligned((64, 5, 66), np.float32).swapaxes(0, 1)[:, :, :64]).copy == "any"  # the second on 8 bytes
+    halves = aligned((5, 64, 64), np.int16)
+    assert placed(halves).holds_pairs
+    assert (placed(halves).pairs.step, placed(halves).pairs.shape, placed(halves).pairs.itemsize) == (2048, (64, 32), 4)
+    assert placed(halves).splat == "pieces"
+    uneven = np.lib.stride_tricks.as_strided(halves, (5, 32, 32), (2 * 2049, 128, 2))
+    assert not placed(uneven).holds_pairs
+    assert placed(uneven).splat == "splat"
+
+
+def test_when_a_product_is_transposed():
+    matrix = aligned((64, 64), np.float32)
+    assert not placed(matrix).column_major
+    assert placed(matrix.T).column_major
+    assert not placed(matrix.T[:1]).column_major
+    assert placed(matrix.T).transposed == placed(matrix)
+
+
+# ------------------------------------------------------------------------------------------------- rewritings
+
+
+@pytest.mark.parametrize(
+    ("add", "mul", "expected"),
+    [
+        ("min(x, y)", "x + y", True),
+        ("max(x, y)", "x + y", True),
+        ("min(x, y)", "x * y", True),  # 0 · ∞ sorts last, as a minimum wants it
+        ("max(x, y)", "x * y", False),
+        ("max(x, y)", "max(0, x + y - 1)", True),
+        ("max(x, y)", "x + y - 1", False),
+        ("max(x, y)", "x + -1.0", False),
+        ("min(x, y)", "max(x, y)", True),
+        ("x + y", "x * y", False),
+        ("min(x, x + y)", "x + y", False),
+    ],
+)
+def test_when_floats_may_be_compared_as_integers(add, mul, expected, rng):
+    add, mul = operation(add), operation(mul)
+    assert is_nonnegative(mul, add) is expected
+    if expected:
+        x, y = np.append(rng.random((2, 1000), np.float32), [[0, 0, np.inf], [0, np.inf, np.inf]], 1).astype(np.float32)
+        values = np.broadcast_to(mul.evaluate({"x": x, "y": y}, np.dtype(np.float32)), x.shape)
+        bits = values.astype(np.float32).view(np.int32)
+        real = ~np.isnan(values)
+        np.testing.assert_array_equal(np.argsort(values[real], kind="stable"), np.argsort(bits[real], kind="stable"))
+        assert add.op == "min" or real.all()
+
+
+def test_a_neutral_that_was_seen_is_left_out(rng):
+    add, mul = (CATALOGUE["lukasiewicz"].add.expression, CATALOGUE["lukasiewicz"].mul.expression)
+    shorter = without_neutral(add, mul, np.float32(0))
+    assert shorter == operation("x + y - 1")
+    c, x, y = rng.integers(0, 9, (3, 1000)) / 8
+    total = {
+        rule: add.evaluate({"x": c, "y": rule.evaluate({"x": x, "y": y}, np.dtype(float))}, np.dtype(float))
+        for rule in (mul, shorter)
+    }
+    np.testing.assert_array_equal(total[mul], total[shorter])
+    for kept_add, kept_mul in (("max(x, y)", "max(1, x + y)"), ("min(x, y)", "max(0, x + y)"), ("x + y", "max(0, x)")):
+        assert without_neutral(operation(kept_add), operation(kept_mul), 0) == operation(kept_mul)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("max(x, y)", True), ("x ^ y", True), ("x + y", False), ("~x", False), ("min(x, 3)", False), ("x * y", False)],
+)
+def test_which_operations_bytes_do_on_wider_integers(text, expected, rng):
+    assert on_pairs(operation(text)) is expected
+    if expected:
+        x, y = rng.integers(0, 256, (2, 1000)).astype(np.uint8)
+        narrow = operation(text).evaluate({"x": x, "y": y}, np.dtype(np.uint8))
+        wide = operation(text).evaluate({"x": x.astype(np.int16), "y": y.astype(np.int16)}, np.dtype(np.int16))
+        np.testing.assert_array_equal(narrow, wide)
+
+
+# ------------------------------------------------------------------------------------------------- what is compiled
+
+
+def row_major(m, n, itemsize):
+    return Placement(0, (m, n), (n, 1), itemsize)
+
+
+def chosen(name, dtype, n=4096, **options):
+    """The product and the tile for row-major operands of ``n`` words."""
+    plan = make_plan(CATALOGUE[name], numpy_dtype(dtype), **options)
+    call = call_for(plan, format_of(plan), accumulate=True)
+    item = plan.dtype.itemsize if call.words.lanes == 2 else call.words.word_bytes
+    C = row_major(n, n, call.words.word_bytes)
+    return call.product(row_major(n, n, item), C, C), call.tile(C)
+
+
+def test_what_differs_in_code_differs_in_its_key():
+    products = [
+        chosen("min_plus", "float32"),
+        chosen("min_plus", "float32", nonnegative=True),
+        chosen("min_plus", "float32", n=1024),
+        chosen("min_plus", "float32", n=4095),
+        chosen("min_plus", "float64"),
+        chosen("max_plus", "float32"),
+        chosen("min_plus", "float16"),
+        chosen("min_plus", "bfloat16"),
+        chosen("min_plus", "int16"),
+        chosen("min_plus", "int16", nonnegative=True),
+        chosen("boolean", "bool", storage="bits"),
+    ]
+    assert len({repr(product) for product in products}) == len(products)
+    assert chosen("min_plus", "float32") == chosen("min_plus", "float32")
+
+
+def test_instructions_are_chosen_by_what_is_known():
+    product, tile = chosen("min_plus", "float32", nonnegative=True)
+    assert (product.ordered_bits, product.copy_a, product.copy_b, tile) == (True, "word", "vector", TABLE["_LARGE"])
+    assert not chosen("min_plus", "float32")[0].ordered_bits
+    assert not chosen("max_times", "float32", nonnegative=True)[0].ordered_bits  # 0 · ∞ is NaN, and sorts last
+    assert chosen("lukasiewicz", "float32")[0].mul == "x + y - 1"
+    assert chosen("plus_times", "float32")[0].contract
+    assert chosen("min_plus", "int16", nonnegative=True)[0].copy_a == "pieces"
+    assert "where" in chosen("min_plus", "int32")[0].mul  # the sentinel, unless the facts keep it apart
+    assert chosen("min_plus", "int32", nonnegative=True)[0].mul == "x + y"
+
+
+@pytest.fixture
+def builds(tmp_path, monkeypatch):
+    """What the compiler is asked for; it answers with the question."""
+    asked = []
+
+    def build(what, tile, target):
+        asked.append((what, tile, target))
+        return "kernel", repr(asked[-1]).encode()
+
+    monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "semiring.kernels.cuda.compile.compilation", SimpleNamespace(build=build))
+    return asked
+
+
+def test_machine_code_is_compiled_once(builds, tmp_path, monkeypatch):
+    product, tile = chosen("min_plus", "float32")
+    first = cubins.cubin(product, tile, "sm_90a")
+    assert cubins.cubin(product, tile, "sm_90a") == first
+    assert len(builds) == 1
+    fold = Fold("min(x, y)", product.words, True)
+    for other in ((product, tile, "sm_80"), (product, TABLE["_SMALL"], "sm_90a"), (fold, None, "sm_90a")):
+        assert cubins.cubin(*other)[1] == repr(other).encode()
+    assert len(builds) == len(list(tmp_path.glob("*.kernel"))) == 4
+    monkeypatch.setattr(cubins, "fingerprint", lambda: "another version")
+    cubins.cubin(product, tile, "sm_90a")
+    assert len(builds) == 5
+
+
+def test_a_damaged_entry_is_a_miss(builds, tmp_path):
+    product, tile = chosen("min_plus", "float32")
+    right = cubins.cubin(product, tile, "sm_90a")
+    (entry,) = tmp_path.glob("*.kernel")
+    content = entry.read_bytes()
+    for damaged in (content[:40], b"", content[:-1] + bytes([content[-1] ^ 1]), content + b"x"):
+        entry.write_bytes(damaged)
+        assert cubins.cubin(product, tile, "sm_90a") == right
+    assert len(builds) == 5
+    disk.save(cubins.fingerprint(), f"{product!r}\n{tile!r}\nsm_90a", ["no kernel"])  # whole, and nothing we wrote
+    assert cubins.cubin(product, tile, "sm_90a") == right
+    assert len(builds) == 6
+
+
+def test_a_changed_source_changes_every_key(monkeypatch):
+    original, seen = Path.read_bytes, set()
+    for changed in ("", "gemm.py", "lower.py", "tree.py", "staging.py"):
+
+        def read(path, changed=changed):
+            return original(path) + (b"#" if path.name == changed else b"")
+
+        cubins.fingerprint.cache_clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "read_bytes", read)
+            seen.add(cubins.fingerprint())
+    cubins.fingerprint.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(cubins.metadata, "version", lambda package: "another")
+        seen.add(cubins.fingerprint())
+    cubins.fingerprint.cache_clear()
+    assert len(seen) == 6
+
+
+def test_no_source_of_machine_code_is_forgotten():
+    """What the compiler imports of its own folder is part of the key: as a source, or as data in what is asked for."""
+    folder, found, left = Path(cubins.__file__).parents[1], set(), ["compile/compilation"]
+    while left:
+        name = left.pop()
+        found.add(name)
+        tree = ast.parse((folder / f"{name}.py").read_text("utf-8"))
+        modules = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+        prefix = "semiring.kernels.cuda."
+        here = {module[len(prefix) :].replace(".", "/") for module in modules if module.startswith(prefix)}
+        left += here - found
+    assert found - set(cubins._SOURCES) == {"product/tiles"}

@@ -1,0 +1,214 @@
+"""The staged kernels compiled for sm_90a without a GPU: registers, spills, and the instructions that speed rests on."""
+
+from __future__ import annotations
+
+import collections
+import importlib.util
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_cuda_code import disassembler
+
+from semiring import CATALOGUE
+from semiring.arrays.device import elements as device_kernels
+from semiring.arrays.device import look, passes
+from semiring.kernels.cuda.closing import stacks
+from semiring.kernels.cuda.closing.blocks import block_kernel
+from semiring.kernels.cuda.closing.modules import compile_for
+from semiring.kernels.cuda.closing.numbered import KERNELS, look_ahead_shape
+from semiring.kernels.cuda.closing.sources import arithmetic_of, source
+from semiring.kernels.engine import make_plan
+
+
+def has_compiler():
+    """NVRTC and its bindings, both installed by pip."""
+    try:
+        from cuda.bindings import nvrtc
+
+        return nvrtc.nvrtcVersion()[0] == nvrtc.nvrtcResult.NVRTC_SUCCESS
+    except (ImportError, RuntimeError):
+        return False
+
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("cuda") is None or not has_compiler(),
+    reason="NVRTC is not installed: pip install cuda-bindings nvidia-cuda-nvrtc",
+)
+
+
+OTHERS = ("sm_80", "sm_100a")  # beside sm_90a, which the others of these tests are about
+
+
+def arithmetic(name, dtype, **facts):
+    return arithmetic_of(make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus", **facts))
+
+
+def compiled(file, arithmetic, defines=(), target="sm_90a"):
+    """The machine code, (registers, bytes of spills) of each kernel."""
+    cubin, log = compile_for(target, source(file, arithmetic, defines), arithmetic.options)
+    found = re.findall(
+        r"Compiling entry function '(\w+)'.*?(\d+) bytes spill stores.*?Used (\d+) registers", log, re.DOTALL
+    )
+    assert found, log
+    return cubin, {kernel: (int(registers), int(spills)) for kernel, spills, registers in found}
+
+
+def instructions(cubin, tmp_path):
+    tool = disassembler()
+    if tool is None:
+        pytest.skip("nvdisasm is not installed: pip install nvidia-cuda-nvdisasm")
+    path = tmp_path / "kernel.cubin"
+    path.write_bytes(cubin)
+    text = subprocess.run([tool, "-c", path], capture_output=True, text=True, check=True).stdout
+    return collections.Counter(re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?(\w+)", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    "file", [*sorted({kernel.file for kernel in KERNELS.values() if not kernel.any_star}), "diagonal.cu"]
+)
+def test_the_kernels_of_the_papers(file):
+    _, kernels = compiled(file, arithmetic("min_plus", "float32"))
+    assert all(spills == 0 for _, spills in kernels.values())
+    most = {"4_staged_load.cu": 128}.get(file, 64)
+    assert all(registers <= most for registers, _ in kernels.values())
+
+
+@pytest.mark.parametrize("target", OTHERS)
+def test_other_architectures(target):
+    ours = arithmetic("min_plus", "float32")
+    for file in (*sorted({kernel.file for kernel in KERNELS.values()}), "diagonal.cu"):
+        defines = look_ahead_shape(1024, ours).defines if file == KERNELS["6"].file else ()
+        for registers, spills in compiled(file, ours, defines, target)[1].values():
+            assert registers <= 255
+            assert spills == 0
+    assert all(spills <= 16 for _, spills in compiled(stacks.FILE, ours, stacks.defines(ours), target)[1].values())
+    for n in (64, 128):
+        chosen = block_kernel(n, ours)
+        _, kernels = compiled(chosen.file, ours, chosen.defines, target)
+        assert kernels["close_block"][1] <= (16 if n == 64 else 160)
+
+
+@pytest.mark.parametrize(
+    "which", [x for x in vars(device_kernels).values() if isinstance(x, passes.Pass)], ids=lambda x: x.name
+)
+def test_passes(which, tmp_path):
+    """Four loads of 16 bytes are under way before the first is waited for."""
+    for target, size in (*((target, 4) for target in OTHERS), *(("sm_90a", size) for size in (1, 2, 8, 4))):
+        cubin, log = compile_for(target, passes.source(which, np.dtype(f"{which.kind}{size}")), ("-std=c++17",))
+        assert "0 bytes spill stores" in log
+    tool = disassembler()
+    if tool is not None:
+        (tmp_path / "kernel.cubin").write_bytes(cubin)
+        text = subprocess.run(
+            [tool, "-c", tmp_path / "kernel.cubin"], capture_output=True, text=True, check=True
+        ).stdout
+        memory = re.findall(r"(?:LDG|STG)\.E\.128", text)
+        assert memory[:4] == ["LDG.E.128"] * 4
+
+
+def test_the_look_at_the_entries():
+    """Its kernels are written for the bits of elements, and need nothing of the semiring."""
+    text = Path(look.__file__).with_name("look.cu").read_text("utf-8")
+    _, log = compile_for("sm_90a", text, ("-std=c++17",))
+    assert len(re.findall(r"Used (\d+) registers", log)) == 8
+    assert set(re.findall(r"(\d+) bytes spill", log)) == {"0"}
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "n", "expected", "spills"),
+    [  # a thread: 4 · UNROLL k for each accumulator of the remainder, and the pairs of panels and pivot blocks
+        ("min_plus", "float32", 4096, {"FADD": 256, "VIMNMX3": 128}, 64),
+        ("min_plus", "float32", 2048, {"FADD": 1024, "VIMNMX3": 512}, 128),  # none of them where pairs are computed
+        ("min_plus", "float32", 1408, {"FADD": 512, "VIMNMX3": 256}, 0),
+        ("min_plus", "float32", 1024, {"FADD": 256, "VIMNMX3": 128}, 0),
+        ("min_plus", "int32", 2048, {"VIADDMNMX": 341, "IMAD": 682, "VIMNMX3": 341}, 128),
+        ("max_times", "float32", 2048, {"FMUL": 1024, "FMNMX": 1024}, 128),
+        ("min_plus", "float64", 4096, {"DADD": 128}, 64),
+        ("min_plus", "float16", 4096, {"HADD2": 128}, 0),
+    ],
+)
+def test_kernel_6(name, dtype, n, expected, spills, tmp_path):
+    ours = arithmetic(name, dtype)
+    shape = look_ahead_shape(n, ours)
+    cubin, kernels = compiled("6_look_ahead.cu", ours, shape.defines)
+    ((registers, spilled),) = kernels.values()
+    assert registers <= 128  # 512 threads on a multiprocessor
+    assert spilled <= spills
+    assert shape.shared(make_plan(CATALOGUE[name], dtype).dtype.itemsize) <= (227 << 10) // shape.blocks
+    code = instructions(cubin, tmp_path)
+    assert all(code[instruction] >= count for instruction, count in expected.items())
+    assert code["DSETP"] <= code["DADD"] + 64  # one comparison drops a NaN too; the diagonal meets 1
+    assert code["LDGSTS"] >= 4  # the copies are asynchronous
+    assert not code["FFMA"]  # nothing is contracted
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "n", "pivots"),
+    [
+        ("min_plus", "float32", 64, True),
+        *(("min_plus", "float32", n, False) for n in (32, 64, 100, 128)),
+        ("max_times", "float32", 104, False),
+        ("max_plus", "int32", 128, False),
+        ("min_plus", "float32", 128, True),
+        ("min_plus", "int64", 128, False),
+        ("log_plus", "float64", 64, False),
+        ("max_min", "float16", 104, True),
+        ("plus_times", "float32", 64, False),
+        ("boolean", "bool", 200, True),
+    ],
+)
+def test_close_block(name, dtype, n, pivots, tmp_path):
+    ours = arithmetic(name, dtype)
+    chosen = block_kernel(n, ours, pivots=pivots)
+    cubin, kernels = compiled(chosen.file, ours, chosen.defines)
+    ((registers, spilled),) = kernels.values()
+    in_pairs = chosen.file == "close_pairs.cu"
+    warps = -(-chosen.threads[0] * chosen.threads[1] // 32)
+    together = int(chosen.defines[-1].removeprefix("BLOCKS ")) if in_pairs else 1
+    a_quarter = -(-together * warps // 4)  # of a multiprocessor, which has 16,384 registers
+    assert -(-registers // 8) * 8 * 32 * a_quarter <= 16_384
+    assert spilled <= (260 if in_pairs and n > 64 else 0)
+    if in_pairs and name == "min_plus":
+        code = instructions(cubin, tmp_path)
+        assert code["VIMNMX3"] >= 2 * 16 * (1 if n <= 64 else 2)  # two candidates meet an entry at once
+    if name == "plus_times":
+        assert instructions(cubin, tmp_path)["FFMA"] > 16  # as its definition asks for
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "expected", "spills"),
+    [  # a thread: 4 k for each of 16 entries, in panels or in remainders
+        ("min_plus", "float32", {"FADD": 128, "VIMNMX3": 64}, 16),
+        ("min_plus", "int32", {"VIADDMNMX": 32, "VIMNMX3": 32}, 16),
+        ("max_times", "float64", {"DMUL": 128}, 0),
+        ("max_min", "int16", {}, 64),
+        ("boolean", "bool", {}, 0),
+        ("lukasiewicz", "float32", {}, 0),
+    ],
+)
+def test_stacks(name, dtype, expected, spills, tmp_path):
+    ours = arithmetic(name, dtype)
+    cubin, kernels = compiled(stacks.FILE, ours, stacks.defines(ours))
+    blocks = 2 if dtype == "float64" else 4
+    assert all(registers <= 65_536 // 256 // blocks for registers, _ in kernels.values())
+    assert all(spilled <= spills for _, spilled in kernels.values())
+    assert stacks.shared(make_plan(CATALOGUE[name], dtype).dtype.itemsize) <= (227 << 10) // blocks
+    code = instructions(cubin, tmp_path)
+    assert all(code[instruction] >= count for instruction, count in expected.items())
+    assert code["LDGSTS"] >= 4  # the copies are asynchronous
+    assert not code["FFMA"]  # nothing is contracted
+
+
+def test_packed_bits():
+    ours = arithmetic_of(make_plan(CATALOGUE["boolean"], "bool", storage="bits"))
+    chosen = block_kernel(200, ours, pivots=True)
+    _, kernels = compiled(chosen.file, ours, chosen.defines)
+    assert kernels["close_block"][1] == 0
+
+
+def test_an_error_of_the_compiler_is_shown():
+    with pytest.raises(ValueError, match="error: this declaration"):
+        compile_for("sm_90a", "nonsense", ())

@@ -1,0 +1,197 @@
+"""The passes over arrays on a GPU: their text compiled for the host, every statement on every size of elements."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cuda_on_host import HostKernels, needs_compiler
+
+from semiring.arrays.device import elements as kernels
+from semiring.arrays.device import passes
+
+_VECTOR = "struct uint4 { unsigned x, y, z, w; };\n"
+
+
+class OnHost(np.ndarray):
+    """An array whose memory is told as CuPy tells it."""
+
+    class _Data:
+        def __init__(self, address):
+            self.ptr = address
+
+    class _Flags:
+        def __init__(self, flags):
+            self.c_contiguous, self.f_contiguous = flags.c_contiguous, flags.f_contiguous
+
+    @property
+    def data(self):
+        return self._Data(self.ctypes.data)
+
+
+def aligned(shape, dtype, offset=0):
+    """An array from an address that 16 divides, or ``offset`` elements further."""
+    dtype = np.dtype(dtype)
+    memory = np.zeros(int(np.prod(shape)) * dtype.itemsize + 16 * dtype.itemsize + 16, np.uint8)
+    start = -memory.ctypes.data % 16 + offset * dtype.itemsize
+    return memory[start : start + int(np.prod(shape)) * dtype.itemsize].view(dtype).reshape(shape).view(OnHost)
+
+
+@pytest.fixture
+def launches(monkeypatch, tmp_path):
+    """The passes on the host: (name of the pass, rows) of every dense launch; others are by NumPy's loops, named so."""
+    calls, compiled = [], {}
+    named = {which.name: which for which in vars(kernels).values() if isinstance(which, passes.Pass)}
+
+    def dense(which, integer):
+        key = which, integer
+        if key not in compiled:
+            text = _VECTOR + passes.source(which, integer)
+            compiled[key] = HostKernels(text, tmp_path / f"{which.name}{integer}")
+
+        def launch(grid, block, arguments):
+            calls.append((which.name, int(arguments[2])))
+            pointers = [np.int64(x) if isinstance(x, int) else x for x in arguments]
+            compiled[key].launch("pass", (*grid, 1, 1), (*block, 1, 1), pointers)
+
+        return launch
+
+    monkeypatch.setattr(passes, "_dense", dense)
+
+    def elementwise(inputs, outputs, code, name):
+        """As CuPy declares things: inputs cannot be written."""
+        names = ["x", *(f"*{part.split()[-1]}" for part in outputs.split(", "))]
+        parameters = [f"const {part}" for part in inputs.split(", ")[1:]] + [f"int {x}" for x in names[2:]]
+
+        def each(A, *arguments):
+            head = f"typedef {'unsigned ' if A.dtype.kind == 'u' else 'signed '}{passes.SIZES[A.itemsize]} T;\n"
+            kernel = (
+                f'extern "C" __global__ void each({", ".join(["const T *xs", "T *ys", "int n", *parameters])}) {{\n'
+                f"for (int i = 0; i < n; ++i) {{ const T &x = xs[i]; T &y = ys[i]; {code} }} }}\n"
+            )
+            key = name, A.dtype
+            if key not in compiled:
+                compiled[key] = HostKernels(head + kernel, tmp_path / f"each_{name}{A.dtype}")
+            numbers = inputs.count(",")
+            values, (out, *words) = arguments[:numbers], arguments[numbers:]
+            xs, ys = np.ascontiguousarray(A), np.ascontiguousarray(out).copy()
+            xs = ys if np.shares_memory(A, out) else xs
+            compiled[key].launch("each", (1, 1, 1), (1, 1, 1), [xs, ys, np.int32(A.size), *values, *words])
+            out[...] = ys
+            calls.append((name, 0))
+
+        return each
+
+    class Cupy:
+        zeros = staticmethod(np.zeros)
+        ElementwiseKernel = staticmethod(elementwise)
+
+    for module in (passes, kernels):
+        monkeypatch.setattr(module, "load_cupy", Cupy)
+    for which in named.values():
+        vars(which).pop("_elementwise", None)
+    yield calls
+    for which in named.values():
+        vars(which).pop("_elementwise", None)
+
+
+def values(rng, shape, dtype):
+    if np.dtype(dtype).kind == "i":
+        limits = np.iinfo(dtype)
+        found = rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+        found[rng.random(shape) < 0.3] = limits.max // 2
+        return found
+    found = rng.choice([0.0, -0.0, 1.5, 7.0, np.inf, np.nan, -np.nan], shape)
+    return found.astype(dtype)
+
+
+SHAPES = [(1, 1), (3, 5), (64, 64), (33, 70), (5, 4096), (7, 9, 11)]
+
+
+def views(rng, shape, dtype):
+    """Arrays of one shape that lie in all the ways that are told apart, and how many rows a dense launch has."""
+    one = aligned(shape, dtype)
+    yield one, 1
+    yield aligned(shape[::-1], dtype).T, 1
+    yield aligned(shape, dtype, offset=1), 0
+    if len(shape) == 2:
+        lanes = 16 // one.itemsize
+        wide = -(-shape[1] // lanes) * lanes + lanes
+        yield aligned((shape[0], wide), dtype)[:, : shape[1]], 1 if shape[0] == 1 else shape[0]
+        yield aligned((shape[0], 2 * shape[1]), dtype)[:, ::2], 1 if max(shape) == 1 else 0
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_statements_about_floats(dtype, launches, rng):
+    for shape in SHAPES:
+        for A, rows in views(rng, shape, dtype):
+            for has_negative in (False, True):
+                given = values(rng, shape, dtype)
+                if has_negative:
+                    given[(-1,) * len(shape)] = -np.inf if rng.random() < 0.5 else -1e-3
+                A[...] = given
+                word = kernels.copy_nonnegative(A, A)
+                assert launches[-1] == ("nonnegative", rows)
+                assert bool(word[0]) == has_negative
+                np.testing.assert_array_equal(A, given)
+                assert not np.signbit(A[~(A < 0)]).any()  # of a NaN neither: it would come before all numbers
+                kernels.spoil(A, word)
+                assert np.isnan(A).all() if has_negative else np.array_equal(A, given, equal_nan=True)
+                A[...] = given
+                kernels.clear_zeros(A, A)
+                np.testing.assert_array_equal(A, given)
+                assert not np.signbit(A[A == 0]).any()
+                A[...] = given
+                kernels.negate(A, A)
+                np.testing.assert_array_equal(A, -given)
+                assert not np.signbit(A[A == 0]).any()
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["int16", "int32", "int64"])
+def test_statements_about_integers(dtype, launches, rng):
+    for shape in SHAPES:
+        for A, rows in views(rng, shape, dtype):
+            given = values(rng, shape, dtype)
+            bound = np.iinfo(dtype).max // 2
+            for least, sign in ((True, 1), (True, -1), (False, 1), (False, -1)):
+                A[...] = given
+                end = bound if least else -bound
+                kernels.replace_beyond(A, end, 17, A, least=least, sign=sign)
+                assert launches[-1] == ("replace_beyond", rows)
+                beyond = given >= end if least else given <= end
+                np.testing.assert_array_equal(A, np.where(beyond, 17, np.dtype(dtype).type(sign) * given))
+
+
+@needs_compiler
+def test_the_order_of_floats(launches, rng):
+    floats = np.array([-np.inf, -2.5, -1e-40, -0.0, 0.0, 1e-40, 1.0, 3.0, np.inf], np.float32)
+    bits = aligned(floats.shape, np.int32)
+    bits[...] = floats.view(np.int32)
+    kernels.in_order(bits, [(int(bits[4]), 2**31 - 1), (12, 12)], False)
+    order = np.delete(bits, 4)
+    assert (np.diff(order.astype(np.int64)) > 0).all()
+    assert bits[4] == 2**31 - 1
+    kernels.in_order(bits, [(2**31 - 1, 0), (12, 12)], True)
+    np.testing.assert_array_equal(bits, floats.view(np.int32))
+    other = aligned(floats.shape, np.int32)
+    kernels.flip(bits, other)
+    assert (np.diff(other.astype(np.int64)) > 0).all()
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
+def test_copies(dtype, launches, rng):
+    for shape in SHAPES[:-1]:
+        given = rng.integers(0, 200, shape).astype(dtype)
+        targets = [array for array, _ in views(rng, shape, dtype)]
+        for A, _ in views(rng, shape, dtype):
+            A[...] = given
+            for out in targets:
+                out[...] = 0
+                kernels.copy(A, out)
+                np.testing.assert_array_equal(out, given)
+    dense = [rows for _, rows in launches]
+    assert {0, 1, 64} <= set(dense)
+    empty = aligned((0, 4), dtype)
+    kernels.copy(empty, empty)

@@ -1,0 +1,261 @@
+"""The kernels that find predecessors on a GPU, run on the host, threads and blocks in both orders."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from cuda_on_host import HostKernels, needs_compiler
+from test_predecessors import check, zero_of
+
+from semiring.algebra.catalogue import as_semiring
+from semiring.closures import closure
+from semiring.kernels.cuda.closing.modules import compile_for
+from semiring.kernels.cuda.closing.sources import arithmetic_of, source
+from semiring.kernels.engine import make_plan
+from semiring.kernels.tolerance import tolerance_for
+
+pytestmark = needs_compiler
+PIECE, SLICE = 16, 32
+
+
+def defines(tolerance):
+    chosen = {"EXACT": tolerance.exact, "RELATIVE": tolerance.relative, "ROW_IN_SHARED": True}
+    return tuple(name for name, wanted in chosen.items() if wanted)
+
+
+@pytest.fixture(scope="module")
+def kernels_for(tmp_path_factory):
+    known = {}
+
+    def get(plan, tolerance):
+        text = source("predecessors.cu", arithmetic_of(plan), defines(tolerance))
+        if text not in known:
+            known[text] = HostKernels(text, tmp_path_factory.mktemp("kernels"))
+        return known[text]
+
+    return get
+
+
+def predecessors(
+    kernels, plan, D, before, tolerance, *, threads=32, backwards=False, all_by_repair=False, bounded=False, longest=99
+):
+    """As `semiring.kernels.cuda.predecessors.search.find_predecessors`; (pred, how many rows were repaired, failed).
+
+    bounded: without the edges that end no path. longest: of a list that is sorted.
+    """
+    n = len(D)
+    limits = np.array([*tolerance.tight, *tolerance.loose, *tolerance.bound])
+    matrices = (D, np.int64(n), before, np.int64(n), np.int32(n))
+    pieces, slices = -(-n // PIECE), -(-n // SLICE)
+    counts, improves = np.empty((pieces, n), np.int32), np.zeros(1, np.int32)
+    degrees, widths = np.empty(n, np.int32), np.empty(slices, np.int32)
+    pred, flagged = np.empty((n, n), np.int32), np.full(n, all_by_repair, np.uint8)
+    grid = (-(-n // 64), pieces, 1)
+
+    def run(name, grid, threads, *arguments):
+        kernels.launch(name, grid, (threads, 1, 1), arguments, backwards=backwards)
+
+    def launch(name, grid, threads, *arguments):
+        run(name, grid, threads, *matrices, *arguments)
+
+    def count(best, worst):
+        launch("count_edges", grid, 64, np.int32(PIECE), limits, best, worst, counts, improves)
+        run("lay_out", (-(-n // 64), 1, 1), 64, np.int32(n), np.int32(pieces), counts, degrees, widths)
+
+    best = worst = None
+    count(best, worst)
+    listed = int(degrees.sum())
+    if bounded:
+        best, worst = np.empty(n, D.dtype), np.empty(n, D.dtype)
+        launch("bounds", (slices, 1, 1), 512, limits, best, worst)
+        count(best, worst)
+        assert degrees.sum() <= listed
+    ends = np.cumsum(widths, dtype=np.int64)
+    places = int(ends[-1]) * SLICE + 1
+    sources, weights = np.full(places, -1, np.int32), np.empty(places, D.dtype)
+    launch("fill_edges", grid, 64, np.int32(PIECE), limits, best, worst, counts, ends, sources, weights)
+    as_filled = sources.copy(), weights.copy()
+    run("sort_edges", (slices, 1, 1), 64, np.int32(n), np.int32(longest), degrees, ends, sources, weights)
+    for j in range(n):
+        is_sorted = widths[j // SLICE] <= longest
+        check_list(plan, as_filled, (sources, weights), slice(*list_of(degrees, ends, j), SLICE), is_sorted)
+    if not all_by_repair:
+        lists = (degrees, ends, np.int32(longest), sources, weights)
+        launch("last_edges", (n, 1, 1), threads, *lists, limits, improves, pred, flagged)
+    failed, blocks = np.zeros(1, np.int32), 3
+    scratch = np.empty((blocks, n)), np.empty((blocks, n), np.int32)
+    launch("repair_trees", (blocks, 1, 1), 8, limits, pred, flagged, *scratch, failed)
+    return pred, int(flagged.sum()), bool(failed[0])
+
+
+def list_of(degrees, ends, j):
+    """The range of the edges into vertex j, of which every 32nd is one."""
+    first = (int(ends[j // SLICE - 1]) if j >= SLICE else 0) * SLICE + j % SLICE
+    assert j // SLICE == len(ends) - 1 or first + (int(degrees[j]) - 1) * SLICE < ends[j // SLICE] * SLICE
+    return first, first + int(degrees[j]) * SLICE
+
+
+def check_list(plan, filled, ordered, places, is_sorted):
+    """The same edges, in the order of their tails as filled, and then the best first."""
+    (tails, weights), (tails_after, weights_after) = ([array[places] for array in pair] for pair in (filled, ordered))
+    assert (np.diff(tails) > 0).all()
+    assert sorted(zip(tails, weights, strict=True)) == sorted(zip(tails_after, weights_after, strict=True))
+    if is_sorted:
+        pairs = {"x": weights_after[:-1], "y": weights_after[1:]}
+        assert (plan.semiring.add.expression.evaluate(pairs, plan.dtype) == weights_after[:-1]).all()
+        tied = weights_after[:-1] == weights_after[1:]
+        assert (np.diff(tails_after)[tied] > 0).all()
+
+
+def find(kernels_for, name, A, **options):
+    semiring = as_semiring(name)
+    nonnegative = A.dtype.kind == "f" and name in ("min_plus", "max_times") and bool((A >= 0).all())
+    plan = make_plan(semiring, A.dtype, nonnegative=nonnegative)
+    D = closure(A, semiring)
+    if A.dtype.kind == "i" and semiring.tropical:
+        inner = plan.zero
+        D, A = np.where(semiring.zero_for(A.dtype) == D, inner, D), np.where(semiring.zero_for(A.dtype) == A, inner, A)
+    tolerance = tolerance_for(plan, D)
+    found = predecessors(kernels_for(plan, tolerance), plan, D, A, tolerance, **options)
+    again = predecessors(kernels_for(plan, tolerance), plan, D, A, tolerance, **{**options, "backwards": True})
+    np.testing.assert_array_equal(found[0], again[0])
+    return D, *found
+
+
+def graph(rng, name, dtype, n, density, kind):
+    zero = zero_of(name, np.dtype(dtype))
+    if dtype == "bool":
+        return rng.random((n, n)) < density / 3
+    if kind == "ties":
+        values = rng.integers(0, 4, (n, n)).astype(dtype)
+    elif kind == "zeros":
+        values = (rng.integers(0, 3, (n, n)) // 2).astype(dtype)
+    else:
+        values = rng.random((n, n)).astype(dtype)
+    if name == "max_times":
+        values = np.where(values > 1, 1, values).astype(dtype)
+    values[rng.random((n, n)) > density] = zero
+    return values
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "kind"),
+    [
+        ("min_plus", "float32", "random"),
+        ("min_plus", "float32", "zeros"),
+        ("min_plus", "float64", "random"),
+        ("min_plus", "int32", "ties"),
+        ("max_min", "float32", "random"),
+        ("max_min", "float64", "random"),
+        ("max_min", "int16", "ties"),
+        ("max_times", "float32", "random"),
+        ("boolean", "bool", "ties"),
+        ("lukasiewicz", "float64", "random"),
+    ],
+)
+def test_trees_of_best_paths(rng, kernels_for, name, dtype, kind):
+    for n, density in ((1, 1.0), (2, 1.0), (33, 0.1), (65, 1.0), (97, 0.04)):
+        A = graph(rng, name, dtype, n, density, kind)
+        ways = [{}, {"all_by_repair": True}]
+        if n >= 65:
+            ways += [{"bounded": True}, {"bounded": True, "longest": 3, "threads": 96}]
+        for options in ways:
+            D, pred, _, failed = find(kernels_for, name, A, **options)
+            assert not failed
+            zero = zero_of(name, A.dtype)
+            outer = as_outer(name, A, D)
+            check(name, np.where(zero == A, zero, A), outer, pred, absolute=1e-14 if name == "lukasiewicz" else 0.0)
+
+
+def as_outer(name, A, D):
+    if A.dtype.kind == "i" and name == "min_plus":
+        return np.where(np.iinfo(A.dtype).max // 2 == D, np.iinfo(A.dtype).max, D)
+    return D
+
+
+def test_random_weights_need_no_repair(rng, kernels_for):
+    A = rng.random((130, 130)).astype(np.float32)
+    for bounded in (False, True):
+        _, _, repaired, failed = find(kernels_for, "min_plus", A, bounded=bounded)
+        assert not repaired
+        assert not failed
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "weights"),
+    [
+        ("min_plus", "int32", [0, 1, 2]),
+        ("min_plus", "float32", [0.0, 1.0]),
+        ("max_min", "int16", [1, 2]),
+        ("boolean", "bool", [True]),
+        ("max_times", "float32", [0.5, 1.0]),
+        ("max_times", "float32", [0.5, 1.0, 2.0]),
+    ],
+)
+def test_where_nothing_rounds_the_lists_lead_to_every_vertex(rng, kernels_for, name, dtype, weights):
+    """Whatever was left out of them: no row is left to Dijkstra's algorithm."""
+    for _ in range(12):
+        n = int(rng.integers(2, 71))
+        is_edge = rng.random((n, n)) < rng.choice([1.5 / n, 0.1, 1.0])
+        is_edge[:, rng.integers(n)] = True
+        if max(weights) > 1 and name == "max_times":  # no cycle may gain
+            is_edge &= np.less.outer(*2 * [rng.permutation(n)])
+        A = np.where(is_edge, rng.choice(weights, (n, n)), zero_of(name, np.dtype(dtype))).astype(dtype)
+        options = {"bounded": bool(rng.integers(4)), "longest": int(rng.choice([0, 2, 99]))}
+        D, pred, repaired, failed = find(kernels_for, name, A, **options)
+        assert not repaired
+        assert not failed
+        check(name, A, as_outer(name, A, D), pred)
+
+
+def test_bounds_leave_out_what_ends_no_path(rng, kernels_for):
+    """Most edges are direct, few weigh so little that two of them make a path."""
+    A = (rng.random((130, 130)) * 0.7 + 0.3).astype(np.float32)
+    D, pred, repaired, failed = find(kernels_for, "min_plus", A, bounded=True)
+    assert not repaired
+    assert not failed
+    check("min_plus", A, D, pred)
+    assert (A == D).sum() > 130 * 30
+    plan = make_plan(as_semiring("min_plus"), np.float32, nonnegative=True)
+    tolerance = tolerance_for(plan, D)
+    kernels, limits = kernels_for(plan, tolerance), np.array([*tolerance.tight, *tolerance.loose, *tolerance.bound])
+    best, worst = np.empty(130, np.float32), np.empty(130, np.float32)
+    kernels.launch(
+        "bounds", (5, 1, 1), (512, 1, 1), (D, np.int64(130), A, np.int64(130), np.int32(130), limits, best, worst)
+    )
+    others = D + np.where(np.eye(130, dtype=bool), np.float32(np.inf), np.float32(0))
+    np.testing.assert_array_equal(best, others.min(axis=0))
+    np.testing.assert_array_equal(worst, np.where((A == D) | np.eye(130, dtype=bool), 0, D).max(axis=0))
+
+
+def test_long_paths_and_what_is_no_closure(rng, kernels_for):
+    n = 120
+    A = np.full((n, n), np.inf, np.float32)
+    A[np.arange(n - 1), np.arange(1, n)] = rng.random(n - 1).astype(np.float32) + 0.1
+    A[np.arange(1, n), np.arange(n - 1)] = rng.random(n - 1).astype(np.float32) + 0.1
+    D, pred, _, failed = find(kernels_for, "min_plus", A)
+    assert not failed
+    check("min_plus", A, D, pred)
+    plan = make_plan(as_semiring("min_plus"), np.float32, nonnegative=True)
+    D[3, 100] /= 2
+    tolerance = tolerance_for(plan, D)
+    assert predecessors(kernels_for(plan, tolerance), plan, D, A, tolerance)[2]
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_min", "int32"), ("max_times", "float64")])
+def test_machine_code_keeps_to_registers(name, dtype):
+    nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
+    try:
+        nvrtc.nvrtcVersion()
+    except RuntimeError as error:
+        pytest.skip(f"NVRTC is not installed: {error}")
+    plan = make_plan(as_semiring(name), np.dtype(dtype), nonnegative=name == "min_plus")
+    arithmetic = arithmetic_of(plan)
+    text = source("predecessors.cu", arithmetic, defines(tolerance_for(plan, np.ones((999, 999), dtype))))
+    log = compile_for("sm_90a", text, arithmetic.options)[1]
+    registers = [int(count) for count in re.findall(r"Used (\d+) registers", log)]
+    assert len(registers) == 7
+    assert max(registers) <= 64
+    assert set(re.findall(r"(\d+) bytes spill", log)) <= {"0"}

@@ -1,0 +1,222 @@
+"""Stacks closed together, with the launches of the package and its CUDA C++ run on the host, against the reference."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from cuda_on_host import HostKernels, needs_compiler
+from test_contract import entries, inside
+
+from semiring import CATALOGUE, Semiring
+from semiring.kernels.contract import Status
+from semiring.kernels.cuda.closing import numbered as kernels
+from semiring.kernels.cuda.closing import stacks
+from semiring.kernels.cuda.closing.sources import source
+from semiring.kernels.engine import make_plan
+from semiring.kernels.reference import ReferenceBackend
+
+pytestmark = needs_compiler
+
+
+class OnHost(np.ndarray):
+    """An array whose address is where CuPy has it."""
+
+    @property
+    def data(self):
+        return SimpleNamespace(ptr=self.ctypes.data)
+
+
+@pytest.fixture
+def host(monkeypatch, tmp_path):
+    """Kernels and arrays of the host in the place of those of a device: how they run, and what they did."""
+    seen = SimpleNamespace(backwards=False, races=[], launches=[], compiled={}, looks=True)
+
+    def kernel(file, name, arithmetic, defines, shared):
+        key = arithmetic, defines
+        if key not in seen.compiled:
+            folder = tmp_path / str(len(seen.compiled))
+            seen.compiled[key] = HostKernels(source(file, arithmetic, defines), folder, races=seen.looks)
+
+        def launch(grid, threads, arguments, shared_mem):
+            assert shared == shared_mem
+            seen.launches.append(name)
+            sizes = (*grid, 1, 1)[:3], (*threads, 1, 1)[:3]
+            given = [
+                None if isinstance(x, int) else x.view(np.ndarray) if isinstance(x, OnHost) else x for x in arguments
+            ]
+            seen.races += seen.compiled[key].launch(name, *sizes, given, backwards=seen.backwards)
+
+        return launch
+
+    monkeypatch.setattr(stacks, "kernel", kernel)
+    cuda = SimpleNamespace(get_current_stream=nullcontext)
+    cupy = SimpleNamespace(cuda=cuda, full=lambda *given: np.full(*given).view(OnHost))
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    return seen
+
+
+def aligned(array):
+    """A copy whose rows begin where 16 divides the address."""
+    memory = np.empty(array.nbytes + 16, np.uint8)
+    start = -memory.ctypes.data % 16
+    copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy.view(OnHost)
+
+
+def stack_of(rng, name, dtype, count, n):
+    return np.stack([inside(entries(rng, name, dtype, (n, n), tame=True), name) for _ in range(count)])
+
+
+def closed(plan, stack):
+    expected = stack.copy()
+    for one in expected:
+        ReferenceBackend().close_block(replace(plan, status=Status()), one)
+    return expected
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "count", "n", "launches"),
+    [
+        ("min_plus", "float32", 3, 192, 7),
+        ("min_plus", "float32", 2, 129, 7),  # in padded copies
+        ("min_plus", "int32", 1, 256, 9),
+        ("max_times", "float64", 2, 100, 5),
+        ("min_plus", "float64", 1, 127, 5),
+        ("min_plus", "int64", 1, 129, 7),
+        ("max_min", "int16", 2, 65, 5),
+        ("boolean", "bool", 2, 130, 7),
+        ("max_min", "uint8", 2, 1, 1),
+        ("max_min", "uint8", 0, 70, 0),
+    ],
+)
+def test_stacks(host, rng, name, dtype, count, n, launches):
+    plan = make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus")
+    stack = stack_of(rng, name, dtype, count, n) if count else np.empty((0, n, n), dtype)
+    for host.backwards in (False, True):
+        found = aligned(stack)
+        stacks.close_stack(plan, found)
+        np.testing.assert_array_equal(found, closed(plan, stack))
+        assert len(host.launches) == launches
+        host.launches.clear()
+    assert not host.races  # no block reads what another one of its launch writes
+
+
+def test_the_same_bits_in_every_order_and_company(host, rng):
+    host.looks = False
+    plan = make_plan(CATALOGUE["min_plus"], "float32", nonnegative=True)
+    stack = rng.random((4, 192, 192)).astype(np.float32)
+    results = []
+    for host.backwards in (False, True):
+        found = aligned(stack)
+        stacks.close_stack(plan, found)
+        results.append(found)
+    alone = aligned(stack[2:3])
+    stacks.close_stack(plan, alone)
+    assert results[0].tobytes() == results[1].tobytes()
+    assert alone.tobytes() == results[0][2:3].tobytes()
+
+
+def test_every_layout_and_parts(host, rng, monkeypatch):
+    host.looks = False
+    plan = make_plan(CATALOGUE["min_plus"], "float32", nonnegative=True)
+    stack = stack_of(rng, "min_plus", "float32", 3, 128)
+    expected = closed(plan, stack)
+    monkeypatch.setattr(stacks, "_COPIES", 2 * 128 * 128 * 4)
+    wide = aligned(np.zeros((3, 130, 140), np.float32))
+    for view, copied in (
+        (wide[:, :128, :128], False),
+        (wide[:, 1:129, 4:132], False),
+        (wide[:, :128, 1:129], True),
+        (wide[:, :128, :128].swapaxes(1, 2), True),
+        (wide[::-1, 127::-1, 127::-1], True),
+    ):
+        view[...] = stack
+        host.launches.clear()
+        stacks.close_stack(plan, view)
+        np.testing.assert_array_equal(view, expected)
+        assert host.launches.count("first_pivots") == (2 if copied else 1)
+
+
+@pytest.mark.parametrize("n", [70, 128])
+def test_the_first_pivot_without_a_star_is_named(host, n, monkeypatch):
+    host.looks = False
+    monkeypatch.setattr(stacks, "_COPIES", 2 * 128 * 128 * 4)  # so the last matrix is a part of its own
+    plan = make_plan(CATALOGUE["max_times"], "float32")
+    stack = np.zeros((3, n, n), np.float32)
+    for vertex, numbered in ((66, 2 * n + 66), (3, 2 * n + 3)):
+        stack[2, vertex, vertex] = 2
+        word = np.array([-1], np.int32)
+        stacks.close_stack(replace(plan, status=Status(word=word)), aligned(stack))
+        assert word[0] == numbered
+    stack[1, 68, 68] = 2
+    stacks.close_stack(replace(plan, status=Status(word=word)), aligned(stack))
+    assert word[0] == n + 68
+    stacks.close_stack(plan, aligned(stack))  # and nobody need ask
+
+
+def test_one_matrix_goes_the_way_that_is_fastest(host, rng, monkeypatch):
+    """Of 8 bytes by two launches a stage: but not beside products, nor where a kernel is named; a few rows in one."""
+    host.looks, others = False, []
+    monkeypatch.setattr(kernels, "granted", lambda: 227 << 10)
+    monkeypatch.setattr(kernels, "close_block", lambda plan, A: others.append("block"))
+    monkeypatch.setattr(kernels, "_look_ahead", lambda plan, A, file, arithmetic, beside: others.append("6"))
+    plan = make_plan(CATALOGUE["min_plus"], "float64", nonnegative=True)
+    (A,) = stack_of(rng, "min_plus", "float64", 1, 193)
+    (expected,) = closed(plan, A[None])
+    for found in (aligned(A), aligned(A).T, aligned(A)[::-1, ::-1]):
+        found[...] = A
+        host.launches.clear()
+        kernels.close(plan, found)
+        np.testing.assert_array_equal(found, expected)
+        assert host.launches == ["first_pivots", *["panels", "remainders"] * 4]
+    assert not others
+    host.launches.clear()
+    heavy = Semiring("heavy", "max(x, y)", "x / (1 + x) * y", 0, 1, domain=(0, 1))
+    for semiring, dtype, n, options, expected in (
+        *((CATALOGUE["min_plus"], "float64", n, {}, "block") for n in (0, 1, 64, 65, 104)),
+        (CATALOGUE["min_plus"], "float64", 65, {"kernel": 6}, "6"),
+        (CATALOGUE["min_plus"], "float64", 300, {"kernel": "6"}, "6"),
+        (CATALOGUE["min_plus"], "int64", 300, {"beside": True}, "6"),
+        *((CATALOGUE["min_plus"], dtype, 105, {}, "6") for dtype in ("int16", "float16")),
+        *((CATALOGUE["min_plus"], dtype, 128, {}, "block") for dtype in ("float32", "int32")),
+        *((CATALOGUE["min_plus"], dtype, 129, {}, "6") for dtype in ("float32", "int32")),
+        (CATALOGUE["max_min"], "uint8", 105, {}, "6"),
+        (heavy, "float32", 64, {}, "block"),
+        (heavy, "float32", 65, {}, "6"),
+    ):
+        others.clear()
+        kernels.close(make_plan(semiring, dtype), np.empty((n, n), dtype), **options)
+        assert others == [expected], (semiring.name, dtype, n, options)
+    assert not host.launches
+    monkeypatch.setattr(kernels, "granted", lambda: 99 << 10)  # too little for kernel 6
+    kernels.close(plan, aligned(A), beside=True)
+    assert len(host.launches) == 9
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
+def test_a_candidate_that_is_undefined_is_dropped(host, rng, name):
+    """∞ ⊗ -∞ is NaN, and no path: in float64 a comparison and a selection keep the entry."""
+    plan, n = make_plan(CATALOGUE[name], "float64"), 130
+    host.looks = False
+    stack = rng.choice([np.inf, -np.inf, 1, 2, 3], (1, n, n))
+    stack[0][np.tri(n, dtype=bool)] = plan.zero  # no cycle
+    found = aligned(stack)
+    stacks.close_stack(plan, found)
+    np.testing.assert_array_equal(found, closed(plan, stack))
+    assert not np.isnan(found).any()
+
+
+def test_a_star_that_is_not_one(host, rng):
+    strict = Semiring("strict", "min(x, y)", "x + y", "inf", 0, star="where(x > 0, 0, nan)")
+    plan = make_plan(strict, "float32")
+    stack = rng.integers(1, 1000, (2, 130, 130)).astype(np.float32)
+    found = aligned(stack)
+    stacks.close_stack(plan, found)
+    np.testing.assert_array_equal(found, closed(plan, stack))
+    assert not host.races

@@ -1,0 +1,327 @@
+"""The closures in CUDA C++, run on the host: against the reference, threads and blocks in both orders."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cuda_on_host import HostKernels, needs_compiler
+from test_contract import entries, inside, laid_out, nilpotent, packed
+
+from semiring import CATALOGUE, Semiring
+from semiring.kernels.cuda.closing.blocks import block_kernel
+from semiring.kernels.cuda.closing.numbered import KERNELS, Shape
+from semiring.kernels.cuda.closing.sources import arithmetic_of, source
+from semiring.kernels.engine import make_plan
+from semiring.kernels.reference import ReferenceBackend
+
+pytestmark = needs_compiler
+
+
+def strides(array):
+    return np.int64(array.strides[0] // array.itemsize), np.int64(array.strides[1] // array.itemsize)
+
+
+def close(kernels, chosen, A, P, k0, n, first, backwards):
+    """`close_block` as the launcher calls it; the status word."""
+    word = np.array([-1], np.int32)
+    marks = (None, np.int64(0), np.int64(0)) if P is None else (P, *strides(P))
+    arguments = (A, *strides(A), np.int32(n), word, np.uint32(first), *marks, np.int32(k0), np.int64(0))
+    kernels.launch("close_block", (1, 1, 1), chosen.threads, arguments, backwards=backwards)
+    return int(word[0])
+
+
+def matrix(rng, name, dtype, n):
+    """One whose closure exists: acyclic, or of cycles that do not improve."""
+    if CATALOGUE[name].idempotent:
+        return inside(entries(rng, name, dtype, (n, n), tame=True), name)
+    return inside(nilpotent(rng, name, dtype, n), name)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "n", "pivots"),
+    [
+        *(("min_plus", "float32", n, False) for n in (1, 29, 64, 65, 104, 105, 128)),
+        ("max_plus", "int32", 103, False),
+        ("max_min", "int32", 127, False),
+        ("min_plus", "float32", 64, True),
+        ("min_plus", "float64", 127, False),
+        ("min_plus", "int16", 65, True),
+        ("max_plus", "int64", 33, False),
+        ("min_times", "float64", 1, True),
+        ("max_times", "float32", 31, False),
+        ("lukasiewicz", "float32", 32, True),
+        ("log_plus", "float64", 7, False),
+        ("plus_times", "float64", 40, False),
+        ("max_min", "uint8", 33, True),
+        ("xor_and", "uint8", 21, False),
+        ("boolean", "bool", 61, True),
+        ("xor_and", "bool", 61, False),
+        ("min_plus", "float32", 131, True),  # beyond the registers
+        ("plus_times", "float32", 129, False),
+    ],
+)
+def test_close_block(name, dtype, n, pivots, rng, tmp_path):
+    semiring = CATALOGUE[name]
+    plan = make_plan(semiring, dtype, nonnegative=name == "min_plus" and n % 2 == 1)
+    chosen = block_kernel(n, arithmetic_of(plan), pivots=pivots)
+    kernels = HostKernels(source(chosen.file, arithmetic_of(plan), chosen.defines), tmp_path)
+    A = matrix(rng, name, dtype, n)
+    expected, marks = A.copy(), np.full(A.shape, -1, np.int32)
+    reference = replace(plan)
+    if pivots:
+        ReferenceBackend().close_block_pivots(reference, expected, marks, 7)
+    else:
+        ReferenceBackend().close_block(reference, expected)
+    for backwards, layout in ((False, "rows"), (True, "strided")):
+        found, P = laid_out(A, layout), laid_out(np.full(A.shape, -1, np.int32), layout)
+        assert close(kernels, chosen, found, P if pivots else None, 7, n, 0, backwards) == -1
+        np.testing.assert_allclose(found, expected, rtol=1e-5 if plan.dtype.itemsize == 4 else 1e-13)
+        if pivots:
+            np.testing.assert_array_equal(P, marks)
+
+
+@pytest.mark.parametrize(("name", "pivots"), [("boolean", True), ("xor_and", False)])
+def test_close_block_of_packed_bits(name, pivots, rng, tmp_path):
+    plan = make_plan(CATALOGUE[name], "bool", storage="bits")
+    chosen = block_kernel(70, arithmetic_of(plan), pivots=pivots)
+    kernels = HostKernels(source(chosen.file, arithmetic_of(plan), chosen.defines), tmp_path)
+    for n in (1, 33, 70):
+        A = rng.random((n, n)) < 1.5 / n if name == "boolean" else nilpotent(rng, name, "bool", n)
+        words = packed(A, 1)
+        expected, marks = packed(A), np.full(A.shape, -1, np.int32)
+        if pivots:
+            ReferenceBackend().close_block_pivots(plan, expected, marks, 3)
+        else:
+            ReferenceBackend().close_block(plan, expected)
+        for backwards in (False, True):
+            found, P = words.copy(), np.full(A.shape, -1, np.int32)
+            assert close(kernels, chosen, found, P if pivots else None, 3, n, 0, backwards) == -1
+            np.testing.assert_array_equal(found, expected)
+            if pivots:
+                np.testing.assert_array_equal(P, marks)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "loop", "n"),
+    [("min_plus", "float32", -1, 30), ("min_plus", "float32", -1, 127), ("xor_and", "bool", True, 30)],
+)
+def test_a_pivot_without_a_star_is_named(name, dtype, loop, n, tmp_path):
+    plan = make_plan(CATALOGUE[name], dtype)
+    chosen = block_kernel(n, arithmetic_of(plan))
+    kernels = HostKernels(source(chosen.file, arithmetic_of(plan), chosen.defines), tmp_path)
+    for vertex in (11, n // 2, n - 1):
+        A = np.full((n, n), plan.zero, dtype)
+        A[vertex, vertex] = A[n - 1, n - 1] = loop
+        assert close(kernels, chosen, A, None, 0, n, 100, False) == 100 + vertex
+    if name == "min_plus":  # only the second pivot of a pair closes the cycle
+        A = np.full((n, n), plan.zero, dtype)
+        A[4, 5], A[5, 4] = 1, -2
+        assert close(kernels, chosen, A, None, 0, n, 100, False) == 105
+
+
+# ------------------------------------------------------------------------------------------------- whole closures
+
+
+class Numbered:
+    """The launches of `semiring.kernels.cuda.closing.numbered`, written down again for the host."""
+
+    def __init__(self, kernel, arithmetic, folder, shape=None):
+        self.kernel, self.shape = kernel, shape
+        defines = shape.defines if kernel == "6" else ()
+        self.kernels = HostKernels(source(KERNELS[kernel].file, arithmetic, defines), folder, races=kernel != "6")
+
+    def close(self, A, backwards, blocks=3):
+        """A (n, n), n a multiple of the tile. Returns the status word of kernel 6."""
+        n, stride, word = len(A), np.int64(A.strides[0] // A.itemsize), np.array([-1], np.int32)
+
+        def launch(name, grid, threads, *arguments):
+            converted = [np.int32(x) if isinstance(x, int) else x for x in arguments]
+            sizes = (*grid, 1, 1)[:3], (*threads, 1, 1)[:3]
+            assert not self.kernels.launch(name, *sizes, converted, backwards=backwards)
+
+        tiles = n // 32
+        if self.kernel == "6":
+            barrier, aside = np.zeros(3, np.uint32), np.empty(4 * 64 * 64, A.dtype)
+            workers = self.shape.tiles(n) if self.shape.held else blocks
+            arguments = (A, stride, np.int32(n), np.int32(n // 64), word, np.uint32(0), barrier, aside)
+            order = {"backwards": backwards, "cooperative": True}
+            self.kernels.launch("all_stages", (workers + 1, 1, 1), (self.shape.threads, 1, 1), arguments, **order)
+            assert not (barrier[:2] & 0x7FFFFFFF).any()  # ready for the next launch
+        elif self.kernel in ("2", "3"):
+            side = (32,) if self.kernel == "2" else ()
+            for stage in range(tiles):
+                launch("independent", (1,), (256,), A, stride, stage, *side)
+                launch("singly_dependent", (tiles, 2), (256,), A, stride, stage, *side)
+                launch("doubly_dependent", (tiles, tiles), (256,), A, stride, stage, *side)
+        elif self.kernel == "4":
+            T = np.empty(n * n, A.dtype)
+            launch("to_tiles", (tiles, tiles), (256,), T, A, stride)
+            for stage in range(tiles):
+                launch("independent", (1,), (256,), T, tiles, stage)
+                launch("singly_dependent", (tiles, 2), (256,), T, tiles, stage)
+                launch("doubly_dependent", (tiles, tiles), (64,), T, tiles, stage)
+            launch("from_tiles", (tiles, tiles), (256,), A, T, stride)
+        elif self.kernel == "5":
+            aside = np.empty(32 * 32, A.dtype)
+            for stage in range(tiles):
+                launch("replicated", (blocks,), (256,), A, stride, tiles, stage, aside)
+                launch("others", (tiles, tiles), (256,), A, stride, stage, aside)
+        else:
+            name, block, covers = {
+                "1": ("per_cell", (16, 16), (16, 16)),
+                "1b": ("rank_one", (16, 16), (64, 64)),
+                "1c": ("per_row", (128,), (128, 1)),
+                "1d": ("per_row_direct", (128,), (128, 1)),
+            }[self.kernel]
+            across, down = -(-n // covers[0]), -(-n // covers[1])
+            for k in range(n):
+                launch(name, (across, down) if len(block) == 2 else (across * down,), block, A, stride, n, k)
+        return int(word[0])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name", "dtype", "n", "shape"),
+    [
+        ("6", "min_plus", "float32", 128, Shape(128, 64, False)),
+        ("6", "min_plus", "float32", 256, Shape(128, 64, False)),
+        ("6", "min_plus", "float32", 256, Shape(128, 64, True)),
+        ("6", "min_plus", "float32", 256, Shape(128, 64, True, narrow=True)),
+        ("6", "min_plus", "float32", 256, Shape(128, 128, False)),
+        ("6", "min_plus", "int32", 256, Shape(128, 128, True)),
+        ("6", "min_plus", "float32", 512, Shape(256, 128, True)),
+        ("6", "min_plus", "int32", 384, Shape(192, 128, True)),
+        ("6", "max_times", "float64", 128, Shape(128, 64, True)),
+        ("6", "max_min", "int16", 128, Shape(64, 64, False)),
+        ("6", "boolean", "bool", 256, Shape(128, 64, True)),
+        ("1", "min_plus", "float32", 33, None),
+        ("1b", "max_min", "float64", 65, None),
+        ("1c", "min_plus", "int32", 31, None),
+        ("1d", "min_plus", "float32", 33, None),
+        *((kernel, "min_plus", "float32", 96, None) for kernel in "2345"),
+        ("4", "boolean", "bool", 64, None),
+    ],
+)
+def test_numbered_kernels(kernel, name, dtype, n, shape, rng, tmp_path):
+    plan = make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus")
+    numbered = Numbered(kernel, arithmetic_of(plan), tmp_path, shape)
+    A = inside(entries(rng, name, dtype, (n, n), tame=True), name)
+    np.fill_diagonal(A, plan.one if kernel != "6" else plan.zero)
+    expected = A.copy()
+    ReferenceBackend().close_block(plan, expected)
+    results = []
+    for backwards in (False, True):
+        found = A.copy()
+        assert numbered.close(found, backwards) == -1
+        np.testing.assert_array_equal(found, expected)
+        results.append(found.tobytes())
+    if plan.dtype == np.float32:  # rounded sums too are the same bits in every order of the threads and blocks
+        A = rng.random((n, n)).astype(dtype)
+        np.fill_diagonal(A, plan.one)
+        first, second = A.copy(), A.copy()
+        numbered.close(first, backwards=False)
+        numbered.close(second, backwards=True)
+        assert first.tobytes() == second.tobytes()
+
+
+def test_the_doubly_tiled_order(tmp_path, rng):
+    """Kernel 4 brings tiles of 32 x 32 behind each other, row by row, and in each of them tiles of 4 x 4, and back."""
+    numbered = Numbered("4", arithmetic_of(make_plan(CATALOGUE["min_plus"], "int32", nonnegative=True)), tmp_path)
+    n, stride = 96, np.int64(100)
+    memory = np.arange(n * 100, dtype=np.int32).reshape(n, 100)
+    A, T, back = memory[:, :n], np.zeros(n * n, np.int32), np.zeros_like(memory)
+    grid, threads = (3, 3, 1), (256, 1, 1)
+    numbered.kernels.launch("to_tiles", grid, threads, [T, A, stride])
+    tiles = A.reshape(3, 32, 3, 32).swapaxes(1, 2).reshape(9, 8, 4, 8, 4).swapaxes(2, 3)
+    np.testing.assert_array_equal(T, tiles.ravel())
+    numbered.kernels.launch("from_tiles", grid, threads, [back, T, stride])
+    np.testing.assert_array_equal(back[:, :n], A)
+    assert not back[:, n:].any()
+
+
+def test_look_ahead_names_a_pivot_without_a_star(tmp_path):
+    plan = make_plan(CATALOGUE["min_plus"], "float32")
+    A = np.full((256, 256), np.inf, np.float32)
+    A[70, 70] = A[100, 100] = -1
+    assert Numbered("6", arithmetic_of(plan), tmp_path, Shape(128, 64, False)).close(A, backwards=False) == 70
+
+
+@pytest.mark.parametrize(
+    ("shape", "workers"),
+    [  # of a matrix of 256: fewer blocks than tiles, more, and one for each tile
+        (Shape(128, 64, False), (3, 12, 3)),
+        (Shape(128, 64, True), (8, 11)),
+        (Shape(128, 128, True), (4, 4)),
+    ],
+)
+def test_blocks_of_look_ahead_read_nothing_that_others_write(shape, workers, rng, tmp_path):
+    """In orders drawn by lot, by words that launches of other grids left behind, with a last stage of padding.
+
+    Streamed tiles read the pivot block that the last thread block closes with the blocks around it, and discard it.
+    """
+    plan, n = make_plan(CATALOGUE["min_plus"], "float32", nonnegative=True), 256
+    kernels = HostKernels(source("6_look_ahead.cu", arithmetic_of(plan), shape.defines), tmp_path, races=True)
+    words, aside = np.zeros(3, np.uint32), np.empty(4 * 64 * 64, np.float32)
+    for seed, count in enumerate(workers, start=1):
+        stages = 3 + seed % 2
+        A = np.full((n, n), np.inf, np.float32)
+        inner = A[: 64 * stages, : 64 * stages]
+        inner[...] = inside(entries(rng, "min_plus", "float32", inner.shape, tame=True), "min_plus")
+        expected, word = inner.copy(), np.array([-1], np.int32)
+        ReferenceBackend().close_block(plan, expected)
+        sizes = np.int64(n), np.int32(n), np.int32(stages)
+        arguments = (A, *sizes, word, np.uint32(0), words, aside)
+        grid, threads = (count + 1, 1, 1), (shape.threads, 1, 1)
+        races = kernels.launch("all_stages", grid, threads, arguments, cooperative=True, seed=seed)
+        np.testing.assert_array_equal(inner, expected)
+        assert word[0] == -1
+        assert not (words[:2] & 0x7FFFFFFF).any()
+        found = {(array, e // n // 64, e % n // 64, by == count, is_write) for array, e, is_write, by, _ in races}
+        discarded = {(0, L, L, chain, chain) for L in range(1, stages) for chain in (False, True)}
+        assert found <= (set() if shape.held else discarded)
+
+
+RACES = """
+extern "C" __global__ void shift(int *A) { A[blockIdx.x] = A[blockIdx.x + 1]; }
+extern "C" __global__ void count(int *A) {
+    if (atomicAdd((unsigned *)A, 1) == 7) A[1] = 1;
+}
+extern "C" __global__ void hand_over(int *A, int ordered) {
+    const bool first = blockIdx.x == 0;
+    if (first) A[1] = 5;
+    if (first && ordered) host::release(A);
+    if (first) atomicAdd((unsigned *)A, 1);
+    while (!*(volatile int *)A) host::let_others_run();
+    if (ordered) host::acquire(A);
+    if (!first) A[2] = A[1];
+}
+"""
+
+
+def test_races_are_seen(tmp_path):
+    """What the host finds where blocks are not ordered, where atomic operations meet, where one waits for the other."""
+    kernels = HostKernels(RACES, tmp_path, races=True)
+    A, one = np.zeros(5, np.int32), (1, 1, 1)
+    assert {race[:2] for race in kernels.launch("shift", (4, 1, 1), one, [A])} == {(0, 1), (0, 2), (0, 3)}
+    assert not kernels.launch("count", (4, 1, 1), one, [A])
+    for ordered in (True, False):
+        A[:] = 0
+        found = kernels.launch("hand_over", (2, 1, 1), one, [A, np.int32(ordered)], cooperative=True)
+        assert A[2] == 5
+        assert [race[:3] for race in found] == ([] if ordered else [(0, 1, False)])
+
+
+def test_a_star_that_one_has_not(rng, tmp_path):
+    """Cycles of length 0 are refused here: the closure must not begin with 1 on the diagonal."""
+    strict = Semiring("strict", "min(x, y)", "x + y", "inf", 0, star="where(x > 0, 0, nan)")
+    plan = make_plan(strict, "float32")
+    numbered = Numbered("6", arithmetic_of(plan), tmp_path, Shape(64, 64, False))
+    A = rng.integers(1, 1000, (128, 128)).astype(np.float32)
+    expected, found = A.copy(), A.copy()
+    ReferenceBackend().close_block(plan, expected)
+    assert numbered.close(found, backwards=False) == -1
+    np.testing.assert_array_equal(found, expected)
+    A[...] = np.inf
+    A[70, 100], A[100, 70] = 5, -5
+    assert numbered.close(A, backwards=False) == 100

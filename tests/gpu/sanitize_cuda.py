@@ -1,0 +1,83 @@
+"""A small suite of GPU products for compute-sanitizer: every way through the kernels, at sizes that stick out.
+
+    compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 1 python tests/gpu/sanitize_cuda.py
+    compute-sanitizer --tool racecheck --error-exitcode 1 python tests/gpu/sanitize_cuda.py
+
+(The errors of the API that are not reported: cuda-bindings asks for functions that are newer than the driver.)
+Run it once without the sanitizer before: what compiles then is taken from disk, and the sanitizer sees kernels alone.
+"""
+
+from __future__ import annotations
+
+import cupy
+import numpy as np
+import oracles
+from test_contract import entries, inside, outside, packed, unpacked
+
+from semiring import CATALOGUE
+from semiring.kernels.cuda import CudaBackend
+from semiring.kernels.engine import Engine, make_plan
+
+#: Semiring, dtype, and whether no sign bit is set: one for each kind of word, of copy and of instruction.
+CASES = [
+    ("min_plus", "float32", False),
+    ("min_plus", "float32", True),
+    ("min_plus", "int32", False),
+    ("min_plus", "int16", False),
+    ("min_plus", "float16", False),
+    ("max_min", "float32", False),
+    ("max_min", "uint8", False),
+    ("plus_times", "float64", False),
+    ("log_plus", "float32", False),
+    ("boolean", "bool", False),
+]
+SHAPES = [(65, 130, 67), (64, 16, 128), (3, 1100, 5)]
+
+
+def device(array: np.ndarray, column_major: bool = False) -> cupy.ndarray:
+    return cupy.asarray(np.asfortranarray(array) if column_major else array)
+
+
+def products(name: str, dtype: str, nonnegative: bool, rng: np.random.Generator) -> None:
+    """Products, sums, pivots and witnesses of two layouts, and a stack."""
+    engine = Engine(CudaBackend(), make_plan(CATALOGUE[name], dtype, nonnegative=nonnegative))
+    exact = name != "log_plus"
+    for m, k, n in SHAPES:
+        A, B, C = (entries(rng, name, dtype, shape, tame=nonnegative) for shape in ((m, k), (k, n), (m, n)))
+        if nonnegative:
+            A, B, C = abs(A), abs(B), abs(C)
+        for column_major in (False, True):
+            a, b, c = (device(inside(array, name), column_major) for array in (A, B, C))
+            product = cupy.empty_like(c)
+            engine.multiply(product, a, b)
+            engine.multiply_add(c, a, b)
+            if exact:
+                np.testing.assert_array_equal(outside(product.get(), name), oracles.product(A, B, name))
+                np.testing.assert_array_equal(outside(c.get(), name), oracles.product(A, B, name, C))
+        if oracles.ORACLES[name].selective:
+            P, W = (cupy.full((m, n), -1, np.int32) for _ in range(2))
+            engine.multiply_add_pivots(device(inside(C, name)), P, a, b, 0)
+            engine.multiply_add_witness(device(inside(C, name)), W, a, b, 0)
+    stack = device(inside(entries(rng, name, dtype, (3, 66, 66)), name))
+    engine.multiply(cupy.empty_like(stack), stack, cupy.broadcast_to(stack[:1], stack.shape))
+
+
+def bits(rng: np.random.Generator) -> None:
+    engine = Engine(CudaBackend(), make_plan(CATALOGUE["boolean"], "bool", storage="bits"))
+    A, B = rng.random((67, 130)) < 0.1, rng.random((130, 97)) < 0.1
+    words = cupy.empty((67, 4), np.uint32)
+    engine.multiply(words, device(packed(A)), device(packed(B)))
+    np.testing.assert_array_equal(unpacked(words.get(), 97), oracles.product(A, B, "boolean"))
+
+
+def main() -> None:
+    rng = np.random.default_rng(0)
+    for name, dtype, nonnegative in CASES:
+        products(name, dtype, nonnegative, rng)
+    bits(rng)
+    cupy.cuda.Device().synchronize()
+    print(f"{len(CASES) + 1} kinds of product ran")
+
+
+if __name__ == "__main__":
+    main()

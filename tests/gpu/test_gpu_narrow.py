@@ -1,0 +1,61 @@
+"""Whole numbers closed in narrower integers on a GPU, by the kernels that measure entries and relax them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import oracles
+import pytest
+
+import semiring as sr
+from semiring.algorithms import parameters
+from semiring.arrays.device.elements import largest_whole
+from semiring.closures import closure, closure_with_predecessors
+from semiring.testing import check_predecessors
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture
+def cupy():
+    return pytest.importorskip("cupy")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_largest_whole_number(cupy, dtype):
+    for row, expected in (([1, 1.5, -0.0, 8], np.inf), ([1, 2, -7, -0.0], 7), ([np.inf, -np.inf], 0), ([0.25], np.inf)):
+        for rows in (1, 3, 33):
+            given = cupy.asarray(np.array([row] * rows, dtype))
+            assert largest_whole(given) == largest_whole(given.T) == expected
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+def test_whole_numbers_in_narrower_integers(rng, cupy, monkeypatch, dtype, name):
+    """The same bits, in a new array and in place."""
+    for kind, dtypes in (("cuda", ["int16"]), ("cuda, 8 bytes", ["int16", "int32"])):
+        table = replace(parameters._TABLE[kind], narrow=tuple((inner, 0) for inner in dtypes))
+        monkeypatch.setitem(parameters._TABLE, kind, table)
+    sign, none = 1 if name == "min_plus" else -1, oracles.zero(name, np.dtype(dtype))
+    for n, heaviest in ((130, 100), (700, 100), (300, 100_000)):
+        A = np.full((n, n), none, dtype)
+        edges, order = rng.random((n, n)) < 8 / n, rng.permutation(n)
+        edges[order, np.roll(order, -1)] = True
+        A[edges] = (sign * rng.integers(0, heaviest, (n, n)))[edges].astype(dtype)
+        for reflexive in (True, False):
+            expected, work = closure(A, name, reflexive=reflexive), cupy.asarray(A)
+            result, explanation = closure(work, name, reflexive=reflexive, explain=True)
+            assert heaviest > 100 or explanation.reasons[-1].endswith("closed in int16")
+            closure(work, name, reflexive=reflexive, out=work)
+            for found in (result, work):
+                assert found.dtype == expected.dtype
+                assert found.get().tobytes() == expected.tobytes()
+        if name == "min_plus":
+            D, pred = closure_with_predecessors(cupy.asarray(A), sr.min_plus)
+            check_predecessors(A, D.get(), pred.get())
+    if dtype.startswith("float"):
+        A[order[0], order[-1]] = 0.5 * sign
+        result, explanation = closure(cupy.asarray(A), name, explain=True)
+        np.testing.assert_array_equal(result.get(), closure(A, name))
+        assert not any("closed in" in reason for reason in explanation.reasons)

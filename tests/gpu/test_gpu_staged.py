@@ -1,0 +1,333 @@
+"""The closures in CUDA C++ on a GPU: blocks in one launch. Needs CuPy alone, not the CUTLASS DSL."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from devices import OnDevice, moved
+from test_contract import CASES, SELECTIVE, closable, entries, inside, laid_out, nilpotent, packed
+
+from semiring import CATALOGUE, Semiring
+from semiring.kernels.cuda import closing as staged
+from semiring.kernels.cuda.closing import blocks
+from semiring.kernels.cuda.closing import numbered as kernels
+from semiring.kernels.engine import Engine, make_plan
+from semiring.kernels.reference import ReferenceBackend
+
+pytestmark = pytest.mark.gpu
+
+SIZES = (1, 2, 31, 32, 33, 64, 65, 127, 128, 129)
+LAYOUTS = ("rows", "columns", "strided", "reversed")
+
+
+class Staged:
+    """What this package provides of the kernel contract."""
+
+    name = "staged"
+
+    def supports(self, semiring, dtype, storage="elements"):
+        return True
+
+    def close_block(self, plan, A):
+        staged.close_block(plan, A)
+
+    def close_block_pivots(self, plan, A, P, k0):
+        staged.close_block(plan, A, P, k0)
+
+
+def engines(semiring, dtype, **facts):
+    """This package's, and the reference's."""
+    plan = make_plan(semiring, dtype, **facts)
+    return Engine(OnDevice(Staged()), plan), Engine(ReferenceBackend(), make_plan(semiring, dtype, **facts))
+
+
+def matrix(rng, name, dtype, n):
+    """One whose closure exists: acyclic, or of cycles that do not improve."""
+    if CATALOGUE[name].idempotent:
+        return inside(entries(rng, name, dtype, (n, n), tame=True), name)
+    return inside(nilpotent(rng, name, dtype, n), name)
+
+
+def agree(found, expected, semiring):
+    """Bit for bit; inexact functions (exp, log) and contracted sums to rounding."""
+    __tracebackhide__ = True
+    if semiring.idempotent or found.dtype.kind != "f":
+        np.testing.assert_array_equal(found, expected)
+    else:
+        tolerance = 1e-12 if found.dtype == np.float64 else 2e-5
+        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
+HALVES = [(name, "float16") for name in ("min_plus", "max_plus", "max_min", "min_max", "max_times")]
+
+
+@pytest.mark.parametrize(("name", "dtype"), [*(case for case in CASES if closable(*case)), *HALVES])
+def test_blocks(name, dtype, rng):
+    for index, n in enumerate(SIZES):
+        ours, theirs = engines(CATALOGUE[name], dtype, nonnegative=name == "min_plus" and index % 2 == 0)
+        A = matrix(rng, name, dtype, n)
+        expected, found = A.copy(), laid_out(A, LAYOUTS[index % 4])
+        theirs.close_block(expected)
+        ours.close_block(found)
+        agree(found, expected, CATALOGUE[name])
+        assert ours.plan.status.diverged == -1
+
+
+@pytest.mark.parametrize(("name", "dtype"), SELECTIVE)
+def test_blocks_with_pivots(name, dtype, rng):
+    for index, n in enumerate(SIZES):
+        ours, theirs = engines(CATALOGUE[name], dtype)
+        A = matrix(rng, name, dtype, n)
+        P = np.full(A.shape, -1, np.int32)
+        expected, pivots = A.copy(), P.copy()
+        found, marks = laid_out(A, LAYOUTS[index % 4]), laid_out(P, LAYOUTS[(index + 1) % 4])
+        theirs.close_block_pivots(expected, pivots, 64)
+        ours.close_block_pivots(found, marks, 64)
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(marks, pivots)
+
+
+def test_a_semiring_of_the_users_own(rng):
+    reliability = Semiring("reliability", "max(x, y)", "x * y", 0, 1, domain=(0, 1))
+    heavy = Semiring("heavy", "max(x, y)", "where(x * y > 0.5, x * y, min(x, y) * max(x, y))", 0, 1, domain=(0, 1))
+    for semiring in (reliability, heavy):
+        for n in SIZES:
+            ours, theirs = engines(semiring, "float32")
+            A = np.exp2(-rng.integers(0, 5, (n, n))).astype(np.float32)
+            expected, found = A.copy(), A.copy()
+            theirs.close_block(expected)
+            ours.close_block(found)
+            np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", ["boolean", "max_min", "xor_and"])
+def test_packed_blocks(name, rng):
+    for n in (1, 31, 33, 64, 200, 1000):
+        ours, theirs = engines(CATALOGUE[name], "bool", storage="bits")
+        A = rng.random((n, n)) < 1.5 / n if name != "xor_and" else nilpotent(rng, name, "bool", n)
+        expected, found = packed(A), packed(A, 1)
+        theirs.close_block(expected)
+        ours.close_block(found)
+        np.testing.assert_array_equal(found, expected)
+        if name != "xor_and":
+            P, marks = (np.full((n, n), -1, np.int32) for _ in range(2))
+            expected, found = packed(A), packed(A, 1)
+            theirs.close_block_pivots(expected, marks, 5)
+            ours.close_block_pivots(found, P, 5)
+            np.testing.assert_array_equal(P, marks)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "loop"),
+    [("min_plus", "float32", -1), ("max_plus", "int16", 1), ("max_times", "float64", 2), ("xor_and", "bool", True)],
+)
+@pytest.mark.parametrize("n", [5, 40, 128, 150])
+def test_a_pivot_without_a_star_is_named(name, dtype, loop, n):
+    import cupy
+
+    for first in (0, 1000):
+        plan = make_plan(CATALOGUE[name], dtype)
+        A = cupy.full((n, n), plan.zero, dtype)
+        A[3, 3] = A[n - 1, n - 1] = loop
+        plan.status.word, plan.status.first = cupy.full(1, -1, np.int32), first
+        staged.close_block(plan, A)
+        assert plan.status.read() == first + 3
+
+
+def test_nobody_need_ask_for_the_status():
+    import cupy
+
+    plan = replace(make_plan(CATALOGUE["min_plus"], "float32"))
+    A = cupy.full((3, 3), -1, np.float32)
+    staged.close_block(plan, A)
+    assert plan.status.diverged == -1
+
+
+# ------------------------------------------------------------------------------------------------- whole closures
+
+CLOSURES = [
+    *(("min_plus", dtype) for dtype in ("float32", "float64", "float16", "int32", "int64", "int16")),
+    *(("max_plus", dtype) for dtype in ("float32", "int32")),
+    *(("max_min", dtype) for dtype in ("float32", "int32", "uint8", "int16")),
+    *(("min_max", dtype) for dtype in ("float64", "uint8")),
+    *(("max_times", dtype) for dtype in ("float32", "float64")),
+    ("boolean", "bool"),
+    ("lukasiewicz", "float32"),
+]
+AWKWARD = {"6": (0, 1, 63, 65, 127, 128, 193, 260)}  # kernel 6 in stages of 64; others are 32 or less
+
+
+def on_device(array):
+    import cupy
+
+    return cupy.asarray(array)
+
+
+def close_on_device(plan, A, kernel):
+    import cupy
+
+    plan.status.word = cupy.full(1, -1, np.int32)
+    plan.status.diverged = -1
+    found = on_device(A)
+    staged.close(plan, found, kernel)
+    plan.status.read()
+    return found.get()
+
+
+@pytest.mark.parametrize("kernel", staged.KERNELS)
+@pytest.mark.parametrize(("name", "dtype"), CLOSURES)
+def test_closures(kernel, name, dtype, rng):
+    for index, n in enumerate(AWKWARD.get(kernel, (0, 1, 31, 65, 96, 130))):
+        plan = make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus" and index % 2 == 0)
+        A = matrix(rng, name, dtype, n)
+        expected = A.copy()
+        ReferenceBackend().close_block(make_plan(CATALOGUE[name], dtype), expected)
+        np.testing.assert_array_equal(close_on_device(plan, A, kernel), expected, f"n = {n}")
+        assert plan.status.diverged == -1
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_min", "float32"), ("min_plus", "int32")])
+def test_large_tiles(name, dtype, rng):
+    """From 1025, 1409 and 1537 rows on kernel 6 holds larger tiles, from 2049 on none; as the host has them."""
+    from semiring import closure
+
+    for n in (1030, 1536, 1801, 2051):
+        A = matrix(rng, name, dtype, n)
+        plan = make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus")
+        outer = A.copy()
+        if np.dtype(dtype).kind == "i":
+            outer[plan.zero == A] = CATALOGUE[name].zero_for(dtype)
+        expected = closure(outer, name)
+        found = close_on_device(plan, A, "6")
+        if np.dtype(dtype).kind == "i":
+            found[found == plan.zero] = CATALOGUE[name].zero_for(dtype)
+        np.testing.assert_array_equal(found, expected)
+
+
+WIDE = [("min_plus", "float64"), ("max_plus", "float64"), ("max_min", "float64"), ("max_times", "float64")]
+
+
+@pytest.mark.parametrize(("name", "dtype"), [*WIDE, ("min_plus", "int64"), ("max_min", "int16")])
+def test_one_matrix_by_two_launches_a_stage(name, dtype, rng, monkeypatch):
+    """As a stack of one, and where that is taken to be fastest, in every layout."""
+    import cupy
+
+    plan = make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus")
+    taken = []
+    close_stack = kernels.close_stack
+    monkeypatch.setattr(kernels, "close_stack", lambda plan, A: taken.append(A.shape) or close_stack(plan, A))
+    monkeypatch.setattr(kernels, "ALONE", {plan.dtype.itemsize})
+    for index, n in enumerate((65, 104, 105, 127, 128, 191, 193, 257, 320, 449)):
+        A = matrix(rng, name, dtype, n)
+        expected = A.copy()
+        ReferenceBackend().close_block(make_plan(CATALOGUE[name], dtype), expected)
+        alone, chosen = cupy.asarray(A)[None], moved(laid_out(A, LAYOUTS[index % 4]), {})
+        staged.close(plan, alone)
+        np.testing.assert_array_equal(alone.get()[0], expected, f"n = {n}")
+        before = len(taken)
+        staged.close(plan, chosen)
+        few = n <= blocks.alone_rows(staged.arithmetic_of(plan))
+        assert taken[before:] == ([] if few else [(1, n, n)])  # few rows: by one thread block
+        np.testing.assert_array_equal(chosen.get(), expected, f"n = {n}")
+
+
+@pytest.mark.parametrize(("name", "dtype"), WIDE)
+@pytest.mark.parametrize("n", [1025, 1471])
+def test_large_matrices_of_wide_elements(name, dtype, n, rng):
+    """By what is fastest and by kernel 6 as the host has them; rounded sums have the same bits run after run."""
+    from semiring import closure
+
+    plan = make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus")
+    A = matrix(rng, name, dtype, n)
+    expected = closure(A, name)
+    for kernel in (None, "6"):
+        np.testing.assert_array_equal(close_on_device(plan, A, kernel), expected)
+        assert plan.status.diverged == -1
+    if name == "min_plus":
+        A = rng.random((n, n))
+        results = {close_on_device(plan, A, None).tobytes() for _ in range(3)}
+        assert len(results) == 1
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
+def test_a_candidate_that_is_undefined_is_dropped(name, rng):
+    """∞ ⊗ -∞ is NaN, and no path."""
+    import cupy
+
+    plan, n = make_plan(CATALOGUE[name], "float64"), 200
+    A = rng.choice([np.inf, -np.inf, 1, 2, 3], (n, n))
+    A[np.tri(n, dtype=bool)] = plan.zero  # no cycle
+    expected = A.copy()
+    ReferenceBackend().close_block(plan, expected)
+    assert not np.isnan(expected).any()
+    for kernel in ("1", "4", "6", None):
+        np.testing.assert_array_equal(close_on_device(plan, A, kernel), expected, f"{kernel}")
+    small = cupy.asarray(A[:100, :100])
+    staged.close_block(plan, small)
+    np.testing.assert_array_equal(small.get(), expected[:100, :100])
+
+
+def test_strides_of_every_kind(rng):
+    plan = make_plan(CATALOGUE["min_plus"], "float32", nonnegative=True)
+    A = matrix(rng, "min_plus", "float32", 192)
+    expected = A.copy()
+    ReferenceBackend().close_block(plan, expected)
+    for kernel in staged.KERNELS:
+        for layout in LAYOUTS:
+            found = moved(laid_out(A, layout), {})
+            staged.close(plan, found, kernel)
+            np.testing.assert_array_equal(found.get(), expected, f"{kernel}, {layout}")
+
+
+@pytest.mark.parametrize("kernel", ["4", "5", "6"])
+def test_the_same_bits_run_after_run(kernel, rng):
+    A = rng.random((4097, 4097)).astype(np.float32)
+    plan = make_plan(CATALOGUE["min_plus"], "float32", nonnegative=True)
+    first = close_on_device(plan, A, kernel)
+    for _ in range(2):
+        assert first.tobytes() == close_on_device(plan, A, kernel).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtype"),
+    [("1", "float32"), ("3", "float32"), ("6", "float32"), ("6", "float64"), (None, "float64"), (None, "int64")],
+)
+def test_a_cycle_that_improves_is_named(kernel, dtype):
+    plan = make_plan(CATALOGUE["min_plus"], dtype)
+    A = np.full((300, 300), plan.zero, dtype)
+    A[200, 210], A[210, 200] = -2, 1
+    plan.status.first = 1000
+    close_on_device(plan, A, kernel)
+    assert plan.status.diverged - 1000 in ((210,) if kernel in ("6", None) else (200, 210))
+
+
+def test_stacks_of_small_matrices(rng):
+    import cupy
+
+    cases = ("min_plus", "float32", 100), ("max_times", "float64", 31), ("boolean", "bool", 64)
+    for name, dtype, n in (*cases, ("min_plus", "float32", 200), ("max_times", "float64", 256)):
+        plan = make_plan(CATALOGUE[name], dtype)
+        stack = np.stack([matrix(rng, name, dtype, n) for _ in range(7)])
+        expected = stack.copy()
+        for one in expected:
+            ReferenceBackend().close_block(plan, one)
+        found = cupy.asarray(stack)
+        staged.close(plan, found)
+        np.testing.assert_array_equal(found.get(), expected)
+
+
+def test_what_the_kernels_refuse(rng):
+    import cupy
+
+    from semiring.errors import AlgebraError, UnknownNameError
+
+    A = cupy.zeros((3, 3), np.float32)
+    with pytest.raises(AlgebraError, match="idempotent"):
+        staged.close(make_plan(CATALOGUE["plus_times"], "float32"), A)
+    with pytest.raises(UnknownNameError, match="1b"):
+        staged.close(make_plan(CATALOGUE["min_plus"], "float32"), A, "7")
+    bits = make_plan(CATALOGUE["boolean"], "bool", storage="bits")
+    with pytest.raises(AlgebraError, match="packed"):
+        staged.close(bits, cupy.zeros((3, 1), np.uint32))

@@ -1,0 +1,509 @@
+"""What may be given: frames with labels, lists of edges, graphs of other libraries; and what is refused."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from decimal import Decimal
+from types import SimpleNamespace
+
+import igraph
+import networkx as nx
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import rustworkx as rx
+from scipy.sparse import coo_array
+
+import semiring as sr
+from semiring.arrays.scatter import scatter
+from semiring.errors import (
+    AlgebraError,
+    DivergenceError,
+    DomainError,
+    DTypeError,
+    FormatError,
+    NegativeCycleError,
+    ShapeError,
+    UnknownNameError,
+)
+
+INF = math.inf
+
+
+# ------------------------------------------------------------------------------------------- what is listed twice
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_plus", "plus_times", "max_min", "log_plus", "boolean", "xor_and"])
+@pytest.mark.parametrize("edges", [0, 1, 7, 300])
+@pytest.mark.parametrize("cells", [1, 3, 40])
+def test_entries_listed_again_are_added(rng, name, edges, cells):
+    semiring = sr.as_semiring(name)
+    dtype = np.dtype("bool") if name in ("boolean", "xor_and") else np.dtype("float64")
+    rows, columns = rng.integers(0, cells, edges), rng.integers(0, cells + 1, edges)
+    values = rng.integers(0, 2 if dtype.kind == "b" else 9, edges).astype(dtype)
+    expected = np.full((cells, cells + 1), semiring.zero_for(dtype), dtype)
+    for i, j, value in zip(rows, columns, values, strict=True):
+        expected[i, j] = semiring.add(expected[i, j], value)
+    found = np.full(expected.shape, semiring.zero_for(dtype), dtype)
+    given = [array.copy() for array in (rows, columns, values)]
+    scatter(found, *given, semiring)
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+    for before, after in zip((rows, columns, values), given, strict=True):
+        np.testing.assert_array_equal(before, after)
+
+
+def test_entries_are_added_in_their_order():
+    """Visible where rounding is: neighbours first, so the two large ones cancel."""
+    matrix = np.zeros((1, 1))
+    scatter(matrix, np.zeros(4, int), np.zeros(4, int), np.array([1e30, -1e30, 1.0, 2.0]), sr.plus_times)
+    assert matrix == 3
+
+
+def test_a_sparse_matrix_with_entries_stored_twice():
+    sparse = coo_array(([3.0, 5.0, 1.0, 2.0], ([0, 0, 1, 0], [1, 1, 0, 1])), shape=(2, 2))
+    np.testing.assert_array_equal(sr.closure(sparse), [[0, 2], [1, 0]])
+    np.testing.assert_array_equal(sr.matmul(sparse, np.eye(2), "plus_times"), [[0, 10], [1, 0]])
+
+
+# ------------------------------------------------------------------------------------------- what is no matrix
+
+STRANGE = [
+    (None, "A is of type NoneType"),
+    ("network.csv", r"A is of type str.*semiring.read\('network.csv'\)"),
+    ({1: 2}, "A is of type dict"),
+    (np.array([["1", "2"], ["3", "4"]]), "A holds text .<U1., not real numbers"),
+    ([["a", "b"], ["c", "d"]], "A holds text"),
+    ([[1, None], [2, 3]], r"A\[0, 1\] is None, not a real number"),
+    (np.array([[1, 2], [3, "x"]], object), r"A\[1, 1\] is 'x', not a real number"),
+    ([[Decimal(1), 2], [3, 4]], "A holds numbers as Python objects: convert them"),
+    (np.array([[1, 2], [3, 4]], object), "A holds numbers as Python objects: convert them"),
+    (np.zeros((2, 2), complex), "A holds complex128"),
+    (np.zeros((2, 2), "M8[s]"), "A holds datetime64"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), STRANGE, ids=[str(given)[:20] for given, _ in STRANGE])
+def test_what_is_no_matrix_is_named(given, message):
+    functions = [
+        sr.closure,
+        sr.shortest_paths,
+        sr.transitive_closure,
+        lambda A: sr.matmul(A, A),
+        lambda A: sr.add(A, A),
+    ]
+    for function in functions:
+        with pytest.raises(DTypeError, match=message):
+            function(given)
+
+
+def test_rows_of_different_lengths():
+    for function in (sr.closure, sr.shortest_paths, sr.transitive_closure):
+        with pytest.raises(ShapeError, match="parts differ in length"):
+            function([[1, 2], [3]])
+
+
+# ------------------------------------------------------------------------------------------- undirected
+
+
+def test_an_edge_from_a_vertex_to_itself_has_one_direction():
+    from semiring.io.network import both_directions
+
+    matrix = np.array([[5.0, 1.0], [2.0, 0.0]])
+    np.testing.assert_array_equal(both_directions(matrix, sr.plus_times), [[5, 3], [3, 0]])
+    np.testing.assert_array_equal(matrix, [[5, 1], [2, 0]])
+
+
+def test_the_command_takes_a_network_of_the_library_as_undirected(monkeypatch, capsys):
+    from semiring import cli
+    from semiring.cli import common
+
+    loops = np.array([[0.5, 0.25], [0.0, 0.125]])
+    monkeypatch.setattr(common, "load_network", lambda name, semiring, dtype=None: sr.Network(loops, title=name))
+    assert cli.main(["closure", "us-flights", "-s", "plus_times", "--undirected"]) == 0
+    both = np.array([[0.5, 0.25], [0.25, 0.125]])
+    assert f"{np.linalg.inv(np.eye(2) - both).max():.4f}" in capsys.readouterr().out
+
+
+# ------------------------------------------------------------------------------------------- labels
+
+TOWNS = ["Ulm", "Bonn", "Kiel", "Jena"]
+ROADS = np.array([[INF, 7, 1, INF], [INF, INF, INF, INF], [INF, 2, INF, 4], [3, INF, INF, INF]])
+CLOSED = np.array([[0, 3, 1, 5], [INF, 0, INF, INF], [7, 2, 0, 4], [3, 6, 4, 0]])
+
+
+@pytest.fixture
+def frame():
+    return pd.DataFrame(ROADS, index=pd.Index(TOWNS, name="town"), columns=TOWNS)
+
+
+def test_the_closure_of_a_frame_is_a_frame(frame):
+    before = frame.copy()
+    found = sr.closure(frame)
+    pd.testing.assert_frame_equal(found, pd.DataFrame(CLOSED, index=frame.index, columns=TOWNS))
+    pd.testing.assert_frame_equal(frame, before)
+    found, explanation = sr.closure(frame, explain=True)
+    assert isinstance(found, pd.DataFrame)
+    assert explanation.shape == (4, 4)
+    out = np.empty((4, 4))
+    assert sr.closure(frame, out=out) is out
+    np.testing.assert_array_equal(out, CLOSED)
+
+
+def test_columns_are_put_into_the_order_of_the_rows(frame):
+    for shuffled in (frame[TOWNS[::-1]], frame.loc[["Kiel", "Ulm", "Jena", "Bonn"]]):
+        found = sr.closure(shuffled)
+        assert list(found.index) == list(found.columns) == list(shuffled.index)
+        pd.testing.assert_frame_equal(found.loc[TOWNS, TOWNS], sr.closure(frame))
+        assert sr.shortest_paths(shuffled).path("Kiel", "Ulm") == ["Kiel", "Jena", "Ulm"]
+    numbered = pd.DataFrame([[INF, 1.0], [5.0, INF]], columns=[1, 0])  # from 0: to 1 with 1, to 0 with ∞
+    assert sr.closure(numbered).loc[0, 1] == INF, "labels 0 … n - 1 in another order are labels"
+    assert sr.closure(numbered).loc[1, 0] == INF
+
+
+def test_labels_of_one_side_alone_serve_both(frame):
+    for half in (pd.DataFrame(ROADS, columns=TOWNS), pd.DataFrame(ROADS, index=TOWNS)):
+        found = sr.closure(half)
+        assert list(found.index) == list(found.columns) == TOWNS
+    assert list(sr.closure(pd.DataFrame(ROADS)).columns) == [0, 1, 2, 3]
+
+
+def test_labels_that_do_not_fit_are_refused(frame):
+    with pytest.raises(ShapeError, match=r"different labels .'Ulm' is on one side alone"):
+        sr.closure(frame.rename(columns={"Ulm": "Köln"}))
+    with pytest.raises(ShapeError, match="the label 'Bonn' occurs twice"):
+        sr.closure(frame.rename(columns={"Ulm": "Bonn"}, index={"Ulm": "Bonn"}))
+    with pytest.raises(ShapeError, match="4 rows and 3 columns"):
+        sr.closure(frame[TOWNS[:3]])
+
+
+@pytest.mark.parametrize("predecessors", [True, False])
+def test_paths_of_a_frame(frame, predecessors):
+    found = sr.shortest_paths(frame, predecessors=predecessors)
+    assert found.names == tuple(TOWNS)
+    assert found.path("Ulm", "Bonn") == ["Ulm", "Kiel", "Bonn"]
+    pd.testing.assert_frame_equal(found.matrix, sr.closure(frame))
+    cycle = frame.copy()
+    cycle.loc["Kiel", "Ulm"] = -3.0
+    with pytest.raises(NegativeCycleError, match=r"by name, it is (Ulm → Kiel → Ulm|Kiel → Ulm → Kiel)"):
+        sr.shortest_paths(cycle, predecessors=predecessors)
+    with pytest.raises(NegativeCycleError, match=r"by name, it is (Ulm → Kiel → Ulm|Kiel → Ulm → Kiel)") as caught:
+        sr.closure(cycle)
+    assert set(caught.value.names) == {"Ulm", "Kiel"}
+    with pytest.raises(DivergenceError, match=r"a cycle through vertex (Ulm|Kiel), "):
+        sr.closure(pd.DataFrame([[0.0, 2.0], [1.0, 0.0]], index=["Ulm", "Kiel"], columns=["Ulm", "Kiel"]), "max_times")
+
+
+@pytest.mark.parametrize("reflexive", [True, False])
+def test_reachability_of_a_frame(frame, reflexive):
+    found = sr.transitive_closure(frame < INF, reflexive=reflexive)
+    expected = CLOSED < INF
+    if not reflexive:
+        expected[1, 1] = False
+    pd.testing.assert_frame_equal(found.matrix, pd.DataFrame(expected, index=frame.index, columns=TOWNS))
+
+
+def test_products_of_frames_match_columns_with_rows(frame):
+    two = sr.matmul(frame, frame)
+    pd.testing.assert_frame_equal(two, pd.DataFrame(sr.matmul(ROADS, ROADS), index=frame.index, columns=TOWNS))
+    pd.testing.assert_frame_equal(sr.matmul(frame, frame.loc[TOWNS[::-1]]), two)
+    pd.testing.assert_frame_equal(sr.power(frame, 2), two)
+    pd.testing.assert_frame_equal(sr.matmul(frame, ROADS), two.set_axis(range(4), axis=1))
+    pd.testing.assert_frame_equal(sr.matmul(ROADS, frame), two.reset_index(drop=True))
+    parts = pd.DataFrame([[1.0, 2.0], [0.5, 4.0]], index=["a", "b"], columns=["x", "y"])
+    prices = pd.Series([10.0, 20.0], index=["y", "x"])
+    pd.testing.assert_series_equal(sr.matmul(parts, prices, "plus_times"), pd.Series([40.0, 50.0], index=["a", "b"]))
+    pd.testing.assert_series_equal(sr.matmul(prices, parts.T, "plus_times"), pd.Series([40.0, 50.0], index=["a", "b"]))
+    assert sr.matmul(prices, prices, "plus_times") == 500
+    with pytest.raises(ShapeError, match="columns of A and the rows of B have different labels"):
+        sr.matmul(parts, frame)
+
+
+def test_frames_of_nullable_numbers():
+    whole = pd.DataFrame({"a": pd.array([0, 3], "Int64"), "b": pd.array([2, 0], "Int32")}, index=["a", "b"])
+    assert sr.closure(whole).to_numpy().tolist() == [[0, 2], [3, 0]]
+    assert sr.closure(whole).to_numpy().dtype == np.int64
+    whole.loc["a", "b"] = pd.NA
+    with pytest.raises(DTypeError, match="A has missing entries"):
+        sr.closure(whole)
+    with pytest.raises(DTypeError, match="A has missing entries"):
+        sr.closure(pl.DataFrame({"a": [0, None], "b": [2, 0]}))
+
+
+def test_a_square_polars_frame():
+    square = pl.DataFrame(dict(zip(TOWNS, ROADS.T, strict=True)))
+    found = sr.closure(square)
+    assert isinstance(found, pl.DataFrame)
+    assert found.columns == TOWNS
+    np.testing.assert_array_equal(found.to_numpy(), CLOSED)
+    assert sr.shortest_paths(square).path("Ulm", "Bonn") == ["Ulm", "Kiel", "Bonn"]
+    with pytest.raises(ShapeError, match="4 rows and 3 columns"):
+        sr.closure(square[TOWNS[:3]])
+
+
+# ------------------------------------------------------------------------------------------- lists of edges
+
+# Two roads from Ulm to Kiel, of which the shorter is the second, and a loop at Bonn.
+EDGES = {
+    "source": ["Ulm", "Ulm", "Ulm", "Kiel", "Kiel", "Jena", "Bonn"],
+    "target": ["Bonn", "Kiel", "Kiel", "Bonn", "Jena", "Ulm", "Bonn"],
+    "weight": [7.0, 5.0, 1.0, 2.0, 4.0, 3.0, 9.0],
+}
+LOOPED = ROADS.copy()
+LOOPED[1, 1] = 9
+TRIPLES = list(zip(*EDGES.values(), strict=True))
+
+
+def networkx_graph(kind):
+    graph = kind()
+    graph.add_nodes_from(TOWNS)
+    graph.add_weighted_edges_from(TRIPLES)
+    return graph
+
+
+def igraph_graph(directed):
+    graph = igraph.Graph(directed=directed)
+    graph.add_vertices(TOWNS)
+    graph.add_edges(zip(EDGES["source"], EDGES["target"], strict=True), {"weight": EDGES["weight"]})
+    return graph
+
+
+def rustworkx_graph(kind, payload=lambda weight: weight):
+    graph = kind()
+    graph.add_node("gone")
+    graph.add_nodes_from(TOWNS)
+    graph.remove_node(0)
+    graph.add_edges_from([(1 + TOWNS.index(i), 1 + TOWNS.index(j), payload(w)) for i, j, w in TRIPLES])
+    return graph
+
+
+DIRECTED = {
+    "pandas": lambda: pd.DataFrame(EDGES),
+    "polars": lambda: pl.DataFrame(EDGES),
+    "polars, other titles": lambda: pl.DataFrame(EDGES).rename({"source": "From", "target": "To", "weight": "km"}),
+    "pandas, other order": lambda: pd.DataFrame(EDGES, index=range(5, 12))[["weight", "target", "source"]],
+    "networkx": lambda: networkx_graph(nx.MultiDiGraph),
+    "igraph": lambda: igraph_graph(True),
+    "rustworkx": lambda: rustworkx_graph(rx.PyDiGraph),
+    "rustworkx, mappings": lambda: rustworkx_graph(rx.PyDiGraph, lambda weight: {"weight": weight}),
+    "rustworkx, objects": lambda: rustworkx_graph(rx.PyDiGraph, lambda weight: SimpleNamespace(weight=weight)),
+}
+UNDIRECTED = {
+    "networkx": lambda: networkx_graph(nx.MultiGraph),
+    "igraph": lambda: igraph_graph(False),
+    "rustworkx": lambda: rustworkx_graph(rx.PyGraph),
+}
+
+
+@pytest.mark.parametrize("library", DIRECTED)
+def test_lists_of_edges(library):
+    given = DIRECTED[library]()
+    network = sr.network_of(given)
+    order = [network.names.index(town) for town in TOWNS]
+    np.testing.assert_array_equal(network.matrix[np.ix_(order, order)], LOOPED)
+    assert network.unit == ("km" if "other titles" in library else "")
+    found = sr.shortest_paths(given)
+    assert found.names == network.names
+    assert found.path("Kiel", "Ulm") == ["Kiel", "Jena", "Ulm"]
+    assert found.distance("Ulm", "Bonn") == 3
+    closed = sr.closure(given)
+    assert isinstance(closed, sr.Network)
+    assert closed.names == network.names
+    np.testing.assert_array_equal(closed.matrix[np.ix_(order, order)], CLOSED)
+    assert sr.transitive_closure(given).distance("Kiel", "Ulm")
+    assert sr.transitive_closure(given, reflexive=False).distance("Ulm", "Ulm")
+    wide = sr.widest_paths(given)
+    assert wide.distance("Ulm", "Kiel") == 5, "of two edges from Ulm to Kiel the wider one counts here"
+    total = sr.network_of(given, "plus_times").matrix[np.ix_(order, order)]
+    assert total[0, 2] == 6
+    assert total[1, 1] == 9
+
+
+@pytest.mark.parametrize("library", UNDIRECTED)
+def test_undirected_graphs_go_both_ways_and_loops_once(library):
+    given = UNDIRECTED[library]()
+    for semiring in ("min_plus", "plus_times"):
+        matrix = sr.network_of(given, semiring).matrix
+        both = sr.network_of(DIRECTED[library](), semiring, directed=False)
+        np.testing.assert_array_equal(matrix, both.matrix)
+        np.testing.assert_array_equal(matrix, matrix.T)
+        assert matrix[1, 1] == 9
+    assert sr.shortest_paths(given).path("Bonn", "Ulm") == ["Bonn", "Kiel", "Ulm"]
+    with pytest.raises(ValueError, match="undirected"):
+        sr.network_of(given, directed=True)
+
+
+def test_graphs_against_networkx(rng):
+    for kind in (nx.Graph, nx.DiGraph):
+        graph = nx.gnp_random_graph(30, 0.15, seed=7, directed=kind is nx.DiGraph)
+        for i, j in graph.edges:
+            graph[i][j]["weight"] = float(rng.random())
+        graph = nx.relabel_nodes(graph, {vertex: f"v{vertex}" for vertex in range(30)})
+        found, expected = sr.shortest_paths(graph), dict(nx.all_pairs_dijkstra_path_length(graph))
+        for i in graph:
+            for j in graph:
+                assert found.distance(i, j) == pytest.approx(expected[i].get(j, INF))
+
+
+def test_names_of_vertices():
+    assert sr.network_of(pd.DataFrame({"u": [2, 0], "v": [1, 2]})).names is None, "0, 1, 2 are numbers as they are"
+    assert sr.network_of(pd.DataFrame({"u": [30, 10], "v": [20, 30]})).names == (10, 20, 30)
+    mixed = sr.network_of(pd.DataFrame({"u": ["b", 1], "v": [1, "a"]}, dtype=object))
+    assert mixed.names == ("b", 1, "a")
+    assert sr.network_of(nx.path_graph(3)).names is None
+    assert sr.network_of(nx.Graph([((0, 1), (0, 2))])).names == ((0, 1), (0, 2)), "a name may be any node"
+    assert sr.network_of(igraph.Graph.Ring(3)).names is None
+    graph = rx.PyGraph()
+    graph.add_nodes_from([{"not": "hashable"}, None, "x"])
+    assert sr.network_of(graph).names is None
+    graph.remove_node(1)
+    assert sr.network_of(graph).names == (0, 2), "the indices that are left"
+    assert (
+        sr.network_of(pl.DataFrame({"from": [], "to": []}, schema={"from": pl.Int64, "to": pl.Int64})).matrix.size == 0
+    )
+
+
+def test_weights_that_are_chosen():
+    graph = nx.DiGraph()
+    graph.add_edge("a", "b", km=3, weight=1)
+    graph.add_edge("b", "c", km=4)
+    assert sr.network_of(graph, weight="km").matrix[0, 1] == 3
+    with pytest.raises(FormatError, match=r"b → c has no weight, others have one: give it one \(NetworkX takes 1"):
+        sr.network_of(graph)
+    with pytest.raises(FormatError, match=r"the edge a → b has no weight 'miles'\Z"):
+        sr.network_of(graph, weight="miles")
+    assert sr.network_of(nx.path_graph(3)).matrix[0, 1] == 1, "no weights at all: every edge weighs 1"
+    graph["b"]["c"]["weight"] = "far"
+    with pytest.raises(DTypeError, match="the edge b → c: the weight 'far' is not a real number"):
+        sr.network_of(graph)
+    graph["b"]["c"]["weight"] = math.nan
+    with pytest.raises(DomainError, match="the edge b → c: the weight is not a number"):
+        sr.network_of(graph)
+    lines = rustworkx_graph(rx.PyDiGraph, lambda weight: ("road", weight))
+    assert sr.network_of(lines, weight=lambda payload: payload[1]).matrix[0, 2] == 1
+    frame = pd.DataFrame({"u": ["a"], "v": ["b"], "km": [5], "toll": [2]})
+    assert sr.network_of(frame, weight="toll").matrix[0, 1] == 2
+    assert sr.network_of(frame, weight="toll").matrix.dtype == np.int64
+    with pytest.raises(FormatError, match="'km', 'toll': say weight="):
+        sr.network_of(frame)
+    with pytest.raises(UnknownNameError, match=r"no column is named 'tol'. Did you mean 'toll'"):
+        sr.network_of(frame, weight="tol")
+
+
+@pytest.mark.parametrize("graph", [nx.path_graph(2), igraph.Graph.Ring(3), rx.generators.path_graph(2)])
+def test_products_refuse_graphs(graph):
+    """NumPy takes a graph of NetworkX for the list of its nodes: a product over them would be numbers, and wrong."""
+    for call in (lambda: sr.matmul(graph, graph), lambda: sr.add(graph, 1), lambda: sr.power(graph, 2)):
+        with pytest.raises(DTypeError, match=r"A is .*Graph, .*network_of\(A, the semiring\)\.matrix"):
+            call()
+    network = sr.network_of(graph)
+    with pytest.raises(DTypeError, match=r"A is .*Network, .*pass its \.matrix"):
+        sr.matmul(network, network)
+    with pytest.raises(DTypeError, match=r"A is of type Paths, .*pass its \.matrix"):
+        sr.matmul(sr.shortest_paths(graph), network.matrix)
+
+
+def test_columns_that_are_chosen():
+    frame = pl.DataFrame({"left": ["a"], "right": ["b"], "w": [2.0]})
+    assert sr.network_of(frame, source="right", target="left").names == ("b", "a")
+    with pytest.raises(ShapeError, match=r"1 rows and 3 columns: .*source=..., target=..."):
+        sr.network_of(frame.select("left", "right", "w"))
+    with pytest.raises(DTypeError, match="A is of type LazyFrame"):
+        sr.closure(frame.lazy())
+    with pytest.raises(FormatError, match="titled like a target"):
+        sr.network_of(pl.DataFrame({"from": [1], "right": [2], "v": [3]}).drop("v"), source="from")
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_edges_that_are_refused(library):
+    with pytest.raises(FormatError, match="row 1 of the frame has no vertex in the column 'v'"):
+        sr.network_of(library.DataFrame({"u": ["a", "b"], "v": ["b", None]}))
+    with pytest.raises(DTypeError, match="the column 'u' holds float64: vertices are integers or names"):
+        sr.network_of(library.DataFrame({"u": [0.5, 1.0], "v": [1, 2]}))
+    weights = library.Series([None], dtype="Int64" if library is pd else pl.Int64)
+    with pytest.raises(DTypeError, match="the column 'w' has missing entries"):
+        sr.network_of(library.DataFrame({"u": [0], "v": [1], "w": weights}))
+    with pytest.raises(DomainError, match="row 1 of the frame: the weight -3 lies outside the domain"):
+        sr.network_of(library.DataFrame({"u": [0, 1], "v": [1, 0], "w": [1.0, -3.0]}), "max_times")
+
+
+def test_weights_that_no_float_holds_name_their_edge():
+    graph = nx.Graph([("a", "b", {"weight": 1}), ("b", "c", {"weight": 10**400})])
+    with pytest.raises(DTypeError, match="the edge b → c: the weight is too large for float64"):
+        sr.network_of(graph)
+    graph["b"]["c"]["weight"] = 10**40
+    assert sr.network_of(graph).matrix.max(initial=0, where=np.isfinite(sr.network_of(graph).matrix)) == 1e40
+
+
+# ------------------------------------------------------------------------------------------- networks
+
+
+def test_a_network_that_was_read(tmp_path):
+    path = tmp_path / "roads.csv"
+    pd.DataFrame(EDGES).to_csv(path, index=False)
+    found = sr.shortest_paths(sr.read(path))
+    assert found.path("Ulm", "Bonn") == ["Ulm", "Kiel", "Bonn"]
+    assert sr.closure(sr.read(path)).title == "roads"
+    assert sr.widest_paths(sr.read(path, "max_min")).distance("Ulm", "Kiel") == 5
+    with pytest.raises(AlgebraError, match=r"added by the ⊕ of min_plus.*read it with semiring='max_min'"):
+        sr.widest_paths(sr.read(path))
+    assert sr.transitive_closure(sr.read(path)).distance("Ulm", "Jena")
+
+
+def test_the_network_of_the_library():
+    flights = sr.load_network("us-flights")
+    assert sr.shortest_paths(flights).path("BGR", "GUM") == ["BGR", "DEN", "HNL", "GUM"]
+    np.testing.assert_array_equal(
+        sr.widest_paths(flights).matrix, sr.widest_paths(sr.load_network("us-flights", "max_min")).matrix
+    )
+    assert sr.shortest_paths(sr.network_of(flights, dtype="float32")).matrix.dtype == np.float32
+
+
+def test_no_edge_becomes_no_edge_of_the_other_semiring():
+    network = sr.Network(ROADS, names=tuple(TOWNS), semiring=sr.min_plus)
+    for name in ("max_plus", "max_min", "plus_times"):
+        semiring = sr.as_semiring(name)
+        expected = np.where(ROADS < INF, ROADS, semiring.zero_for(np.dtype("float64")))
+        np.testing.assert_array_equal(sr.network_of(network, semiring).matrix, expected)
+    np.testing.assert_array_equal(sr.network_of(network, "boolean").matrix, ROADS < INF)
+    np.testing.assert_array_equal(sr.network_of(network, dtype="int32").matrix == 2**31 - 1, ROADS == INF)
+    unsaid = sr.Network(ROADS)
+    assert sr.network_of(unsaid).matrix is ROADS
+    with pytest.raises(DomainError, match="the edge Ulm → Bonn: the weight 7 lies outside the domain"):
+        sr.network_of(network, "lukasiewicz")
+
+
+def test_plain_matrices_make_networks_too():
+    for given in (ROADS, ROADS.tolist(), coo_array(np.nan_to_num(ROADS, posinf=0)), pd.DataFrame(ROADS)):
+        np.testing.assert_array_equal(sr.network_of(given).matrix, ROADS)
+    both = sr.network_of(ROADS, directed=False).matrix
+    np.testing.assert_array_equal(both, np.minimum(ROADS, ROADS.T))
+    np.testing.assert_array_equal(sr.network_of(sr.pack(ROADS < INF), "boolean").matrix, ROADS < INF)
+    for option in ("weight", "source", "target"):
+        with pytest.raises(TypeError, match=f"{option}= does not belong to a ndarray"):
+            sr.network_of(ROADS, **{option: "x"})
+    with pytest.raises(TypeError, match="source= does not belong to a Graph"):
+        sr.network_of(nx.path_graph(2), source="x")
+
+
+def test_networks_with_names_of_any_kind_are_drawn_and_written(tmp_path):
+    from semiring import plot
+
+    network = sr.network_of(nx.relabel_nodes(nx.path_graph(4), {0: 10, 1: 11, 2: (1, 2), 3: "x"}))
+    plot.plot_network(network, path=[0, 1, 2])
+    sr.write(tmp_path / "path.csv", network.matrix, names=network.names)
+    assert sr.read(tmp_path / "path.csv").names == ("10", "11", "(1, 2)", "x")
+
+
+def test_no_library_is_loaded_for_what_is_not_its_own():
+    code = (
+        "import sys, numpy as np, semiring as sr\n"
+        "from semiring.io import network_of\n"
+        "A = np.ones((3, 3))\n"
+        "for given in (A, A.tolist(), sr.Network(A)):\n"
+        "    sr.shortest_paths(given), sr.closure(given), sr.network_of(given)\n"
+        "print(*{'pandas', 'polars', 'igraph', 'rustworkx', 'networkx'} & set(sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""

@@ -1,0 +1,245 @@
+"""Imports go one way, `import semiring` pulls in nothing optional, and each module imports on its own."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from graphlib import CycleError, TopologicalSorter
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2] / "semiring"
+
+#: The layers, lowest first. A module imports from its own layer and from those below; within one there is no cycle.
+LAYERS = [
+    {"errors"},
+    {"namespaces"},
+    {"algebra", "axioms"},
+    {"arrays", "threads"},
+    {"kernels"},
+    {"linalg"},
+    {"algorithms"},
+    {"io"},
+    {"closures", "paths"},
+    {"plot", "data", "testing", "gradients"},
+    {"compat", "torch", "jax"},
+    {"cli", "__main__", "__init__"},
+]
+LEVEL = {name: level for level, layer in enumerate(LAYERS) for name in layer}
+
+#: What `import semiring` must not load: it costs time, or need not be installed.
+HEAVY = (
+    "numba",
+    "llvmlite",
+    "scipy",
+    "sympy",
+    "networkx",
+    "matplotlib",
+    "pandas",
+    "polars",
+    "igraph",
+    "rustworkx",
+    "hypothesis",
+    "cupy",
+    "cutlass",
+    "torch",
+    "jax",
+)
+
+#: Installed by an extra only: no module may need them to be imported, but those that are named after one.
+OPTIONAL = {
+    "matplotlib",
+    "networkx",
+    "pandas",
+    "polars",
+    "igraph",
+    "rustworkx",
+    "hypothesis",
+    "pytest",
+    "cupy",
+    "cutlass",
+    "torch",
+    "jax",
+    "mpi4py",
+}
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the package by its dotted name."""
+    found = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = ["semiring", *path.relative_to(ROOT).with_suffix("").parts]
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = modules()
+
+
+def imports(path: Path, module: str, *, everywhere: bool) -> list[tuple[str, int]]:
+    """The modules that a file imports, with line numbers: all of them, or those its own import runs through."""
+    tree = ast.parse(path.read_text("utf-8"))
+    package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
+    found: list[tuple[str, int]] = []
+
+    def visit(node: ast.AST) -> None:
+        if isinstance(node, ast.Import):
+            found.extend((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            source = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                whole = f"{source}.{alias.name}"
+                found.append((whole if whole in MODULES else source, node.lineno))
+        elif not everywhere and later(node):
+            return
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    visit(tree)
+    return found
+
+
+def later(node: ast.AST) -> bool:
+    """Whether a node holds imports that do not run when its module is imported."""
+    checking = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+    return checking or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+
+
+def component(module: str) -> str:
+    """The part of the library a module belongs to: its first name below ``semiring``."""
+    return module.split(".")[1] if "." in module else "__init__"
+
+
+def arrows_back(name: str, path: Path) -> list[str]:
+    own = LEVEL[component(name)]
+    return [
+        f"{name}:{line} imports {target}"
+        for target, line in imports(path, name, everywhere=True)
+        if target.partition(".")[0] == "semiring" and LEVEL[component(target)] > own
+    ]
+
+
+def test_every_module_has_a_layer():
+    unplaced = {component(name) for name in MODULES} - set(LEVEL)
+    assert not unplaced, f"say in LAYERS where {sorted(unplaced)} belong"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_imports_never_point_back(name):
+    assert arrows_back(name, MODULES[name]) == []
+
+
+def test_an_arrow_that_points_back_would_be_seen(tmp_path):
+    source = tmp_path / "threads.py"
+    source.write_text(
+        "def f():\n    from semiring.closures import closure\n    from .kernels import engine\n    import semiring\n"
+    )
+    assert arrows_back("semiring.threads", source) == [
+        "semiring.threads:2 imports semiring.closures",
+        "semiring.threads:3 imports semiring.kernels.engine",
+        "semiring.threads:4 imports semiring",
+    ]
+
+
+def test_the_cpu_and_the_gpu_never_import_each_other():
+    for name, path in MODULES.items():
+        for side, other in (("cpu", "cuda"), ("cuda", "cpu")):
+            if name.startswith(f"semiring.kernels.{side}"):
+                targets = [target for target, _ in imports(path, name, everywhere=True)]
+                assert not [target for target in targets if target.startswith(f"semiring.kernels.{other}")], name
+
+
+def test_algorithms_know_no_device():
+    for name, path in MODULES.items():
+        if component(name) == "algorithms":
+            targets = {target for target, _ in imports(path, name, everywhere=True)}
+            devices = {
+                target for target in targets if target.startswith(("semiring.kernels.cpu", "semiring.kernels.cuda"))
+            }
+            assert not devices | (targets & {"numba", "cupy", "cutlass"}), name
+
+
+def test_there_is_no_cycle_of_imports():
+    """Of those that run when a module is imported; a package counts as imported before its modules."""
+    graph = {
+        name: {target for target, _ in imports(path, name, everywhere=False) if target in MODULES and target != name}
+        for name, path in MODULES.items()
+    }
+    try:
+        list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(" → ".join(error.args[1]))
+
+
+def test_optional_packages_are_imported_where_they_are_needed():
+    early = [
+        f"{name}:{line} imports {target}"
+        for name, path in MODULES.items()
+        for target, line in imports(path, name, everywhere=False)
+        if target.partition(".")[0] in OPTIONAL - {component(name)} and not name.startswith("semiring.kernels.cuda.")
+    ]
+    assert early == []  # the modules of the GPU are behind their package, which the next test looks at
+
+
+def test_the_gpu_backend_says_what_is_missing():
+    """The package, its tiles and layouts load without CuPy and CUTLASS; the backend names the extra."""
+    code = (
+        "import sys\n"
+        "sys.modules.update(cupy=None, cutlass=None)\n"
+        "import semiring.kernels.cuda.product.layouts, semiring.kernels.cuda.product.tiles\n"
+        "from semiring.errors import MissingExtraError\n"
+        "try:\n    semiring.kernels.cuda.CudaBackend()\n"
+        "except MissingExtraError as error:\n    print(error)"
+    )
+    assert "pip install 'semiring[cuda]'" in run(code)
+
+
+@pytest.mark.parametrize("name", ["torch", "jax"])
+def test_a_module_for_another_library_says_what_is_missing(name):
+    code = (
+        f"import sys; sys.modules[{name!r}] = None\n"
+        "from semiring.errors import MissingExtraError\n"
+        f"try:\n    import semiring.{name}\n"
+        "except MissingExtraError as error:\n    print(error)"
+    )
+    assert f"pip install 'semiring[{name}]'" in run(code)
+
+
+def run(code: str) -> str:
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_import_semiring_loads_nothing_heavy():
+    loaded = run(f"import semiring, sys; print(*[name for name in {HEAVY} if name in sys.modules])")
+    assert loaded.split() == []
+
+
+def test_a_semiring_is_defined_and_used_without_anything_heavy():
+    code = (
+        "import semiring as sr, sys\n"
+        "R = sr.Semiring('R', add='max(x, y)', mul='x * y', zero=0, one=1, domain=(0, 1))\n"
+        "assert R.mul(0.5, 0.5) == 0.25 and sr.min_plus.add(1, 2) == 1\n"
+        f"print(*[name for name in {HEAVY} if name in sys.modules])"
+    )
+    assert run(code).split() == []
+
+
+PUBLIC = [name for name in MODULES if name.count(".") <= 1 and not name.endswith("__main__")]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_each_public_module_imports_alone(name):
+    """In a fresh interpreter: what it needs it imports itself. Its ``__all__`` holds nothing that is not there."""
+    if component(name) in OPTIONAL and find_spec(component(name)) is None:
+        pytest.skip(f"{component(name)} is not installed")
+    run(
+        f"import importlib; module = importlib.import_module({name!r})\n"
+        "missing = [n for n in getattr(module, '__all__', ()) if not hasattr(module, n)]\n"
+        "assert not missing, missing"
+    )

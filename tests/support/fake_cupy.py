@@ -1,0 +1,280 @@
+"""A stand-in for CuPy whose arrays live in the memory of the host and refuse, as CuPy's do, to be read as NumPy arrays.
+
+So what linear algebra does with arrays on a GPU is tested without one: which array goes where, what waits, what is
+copied. The kernels are NumPy's; those of `semiring.arrays.device` and the backend are played by the functions below.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import types
+from typing import Any
+
+import numpy as np
+import passes_on_host
+
+from semiring.arrays import bits
+
+
+class Array(np.lib.mixins.NDArrayOperatorsMixin):
+    """An array "on a GPU"."""
+
+    waits = 0  # how often the host has read from the device
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = values
+
+    shape = property(lambda self: self.values.shape)
+    dtype = property(lambda self: self.values.dtype)
+    strides = property(lambda self: self.values.strides)
+    size = property(lambda self: self.values.size)
+    ndim = property(lambda self: self.values.ndim)
+    nbytes = property(lambda self: self.values.nbytes)
+    itemsize = property(lambda self: self.values.itemsize)
+    flags = property(lambda self: self.values.flags)
+    T = property(lambda self: Array(self.values.T))
+    data = property(
+        lambda self: types.SimpleNamespace(ptr=self.values.ctypes.data, device_id=0, memset_async=self.fill_bytes)
+    )
+    device = property(lambda self: types.SimpleNamespace(id=0))
+
+    def fill_bytes(self, byte: int, count: int) -> None:
+        self.values.reshape(-1).view(np.uint8)[:count] = byte
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("Implicit conversion to a NumPy array is not allowed")
+
+    def __dlpack__(self, **_: Any) -> Any:
+        raise BufferError("no other library reads these")
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+    def get(self) -> np.ndarray:
+        Array.waits += 1
+        return self.values.copy()
+
+    def item(self) -> Any:
+        Array.waits += 1
+        return self.values.item()
+
+    def __bool__(self) -> bool:
+        Array.waits += 1
+        return bool(self.values)
+
+    def __int__(self) -> int:
+        Array.waits += 1
+        return int(self.values)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Any:
+        return (Array(np.asarray(row)) for row in self.values)
+
+    def __getitem__(self, key: Any) -> Array:
+        return wrapped(self.values[unwrapped(key)])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.values[unwrapped(key)] = unwrapped(value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("all", "any", "argmax", "astype", "copy", "max", "min", "ravel", "reshape", "swapaxes", "view"):
+            raise AttributeError(name)
+        return lambda *arguments, **options: wrapped(getattr(self.values, name)(*arguments, **options))
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *arguments: Any, out: Any = None, **options: Any) -> Any:
+        options |= {} if out is None else {"out": tuple(unwrapped(x) for x in out)}
+        result = getattr(ufunc, method)(*(unwrapped(x) for x in arguments), **options)
+        return out[0] if out is not None else wrapped(result)
+
+    def __array_function__(self, function: Any, _: Any, arguments: Any, options: Any) -> Any:
+        raise TypeError(f"{function.__name__} of NumPy was called on an array of the device")
+
+
+Array.__module__, Array.__name__ = "cupy", "ndarray"
+
+
+def wrapped(result: Any) -> Array:
+    return Array(np.asarray(result))
+
+
+def unwrapped(x: Any) -> Any:
+    """What the fake kernels read: arrays of the device and numbers, no array of the host."""
+    if isinstance(x, Array):
+        return x.values
+    if isinstance(x, list | tuple):
+        return type(x)(unwrapped(part) for part in x)
+    assert not isinstance(x, np.ndarray) or x.ndim == 0, "an array of the host met one of the device"
+    return x
+
+
+class Module(types.ModuleType):
+    """``cupy``: the functions of NumPy, on arrays of the device."""
+
+    ndarray = Array
+
+    def __init__(self) -> None:
+        super().__init__("cupy")
+        self.cuda = types.SimpleNamespace(
+            runtime=types.SimpleNamespace(getDeviceCount=lambda: 1, getDevice=lambda: 0, CUDARuntimeError=RuntimeError),
+            get_current_stream=lambda: types.SimpleNamespace(ptr=0, synchronize=lambda: None),
+            Device=contextlib.nullcontext,
+        )
+        strided = np.lib.stride_tricks.as_strided
+        self.lib = types.SimpleNamespace(
+            stride_tricks=types.SimpleNamespace(as_strided=lambda x, *rest: wrapped(strided(x.values, *rest)))
+        )
+
+    @staticmethod
+    def asarray(x: Any, dtype: Any = None, order: str | None = None) -> Array:
+        return x if isinstance(x, Array) else Array(np.array(x, dtype, order=order or "K"))
+
+    @staticmethod
+    def from_dlpack(x: Any) -> Array:
+        return Array(x.values)
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(np, name)
+        if isinstance(function, type) or not callable(function):
+            return function
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            return wrapped(function(*map(unwrapped, arguments), **{k: unwrapped(v) for k, v in options.items()}))
+
+        return call
+
+    class RawModule:
+        """look.cu."""
+
+        def __init__(self, **_: Any) -> None: ...
+
+        def get_function(self, name: str) -> Any:
+            _, layout, bits = name.split("_")
+            return lambda grid, block, arguments: look(layout, int(bits), grid, block, *arguments)
+
+
+def look(layout: str, bits: int, grid: Any, block: Any, address: int, *arguments: int) -> None:
+    """What the kernels of look.cu find, in NumPy."""
+    word = np.dtype(f"u{bits // 8}")
+    sizes, rule, result = arguments[:-2], in_memory(arguments[-2], 8, np.uint64), in_memory(arguments[-1], 3, np.uint64)
+    infinity, low, high, zero, one, absent, kind, has_absent = rule.tolist()
+    if layout == "dense":
+        n1, n2, s1 = sizes
+        n0, s0, s2 = 1, 0, 1
+        assert address % 16 == s1 * word.itemsize % 16 == 0
+    else:
+        n1, n2, size, s0, s1, s2 = sizes
+        n0, n1 = (size // n2, 1) if n1 == 0 else (size // (n1 * n2), n1)
+    offsets = (np.arange(n0)[:, None, None] * s0 + np.arange(n1)[:, None] * s1 + np.arange(n2) * s2).ravel()
+    elements = in_memory(address, int(offsets.max()) + 1, word)[offsets]
+    sign, ones = 1 << bits - 1, (1 << bits) - 1
+    flags, numbers = 0, []
+    for element in elements.tolist():
+        if kind == 2 and element & ~sign > int(infinity):
+            flags |= 1
+            continue
+        key = element ^ ones if kind == 2 and element & sign else element ^ sign if kind else element
+        flags |= 4 if kind and element & sign else 0
+        if has_absent and key == absent:
+            flags |= 2
+            continue
+        value = sign if kind == 2 and key == sign - 1 else key
+        flags |= 8 if not low <= value <= high and value not in (zero, one) else 0
+        numbers.append(key)
+    if numbers:
+        flags |= 16
+        result[1:] = ones ^ min(numbers), max(numbers)
+    result[0] = flags
+
+
+def in_memory(address: int, count: int, dtype: Any) -> np.ndarray:
+    memory = (ctypes.c_uint8 * (count * np.dtype(dtype).itemsize)).from_address(address)
+    return np.frombuffer(memory, dtype)
+
+
+FOLDS = {
+    **{"min": np.fmin, "max": np.fmax, "add": np.add},
+    **{"or": np.bitwise_or, "and": np.bitwise_and, "xor": np.bitwise_xor},
+}
+
+
+def reduction(op: str, dtype: Any) -> Any:
+    return lambda array, axis: wrapped(FOLDS[op].reduce(array.values, axis=axis, dtype=dtype))
+
+
+def select(target: Array, absent: Array, numbers: Array, extreme: Any) -> None:
+    target.values[...] = np.where(absent.values, extreme, numbers.values)
+
+
+def pack(truths: Array) -> Array:
+    return Array(bits.pack(truths.values).words)
+
+
+def unpack(words: Array, columns: int) -> Array:
+    return Array(bits.BitMatrix(np.ascontiguousarray(words.values), (words.shape[0], columns)).unpack())
+
+
+def count(words: Array) -> int:
+    return int(np.bitwise_count(words.values).sum())
+
+
+class Backend:
+    """The kernel contract on such arrays, by a backend of the host. Counts its calls."""
+
+    name, stacks = "fake", True
+
+    def __init__(self, host: Any) -> None:
+        self.host, self.supports, self.calls = host, host.supports, 0
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.host, name)
+
+        def call(plan: Any, *arguments: Any) -> None:
+            self.calls += 1
+            assert all(isinstance(x, Array | int) for x in arguments)
+            values = [unwrapped(x) for x in arguments]
+            if values[0].ndim == 2:
+                method(plan, *values)
+                return
+            for matrices in zip(*values, strict=True):
+                method(plan, *matrices)
+
+        return call
+
+
+def install(monkeypatch: Any) -> tuple[Module, Backend]:
+    """The module as ``cupy`` for one test, and the backend that computes on its arrays."""
+    import sys
+
+    import semiring.arrays.device.elements as kernels
+    import semiring.arrays.device.look as device_look
+    import semiring.arrays.device.memory as memory
+    import semiring.arrays.device.packing as device_bits
+    import semiring.kernels as registry
+    import semiring.kernels.cuda.product.entrywise as entrywise
+    import semiring.linalg.dispatch as dispatch
+    import semiring.linalg.packed as packed
+
+    module, backend = Module(), Backend(registry.get_backend("reference"))
+    monkeypatch.setitem(sys.modules, "cupy", module)
+    monkeypatch.setattr(kernels, "reduction", reduction)
+    monkeypatch.setattr(kernels, "select", select)
+    passes_on_host.install(monkeypatch, unwrapped)
+    monkeypatch.setattr(entrywise, "apply", lambda *_: None)
+    for function in (pack, unpack, count):
+        monkeypatch.setattr(device_bits, function.__name__, function)
+    monkeypatch.setattr(memory, "_loaded", lambda: module)
+    monkeypatch.setattr(device_look, "_kernel", module.RawModule().get_function)
+    monkeypatch.setattr(device_look, "_rule", device_look._rule.__wrapped__)
+    monkeypatch.setattr(dispatch, "_device_engine", dispatch._device_engine.__wrapped__)
+    monkeypatch.setattr(dispatch, "device_backend", lambda *_: backend)
+
+    def backend_for(array: Any, *rest: Any) -> Any:
+        return backend if isinstance(array, Array) else registry.backend_for(array, *rest)
+
+    for caller in (dispatch, packed):
+        monkeypatch.setattr(caller, "backend_for", backend_for)
+    monkeypatch.setattr(Array, "waits", 0)
+    return module, backend

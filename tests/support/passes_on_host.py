@@ -1,0 +1,39 @@
+"""What the passes of `semiring.arrays.device.elements` do, in NumPy: for tests on stand-ins of arrays on a device."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def replace_beyond(x, bound, replacement, out, *, least=True, sign=1):
+    assert x.dtype == out.dtype
+    beyond = x >= bound if least else x <= bound
+    with np.errstate(over="ignore"):
+        out[...] = np.where(beyond, x.dtype.type(replacement), x.dtype.type(sign) * x)
+
+
+def negate(x, out):
+    assert x.dtype == out.dtype
+    np.subtract(x.dtype.type(0), x, out=out)
+
+
+def clear_zeros(x, out):
+    assert x.dtype == out.dtype
+    np.add(x, x.dtype.type(0), out=out)
+
+
+PASSES = (replace_beyond, negate, clear_zeros)
+
+
+def install(patch, unwrapped):
+    """In the place of the kernels; ``unwrapped``: the NumPy array in a stand-in."""
+    from semiring.arrays.device import elements as kernels
+
+    def on_host(function):
+        def call(*arguments, **options):
+            function(*map(unwrapped, arguments), **options)
+
+        return call
+
+    for function in PASSES:
+        patch.setattr(kernels, function.__name__, on_host(function))

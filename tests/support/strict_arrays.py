@@ -1,0 +1,297 @@
+"""A stand-in for CuPy on the host that is stricter than CuPy: whatever would cross to the host by itself is an error.
+
+`installed` puts it in CuPy's place: `semiring` then takes its arrays for arrays on a GPU and closes them with the
+reference kernels. So what the algorithms do to arrays is tested without a GPU: no function of NumPy may meet such an
+array, no array of NumPy may meet one of its functions, and only `get` and scalars lead back.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+import types
+from contextlib import contextmanager, nullcontext
+
+import numpy as np
+import passes_on_host
+
+from semiring.arrays.bits import BitMatrix, pack
+from semiring.arrays.entries import check_entries
+from semiring.kernels.reference import ReferenceBackend
+
+_BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "lshift", "rshift", "and", "or", "xor"]
+_COMPARISONS = ["lt", "le", "gt", "ge", "eq", "ne"]
+_REDUCTIONS = ["all", "any", "argmax", "argmin", "max", "min", "sum", "mean"]
+_FUNCTIONS = [
+    "abs",
+    "add",
+    "arange",
+    "argsort",
+    "array",
+    "asarray",
+    "ascontiguousarray",
+    "broadcast_to",
+    "concatenate",
+    "empty",
+    "empty_like",
+    "equal",
+    "exp",
+    "expm1",
+    "floor",
+    "fmax",
+    "fmin",
+    "full",
+    "isfinite",
+    "isnan",
+    "isposinf",
+    "isneginf",
+    "left_shift",
+    "log",
+    "log1p",
+    "maximum",
+    "may_share_memory",
+    "minimum",
+    "multiply",
+    "negative",
+    "nonzero",
+    "flatnonzero",
+    "packbits",
+    "rint",
+    "sqrt",
+    "subtract",
+    "unpackbits",
+    "where",
+    "zeros",
+    "ones",
+    "count_nonzero",
+    "column_stack",
+    "cumsum",
+    "searchsorted",
+    "take",
+]
+
+
+def _inner(value):
+    """What NumPy computes with; arrays of NumPy are refused."""
+    if isinstance(value, StrictArray):
+        return value.inner
+    if isinstance(value, np.ndarray) and value.ndim:
+        raise TypeError("Unsupported type <class 'numpy.ndarray'>: it is in the memory of the host")
+    if isinstance(value, tuple | list):
+        return type(value)(_inner(x) for x in value)
+    return value
+
+
+def _outer(value):
+    if isinstance(value, tuple):
+        return tuple(map(_outer, value))
+    return StrictArray(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
+
+
+class StrictArray:
+    """An array that pretends to live on a GPU."""
+
+    __array_ufunc__ = None
+    __hash__ = None
+    __module__ = "cupy"
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __array__(self, *arguments, **options):
+        raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()`")
+
+    def __array_function__(self, function, *rest):
+        raise TypeError(f"numpy.{function.__name__} met an array on a GPU")
+
+    def __dlpack__(self, **options):
+        raise TypeError("an array on a GPU is not read by the host")
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+    def get(self):
+        return self.inner.copy()
+
+    def __getattr__(self, name):
+        if name in ("shape", "dtype", "ndim", "size", "nbytes", "strides", "itemsize", "flags"):
+            return getattr(self.inner, name)
+        if name in ("reshape", "copy", "astype", "view", "diagonal", "ravel", "fill", "item", "tolist", "transpose"):
+            method = getattr(self.inner, name)
+            return lambda *a, **o: (
+                _outer(method(*map(_inner, a), **o)) if name not in ("item", "tolist") else method(*a)
+            )
+        raise AttributeError(f"'ndarray' object has no attribute {name!r}")
+
+    @property
+    def T(self):
+        return StrictArray(self.inner.T)
+
+    @property
+    def device(self):
+        return types.SimpleNamespace(id=0)
+
+    @property
+    def data(self):
+        return types.SimpleNamespace(ptr=self.inner.ctypes.data, device_id=0)
+
+    def __len__(self):
+        return len(self.inner)
+
+    def __getitem__(self, index):
+        return _outer(np.asarray(self.inner[_inner(index)]))
+
+    def __setitem__(self, index, value):
+        self.inner[_inner(index)] = _inner(value)
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self):
+        return bool(self.inner)
+
+    def __int__(self):
+        return int(self.inner)
+
+    def __float__(self):
+        return float(self.inner)
+
+    def __index__(self):
+        return operator.index(self.inner.item())
+
+    def __neg__(self):
+        return _outer(-self.inner)
+
+    def __abs__(self):
+        return _outer(abs(self.inner))
+
+    def __invert__(self):
+        return _outer(~self.inner)
+
+
+def _reduction(name):
+    def method(self, axis=None, **options):
+        if set(options) - {"keepdims", "dtype", "out"}:
+            raise TypeError(f"{name}() got an unexpected keyword argument: CuPy has no {sorted(options)}")
+        return _outer(getattr(self.inner, name)(axis=axis, **options))
+
+    return method
+
+
+def _operator(name):
+    function = getattr(operator, name + "_" if name in ("and", "or") else name)
+
+    def forward(self, other):
+        if isinstance(other, np.ndarray) and other.ndim:
+            raise TypeError("an array on a GPU meets one in the memory of the host")
+        return _outer(function(self.inner, _inner(other)))
+
+    def backward(self, other):
+        return _outer(function(_inner(other), self.inner))
+
+    def in_place(self, other):
+        np.copyto(self.inner, function(self.inner, _inner(other)), casting="same_kind")
+        return self
+
+    return forward, backward, in_place
+
+
+for _name in _REDUCTIONS:
+    setattr(StrictArray, _name, _reduction(_name))
+for _name in _BINARY:
+    for _prefix, _method in zip(("", "r", "i"), _operator(_name), strict=True):
+        setattr(StrictArray, f"__{_prefix}{_name}__", _method)
+for _name in _COMPARISONS:
+    setattr(StrictArray, f"__{_name}__", _operator(_name)[0])
+
+
+def _function(name):
+    function = getattr(np, name)
+
+    def call(*arguments, **options):
+        if set(options) & {"where", "initial"}:
+            raise TypeError(f"{name}(): CuPy has no where= and initial=")
+        if name in ("array", "asarray", "ascontiguousarray") and isinstance(arguments[0], np.ndarray):
+            return _outer(np.array(arguments[0], *arguments[1:]))  # explicit: allowed
+        options = {key: _inner(value) for key, value in options.items()}
+        return _outer(function(*map(_inner, arguments), **options))
+
+    return call
+
+
+class StrictBackend:
+    """The reference kernels on such arrays, under the name of the CUDA backend."""
+
+    name = "cuda"
+    stacks = False
+
+    def __init__(self):
+        self._reference = ReferenceBackend()
+        self.supports = self._reference.supports
+
+    def __getattr__(self, name):
+        if name not in ReferenceBackend.__dict__:
+            raise AttributeError(name)
+        method = getattr(self._reference, name)
+
+        def call(plan, *arguments):
+            assert all(not isinstance(x, np.ndarray) for x in arguments)
+            before = plan.status.diverged
+            with np.errstate(all="ignore"):
+                method(plan, *map(_inner, arguments))
+            if (
+                name.startswith("close_block") and plan.status.diverged != before
+            ):  # a device leaves it in its own memory
+                pivot, plan.status.diverged = plan.status.diverged, before
+                if plan.status.word is not None and int(plan.status.word[0]) < 0:
+                    plan.status.word[0] = plan.status.first + pivot
+
+        return call
+
+
+def _module():
+    module = types.ModuleType("cupy")
+    module.ndarray = StrictArray
+    for name in _FUNCTIONS:
+        setattr(module, name, _function(name))
+    module.cuda = types.SimpleNamespace(
+        Device=lambda number=None: nullcontext(),
+        runtime=types.SimpleNamespace(getDeviceCount=lambda: 1, getDevice=lambda: 0),
+    )
+    return module
+
+
+def on_device(array):
+    """A NumPy array as one of these; a view keeps its strides."""
+    return StrictArray(array)
+
+
+@contextmanager
+def installed(monkeypatch):
+    """Put the stand-in in CuPy's place, with the reference kernels behind it."""
+    from semiring import kernels
+    from semiring.arrays.device import elements as device_kernels
+    from semiring.arrays.device import look, memory
+    from semiring.arrays.device import packing as bits
+
+    with monkeypatch.context() as patch:
+        module = _module()
+        patch.setitem(sys.modules, "cupy", module)
+        patch.setattr(memory, "_loaded", lambda: module)
+        backend = StrictBackend()
+        real = kernels._backend
+        patch.setattr(kernels, "_backend", lambda *a: backend if a[-1] else real(*a))
+        patch.setattr(look, "look", lambda array, semiring, name="A": check_entries(array.inner, semiring, name))
+        patch.setattr(device_kernels, "select", _select)
+        passes_on_host.install(patch, _inner)
+        patch.setattr(bits, "pack", lambda truths: StrictArray(pack(truths.inner).words))
+        patch.setattr(bits, "unpack", lambda words, columns: StrictArray(_unpacked(words.inner, columns)))
+        yield
+
+
+def _select(target, absent, numbers, extreme):
+    target.inner[...] = np.where(absent.inner, target.dtype.type(extreme), numbers.inner)
+
+
+def _unpacked(words, columns):
+    return BitMatrix(np.ascontiguousarray(words), (words.shape[0], columns)).unpack()
