@@ -319,7 +319,7 @@ def test_kernels_come_from_the_cache_in_another_process(tmp_path):
         "import numpy as np, semiring as sr\n"
         "from semiring.arrays.bits import BitMatrix\n"
         "from semiring.kernels.contract import Plan\n"
-        "from semiring.kernels.cpu import bits\n"
+        "from semiring.kernels.cpu.bits import operations as bits\n"
         "plan = Plan(sr.boolean, np.dtype(bool), False, True, storage='bits')\n"
         "A = BitMatrix.zeros((100, 100)); A[np.int64(3), 90] = A[90, 7] = True\n"
         "bits.close_block(plan, A); C = BitMatrix.zeros((100, 100)); bits.multiply(plan, C, A, A)\n"
