@@ -235,7 +235,10 @@ def _close_integers(task: _Task, A: Array, out: Array, scan: Scan, found: Potent
         none = inner.type(inner_zero(min_plus, inner))
         D = out if inner == out.dtype else xp.empty(out.shape, inner)
         largest = max(abs(low), abs(high))
-        if h is None and inner == A.dtype and largest < none:
+        if h is None and largest >= none:  # known before an entry is turned: -(2⁶³ - 1) would become "no edge"
+            inner = _wider(task, inner, in_place=False)
+            continue
+        if h is None and inner == A.dtype:
             encode_integers(A, sign, none, D)
         else:
             try:

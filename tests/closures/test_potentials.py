@@ -288,6 +288,33 @@ def test_weights_next_to_no_path():
             assert closure(B).tolist() == [[0, none // 2], [none, 0]]
 
 
+@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
+@pytest.mark.parametrize("dtype", ["int16", "int32", "int64"])
+def test_the_longest_weight_is_no_missing_edge(dtype, name):
+    """A weight next to "no path" on either side is a distance or an error, alone, among others and in a stack."""
+    none = int(oracles.zero(name, dtype))
+    longest = none + (1 if none < 0 else -1)
+    A = np.full((3, 3), none, dtype)
+    A[0, 1] = longest
+    B = A.copy()
+    B[1, 2] = -1 if none < 0 else 1
+    calls = [
+        lambda: closure(A, name),
+        lambda: closure(A, name, reflexive=False),
+        lambda: closure(np.stack([A, A]), name)[1],
+        lambda: np.full((1, 2), sr.best_paths(A, name).distance(0, 1)),
+        lambda: sr.matmul(A, np.where(np.eye(3), 0, none).astype(dtype), name),
+        lambda: closure(B, name),
+    ]
+    for call in calls:
+        try:
+            D = call()
+        except sr.errors.IntegerOverflowError:
+            assert dtype == "int64" or call is calls[-1]
+        else:
+            assert D[0, 1] == longest
+
+
 def test_unreachable_stays_unreachable(rng):
     for dtype in ("int16", "int32", "int64"):
         none = np.iinfo(dtype).max
