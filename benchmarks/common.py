@@ -1,56 +1,91 @@
-"""What every benchmark shares: honest timing, the environment, and a table."""
+"""What every benchmark shares: honest timing, random operands, and one command line.
+
+A script has functions that measure a `Table` each, and hands them to `run`::
+
+    python -m benchmarks.gemm                          # prints all tables
+    python -m benchmarks.gemm peers --save FILE        # one of them; kept in FILE with machine, date and commit
+    python -m benchmarks.gemm products --compare REV   # the library of now against that of REV, or of a folder
+
+`ours` times calls of this library, which `--compare` repeats with both libraries in turn; `theirs` times all that
+a table puts beside them, which a comparison leaves out.
+"""
 
 from __future__ import annotations
 
+import argparse
+import datetime as dt
 import os
 import platform
+import shlex
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["device_milliseconds", "environment", "median_seconds", "print_table", "random_matrix"]
+from benchmarks.tables import Origin, Table, save
+
+__all__ = [
+    "ROOT",
+    "Table",
+    "by_clock",
+    "by_device",
+    "by_enqueueing",
+    "by_synchronized_clock",
+    "comparing",
+    "device_milliseconds",
+    "environment",
+    "fresh",
+    "median_seconds",
+    "ours",
+    "print_table",
+    "random_matrix",
+    "run",
+    "shown",
+    "theirs",
+]
+
+ROOT = Path(__file__).resolve().parent.parent
+Clock = Callable[[Callable[[], Any]], float]  # seconds that a call takes
 
 
-def environment() -> str:
-    """One line: processor, cores, versions. Absolute times mean nothing without it."""
-    cpu = platform.processor() or platform.machine()
-    try:
-        with open("/proc/cpuinfo") as lines:
-            cpu = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        pass
-    import numba
-
-    return (
-        f"{cpu}, {len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()} cores, "
-        f"Python {sys.version.split()[0]}, NumPy {np.__version__}, Numba {numba.__version__}"
-    )
+# ----------------------------------------------------------------------------------------------------------- clocks
 
 
-def median_seconds(
-    call: Callable[[], Any], *, setup: Callable[[], Any] | None = None, repeats: int = 5, seconds: float = 2.0
-) -> float:
-    """The median time of ``call()``, repeated at least 3 and at most ``repeats`` times in about ``seconds``.
+def by_clock(call: Callable[[], Any]) -> float:
+    """Seconds of the host."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
 
-    Warmed up for 0.3 s first: compilation, page faults, clocks, and virtual machines that leave two threads on one core
-    for the first tenths of a second. ``setup`` runs before each repetition, outside the clock.
-    """
-    times: list[float] = []
-    warm = time.perf_counter() + 0.3
-    while len(times) < 3 or (len(times) < repeats and sum(times) < seconds):
-        if setup is not None:
-            setup()
-        start = time.perf_counter()
-        call()
-        end = time.perf_counter()
-        if start >= warm or end - start > 1.0:
-            times.append(end - start)
-    return statistics.median(times)
+
+def by_synchronized_clock(call: Callable[[], Any]) -> float:
+    """Seconds of the host until the current GPU has done what the call enqueued."""
+    import cupy
+
+    cupy.cuda.Device().synchronize()
+    start = time.perf_counter()
+    call()
+    cupy.cuda.Device().synchronize()
+    return time.perf_counter() - start
+
+
+def by_enqueueing(call: Callable[[], Any]) -> float:
+    """Seconds that the call keeps the host, which goes on while the GPU still works."""
+    import cupy
+
+    cupy.cuda.Device().synchronize()
+    return by_clock(call)
+
+
+def by_device(call: Callable[[], Any]) -> float:
+    """Seconds that the current GPU is busy with the call, which the host has enqueued ahead of it."""
+    return device_milliseconds(call, ahead=2.0) / 1e3
 
 
 def device_milliseconds(call: Callable[[], Any], ahead: float = 0.0) -> float:
@@ -80,6 +115,116 @@ def _waiting() -> Any:
     return cupy.RawKernel(code, "wait")
 
 
+# ----------------------------------------------------------------------------------------------------------- timing
+
+
+class Measuring(Protocol):
+    """Times one call of the library."""
+
+    def __call__(
+        self,
+        label: str,
+        call: Callable[[], Any],
+        *,
+        setup: Callable[[], Any] | None,
+        clock: Clock,
+        repeats: int,
+        seconds: float,
+        within: float | None,
+    ) -> float: ...
+
+
+#: What `ours` does in a process that is one side of a comparison (`benchmarks.compare`); None: it measures by itself.
+side: Measuring | None = None
+
+
+def comparing() -> bool:
+    """Whether this process is one side of a comparison: what is not `ours` need not be measured or checked."""
+    return side is not None
+
+
+def ours(
+    label: str,
+    call: Callable[[], Any],
+    *,
+    setup: Callable[[], Any] | None = None,
+    clock: Clock = by_clock,
+    repeats: int = 5,
+    seconds: float = 2.0,
+    within: float | None = None,
+) -> float:
+    """The median time of a call of this library in seconds; the label names it in a comparison.
+
+    ``within``: how many times as long as the earlier library this one may take there.
+    """
+    if side is not None:
+        return side(label, call, setup=setup, clock=clock, repeats=repeats, seconds=seconds, within=within)
+    return _median_seconds(call, setup, clock, repeats, seconds)
+
+
+def theirs(
+    call: Callable[[], Any],
+    *,
+    setup: Callable[[], Any] | None = None,
+    clock: Clock = by_clock,
+    repeats: int = 5,
+    seconds: float = 2.0,
+) -> float:
+    """The same of anything else; NaN in a comparison."""
+    return float("nan") if comparing() else _median_seconds(call, setup, clock, repeats, seconds)
+
+
+def _median_seconds(
+    call: Callable[[], Any], setup: Callable[[], Any] | None, clock: Clock, repeats: int, seconds: float
+) -> float:
+    """The median time, of at least 3 and at most ``repeats`` calls in about ``seconds``.
+
+    Warmed up for 0.3 s first: compilation, page faults, clocks, and virtual machines that leave two threads on one core
+    for the first tenths of a second. ``setup`` runs before each repetition, outside the clock.
+    """
+    times: list[float] = []
+    warm = time.perf_counter() + 0.3
+    while len(times) < 3 or (len(times) < repeats and sum(times) < seconds):
+        if setup is not None:
+            setup()
+        begin = time.perf_counter()
+        took = clock(call)
+        if begin >= warm or took > 1.0:
+            times.append(took)
+    return statistics.median(times)
+
+
+def median_seconds(
+    call: Callable[[], Any], *, setup: Callable[[], Any] | None = None, repeats: int = 5, seconds: float = 2.0
+) -> float:
+    """`theirs`, in a comparison too."""
+    return _median_seconds(call, setup, by_clock, repeats, seconds)
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print a table that no file keeps."""
+    print(Table(title, columns, rows), flush=True)
+
+
+def fresh(code: str, attempts: int = 5) -> float:
+    """The median of what ``code`` prints in fresh interpreters; NaN in a comparison."""
+    if comparing():
+        return float("nan")
+    runs = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        for _ in range(attempts)
+    ]
+    return float(np.median([float(run.stdout) for run in runs]))
+
+
+def shown(seconds: float) -> str:
+    """In the unit that suits it."""
+    unit, name = next(
+        (unit, name) for unit, name in ((1, "s"), (1e-3, "ms"), (1e-6, "µs")) if seconds >= unit or unit < 1e-5
+    )
+    return f"{seconds / unit:.3g} {name}"
+
+
 def random_matrix(n: int, dtype: Any, *, seed: int = 0, high: int = 1000) -> np.ndarray:
     """Dense weights, whole numbers from 1 to ``high``: random data, because zeros run faster than anything real."""
     rng = np.random.default_rng(seed)
@@ -89,15 +234,91 @@ def random_matrix(n: int, dtype: Any, *, seed: int = 0, high: int = 1000) -> np.
     return rng.integers(1, most, (n, n)).astype(dtype)
 
 
-def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """A Markdown table, so that what a run prints can be pasted into the documentation."""
-    cells = [[f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
-    widths = [
-        max(len(str(column)), *(len(row[i]) for row in cells)) if cells else len(str(column))
-        for i, column in enumerate(header)
-    ]
-    print(f"\n{title}\n")
-    print("| " + " | ".join(str(column).ljust(width) for column, width in zip(header, widths, strict=True)) + " |")
-    print("|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    for row in cells:
-        print("| " + " | ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) + " |", flush=True)
+# ------------------------------------------------------------------------------------------------- where and when
+
+
+def environment() -> str:
+    """One line: processor, cores, the GPU where one was used, versions."""
+    cpu = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo") as lines:
+            cpu = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    parts = [cpu, f"{cores} cores"]
+    libraries = {"numpy": "NumPy", "numba": "Numba", "cupy": "CuPy", "torch": "PyTorch"}
+    if (cupy := sys.modules.get("cupy")) is not None:
+        driver = cupy.cuda.runtime.driverGetVersion()
+        parts += [cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(), f"CUDA driver {driver}"]
+    parts.append(f"Python {platform.python_version()}")
+    parts += [f"{said} {sys.modules[name].__version__}" for name, said in libraries.items() if name in sys.modules]
+    return ", ".join(parts)
+
+
+def revision() -> str:
+    """The commit of this tree, and whether it is changed; "unknown" where there is no git."""
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=7", "--exclude=*", "--dirty= and changes"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return "unknown"
+    return done.stdout.strip() or "unknown"
+
+
+# ----------------------------------------------------------------------------------------------------- command line
+
+
+def run(
+    module: str,
+    description: str,
+    tables: Mapping[str, Callable[[argparse.Namespace], Table]],
+    arguments: Sequence[str] | None = None,
+    configure: Callable[[argparse.ArgumentParser], None] | None = None,
+) -> int:
+    """The command line of a script: its tables, measured, kept or compared as the arguments say; the exit status.
+
+    ``module``: what ``python -m`` calls it. ``configure`` adds the script's own options. The status is 1 where a
+    comparison has found a call slower than it may be.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(tables)}; without one, all")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="keep the tables there, in place of those it has")
+    parser.add_argument("--commit", help="what the file says was measured, where git cannot tell")
+    parser.add_argument(
+        "--compare", metavar="REV", help="a revision, or the folder of an unpacked tree, to compare with"
+    )
+    parser.add_argument("--seconds", type=float, default=1.5, help="of calls a row of a comparison (1.5)")
+    parser.add_argument("--pairs", type=int, default=1, help="of processes that a comparison starts, one after another")
+    parser.add_argument("--side", action="store_true", help=argparse.SUPPRESS)
+    if configure is not None:
+        configure(parser)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = parser.parse_args(given)
+    chosen = options.tables or list(tables)
+    if unknown := set(chosen) - set(tables):
+        parser.error(f"no table is named {', '.join(sorted(unknown))}: there are {', '.join(tables)}")
+    if options.side:
+        from benchmarks.compare import be_a_side
+
+        be_a_side([lambda name=name: tables[name](options) for name in chosen])  # type: ignore[misc]
+        return 0
+    command = shlex.join(["python", "-m", module, *given])
+
+    def keep(name: str, table: Table, commit: str) -> None:
+        print(table, flush=True)
+        if options.save is not None:
+            origin = Origin(environment(), dt.date.today().isoformat(), commit, command)
+            save(options.save, {name: Table(table.title, table.columns, table.rows, origin)})
+
+    commit = options.commit or revision()
+    if options.compare is not None:
+        from benchmarks.compare import compare
+
+        found = compare(module, given, options.compare, options.seconds, options.pairs)
+        keep("comparison", found.table, f"{commit} against {options.compare}")
+        return 1 if found.slower else 0
+    for name in chosen:
+        keep(name, tables[name](options), commit)
+    print(f"\n{environment()}; {commit}")
+    return 0

@@ -1,0 +1,264 @@
+"""The library of now against that of another revision: two processes side by side, which call in turn.
+
+Both run the benchmark of now, each with a library of its own: a folder that holds links to the benchmarks, and to
+the library of the tree or to that of the revision, comes first on the path. The benchmark goes through the same calls
+in both. At each call both warm up; then they repeat it in turn, one waiting while the other works, the first to go
+changing every round. So whatever the machine does meanwhile befalls both. The ratio of a round is the time of the
+library of now over that of the earlier one in the same round; what is printed is the median of these ratios, and
+between which of them it lies with 95 % confidence.
+
+The public interface is all that a benchmark may use if it is to run with revisions of another layout.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks import common
+from benchmarks.common import ROOT, Clock, by_device, by_enqueueing, shown
+from benchmarks.tables import Table
+
+__all__ = ["Comparison", "be_a_side", "compare"]
+
+_LIBRARY = ("semiring", "_semiring_networkx")
+_BENCHMARKS = ("benchmarks", "tools")
+_BURST = 0.01  # seconds of short calls that are timed together
+_WARM = 0.1  # seconds
+_FEWEST, _MOST = 7, 400  # rounds of a row
+#: Calls that are timed together at most: what is enqueued for a GPU must fit its queue, and stay ahead of it.
+_BURSTS: dict[Clock, int] = {by_device: 16, by_enqueueing: 50}
+
+
+# ------------------------------------------------------------------------------------------------------- one side
+
+
+class _Side:
+    """Calls as often as the other process says: it names its call, and answers each number by seconds a call."""
+
+    def __init__(self, asks: Any, answers: Any) -> None:
+        self._asks, self._answers = asks, answers
+
+    def say(self, **what: Any) -> None:
+        self._answers.write(json.dumps(what) + "\n")
+        self._answers.flush()
+
+    def __call__(
+        self, label: str, call: Callable[[], Any], *, setup: Any, clock: Clock, within: float | None, **_: Any
+    ) -> float:
+        def timed(burst: int) -> float:
+            def calls() -> None:
+                for _ in range(burst):
+                    call()
+
+            if setup is not None:
+                setup()
+            return clock(calls) / burst
+
+        self.say(label=label, within=within, most=1 if setup is not None else _BURSTS.get(clock, 100_000))
+        took = float("nan")
+        while burst := json.loads(self._asks.readline()):
+            try:
+                took = timed(burst) if burst > 0 else _warm(timed)
+                self.say(seconds=took)
+            except Exception as error:
+                self.say(failed=f"{type(error).__name__}: {error}")
+        return took
+
+
+def _warm(timed: Callable[[int], float]) -> float:
+    """The fastest of some calls, after one that compiles."""
+    timed(1)
+    end, fastest = time.perf_counter() + _WARM, timed(1)
+    while time.perf_counter() < end:
+        fastest = min(fastest, timed(1))
+    return fastest
+
+
+def be_a_side(tables: Sequence[Callable[[], Any]]) -> None:
+    """Measure the tables for another process: it asks on the standard input and is answered on the standard output."""
+    import semiring
+
+    if not Path(str(semiring.__file__)).parent.samefile(Path.cwd() / "semiring"):
+        raise SystemExit(f"{semiring.__file__} came before the library that is to be measured")
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
+        os.dup2(2, 1)  # whatever else is printed does not answer
+        side = common.side = _Side(sys.stdin, answers)
+        for table in tables:
+            table()
+        side.say(label=None)
+
+
+# ------------------------------------------------------------------------------------------------------ both sides
+
+
+class _Process:
+    """A process that is a side, from here."""
+
+    def __init__(self, process: subprocess.Popen[str], name: str) -> None:
+        self.process, self.name = process, name
+
+    def answer(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"the benchmark ended with {self.name}: status {self.process.wait()}")
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def tell(self, burst: int) -> None:
+        """To call so many times; below 0 to warm up, 0 to go on to the next call."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{burst}\n")
+        self.process.stdin.flush()
+
+    def seconds(self, burst: int) -> float:
+        self.tell(burst)
+        found = self.answer()
+        if "failed" in found:
+            raise _FailedError(f"{self.name}: {found['failed']}")
+        return float(found["seconds"])
+
+
+class _FailedError(Exception):
+    """A call that one of the libraries does not know, or refuses."""
+
+
+@dataclass
+class _Row:
+    """One call: seconds of the earlier library and of that of now, a round each."""
+
+    label: str
+    within: float | None
+    rounds: list[tuple[float, float]] = field(default_factory=list)
+    failure: str = ""
+
+    def ratios(self) -> tuple[float, float, float]:
+        """The median ratio, and the two between which it lies with 95 % confidence, by their ranks."""
+        ratios = sorted(now / earlier for earlier, now in self.rounds)
+        low = max(0, int(len(ratios) / 2 - 0.98 * len(ratios) ** 0.5))
+        return statistics.median(ratios), ratios[low], ratios[-1 - low]
+
+    def verdict(self) -> str:
+        """Whether it is as fast as it must be: no where the whole interval says so."""
+        if self.failure or self.within is None:
+            return ""
+        median, low, _ = self.ratios()
+        return "yes" if median <= self.within else "no" if low > self.within else "unclear"
+
+    def cells(self) -> list[str]:
+        if self.failure:
+            return [self.label, "—", "—", "—", "—", "—", self.failure]
+        earlier, now = (statistics.median(side) for side in zip(*self.rounds, strict=True))
+        median, low, high = self.ratios()
+        bound = "" if self.within is None else f"{self.within:g}: {self.verdict()}"
+        return [self.label, shown(earlier), shown(now), f"{median:.3f}", f"{low:.3f}", f"{high:.3f}", bound]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Its table, and whether a call is slower than it may be."""
+
+    table: Table
+    slower: bool
+
+
+def compare(module: str, arguments: Sequence[str], earlier: str, seconds: float, pairs: int) -> Comparison:
+    """Run a benchmark with two libraries: for so many seconds a call, in so many pairs of processes one by one."""
+    rows: dict[str, _Row] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        now, before = Path(folder, "now"), Path(folder, "earlier")
+        _link(now, ROOT, (*_LIBRARY, *_BENCHMARKS))
+        _unpack(before, earlier)
+        for _ in range(pairs):
+            with ExitStack() as stack:
+                sides = [
+                    stack.enter_context(_started(where, module, arguments, name))
+                    for where, name in ((before, f"the library of {earlier}"), (now, "the library of now"))
+                ]
+                while _one_call(sides, rows, seconds):
+                    pass
+    columns = ["call", earlier, "now", "ratio", "from", "to", "within"]
+    title = f"Times of the library of now over those of {earlier}"
+    return Comparison(
+        Table(title, columns, [row.cells() for row in rows.values()]),
+        any(row.verdict() == "no" for row in rows.values()),
+    )
+
+
+def _one_call(sides: list[_Process], rows: dict[str, _Row], seconds: float) -> bool:
+    """Compare the next call; False where there is none."""
+    first, second = (side.answer() for side in sides)
+    if first["label"] != second["label"]:
+        raise SystemExit(f"the benchmark calls {first['label']} with one library, {second['label']} with the other")
+    if first["label"] is None:
+        return False
+    row = rows.setdefault(first["label"], _Row(first["label"], first["within"]))
+    try:
+        fastest = min([side.seconds(-1) for side in sides])  # a list: both are warmed up
+        burst = max(1, min(first["most"], round(_BURST / max(fastest, 1e-9))))
+        spent, done = 0.0, 0
+        while done < _FEWEST or (spent < seconds and done < _MOST):
+            order = sides if done % 2 else sides[::-1]
+            took = {side.name: side.seconds(burst) for side in order}
+            row.rounds.append((took[sides[0].name], took[sides[1].name]))
+            spent, done = spent + burst * sum(took.values()), done + 1
+    except _FailedError as error:
+        row.failure = str(error)
+    for side in sides:
+        side.tell(0)
+    print(" | ".join(row.cells()), file=sys.stderr, flush=True)
+    return True
+
+
+# -------------------------------------------------------------------------------------------------------- libraries
+
+
+def _link(folder: Path, tree: Path, names: Sequence[str]) -> None:
+    folder.mkdir(exist_ok=True)
+    for name in names:
+        (folder / name).symlink_to(tree / name)
+
+
+def _unpack(folder: Path, earlier: str) -> None:
+    """The library of a revision or of an unpacked tree, and the benchmarks of now."""
+    _link(folder, ROOT, _BENCHMARKS)
+    tree = Path(earlier).resolve()
+    if (tree / "semiring" / "__init__.py").exists():
+        _link(folder, tree, [name for name in _LIBRARY if (tree / name).exists()])
+        return
+    git = ["git", "-C", str(ROOT)]
+    try:
+        listed = subprocess.run([*git, "ls-tree", "--name-only", earlier], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise SystemExit(f"{earlier}: no tree of the library is there, and git is not installed") from None
+    if listed.returncode:
+        raise SystemExit(f"{earlier}: no tree of the library is there, and git says: {listed.stderr.strip()}")
+    names = [name for name in _LIBRARY if name in listed.stdout.split()]
+    packed = subprocess.run([*git, "archive", "--format=tar", earlier, *names], capture_output=True, check=True)
+    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+
+
+@contextmanager
+def _started(folder: Path, module: str, arguments: Sequence[str], name: str) -> Iterator[_Process]:
+    """A side, ended at the end."""
+    # `-m` looks in the current folder first.
+    command = [sys.executable, "-m", module, *arguments, "--side"]
+    with subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield _Process(process, name)
+        finally:
+            process.kill()

@@ -1,0 +1,123 @@
+"""What a change of the library must not make slower on a GPU: public calls on arrays of CuPy.
+
+    python -m benchmarks.gpu.regression [TABLE ...] --compare REV_OR_FOLDER [--sizes 256 1024 ...]
+
+Products, closures, paths and stacks may take 1.02 times as long as with the earlier library: by events of the device,
+ahead of which the host enqueues, or by the clock of the host for calls that wait for it. ``host``: how long calls that
+wait for nothing keep the host; a closure should at most 60 µs, whatever the earlier library took. The exit status is
+1 where a call takes longer beyond doubt. See `benchmarks.regression` and `benchmarks.compare`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+import semiring as sr
+from benchmarks.common import by_device, by_enqueueing, by_synchronized_clock, run
+from benchmarks.regression import Call, tables_of, within
+
+__all__ = ["main"]
+
+KINDS = (
+    *((name, dtype) for name in ("min_plus", "max_plus", "max_min") for dtype in ("float32", "int32")),
+    *(("min_plus", "float64"), ("min_plus", "float16"), ("min_plus", "int16"), ("min_plus", "int64")),
+    *(("plus_times", "float32"), ("boolean", "bool")),
+)
+SIZES = (256, 512, 1024, 2048, 4096, 8192, 16384)
+STACKS = ((1000, 32), (1000, 100), (100, 256), (20, 512))
+LARGE = 8192  # from which on only elements of at most 4 bytes are closed: others take seconds
+
+
+def operand(semiring: str, dtype: str, *shape: int) -> Any:
+    """Random entries (..., n, n) on the device, of which the semiring has a closure."""
+    import cupy
+
+    random, n = cupy.random.RandomState(shape[-1]), shape[-1]
+    if dtype == "bool":
+        return random.random_sample(shape, dtype=np.float32) < 2 / n
+    if semiring == "plus_times":
+        return random.random_sample(shape, dtype=np.float32) / np.float32(n)
+    weights = random.randint(1, 1001, shape, dtype=np.int32)
+    return (-weights if semiring == "max_plus" else weights).astype(dtype)
+
+
+def _of_sizes(sizes: Sequence[int]) -> Iterator[tuple[str, int, str, Any]]:
+    for n in sizes:
+        for name, dtype in KINDS:
+            if n <= LARGE or np.dtype(dtype).itemsize <= 4:
+                yield f"{name}, {dtype}, n = {n}", n, name, operand(name, dtype, n, n)
+
+
+def products(sizes: Sequence[int]) -> Iterator[Call]:
+    for said, n, name, A in _of_sizes(sizes):
+        C = A.copy()
+        call = lambda A=A, C=C, name=name: sr.matmul(A, A, name, out=C, check=False)  # noqa: E731
+        yield f"matmul, {said}", within(n), call
+
+
+def closures(sizes: Sequence[int]) -> Iterator[Call]:
+    """In place: again and again of the same matrix, whose closure is itself but for plus_times."""
+    for said, n, name, A in _of_sizes(sizes):
+        if name != "plus_times":
+            yield f"closure, {said}", within(n), lambda A=A, name=name: sr.closure(A, name, out=A, check=False)
+
+
+def stacks(_: Sequence[int]) -> Iterator[Call]:
+    for count, n in STACKS:
+        for name, dtype in KINDS[:3]:
+            A = operand(name, dtype, count, n, n)
+            call = lambda A=A, name=name: sr.closure(A, name, out=A, check=False)  # noqa: E731
+            yield f"closure, {name}, {dtype}, {count:,} of n = {n}", 1.02, call
+
+
+def checked(sizes: Sequence[int]) -> Iterator[Call]:
+    """What looks at its entries, and may choose another dtype for them."""
+    for said, n, name, A in _of_sizes(sizes):
+        if name != "plus_times":
+            D = A.copy()
+            yield f"closure, checked, {said}", within(n), lambda A=A, D=D, name=name: sr.closure(A, name, out=D)
+
+
+def paths(sizes: Sequence[int]) -> Iterator[Call]:
+    for n in sizes:
+        if n <= LARGE:
+            for said, A in (
+                ("whole numbers", operand("min_plus", "float32", n, n)),
+                ("halves", operand("min_plus", "float32", n, n) + np.float32(0.5)),
+            ):
+                yield f"shortest_paths, float32, {said}, n = {n}", within(n), lambda A=A: sr.shortest_paths(A)
+
+
+def host(_: Sequence[int]) -> Iterator[Call]:
+    for n in (64, 256, 512, 1024):
+        for name, dtype in (("min_plus", "float32"), ("min_plus", "int32"), ("max_min", "float32")):
+            A = operand(name, dtype, n, n)
+            C, said = A.copy(), f"{name}, {dtype}, n = {n}"
+            closed = lambda A=A, name=name: sr.closure(A, name, out=A, check=False)  # noqa: E731
+            multiplied = lambda A=A, C=C, name=name: sr.matmul(A, A, name, out=C, check=False)  # noqa: E731
+            yield f"closure in place, {said}", 1.0, closed
+            yield f"closure, {said}", 1.0, lambda A=A, name=name: sr.closure(A, name, check=False)
+            yield f"matmul, {said}", 1.25, multiplied
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the tables, or compare."""
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+
+    tables = (
+        tables_of([products, closures, stacks], by_device)
+        | tables_of([checked, paths], by_synchronized_clock)
+        | tables_of([host], by_enqueueing)
+    )
+    return run("benchmarks.gpu.regression", str(__doc__), tables, arguments, configure)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,152 @@
+"""What a change of the library must not make slower: public calls of every kind, on a CPU.
+
+    python -m benchmarks.regression [TABLE ...] --compare REV [--sizes 256 512 ...] [--threads 2]
+
+Products and closures from n = 256 on may take 1.02 times as long as with the earlier library, small calls 1.25 times;
+the exit status is 1 where one takes longer beyond doubt. Nothing but the public interface is called, so that a revision
+of any layout can be compared with. `benchmarks.gpu.regression` is the same on a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+import semiring as sr
+from benchmarks.common import Clock, Table, by_clock, ours, run, shown
+
+__all__ = ["KINDS", "Call", "main", "tables_of", "within"]
+
+KINDS = (
+    *((name, dtype) for name in ("min_plus", "max_plus", "max_min") for dtype in ("float32", "float64", "int32")),
+    *(("plus_times", "float32"), ("plus_times", "float64"), ("boolean", "bool")),
+    *(("min_plus", "int16"), ("min_plus", "int64")),
+)
+SIGNED = tuple((name, dtype) for name in ("min_plus", "max_plus") for dtype in ("float32", "float64", "int32"))
+SIZES, SMALL_SIZES = (256, 512, 1024, 2048), (4, 16, 64, 128)
+Call = tuple[str, float, Callable[[], Any]]  # its label, `within`, and itself
+
+
+def within(n: int) -> float:
+    """How many times as long as the earlier library a call may take."""
+    return 1.02 if n >= 256 else 1.25
+
+
+def operand(semiring: str, dtype: str, shape: tuple[int, ...], *, signed: bool = False) -> np.ndarray:
+    """Random entries (..., n, n) of which the semiring has a closure; ``signed``: of both signs, no cycle gains.
+
+    Whole numbers, but for plus_times: there entries of which a row adds up to about ½.
+    """
+    rng, n = np.random.default_rng(shape[-1]), shape[-1]
+    if dtype == "bool":
+        return rng.random(shape) < 2 / n
+    if semiring == "plus_times":
+        return (rng.random(shape) / n).astype(dtype)
+    weights = rng.integers(1, 1000, shape)
+    if signed:  # by differences of heights: around a cycle they add up to nothing
+        heights = rng.integers(0, 2000, shape[:-1])
+        weights = weights + heights[..., :, None] - heights[..., None, :]
+    return (-weights if semiring == "max_plus" else weights).astype(dtype)
+
+
+def _operands(*shape: int) -> Iterator[tuple[str, str, np.ndarray]]:
+    """Of every kind: its name in a label, the semiring, and a matrix or a stack."""
+    for signed, kinds in ((False, KINDS), (True, SIGNED)):
+        for name, dtype in kinds:
+            yield f"{name}, {dtype}{', both signs' * signed}", name, operand(name, dtype, shape, signed=signed)
+
+
+def products(sizes: Sequence[int]) -> Iterator[Call]:
+    for n in sizes:
+        for name, dtype in KINDS:
+            A = operand(name, dtype, (n, n))
+            B, C = A[::-1].copy(), np.empty_like(A)
+            label = f"matmul, {name}, {dtype}, n = {n}"
+            yield label, within(n), lambda A=A, B=B, C=C, name=name: sr.matmul(A, B, name, out=C)
+
+
+def closures(sizes: Sequence[int]) -> Iterator[Call]:
+    for n in sizes:
+        for said, name, A in _operands(n, n):
+            D = np.empty_like(A)
+            yield f"closure, {said}, n = {n}", within(n), lambda A=A, D=D, name=name: sr.closure(A, name, out=D)
+
+
+def small(_: Sequence[int]) -> Iterator[Call]:
+    for n in SMALL_SIZES:
+        for said, name, A in _operands(n, n):
+            yield f"closure, {said}, n = {n}", within(n), lambda A=A, name=name: sr.closure(A, name)
+            yield f"matmul, {said}, n = {n}", within(n), lambda A=A, name=name: sr.matmul(A, A, name)
+
+
+def stacks(_: Sequence[int]) -> Iterator[Call]:
+    for said, name, A in _operands(1000, 32, 32):
+        yield f"closure, {said}, 1,000 of n = 32", within(32), lambda A=A, name=name: sr.closure(A, name)
+
+
+def paths(sizes: Sequence[int]) -> Iterator[Call]:
+    for n in (*SMALL_SIZES, *sizes):
+        for said, name, A in _operands(n, n):
+            if name == "min_plus":
+                yield f"shortest_paths, {said}, n = {n}", within(n), lambda A=A: sr.shortest_paths(A)
+
+
+def csgraph(sizes: Sequence[int]) -> Iterator[Call]:
+    from scipy.sparse import random_array
+
+    import semiring.compat.csgraph as compat
+
+    sr.closure(np.ones((300, 300)))  # loads the compiler, without which the first small calls would be made
+    for n in (10, 30, 100, *sizes):
+        rng = np.random.default_rng(n)
+        dense = rng.uniform(1, 10, (n, n))
+        sparse = random_array((n, n), density=min(1.0, 6 / n), rng=rng, format="csr")
+        entries, heights, signed = sparse.tocoo(), rng.uniform(-1, 1, n), sparse.copy()
+        signed.data = entries.data + 0.01 + heights[entries.row] - heights[entries.col]
+        for label, function, graph, given in (
+            ("floyd_warshall, dense", compat.floyd_warshall, dense, {}),
+            ("floyd_warshall, with predecessors", compat.floyd_warshall, dense, {"return_predecessors": True}),
+            ("floyd_warshall, sparse", compat.floyd_warshall, sparse, {}),
+            ("shortest_path, sparse", compat.shortest_path, sparse, {}),
+            ("shortest_path, not directed", compat.shortest_path, sparse, {"directed": False}),
+            ("johnson, both signs", compat.johnson, signed, {}),
+            ("johnson, from one source", compat.johnson, signed, {"indices": 0}),
+            ("dijkstra, sparse", compat.dijkstra, sparse, {}),
+        ):
+            call = lambda function=function, graph=graph, given=given: function(graph, **given)  # noqa: E731
+            yield f"{label}, n = {n}", within(n), call
+
+
+def tables_of(
+    kinds: Sequence[Callable[[Sequence[int]], Iterator[Call]]], clock: Clock = by_clock
+) -> dict[str, Callable[[argparse.Namespace], Table]]:
+    """What `run` wants: for each function, by its name, the table of its calls."""
+
+    def measured(calls: Callable[[Sequence[int]], Iterator[Call]], options: argparse.Namespace) -> Table:
+        if "threads" in options:
+            sr.set_threads(options.threads)
+        rows = [
+            (label, shown(ours(label, call, clock=clock, within=bound))) for label, bound, call in calls(options.sizes)
+        ]
+        return Table(calls.__name__.replace("_", " "), ["call", "time"], rows)
+
+    return {calls.__name__: lambda options, calls=calls: measured(calls, options) for calls in kinds}  # type: ignore[misc]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the tables, or compare."""
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="of the large calls")
+        parser.add_argument("--threads", type=int, default=sr.get_threads(), help="at most, of every call")
+
+    tables = tables_of([products, closures, small, stacks, paths, csgraph])
+    return run("benchmarks.regression", str(__doc__), tables, arguments, configure)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
