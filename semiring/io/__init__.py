@@ -143,10 +143,11 @@ def write(
     """Write an (n, n) matrix over ``semiring`` in the format that ``path`` ends in: whole, or not at all.
 
     The semiring is min_plus by default; of a `Network` it is its own by default, as are names and unit (labels and
-    positions are not written). The text formats and Matrix Market list the entries other than the semiring's zero, and
-    know no other "no edge"; .npy and .npz hold the matrix as it is. ``names`` are kept by .npz and by edge lists. What
-    is written reads back equal over the same semiring, bit for bit (mtx, gr and edge lists do not record the dtype). An
-    existing file keeps its permissions, and its content when anything fails.
+    positions are not written). The text formats and Matrix Market list the entries other than the semiring's zero (-0.0
+    where the zero is 0.0, too), and know no other "no edge"; .npy and .npz hold the matrix as it is. ``names`` are kept
+    by .npz and by edge lists. What is written reads back over the same semiring bit for bit, in the same dtype (mtx, gr
+    and edge lists do not record it: read them with ``dtype=``). An existing file keeps its permissions, and its content
+    when anything fails.
 
     Raises `DTypeError`, `FormatError`, `ShapeError`, `OSError`; of a `Network` what `network_of` raises, too; and
     `DomainError` where edges are to be listed, no semiring is known, and there is a -∞: most likely that is "no edge",

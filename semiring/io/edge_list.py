@@ -21,7 +21,7 @@ import numpy as np
 from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS
 from semiring.errors import FormatError
 from semiring.io.network import Edges
-from semiring.io.text import at_line, decoded, edge_chunks, numbers_as_text, parse_number
+from semiring.io.text import at_line, decoded, edge_chunks, listed, numbers_as_text, parse_number
 
 __all__ = ["read_edge_list", "split_line", "write_edge_list", "write_table"]
 
@@ -225,7 +225,7 @@ def write_edge_list(
     labels = _quoted(names, len(matrix), delimiter)
     header = delimiter.join(("source", "target", _quote(unit, delimiter) or "weight"))
     stream.write(f"{header}\n".encode())
-    there = matrix != zero
+    there = listed(matrix, zero)
     isolated = ~(there.any(axis=0) | there.any(axis=1))
     stream.write("".join(f"{labels[i]}{delimiter}{delimiter}\n" for i in np.flatnonzero(isolated)).encode())
     for rows, columns, values in edge_chunks(matrix, zero):

@@ -10,7 +10,7 @@ import numpy as np
 
 from semiring.errors import FormatError
 
-__all__ = ["at_line", "decoded", "edge_chunks", "is_count", "numbers_as_text", "parse_number"]
+__all__ = ["at_line", "decoded", "edge_chunks", "is_count", "listed", "numbers_as_text", "parse_number"]
 
 
 def decoded(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, str]]:
@@ -53,13 +53,23 @@ def parse_number(text: str) -> int | float:
 
 
 def numbers_as_text(values: np.ndarray[Any, Any]) -> list[str]:
-    """The shortest text of each value that reads back as the same value of its dtype; 3.0 is written 3."""
+    """A text of each value that reads back as the same value of its dtype, bit for bit; 3.0 is written 3.
+
+    It is the shortest one, but for some values of dtypes narrower than float64: readers round to float64 first, and
+    where a second rounding then leads to a neighbour (float32: 7.038531e-26), all digits of the float64 are written.
+    """
     if values.dtype.kind == "b":
         return ["1" if value else "0" for value in values]
     if values.dtype.kind in "iu":
         return [str(value) for value in values.tolist()]
-    exact: Sequence[Any] = values.tolist() if values.dtype == np.float64 else list(values)
-    return [str(value).removesuffix(".0") for value in exact]
+    if values.dtype == np.float64:
+        texts = [str(value) for value in values.tolist()]
+    else:
+        texts = [str(value) for value in values]
+        back = np.array([float(text) for text in texts]).astype(values.dtype)
+        for index in np.flatnonzero(back != values):
+            texts[index] = str(float(values[index]))
+    return [text.removesuffix(".0") for text in texts]
 
 
 def at_line(source: str, lines: Sequence[int]) -> Callable[[int], str]:
@@ -71,10 +81,18 @@ def at_line(source: str, lines: Sequence[int]) -> Callable[[int], str]:
     return locate
 
 
+def listed(matrix: np.ndarray[Any, Any], zero: Any) -> np.ndarray[Any, Any]:
+    """Where a file lists an entry: it is not zero, or it is −0.0 and zero is 0.0, which are equal but not the same."""
+    other = np.asarray(matrix != zero)
+    if zero == 0 and matrix.dtype.kind not in "biu":
+        other |= np.signbit(matrix) != np.signbit(zero)
+    return other
+
+
 def edge_chunks(matrix: np.ndarray[Any, Any], zero: Any) -> Iterator[tuple[list[int], list[int], np.ndarray[Any, Any]]]:
-    """Rows, columns and values of all entries other than zero, row by row, in chunks of bounded size."""
+    """Rows, columns and values of all entries that are `listed`, row by row, in chunks of bounded size."""
     height = max(1, 2**16 // max(1, len(matrix)))
     for start in range(0, len(matrix), height):
         block = matrix[start : start + height]
-        rows, columns = np.nonzero(block != zero)
+        rows, columns = np.nonzero(listed(block, zero))
         yield (rows + start).tolist(), columns.tolist(), block[rows, columns]

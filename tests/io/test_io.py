@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import semiring
 import semiring.io as sio
+from semiring.algebra.catalogue import as_semiring
 from semiring.data import NETWORKS, load_network
 from semiring.errors import (
     DomainError,
@@ -153,6 +154,47 @@ def test_any_float_survives_as_text(tmp_path_factory, values, ending):
     matrix = np.array(values).reshape(2, 2)
     sio.write(path, matrix)
     assert sio.read(path).matrix.tobytes() == matrix.tobytes()
+
+
+#: Floats that a text or its reader may spoil: signed zeros, subnormals, the ends of the range, and the float32 whose
+#: shortest text leads to its neighbour when it is rounded to float64 first.
+FLOATS = {
+    "float64": [0.0, -0.0, 5e-324, -5e-324, 2.225073858507201e-308, 1.7976931348623157e308, INF, -INF, 2.0**53, 0.1],
+    "float32": [0.0, -0.0, 1e-45, -1e-45, 1.1754942e-38, 3.4028235e38, INF, -INF, 16777216.0, 0.1],
+}
+SPOILT_TWICE = np.array([0x15AE43FD], np.uint32).view(np.float32)[0]  # its text is 7.038531e-26
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("semiring", ["min_plus", "max_plus", "plus_times", "max_times", "lukasiewicz", "log_plus"])
+@pytest.mark.parametrize("ending", ALL)
+def test_every_float_comes_back_bit_for_bit(tmp_path, ending, semiring, dtype):
+    algebra = as_semiring(semiring)
+    zero = algebra.zero_for(np.dtype(dtype))
+    values = np.array([*FLOATS[dtype], SPOILT_TWICE], dtype)
+    values = values[algebra.domain.contains(values) | (values == zero)]
+    matrix = np.array([np.roll(values, shift) for shift in range(len(values))])
+    sio.write(tmp_path / f"x{ending}", matrix, semiring)
+    back = sio.read(tmp_path / f"x{ending}", semiring, dtype=dtype).matrix
+    assert back.tobytes() == matrix.tobytes()
+
+
+@pytest.mark.parametrize("ending", TEXT)
+def test_a_vertex_whose_only_entries_are_negative_zeros_is_written_once(tmp_path, ending):
+    matrix = np.array([[0.0, 0.0, 2.0], [0.0, -0.0, 0.0], [0.0, 0.0, 0.0]])
+    sio.write(tmp_path / f"x{ending}", matrix, "plus_times")
+    assert sio.read(tmp_path / f"x{ending}", "plus_times").matrix.tobytes() == matrix.tobytes()
+
+
+@given(
+    st.lists(st.floats(allow_nan=False, allow_infinity=False, width=32), min_size=4, max_size=4),
+    st.sampled_from([".csv", ".gr", ".mtx"]),
+)
+def test_any_float32_survives_as_text(tmp_path_factory, values, ending):
+    path = tmp_path_factory.mktemp("floats") / f"x{ending}"
+    matrix = np.array(values, np.float32).reshape(2, 2)
+    sio.write(path, matrix, "plus_times")
+    assert sio.read(path, "plus_times", dtype="float32").matrix.tobytes() == matrix.tobytes()
 
 
 @pytest.mark.parametrize("layout", ["F", "strided", "reversed", "read-only"])
