@@ -40,8 +40,9 @@ __all__ = [
 
 
 def printable(text: str) -> str:
-    """The text without control characters: names come from files, and may not command the terminal."""
-    return "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(letter) == "Cc" else letter for letter in text)
+    """The text without control characters, as names come from files and may not command the terminal, or surrogates."""
+    unprintable = ("Cc", "Cs")
+    return "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in unprintable else c for c in text)
 
 
 class Report:

@@ -223,7 +223,8 @@ def write_edge_list(
     Named vertices come back in the order in which the edges name them.
     """
     labels = _quoted(names, len(matrix), delimiter)
-    header = delimiter.join(("source", "target", _quote(unit, delimiter) or "weight"))
+    title = _quote(_storable(unit, "unit"), delimiter) if unit else "weight"
+    header = delimiter.join(("source", "target", title))
     stream.write(f"{header}\n".encode())
     there = listed(matrix, zero)
     isolated = ~(there.any(axis=0) | there.any(axis=1))
@@ -244,7 +245,7 @@ def write_table(
 ) -> None:
     """A matrix of vertices (predecessors, witnesses) as ``source,target,<title>``, without the entries ``none``."""
     labels = _quoted(names, len(matrix), delimiter)
-    stream.write(f"source{delimiter}target{delimiter}{title}\n".encode())
+    stream.write(f"source{delimiter}target{delimiter}{_quote(_storable(title, 'title'), delimiter)}\n".encode())
     for rows, columns, values in edge_chunks(matrix, none):
         chunk = zip(rows, columns, values.tolist(), strict=True)
         stream.write(
@@ -255,10 +256,16 @@ def write_table(
 def _quoted(names: Sequence[str] | None, n: int, delimiter: str) -> list[str]:
     if names is None:
         return numbers_as_text(np.arange(n))
-    for name in names:
-        if not name or any(ord(letter) < 32 or letter in "\x7f\x85\u2028\u2029" for letter in name):
-            raise FormatError(f"the name {name!r} is empty or holds a control character: an edge list cannot hold it")
-    return [_quote(name, delimiter) for name in names]
+    return [_quote(_storable(name, "name"), delimiter) for name in names]
+
+
+def _storable(text: str, what: str) -> str:
+    """The text itself; `FormatError` where it would not come back as one field of a line."""
+    if not text or any(ord(letter) < 32 or letter in "\x7f\x85\u2028\u2029" for letter in text):
+        raise FormatError(f"the {what} {text!r} is empty or holds a control character: an edge list cannot hold it")
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise FormatError(f"the {what} {text!r} holds half a surrogate pair, which UTF-8 cannot encode: an edge list cannot hold it")
+    return text
 
 
 def _quote(name: str, delimiter: str) -> str:

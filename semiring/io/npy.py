@@ -1,6 +1,7 @@
 """NumPy's .npy and .npz, and SciPy's sparse .npz. Nothing is ever unpickled.
 
-A dense .npz holds the matrix under ``matrix`` (or is a single array), and ``names`` where vertices have them.
+A dense .npz holds the matrix under ``matrix`` (or is a single array), and ``names`` where vertices have them. NumPy pads
+texts with zero characters and strips them: where names end in some, ``name_lengths`` says how long each name is.
 In a dense matrix every entry is an element of the semiring; in a sparse one an entry that is not stored
 is no edge, and a stored 0 is an edge of weight 0.
 """
@@ -57,13 +58,14 @@ def read_npz(stream: BinaryIO, source: str) -> Edges | Entries:
                 raise FormatError(f"{source}: holds {', '.join(held) or 'nothing'}; the matrix is the array 'matrix'")
             matrix = archive[key]
             names = archive["names"] if "names" in held else None
+            lengths = archive["name_lengths"] if names is not None and "name_lengths" in held else None
     except SemiringError:
         raise
     except (*_DAMAGED, OSError) as error:  # a wrong offset inside the archive is an OSError of seek
         raise FormatError(f"{source}: {_reason(error)}") from None
-    if not isinstance(matrix, np.ndarray) or not (names is None or isinstance(names, np.ndarray)):
+    if not all(array is None or isinstance(array, np.ndarray) for array in (matrix, names, lengths)) or matrix is None:
         raise FormatError(f"{source}: holds a file that is no array")
-    return _entries(matrix, source, names)
+    return _entries(matrix, source, names, lengths)
 
 
 def _reason(error: BaseException) -> str:
@@ -73,16 +75,34 @@ def _reason(error: BaseException) -> str:
     return f"damaged: {text[0]}" if text else f"damaged: {type(error).__name__}"
 
 
-def _entries(matrix: np.ndarray[Any, Any], source: str, names: np.ndarray[Any, Any] | None = None) -> Entries:
+def _entries(
+    matrix: np.ndarray[Any, Any],
+    source: str,
+    names: np.ndarray[Any, Any] | None = None,
+    lengths: np.ndarray[Any, Any] | None = None,
+) -> Entries:
     n = square(matrix.shape, source)
     found = None
     if names is not None:
         if names.shape != (n,) or names.dtype.kind != "U":
             raise FormatError(f"{source}: 'names' is {names.dtype} {names.shape}; {n} vertices need {n} texts")
-        found = tuple(names.tolist())
+        found = _padded(names, lengths, source)
         if len(set(found)) < n:
             raise FormatError(f"{source}: two vertices have the same name")
     return Entries(matrix, _entry(source, n), names=found)
+
+
+def _padded(names: np.ndarray[Any, Any], lengths: np.ndarray[Any, Any] | None, source: str) -> tuple[str, ...]:
+    """The names with the zero characters at their ends that NumPy stripped."""
+    stripped = names.tolist()
+    if lengths is None:
+        return tuple(stripped)
+    width = names.dtype.itemsize // np.dtype("U1").itemsize
+    if lengths.shape == names.shape and lengths.dtype.kind in "iu" and (lengths <= width).all():
+        padded = tuple(name.ljust(length, "\0") for name, length in zip(stripped, lengths.tolist(), strict=True))
+        if lengths.tolist() == [len(name) for name in padded]:
+            return padded
+    raise FormatError(f"{source}: 'name_lengths' are not the lengths of the names")
 
 
 def _entry(source: str, n: int) -> Callable[[int], str]:
@@ -117,4 +137,6 @@ def write_npz(stream: BinaryIO, matrix: np.ndarray[Any, Any], names: Sequence[st
     arrays = {"matrix": matrix}
     if names is not None:
         arrays["names"] = np.array(list(names), dtype=np.str_)
+        if any(name.endswith("\0") for name in names):
+            arrays["name_lengths"] = np.array([len(name) for name in names], np.int64)
     np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]  # the stubs expect the flag allow_pickle

@@ -22,6 +22,7 @@ from semiring.cli.common import format_number
 from semiring.cli.progress import ProgressBar
 from semiring.data import load_network
 from semiring.errors import NegativeCycleError
+from semiring.io import read, write
 
 INF = float("inf")
 ROOT = os.path.dirname(os.path.dirname(semiring.__file__))
@@ -537,6 +538,22 @@ def test_names_do_not_command_the_terminal(run, towns):
     assert "�[31mred" in out
     assert not {"\x1b", "\x9b"} & set(out)
     assert "\x1b" not in failure(run, "paths", "escape.csv", "--from", "x\x1b[31m")
+
+
+def test_names_that_no_text_can_hold(run, towns):
+    write("half.npz", np.array([[0.0, 1.0], [np.inf, 0.0]]), names=["\ud800", "b"])
+    for words in (["closure", "half.npz"], ["paths", "half.npz", "--from", "b"], ["paths", "half.npz", "--to", "b"]):
+        code, out, _ = run(*words)
+        assert code == 0
+        assert "\N{REPLACEMENT CHARACTER}" in out
+    code, _, err = run("paths", "half.npz", "--from", "b", "--to", "\ud800")
+    assert (code, err) == (1, "semiring: error: no path leads from b to \N{REPLACEMENT CHARACTER}\n")
+    for output in ("-", "out.csv"):
+        code, _, err = run("closure", "half.npz", "-o", output)
+        assert code == 2
+        assert err.splitlines()[-1].startswith("semiring: error: the name '\\ud800' holds half a surrogate pair")
+    assert run("closure", "half.npz", "-o", "out.npz")[0] == 0
+    assert read("out.npz").names == ("\ud800", "b")
 
 
 def test_a_terminal_that_knows_only_ascii(tmp_path):

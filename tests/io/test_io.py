@@ -610,6 +610,31 @@ def test_repeated_or_wrong_names(tmp_path):
         sio.read(tmp_path / "x.npz")
 
 
+@pytest.mark.parametrize(
+    "names", [("a\0", "b\0\0"), ("a", "a\0"), ("", "\0"), ("\0a", "a\0b"), ("\ud800", "\udfff\0"), ("x", "\U0001f6b2")]
+)
+def test_an_npz_file_keeps_any_names(tmp_path, names):
+    sio.write(tmp_path / "x.npz", np.eye(2), names=names)
+    assert sio.read(tmp_path / "x.npz").names == names
+
+
+def test_names_of_npz_files_written_without_their_lengths(tmp_path):
+    """NumPy's own writing, and that of files whose names end in no zero character."""
+    np.savez_compressed(tmp_path / "old.npz", matrix=np.eye(2), names=np.array(["a\0", "b"]))
+    assert sio.read(tmp_path / "old.npz").names == ("a", "b")
+    sio.write(tmp_path / "new.npz", np.eye(2), names=["a", "b"])
+    with np.load(tmp_path / "new.npz") as held:
+        assert held.files == ["matrix", "names"]
+
+
+@pytest.mark.parametrize("lengths", [[1], [0, 1], [1, 3], [1, 2**62], [1.0, 1.0], [-1, 1], [[1, 1]]])
+def test_wrong_lengths_of_names(tmp_path, lengths):
+    names = np.array(["a", "b\0"])
+    np.savez(tmp_path / "x.npz", matrix=np.eye(2), names=names, name_lengths=np.array(lengths))
+    with pytest.raises(FormatError, match=r"x.npz: 'name_lengths' are not the lengths of the names"):
+        sio.read(tmp_path / "x.npz")
+
+
 def test_weights_that_the_dtype_or_the_domain_cannot_hold(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
@@ -667,6 +692,17 @@ def test_names_that_an_edge_list_cannot_hold(tmp_path):
     for name in ("line\nbreak", "", "nul\0", "next\x85line"):
         with pytest.raises(FormatError, match="is empty or holds a control character"):
             sio.write(tmp_path / "x.csv", np.eye(1), names=[name])
+    for name in ("\ud800", "a\udfffb"):
+        with pytest.raises(FormatError, match="the name '.*' holds half a surrogate pair, which UTF-8 cannot encode"):
+            sio.write(tmp_path / "x.csv", np.eye(1), names=[name])
+        with pytest.raises(FormatError, match="the name '.*' holds half a surrogate pair"):
+            sio.write_vertices(tmp_path / "x.csv", np.zeros((1, 1), int), names=[name])
+        with pytest.raises(FormatError, match="the title '.*' holds half a surrogate pair"):
+            sio.write_vertices(tmp_path / "x.csv", np.zeros((1, 1), int), title=name)
+    with pytest.raises(FormatError, match="the unit 'k.ud800' holds half a surrogate pair"):
+        sio.write(tmp_path / "x.csv", np.eye(1), unit="k\ud800")
+    with pytest.raises(FormatError, match="the unit 'k.nm' is empty or holds a control character"):
+        sio.write(tmp_path / "x.csv", np.eye(1), unit="k\nm")
     assert not (tmp_path / "x.csv").exists()
     with pytest.raises(ShapeError, match="1 names for 2 vertices"):
         sio.write(tmp_path / "x.csv", np.eye(2), names=["a"])
