@@ -95,8 +95,8 @@ def read(
     format
         One of the values of `FORMATS`, whatever the name ends in.
     header, weight
-        Of edge lists: whether the first line names the columns (None: when it reads like that), and the title of the
-        column that holds the weights.
+        Of edge lists: whether the first line names the columns (None: when it reads like titles; an error where it may
+        as well be an edge whose weight is mistyped), and the title of the column that holds the weights.
 
     What is not listed is no edge (the semiring's zero); what is listed is an edge, of weight 0 too; edges listed more
     than once combine by ⊕. In a dense matrix every entry is an element of the semiring. Nothing is unpickled.

@@ -1,6 +1,9 @@
 """Edge lists: one edge a line, ``source, target[, weight]``, as csv, tsv or words between blanks.
 
-* The first line may name the columns; then there may be more columns than three, in any order.
+* The first line may name the columns; then there may be more columns than three, in any order. It does where two titles
+  are usual ones for source and target, or the third field is a title: a usual one for weights, a word of two letters or
+  more without a digit, or a quoted text above a weight without quotes. A third field that is neither a title nor a
+  number is an error, as the weight of an edge may be mistyped (``A,B,O.5``).
 * A line whose target is empty, ``name,,``, declares a vertex (which may have no edge).
 * Lines that are empty or begin with ``#`` or ``%`` are skipped. Fields may stand in double quotes.
 * An edge without a weight column weighs 1.
@@ -11,10 +14,12 @@
 from __future__ import annotations
 
 import csv
+import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Protocol
+from itertools import chain, islice
+from typing import Any, BinaryIO, Protocol, TypeAlias
 
 import numpy as np
 
@@ -24,6 +29,17 @@ from semiring.io.network import Edges
 from semiring.io.text import at_line, decoded, edge_chunks, listed, numbers_as_text, parse_number
 
 __all__ = ["read_edge_list", "split_line", "write_edge_list", "write_table"]
+
+#: The number of a line, its fields, and the line itself.
+Row: TypeAlias = tuple[int, list[str], str]
+
+#: The letters of what stands where a weight is missing, is a truth value, or is ∞: N/A, <null>, Inf.
+_NO_TITLES = frozenset(
+    (
+        *("na", "nan", "nd", "nil", "none", "null", "missing", "unknown"),
+        *("true", "false", "yes", "no", "inf", "infty", "infinity", "infinite"),
+    )
+)
 
 
 class Sink(Protocol):
@@ -57,20 +73,20 @@ def read_edge_list(
     ``delimiter`` None: tab, comma, semicolon or blanks, as in the first line. ``header`` None: the first line names the
     columns when it reads like that. ``weight`` names the column of the weights (with a header).
     """
-    rows = _fields(decoded(lines, source), source, delimiter)
+    rows = _rows(decoded(lines, source), source, delimiter)
     first = next(rows, None)
     if first is None:
         empty = np.zeros(0, np.int64)
         return Edges(0, empty, empty, None, at_line(source, []))
-    number, fields = first
-    guessed = header is None and not _names_columns(fields)
+    number, fields, line = first
+    guessed, ahead = header is None and not _names_columns(fields), list[Row]()
     if header is None:
-        header = _names_columns(fields) or _third_is_no_number(fields)
+        ahead.extend(islice(rows, 1) if _ends_in_quotes(line) else ())
+        header = _is_header(first, ahead, weight, f"{source}:{number}")
     if weight is not None and not header:
         raise FormatError(f"{source}:{number}: no header names a column {weight!r}")
     columns = _named_columns(fields, weight, source, number) if header else _plain_columns(fields, source, number)
-    body = rows if header else _chain(first, rows)
-    found = _collect(body, columns, source)
+    found = _collect(chain([] if header else [first], ahead, rows), columns, source)
     if header and guessed and (clash := next((name for name in fields[:2] if name in found.names), None)):
         raise FormatError(
             f"{source}:{number}: the first line reads like a header, but {clash!r} is also a vertex: say which "
@@ -79,13 +95,13 @@ def read_edge_list(
     return found.edges(columns, source)
 
 
-def _fields(lines: Iterator[tuple[int, str]], source: str, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
+def _rows(lines: Iterator[tuple[int, str]], source: str, delimiter: str | None) -> Iterator[Row]:
     for number, line in lines:
         if not line.strip() or line.lstrip()[0] in "#%":
             continue
         if delimiter is None:
             delimiter = next((mark for mark in "\t,;" if mark in line), " ")
-        yield number, split_line(line, delimiter, f"{source}:{number}")
+        yield number, split_line(line, delimiter, f"{source}:{number}"), line
 
 
 def split_line(line: str, delimiter: str, place: str) -> list[str]:
@@ -104,13 +120,56 @@ def _names_columns(fields: Sequence[str]) -> bool:
     return any(name in SOURCES for name in lowered) and any(name in TARGETS for name in lowered)
 
 
-def _third_is_no_number(fields: Sequence[str]) -> bool:
-    """Whether the first line reads like titles: three of them, none beginning as a number does (nor being one: nan)."""
-    return (
-        len(fields) > 2
-        and not any(field[:1] in "0123456789+-." for field in fields)  # "" too: a title is not empty
-        and fields[2].casefold() not in ("nan", "inf", "infinity")
+def _is_header(first: Row, ahead: Sequence[Row], weight: str | None, place: str) -> bool:
+    """Whether the first line names the columns; `FormatError` where it may as well be an edge, and would be lost.
+
+    ``ahead`` holds the next line, if there is one, where the first ends in a quoted field.
+    """
+    _, fields, line = first
+    quoted = _ends_in_quotes(line) and not any(_ends_in_quotes(line) for _, _, line in ahead)
+    if weight is not None and weight.casefold() in map(str.casefold, fields[2:]):
+        return True
+    if _names_columns(fields):
+        if len(fields) == 3 and _is_number(fields[2]) and not quoted:  # u,v,3
+            raise FormatError(
+                f"{place}: the first line reads like a header, but {fields[2]!r} may be the weight of an edge: say "
+                "which (--header, --no-header)"
+            )
+        return True
+    begins_as_number = any(field[:1] in "0123456789+-." for field in fields)  # "" too: a title is not empty
+    if len(fields) < 3 or begins_as_number or _is_number(fields[2]):
+        return False
+    if _is_title(fields[2]) or (quoted and ahead):
+        return True
+    raise FormatError(
+        f"{place}: the weight {fields[2][:40]!r} is not a number; if the line names the columns, say so (--header)"
     )
+
+
+def _is_title(text: str) -> bool:
+    """Whether a field is more than "not a number": a usual title of weights, or a word that stands for no number."""
+    words = re.findall(r"[^\W\d_]+", text)
+    if any(word.casefold() in WEIGHTS for word in words):
+        return True
+    letters = "".join(words)
+    return (
+        len(letters) >= 2
+        and not any(letter.isdecimal() for letter in text)
+        and not set(letters) <= set("OolI")  # as mistyped digits are: lO
+        and letters.casefold() not in _NO_TITLES
+    )
+
+
+def _ends_in_quotes(line: str) -> bool:
+    return line.rstrip().endswith('"')
+
+
+def _is_number(text: str) -> bool:
+    try:
+        parse_number(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _named_columns(fields: Sequence[str], weight: str | None, source: str, number: int) -> Columns:
@@ -142,11 +201,6 @@ def _plain_columns(fields: Sequence[str], source: str, number: int) -> Columns:
         count = f"{len(fields)} field{'s' * (len(fields) != 1)}"
         raise FormatError(f"{source}:{number}: {count} where an edge is source, target[, weight]{hint}")
     return Columns(0, 1, 2 if len(fields) == 3 else None, len(fields))
-
-
-def _chain(first: tuple[int, list[str]], rest: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
-    yield first
-    yield from rest
 
 
 def _is_index(name: str) -> bool:
@@ -181,10 +235,10 @@ class _Collected:
         return Edges(n, rows, targets, values, locate, False, None if indices else names, columns.unit)
 
 
-def _collect(rows: Iterable[tuple[int, list[str]]], columns: Columns, source: str) -> _Collected:
+def _collect(rows: Iterable[Row], columns: Columns, source: str) -> _Collected:
     found = _Collected()
     tail, head, weight, count = columns.source, columns.target, columns.weight, columns.count
-    for number, fields in rows:
+    for number, fields, _ in rows:
         if len(fields) != count:
             raise FormatError(f"{source}:{number}: {len(fields)} field{'s' * (len(fields) != 1)}, expected {count}")
         start, end = fields[tail], fields[head]
@@ -223,9 +277,7 @@ def write_edge_list(
     Named vertices come back in the order in which the edges name them.
     """
     labels = _quoted(names, len(matrix), delimiter)
-    title = _quote(_storable(unit, "unit"), delimiter) if unit else "weight"
-    header = delimiter.join(("source", "target", title))
-    stream.write(f"{header}\n".encode())
+    stream.write(_header(unit or "weight", "unit", delimiter))
     there = listed(matrix, zero)
     isolated = ~(there.any(axis=0) | there.any(axis=1))
     stream.write("".join(f"{labels[i]}{delimiter}{delimiter}\n" for i in np.flatnonzero(isolated)).encode())
@@ -245,12 +297,18 @@ def write_table(
 ) -> None:
     """A matrix of vertices (predecessors, witnesses) as ``source,target,<title>``, without the entries ``none``."""
     labels = _quoted(names, len(matrix), delimiter)
-    stream.write(f"source{delimiter}target{delimiter}{_quote(_storable(title, 'title'), delimiter)}\n".encode())
+    stream.write(_header(title, "title", delimiter))
     for rows, columns, values in edge_chunks(matrix, none):
         chunk = zip(rows, columns, values.tolist(), strict=True)
         stream.write(
             "".join(f"{labels[i]}{delimiter}{labels[j]}{delimiter}{labels[k]}\n" for i, j, k in chunk).encode()
         )
+
+
+def _header(title: str, what: str, delimiter: str) -> bytes:
+    """The first line; a title that is a number stands in quotes, so that the line does not read like an edge."""
+    third = _quote(_storable(title, what), delimiter, always=_is_number(title))
+    return f"{delimiter.join(('source', 'target', third))}\n".encode()
 
 
 def _quoted(names: Sequence[str] | None, n: int, delimiter: str) -> list[str]:
@@ -264,10 +322,12 @@ def _storable(text: str, what: str) -> str:
     if not text or any(ord(letter) < 32 or letter in "\x7f\x85\u2028\u2029" for letter in text):
         raise FormatError(f"the {what} {text!r} is empty or holds a control character: an edge list cannot hold it")
     if any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise FormatError(f"the {what} {text!r} holds half a surrogate pair, which UTF-8 cannot encode: an edge list cannot hold it")
+        raise FormatError(
+            f"the {what} {text!r} holds half a surrogate pair, which UTF-8 has no code for: an edge list cannot hold it"
+        )
     return text
 
 
-def _quote(name: str, delimiter: str) -> str:
+def _quote(name: str, delimiter: str, *, always: bool = False) -> str:
     plain = name == name.strip() and not name.startswith(("#", "%")) and delimiter not in name and '"' not in name
-    return name if plain else '"' + name.replace('"', '""') + '"'
+    return name if plain and not always else '"' + name.replace('"', '""') + '"'

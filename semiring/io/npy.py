@@ -1,7 +1,7 @@
 """NumPy's .npy and .npz, and SciPy's sparse .npz. Nothing is ever unpickled.
 
-A dense .npz holds the matrix under ``matrix`` (or is a single array), and ``names`` where vertices have them. NumPy pads
-texts with zero characters and strips them: where names end in some, ``name_lengths`` says how long each name is.
+A dense .npz holds the matrix under ``matrix`` (or is a single array), and ``names`` where vertices have them. NumPy
+pads texts with zero characters and strips them: where names end in some, ``name_lengths`` says how long each name is.
 In a dense matrix every entry is an element of the semiring; in a sparse one an entry that is not stored
 is no edge, and a stored 0 is an edge of weight 0.
 """

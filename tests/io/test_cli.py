@@ -357,6 +357,19 @@ def test_version_and_help(run):
         assert out.startswith("usage: semiring")
 
 
+def test_a_mistyped_weight_in_the_first_line(run, towns):
+    (towns / "net.csv").write_text("A,B,O.5\nC,D,3\n")
+    message = "net.csv:1: the weight 'O.5' is not a number; if the line names the columns, say so (--header)"
+    for words in (["closure", "net.csv"], ["paths", "net.csv", "--from", "C"]):
+        assert failure(run, *words) == message
+        assert failure(run, *words, "--no-header") == "net.csv:1: the weight 'O.5' is not a number"
+        code, out, _ = run(*words, "--header")
+        assert (code, out.splitlines()[0]) == (0, "net: 2 vertices, 1 edge, min_plus float64")
+    done = process("closure", "-", stdin="A B O.5\nC D 3\n", cwd=towns)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("semiring: error: <stdin>:1: the weight 'O.5' is not a number")
+
+
 # ------------------------------------------------------------------------------------------------------- failures
 
 

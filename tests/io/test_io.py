@@ -335,9 +335,112 @@ def test_a_header_is_recognised_or_declared(tmp_path):
     assert edge_list(tmp_path, "Abfahrt,Ankunft\na,b\n", header=True).names == ("a", "b")
     assert edge_list(tmp_path, "from,to\n", header=False).names == ("from", "to")
     with pytest.raises(FormatError, match=r"net.csv:1: the first line reads like a header, but 'b' is also a vertex"):
-        edge_list(tmp_path, "a,b,x1\nb,c,2\n")
+        edge_list(tmp_path, "a,b,xy\nb,c,2\n")
     with pytest.raises(FormatError, match=r"net.csv:1: the weight 'x1' is not a number"):
         edge_list(tmp_path, "1,2,x1\n2,3,2\n")
+
+
+MISTYPED = [
+    *("O.5", "O_5", "l0", "O", "l", "OO", "l.O", "x1", "x", "e5", "USD 12.50"),
+    *("~5", "(5)", "$5", "€", "½", "?", "*", "_"),
+    *("NA", "n/a", "#N/A", "<NA>", "null", "None", "missing", "true", "False", "no", "Inf.", "infty", "infinite"),
+]
+
+
+@pytest.mark.parametrize("weight", MISTYPED)
+@pytest.mark.parametrize(("mark", "name"), [(";", "net.csv"), ("\t", "net.tsv")])
+def test_an_edge_whose_weight_is_mistyped_is_no_header(tmp_path, weight, mark, name):
+    """It was taken for one, and the edge was lost."""
+    lines = [("# the first line that counts",), ("A", "B", weight), ("C", "D", "3")]
+    text = "\n".join(mark.join(fields) for fields in lines)
+    with pytest.raises(FormatError) as raised:
+        edge_list(tmp_path, text, name)
+    said = f"{name}:2: the weight {weight!r} is not a number; if the line names the columns, say so (--header)"
+    assert str(raised.value).endswith(said)
+    with pytest.raises(FormatError, match=rf"{name}:2: the weight .* is not a number$"):
+        edge_list(tmp_path, text, name, header=False)
+    declared = edge_list(tmp_path, text, name, header=True)
+    assert (declared.names, declared.matrix[0, 1]) == (("C", "D"), 3)
+    assert declared.unit == weight
+
+
+@pytest.mark.parametrize("text", ["A B O.5\nC D 3\n", '"A" "B" "O.5"\n"C" "D" "3"\n', '"A","B","O.5"\n"C","D","3"\n'])
+def test_a_mistyped_weight_between_blanks_and_in_quotes(tmp_path, text):
+    with pytest.raises(FormatError, match=r"net.txt:1: the weight 'O.5' is not a number; if the line names"):
+        edge_list(tmp_path, text, "net.txt")
+
+
+@pytest.mark.parametrize("text", ["A,B,O.5,wet\nC,D,3,dry\n", "A,B,x,y\nC,D,3,4\n"])
+def test_an_edge_of_more_than_three_fields_is_no_header_either(tmp_path, text):
+    with pytest.raises(FormatError, match=r"net.csv:1: the weight '.*' is not a number; if the line names"):
+        edge_list(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        *("km", "Minuten", "EUR", "Preis (€)", "travel time", "hop-count", "km²", "Länge", "距離", "oil", "Oil"),
+        *("weight", "WEIGHT", "w", "cost_2019", "distance [100 km]", "Time 2", "info", "inflow"),
+    ],
+)
+@pytest.mark.parametrize("heads", [("Abfahrt", "Ankunft"), ("n1", "n2"), ("Start-Nr.", "2nd"), ("from", "Ziel")])
+def test_a_third_field_that_is_a_title_makes_a_header(tmp_path, title, heads):
+    if heads[1][0].isdigit():  # as vertices do
+        with pytest.raises(FormatError, match=r"net.csv:1: the weight '.*' is not a number$"):
+            edge_list(tmp_path, f"{heads[0]},{heads[1]},{title}\nA,B,3\n")
+        return
+    net = edge_list(tmp_path, f"{heads[0]},{heads[1]},{title}\nA,B,3\n")
+    assert (net.names, net.matrix[0, 1]) == (("A", "B"), 3)
+    assert net.unit == ("" if title in ("weight", "WEIGHT", "w") else title)
+
+
+@pytest.mark.parametrize("title", ["t1", "x", "O", "PM2.5", "NA"])
+def test_a_quoted_title_above_a_weight_without_quotes_makes_a_header(tmp_path, title):
+    net = edge_list(tmp_path, f'"ab","an","{title}"\n"A","B",3\n"B","C",4\n')
+    assert (net.names, net.unit) == (("A", "B", "C"), title)
+    assert net.matrix[0, 1] == 3
+
+
+@pytest.mark.parametrize("title", ["t1", "x", "O.5"])
+def test_a_weight_that_is_asked_for_makes_a_header(tmp_path, title):
+    net = edge_list(tmp_path, f"ab,an,x1,{title}\nA,B,5,3\n", weight=title.upper())
+    assert (net.names, net.matrix[0, 1]) == (("A", "B"), 3)
+    with pytest.raises(FormatError, match=r"net.csv:1: no header names a column 'b'"):
+        edge_list(tmp_path, "a,b,3\nb,c,4\n", weight="b")
+
+
+@pytest.mark.parametrize("first", ["u,v,3", "source,target,0.5", "v,u,inf", "start,end,-1e3"])
+def test_usual_titles_above_a_number_may_be_an_edge(tmp_path, first):
+    """It was taken for a header, and the edge was lost."""
+    text = f"{first}\nx,y,4\n"
+    with pytest.raises(
+        FormatError, match=r"net.csv:1: the first line reads like a header, but '.*' may be the weight of"
+    ):
+        edge_list(tmp_path, text)
+    assert sorted(edge_list(tmp_path, text, header=True).names) == ["x", "y"]
+    assert edge_list(tmp_path, text, header=False).names == (*first.split(",")[:2], "x", "y")
+
+
+def test_columns_of_years_are_no_edge(tmp_path):
+    assert edge_list(tmp_path, "from,to,2019,2020\na,b,3,4\n").unit == "2019"
+    assert edge_list(tmp_path, "from,to,2019\na,b,3\n", weight="2019").names == ("a", "b")
+
+
+@pytest.mark.parametrize("unit", ["2019", "inf", "-1", "km", "x", "O.5", "NA", ' "'])
+@pytest.mark.parametrize("matrix", [[[INF, 3], [INF, INF]], [[INF, INF], [INF, INF]], []])
+def test_any_unit_is_read_back(tmp_path, unit, matrix):
+    matrix = np.array(matrix).reshape(len(matrix), len(matrix))
+    for names in (["a", "b"][: len(matrix)], None):
+        sio.write(tmp_path / "x.csv", matrix, names=names, unit=unit)
+        back = sio.read(tmp_path / "x.csv")
+        assert (back.unit, back.matrix.tolist()) == (unit, matrix.tolist())
+    sio.write_vertices(tmp_path / "x.csv", np.zeros((len(matrix), len(matrix)), int), title="via", none=1)
+    assert sio.read(tmp_path / "x.csv").unit == "via"
+
+
+def test_an_error_of_the_first_line_comes_before_those_of_the_next(tmp_path):
+    with pytest.raises(FormatError, match=r"net.csv:1: the weight 'O.5' is not a number"):
+        edge_list(tmp_path, b"A,B,O.5\nK\xf6ln,B,3\n")
 
 
 def test_undirected_takes_each_edge_in_both_directions(tmp_path):
@@ -693,15 +796,17 @@ def test_names_that_an_edge_list_cannot_hold(tmp_path):
         with pytest.raises(FormatError, match="is empty or holds a control character"):
             sio.write(tmp_path / "x.csv", np.eye(1), names=[name])
     for name in ("\ud800", "a\udfffb"):
-        with pytest.raises(FormatError, match="the name '.*' holds half a surrogate pair, which UTF-8 cannot encode"):
+        with pytest.raises(
+            FormatError, match=r"the name '.*' holds half a surrogate pair, which UTF-8 has no code for"
+        ):
             sio.write(tmp_path / "x.csv", np.eye(1), names=[name])
-        with pytest.raises(FormatError, match="the name '.*' holds half a surrogate pair"):
+        with pytest.raises(FormatError, match=r"the name '.*' holds half a surrogate pair"):
             sio.write_vertices(tmp_path / "x.csv", np.zeros((1, 1), int), names=[name])
-        with pytest.raises(FormatError, match="the title '.*' holds half a surrogate pair"):
+        with pytest.raises(FormatError, match=r"the title '.*' holds half a surrogate pair"):
             sio.write_vertices(tmp_path / "x.csv", np.zeros((1, 1), int), title=name)
-    with pytest.raises(FormatError, match="the unit 'k.ud800' holds half a surrogate pair"):
+    with pytest.raises(FormatError, match=r"the unit 'k.ud800' holds half a surrogate pair"):
         sio.write(tmp_path / "x.csv", np.eye(1), unit="k\ud800")
-    with pytest.raises(FormatError, match="the unit 'k.nm' is empty or holds a control character"):
+    with pytest.raises(FormatError, match=r"the unit 'k.nm' is empty or holds a control character"):
         sio.write(tmp_path / "x.csv", np.eye(1), unit="k\nm")
     assert not (tmp_path / "x.csv").exists()
     with pytest.raises(ShapeError, match="1 names for 2 vertices"):
