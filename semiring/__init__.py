@@ -45,6 +45,7 @@ from semiring.linalg import (
     reduce,
     zeros,
 )
+from semiring.profiling import profile
 from semiring.threads import get_threads, set_threads, threads
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ __all__ = [
     "pack",
     "plus_times",
     "power",
+    "profile",
     "read",
     "reduce",
     "set_threads",

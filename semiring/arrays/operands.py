@@ -16,7 +16,9 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
+from semiring import profiling
 from semiring.algebra import Semiring
+from semiring.algebra.catalogue import ALIASES, CATALOGUE
 from semiring.algebra.expressions.tree import is_floating
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import convert
@@ -342,27 +344,43 @@ def on_their_device(function: Callable[Parameters, Result]) -> Callable[Paramete
     """A public function that runs where its arrays live: on their GPU, and on the current stream of their library.
 
     That is CuPy's current stream, or PyTorch's for its tensors. Where no argument lives on a GPU and no ``device`` is
-    named, the function alone. Raises `DeviceError` where two live on different GPUs.
+    named, the function alone. Raises `DeviceError` where two live on different GPUs. A span of a profile that is open.
     """
 
     @wraps(function)
     def call(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
+        work = _spanned(function) if profiling.active else function
         for x in arguments:  # small products feel every microsecond: most calls end here
             if type(x) not in _AT_HOME:
                 break
         else:
             if not options or (options.get("device") is None and _AT_HOME.issuperset(map(type, options.values()))):
-                return function(*arguments, **options)
+                return work(*arguments, **options)
         given = [x for x in (*arguments, *options.values()) if type(x) not in _AT_HOME]
         there = [x for x in map(_words_of, given) if is_device_array(x)]
         device = options.get("device")
         if device is None and not there:
-            return function(*arguments, **options)
+            return work(*arguments, **options)
         from semiring.arrays.device.memory import at_home, on_device
 
         if device is None and at_home(there):
-            return function(*arguments, **options)
+            return work(*arguments, **options)
         with on_device(there, device):
+            return work(*arguments, **options)
+
+    return call
+
+
+def _spanned(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """The public function as a span of the open profile, which shows the semiring and the arrays."""
+
+    def name_of(x: Any) -> str:
+        return x.name if isinstance(x, Semiring) else x if isinstance(x, str) and x in {*CATALOGUE, *ALIASES} else ""
+
+    def call(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
+        given = (*arguments, *options.values())
+        arrays = [profiling.described(x) for x in given if hasattr(x, "shape") and hasattr(x, "dtype")]
+        with profiling.span("call", function.__name__, semiring="".join(map(name_of, given)), arrays=", ".join(arrays)):
             return function(*arguments, **options)
 
     return call

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from semiring import profiling
 from semiring.errors import DeviceError, DTypeError, MissingExtraError, UnknownNameError
 from semiring.namespaces import is_device_array
 
@@ -49,12 +50,20 @@ def backend_for(array: Any, semiring: Semiring, dtype: np.dtype[Any], storage: s
     Raises `DTypeError` where no backend takes the combination, and `DeviceError` where a package is missing that
     computes on a GPU.
     """
-    return _backend(semiring, dtype, storage, array is not None and is_device_array(array))
+    found = _backend(semiring, dtype, storage, array is not None and is_device_array(array))
+    return found if not profiling.active else _profiled(found)
 
 
 def device_backend(semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> Backend:
     """`backend_for` an array on a GPU."""
-    return _backend(semiring, dtype, storage, True)
+    found = _backend(semiring, dtype, storage, True)
+    return found if not profiling.active else _profiled(found)
+
+
+def _profiled(backend: Any) -> Backend:
+    from semiring.kernels.profiled import profiled
+
+    return profiled(backend)
 
 
 @lru_cache(maxsize=1024)

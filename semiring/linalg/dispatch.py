@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from semiring import profiling
 from semiring.algebra import Semiring
 from semiring.arrays.encoding import (
     Encoding,
@@ -100,20 +101,21 @@ def engine_for(
     """The engine for products of ``dtype`` where ``array`` lives."""
     count = get_threads() if threads is None else checked_threads(threads)
     if type(array) is not np.ndarray and is_device_array(array):
-        return _device_engine(semiring, dtype, nonnegative, array.data.device_id)
-    return _engine(semiring, dtype, nonnegative, count)
+        return _device_engine(semiring, dtype, nonnegative, array.data.device_id, profiling.active)
+    return _engine(semiring, dtype, nonnegative, count, profiling.active)
 
 
-# A backend remembers with a plan how it launched its kernels: on a GPU that is most of the cost of a call.
+# A backend remembers with a plan how it launched its kernels: on a GPU that is most of the cost of a call. While a
+# profile is open backends are others, and so are their engines (``profiled``).
 @lru_cache(maxsize=256)
-def _device_engine(semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool, device: int) -> Engine:
+def _device_engine(semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool, device: int, profiled: bool) -> Engine:
     plan = make_plan(semiring, dtype, nonnegative=nonnegative, separate=True)
     return Engine(device_backend(semiring, dtype), plan)
 
 
 # Products leave nothing in the status word of a plan, so calls of one kind share one: it saves a tiny product 3 µs.
 @lru_cache(maxsize=256)
-def _engine(semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool, threads: int) -> Engine:
+def _engine(semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool, threads: int, profiled: bool) -> Engine:
     # Every product here goes through `product_encoding`, which keeps sums with "no path" apart from numbers.
     plan = make_plan(semiring, dtype, nonnegative=nonnegative, separate=True, threads=threads)
     return Engine(backend_for(None, semiring, dtype), plan)

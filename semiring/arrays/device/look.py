@@ -14,6 +14,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import is_floating
 from semiring.arrays.device.memory import load_cupy, unaligned
 from semiring.arrays.entries import Scan, refuse_entries, rule_for
+from semiring.logs import KEPT, Compilation
 
 __all__ = ["Layout", "key_of", "look", "look_at"]
 
@@ -169,7 +170,10 @@ def _module() -> Any:
 
 @lru_cache(maxsize=16)
 def _kernel(name: str) -> Any:
-    return _module().get_function(name)
+    under_way = Compilation("the look at entries", "this GPU")
+    function = _module().get_function(name)
+    under_way.done(KEPT)
+    return function
 
 
 def _launch(cupy: Any, array: Array, name: str, semiring: Semiring, result: int) -> None:

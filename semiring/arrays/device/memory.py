@@ -14,6 +14,7 @@ import numpy as np
 
 from semiring.errors import DeviceError, DTypeError
 from semiring.namespaces import is_device_array, library_of
+from semiring.profiling import described, span
 
 __all__ = [
     "addresses",
@@ -134,13 +135,15 @@ def are_apart(one: Array, other: Array) -> bool:
 
 def moved_to_device(array: np.ndarray[Any, Any]) -> Array:
     """A copy of a NumPy array on the current GPU, in row-major order."""
-    return load_cupy().asarray(array, order="C")
+    with span("transfer", "to the GPU", moved=2 * array.nbytes, array=described(array)):
+        return load_cupy().asarray(array, order="C")
 
 
 def to_host(array: Array) -> np.ndarray[Any, Any]:
     """A copy of a CuPy array in the memory of the host. Waits for the work that writes it."""
-    copy: np.ndarray[Any, Any] = array.get()
-    return copy
+    with span("transfer", "to the host", moved=2 * array.nbytes, array=described(array)):
+        copy: np.ndarray[Any, Any] = array.get()
+        return copy
 
 
 def exporter(*given: Any) -> Callable[[Array], Any]:

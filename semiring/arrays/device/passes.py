@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from semiring.arrays.device.memory import load_cupy
+from semiring.logs import KEPT, Compilation
 
 __all__ = ["SIZES", "Pass", "source"]
 
@@ -99,4 +100,8 @@ def source(which: Pass, integer: np.dtype[Any]) -> str:
 
 @lru_cache(maxsize=128)
 def _dense(which: Pass, integer: np.dtype[Any]) -> Any:
-    return load_cupy().RawModule(code=source(which, integer), options=("-std=c++17",)).get_function("pass")
+    under_way = Compilation(f"the pass {which.name}", "this GPU")
+    module = load_cupy().RawModule(code=source(which, integer), options=("-std=c++17",))
+    function = module.get_function("pass")
+    under_way.done(KEPT)
+    return function

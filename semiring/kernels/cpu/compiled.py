@@ -194,7 +194,9 @@ class Kernels:
     def _find(self) -> int:
         definition = self.definition
         return compile_native(
-            f"find {definition.key}", lambda module, name: build_find(module, name, definition, host())
+            f"find {definition.key}",
+            lambda module, name: build_find(module, name, definition, host()),
+            self._called("the search for witnesses"),
         )
 
     def _compile_tile(self, pivots: bool) -> int:
@@ -202,7 +204,12 @@ class Kernels:
         return compile_native(
             f"tile {pivots} {config} {definition.key}",
             lambda module, name: build_tile(module, name, definition, host(), config, pivots=pivots),
+            self._called("the tile that marks pivots" if pivots else "the tile"),
         )
+
+    def _called(self, part: str) -> str:
+        """What a compilation is called where it is reported."""
+        return f"{part} of {self.plan.semiring.name} {self.plan.dtype}"
 
     # ------------------------------------------------------------------------------------------ matrix and vector
 
@@ -228,6 +235,7 @@ class Kernels:
         return compile_native(
             f"{kind} {vector_first} {definition.key}",
             lambda module, name: build(module, name, definition, host(), vector_first=vector_first),
+            self._called("the product of a matrix and a vector"),
         )
 
     # --------------------------------------------------------------------------------------------------- closures
@@ -315,6 +323,7 @@ class Kernels:
         return compile_native(
             f"eliminate {pivots} {group} {definition.key}",
             lambda module, name: build_eliminate(module, name, definition, host(), group, pivots=pivots),
+            self._called("the elimination that marks pivots" if pivots else "the elimination"),
         )
 
 

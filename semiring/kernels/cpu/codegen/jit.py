@@ -16,6 +16,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from semiring.kernels.cpu.closing import blocks as closing
 from semiring.kernels.cpu.codegen import cache
 from semiring.kernels.cpu.product import macro
+from semiring.logs import Compilation
 
 __all__ = ["KernelCache", "block_product", "cached", "compiled", "entry"]
 
@@ -25,6 +26,7 @@ class KernelCache(_Cache):  # type: ignore[misc]  # Numba has no types
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self._under_way: dict[str, Compilation] = {}
 
     @property
     def cache_path(self) -> str:
@@ -32,10 +34,16 @@ class KernelCache(_Cache):  # type: ignore[misc]  # Numba has no types
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         target_context.refresh()
-        return cache.load(self._key(sig), lambda state: CompileResult._rebuild(target_context, *state))
+        key = self._key(sig)
+        found = cache.load(key, lambda state: CompileResult._rebuild(target_context, *state))
+        if found is None:  # now Numba compiles, and then it saves
+            self._under_way[key] = Compilation(f"the loop {self.name.rpartition('.')[2].strip('_')}")
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        cache.save(self._key(sig), data._reduce())
+        key = self._key(sig)
+        self._under_way.pop(key).done()
+        cache.save(key, data._reduce())
 
     def enable(self) -> None:
         """Always on: an unusable folder is a miss."""

@@ -13,6 +13,7 @@ from numba.core.registry import cpu_target
 
 from semiring.kernels.cpu.codegen import cache
 from semiring.kernels.cpu.codegen.target import Target
+from semiring.logs import Compilation
 
 __all__ = ["assembly", "compile_native"]
 
@@ -26,10 +27,11 @@ Build = Callable[[Any, str], None]
 _loaded: dict[str, tuple[int, Any]] = {}  # address and library by key; the library keeps the code alive
 
 
-def compile_native(key: str, build: Build) -> int:
+def compile_native(key: str, build: Build, what: str = "a function") -> int:
     """The address of the function that ``build`` makes, from this process, the cache on disk, or the compiler.
 
-    ``key`` determines the code, given the sources of this package and the machine.
+    ``key`` determines the code, given the sources of this package and the machine. ``what`` it is called where
+    compilations are reported.
     """
     found = _loaded.get(key)
     if found is not None:
@@ -42,12 +44,14 @@ def compile_native(key: str, build: Build) -> int:
         codegen = cpu_target.target_context.codegen()
         library = cache.load(key, codegen.unserialize_library)
         if library is None:
+            under_way = Compilation(what)
             library = codegen.create_library(name)
             library.enable_object_caching()
             module = library.create_ir_module(name)
             build(module, name)
             library.add_ir_module(module)
             library.finalize()
+            under_way.done()
             cache.save(key, library.serialize_using_object_code())
         _loaded[key] = library.get_pointer_to_function(name), library
         return _loaded[key][0]

@@ -7,6 +7,7 @@ from typing import Any
 
 from semiring.errors import MissingExtraError
 from semiring.kernels.cuda.closing.sources import Arithmetic, source
+from semiring.logs import KEPT, Compilation
 
 __all__ = ["compile_for", "granted", "kernel", "multiprocessors", "resident_blocks"]
 
@@ -40,7 +41,9 @@ def _kernel(
     cooperative: bool,
     device: int,  # which is current: what a block may have is granted on one
 ) -> Any:
+    under_way = Compilation(f"{file} of {arithmetic.dtype}", "this GPU")
     function = _module(file, arithmetic, defines, cooperative).get_function(name)
+    under_way.done(KEPT)
     if shared > 48 * 1024:  # granted to the function, which the kernels of other sizes launch too
         function.max_dynamic_shared_size_bytes = max(shared, function.max_dynamic_shared_size_bytes)
     return function

@@ -14,6 +14,7 @@ import semiring.algebra.expressions
 from semiring.kernels import disk
 from semiring.kernels.cuda.product.specification import Fold, Product, Search
 from semiring.kernels.cuda.product.tiles import Tile
+from semiring.logs import Compilation
 
 __all__ = ["Source", "cubin", "fingerprint"]
 
@@ -35,9 +36,20 @@ def cubin(what: Source, tile: Tile | None, target: str) -> tuple[str, bytes]:
     if found is None:
         from semiring.kernels.cuda.compile.compilation import build
 
+        under_way = Compilation(_called(what), target)
         found = build(what, tile, target)
+        under_way.done()
         disk.save(fingerprint(), key, found)
     return found
+
+
+def _called(what: Source) -> str:
+    """What a compilation is called where it is reported."""
+    if isinstance(what, Product):
+        return f"the product ⊕ {what.add}, ⊗ {what.mul} of {what.words.dtype}"
+    if isinstance(what, Fold):
+        return f"the fold of parts by {what.add} of {what.words.dtype}"
+    return f"the search for witnesses of {what.mul} of {what.words.dtype}"
 
 
 def _entry(state: Any) -> tuple[str, bytes]:

@@ -1,0 +1,94 @@
+"""A backend whose kernels are spans of the open profile (`semiring.profiling`).
+
+The kernel contract is where everything that a backend does passes through, whichever algorithm asks for it: products,
+closures of blocks and of stacks, predecessors, passes. `backend_for` gives such a backend while a profile is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import Any
+
+from semiring.kernels.contract import Backend, Plan
+from semiring.profiling import Span, span
+
+__all__ = ["profiled"]
+
+_WORD = 32  # truth values in a word
+
+
+@cache
+def profiled(backend: Any) -> Backend:
+    """The same backend, of a class derived from its own, so that it can whatever the backend can."""
+    kind = type(backend)
+    methods = {
+        name: _measured(getattr(backend, name), describe) for name, describe in _KERNELS.items() if hasattr(kind, name)
+    }
+    found: Backend = object.__new__(type(f"Profiled{kind.__name__}", (kind,), methods))
+    vars(found).update(vars(backend))
+    return found
+
+
+def _measured(kernel: Callable[..., Any], describe: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel of the backend itself, inside a span: what it calls of its own is part of it."""
+
+    @wraps(kernel)
+    def call(self: Any, *arguments: Any, **options: Any) -> Any:
+        with describe(kernel.__name__, *arguments):
+            return kernel(*arguments, **options)
+
+    return call
+
+
+def _product(name: str, plan: Plan, C: Any, *others: Any) -> Any:
+    """C, sometimes marks, A and B; of packed bits columns are words, and k is the number of B's rows."""
+    A, B = others[:2] if len(others) == 2 else others[1:3]
+    m, k, n = C.shape[-2], B.shape[-2], C.shape[-1] * (_WORD if plan.storage == "bits" else 1)
+    count, stack = _stack(C)
+    moved = A.nbytes + B.nbytes + C.nbytes * (1 if name == "multiply" else 2)
+    if len(others) > 2:
+        moved += others[0].nbytes
+    return span("product", name, pairs=count * m * k * n, moved=moved, **stack, shape=(m, k, n), **_plan(plan))
+
+
+def _closing(name: str, plan: Plan, A: Any, *marks: Any) -> Any:
+    (count, stack), n = _stack(A), A.shape[-2]
+    moved = 2 * A.nbytes + sum(getattr(x, "nbytes", 0) for x in marks)
+    return span("closing", name, pairs=count * n**3, moved=moved, **stack, shape=(n, n), **_plan(plan))
+
+
+def _stack(array: Any) -> tuple[int, dict[str, Any]]:
+    """How many matrices there are, and the detail that says so."""
+    if array.ndim == 2:
+        return 1, {}
+    return array.shape[0], {"stack": f"{array.shape[0]:,} of"}
+
+
+def _plan(plan: Plan) -> dict[str, Any]:
+    storage = {"storage": "as bits"} if plan.storage == "bits" else {}
+    return {"semiring": plan.semiring.name, "dtype": str(plan.dtype), **storage}
+
+
+def _predecessors(name: str, plan: Plan, D: Any, *others: Any) -> Any:
+    moved = D.nbytes + sum(getattr(x, "nbytes", 0) for x in others)
+    return span("predecessors", name, moved=moved, shape=tuple(D.shape), **_plan(plan))
+
+
+def _pass(name: str, *arrays: Any) -> Any:
+    moved = sum(getattr(x, "nbytes", 0) for x in arrays)
+    return span("pass", name, moved=moved, shape=tuple(arrays[0].shape), dtype=str(arrays[0].dtype))
+
+
+def _replay(name: str, plan: Plan, A: Any, recorded: str, *rest: Any) -> Any:
+    return span("replay", recorded, shape=tuple(A.shape), **_plan(plan))
+
+
+#: How a span tells of each operation of the contract, the optional ones included.
+_KERNELS: dict[str, Callable[..., Span | Any]] = {
+    **dict.fromkeys(("multiply", "multiply_add", "multiply_add_witness", "multiply_add_pivots"), _product),
+    **dict.fromkeys(("close_block", "close_block_pivots", "close", "close_stack"), _closing),
+    **dict.fromkeys(("find_predecessors", "find_tree"), _predecessors),
+    **dict.fromkeys(("copy", "copy_nonnegative", "in_order", "largest_whole", "relax", "spoil"), _pass),
+    "replay": _replay,
+}

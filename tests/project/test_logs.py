@@ -1,0 +1,109 @@
+"""What is told under the logger ``semiring``: a line for each compilation and each choice, and no handler of ours."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from semiring.kernels.cuda.compile import cubins
+from semiring.kernels.cuda.product.specification import Fold, Product, Search
+from semiring.kernels.cuda.product.words import WordFormat
+from semiring.logs import Compilation, chose, logger
+
+ROOT = str(Path(__file__).parents[2])
+
+
+def fresh(code, cache, *arguments):
+    """What a new process prints with an empty cache."""
+    environment = {**os.environ, "PYTHONPATH": ROOT, "SEMIRING_CACHE_DIR": str(cache)}
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+
+
+WORK = """
+import logging, sys
+import numpy as np
+import semiring as sr
+if sys.argv[1:]:
+    logging.basicConfig(level=logging.INFO, format="%(name)s %(levelname)s %(message)s")
+sr.matmul(np.eye(20, dtype=np.int16), np.eye(20, dtype=np.int16), "max_min")
+"""
+
+
+def test_each_compilation_is_a_line_and_silence_is_the_default(tmp_path):
+    assert fresh(WORK, tmp_path / "a").stderr == ""
+    lines = fresh(WORK, tmp_path / "b", "log").stderr.splitlines()
+    assert all(line.startswith("semiring INFO compiling the ") for line in lines)
+    shown = [line for line in lines if "the tile of max_min int16 for this machine, once: " in line]
+    assert len(shown) == 1
+    assert shown[0].endswith(" s")
+    assert any("the loop product for this machine, once: " in line for line in lines)
+    assert fresh(WORK, tmp_path / "b", "log").stderr == "", "what is on disk is not compiled"
+
+
+def test_the_library_installs_no_handler_that_writes():
+    assert all(isinstance(handler, logging.NullHandler) for handler in logger().handlers)
+    assert logger().propagate
+
+
+def test_logging_is_not_loaded_with_the_library():
+    code = (
+        "import sys, numpy; loaded = 'logging' in sys.modules; import semiring; print(loaded, 'logging' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": ROOT}, capture_output=True, text=True, check=True
+    )
+    assert len(set(done.stdout.split())) == 1
+
+
+def test_a_compilation_begins_and_ends(caplog):
+    with caplog.at_level(logging.DEBUG, "semiring"):
+        under_way = Compilation("x", "sm_90a")
+        under_way.done()
+        Compilation("y").done(least=60.0)
+        Compilation("z")
+    told = [(one.levelname, re.sub(r"[\d.]+ s$", "1 s", one.message), one.seconds is None) for one in caplog.records]
+    assert told == [
+        ("DEBUG", "compiling x for sm_90a, once", True),
+        ("INFO", "compiling x for sm_90a, once: 1 s", False),
+        ("DEBUG", "compiling y for this machine, once", True),
+        ("DEBUG", "compiling y for this machine, once: found", False),
+        ("DEBUG", "compiling z for this machine, once", True),
+    ]
+
+
+def test_a_choice_says_why(caplog):
+    with caplog.at_level(logging.INFO, "semiring"):
+        chose("closure of 300 × 300 float32", "rkleene", "it was measured fastest")
+    assert caplog.messages == ["closure of 300 × 300 float32: rkleene, because it was measured fastest"]
+
+
+@pytest.mark.parametrize(
+    ("what", "line"),
+    [
+        (
+            Product("min(x, y)", "x + y", 0, WordFormat("float32"), True, "word", "vector", "vector"),
+            "the product ⊕ min(x, y), ⊗ x + y of float32",
+        ),
+        (Fold("min(x, y)", WordFormat("int32"), True), "the fold of parts by min(x, y) of int32"),
+        (Search("x + y", WordFormat("float64"), 16, False), "the search for witnesses of x + y of float64"),
+    ],
+)
+def test_kernels_of_a_gpu_are_told_of_too(caplog, monkeypatch, what, line):
+    """The compiler is a stand-in: what matters is that a miss of the cache is told, and a hit is not."""
+    stand_in = type(sys)("compilation")
+    stand_in.build = lambda *_: ("kernel", b"code")
+    monkeypatch.setitem(sys.modules, "semiring.kernels.cuda.compile.compilation", stand_in)
+    kept = {}
+    monkeypatch.setattr(cubins.disk, "load", lambda fingerprint, key, rebuild: kept.get(key))
+    monkeypatch.setattr(cubins.disk, "save", lambda fingerprint, key, state: kept.update({key: state}))
+    with caplog.at_level(logging.INFO, "semiring"):
+        for _ in range(2):
+            assert cubins.cubin(what, None, "sm_90a") == ("kernel", b"code")
+    assert [message.rpartition(": ")[0] for message in caplog.messages] == [f"compiling {line} for sm_90a, once"]

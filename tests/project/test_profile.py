@@ -1,0 +1,215 @@
+"""What ran: profiles as trees, on every backend, and nothing of them where none is open."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+import semiring as sr
+from semiring import profiling
+from semiring.kernels import backend_for, get_backend
+from semiring.kernels.engine import Engine, make_plan
+from semiring.kernels.profiled import profiled
+from semiring.logs import Compilation
+from semiring.profiling import Span, record, span
+
+
+def matrix(n=300, dtype="float32"):
+    return np.random.default_rng(n).integers(1, 100, (n, n)).astype(dtype)
+
+
+def of_kind(spans, kind):
+    return [one for one in spans.walk() if one.kind == kind]
+
+
+def test_a_product_with_its_shape_its_pairs_and_its_bytes():
+    A, B = matrix(20)[:10], matrix(20)[:, :7]
+    with sr.profile() as ran:
+        sr.matmul(A, B, "max_plus")
+    (call,) = ran.children
+    assert (call.kind, call.name) == ("call", "matmul")
+    assert call.label == "matmul max_plus 10 × 20 float32, 20 × 7 float32"
+    (product,) = of_kind(ran, "product")
+    assert product.name == "multiply"
+    assert product.details == {"shape": (10, 20, 7), "semiring": "max_plus", "dtype": "float32"}
+    assert product.pairs == ran.pairs == 10 * 20 * 7
+    assert product.bytes == ran.bytes == 4 * (10 * 20 + 20 * 7 + 10 * 7)
+    assert 0 < product.seconds <= call.seconds <= ran.seconds
+
+
+def test_stacks_and_packed_bits():
+    with sr.profile() as ran:
+        sr.matmul(np.ones((5, 4, 3)), np.ones((5, 3, 2)))
+        packed = sr.pack(np.ones((40, 50), bool))
+        sr.matmul(packed, sr.pack(np.ones((50, 70), bool)), "boolean")
+    stack, bits = of_kind(ran, "product")
+    assert (stack.label, stack.pairs) == ("multiply 5 of 4 × 3 × 2 min_plus float64", 5 * 4 * 3 * 2)
+    assert (bits.details["shape"], bits.details["storage"]) == ((40, 50, 96), "as bits")
+
+
+@pytest.mark.parametrize("method", ["rkleene", "blocked_floyd_warshall", "squaring"])
+def test_a_closure_shows_its_products(method):
+    A = matrix()
+    expected = sr.closure(A, method=method)
+    with sr.profile() as ran:
+        D = sr.closure(A, method=method)
+    assert np.array_equal(D, expected)
+    assert {one.name for one in of_kind(ran, "product")} <= {"multiply", "multiply_add"}
+    assert of_kind(ran, "product")
+    assert ran.pairs >= 300**3 * 0.99
+
+
+def test_predecessors_and_small_matrices_are_seen():
+    with sr.profile() as ran:
+        sr.shortest_paths(matrix())
+        sr.closure(matrix(4, "float64"))
+    assert len(of_kind(ran, "predecessors")) == 1
+    assert any(one.details["shape"] == (4, 4) for one in of_kind(ran, "closing"))
+
+
+def test_with_a_progress_bar_too():
+    done = []
+    with sr.profile() as ran:
+        sr.closure(matrix(), progress=lambda part, whole: done.append((part, whole)))
+    assert done[-1][0] == done[-1][1]
+    assert of_kind(ran, "product")
+
+
+def test_equal_things_side_by_side_are_one_line():
+    with sr.profile() as ran:
+        for _ in range(3):
+            sr.matmul(np.eye(4), np.eye(4))
+    heading, total, call, product = str(ran).splitlines()
+    assert heading.split() == ["time", "calls", "pairs", "pairs/s", "bytes"]
+    assert re.search(r" 1 +192 .* 1.12 KiB  in all$", total)
+    assert re.search(r" 3 +192 .* 1.12 KiB    matmul 4 × 4 float64, 4 × 4 float64$", call)
+    assert re.search(r" 3 +192 .* 1.12 KiB      multiply 4 × 4 × 4 min_plus float64$", product)
+
+
+def test_steps_and_methods_are_spans_with_notes():
+    with sr.profile() as ran, span("step", "potentials", shape=(3, 3)) as step:
+        step.note(because="an edge is below 0")
+        with span("method", "rkleene", pairs=27, moved=100):
+            pass
+    (found,) = ran.children
+    assert found.label == "potentials 3 × 3 an edge is below 0"
+    assert [one.name for one in found.walk()] == ["potentials", "rkleene"]
+    assert (found.pairs, found.bytes) == (27, 100)
+    assert "  step potentials" in str(ran)
+    assert re.fullmatch(r"<method rkleene: .* µs>", repr(found.children[0]))
+
+
+def test_what_raises_says_so_and_ends_its_span():
+    with pytest.raises(sr.errors.ShapeError), sr.profile() as ran:
+        sr.matmul(np.eye(3), np.eye(4))
+    assert ran.children[0].details["raised"] == "ShapeError"
+    assert not profiling.active
+    with sr.profile() as again:
+        sr.matmul(np.eye(3), np.eye(3))
+    assert [one.kind for one in again.walk()] == ["profile", "call", "product"]
+
+
+def test_nothing_is_recorded_outside_and_kernels_are_the_plain_ones():
+    plan = make_plan(sr.min_plus, "float64")
+    plain = backend_for(None, sr.min_plus, plan.dtype)
+    with sr.profile():
+        watched = backend_for(None, sr.min_plus, plan.dtype)
+        sr.matmul(np.eye(5), np.eye(5))  # an engine of products is made here, and must not stay
+    assert type(watched) is not type(plain)
+    assert isinstance(watched, type(plain))
+    assert backend_for(None, sr.min_plus, plan.dtype) is plain
+    assert span("step", "x") is span("step", "y"), "one object that does nothing"
+    with span("step", "x") as nothing:
+        nothing.note(anything=1)
+    record("compilation", "x", 1.0)
+    with sr.profile() as ran:
+        pass
+    assert ran.children == []
+
+
+def test_a_profile_sees_its_own_thread_alone():
+    def work():
+        sr.matmul(np.eye(6), np.eye(6))
+
+    with sr.profile() as ran:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        Engine(backend_for(None, sr.min_plus, np.dtype("f8")), make_plan(sr.min_plus, "f8")).multiply(
+            np.empty((2, 2)), np.eye(2), np.eye(2)
+        )
+    assert [one.kind for one in ran.walk()] == ["profile", "product"]
+
+
+def test_a_profile_inside_another_belongs_to_both():
+    with sr.profile() as outer:
+        with sr.profile() as inner:
+            sr.matmul(np.eye(3), np.eye(3))
+        sr.matmul(np.eye(3), np.eye(3))
+    assert len(of_kind(inner, "product")) == 1
+    assert len(of_kind(outer, "product")) == 2
+
+
+def test_compilations_are_in_it():
+    with sr.profile() as ran:
+        Compilation("the tile of min_plus float32").done()
+    (found,) = ran.children
+    assert (found.kind, found.label) == ("compilation", "the tile of min_plus float32")
+
+
+@pytest.mark.parametrize("name", ["cpu", "reference"])
+def test_every_kernel_of_a_backend_is_measured(name):
+    backend = profiled(get_backend(name))
+    plan = make_plan(sr.min_plus, "float64")
+    A, C, W, P = np.ones((3, 3)), np.ones((3, 3)), np.zeros((3, 3), np.int64), np.zeros((3, 3), np.int32)
+    with sr.profile() as ran:
+        backend.multiply(plan, C, A, A)
+        backend.multiply_add(plan, C, A, A)
+        backend.multiply_add_witness(plan, C, W, A, A, 0)
+        backend.multiply_add_pivots(plan, C, P, A, A, 0)
+        backend.close_block(plan, C)
+        backend.close_block_pivots(plan, C, P, 0)
+    assert [one.name for one in ran.children] == [
+        *("multiply", "multiply_add", "multiply_add_witness", "multiply_add_pivots"),
+        *("close_block", "close_block_pivots"),
+    ]
+    assert {one.pairs for one in ran.children} == {27}
+    assert [one.bytes for one in ran.children] == [216, 288, 360, 324, 144, 180]
+
+
+def test_waiting_for_a_gpu_only_where_asked_and_never_while_launches_are_recorded(monkeypatch):
+    waited = []
+    stream = SimpleNamespace(is_capturing=lambda: capturing)
+    cupy = ModuleType("cupy")
+    cupy.is_available = lambda: True
+    runtime = SimpleNamespace(deviceSynchronize=lambda: waited.append(1))
+    cupy.cuda = SimpleNamespace(get_current_stream=lambda: stream, runtime=runtime)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    capturing = False
+    with sr.profile(), span("step", "x"):
+        pass
+    assert not waited
+    with sr.profile(synchronize=True):
+        assert len(waited) == 1
+        with span("step", "x"):
+            assert len(waited) == 2
+            capturing = True
+            with span("product", "multiply"):
+                pass
+            assert len(waited) == 2
+            capturing = False
+    assert len(waited) == 4
+
+
+def test_durations_and_sizes_are_for_people():
+    root = Span("profile", "in all", pairs=2_500_000_000, moved=3 << 30)
+    for seconds, shown in ((0.0000123, "12.3 µs"), (0.25, "250 ms"), (2.5, "2.5 s"), (4000.0, "4,000 s")):
+        root.seconds = seconds
+        assert str(root).splitlines()[1].startswith(shown)
+    assert "2.5 G" in str(root)
+    assert "3 GiB" in str(root)
