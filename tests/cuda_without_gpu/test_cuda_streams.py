@@ -201,12 +201,13 @@ def test_shared_memory_is_granted_on_every_device(monkeypatch):
     functions = [Kernel(), Kernel()]  # the driver has one of a name and device, whoever asks for it
     monkeypatch.setattr(modules, "_module", lambda *_: SimpleNamespace(get_function=lambda name: functions[device]))
     modules._kernel.cache_clear()
+    ours = arithmetic_of(make_plan(CATALOGUE["min_plus"], "float32"))
     for number in (0, 1, 0, 1):
         device = number
-        modules.kernel("no file", "a kernel", None, (), 60 << 10)
+        modules.kernel("no file", "a kernel", ours, (), 60 << 10)
     assert granted == [(device, "max_dynamic_shared_size_bytes", 60 << 10) for device in (0, 1)]
     for shared in (100 << 10, 50 << 10):  # a launch that needs less takes nothing from one that needs more
-        modules.kernel("no file", "a kernel", None, (), shared)
+        modules.kernel("no file", "a kernel", ours, (), shared)
     modules._kernel.cache_clear()
     assert functions[1].max_dynamic_shared_size_bytes == 100 << 10
 
