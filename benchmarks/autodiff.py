@@ -1,6 +1,6 @@
 """Products and closures with gradients, against the dense expressions of PyTorch that give the same.
 
-python -m benchmarks.autodiff [product] [closure] [--n 512] [--device cpu] [--threads 1]
+    python -m benchmarks.autodiff [product] [closure] [--n 512] [--device cpu] [--threads 1]
 
 A product in plain PyTorch broadcasts A[i, k] and B[k, j] into m·k·n terms and reduces them; a closure goes through the
 pivots one by one, by array operations. Both keep what autograd needs.
@@ -13,13 +13,14 @@ wake the threads of both libraries on one core, and the times are of waiting.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 import semiring.torch as differentiable
-from benchmarks.common import environment, median_seconds, print_table
+from benchmarks.common import Table, comparing, ours, run, theirs
 from semiring import set_threads
 
 __all__ = ["main"]
@@ -54,7 +55,9 @@ def _plain_closure(name: str) -> Callable[..., Any]:
     return close
 
 
-def _seconds(function: Callable[..., Any], operands: list[Any], wait: Callable[[], None]) -> tuple[float, float, Any]:
+def _seconds(
+    measure: Callable[..., float], function: Callable[..., Any], operands: list[Any], wait: Callable[[], None]
+) -> tuple[float, float, Any]:
     """The times of the values alone, and of values and gradients; the gradients."""
     plain, leaves = [x.detach() for x in operands], [x.detach().requires_grad_() for x in operands]
     found: list[Any] = []
@@ -67,10 +70,13 @@ def _seconds(function: Callable[..., Any], operands: list[Any], wait: Callable[[
         function(*plain)
         wait()
 
-    return median_seconds(values, seconds=0.3), median_seconds(both, seconds=0.3), list(found)
+    return measure("values", values), measure("gradients", both), list(found)
 
 
-def _rows(what: str, n: int, device: str) -> list[list[Any]]:
+def _table(what: str, options: argparse.Namespace) -> Table:
+    n, device = options.n, options.device
+    set_threads(options.threads)
+    torch.set_num_threads(options.threads)
     generator = torch.Generator().manual_seed(0)
     wait = torch.cuda.synchronize if device != "cpu" else lambda: None
     rows = []
@@ -78,14 +84,21 @@ def _rows(what: str, n: int, device: str) -> list[list[Any]]:
         A, B = (torch.rand(n, n, generator=generator).to(device) for _ in range(2))
         if what == "closure":
             A = A.fill_diagonal_(0.0) if name == "max_times" else A - 12 if name == "log_plus" else A
-            ours: Any = lambda A: differentiable.closure(A, name)  # noqa: B023, E731
+            call: Any = lambda A: differentiable.closure(A, name)  # noqa: B023, E731
             operands, plain = [A], _plain_closure(name)
         else:
-            ours = lambda A, B: differentiable.matmul(A, B, name)  # noqa: B023, E731
+            call = lambda A, B: differentiable.matmul(A, B, name)  # noqa: B023, E731
             operands, plain = [A, B], _plain_product(name)
-        forward, both, found = _seconds(ours, operands, wait)
-        plain_forward, plain_both, expected = _seconds(plain, operands, wait)
-        one, other = (
+        said = f"{what}, {name}, n = {n}, {device}"
+        mine, other = (
+            lambda label, call: ours(f"{said}, {label}", call, seconds=0.3),  # noqa: B023
+            lambda _, call: theirs(call, seconds=0.3),
+        )
+        forward, both, found = _seconds(mine, call, operands, wait)
+        if comparing():
+            continue
+        plain_forward, plain_both, expected = _seconds(other, plain, operands, wait)
+        one, two = (
             sum(float((g.double() * x.double()).sum()) for g, x in zip(grads, operands, strict=True))
             for grads in (found, expected)
         )
@@ -93,37 +106,27 @@ def _rows(what: str, n: int, device: str) -> list[list[Any]]:
             [
                 *(name, f"{1e3 * forward:.1f}", f"{1e3 * plain_forward:.0f}"),
                 *(f"{plain_forward / forward:.0f}×", f"{1e3 * both:.1f}", f"{1e3 * plain_both:.0f}"),
-                *(f"{plain_both / both:.0f}×", f"{abs(one - other) / abs(other):.0e}"),
+                *(f"{plain_both / both:.0f}×", f"{abs(one - two) / abs(two):.0e}"),
             ]
         )
-    return rows
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", default=["product", "closure"])
-    parser.add_argument("--n", type=int, default=512)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--threads", type=int, default=1)
-    given = parser.parse_args()
-    set_threads(given.threads)
-    torch.set_num_threads(given.threads)
-    where = environment() if given.device == "cpu" else torch.cuda.get_device_name(given.device)
-    print(f"{where}, PyTorch {torch.__version__}, threads: {given.threads}")
-    header = [
-        "semiring",
-        "values, ms",
-        "PyTorch, ms",
-        "faster",
-        "with gradients, ms",
-        "PyTorch, ms",
-        "faster",
-        "differ by",
+    columns = [
+        *("semiring", "values, ms", "PyTorch, ms", "faster"),
+        *("with gradients, ms", "PyTorch with gradients, ms", "faster with gradients", "differ by"),
     ]
-    for what in given.what:
-        print_table(f"{what}, n = {given.n}, float32, {given.device}", header, _rows(what, given.n, given.device))
+    return Table(f"{what}, n = {n}, float32, {device}, threads: {options.threads}", columns, rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the tables."""
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--n", type=int, default=512)
+        parser.add_argument("--device", default="cpu")
+        parser.add_argument("--threads", type=int, default=1)
+
+    tables = {what: lambda options, what=what: _table(what, options) for what in ("product", "closure")}
+    return run("benchmarks.autodiff", str(__doc__), tables, arguments, configure)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,6 +1,6 @@
 """Packed bits: products and closures of boolean matrices, beside what or-and in registers alone could do.
 
-    python -m benchmarks.bits [n ...]
+    python -m benchmarks.bits [products] [closures] [--sizes 512 1024 ...]
 
 The limit (`benchmarks.limits.word_limit`) is measured in the same run: or-and on vector registers, no memory. The
 kernels go beyond it, because one look-up in a table does five k at once (the Method of Four Russians). Their own bound
@@ -9,14 +9,15 @@ is one load of a vector a cycle.
 
 from __future__ import annotations
 
+import argparse
 import sys
-import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import environment, median_seconds, print_table
+from benchmarks.common import Table, ours, run
 from benchmarks.limits import word_limit
 from semiring.arrays.bits import BitMatrix
 from semiring.kernels.cpu import CpuBackend
@@ -42,42 +43,48 @@ def _random(n: int, seed: int, density_bits: int = 1) -> BitMatrix:
     return matrix
 
 
-def _product_seconds(semiring: sr.Semiring, n: int, threads: int) -> float:
-    engine = _engine(semiring, threads)
-    A, B, C = (_random(n, seed).words for seed in range(3))
-    end = time.perf_counter() + 0.3  # by time: a scheduler may leave new threads on one core for a while
-    while time.perf_counter() < end:
-        engine.multiply_add(C, A, B)
-    return median_seconds(lambda: engine.multiply_add(C, A, B), repeats=9)
-
-
-def _closure_seconds(n: int) -> float:
-    engine, A = _engine(sr.boolean, 1), _random(n, 0, density_bits=8).words
-    work = A.copy()
-    return median_seconds(lambda: engine.close_block(work), setup=lambda: np.copyto(work, A), repeats=9)
-
-
-def main(sizes: list[int]) -> None:
-    """Print both tables."""
-    print(environment())
-    limits = {threads: word_limit(threads) for threads in (1, 2)}
-    for threads, limit in limits.items():
-        print(f"or-and in registers, {threads} thread{'s' * (threads > 1)}: {limit / 1e12:.2f} T bit pairs/s")
+def products(options: argparse.Namespace) -> Table:
+    """C ← C ⊕ A ⊗ B."""
     rows = []
     for semiring in (sr.boolean, sr.xor_and):
-        for n in sizes:
-            rates = {threads: n**3 / _product_seconds(semiring, n, threads) for threads in limits}
-            cells: list[Any] = [cell for t, rate in rates.items() for cell in (rate / 1e12, f"{rate / limits[t]:.2f}")]
+        for n in options.sizes:
+            cells: list[Any] = []
+            for threads in (1, 2):
+                engine = _engine(semiring, threads)
+                A, B, C = (_random(n, seed).words for seed in range(3))
+                label = f"{semiring.name}, n = {n}, threads: {threads}"
+                rate = n**3 / ours(label, lambda: engine.multiply_add(C, A, B), repeats=9)  # noqa: B023
+                cells += [rate / 1e12, f"{rate / word_limit(threads):.2f}"]
             rows.append([semiring.name, n, *cells])
-    header = ["semiring", "n", "1 thread", "of registers", "2 threads", "of registers"]
-    print_table("C ← C ⊕ A ⊗ B on packed bits, T bit pairs/s", header, rows)
+    columns = ["semiring", "n", "1 thread", "of the limit, 1 thread", "2 threads", "of the limit, 2 threads"]
+    return Table("Products of packed bits, T bit pairs/s", columns, rows)
+
+
+def closures(_: argparse.Namespace) -> Table:
+    """A ← A* by close_block."""
     rows = []
     for n in (128, 256, 512, 1024, 2048, 4096):
-        seconds = _closure_seconds(n)
+        engine, A = _engine(sr.boolean, 1), _random(n, 0, density_bits=8).words
+        work = A.copy()
+        seconds = ours(
+            f"close_block, n = {n}",
+            lambda: engine.close_block(work),  # noqa: B023
+            setup=lambda: np.copyto(work, A),  # noqa: B023
+            repeats=9,
+        )
         rate = n**3 / seconds
-        rows.append([n, f"{seconds * 1e6:.0f}", rate / 1e12, f"{rate / limits[1]:.2f}"])
-    print_table("A ← A* (boolean) by close_block, 1 thread", ["n", "µs", "T bit pairs/s", "of registers"], rows)
+        rows.append([n, f"{seconds * 1e6:.0f}", rate / 1e12, f"{rate / word_limit(1):.2f}"])
+    return Table("A ← A* (boolean) by close_block, 1 thread", ["n", "µs", "T bit pairs/s", "of the limit"], rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print both tables."""
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--sizes", type=int, nargs="+", default=[512, 1024, 2048, 4096, 8192])
+
+    return run("benchmarks.bits", str(__doc__), {"products": products, "closures": closures}, arguments, configure)
 
 
 if __name__ == "__main__":
-    main([int(argument) for argument in sys.argv[1:]] or [512, 1024, 2048, 4096, 8192])
+    sys.exit(main())

@@ -41,9 +41,8 @@ __all__ = [
     "device_milliseconds",
     "environment",
     "fresh",
-    "median_seconds",
+    "keep",
     "ours",
-    "print_table",
     "random_matrix",
     "run",
     "shown",
@@ -194,18 +193,6 @@ def _median_seconds(
     return statistics.median(times)
 
 
-def median_seconds(
-    call: Callable[[], Any], *, setup: Callable[[], Any] | None = None, repeats: int = 5, seconds: float = 2.0
-) -> float:
-    """`theirs`, in a comparison too."""
-    return _median_seconds(call, setup, by_clock, repeats, seconds)
-
-
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table that no file keeps."""
-    print(Table(title, columns, rows), flush=True)
-
-
 def fresh(code: str, attempts: int = 5) -> float:
     """The median of what ``code`` prints in fresh interpreters; NaN in a comparison."""
     if comparing():
@@ -266,6 +253,12 @@ def revision() -> str:
     return done.stdout.strip() or "unknown"
 
 
+def keep(path: Path, name: str, table: Table, command: Sequence[str], commit: str | None = None) -> None:
+    """Save a table that was measured here and now by a command; ``commit`` where git cannot tell."""
+    origin = Origin(environment(), dt.date.today().isoformat(), commit or revision(), shlex.join(command))
+    save(path, {name: Table(table.title, table.columns, table.rows, origin)})
+
+
 # ----------------------------------------------------------------------------------------------------- command line
 
 
@@ -301,24 +294,22 @@ def run(
     if options.side:
         from benchmarks.compare import be_a_side
 
-        be_a_side([lambda name=name: tables[name](options) for name in chosen])  # type: ignore[misc]
+        be_a_side({name: tables[name] for name in chosen}, options)
         return 0
-    command = shlex.join(["python", "-m", module, *given])
+    commit = options.commit or revision()
 
-    def keep(name: str, table: Table, commit: str) -> None:
+    def show(name: str, table: Table, commit: str) -> None:
         print(table, flush=True)
         if options.save is not None:
-            origin = Origin(environment(), dt.date.today().isoformat(), commit, command)
-            save(options.save, {name: Table(table.title, table.columns, table.rows, origin)})
+            keep(options.save, name, table, ["python", "-m", module, *given], commit)
 
-    commit = options.commit or revision()
     if options.compare is not None:
         from benchmarks.compare import compare
 
         found = compare(module, given, options.compare, options.seconds, options.pairs)
-        keep("comparison", found.table, f"{commit} against {options.compare}")
+        show("comparison", found.table, f"{commit} against {options.compare}")
         return 1 if found.slower else 0
     for name in chosen:
-        keep(name, tables[name](options), commit)
+        show(name, tables[name](options), commit)
     print(f"\n{environment()}; {commit}")
     return 0

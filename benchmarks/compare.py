@@ -21,7 +21,7 @@ import sys
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,9 +35,9 @@ __all__ = ["Comparison", "be_a_side", "compare"]
 
 _LIBRARY = ("semiring", "_semiring_networkx")
 _BENCHMARKS = ("benchmarks", "tools")
-_BURST = 0.01  # seconds of short calls that are timed together
+_BURST = 0.003  # seconds of short calls that are timed together
 _WARM = 0.1  # seconds
-_FEWEST, _MOST = 7, 400  # rounds of a row
+_FEWEST, _MOST = 7, 1000  # rounds of a row
 #: Calls that are timed together at most: what is enqueued for a GPU must fit its queue, and stay ahead of it.
 _BURSTS: dict[Clock, int] = {by_device: 16, by_enqueueing: 50}
 
@@ -46,10 +46,13 @@ _BURSTS: dict[Clock, int] = {by_device: 16, by_enqueueing: 50}
 
 
 class _Side:
-    """Calls as often as the other process says: it names its call, and answers each number by seconds a call."""
+    """Calls as often as the other process says: it names its call, and answers each number by seconds a call.
+
+    In the end it is told what the call took, the same on both sides: a benchmark may go by it.
+    """
 
     def __init__(self, asks: Any, answers: Any) -> None:
-        self._asks, self._answers = asks, answers
+        self._asks, self._answers, self.table = asks, answers, ""
 
     def say(self, **what: Any) -> None:
         self._answers.write(json.dumps(what) + "\n")
@@ -67,15 +70,14 @@ class _Side:
                 setup()
             return clock(calls) / burst
 
-        self.say(label=label, within=within, most=1 if setup is not None else _BURSTS.get(clock, 100_000))
-        took = float("nan")
-        while burst := json.loads(self._asks.readline()):
+        most = 1 if setup is not None else _BURSTS.get(clock, 100_000)
+        self.say(table=self.table, label=label, within=within, most=most)
+        while isinstance(burst := json.loads(self._asks.readline()), int):
             try:
-                took = timed(burst) if burst > 0 else _warm(timed)
-                self.say(seconds=took)
+                self.say(seconds=timed(burst) if burst else _warm(timed))
             except Exception as error:
                 self.say(failed=f"{type(error).__name__}: {error}")
-        return took
+        return burst["took"]
 
 
 def _warm(timed: Callable[[int], float]) -> float:
@@ -87,7 +89,7 @@ def _warm(timed: Callable[[int], float]) -> float:
     return fastest
 
 
-def be_a_side(tables: Sequence[Callable[[], Any]]) -> None:
+def be_a_side(tables: Mapping[str, Callable[[Any], Any]], options: Any) -> None:
     """Measure the tables for another process: it asks on the standard input and is answered on the standard output."""
     import semiring
 
@@ -96,8 +98,8 @@ def be_a_side(tables: Sequence[Callable[[], Any]]) -> None:
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
         os.dup2(2, 1)  # whatever else is printed does not answer
         side = common.side = _Side(sys.stdin, answers)
-        for table in tables:
-            table()
+        for side.table, measure in tables.items():
+            measure(options)
         side.say(label=None)
 
 
@@ -118,13 +120,13 @@ class _Process:
         found: dict[str, Any] = json.loads(line)
         return found
 
-    def tell(self, burst: int) -> None:
-        """To call so many times; below 0 to warm up, 0 to go on to the next call."""
+    def tell(self, what: Any) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write(f"{burst}\n")
+        self.process.stdin.write(json.dumps(what) + "\n")
         self.process.stdin.flush()
 
     def seconds(self, burst: int) -> float:
+        """Of a call, of so many together; 0: of some that warm up."""
         self.tell(burst)
         found = self.answer()
         if "failed" in found:
@@ -140,6 +142,7 @@ class _FailedError(Exception):
 class _Row:
     """One call: seconds of the earlier library and of that of now, a round each."""
 
+    table: str
     label: str
     within: float | None
     rounds: list[tuple[float, float]] = field(default_factory=list)
@@ -160,11 +163,12 @@ class _Row:
 
     def cells(self) -> list[str]:
         if self.failure:
-            return [self.label, "—", "—", "—", "—", "—", self.failure]
+            return [self.table, self.label, "—", "—", "—", "—", "—", self.failure]
         earlier, now = (statistics.median(side) for side in zip(*self.rounds, strict=True))
         median, low, high = self.ratios()
         bound = "" if self.within is None else f"{self.within:g}: {self.verdict()}"
-        return [self.label, shown(earlier), shown(now), f"{median:.3f}", f"{low:.3f}", f"{high:.3f}", bound]
+        ratios = (f"{ratio:.3f}" for ratio in (median, low, high))
+        return [self.table, self.label, shown(earlier), shown(now), *ratios, bound]
 
 
 @dataclass(frozen=True)
@@ -177,7 +181,7 @@ class Comparison:
 
 def compare(module: str, arguments: Sequence[str], earlier: str, seconds: float, pairs: int) -> Comparison:
     """Run a benchmark with two libraries: for so many seconds a call, in so many pairs of processes one by one."""
-    rows: dict[str, _Row] = {}
+    rows: dict[tuple[str, str], _Row] = {}
     with tempfile.TemporaryDirectory() as folder:
         now, before = Path(folder, "now"), Path(folder, "earlier")
         _link(now, ROOT, (*_LIBRARY, *_BENCHMARKS))
@@ -190,35 +194,40 @@ def compare(module: str, arguments: Sequence[str], earlier: str, seconds: float,
                 ]
                 while _one_call(sides, rows, seconds):
                     pass
-    columns = ["call", earlier, "now", "ratio", "from", "to", "within"]
+    columns = ["table", "call", earlier, "now", "ratio", "from", "to", "within"]
     title = f"Times of the library of now over those of {earlier}"
+    medians = [row.ratios()[0] for row in rows.values() if not row.failure]
+    if medians:
+        title += f": {statistics.geometric_mean(medians):.3f} times in the geometric mean of {len(medians)} calls"
     return Comparison(
         Table(title, columns, [row.cells() for row in rows.values()]),
         any(row.verdict() == "no" for row in rows.values()),
     )
 
 
-def _one_call(sides: list[_Process], rows: dict[str, _Row], seconds: float) -> bool:
+def _one_call(sides: list[_Process], rows: dict[tuple[str, str], _Row], seconds: float) -> bool:
     """Compare the next call; False where there is none."""
     first, second = (side.answer() for side in sides)
     if first["label"] != second["label"]:
         raise SystemExit(f"the benchmark calls {first['label']} with one library, {second['label']} with the other")
     if first["label"] is None:
         return False
-    row = rows.setdefault(first["label"], _Row(first["label"], first["within"]))
+    row = rows.setdefault((first["table"], first["label"]), _Row(first["table"], first["label"], first["within"]))
+    took = float("nan")
     try:
-        fastest = min([side.seconds(-1) for side in sides])  # a list: both are warmed up
+        fastest = min([side.seconds(0) for side in sides])  # a list: both are warmed up
         burst = max(1, min(first["most"], round(_BURST / max(fastest, 1e-9))))
         spent, done = 0.0, 0
         while done < _FEWEST or (spent < seconds and done < _MOST):
             order = sides if done % 2 else sides[::-1]
-            took = {side.name: side.seconds(burst) for side in order}
-            row.rounds.append((took[sides[0].name], took[sides[1].name]))
-            spent, done = spent + burst * sum(took.values()), done + 1
+            times = {side.name: side.seconds(burst) for side in order}
+            row.rounds.append((times[sides[0].name], times[sides[1].name]))
+            spent, done = spent + burst * sum(times.values()), done + 1
+        took = statistics.median(time for time, _ in row.rounds)
     except _FailedError as error:
         row.failure = str(error)
     for side in sides:
-        side.tell(0)
+        side.tell({"took": took})
     print(" | ".join(row.cells()), file=sys.stderr, flush=True)
     return True
 

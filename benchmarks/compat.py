@@ -1,23 +1,24 @@
 """Scripts of SciPy and NetworkX, as they are and with this library underneath: conversions are in all times.
 
-python -m benchmarks.compat [scipy] [networkx] [scripts] [SIZE ...]
+python -m benchmarks.compat [scipy] [networkx] [scripts] [--sizes 10 100 ...]
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.common import environment, median_seconds, print_table
+from benchmarks.common import Table, by_clock, comparing, ours, run, shown, theirs
 from tools.networkx_suite import install_entry_points
 
 __all__ = ["main"]
@@ -27,11 +28,11 @@ _NETWORKX_SIZES = (10, 100, 1000, 3000)
 _SOURCES = 5  # of which the time of Dijkstra from all is told, where all would take minutes
 
 
-def seconds(call: Callable[[], Any]) -> float:
-    """Of one call: many for a short one, one only for a long one."""
-    start = time.perf_counter()
-    call()
-    once = time.perf_counter() - start
+def seconds(call: Callable[[], Any], label: str | None = None) -> float:
+    """Of one call: many for a short one, one only for a long one. With a label it is one of ours."""
+    if comparing():
+        return float("nan") if label is None else ours(label, call)
+    once = by_clock(call)
     if once > 5:
         return once
     rounds = max(1, round(0.02 / max(once, 1e-6)))
@@ -40,28 +41,21 @@ def seconds(call: Callable[[], Any]) -> float:
         for _ in range(rounds):
             call()
 
-    return median_seconds(repeat, seconds=1.0) / rounds
-
-
-def shown(value: float) -> str:
-    """In the unit that suits it."""
-    unit, name = next(
-        (unit, name) for unit, name in ((1, "s"), (1e-3, "ms"), (1e-6, "µs")) if value >= unit or unit < 1e-5
-    )
-    return f"{value / unit:.3g} {name}"
+    return theirs(repeat, seconds=1.0) / rounds
 
 
 # -------------------------------------------------------------------------------------------------------------- SciPy
 
 
-def _scipy(sizes: list[int]) -> None:
-    import scipy.sparse.csgraph as theirs
+def scipy(options: argparse.Namespace) -> Table:
+    """The functions of scipy.sparse.csgraph, one import changed."""
+    import scipy.sparse.csgraph as theirs_of
     from scipy.sparse import random_array
 
-    import semiring.compat.csgraph as ours
+    import semiring.compat.csgraph as ours_of
 
     rows = []
-    for n in sizes or _SCIPY_SIZES:
+    for n in options.sizes or _SCIPY_SIZES:
         rng = np.random.default_rng(n)
         dense = rng.uniform(1, 10, (n, n))
         sparse = random_array((n, n), density=min(1.0, 6 / n), rng=rng, format="csr")
@@ -71,20 +65,19 @@ def _scipy(sizes: list[int]) -> None:
         signed.data = entries.data + 0.01 + potential[entries.row] - potential[entries.col]
         calls: list[tuple[str, str, Any, dict[str, Any]]] = [
             ("floyd_warshall, dense", "floyd_warshall", dense, {}),
-            ("… with predecessors", "floyd_warshall", dense, {"return_predecessors": True}),
+            ("floyd_warshall, dense; with predecessors", "floyd_warshall", dense, {"return_predecessors": True}),
             ("floyd_warshall, sparse", "floyd_warshall", sparse, {}),
             ("shortest_path, sparse", "shortest_path", sparse, {}),
-            ("… not directed", "shortest_path", sparse, {"directed": False}),
+            ("shortest_path, sparse; not directed", "shortest_path", sparse, {"directed": False}),
             ("johnson, both signs, sparse", "johnson", signed, {}),
-            ("… from one source", "johnson", signed, {"indices": 0}),
+            ("johnson, both signs, sparse; from one source", "johnson", signed, {"indices": 0}),
         ]
-        for label, name, graph, options in calls:
-            before = seconds(lambda: getattr(theirs, name)(graph, **options))  # noqa: B023
-            after = seconds(lambda: getattr(ours, name)(graph, **options))  # noqa: B023
-            rows.append([label, n, shown(before), shown(after), f"{before / after:.3g}×"])
-    print_table(
-        "SciPy, one import changed (sparse: 6 edges a vertex)", ["call", "n", "SciPy", "ours", "faster by"], rows
-    )
+        for label, name, graph, given in calls:
+            before = seconds(lambda: getattr(theirs_of, name)(graph, **given))  # noqa: B023
+            after = seconds(lambda: getattr(ours_of, name)(graph, **given), f"{label}, n = {n}")  # noqa: B023
+            rows.append([label, f"{n:,}", shown(before), shown(after), f"{before / after:.3g}×"])
+    title = "SciPy, one import changed (sparse: 6 edges a vertex)"
+    return Table(title, ["call", "n", "SciPy", "ours", "faster by"], rows)
 
 
 # ----------------------------------------------------------------------------------------------------------- NetworkX
@@ -106,6 +99,9 @@ def _from_all(G: Any) -> float:
     """The seconds of NetworkX's Dijkstra from all vertices: told from some of them, where it would take minutes."""
     import networkx as nx
 
+    if comparing():
+        return float("nan")
+
     def some(count: int) -> float:
         start = time.perf_counter()
         for _ in islice(nx.all_pairs_dijkstra_path_length(G, backend="networkx"), count):
@@ -116,11 +112,12 @@ def _from_all(G: Any) -> float:
     return few / _SOURCES * len(G) if few * len(G) > 20 * _SOURCES else seconds(lambda: some(len(G)))
 
 
-def _networkx(sizes: list[int]) -> None:
+def networkx(options: argparse.Namespace) -> Table:
+    """Functions of NetworkX, by itself and by the backend."""
     import networkx as nx
 
     rows = []
-    for n in sizes or _NETWORKX_SIZES:
+    for n in options.sizes or _NETWORKX_SIZES:
         for dense in (False, True):
             G = _graph(n, dense)
             edges = f"{G.size():,}"
@@ -134,10 +131,11 @@ def _networkx(sizes: list[int]) -> None:
                 with nx.config(backend_priority=[]):
                     before = _from_all(G) if "dijkstra" in name else seconds(lambda: call(G))  # noqa: B023
                 with nx.config(backend_priority=["semiring"]):
-                    after = seconds(lambda: (G.__networkx_cache__.clear(), call(G)))  # noqa: B023
-                rows.append([name, f"{n:,}", edges, shown(before), shown(after), f"{before / after:.3g}×"])
-    header = ["function", "vertices", "edges", "NetworkX", "with the backend", "faster by"]
-    print_table("NetworkX, and with NETWORKX_BACKEND_PRIORITY=semiring", header, rows)
+                    label = f"{name}, {n:,} vertices, {edges} edges"
+                    after = seconds(lambda: (G.__networkx_cache__.clear(), call(G)), label)  # noqa: B023
+                rows.append([f"`{name}`", f"{n:,}", edges, shown(before), shown(after), f"{before / after:.3g}×"])
+    columns = ["function", "vertices", "edges", "NetworkX", "with the backend", "faster by"]
+    return Table("NetworkX, and with NETWORKX_BACKEND_PRIORITY=semiring", columns, rows)
 
 
 _SCRIPT = """
@@ -149,45 +147,48 @@ print({call})
 """
 
 
-def _scripts(folder: str) -> None:
+def scripts(_: argparse.Namespace) -> Table:
     """Whole scripts, from the start of Python: what starting the compiler costs is in it."""
     rows = []
-    root = str(Path(__file__).resolve().parent.parent)
     for n, call in (
         *((100, "nx.diameter(G)"), (300, "nx.diameter(G)"), (1000, "nx.diameter(G)")),
         *((n, "len(dict(nx.all_pairs_dijkstra_path_length(G)))") for n in (100, 300, 1000)),
         *((n, "nx.floyd_warshall_numpy(G).max()") for n in (300, 1000)),
     ):
-        times = []
-        for priority in ("", "semiring"):
-            path = os.pathsep.join([root, folder])
-            variables = {**os.environ, "NETWORKX_BACKEND_PRIORITY": priority, "PYTHONPATH": path}
-            command = [sys.executable, "-c", _SCRIPT.format(n=n, call=call)]
-
-            def run(command: list[str] = command, variables: dict[str, str] = variables) -> None:
-                subprocess.run(command, check=True, env=variables, stdout=subprocess.DEVNULL)
-
-            times.append(median_seconds(run, repeats=3, seconds=0))
-        rows.append([call, f"{n:,}", shown(times[0]), shown(times[1]), f"{times[0] / times[1]:.3g}×"])
-    print_table(
+        script = _SCRIPT.format(n=n, call=call)
+        before = theirs(_running(script, ""), repeats=3, seconds=0)
+        after = ours(f"{call}, {n:,} vertices", _running(script, "semiring"), repeats=3, seconds=0)
+        rows.append([f"`{call}`", f"{n:,}", shown(before), shown(after), f"{before / after:.3g}×"])
+    return Table(
         "Whole scripts, 6 edges a vertex", ["call", "vertices", "NetworkX", "with the backend", "faster by"], rows
     )
 
 
-def main() -> None:
-    """Print the tables that are named, or all."""
-    names = [each for each in sys.argv[1:] if not each.isdigit()] or ["scipy", "networkx", "scripts"]
-    sizes = [int(each) for each in sys.argv[1:] if each.isdigit()]
-    print(environment())
+def _running(script: str, priority: str) -> Callable[[], None]:
+    """A call that runs the script in an interpreter of its own, with the library that is loaded here."""
+    import semiring
+
+    library = str(Path(str(semiring.__file__)).parent.parent)
+    path = os.pathsep.join([library, *(folder for folder in sys.path if folder and Path(folder).is_dir())])
+    variables = {**os.environ, "NETWORKX_BACKEND_PRIORITY": priority, "PYTHONPATH": path}
+
+    def call() -> None:
+        subprocess.run([sys.executable, "-c", script], check=True, env=variables, stdout=subprocess.DEVNULL)
+
+    return call
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the tables."""
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--sizes", type=int, nargs="+", help="of the graphs of SciPy and NetworkX")
+
     with tempfile.TemporaryDirectory() as folder:
         install_entry_points(folder)
-        if "scipy" in names:
-            _scipy(sizes)
-        if "networkx" in names:
-            _networkx(sizes)
-        if "scripts" in names:
-            _scripts(folder)
+        tables = {"scipy": scipy, "networkx": networkx, "scripts": scripts}
+        return run("benchmarks.compat", str(__doc__), tables, arguments, configure)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

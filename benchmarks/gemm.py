@@ -1,6 +1,6 @@
 """Products against the limit of the machine and against the peers, side by side in one run.
 
-    python -m benchmarks.gemm [--size 2048] [--threads 1 2]
+    python -m benchmarks.gemm [products] [peers] [--size 2048] [--threads 1 2]
 
 A row is one semiring and dtype: pairs per second, and the fraction of what the registers alone allow
 (`benchmarks.limits`). The peers multiply the same matrices: tropical-gemm (Rust, one core), python-graphblas (dense
@@ -10,13 +10,14 @@ input), NumPy by broadcasting.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import environment, median_seconds, print_table, random_matrix
+from benchmarks.common import Table, ours, random_matrix, run, theirs
 from benchmarks.limits import limit
 
 __all__ = ["main"]
@@ -41,20 +42,20 @@ def _operands(semiring: str, dtype: str, n: int) -> tuple[np.ndarray, np.ndarray
     return pair
 
 
-def _peers(n: int) -> list[tuple[str, str, Callable[[], Any]]]:
+def _peers(n: int) -> list[tuple[str, Callable[[], Any]]]:
     A, B = _operands("min_plus", "float32", n)
-    found: list[tuple[str, str, Callable[[], Any]]] = []
+    found: list[tuple[str, Callable[[], Any]]] = []
     try:
         import tropical_gemm
 
-        found.append(("tropical-gemm", "float32", lambda: tropical_gemm.minplus_matmul_2d(A, B)))
+        found.append(("tropical-gemm", lambda: tropical_gemm.minplus_matmul_2d(A, B)))
     except ImportError:
         print("tropical-gemm is not installed (pip install 'semiring[bench]')")
     try:
         import graphblas as gb
 
         G, H = gb.Matrix.from_dense(A), gb.Matrix.from_dense(B)
-        found.append(("python-graphblas", "float32", lambda: gb.semiring.min_plus(G @ H).new()))
+        found.append(("python-graphblas", lambda: gb.semiring.min_plus(G @ H).new()))
     except ImportError:
         print("python-graphblas is not installed (pip install 'semiring[bench]')")
 
@@ -64,41 +65,51 @@ def _peers(n: int) -> list[tuple[str, str, Callable[[], Any]]]:
             np.min(A[i][:, None] + B, axis=0, out=C[i])
 
     if n <= 1024:
-        found.append(("NumPy, row by row", "float32", broadcast))
+        found.append(("NumPy, row by row", broadcast))
     return found
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", type=int, default=2048)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, sr.get_threads()])
-    options = parser.parse_args(arguments)
-    n = options.size
-    print(environment())
-    rows: list[list[Any]] = []
+def products(options: argparse.Namespace) -> Table:
+    """Every kind beside its limit."""
+    n, rows = options.size, []
     for threads in dict.fromkeys(options.threads):
         for name, dtype in ROWS:
             A, B = _operands(name, dtype, n)
             out = np.empty_like(A)
             semiring = USERS.get(name, sr.CATALOGUE[name])
-            seconds = median_seconds(lambda: sr.matmul(A, B, semiring, out=out, threads=threads))  # noqa: B023
-            rate, most = n**3 / seconds / 1e9, limit(name, dtype, threads) / 1e9
             label = f"{name} (user-defined)" if name in USERS else name
+            seconds = ours(
+                f"{label}, {dtype}, n = {n}, threads: {threads}",
+                lambda: sr.matmul(A, B, semiring, out=out, threads=threads),  # noqa: B023
+            )
+            rate, most = n**3 / seconds / 1e9, limit(name, dtype, threads) / 1e9
             rows.append([label, dtype, threads, f"{seconds * 1e3:.1f}", rate, most, f"{100 * rate / most:.0f} %"])
-    print_table(
-        f"Products, n = {n}", ["semiring", "dtype", "threads", "ms", "G pairs/s", "limit", "of the limit"], rows
-    )
-    size = min(n, 1024)
-    peers = _peers(size)
-    A, B = _operands("min_plus", "float32", size)
-    ours = size**3 / median_seconds(lambda: sr.matmul(A, B, threads=1)) / 1e9
-    rows = [["semiring, 1 thread", ours, "1"]]
-    for label, _, call in peers:
-        rate = size**3 / median_seconds(call, repeats=3) / 1e9
-        rows.append([label, rate, f"{ours / rate:.1f}×"])
-    print_table(f"Against peers, min_plus float32, n = {size}", ["who", "G pairs/s", "we are faster by"], rows)
+    columns = ["semiring", "dtype", "threads", "ms", "G pairs/s", "limit", "of the limit"]
+    return Table(f"Products, n = {n}", columns, rows)
+
+
+def peers(options: argparse.Namespace) -> Table:
+    """The products of others, one thread."""
+    n = min(options.size, 1024)
+    A, B = _operands("min_plus", "float32", n)
+    rate = n**3 / ours(f"min_plus, float32, n = {n}", lambda: sr.matmul(A, B, threads=1)) / 1e9
+    rows = [["semiring, 1 thread", rate, "1"]]
+    for label, call in _peers(n):
+        other = n**3 / theirs(call, repeats=3) / 1e9
+        rows.append([label, other, f"{rate / other:.1f}×"])
+    return Table(f"Against peers, min_plus float32, n = {n}", ["who", "G pairs/s", "we are faster by"], rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the tables."""
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--size", type=int, default=2048)
+        parser.add_argument("--threads", type=int, nargs="+", default=[1, sr.get_threads()])
+
+    tables = {"products": products, "peers": peers}
+    return run("benchmarks.gemm", str(__doc__), tables, arguments, configure)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

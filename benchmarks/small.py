@@ -1,71 +1,70 @@
 """Small graphs: never slower than SciPy, from two vertices up; and what starting costs.
 
-python -m benchmarks.small
+python -m benchmarks.small [closures] [paths] [starting] [memory]
 """
 
 from __future__ import annotations
 
-import resource
-import subprocess
+import argparse
 import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 import semiring as sr
 from benchmarks.closure import graph
-from benchmarks.common import environment, median_seconds, print_table
+from benchmarks.common import Table, fresh, ours, run, theirs
 
 __all__ = ["main"]
 
 _SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 
 
-def _versus_scipy() -> None:
+def _beside_scipy(title: str, call: Callable[[Any], Any], options: dict[str, Any]) -> Table:
     from scipy.sparse.csgraph import floyd_warshall
 
-    for title, ours, options in (
-        ("closure, float64, against scipy floyd_warshall", sr.closure, {}),
-        (
-            "shortest_paths, float64, against the same with predecessors",
-            sr.shortest_paths,
-            {"return_predecessors": True},
-        ),
-    ):
-        rows = []
-        for n in _SIZES:
-            A = graph(n, np.float64)
-            rounds = max(1, 20_000 // n**2)
+    rows = []
+    for n in _SIZES:
+        A = graph(n, np.float64)
+        rounds = max(1, 20_000 // n**2)
 
-            def repeat(call, rounds=rounds):  # type: ignore[no-untyped-def]
+        def repeated(function: Callable[[Any], Any], A: Any = A, rounds: int = rounds) -> Callable[[], None]:
+            def calls() -> None:
                 for _ in range(rounds):
-                    call()
+                    function(A)
 
-            mine = median_seconds(lambda: repeat(lambda: ours(A)), seconds=0.3) / rounds  # noqa: B023
-            theirs = median_seconds(lambda: repeat(lambda: floyd_warshall(A, **options)), seconds=0.3) / rounds  # noqa: B023
-            rows.append([n, f"{mine * 1e6:.1f}", f"{theirs * 1e6:.1f}", f"{theirs / mine:.1f}×"])
-        print_table(title, ["n", "ours, µs", "SciPy, µs", "faster by"], rows)
+            return calls
 
-
-def _fresh(code: str, attempts: int = 5) -> float:
-    """The median of what ``code`` prints in fresh interpreters."""
-    runs = [
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        for _ in range(attempts)
-    ]
-    return float(np.median([float(run.stdout) for run in runs]))
+        mine = ours(f"{title}, n = {n}", repeated(call), seconds=0.3) / rounds
+        other = theirs(repeated(lambda A: floyd_warshall(A, **options)), seconds=0.3) / rounds
+        rows.append([n, f"{mine * 1e6:.1f}", f"{other * 1e6:.1f}", f"{other / mine:.1f}×"])
+    return Table(f"{title}, float64, against scipy floyd_warshall", ["n", "ours, µs", "SciPy, µs", "faster by"], rows)
 
 
-def _start() -> None:
+def closures(_: argparse.Namespace) -> Table:
+    """Distances alone."""
+    return _beside_scipy("closure", sr.closure, {})
+
+
+def paths(_: argparse.Namespace) -> Table:
+    """With predecessors."""
+    return _beside_scipy("shortest_paths", sr.shortest_paths, {"return_predecessors": True})
+
+
+def starting(_: argparse.Namespace) -> Table:
+    """Of processes that find their kernels in the cache."""
     clock = "import time; import {}; t = time.perf_counter(); {}; print(time.perf_counter() - t)"
     product = "import semiring as sr; A = numpy.ones((64, 64), numpy.float32); sr.matmul(A, A)"
     rows = [
-        ["import semiring, beyond NumPy", f"{1e3 * _fresh(clock.format('numpy', 'import semiring')):.0f}"],
-        ["import and first product, beyond Numba", f"{1e3 * _fresh(clock.format('numpy, numba', product)):.0f}"],
+        ["import semiring, beyond NumPy", f"{1e3 * fresh(clock.format('numpy', 'import semiring')):.0f}"],
+        ["import and first product, beyond Numba", f"{1e3 * fresh(clock.format('numpy, numba', product)):.0f}"],
     ]
-    print_table("Starting, kernels in the cache", ["what", "ms"], rows)
+    return Table("Starting, kernels in the cache", ["what", "ms"], rows)
 
 
-def _memory() -> None:
+def memory(_: argparse.Namespace) -> Table:
+    """What a closure in place takes beside its matrix."""
     lengths = "rng.random(({n}, {n}), dtype=np.float32)"
     # Lengths and differences of heights, row by row, so that the operand itself costs no more than it is.
     mixed = f"{lengths}; h = rng.random({{n}}, dtype=np.float32)\nfor i in range({{n}}): A[i] += h[i] - h"
@@ -87,18 +86,17 @@ def _memory() -> None:
             f"sr.closure(A, out=A, {options})\n"
             "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)"
         )
-        extra, matrix = _fresh(code, 1), size * n * n
+        extra, matrix = fresh(code, 1), size * n * n
         rows.append([what, n, f"{matrix / 2**20:.0f}", f"{extra / 2**20:.0f}", f"{1 + extra / matrix:.3f}×"])
-    print_table("Peak memory of closure(A, out=A)", ["what", "n", "matrix, MiB", "beyond it, MiB", "peak"], rows)
+    columns = ["what", "n", "matrix, MiB", "beyond it, MiB", "peak"]
+    return Table("Peak memory of closure(A, out=A)", columns, rows)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables."""
-    print(environment(), f"(this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MiB)")
-    _versus_scipy()
-    _start()
-    _memory()
+    tables = {"closures": closures, "paths": paths, "starting": starting, "memory": memory}
+    return run("benchmarks.small", str(__doc__), tables, arguments)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -3,6 +3,7 @@
     python tools/networkx_suite.py            # the modules of the functions that the backend has: half a minute
     python tools/networkx_suite.py --all      # the whole suite of the installed NetworkX: some minutes
     python tools/networkx_suite.py --json counts.json -- -k johnson      # anything after -- goes to pytest
+    python tools/networkx_suite.py --all --save docs/data/networkx-suite.csv   # the table of docs/migrating.md
 
 In this mode NetworkX converts every graph and asks no `should_run`: the smallest graphs come to the backend too. What
 it declines (NotImplementedError) NetworkX does itself. No test is skipped or marked by us. Exit status: pytest's.
@@ -37,7 +38,6 @@ MODULES = (
 
 def install_entry_points(folder: str) -> None:
     """Make the entry points of this tree known to `importlib.metadata`, where it is not installed."""
-    sys.path.insert(0, str(ROOT))
     if entry_points(group="networkx.backends", name="semiring"):
         return
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -50,6 +50,9 @@ def install_entry_points(folder: str) -> None:
     )
     (info / "entry_points.txt").write_text("\n".join(groups) + "\n")
     sys.path.insert(0, folder)
+
+
+COLUMNS = ("function", "tests it ran in", "calls that ran", "declined", "raised")
 
 
 class Counts:
@@ -91,16 +94,15 @@ class Counts:
             xfailed = hasattr(report, "wasxfail") and report.skipped
             self.outcomes["xfailed" if xfailed else report.outcome] += 1
 
-    def report(self, names: list[str]) -> str:
-        """A table of all functions."""
-        lines = ["| function | tests it ran in | calls that ran | declined | raised |", "|---|---|---|---|---|"]
-        for name in names:
-            calls = self.calls[name]
-            row = (f"`{name}`", len(self.tests[name]), calls["ran"], calls["declined"], calls["raised"])
-            lines.append("| " + " | ".join(map(str, row)) + " |")
+    def rows(self, names: list[str]) -> list[tuple[Any, ...]]:
+        """Of a table of all functions, under `COLUMNS`."""
+        kinds = ("ran", "declined", "raised")
+        return [(f"`{name}`", len(self.tests[name]), *(self.calls[name][kind] for kind in kinds)) for name in names]
+
+    def summary(self) -> str:
         outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(self.outcomes.items()))
         together = len(set().union(*self.tests.values()))
-        return "\n".join([*lines, "", f"{outcomes}; the backend ran in {together} of the tests"])
+        return f"{outcomes}; the backend ran in {together} of the tests"
 
 
 def main() -> int:
@@ -108,8 +110,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--all", action="store_true", help="the whole suite")
     parser.add_argument("--json", type=Path, help="where the counts go, too")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="where the table goes, too")
     parser.add_argument("rest", nargs="*", help="for pytest")
     options = parser.parse_args()
+    sys.path.insert(0, str(ROOT))
+    from benchmarks.common import Table, keep
+
     os.environ["NETWORKX_TEST_BACKEND"] = "semiring"
     os.environ["NETWORKX_FALLBACK_TO_NX"] = "True"
     with tempfile.TemporaryDirectory() as folder:
@@ -125,7 +131,10 @@ def main() -> int:
         modules = [str(package / module) for module in MODULES] if not options.all else [str(package)]
         quiet = ["-q", "--no-header", "-p", "no:cacheprovider", "-c", os.devnull, f"--rootdir={package.parent}"]
         status = pytest.main([*quiet, *modules, *options.rest], plugins=[counts])
-        print(f"\nNetworkX {nx.__version__}\n\n{counts.report(names)}")
+        table = Table("NetworkX's own tests, with the backend switched on", COLUMNS, counts.rows(names))
+        print(f"\nNetworkX {nx.__version__}\n{table}\n\n{counts.summary()}")
+        if options.save:
+            keep(options.save, "functions", table, ["python", "tools/networkx_suite.py", *sys.argv[1:]])
         if options.json:
             tests = {name: len(counts.tests[name]) for name in names}
             options.json.write_text(json.dumps({"outcomes": counts.outcomes, "tests": tests, "calls": counts.calls}))

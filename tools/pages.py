@@ -3,14 +3,13 @@
     python -m tools.pages
 
 writes ``docs/pictures`` anew, from the examples of the tutorials and from ``docs/data``, and the tables of the pages
-that name a file of ``docs/data``. ``tests/project/test_docs.py`` runs the same examples, and fails where a page
-is behind.
+that name one of ``docs/data``, where the benchmarks keep them (`benchmarks.tables`). ``tests/project/test_docs.py``
+runs the same examples, and fails where a page is behind.
 """
 
 from __future__ import annotations
 
 import contextlib
-import csv
 import doctest
 import io
 import os
@@ -21,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.tables import Table, read
+
 ROOT = Path(__file__).parent.parent
 DOCS, PICTURES, DATA = ROOT / "docs", ROOT / "docs" / "pictures", ROOT / "docs" / "data"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("**/*.md")])
@@ -28,7 +29,7 @@ ENVIRONMENT = {"MPLBACKEND": "Agg", "SOURCE_DATE_EPOCH": "0"}  # no window, and 
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 _FENCE = re.compile(r"(<!-- needs a GPU -->\s*)?^```(\w+)\n(.*?)^```", re.M | re.S)
-_TABLE = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end of table -->)", re.S)
+_TABLE = re.compile(r"(<!-- table: ([\w/-]+) -->\n).*?(<!-- end of table -->)", re.S)
 _NUMBER = re.compile(r"—|[\d.,]+( ?(?:[%×]|[mµ]?s))?")  # such as 92 %, 3.7× and 64 µs: to the right
 _PICTURE = re.compile(r"!\[[^\]]*\]\((?:\.\./)?pictures/([\w.-]+)\)")
 
@@ -108,22 +109,31 @@ def draw(folder: Path) -> Iterator[Path]:
 # ---------------------------------------------------------------------------------------------------------- tables
 
 
+def table_of(name: str) -> Table:
+    """``FILE/TABLE``: the table of that name in ``docs/data/FILE.csv``."""
+    file, _, table = name.partition("/")
+    return read(DATA / f"{file}.csv")[table]
+
+
 def rows_of(name: str) -> list[dict[str, str]]:
-    """The rows of ``docs/data/NAME.csv``."""
-    with (DATA / f"{name}.csv").open(encoding="utf-8", newline="") as lines:
-        return list(csv.DictReader(lines))
+    """Its rows, a cell by the name of its column."""
+    table = table_of(name)
+    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
 
 
 def with_tables(text: str) -> str:
-    """The text of a page with the tables that ``<!-- table: NAME -->`` asks for, made of ``docs/data/NAME.csv``."""
+    """The text of a page with the tables that ``<!-- table: FILE/TABLE -->`` asks for, and where each was measured."""
 
-    def table(found: re.Match[str]) -> str:
-        rows = rows_of(found[2])
-        rules = ["---:" if all(_NUMBER.fullmatch(row[name]) for row in rows) else "---" for name in rows[0]]
-        cells = [[*rows[0]], rules, *([*row.values()] for row in rows)]
-        return found[1] + "\n" + "".join(f"| {' | '.join(row)} |\n" for row in cells) + "\n" + found[3]
+    def shown(found: re.Match[str]) -> str:
+        table = table_of(found[2])
+        columns = zip(*table.cells, strict=True)
+        rules = ["---:" if all(_NUMBER.fullmatch(cell) for cell in column) else "---" for column in columns]
+        rows = "".join(f"| {' | '.join(row)} |\n" for row in (table.columns, rules, *table.cells))
+        where = table.origin
+        assert where is not None
+        return f"{found[1]}\n{rows}\n*{where.date}, {where.machine}; {where.commit}*\n\n{found[3]}"
 
-    return _TABLE.sub(table, text)
+    return _TABLE.sub(shown, text)
 
 
 def main() -> None:

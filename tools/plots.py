@@ -20,16 +20,19 @@ LINES: list[tuple[str, str, list[tuple[str, str, float, dict[str, str]]]]] = [
         "SciPy, float64",
         LINE,
         [
-            ("small", "SciPy, µs", 1e-3, {}),
-            ("closure-peers", "ms", 1.0, {"who": "scipy floyd_warshall", "dtype": "float64"}),
+            ("small/closures", "SciPy, µs", 1e-3, {}),
+            ("closure/scipy", "ms", 1.0, {"who": "scipy floyd_warshall", "dtype": "float64"}),
         ],
     ),
     (
         "semiring, float64, 2 cores",
         BLUE,
-        [("small", "ours, µs", 1e-3, {}), ("closures", "ms", 1.0, {"dtype": "float64", "threads": "2"})],
+        [
+            ("small/closures", "ours, µs", 1e-3, {}),
+            ("closure/closures", "ms", 1.0, {"dtype": "float64", "threads": "2"}),
+        ],
     ),
-    ("semiring, float32, 2 cores", ORANGE, [("closures", "ms", 1.0, {"dtype": "float32", "threads": "2"})]),
+    ("semiring, float32, 2 cores", ORANGE, [("closure/closures", "ms", 1.0, {"dtype": "float32", "threads": "2"})]),
 ]
 
 
@@ -59,7 +62,7 @@ def _bars(path: Path, labels: list[str], values: list[float], texts: list[str], 
 
 
 def products(path: Path) -> None:
-    rows = [row for row in rows_of("products") if row["threads"] == "1"]
+    rows = [row for row in rows_of("gemm/products") if row["threads"] == "1"]
     labels = [f"{row['semiring'].removesuffix(' (user-defined)')}, {row['dtype']}" for row in rows]
     reached = [100 * float(row["G pairs/s"]) / float(row["limit"]) for row in rows]
     texts = [f"{row['G pairs/s']} G pairs/s" for row in rows]
@@ -67,12 +70,12 @@ def products(path: Path) -> None:
 
 
 def peers(path: Path) -> None:
-    rows = rows_of("peers")
+    rows = rows_of("gemm/peers")
     _bars(path, *_columns(rows, ["who"], "G pairs/s"), "G pairs/s")
 
 
 def gpu_products(path: Path) -> None:
-    rows = [row for row in rows_of("gpu-products") if row["dtype"] != "bits"]  # bits would dwarf the elements
+    rows = [row for row in rows_of("gpu-gemm/products") if row["dtype"] != "bits"]  # bits would dwarf the elements
     _bars(path, *_columns(rows, ["semiring", "dtype"], "T pairs/s"), "T pairs/s, one H200")
 
 

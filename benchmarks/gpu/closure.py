@@ -1,13 +1,13 @@
 """Whole closures on a GPU: the tables of the papers, with every numbered kernel, the methods of today, and the host.
 
-    python -m benchmarks.gpu.closure [--sizes 512 1024 ...] [--edges 6 60 600] [--limit 5] [--peers DIR] [--energy]
+    python -m benchmarks.gpu.closure [edges-60] [edges-6] [edges-600] [energy] [--sizes 512 ...] [--peers DIR]
 
 Min-plus in float32 on uniform graphs with so many edges a vertex and whole-numbered weights (Buluç, Gilbert, Budak
-2010; Lund, Smith 2010). Before anything is timed its distances are compared with those of kernel 6. A column is left
+2010; Lund, Smith 2010). Before anything is timed its distances are compared with those of kernel 6. A method is left
 out from the size on where n³ growth would take it beyond ``--limit`` seconds. Times in milliseconds: medians, by
 events of the device for what runs there (no look at the data; the host enqueues ahead of it), by the clock for the
 host. The last column: the exponent b of t = a·nᵇ, fitted over the sizes from 1,024 on as in table 3 of Buluç et al.
-``--energy``: joules a closure and pairs a joule by the counter of the GPU, over two seconds of closures each, as in
+``energy``: joules a closure and pairs a joule by the counter of the GPU, over two seconds of closures each, as in
 their table 8. ``--peers``: see `benchmarks.gpu.peers`.
 """
 
@@ -25,7 +25,7 @@ import numpy as np
 
 import semiring as sr
 from benchmarks.classical import serial
-from benchmarks.common import device_milliseconds, print_table
+from benchmarks.common import Table, by_clock, comparing, device_milliseconds, ours, run
 from benchmarks.gpu.peers import peers
 from semiring.algorithms.rkleene import rkleene
 from semiring.kernels.cuda import closing as staged
@@ -36,6 +36,16 @@ __all__ = ["main"]
 
 AHEAD = 10.0  # milliseconds that the device waits while the host enqueues a closure
 SIZES = (512, 1024, 2048, 4096, 8192, 16384, 17408)
+NUMBERED = {
+    "5": "two phases",
+    "4": "staged load (Lund, Smith)",
+    "3": "unrolled (Lund, Smith)",
+    "2": "three phases (Katz, Kider)",
+    "1": "a cell a thread (Harish, Narayanan)",
+    "1b": "rank-one updates (Buluç et al.)",
+    "1c": "row value in shared memory (Bertoldi)",
+    "1d": "row value from memory (Bertoldi)",
+}
 Column = tuple[str, Callable[[Any], Callable[[], float]]]  # its title; from the graph on the host to milliseconds
 
 
@@ -52,7 +62,7 @@ class _WrongError(Exception):
     """Distances that are not those of kernel 6."""
 
 
-def on_device(close: Callable[[Any], Any]) -> Callable[[Any], Callable[[], float]]:
+def on_device(label: str, close: Callable[[Any], Any]) -> Column:
     """Median time by events of closing a fresh copy in place, checked first."""
 
     def prepare(A: np.ndarray) -> Callable[[], float]:
@@ -68,18 +78,20 @@ def on_device(close: Callable[[Any], Any]) -> Callable[[Any], Callable[[], float
         del expected
 
         def measure() -> float:
-            times: list[float] = []
-            while sum(times) < 1000 and (len(times) < 3 or (len(times) < 9 and sum(times) < 300)):
+            def renew() -> None:
                 work[...] = given
-                times.append(device_milliseconds(lambda: close(work), AHEAD))
-            return float(np.median(times))
+
+            clock = lambda call: device_milliseconds(call, AHEAD) / 1e3  # noqa: E731
+            return 1e3 * ours(
+                f"{label}, n = {len(A)}", lambda: close(work), setup=renew, clock=clock, repeats=9, seconds=0.3
+            )
 
         return measure
 
-    return prepare
+    return label, prepare
 
 
-def on_host(close: Callable[[np.ndarray], Any], dtype: Any = np.float32) -> Callable[[Any], Callable[[], float]]:
+def on_host(label: str, close: Callable[[np.ndarray], Any], dtype: Any = np.float32) -> Column:
     """The time of one call by the clock, after a small one that compiles."""
 
     def prepare(A: np.ndarray) -> Callable[[], float]:
@@ -87,13 +99,11 @@ def on_host(close: Callable[[np.ndarray], Any], dtype: Any = np.float32) -> Call
 
         def measure() -> float:
             work = A.astype(dtype)
-            start = time.perf_counter()
-            close(work)
-            return (time.perf_counter() - start) * 1e3
+            return 1e3 * by_clock(lambda: close(work))
 
         return measure
 
-    return prepare
+    return label, prepare
 
 
 class _PlainProducts:
@@ -143,31 +153,33 @@ def _scipy_floyd_warshall(A: np.ndarray) -> None:
 
 
 def columns(folder: str | None) -> list[Column]:
-    """Every column of the tables; kernel 6, with which all are compared, first."""
+    """Every row of the tables; kernel 6, with which all are compared, first."""
     found: list[Column] = [
-        ("staged 6", on_device(lambda A: staged.close(plan(), A, "6"))),
+        on_device("kernel 6, `staged`", lambda A: staged.close(plan(), A, "6")),
         *(
-            (method, on_device(lambda A, method=method: sr.closure(A, method=method, out=A, check=False)))
+            on_device(f"`{method}`", lambda A, method=method: sr.closure(A, method=method, out=A, check=False))
             for method in ("rkleene", "blocked_floyd_warshall", "auto")
         ),
     ]
     found += [
-        (f"kernel {name}", on_device(lambda A, name=name: staged.close(plan(), A, name)))
-        for name in ("5", "4", "3", "2", "1", "1b", "1c", "1d")
+        on_device(f"kernel {name}: {said}", lambda A, name=name: staged.close(plan(), A, name))
+        for name, said in NUMBERED.items()
     ]
-    found.append(("rkleene, plain products", on_device(_plain_rkleene)))
+    found.append(on_device("R-Kleene on a plain product", _plain_rkleene))
+    if comparing():
+        return found
     for peer in peers(folder):
         close, product = peer.closure(), peer.product()
         if close is not None:
-            found.append((peer.name, _peer(peer, close)))
+            found.append((f"{peer.name}, int32", _peer(peer, close)))
         if product is not None:
-            found.append((f"{peer.name}, squaring", on_device(lambda A, product=product: _squared(A, product))))
+            found.append(on_device(f"{peer.name}, squaring", lambda A, product=product: _squared(A, product)))
     return [
         *found,
-        ("host closure", on_host(lambda A: sr.closure(A, out=A, check=False, method="rkleene"))),
-        ("host serial loop", on_host(serial)),
-        ("scipy floyd_warshall", on_host(_scipy_floyd_warshall, np.float64)),
-        ("scipy dijkstra", on_host(_scipy_dijkstra, np.float64)),
+        on_host("semiring on the host", lambda A: sr.closure(A, out=A, check=False, method="rkleene")),
+        on_host("three loops, one core", serial),
+        on_host("SciPy `floyd_warshall`", _scipy_floyd_warshall, np.float64),
+        on_host("SciPy `dijkstra`", _scipy_dijkstra, np.float64),
     ]
 
 
@@ -212,8 +224,8 @@ def graph(n: int, edges: float) -> np.ndarray:
     return A
 
 
-def table(edges: float, options: argparse.Namespace) -> None:
-    """One of the papers' tables: sizes down, methods across."""
+def table(edges: float, options: argparse.Namespace) -> Table:
+    """One of the papers' tables: methods down, sizes across."""
     chosen = [c for c in columns(options.peers) if not options.columns or any(part in c[0] for part in options.columns)]
     times: dict[str, dict[int, float]] = {title: {} for title, _ in chosen}
     sizes = [n for n in options.sizes if edges < n - 1]
@@ -234,21 +246,12 @@ def table(edges: float, options: argparse.Namespace) -> None:
         [title, *(_cell(times[title].get(n)) for n in options.sizes), _exponent(times[title])] for title, _ in chosen
     ]
     heading = f"Milliseconds, {edges:g} edges a vertex; the exponent of growth"
-    print_table(heading, ["", *map(str, options.sizes), "exponent"], rows)
-    best = times[chosen[0][0]]
-    print_table(
-        f"Times that of {chosen[0][0]}",
-        ["", *map(str, options.sizes)],
-        [
-            [t, *(_cell(times[t][n] / best[n] if n in times[t] and n in best else None) for n in options.sizes)]
-            for t, _ in chosen
-        ],
-    )
+    return Table(heading, ["method", *map(str, options.sizes), "exponent"], rows)
 
 
 def _cell(value: float | None) -> str:
     if value is None:
-        return ""
+        return "—"
     if np.isnan(value):
         return "wrong"
     return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
@@ -257,11 +260,11 @@ def _cell(value: float | None) -> str:
 def _exponent(times: dict[int, float]) -> str:
     """The slope of log t over log n."""
     large = [n for n in times if n >= 1024 and not np.isnan(times[n])]
-    return f"{np.polyfit(np.log(large), np.log([times[n] for n in large]), 1)[0]:.2f}" if len(large) > 1 else ""
+    return f"{np.polyfit(np.log(large), np.log([times[n] for n in large]), 1)[0]:.2f}" if len(large) > 1 else "—"
 
 
-def energy(sizes: Sequence[int], seconds: float) -> None:
-    """Joules a closure, and pairs a joule, from the energy counter of the GPU."""
+def energy(options: argparse.Namespace) -> Table:
+    """Joules a closure, and pairs a joule, from the energy counter of the GPU, over two seconds of closures each."""
     import cupy
     import pynvml
 
@@ -270,41 +273,37 @@ def energy(sizes: Sequence[int], seconds: float) -> None:
     handle = pynvml.nvmlDeviceGetHandleByPciBusId(cupy.cuda.Device().pci_bus_id)
     rows = []
     for name in ("6", "4", "2"):
-        for n in sizes:
+        for n in (n for n in options.sizes if 1024 <= n <= 8192):
             given = cupy.asarray(graph(n, 60))
             work = given.copy()
             staged.close(plan(), work, name)
             cupy.cuda.Device().synchronize()
             count, before, start = 0, pynvml.nvmlDeviceGetTotalEnergyConsumption(handle), time.perf_counter()
-            while time.perf_counter() - start < seconds:
+            while time.perf_counter() - start < 2.0:
                 work[...] = given
                 staged.close(plan(), work, name)
                 cupy.cuda.Device().synchronize()
                 count += 1
             joules = (pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) - before) / 1e3 / count
             elapsed = (time.perf_counter() - start) / count
-            rows.append([f"kernel {name}", n, joules, n**3 / joules / 1e9, joules / elapsed])
-    print_table("Energy, 60 edges a vertex", ["", "n", "joules", "G pairs a joule", "watts"], rows)
+            rows.append([name, n, joules, n**3 / joules / 1e9, joules / elapsed])
+    return Table("Energy, 60 edges a vertex", ["kernel", "n", "joules", "G pairs a joule", "watts"], rows)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--edges", type=float, nargs="+", default=(6, 60, 600))
-    parser.add_argument("--columns", nargs="+", help="parts of the titles of the columns to measure")
-    parser.add_argument("--limit", type=float, default=5.0, help="the most seconds for one closure of a column")
-    parser.add_argument("--peers", help="a folder of shared libraries")
-    parser.add_argument("--energy", action="store_true")
-    options = parser.parse_args(arguments)
-    import cupy
 
-    print(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode())
-    for edges in options.edges:
-        table(edges, options)
-    if options.energy:
-        energy([n for n in options.sizes if 1024 <= n <= 8192], 2.0)
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+        parser.add_argument("--columns", nargs="+", help="parts of the names of the methods to measure")
+        parser.add_argument("--limit", type=float, default=5.0, help="the most seconds for one closure of a method")
+        parser.add_argument("--peers", help="a folder of shared libraries")
+
+    tables: dict[str, Any] = {
+        f"edges-{edges}": lambda options, edges=edges: table(edges, options) for edges in (60, 6, 600)
+    }
+    return run("benchmarks.gpu.closure", str(__doc__), tables | {"energy": energy}, arguments, configure)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

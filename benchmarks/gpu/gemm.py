@@ -1,6 +1,6 @@
 """Semiring products on a GPU: T pairs/s, C ← C ⊕ A ⊗ B, row-major, random data, operands rotated past the cache.
 
-    python -m benchmarks.gpu.gemm [--rows SUBSTRING] [--peers FOLDER]
+    python -m benchmarks.gpu.gemm [products] [shapes] [peers] [starting] [--rows SUBSTRING] [--peers FOLDER]
 
 A pair is one ⊗ and one ⊕. Medians of bursts of launches, timed by events of the device. Limits are measured in the
 same run (`benchmarks.gpu.limits`): the loop of the kernel without copies, barriers and edges. The folder holds other
@@ -14,8 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -23,9 +22,9 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import device_milliseconds, print_table
+from benchmarks.common import Table, by_enqueueing, comparing, device_milliseconds, ours, run, shown, theirs
 from benchmarks.gpu.limits import limit
-from benchmarks.gpu.peers import peers
+from benchmarks.gpu.peers import peers as libraries
 from semiring.kernels.contract import Plan
 from semiring.kernels.cuda import CudaBackend
 from semiring.kernels.cuda.product.launches import Launch
@@ -40,13 +39,17 @@ Shape = tuple[int, ...]  # m, n, k, and how many of them
 class Row:
     """One kind of product."""
 
-    title: str
     semiring: str
     dtype: str
+    said: str = ""  # of it, beside the semiring
     nonnegative: bool = False
     kernel: str = "multiply_add"
     n: int = 8192
     pairs: float | None = None  # that the pipes or the issue of a multiprocessor take in a clock (sm_90)
+
+    @property
+    def title(self) -> str:
+        return f"{self.semiring}{self.said}"
 
     @property
     def plan(self) -> Plan:
@@ -56,24 +59,24 @@ class Row:
         return make_plan(sr.as_semiring(self.semiring), dtype, nonnegative=self.nonnegative, storage=storage)
 
 
-MAIN = Row("float32 min-plus, non-negative", "min_plus", "float32", True, pairs=256 / 3)  # 2 FADD and a VIMNMX3
+MAIN = Row("min_plus", "float32", ", non-negative", True, pairs=256 / 3)  # 2 FADD and a VIMNMX3
 ROWS = [
     MAIN,
-    Row("float32 min-plus, any signs", "min_plus", "float32", pairs=64),  # FMNMX
-    Row("int32 min-plus", "min_plus", "int32", True, pairs=96),  # a third VIADDMNMX, the rest IMAD and VIMNMX3
-    Row("int16 min-plus", "min_plus", "int16", True, pairs=128),  # VIADDMNMX of pairs
-    Row("float16 min-plus", "min_plus", "float16", True, pairs=512 / 3),  # 2 HADD2 and a VHMNMX
-    Row("float64 min-plus", "min_plus", "float64", True, n=4096, pairs=32),  # DADD and DSETP
-    Row("float32 max-min, any signs", "max_min", "float32", pairs=128 / 3),  # 2 VIMNMX and a VIMNMX3, as integers
-    Row("int16 max-min", "max_min", "int16", True, pairs=256 / 3),
-    Row("float16 max-min", "max_min", "float16", True, pairs=256 / 3),
-    Row("float32 max-times", "max_times", "float32", pairs=64),
-    Row("float32 Łukasiewicz", "lukasiewicz", "float32", pairs=128 / 3),  # 2 FADD and an FMNMX
-    Row("float32 plus-times (FFMA)", "plus_times", "float32", pairs=128),  # cuBLAS
-    Row("float32 log-plus", "log_plus", "float32", n=4096),
-    Row("float32 min-plus with pivots", "min_plus", "float32", True, "multiply_add_pivots", pairs=256 / 3),
-    Row("float32 min-plus with witness", "min_plus", "float32", True, "multiply_add_witness", pairs=256 / 3),
-    Row("boolean, packed bits", "boolean", "bits", n=32768, pairs=2048),  # LOP3
+    Row("min_plus", "float32", ", any signs", pairs=64),  # FMNMX
+    Row("min_plus", "int32", "", True, pairs=96),  # a third VIADDMNMX, the rest IMAD and VIMNMX3
+    Row("min_plus", "int16", "", True, pairs=128),  # VIADDMNMX of pairs
+    Row("min_plus", "float16", "", True, pairs=512 / 3),  # 2 HADD2 and a VHMNMX
+    Row("min_plus", "float64", "", True, n=4096, pairs=32),  # DADD and DSETP
+    Row("max_min", "float32", pairs=128 / 3),  # 2 VIMNMX and a VIMNMX3, as integers
+    Row("max_min", "int16", "", True, pairs=256 / 3),
+    Row("max_min", "float16", "", True, pairs=256 / 3),
+    Row("max_times", "float32", pairs=64),
+    Row("lukasiewicz", "float32", pairs=128 / 3),  # 2 FADD and an FMNMX
+    Row("plus_times", "float32", " (cuBLAS)", pairs=128),  # FFMA
+    Row("log_plus", "float32", n=4096),
+    Row("min_plus", "float32", " with pivots", True, "multiply_add_pivots", pairs=256 / 3),
+    Row("min_plus", "float32", " with witness", True, "multiply_add_witness", pairs=256 / 3),
+    Row("boolean", "bits", ", packed bits", n=32768, pairs=2048),  # LOP3
 ]
 SHAPES: dict[str, Shape] = {
     "n = 4096": (4096, 4096, 4096, 1),
@@ -98,15 +101,19 @@ def operand(shape: Shape, row: Row) -> Any:
     return cupy.random.randint(0 if row.nonnegative else -1000, 1000, shape).astype(row.dtype)
 
 
-def milliseconds(call: Callable[[int], None], burst: int, repeats: int = 7) -> float:
-    """The median time of one of a burst of calls, which are numbered; the first compiles and is not counted."""
+def in_bursts(call: Callable[[int], None], burst: int) -> Callable[[], None]:
+    """A burst of calls, which are numbered."""
 
     def calls() -> None:
         for number in range(burst):
             call(number)
 
-    call(0)
-    return float(np.median([device_milliseconds(calls) / burst for _ in range(repeats)]))
+    return calls
+
+
+def by_events(calls: Callable[[], Any]) -> float:
+    """Seconds of the device, which begins at once."""
+    return device_milliseconds(calls) / 1e3
 
 
 def operands(row: Row, shape: Shape) -> list[list[Any]]:
@@ -133,61 +140,67 @@ def rate(row: Row, shape: Shape) -> tuple[float, Launch | None]:
         run(plan, C, *marks, A, B, *([0] if marks else []))
 
     burst = max(2, min(20, 8192**3 // (m * n * k * count)))
-    elapsed = milliseconds(call, burst)
+    label = f"{row.title}, {row.dtype}, {m} × {k} × {n}{f', {count:,} of them' * (count > 1)}"
+    elapsed = 1e3 * ours(label, in_bursts(call, burst), clock=by_events, repeats=7) / burst
     launches = [route for route in routes_of(plan).values() if isinstance(route, Launch)]
     return m * n * k * count / elapsed / 1e9, launches[-1] if launches else None
 
 
-def kinds(chosen: list[Row]) -> None:
+def products(options: argparse.Namespace) -> Table:
     """The products of `ROWS` beside their limits: of the loop alone, and of the pipes at the highest clock."""
     import cupy
 
     attributes = cupy.cuda.Device().attributes
     clocks = attributes["MultiProcessorCount"] * attributes["ClockRate"] / 1e9  # 10¹² a second
     rows = []
-    for row in chosen:
+    for row in (row for row in ROWS if options.rows in f"{row.title} {row.dtype}"):
         found, launch = rate(row, (row.n, row.n, row.n, 1))
-        loop = ("", "")
-        if launch is not None:
-            alone = limit(replace(launch.product, record=False), launch.tile)
-            loop = (alone, f"{100 * found / alone:.0f} %")
-        most = ("", "") if row.pairs is None else (row.pairs * clocks, f"{100 * found / row.pairs / clocks:.0f} %")
-        rows.append((row.title, row.n, found, *loop, *most))
-    header = ("product", "n", "T pairs/s", "loop alone", "of it", "pipes", "of them")
-    print_table("Products", header, rows)
+        loop = most = "—"
+        if launch is not None and not comparing():
+            loop = f"{100 * found / limit(replace(launch.product, record=False), launch.tile):.0f} %"
+        if row.pairs is not None:
+            most = f"{100 * found / row.pairs / clocks:.0f} %"
+        rows.append((row.title, row.dtype, row.n, found, loop, most))
+    columns = ("semiring", "dtype", "n", "T pairs/s", "of the loop alone", "of the pipes' rate")
+    return Table("Products", columns, rows)
 
 
-def shapes() -> None:
+def shapes(_: argparse.Namespace) -> Table:
     """Other shapes of the first kind, against its rate at n = 8192."""
-    best, _ = rate(MAIN, (8192, 8192, 8192, 1))
+    best, _launch = rate(MAIN, (8192, 8192, 8192, 1))
     rows = []
     for title, shape in SHAPES.items():
         found, launch = rate(MAIN, shape)
         assert launch is not None
         parts = -(-launch.sizes[2] // launch.sizes[3])
         rows.append((title, found, f"{100 * found / best:.0f} %", f"{launch.tile.tile_m}×{launch.tile.tile_n}", parts))
-    print_table(f"{MAIN.title}: shapes", ("shape", "T pairs/s", "of n = 8192", "tile", "parts of k"), rows)
+    return Table(f"{MAIN.title}: shapes", ("shape", "T pairs/s", "of n = 8192", "tile", "parts of k"), rows)
 
 
-def side_by_side(folder: str | None) -> None:
+def peers(options: argparse.Namespace) -> Table:
     """float32 min-plus by others, and the multiply-add of cuBLAS: the same matrices, the same run."""
     import cupy
 
-    ours, _ = rate(MAIN, (8192, 8192, 8192, 1))
-    rows: list[tuple[Any, ...]] = [("semiring", 8192, ours, 1.0)]
+    best, _launch = rate(MAIN, (8192, 8192, 8192, 1))
+    rows: list[tuple[Any, ...]] = [("semiring", 8192, best, "1.00×")]
     C, A, B = operands(MAIN, (8192, 8192, 8192, 1))[0]
-    for peer in peers(folder):
+
+    def add(label: str, n: int, found: float, own: float = best) -> None:
+        rows.append((label, n, found, f"{own / found:.2f}×"))
+
+    def measured(call: Callable[[int], None], burst: int) -> float:
+        return 8192**3 / theirs(in_bursts(call, burst), clock=by_events) * burst / 1e12
+
+    for peer in libraries(options.peers):
         product = peer.product()
         if product is not None:
-            found = 8192**3 / milliseconds(lambda _, product=product: product(A, B, C), 2, 5) / 1e9
-            rows.append((peer.name, 8192, found, ours / found))
-    found = 8192**3 / milliseconds(lambda _: cupy.matmul(A, B, out=C), 3) / 1e9
-    rows.append(("cuBLAS sgemm (FFMA)", 8192, found, ours / found))
-    compiled = torch_compiled(2048)
+            add(peer.name, 8192, measured(lambda _, product=product: product(A, B, C), 2))  # type: ignore[misc]
+    add("cuBLAS sgemm, ordinary product", 8192, measured(lambda _: cupy.matmul(A, B, out=C), 3))
+    compiled = None if comparing() else torch_compiled(2048)
     if compiled is not None:
-        at_2048, _ = rate(MAIN, (2048, 2048, 2048, 1))
-        rows.append(("torch.compile of a broadcast", 2048, compiled, at_2048 / compiled))
-    print_table("float32 min-plus, side by side", ("who", "n", "T pairs/s", "semiring is times as fast"), rows)
+        add("torch.compile of a broadcast", 2048, compiled, rate(MAIN, (2048, 2048, 2048, 1))[0])
+    columns = ("who", "n", "T pairs/s", "semiring is faster by")
+    return Table("min_plus, float32, side by side", columns, rows)
 
 
 def torch_compiled(n: int) -> float | None:
@@ -227,47 +240,34 @@ print(time.perf_counter() - start)
 """
 
 
-def first_calls() -> None:
+def starting(_: argparse.Namespace) -> Table:
     """The first product of a process beyond imports, and the cost of a launch to Python."""
-    import cupy
-
-    rows: list[tuple[str, float]] = []
+    rows: list[tuple[str, str]] = []
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"SEMIRING_CACHE_DIR": folder}
-        for title in ("first call, compiled: s", "first call, from disk: s"):
+        for title in () if comparing() else ("first product, compiled", "first product, from disk"):
             done = subprocess.run([sys.executable, "-c", FIRST], env=environment, capture_output=True, text=True)
             if done.returncode == 0:
-                rows.append((title, float(done.stdout)))
+                rows.append((title, shown(float(done.stdout))))
             else:
                 print(f"{title}: {done.stderr.strip().splitlines()[-1]}")
-    plan, run = MAIN.plan, CudaBackend().multiply_add
+    plan, multiply = MAIN.plan, CudaBackend().multiply_add
     C, A, B = (operand((16, 16), MAIN) for _ in range(3))
-    run(plan, C, A, B)
-    cupy.cuda.Device().synchronize()
-    start = time.perf_counter()
-    for _ in range(500):
-        run(plan, C, A, B)
-    rows.append(("a launch: µs of Python", (time.perf_counter() - start) * 1e6 / 500))
-    print_table("Latencies", ("what", "measured"), rows)
+    launch = ours("a launch", in_bursts(lambda _: multiply(plan, C, A, B), 100), clock=by_enqueueing) / 100
+    rows.append(("a launch, in Python", shown(launch)))
+    return Table("Latencies", ("what", "takes"), rows)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description="Semiring products on a GPU")
-    parser.add_argument("--rows", default="", help="only the kinds of product whose name holds this")
-    parser.add_argument("--peers", help="a folder of other people's libraries: see benchmarks/gpu/peers.py")
-    given = parser.parse_args()
-    import cupy
 
-    properties = cupy.cuda.runtime.getDeviceProperties(0)
-    driver = cupy.cuda.runtime.driverGetVersion()
-    print(f"{properties['name'].decode()}, CUDA driver {driver}, CuPy {cupy.__version__}")
-    kinds([row for row in ROWS if given.rows in row.title])
-    if not given.rows:
-        shapes()
-        side_by_side(given.peers)
-        first_calls()
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--rows", default="", help="only the kinds of product whose name holds this")
+        parser.add_argument("--peers", help="a folder of other people's libraries: see benchmarks/gpu/peers.py")
+
+    tables = {"products": products, "shapes": shapes, "peers": peers, "starting": starting}
+    return run("benchmarks.gpu.gemm", str(__doc__), tables, arguments, configure)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

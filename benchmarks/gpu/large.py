@@ -1,4 +1,4 @@
-"""A closure in place that fills a GPU, checked row by row: python -m benchmarks.gpu.large [131072] [--rows 64]
+"""A closure in place that fills a GPU, checked row by row: python -m benchmarks.gpu.large [--n 131072] [--rows 64]
 
 Min-plus in float32, whole-numbered weights from 1 to 2²⁰, so that every sum of a short path is exact. The matrix is
 made on the GPU, 1024 rows at a time, each from a seed of its own; so it can be made again, a piece at a time, after it
@@ -9,13 +9,14 @@ vertices alone, which share no kernel with the closure. 131072 vertices take 64 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import device_milliseconds, print_table
+from benchmarks.common import Table, device_milliseconds, run
 from benchmarks.gpu.rates import product_rate
 from semiring.arrays.device.elements import relax
 
@@ -50,11 +51,8 @@ def single_source(n: int, sources: Sequence[int]) -> list[Any]:
     return distances
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("n", type=int, nargs="?", default=131072)
-    parser.add_argument("--rows", type=int, default=64)
-    options = parser.parse_args(arguments)
+def closure(options: argparse.Namespace) -> Table:
+    """Its time, what it takes beside the matrix, and the check."""
     import cupy
 
     n, rate = options.n, product_rate("min_plus", "float32")
@@ -69,18 +67,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sources = np.random.default_rng(n).choice(n, min(n, options.rows), replace=False).tolist()
     rows = single_source(n, sources)
     equal = sum(bool((A[i] == row.astype(np.float32)).all()) for i, row in zip(sources, rows, strict=True))
-    header = [
-        "n",
-        "s",
-        "T pairs/s",
-        "of the product at 8192",
-        "GiB beside the matrix",
-        "rows equal to single-source runs",
+    columns = [
+        *("n", "s", "T pairs/s", "of the product"),
+        *("GiB beside the matrix", "rows equal to single-source runs"),
     ]
     speed = n**3 / time * 1e3
     row = [n, f"{time / 1e3:.2f}", speed / 1e12, f"{speed / rate:.1%}", beyond / 2**30, f"{equal} of {len(sources)}"]
-    print_table("In place, min-plus float32", header, [row])
+    return Table("In place, min-plus float32; the product of 8192 × 8192 matrices", columns, [row])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table."""
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--n", type=int, default=131072)
+        parser.add_argument("--rows", type=int, default=64)
+
+    return run("benchmarks.gpu.large", str(__doc__), {"closure": closure}, arguments, configure)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,46 +1,41 @@
 """What a call on GPU arrays costs beside its kernel: the look at the operands, entrywise operations, small products.
 
-    python -m benchmarks.gpu.linalg [passes] [calls] [host]
+    python -m benchmarks.gpu.linalg [passes] [products] [plus_times] [stacks] [host]
 
-Medians on the current GPU, of all tables or of those that are named. The yardstick of a pass over memory is CuPy's copy
-of a matrix in the same run, in bytes read and written; that of plus_times is `cupy.matmul`. ``host``: how long calls
-that wait for nothing keep the host, which goes on before the device does, and how long they keep the device.
+Medians on the current GPU. The yardstick of a pass over memory is CuPy's copy of a matrix in the same run, in bytes
+read and written; that of plus_times is `cupy.matmul`. ``host``: how long calls that wait for nothing keep the host,
+which goes on before the device does, and how long they keep the device.
 """
 
 from __future__ import annotations
 
-import statistics
+import argparse
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import device_milliseconds, print_table
+from benchmarks.common import Table, by_enqueueing, by_synchronized_clock, device_milliseconds, ours, run, theirs
 from semiring.arrays.entries import check_entries
 
 N = 8192
 
 
-def seconds(call: Callable[[], Any], repeats: int = 7, burst: int = 1) -> float:
-    """Median time of a call on the device and the host, of bursts of them."""
-    import cupy
+def seconds(call: Callable[[], Any], label: str | None = None, burst: int = 1) -> float:
+    """Seconds of a call on the device and the host, of bursts of them; with a label it is one of ours."""
 
-    call()
-    cupy.cuda.Device().synchronize()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
+    def calls() -> None:
         for _ in range(burst):
             call()
-        cupy.cuda.Device().synchronize()
-        times.append((time.perf_counter() - start) / burst)
-    return statistics.median(times)
+
+    if label is None:
+        return theirs(calls, clock=by_synchronized_clock, repeats=7) / burst
+    return ours(label, calls, clock=by_synchronized_clock, repeats=7) / burst
 
 
-def passes() -> None:
+def passes(_: argparse.Namespace) -> Table:
     """Operations bound by memory: GB/s of what they must read and write."""
     import cupy
 
@@ -59,81 +54,100 @@ def passes() -> None:
             ("reduce, columns", lambda A=A: sr.reduce(A, axis=0, check=False), one),
             ("reduce, rows", lambda A=A: sr.reduce(A, axis=1, check=False), one),
         ):
-            rate = bytes_moved / seconds(call, burst=3)
+            rate = bytes_moved / seconds(call, f"{name}, {dtype}", 3)
             rows.append((name, dtype, rate, f"{rate / limit:.0%}"))
-    print_table(f"one pass over {N} × {N}", ("operation", "dtype", "GB/s", "of a copy"), rows)
+    return Table(f"One pass over {N} × {N}", ("operation", "dtype", "GB/s", "of a copy"), rows)
 
 
-def calls() -> None:
+def products(_: argparse.Namespace) -> Table:
     """Whole calls, in microseconds."""
     import cupy
 
     rows = []
     for n in (4, 64, 512, 1024, 2048, N):
         A = cupy.random.randint(0, 1000, (n, n)).astype(np.float32)
-        out = cupy.empty_like(A)
-        repeats, burst = (5, 1) if n == N else (7, 10)
-        unchecked = seconds(lambda A=A, out=out: sr.matmul(A, A, out=out, check=False), repeats, burst)
-        checked = seconds(lambda A=A, out=out: sr.matmul(A, A, out=out), repeats, burst)
+        out, burst = cupy.empty_like(A), 1 if n == N else 10
+        unchecked, checked = (
+            seconds(
+                lambda check=check, A=A, out=out: sr.matmul(A, A, out=out, check=check),  # type: ignore[misc]
+                f"matmul, n = {n}{', checked' * check}",
+                burst,
+            )
+            for check in (False, True)
+        )
         rows.append((n, unchecked * 1e6, checked * 1e6, f"{checked / unchecked:.2f}", n**3 / checked / 1e12))
-    print_table("matmul, min_plus float32", ("n", "check=False, µs", "checked, µs", "ratio", "T pairs/s checked"), rows)
+    columns = ("n", "check=False, µs", "checked, µs", "ratio", "T pairs/s checked")
+    return Table("matmul, min_plus float32", columns, rows)
+
+
+def plus_times(_: argparse.Namespace) -> Table:
+    """Beside CuPy's product, which is cuBLAS's."""
+    import cupy
+
     rows = []
     for dtype in ("float16", "float32", "float64"):
         for n in (256, 4096):
             A = cupy.random.random((n, n)).astype(dtype)
-            own = seconds(lambda A=A: sr.matmul(A, A, "plus_times", check=False), burst=5)
-            rows.append((dtype, n, own * 1e6, f"{seconds(lambda A=A: cupy.matmul(A, A), burst=5) / own:.2f}"))
-    print_table("plus_times", ("dtype", "n", "µs", "times as fast as cupy.matmul"), rows)
+            label = f"matmul, plus_times, {dtype}, n = {n}"
+            own = seconds(lambda A=A: sr.matmul(A, A, "plus_times", check=False), label, 5)  # type: ignore[misc]
+            other = seconds(lambda A=A: cupy.matmul(A, A), burst=5)  # type: ignore[misc]
+            rows.append((dtype, n, own * 1e6, f"{other / own:.2f}"))
+    return Table("plus_times", ("dtype", "n", "µs", "times as fast as cupy.matmul"), rows)
+
+
+def stacks(_: argparse.Namespace) -> Table:
+    """Many products in one call."""
+    import cupy
+
     rows = []
     for count, n in ((100_000, 4), (100_000, 16), (10_000, 64)):
         A = cupy.random.randint(0, 1000, (count, n, n)).astype(np.float32)
         for check in (False, True):
-            time_taken = seconds(lambda A=A, check=check: sr.matmul(A, A, check=check))
-            rows.append((f"{count:,} of {n} × {n}", check, time_taken * 1e3, count * n**3 / time_taken / 1e12))
-    print_table("stacks, min_plus float32", ("products", "check", "ms", "T pairs/s"), rows)
+            label = f"{count:,} of {n} × {n}"
+            said = f"matmul, {label}{', checked' * check}"
+            taken = seconds(lambda A=A, check=check: sr.matmul(A, A, check=check), said)  # type: ignore[misc]
+            rows.append((label, check, taken * 1e3, count * n**3 / taken / 1e12))
+    return Table("Stacks, min_plus float32", ("products", "check", "ms", "T pairs/s"), rows)
 
 
-def host() -> None:
-    """What small calls cost the host, and the device."""
+def host(_: argparse.Namespace) -> Table:
+    """What small calls cost the host, and the device: in place or into a given array, check=False."""
     import cupy
 
     rows = []
-    for n in (64, 256, 512, 1024):
+    for name, n in ((name, n) for name in ("min_plus", "max_min", "int32", "matmul") for n in (64, 256, 1024)):
         A = cupy.random.random((n, n)).astype(np.float32)
-        whole, out = (A * 100).astype(np.int32), cupy.empty_like(A)
-        for name, call in (
-            ("closure in place, min_plus", lambda A=A: sr.closure(A, out=A, check=False)),
-            ("closure in place, max_min", lambda A=A: sr.closure(A, "max_min", out=A, check=False)),
-            ("closure in place, int32", lambda A=whole: sr.closure(A, out=A, check=False)),
-            ("closure", lambda A=A: sr.closure(A, check=False)),
-            ("matmul", lambda A=A: sr.matmul(A, A, check=False)),
-            ("matmul into out", lambda A=A, out=out: sr.matmul(A, A, out=out, check=False)),
-        ):
-            rows.append((name, n, *enqueueing(call)))
-    print_table("small calls with check=False, float32", ("call", "n", "host, µs", "device, µs"), rows)
+        out = cupy.empty_like(A)
+        if name == "int32":
+            A = (A * 100).astype(np.int32)
+        if name == "matmul":
+            label, call = name, lambda A=A, out=out: sr.matmul(A, A, out=out, check=False)
+        else:
+            semiring = "min_plus" if name == "int32" else name
+            label = f"closure, {semiring}{', int32' * (name == 'int32')}"
+            call = lambda A=A, semiring=semiring: sr.closure(A, semiring, out=A, check=False)  # noqa: E731
+        rows.append((label, n, *enqueueing(f"{label}, n = {n}", call)))
+    return Table("Small calls, float32", ("call", "n", "host, µs", "device, µs"), rows)
 
 
-def enqueueing(call: Callable[[], Any], burst: int = 50) -> tuple[float, float]:
+def enqueueing(label: str, call: Callable[[], Any], burst: int = 50) -> tuple[float, float]:
     """(Microseconds of the host, of the device) for a call: medians of bursts, too short to fill the device's queue."""
-    import cupy
 
     def calls() -> None:
         for _ in range(burst):
             call()
 
-    calls()
-    on_host = []
-    for _ in range(9):
-        cupy.cuda.Device().synchronize()
-        start = time.perf_counter()
-        calls()
-        on_host.append((time.perf_counter() - start) / burst)
-    ahead = 2e3 * burst * statistics.median(on_host)
-    on_device = [device_milliseconds(calls, ahead) / burst for _ in range(5)]
-    return 1e6 * statistics.median(on_host), 1e3 * statistics.median(on_device)
+    on_host = ours(label, calls, clock=by_enqueueing, repeats=9) / burst
+    ahead = 2e3 * burst * on_host
+    on_device = theirs(calls, clock=lambda calls: device_milliseconds(calls, ahead) / 1e3) / burst
+    return 1e6 * on_host, 1e6 * on_device
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the tables."""
+    tables = {"passes": passes, "products": products, "plus_times": plus_times, "stacks": stacks, "host": host}
+    return run("benchmarks.gpu.linalg", str(__doc__), tables, arguments)
 
 
 if __name__ == "__main__":
-    tables = {"passes": passes, "calls": calls, "host": host}
-    for title in sys.argv[1:] or tables:
-        tables[title]()
+    sys.exit(main())

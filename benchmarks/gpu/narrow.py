@@ -1,4 +1,4 @@
-"""Closures of whole numbers in narrower integers, on a GPU: python -m benchmarks.gpu.narrow [--sizes 4096 ...]
+"""Closures of whole numbers in narrower integers, on a GPU: python -m benchmarks.gpu.narrow [--sizes 8192 ...]
 
 Checked min-plus closures, by the clock, as `auto` does them and in the dtype that came in (a method asked for by its
 name stays there); the results are compared bit for bit. Weights: from 1 to 1000 between all vertices; the same on 60
@@ -9,16 +9,16 @@ whose distances take int32.
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import print_table
+from benchmarks.common import Table, by_synchronized_clock, ours, run
 
-__all__ = ["graphs", "main", "measured"]
+__all__ = ["graphs", "main"]
 
 
 def graphs(n: int, dtype: Any) -> Iterator[tuple[str, Any]]:
@@ -39,46 +39,44 @@ def graphs(n: int, dtype: Any) -> Iterator[tuple[str, Any]]:
         yield "60 a vertex, to 2²⁰", cupy.where(random.random_sample((n, n)) < 60 / n, weights(1 << 20), none)
 
 
-def measured(call: Callable[[], Any]) -> tuple[float, Any]:
-    """Milliseconds by the clock, and the result: the median of up to three calls after two that compile and record.
-
-    Of calls longer than a quarter of a second, the second.
-    """
-    import cupy
-
-    times: list[float] = []
-    while len(times) < 5 and (len(times) < 2 or times[-1] < 250):
-        start = time.perf_counter()
-        result = call()
-        cupy.cuda.Device().synchronize()
-        times.append((time.perf_counter() - start) * 1e3)
-    return float(np.median(times[2:] or times[1:])), result
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", type=int, nargs="+", default=(4096, 8192, 16384))
-    parser.add_argument("--dtypes", nargs="+", default=("float32", "float64", "int32", "int64"))
-    options = parser.parse_args(arguments)
+def closures(options: argparse.Namespace) -> Table:
+    """Both ways, whose results must be the same."""
     import cupy
 
     rows = []
     for dtype in options.dtypes:
         for n in options.sizes:
             for name, A in graphs(n, dtype):
-                wide, expected = measured(lambda A=A: sr.closure(A, method="blocked_floyd_warshall"))
-                narrow, (result, explanation) = measured(lambda A=A: sr.closure(A, explain=True))
+                wide, narrow = (
+                    ours(
+                        f"closure, {method}, {dtype}, {name}, n = {n}",
+                        lambda method=method, A=A: sr.closure(A, method=method),  # type: ignore[misc]
+                        clock=by_synchronized_clock,
+                        seconds=0.5,
+                    )
+                    for method in ("blocked_floyd_warshall", "auto")
+                )
+                expected = sr.closure(A, method="blocked_floyd_warshall")
+                result, explanation = sr.closure(A, explain=True)
                 word = np.dtype(f"u{A.itemsize}")
                 assert bool((result.view(word) == expected.view(word)).all()), "other bits"
                 inner = next((x.split()[-1] for x in explanation.reasons if "closed in" in x), dtype)
-                rows.append([dtype, n, name, inner, wide, narrow, wide / narrow])
+                rows.append([dtype, n, name, inner, wide * 1e3, narrow * 1e3, f"{wide / narrow:.1f}×"])
                 del A, expected, result
                 cupy.get_default_memory_pool().free_all_blocks()
-    print(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode())
-    header = ["dtype", "n", "edges", "closed in", "ms in its own dtype", "ms by auto", "faster by"]
-    print_table("Min-plus closures of whole numbers, checked", header, rows)
+    columns = ["dtype", "n", "edges", "closed in", "ms in its own dtype", "ms", "faster by"]
+    return Table("Min-plus closures of whole numbers, checked", columns, rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table."""
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--sizes", type=int, nargs="+", default=(8192, 16384))
+        parser.add_argument("--dtypes", nargs="+", default=("float32", "float64", "int64"))
+
+    return run("benchmarks.gpu.narrow", str(__doc__), {"closures": closures}, arguments, configure)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,6 +1,6 @@
 """Closures on a GPU beside the product they stand on; with predecessors; in stacks.
 
-    python -m benchmarks.gpu.rates [--sizes 256 ... 32768] [--peers DIR]
+    python -m benchmarks.gpu.rates [closures] [stacks] [predecessors] [--sizes 256 ... 32768] [--peers DIR]
 
 What `semiring.closure` chooses by itself, in place, ``check=False``: medians by events of the device, which the host
 keeps ahead of (a kernel that waits goes first), and by the clock of one call after the other; and the share of the rate
@@ -12,25 +12,23 @@ as numbers go back and forth. ``--peers``: see `benchmarks.gpu.peers`.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import device_milliseconds, print_table
+from benchmarks.common import Table, by_device, by_synchronized_clock, comparing, ours, run, theirs
 from benchmarks.gpu.peers import Peer, peers
-from semiring.kernels import get_backend
-from semiring.kernels.engine import make_plan
 
 __all__ = ["main"]
 
-SIZES = (256, 1024, 2048, 4096, 8192, 16384, 32768)
+SIZES = (256, 1024, 2048, 2560, 3072, 4096, 8192, 16384, 32768)
 STACKS = ((1000, 100), (10_000, 32), (100, 129), (100, 256), (20, 512), (4, 1024))
 KINDS = (("min_plus", "float32"), ("min_plus", "int32"), ("max_min", "float32"))
 NO_EDGE = 2**29  # of the peer that keeps predecessors
-AHEAD = 2.0  # milliseconds that the device waits while the host enqueues a call
 PRODUCT = 8192
 
 
@@ -42,101 +40,92 @@ def complete(n: int, dtype: str, copies: int = 0) -> Any:
     return cupy.random.RandomState(n).randint(1, 1001, shape, dtype=np.int32).astype(dtype, copy=False)
 
 
-def events(call: Callable[[], None], before: Callable[[], None], seconds: float = 0.5) -> float:
-    """The median time of the device for some calls in milliseconds, after two that compile and record; ``before`` each,
-    not counted.
-    """
-    for _ in range(2):
-        before()
-        call()
-    times: list[float] = []
-    while len(times) < 2 or (len(times) < 12 and sum(times) < seconds * 1e3):
-        before()
-        times.append(device_milliseconds(call, AHEAD))
-    return float(np.median(times))
+def closing(label: str, work: Any, given: Any, semiring: str = "min_plus") -> float:
+    """Milliseconds of the device to close a fresh copy of ``given`` in ``work``, where `semiring.closure` chooses."""
 
+    def renew() -> None:
+        work[...] = given
 
-def clock(call: Callable[[], Any], repeats: int = 4) -> float:
-    """The median of some calls in milliseconds by the clock of the host, after one that warms up."""
-    import cupy
+    def close() -> None:
+        sr.closure(work, semiring, out=work, check=False)
 
-    times = []
-    for _ in range(repeats):
-        cupy.cuda.Device().synchronize()
-        start = time.perf_counter()
-        call()
-        cupy.cuda.Device().synchronize()
-        times.append((time.perf_counter() - start) * 1e3)
-    return float(np.median(times[1:]))
+    return 1e3 * ours(label, close, setup=renew, clock=by_device, repeats=12, seconds=0.5)
 
 
 def product_rate(semiring: str, dtype: str) -> float:
-    """Pairs a second of C ← C ⊕ A ⊗ B at n = 8192, as the closures below ask for it."""
+    """Pairs a second of C ← C ⊕ A ⊗ B at n = 8192, as the closures below ask for it; NaN in a comparison."""
+    if comparing():
+        return float("nan")
+    from semiring.kernels import get_backend
+    from semiring.kernels.engine import make_plan
+
     backend, plan = get_backend("cuda"), make_plan(sr.as_semiring(semiring), dtype, nonnegative=True)
     A, B, C = (complete(PRODUCT, dtype) for _ in range(3))
-    return PRODUCT**3 / events(lambda: backend.multiply_add(plan, C, A, B), lambda: None) * 1e3
+    return PRODUCT**3 / theirs(lambda: backend.multiply_add(plan, C, A, B), clock=by_device, seconds=0.5)
 
 
-def shares(sizes: Sequence[int]) -> None:
-    """One row a semiring and dtype: milliseconds, and the share of the product's rate."""
-    rows = []
+def closures(options: argparse.Namespace) -> Table:
+    """Milliseconds of one matrix, and the share of the product's rate."""
+    cells: dict[int, list[Any]] = {n: [n] for n in options.sizes}
     for semiring, dtype in KINDS:
         rate = product_rate(semiring, dtype)
-        for n in sizes:
+        for n, row in cells.items():
             given = complete(n, dtype)
-            work = given.copy()
-
-            def close(work: Any = work, semiring: str = semiring) -> None:
-                sr.closure(work, semiring, out=work, check=False)
-
-            def renew(work: Any = work, given: Any = given) -> None:
-                work[...] = given
-
-            elapsed = events(close, renew)
-            speed = n**3 / elapsed * 1e3
-            share = f"{100 * speed / rate:.0f} %"
-            rows.append([semiring, dtype, n, elapsed, speed / 1e12, share, clock(close, 7 if n < PRODUCT else 2)])
-            del given, work, close, renew
-    header = ["semiring", "dtype", "n", "ms", "T pairs/s", f"of the product at {PRODUCT}", "ms by the clock"]
-    print_table("Closures in place", header, rows)
+            elapsed = closing(f"closure, {semiring}, {dtype}, n = {n}", given.copy(), given, semiring)
+            row += [elapsed, f"{100 * n**3 / elapsed * 1e3 / rate:.0f} %"]
+            del given
+    columns = ["n", *(cell for semiring, dtype in KINDS for cell in _columns(semiring, dtype))]
+    return Table(
+        f"Closures in place, beside the products of {PRODUCT} × {PRODUCT} matrices", columns, list(cells.values())
+    )
 
 
-def stacks() -> None:
+def _columns(semiring: str, dtype: str) -> tuple[str, str]:
+    kind = f"{semiring} {dtype}"
+    return f"{kind}, ms", f"{kind}, of its product"
+
+
+def stacks(_: argparse.Namespace) -> Table:
     """Many graphs in one call, and one call after the other, by the clock of the host: of at most 100, scaled."""
     rows = []
     for count, n in STACKS:
         given = complete(n, "float32", count)
         work = given.copy()
 
-        def together(work: Any = work) -> None:
-            sr.closure(work, out=work, check=False)
-
         def one_by_one(work: Any = work) -> None:
             for matrix in work[:100]:
                 sr.closure(matrix, out=matrix, check=False)
 
-        elapsed = events(together, lambda work=work, given=given: work.__setitem__(..., given))  # type: ignore[misc]
-        all_in_one, separate = clock(together), clock(one_by_one) * max(1.0, count / 100)
-        ratio = f"{separate / all_in_one:.1f}×"
-        rows.append([count, n, elapsed, count * n**3 / elapsed / 1e9, all_in_one, separate, ratio])
-    header = ["graphs", "vertices", "ms", "T pairs/s", "ms by the clock", "one after the other", "ratio"]
-    print_table("Stacks of graphs, min-plus float32", header, rows)
+        label = f"{count:,} of n = {n}"
+        elapsed = closing(f"closure, {label}", work, given)
+        separate = ours(f"one after the other, {label}", one_by_one, clock=by_synchronized_clock)
+        ms = separate * 1e3 * max(1.0, count / 100)
+        rows.append([count, n, elapsed, count * n**3 / elapsed / 1e9, ms])
+    columns = ["graphs", "vertices", "ms", "T pairs/s", "one call after the other, ms"]
+    return Table("Stacks of graphs, min-plus float32", columns, rows)
 
 
-def predecessors(sizes: Sequence[int], folder: str | None) -> None:
+def predecessors(options: argparse.Namespace) -> Table:
     """The price of predecessors, on the device and from the host and back, beside a peer that keeps them."""
-    others = [peer for peer in peers(folder) if peer.closure_on_host() is not None]
+    others = [peer for peer in peers(options.peers) if peer.closure_on_host() is not None]
     rows = []
-    for n in sizes:
+    for n in (n for n in options.sizes if 2048 <= n <= PRODUCT):
         A = complete(n, "float32") + np.float32(0.5)
-        distances = clock(lambda A=A: sr.shortest_paths(A, predecessors=False))  # type: ignore[misc]
-        both = clock(lambda A=A: sr.shortest_paths(A))  # type: ignore[misc]
         on_host = A.get()
-        moved = clock(lambda A=on_host: sr.shortest_paths(A, device="cuda"), 3)  # type: ignore[misc]
-        theirs = [_of_peer(peer, np.floor(on_host)) for peer in others]
-        rows.append([n, distances, both, f"{both / distances:.2f}×", moved, *theirs])
-    header = ["n", "distances, ms", "with predecessors, ms", "ratio", "from the host and back, ms"]
-    print_table("Predecessors, min-plus float32", [*header, *(f"{peer.name}, int32, ms" for peer in others)], rows)
+
+        def milliseconds(label: str, A: Any, n: int = n, **given: Any) -> float:
+            call = lambda: sr.shortest_paths(A, **given)  # noqa: E731
+            return 1e3 * ours(f"{label}, n = {n}", call, clock=by_synchronized_clock, seconds=0.5)
+
+        distances = milliseconds("distances", A, predecessors=False)
+        both = milliseconds("with predecessors", A)
+        moved = milliseconds("from the host and back", on_host, device="cuda")
+        found = [] if comparing() else [_of_peer(peer, np.floor(on_host)) for peer in others]
+        rows.append([n, distances, both, f"{both / distances:.2f}×", moved, *found])
+    columns = ["n", "distances, ms", "with predecessors, ms", "ratio", "from the host and back, ms"]
+    if not comparing():
+        columns += [f"{peer.name}, from the host and back, ms" for peer in others]
+    return Table("Predecessors, min-plus float32", columns, rows)
 
 
 def _of_peer(peer: Peer, A: np.ndarray) -> float:
@@ -158,19 +147,16 @@ def _of_peer(peer: Peer, A: np.ndarray) -> float:
     return float(np.median(times))
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--peers", help="a folder of shared libraries")
-    options = parser.parse_args(arguments)
-    import cupy
 
-    print(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode())
-    shares(options.sizes)
-    stacks()
-    predecessors([n for n in options.sizes if 2048 <= n <= PRODUCT], options.peers)
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+        parser.add_argument("--peers", help="a folder of shared libraries")
+
+    tables = {"closures": closures, "stacks": stacks, "predecessors": predecessors}
+    return run("benchmarks.gpu.rates", str(__doc__), tables, arguments, configure)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -12,13 +12,14 @@ whole.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import semiring as sr
-from benchmarks.common import print_table
-from benchmarks.gpu.rates import clock, complete, events
+from benchmarks.common import Table, by_device, by_synchronized_clock, ours, run
+from benchmarks.gpu.rates import complete
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.algorithms.parameters import closure_parameters
 from semiring.kernels import get_backend
@@ -59,29 +60,33 @@ def row(kind: str, n: int) -> list[Any]:
     def renew() -> None:
         work[...] = given
 
-    for close in ways(semiring, dtype).values():
+    for name, close in ways(semiring, dtype).items():
         renew()
         close(work)
         closed.append(work.copy())
-        by_events.append(events(partial(close, work), renew, SECONDS))
-        by_clock.append(clock(partial(close, work)))
+        label, call = f"{name}, {kind}, n = {n}", partial(close, work)
+        by_events.append(1e3 * ours(label, call, setup=renew, clock=by_device, repeats=12, seconds=SECONDS))
+        by_clock.append(1e3 * ours(f"{label}, by the clock", call, clock=by_synchronized_clock, seconds=SECONDS))
     assert all(bool((one == closed[0]).all()) for one in closed), f"{kind}, n = {n}: other closures"
     return [semiring, dtype, n, *by_events, f"{by_events[0] / by_events[1]:.2f}×", *by_clock]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kinds", nargs="+", default=KINDS, help="semiring/dtype")
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
-    options = parser.parse_args(arguments)
-    import cupy
-
-    print(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode())
+def methods(options: argparse.Namespace) -> Table:
+    """All kinds and sizes."""
     names = list(ways("min_plus", "float64"))
-    header = ["semiring", "dtype", "n", *names, "6 / stages", *(f"{name}, by the clock" for name in names)]
-    print_table("One matrix, ms", header, [row(kind, n) for kind in options.kinds for n in options.sizes])
+    columns = ["semiring", "dtype", "n", *names, "6 / stages", *(f"{name}, by the clock" for name in names)]
+    return Table("One matrix, ms", columns, [row(kind, n) for kind in options.kinds for n in options.sizes])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table."""
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--kinds", nargs="+", default=KINDS, help="semiring/dtype")
+        parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+
+    return run("benchmarks.gpu.staged", str(__doc__), {"methods": methods}, arguments, configure)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

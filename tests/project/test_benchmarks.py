@@ -70,7 +70,8 @@ def test_two_libraries_are_compared_call_by_call(tmp_path):
     assert done.returncode in (0, 1), done.stderr  # 1: one was slower
     (kept,) = read(tmp_path / "t.csv").values()
     assert len(kept.rows) == 14
-    label, earlier, now, ratio, low, high, bound = kept.rows[0]
+    table, label, earlier, now, ratio, low, high, bound = kept.rows[0]
+    assert table == "products"
     assert label == "matmul, min_plus, float32, n = 4"
     assert "s" in earlier
     assert "s" in now

@@ -1,0 +1,125 @@
+"""Loops of independent pairs on vector registers, in every instruction mix that computes the same values.
+
+What `benchmarks.limits` measures; apart from it, because it is made of the compiler's own parts.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import llvmlite.ir as ir
+import numpy as np
+
+import semiring as sr
+from semiring.kernels.cpu.codegen.native import compile_native
+from semiring.kernels.cpu.codegen.target import Target, host
+from semiring.kernels.cpu.codegen.vector import I64, Element, Vectors, opaque
+from semiring.kernels.cpu.product.tile import Pair
+from semiring.kernels.definition import define
+from semiring.kernels.engine import make_plan
+
+__all__ = ["fastest_rate"]
+
+_CHAINS = 12  # accumulators: enough to hide latencies, few enough for 16 registers
+_SECONDS = 0.02  # of one timing; the fastest of several counts
+
+Mix = Callable[[Vectors, Any, Any, Any, Any], Any]  # vectors, pair, accumulator, a, b -> accumulator
+
+
+def _by_expression(v: Vectors, pair: Pair, c: Any, a: Any, b: Any) -> Any:
+    return pair.accumulate(c, a, b)
+
+
+def _by_bits(v: Vectors, pair: Pair, c: Any, a: Any, b: Any) -> Any:
+    """Minima of sums of non-negative floats, compared as the integers that have the same bits."""
+    candidate = v.as_bits(pair.product(a, b).value)
+    truth = v.builder.icmp_signed("<", candidate, v.as_bits(c))
+    return v.from_bits(v.select(truth, candidate, v.as_bits(c)))
+
+
+def _build(
+    module: Any, name: str, pair_of: Callable[[Vectors], Pair], element: Element, target: Target, mix: Mix
+) -> None:
+    """``void name(steps, data)``: ``steps`` times 12 pairs of vectors, then the accumulators into ``data``."""
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64, I64]), name)
+    builder = ir.IRBuilder(function.append_basic_block())
+    v = Vectors(builder, element, target.vector_bytes // element.size)
+    pair = pair_of(v)
+    _ = pair.one
+    pointer = builder.inttoptr(function.args[1], v.type.as_pointer())
+    at = [builder.gep(pointer, [ir.Constant(I64, i)]) for i in range(_CHAINS + 2)]
+    values = [builder.load(address) for address in at]
+    before, loop, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    index = builder.phi(I64)
+    phis = [builder.phi(v.type) for _ in values[:_CHAINS]]
+    # `opaque`, because a ⊗ b must not leave the loop
+    results = [
+        mix(v, pair, phi, opaque(builder, values[_CHAINS + i % 2], target), values[_CHAINS + (i + 1) % 2])
+        for i, phi in enumerate(phis)
+    ]
+    following = builder.add(index, ir.Constant(I64, 1))
+    index.add_incoming(ir.Constant(I64, 0), before)
+    index.add_incoming(following, loop)
+    for phi, value, result in zip(phis, values, results, strict=False):
+        phi.add_incoming(value, before)
+        phi.add_incoming(result, loop)
+    builder.cbranch(builder.icmp_signed("<", following, function.args[0]), loop, after)
+    builder.position_at_end(after)
+    for address, result in zip(at, results, strict=False):
+        builder.store(result, address)
+    builder.ret_void()
+
+
+def _mixes(semiring: sr.Semiring, dtype: np.dtype[Any]) -> Iterable[tuple[str, Target, Mix]]:
+    target = host()
+    plain = replace(target, features=target.features.replace("+fma,", "-fma,"))
+    yield "expression", target, _by_expression
+    if dtype.kind == "f":
+        yield "expression, sums as additions", plain, _by_expression
+        if semiring.tropical == "min":  # sums of non-negative numbers: what the closures of shortest paths are made of
+            yield "minima on bits", target, _by_bits
+            yield "minima on bits, sums as additions", plain, _by_bits
+
+
+def _rate(function: Any, pairs: int, threads: int) -> float:
+    """Pairs a second on each of ``threads`` threads together."""
+    buffers = [np.ones(2048, np.uint8) for _ in range(threads)]
+    starts = [buffer.ctypes.data + -buffer.ctypes.data % 64 for buffer in buffers]
+    steps, elapsed = 1000, 0.0
+    while elapsed < _SECONDS:
+        steps *= 2
+        begin = time.perf_counter()
+        function(steps, starts[0])
+        elapsed = time.perf_counter() - begin
+    with ThreadPoolExecutor(threads) as pool:
+        best = 0.0
+        for _ in range(7):
+            begin = time.perf_counter()
+            list(pool.map(lambda start: function(steps, start), starts))
+            best = max(best, threads * steps * pairs / (time.perf_counter() - begin))
+    return best
+
+
+def fastest_rate(semiring: str, dtype: str, threads: int) -> float:
+    """The pairs a second of the fastest mix. Takes about half a second."""
+    algebra, kind = sr.CATALOGUE[semiring], np.dtype(dtype)
+    element = Element(kind)
+    definition = define(make_plan(algebra, kind, nonnegative=True))
+    best = 0.0
+    for name, target, mix in _mixes(algebra, kind):
+
+        def build(module: Any, symbol: str, target: Target = target, mix: Mix = mix) -> None:
+            _build(module, symbol, lambda v: Pair(v, definition, target), element, target, mix)
+
+        address = compile_native(f"limit {name} {_CHAINS} {definition.key}", build)
+        function = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(address)
+        lanes = target.vector_bytes // element.size
+        best = max(best, _rate(function, _CHAINS * lanes, threads))
+    return best
