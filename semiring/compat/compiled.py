@@ -5,21 +5,25 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import numpy as np
+from semiring.kernels import named_backend
 
-from semiring.algebra.catalogue import min_plus
-from semiring.kernels import backend_for
-
-__all__ = ["MOST", "small_graphs"]
+__all__ = ["MOST", "are_asked_for", "small_graphs"]
 
 MOST = 64  # vertices; from there on the closures of this library are faster (Zen 4)
 
 
-@cache
+def are_asked_for() -> bool:
+    """Whether SEMIRING_BACKEND names no other backend than that of these kernels."""
+    return named_backend() in (None, "cpu")
+
+
 def small_graphs() -> Any:
     """`SmallGraphs`, or None where another backend is asked for. Starts the compiler."""
-    if backend_for(None, min_plus, np.dtype(np.float64)).name != "cpu":
-        return None
+    return _started() if are_asked_for() else None
+
+
+@cache
+def _started() -> Any:
     from semiring.kernels.cpu.small_graphs import SmallGraphs
 
     return SmallGraphs()

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, coo_matrix, csc_array, csc_matrix, csr_array, csr_matrix
 
-from semiring.compat.compiled import MOST, small_graphs
+from semiring.compat.compiled import MOST, are_asked_for, small_graphs
 
 __all__ = ["MOST", "NULL", "between_all", "from_sources", "has_started", "rows_and_shape"]
 
@@ -32,7 +32,7 @@ _NUMBERS = frozenset("?bhilqBHILQfd")
 _ROWS, _COLUMNS, _EDGES = {csr_array, csr_matrix}, {csc_array, csc_matrix}, {coo_array, coo_matrix}
 _NO_POINTERS = np.empty((0, 0), _INT32)
 
-_kernels: Any = None  # `SmallGraphs`; False where another backend is asked for
+_kernels: Any = None  # `SmallGraphs`, once they are started
 _lost = 0.0  # seconds so far, for want of a compiler
 
 
@@ -101,7 +101,7 @@ def _matrix(csgraph: Any, directed: Any, of_floyd: bool, sources: int = 0, *, po
     most = MOST * POINTING // 8 if pointing else MOST
     if not (0 < n <= most or (sources and PART * sources <= n <= MOST_FROM_FEW)):
         return None
-    if not (_kernels or _is_worth_it(DENSE if kind is np.ndarray else OTHER)):
+    if not are_asked_for() or not (_kernels or _is_worth_it(DENSE if kind is np.ndarray else OTHER)):
         return None
     weights = csgraph if dense else csgraph.data
     if weights.dtype != _FLOAT64:
@@ -145,5 +145,5 @@ def _is_worth_it(seconds: float) -> bool:
     if _kernels is None:
         _lost += seconds
         if "numba" in sys.modules or _lost > START:
-            _kernels = small_graphs() or False
-    return bool(_kernels)
+            _kernels = small_graphs()
+    return _kernels is not None

@@ -1,7 +1,7 @@
 """The backends of the kernel contract (`semiring.kernels.contract`), imported when first asked for.
 
-The environment variable SEMIRING_BACKEND names the one backend to use for arrays in the memory of the host:
-``reference`` to rule out a fault of a fast one.
+The environment variable SEMIRING_BACKEND names the one backend to use for arrays in the memory of the host, from the
+next call on: ``reference`` to rule out a fault of a fast one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from semiring.algebra import Semiring
     from semiring.kernels.contract import Backend
 
-__all__ = ["BACKENDS", "DEVICE_BACKENDS", "backend_for", "device_backend", "get_backend"]
+__all__ = ["BACKENDS", "DEVICE_BACKENDS", "backend_for", "device_backend", "get_backend", "named_backend"]
 
 #: Where each backend lives, by name, in the order in which the host's arrays try them.
 BACKENDS: Mapping[str, tuple[str, str]] = {
@@ -44,19 +44,29 @@ def get_backend(name: str) -> Backend:
     return backend
 
 
+_VARIABLE = os.environ.encodekey("SEMIRING_BACKEND")
+
+
+def named_backend() -> str | None:
+    """The backend that SEMIRING_BACKEND names now; None where it is empty or not set."""
+    # The dict behind os.environ, whose own look-up encodes the key and raises on a miss: 0.6 µs, and this one 0.04.
+    held = os.environ._data.get(_VARIABLE)  # type: ignore[attr-defined]
+    return os.fsdecode(held) if held else None
+
+
 def backend_for(array: Any, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> Backend:
     """The fastest backend for arrays that live where ``array`` does (None: in the memory of the host).
 
     Raises `DTypeError` where no backend takes the combination, and `DeviceError` where a package is missing that
     computes on a GPU.
     """
-    found = _backend(semiring, dtype, storage, array is not None and is_device_array(array))
+    found = _backend(semiring, dtype, storage, named_backend(), array is not None and is_device_array(array))
     return found if not profiling.active else _profiled(found)
 
 
 def device_backend(semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> Backend:
     """`backend_for` an array on a GPU."""
-    found = _backend(semiring, dtype, storage, True)
+    found = _backend(semiring, dtype, storage, None, True)
     return found if not profiling.active else _profiled(found)
 
 
@@ -67,9 +77,8 @@ def _profiled(backend: Any) -> Backend:
 
 
 @lru_cache(maxsize=1024)
-def _backend(semiring: Semiring, dtype: np.dtype[Any], storage: str, on_device: bool) -> Backend:
-    forced = os.environ.get("SEMIRING_BACKEND")
-    for name in DEVICE_BACKENDS if on_device else [forced] if forced else BACKENDS:
+def _backend(semiring: Semiring, dtype: np.dtype[Any], storage: str, named: str | None, on_device: bool) -> Backend:
+    for name in DEVICE_BACKENDS if on_device else [named] if named else BACKENDS:
         try:
             backend = get_backend(name)
         except MissingExtraError as error:

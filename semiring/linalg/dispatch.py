@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
 from math import prod
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from semiring.kernels import backend_for, device_backend
 from semiring.kernels.engine import Engine, make_plan
 from semiring.namespaces import array_namespace, is_device_array
 from semiring.threads import checked_threads, get_threads
+
+if TYPE_CHECKING:
+    from semiring.kernels.contract import Backend
 
 __all__ = [
     "batch_shape",
@@ -102,7 +105,8 @@ def engine_for(
     count = get_threads() if threads is None else checked_threads(threads)
     if type(array) is not np.ndarray and is_device_array(array):
         return _device_engine(semiring, dtype, nonnegative, array.data.device_id, profiling.active)
-    return _engine(semiring, dtype, nonnegative, count, profiling.active)
+    backend: Any = backend_for(None, semiring, dtype)  # a protocol, which mypy takes for not hashable
+    return _engine(semiring, dtype, nonnegative, count, backend)
 
 
 # A backend remembers with a plan how it launched its kernels: on a GPU that is most of the cost of a call. While a
@@ -115,10 +119,10 @@ def _device_engine(semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool, 
 
 # Products leave nothing in the status word of a plan, so calls of one kind share one: it saves a tiny product 3 µs.
 @lru_cache(maxsize=256)
-def _engine(semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool, threads: int, profiled: bool) -> Engine:
+def _engine(semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool, threads: int, backend: Backend) -> Engine:
     # Every product here goes through `product_encoding`, which keeps sums with "no path" apart from numbers.
     plan = make_plan(semiring, dtype, nonnegative=nonnegative, separate=True, threads=threads)
-    return Engine(backend_for(None, semiring, dtype), plan)
+    return Engine(backend, plan)
 
 
 def inside(array: Array, semiring: Semiring, scan: Scan, code: Encoding) -> Array:

@@ -15,10 +15,12 @@ import oracles
 import pytest
 from devices import OnDevice
 
+import semiring
 from semiring import CATALOGUE, Semiring
 from semiring.errors import AlgebraError, DTypeError, UnknownNameError
 from semiring.kernels import BACKENDS, backend_for, get_backend
 from semiring.kernels.engine import Engine, make_plan
+from semiring.kernels.reference import ReferenceBackend
 
 CASES = [(name, dtype) for name, semiring in CATALOGUE.items() for dtype in semiring.dtypes]
 SELECTIVE = [(name, dtype) for name, dtype in CASES if oracles.ORACLES[name].selective]
@@ -627,6 +629,33 @@ def test_every_case_has_a_backend():
         assert backend_for(None, CATALOGUE[name], np.dtype(bool), "bits").name in BACKENDS
     half = np.dtype(np.float16)
     assert backend_for(None, CATALOGUE["min_plus"], half).supports(CATALOGUE["min_plus"], half)
+
+
+def test_a_backend_that_is_named_after_the_first_call_is_used(monkeypatch):
+    shortest, double, used = CATALOGUE["min_plus"], np.dtype(np.float64), []
+    A = np.array([[0.0, 2.0], [1.0, 0.0]])
+    multiply, close = ReferenceBackend.multiply, ReferenceBackend.close_block
+    monkeypatch.setattr(ReferenceBackend, "multiply", lambda *args: used.append("product") or multiply(*args))
+    monkeypatch.setattr(ReferenceBackend, "close_block", lambda *args: used.append("closure") or close(*args))
+
+    def calls():
+        used.clear()
+        semiring.matmul(A, A)
+        semiring.closure(A)
+        return list(dict.fromkeys(used)), backend_for(None, shortest, double).name
+
+    monkeypatch.delenv("SEMIRING_BACKEND", raising=False)
+    assert calls() == ([], "cpu")
+    monkeypatch.setenv("SEMIRING_BACKEND", "reference")
+    assert calls() == (["product", "closure"], "reference")
+    monkeypatch.setenv("SEMIRING_BACKEND", "")
+    assert calls() == ([], "cpu")
+    monkeypatch.setenv("SEMIRING_BACKEND", "abacus")
+    for call in (semiring.matmul, lambda *_: semiring.closure(A)):
+        with pytest.raises(UnknownNameError, match="no backend is named 'abacus'"):
+            call(A, A)
+    monkeypatch.delenv("SEMIRING_BACKEND")
+    assert calls() == ([], "cpu")
 
 
 def test_what_no_backend_takes_is_an_error():

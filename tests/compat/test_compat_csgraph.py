@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph.tests import test_shortest_path as suite
 
 import semiring.compat.csgraph as ours
-from semiring.compat import choice, small
+from semiring.compat import choice, compiled, small
 from semiring.testing import height_difference_grid
 
 NAMES = ("floyd_warshall", "johnson", "shortest_path")
@@ -205,6 +205,20 @@ def way(request, monkeypatch):
         monkeypatch.setattr(small, "_is_worth_it", lambda seconds: False)
         monkeypatch.setattr(small, "_kernels", None)
         monkeypatch.setattr(small, "has_started", lambda: False)
+
+
+def test_another_backend_that_is_named_later_keeps_the_kernels_of_small_graphs_out(monkeypatch):
+    graph = np.array([[0, 2.0], [1.0, 0]])
+    monkeypatch.delenv("SEMIRING_BACKEND", raising=False)
+    monkeypatch.setattr(small, "START", 0.0)
+    ours.floyd_warshall(graph)
+    assert small._kernels is not None
+    assert compiled.small_graphs() is small._kernels
+    monkeypatch.setenv("SEMIRING_BACKEND", "reference")
+    assert compiled.small_graphs() is None
+    monkeypatch.setattr(type(small._kernels), "all_pairs", None)  # what calls them fails
+    assert ours.floyd_warshall(graph).tolist() == [[0, 2], [1, 0]]
+    assert ours.johnson(graph, indices=[1]).tolist() == [[1, 0]]
 
 
 OPTIONS = st.fixed_dictionaries(
