@@ -49,7 +49,8 @@ from semiring.profiling import profile
 from semiring.threads import get_threads, set_threads, threads
 
 if TYPE_CHECKING:
-    from semiring.closures import METHODS, closure
+    from semiring.algorithms.methods import METHODS, register_method
+    from semiring.closures import closure
     from semiring.data import load_network
     from semiring.io import Network, network_of, read, write
     from semiring.paths import (
@@ -66,7 +67,8 @@ __version__ = "0.1.0"
 
 # Loaded when first asked for, so that an import that only wants a product stays short.
 _LATER = {
-    "METHODS": "semiring.closures",
+    "METHODS": "semiring.algorithms.methods",
+    "register_method": "semiring.algorithms.methods",
     "closure": "semiring.closures",
     "Paths": "semiring.paths",
     "best_paths": "semiring.paths",
@@ -145,6 +147,7 @@ __all__ = [
     "profile",
     "read",
     "reduce",
+    "register_method",
     "set_threads",
     "shortest_paths",
     "sqrt",

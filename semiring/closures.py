@@ -15,9 +15,10 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, min_plus
 from semiring.algorithms.call import Call, Explanation
-from semiring.algorithms.dense import close_dense, is_closed_wider, run_johnson
-from semiring.algorithms.execution import ALGORITHMS, Execution, check_star
+from semiring.algorithms.dense import close_dense, close_edges, is_closed_wider
+from semiring.algorithms.execution import Execution, check_star
 from semiring.algorithms.johnson import graph_potentials, sparse_graph
+from semiring.algorithms.methods import METHODS, matrix_methods, method_named, takes_edges
 from semiring.algorithms.packed import close_words
 from semiring.algorithms.parameters import dense_seconds, johnson_seconds
 from semiring.algorithms.predecessors import attach_unbounded, predecessors, wants_pivots
@@ -36,9 +37,6 @@ from semiring.threads import checked_threads, get_threads
 __all__ = ["METHODS", "Explanation", "closure", "closure_with_predecessors"]
 
 Array: TypeAlias = Any
-
-#: What ``method=`` takes.
-METHODS = ("auto", *ALGORITHMS, "johnson")
 
 
 @on_their_device
@@ -69,7 +67,8 @@ def closure(
     semiring
         A `Semiring` with a star, or a name of the catalogue.
     method
-        One of `METHODS`. ``"auto"`` chooses by size, sparsity and semiring; ``explain`` says what and why.
+        One of `METHODS`, or of your own (`register_method`). ``"auto"`` chooses by size, sparsity and semiring;
+        ``explain`` says what and why.
     out
         Where the result goes; may be A itself. In place the memory beyond the matrix is that of some panels, O(n ·
         1024), and for truth values also an eighth of the matrix. A copy more is taken where ⊕ is not idempotent and
@@ -223,8 +222,8 @@ def closure_with_predecessors(
     check_progress(progress)
     if not semiring.selective:
         raise AlgebraError(f"predecessors need a selective ⊕, and that of {semiring.name} is not: use closure")
-    if method not in METHODS or method == "johnson":
-        raise UnknownNameError("closure method with predecessors", method, set(METHODS) - {"johnson"})
+    if method not in METHODS or takes_edges(method):
+        raise UnknownNameError("closure method with predecessors", method, matrix_methods())
     if is_closed_wider(semiring, A.dtype):
         D, found = closure_with_predecessors(
             A.astype(np.float32), semiring, check=check, threads=threads, progress=progress, method=method
@@ -252,16 +251,16 @@ def _close_bit_matrix(call: Call, A: BitMatrix, out: BitMatrix | None) -> BitMat
     semiring = call.semiring
     semiring.check_dtype(np.dtype(bool))
     check_star(semiring, np.dtype(bool))
-    if call.asked in ("floyd_warshall", "johnson"):
-        raise AlgebraError(f"{call.asked} does not take packed bits: use rkleene, blocked_floyd_warshall or squaring")
+    backend = backend_for(A.words, semiring, np.dtype(bool), "bits")
+    method = "rkleene" if call.asked == "auto" else call.asked
+    method_named(method).check(backend, "bits")
     if out is not None and (not isinstance(out, BitMatrix) or out.shape != A.shape):
         raise ShapeError(f"out must be a BitMatrix of shape {A.shape}, or None")
     explanation = call.explanation
     explanation.shape, explanation.dtype, explanation.storage = A.shape, np.dtype(bool), "packed bits"
-    explanation.backend = backend_for(A.words, semiring, np.dtype(bool), "bits").name
+    explanation.backend = backend.name
     call.note("a BitMatrix stays packed")
-    explanation.method = "rkleene" if call.asked == "auto" else call.asked
-    call = call.by(explanation.method)
+    call = call.by(method)
     target = A.copy() if out is None else out
     if target is not A:
         target.words[...] = A.words
@@ -288,18 +287,17 @@ def _close_sparse(call: Call, A: Any, out: Any) -> Array:
         method = "johnson" if sparse < dense else "auto"
         shown = f"{edges} edges: about {sparse:.2g} s by Dijkstra from every vertex, {dense:.2g} s dense"
         call.note(shown)
-    if method == "johnson" and shortest:
+    if takes_edges(method) and shortest:
         if np.isinf(A.tocoo().data).any():
             method = "auto"  # edges of unbounded gain are the dense closure's business
         else:
             target = np.empty(A.shape, dtype) if out is None else as_output(out, A.shape, dtype)
             explanation = call.explanation
-            explanation.shape, explanation.dtype, explanation.method = A.shape, dtype, "johnson"
-            explanation.backend = "scipy"
+            explanation.shape, explanation.dtype, explanation.backend = A.shape, dtype, "scipy"
             graph = sparse_graph(A, 1 if call.semiring.tropical == "min" else -1)
-            run_johnson(call, graph, graph_potentials(graph, dtype), target)
+            close_edges(call.by(method), graph, graph_potentials(graph, dtype), target)
             return target if out is None else out
-    asked = "auto" if call.asked == "johnson" and shortest else call.asked
+    asked = "auto" if takes_edges(call.asked) and shortest else call.asked
     array = as_array(A, call.semiring)
     ours = array if out is None and array.dtype.kind != "i" else out  # integers may have to begin again: see above
     result = close_dense(replace(call, asked=asked), array, ours)

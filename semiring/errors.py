@@ -13,6 +13,7 @@ __all__ = [
     "ExpressionError",
     "FormatError",
     "IntegerOverflowError",
+    "MethodError",
     "MissingExtraError",
     "NegativeCycleError",
     "NoPathError",
@@ -101,6 +102,10 @@ class NegativeCycleError(DivergenceError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.args[0], self.cycle, self.names), self.__dict__
+
+
+class MethodError(SemiringError, ValueError):
+    """A closure method cannot be registered under this name or with these traits, or not be loaded."""
 
 
 class NoPathError(SemiringError, LookupError):

@@ -28,6 +28,7 @@ from benchmarks.classical import serial
 from benchmarks.common import Table, by_clock, comparing, device_milliseconds, ours, run
 from benchmarks.gpu.peers import peers
 from semiring.algorithms.rkleene import rkleene
+from semiring.kernels.contract import Capabilities
 from semiring.kernels.cuda import closing as staged
 from semiring.kernels.engine import Engine, make_plan
 from semiring.testing import uniform_graph
@@ -111,6 +112,7 @@ class _PlainProducts:
 
     name = "cuda"
     stacks = False
+    capabilities = Capabilities()
 
     def close_block(self, plan: Any, A: Any) -> None:
         staged.close_block(plan, A)

@@ -19,7 +19,8 @@ from semiring.algebra.expressions.tree import is_bfloat16
 from semiring.algorithms.call import Call
 from semiring.algorithms.execution import check_star
 from semiring.algorithms.irreflexive import cycles_from_closure, diagonal, irreflexive_product
-from semiring.algorithms.johnson import SparseGraph, graph_potentials, johnson, sparse_graph
+from semiring.algorithms.johnson import SparseGraph, graph_potentials, sparse_graph
+from semiring.algorithms.methods import method_named, takes_edges
 from semiring.algorithms.ordered import as_integers, from_integers, has_order, selects
 from semiring.algorithms.packed import close_truths
 from semiring.algorithms.parameters import closure_parameters
@@ -43,7 +44,7 @@ from semiring.kernels.contract import Backend
 from semiring.kernels.engine import Engine, make_plan
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["close_dense", "is_closed_wider", "run_johnson"]
+__all__ = ["close_dense", "close_edges", "is_closed_wider"]
 
 
 def close_dense(call: Call, A: Array, out: Any, P: Array | None = None) -> Array:
@@ -106,18 +107,19 @@ def _same_memory(x: Array, y: Array) -> bool:
 def _choose(call: Call, n: int, dtype: np.dtype[Any], backend: Backend) -> str:
     """The method by which matrices of n rows are closed."""
     method = call.asked
-    if method == "johnson":
+    if takes_edges(method):
         if not is_tropical(call.semiring) or dtype.kind != "f":
             raise AlgebraError(
-                f"johnson finds shortest paths by Dijkstra: min_plus or max_plus on floats, not "
+                f"{method} finds shortest paths by Dijkstra: min_plus or max_plus on floats, not "
                 f"{call.semiring.name} on {dtype}; use rkleene"
             )
         if backend.name == "cuda":
-            raise DeviceError("johnson runs in SciPy, on the host: copy the matrix there, or use rkleene")
+            raise DeviceError(f"{method} runs in SciPy, on the host: copy the matrix there, or use rkleene")
     elif method == "auto":
         parameters = closure_parameters(backend.name, dtype, "elements")
         method = parameters.method(n, selecting=selects(call.semiring))
-        if method == "staged" and not Engine(backend, make_plan(call.semiring, dtype)).closes(n):
+        whole = "whole_closures" in method_named(method).needs
+        if whole and not Engine(backend, make_plan(call.semiring, dtype)).closes(n):
             method = "blocked_floyd_warshall"
         if n <= parameters.leaf:
             call.note(f"{n} vertices are one block of at most {parameters.leaf}, closed without products")
@@ -131,7 +133,7 @@ class _Prepared(NamedTuple):
 
     scan: Scan
     turned: bool  # whether the transpose is closed, and all else is about the transpose
-    graph: SparseGraph | None  # for Johnson's algorithm,
+    graph: SparseGraph | None  # for a method that takes edges,
     potentials: Potentials | Array | None  # and those of the graph
 
 
@@ -182,7 +184,7 @@ def _prepare(call: Call, A: Array, out: Array, scan: Scan) -> _Prepared:
 def _find_potentials(call: Call, A: Array, scan: Scan) -> tuple[SparseGraph | None, Potentials | Array | None]:
     if not is_tropical(call.semiring):
         return None, None
-    if call.execution.method != "johnson" or _unbounded(call, scan):
+    if not takes_edges(call.execution.method) or _unbounded(call, scan):
         return None, find_potentials(call.execution, call.semiring, A, scan, call.explanation.reasons)
     from scipy.sparse import coo_array
 
@@ -211,9 +213,9 @@ def _close_rows(call: Call, A: Array, out: Array, P: Array | None, prepared: _Pr
     """Out, whose rows are adjacent in memory, ← the closure of A."""
     scan, found = prepared.scan, prepared.potentials
     if prepared.graph is not None:
-        run_johnson(call, prepared.graph, found, out)
+        close_edges(call, prepared.graph, found, out)
         return
-    if call.execution.method == "johnson":
+    if takes_edges(call.execution.method):
         call.note("edges of unbounded gain are not Dijkstra's business: rkleene closes the others, and inserts them")
         call = call.by("rkleene")
     if is_tropical(call.semiring):
@@ -226,7 +228,7 @@ def _close_rows(call: Call, A: Array, out: Array, P: Array | None, prepared: _Pr
     elif A.dtype == np.bool_ and P is None and _packs(call, A):
         if out is not A:
             out[...] = A
-        packed = call.by("rkleene") if call.execution.method == "staged" else call
+        packed = call if "bits" in method_named(call.execution.method).storages else call.by("rkleene")
         close_truths(packed.execution, call.semiring, out, call.reflexive)
     else:
         _close_generic(call, A, out, P, scan)
@@ -284,6 +286,7 @@ def _packs(call: Call, A: Array) -> bool:
     return True
 
 
-def run_johnson(call: Call, graph: SparseGraph, h: Array, out: Array) -> None:
-    """Out ← the closure of a sparse graph, a source at a time; h (n,) are its potentials."""
-    johnson(graph, h, out, reflexive=call.reflexive, progress=call.execution.progress)
+def close_edges(call: Call, graph: SparseGraph, h: Array, out: Array) -> None:
+    """Out ← the closure of a sparse graph by a method that takes edges; h (n,) are its potentials."""
+    method = method_named(call.execution.method)
+    method.close(graph, h, out, reflexive=call.reflexive, progress=call.execution.progress)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, Protocol
@@ -11,13 +10,9 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_times, min_times
-from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
-from semiring.algorithms.floyd_warshall import floyd_warshall
+from semiring.algorithms.methods import Method, method_named
 from semiring.algorithms.parameters import closure_parameters
-from semiring.algorithms.progress import Progress, ReportingEngine, total_pairs
-from semiring.algorithms.rkleene import rkleene
-from semiring.algorithms.squaring import squaring
-from semiring.algorithms.staged import staged
+from semiring.algorithms.progress import Progress, ReportingEngine
 from semiring.algorithms.views import Array
 from semiring.errors import AlgebraError, DivergenceError, DTypeError
 from semiring.kernels import backend_for
@@ -25,16 +20,7 @@ from semiring.kernels.contract import Plan
 from semiring.kernels.engine import Engine, make_plan
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["ALGORITHMS", "Execution", "Inspection", "check_star", "divergence_error", "may_diverge"]
-
-#: The dense algorithms, by the name the literature gives them. Each closes a matrix in place.
-ALGORITHMS: Mapping[str, Callable[..., None]] = {
-    "rkleene": rkleene,
-    "blocked_floyd_warshall": blocked_floyd_warshall,
-    "floyd_warshall": floyd_warshall,
-    "squaring": squaring,
-    "staged": staged,
-}
+__all__ = ["Execution", "Inspection", "check_star", "divergence_error", "may_diverge"]
 
 
 class Inspection(Protocol):
@@ -78,27 +64,29 @@ class Execution:
         """A ← A* in place, pivots into P (n, n) int32 where it is given. Returns the engine that did it.
 
         Raises `DivergenceError`, naming the vertex, where a pivot has no star; A is then undefined. `AlgebraError` for
-        pivots of a method that keeps none.
+        pivots of a method that keeps none, and for a storage that it does not take; `DeviceError` where the backend has
+        not what it needs.
         """
         dtype = np.dtype(np.bool_) if storage == "bits" else A.dtype
         plan = make_plan(semiring, dtype, nonnegative=nonnegative, storage=storage, threads=self.threads)
         backend = backend_for(A, semiring, dtype, storage)
-        algorithm = ALGORITHMS[self.method]
+        method = method_named(self.method)
+        method.check(backend, storage)
         parameters = closure_parameters(backend.name, dtype, storage)
         there = is_device_array(A)
         engine = Engine(backend, plan, parameters.panel, waits=self.waits or not there)
         if engine.waits and there and may_diverge(plan):
             plan.status.word = array_namespace(A).full(1, -1, np.int32)
         if self.progress is not None:
-            total = total_pairs(algorithm, engine, *A.shape)
+            total = method.total_pairs(engine, *A.shape)
             engine = ReportingEngine(backend, plan, self.progress, total, parameters.panel, waits=engine.waits)
-        before, P = self._keep(engine, A, P)
+        before, P = self._keep(method, engine, A, P)
         if P is None:
-            self._run(algorithm, engine, A, parameters.graph)
-        elif self.method in ("squaring", "staged"):
-            raise AlgebraError(f"{self.method} keeps no pivots: use rkleene")
+            self._run(method, engine, A, parameters.graph)
+        elif not method.keeps_pivots:
+            raise AlgebraError(f"{method.name} keeps no pivots: use rkleene")
         else:
-            algorithm(engine, A, P)
+            method.close(engine, A, P)
         if isinstance(engine, ReportingEngine):
             engine.finish()
         if plan.status.read() >= 0:
@@ -107,21 +95,20 @@ class Execution:
             self.inspect.look(engine, A, before=before, pivots=P)
         return engine
 
-    def _run(self, algorithm: Callable[..., None], engine: Engine, A: Array, limit: int) -> None:
-        """Run the algorithm; of up to ``limit`` rows the backend may repeat what it recorded of a run of its kind."""
+    def _run(self, method: Method, engine: Engine, A: Array, limit: int) -> None:
+        """Run the method; of up to ``limit`` rows the backend may repeat what it recorded of a run of its kind."""
         backend, plan = engine.backend, engine.plan
-        replay = getattr(backend, "replay", None)
-        recorded = self.method in ("rkleene", "blocked_floyd_warshall") and self.progress is None
-        if replay is None or not recorded or not 0 < A.shape[0] <= limit:
-            algorithm(engine, A)
+        recorder = backend.capabilities.recorder if method.recorded and self.progress is None else None
+        if recorder is None or not 0 < A.shape[0] <= limit:
+            method.close(engine, A)
         else:
-            replay(plan, A, self.method, lambda plan: Engine(backend, plan, engine.panel, waits=False), algorithm)
+            recorder.replay(plan, A, lambda plan: Engine(backend, plan, engine.panel, waits=False), method.close)
 
-    def _keep(self, engine: Engine, A: Array, P: Array | None) -> tuple[Array | None, Array | None]:
+    def _keep(self, method: Method, engine: Engine, A: Array, P: Array | None) -> tuple[Array | None, Array | None]:
         """What `inspect` will want to see beside the closed matrix: (a copy of A, pivots); of packed bits nothing."""
         if self.inspect is None or P is not None or engine.plan.storage == "bits":
             return None, P
-        if self.method not in ("squaring", "staged") and self.inspect.wants_pivots(engine, A):
+        if method.keeps_pivots and self.inspect.wants_pivots(engine, A):
             return None, array_namespace(A).full(A.shape, -1, np.int32)
         return A.copy(), None
 

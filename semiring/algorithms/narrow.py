@@ -34,6 +34,7 @@ from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.views import Array, on_host, pieces
 from semiring.arrays.encoding import inner_zero
 from semiring.kernels import backend_for
+from semiring.kernels.contract import Passes, Relaxation
 from semiring.namespaces import array_namespace
 
 __all__ = ["close_narrow", "narrower"]
@@ -54,11 +55,10 @@ def narrower(
     """
     if not candidates or A.shape[0] < 2:  # a loop alone is on no walk to another vertex
         return None
-    backend: Any = backend_for(A, min_plus, A.dtype)
+    capabilities = backend_for(A, min_plus, A.dtype).capabilities
     if largest is None:
-        kernel = getattr(backend, "largest_whole", None)
         for part in (A[:_SAMPLE], A):
-            found = _largest_whole(part, kernel)
+            found = _largest_whole(part, capabilities.passes)
             if found == np.inf:
                 return None
         largest = int(found)
@@ -68,8 +68,7 @@ def narrower(
         if n * largest <= limit:
             return dtype, n * largest
         if ends is None:  # the way in first: it reads rows
-            relax = getattr(backend, "relax", None)
-            ends = _Lengths(A.T, sign, relax), _Lengths(A, sign, relax)
+            ends = _Lengths(A.T, sign, capabilities.relaxation), _Lengths(A, sign, capabilities.relaxation)
         bound = 0.0
         for lengths in ends:
             if bound <= limit:
@@ -79,10 +78,10 @@ def narrower(
     return None
 
 
-def _largest_whole(A: Array, kernel: Callable[[Array], float] | None) -> float:
+def _largest_whole(A: Array, passes: Passes | None) -> float:
     """The greatest size of a finite entry; ∞ where one is no whole number."""
-    if kernel is not None:
-        return kernel(A)
+    if passes is not None:
+        return passes.largest_whole(A)
     xp, largest = array_namespace(A), 0.0
     for rows in pieces(A):
         part = A[rows]
@@ -95,8 +94,8 @@ def _largest_whole(A: Array, kernel: Callable[[Array], float] | None) -> float:
 class _Lengths:
     """Lengths of walks from vertex 0 to all vertices, (n,) float64, better with every sweep."""
 
-    def __init__(self, A: Array, sign: int, relax: Callable[[Array, Array, int, float], Array] | None) -> None:
-        self._A, self._sign, self._relax = A, sign, relax
+    def __init__(self, A: Array, sign: int, relaxation: Relaxation | None) -> None:
+        self._A, self._sign, self._relaxation = A, sign, relaxation
         self._lengths = A[0].astype(np.float64) * sign
         self._lengths[0] = 0.0
 
@@ -121,8 +120,8 @@ class _Lengths:
     def sweep(self) -> None:
         """One of Bellman-Ford: every length ← min(itself, the minimum over i of lengths[i] + w[i, j])."""
         xp, A, lengths = array_namespace(self._A), self._A, self._lengths
-        if self._relax is not None:
-            self._lengths = xp.minimum(lengths, self._relax(A, lengths, self._sign, 0.0))
+        if self._relaxation is not None:
+            self._lengths = xp.minimum(lengths, self._relaxation.relax(A, lengths, self._sign, 0.0))
             return
         for rows in pieces(A):
             reached = (A[rows] * np.float64(self._sign) + lengths[rows, None]).min(axis=0)

@@ -1,7 +1,7 @@
 """Floats as integers in the same order: where ⊕ and ⊗ only select, nothing else about them matters.
 
 A closure that maps its matrix once saves every product the map, and integers have a 3-input minimum and maximum.
-Cost: two passes over the matrix, in which a backend that has ``in_order`` is asked to put it; workspace none where the
+Cost: two passes over the matrix, by the backend's `Passes` where it has them; workspace none where the
 floats may be overwritten, as here.
 """
 
@@ -62,9 +62,9 @@ def _identities(semiring: Semiring) -> list[tuple[Any, Any]]:
 
 def _replace(bits: Array, semiring: Semiring, pairs: list[tuple[Any, Any]], *, back: bool = False) -> None:
     """The bits with their order put right, and some values, as ordered integers, replaced."""
-    in_order: Any = getattr(backend_for(bits, semiring, bits.dtype), "in_order", None)
-    if in_order is not None:
-        in_order(bits, pairs, back)
+    passes = backend_for(bits, semiring, bits.dtype).capabilities.passes
+    if passes is not None:
+        passes.in_order(bits, pairs, back)
         return
     xp = array_namespace(bits)
     for rows in pieces(bits):

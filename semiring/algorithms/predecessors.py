@@ -85,9 +85,9 @@ def predecessors(
     if (before is None) == (pivots is None):
         raise TypeError("predecessors takes either the matrix before the closure or its pivots")
     tolerance = tolerance_for(plan, D)
-    fast = getattr(backend, "find_predecessors", None)
-    if fast is not None and D.size:
-        found: Array = fast(plan, D, tolerance, before, pivots)
+    search = backend.capabilities.predecessors
+    if search is not None and D.size:
+        found: Array = search.find_predecessors(plan, D, tolerance, before, pivots)
         return found
     xp = array_namespace(D)
     weights = xp.where(pivots == -1, D, plan.zero) if before is None else before

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from semiring.algorithms.squaring import squaring
+from semiring.algebra import Semiring
 from semiring.algorithms.views import WORD, Array
-from semiring.kernels.contract import Backend, Plan
+from semiring.kernels.contract import Backend, Capabilities, Plan
 from semiring.kernels.engine import Engine
 
 __all__ = ["Progress", "ReportingEngine", "check_progress", "total_pairs"]
@@ -78,7 +78,8 @@ class ReportingEngine(Engine):
         meter: _Meter | None = None,
     ) -> None:
         super().__init__(backend, plan, panel, waits=waits)
-        self._meter = meter or _Meter(progress, total, getattr(backend, "mark", None))
+        queues = backend.capabilities.queues
+        self._meter = meter or _Meter(progress, total, None if queues is None else queues.mark)
 
     def _new_lane(self) -> Engine:
         meter = self._meter
@@ -123,17 +124,28 @@ class ReportingEngine(Engine):
 
 
 class _NoKernels:
-    """A backend whose kernels do nothing: to walk through an algorithm and count."""
+    """A backend whose kernels do nothing: to walk through an algorithm and count.
+
+    It closes the whole matrices that the other one would, and has no other capability: their work is not counted.
+    """
+
+    stacks = False
 
     def __init__(self, backend: Backend) -> None:
         self.name = backend.name
-        self._can_close = getattr(backend, "can_close", lambda plan, n: False)
-        self._lacks = {"lanes", "mark", "copy"} | (set() if hasattr(backend, "close") else {"close"})
+        self._whole = backend.capabilities.whole_closures
+        self.capabilities = Capabilities(whole_closures=None if self._whole is None else self)
 
-    def __getattr__(self, name: str) -> Any:
-        if name in self._lacks:
-            raise AttributeError(name)
-        return self._can_close if name == "can_close" else lambda *arguments: None
+    def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
+        return True
+
+    def can_close(self, plan: Plan, n: int) -> bool:
+        return self._whole is not None and self._whole.can_close(plan, n)
+
+    def _nothing(self, *_: Any, **__: Any) -> None: ...
+
+    multiply = multiply_add = multiply_add_witness = multiply_add_pivots = _nothing
+    close = close_block = close_block_pivots = _nothing
 
 
 class _Outline(np.ndarray[Any, Any]):
@@ -167,10 +179,8 @@ class _Counter(ReportingEngine):
 def total_pairs(method: Callable[..., None], engine: Engine, n: int, columns: int) -> int:
     """The pairs that ``method`` will report on an n × n matrix stored in ``columns`` columns: a walk without kernels.
 
-    What `squaring` will do depends on the data; there it is the most.
+    For one whose work depends on n alone, not on the entries.
     """
-    if method is squaring:
-        return max(0, n - 1).bit_length() * n * n * columns * (WORD if engine.plan.storage == "bits" else 1)
     counter = _Counter(engine.backend, engine.plan, engine.panel)
     method(counter, _Outline.of((n, columns), np.uint32 if engine.plan.storage == "bits" else engine.plan.dtype))
     return counter.pairs

@@ -9,8 +9,6 @@ Source: Johnson 1977, as in `potentials`. Cost: n³ or 2 n³ pairs on one thread
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
@@ -18,7 +16,7 @@ from semiring.algorithms.predecessors import predecessors
 from semiring.algorithms.reweighting import negligible
 from semiring.algorithms.views import Array
 from semiring.kernels import backend_for
-from semiring.kernels.contract import Backend, Plan
+from semiring.kernels.contract import Backend, Plan, StackClosures
 from semiring.kernels.engine import make_plan
 
 __all__ = ["SMALL", "close_small", "close_small_stack", "close_small_with_predecessors", "small_potentials"]
@@ -43,34 +41,36 @@ def close_small_stack(A: Array, out: Array, threads: int) -> bool:
     """Close: out ← A* of every matrix of A (count, n, n), 0 < n ≤ `SMALL`, of finite floats and ∞, of any signs.
 
     Potentials of all are found before anything is written; False where a matrix takes more care, and nothing is then.
-    The same bits as from `close_small`, for a backend that has ``close_stack``, on the host. ``out`` may be A.
+    The same bits as from `close_small`, on a host whose backend closes stacks. ``out`` may be A.
     """
     count, n = A.shape[:2]
+    closures = backend_for(A, min_plus, A.dtype).capabilities.stack_closures
+    wide = backend_for(A, min_plus, _FLOAT64).capabilities.stack_closures
+    if closures is None or wide is None:
+        return False
     step = max(1, _PIECE // (8 * n * n))
     parts = [slice(start, start + step) for start in range(0, count, step)]
     h = np.empty((count, n))
     for part in parts:
-        if not _find_potentials(A[part], h[part], threads):
+        if not _find_potentials(A[part], h[part], wide, threads):
             return False
     plan = make_plan(min_plus, A.dtype, nonnegative=True, threads=threads)
-    backend: Any = backend_for(A, min_plus, A.dtype)
     for part in parts:
         shift = _shift(h[part])
         D = np.add(A[part], shift)
         np.maximum(D, 0.0, out=D)
         D += 0.0
         D = D.astype(A.dtype, copy=False)
-        backend.close_stack(plan, D)
+        closures.close_stack(plan, D)
         np.subtract(D, shift, out=out[part], casting="same_kind")
     return True
 
 
-def _find_potentials(A: Array, h: Array, threads: int) -> bool:
+def _find_potentials(A: Array, h: Array, closures: StackClosures, threads: int) -> bool:
     """Potentials: h (count, n) ← those of every matrix, as `small_potentials` finds them; whether that was possible."""
     plan = make_plan(min_plus, _FLOAT64, threads=threads)
     D = A.astype(_FLOAT64, order="C")
-    backend: Any = backend_for(D, min_plus, _FLOAT64)
-    backend.close_stack(plan, D)
+    closures.close_stack(plan, D)
     if plan.status.diverged >= 0:
         return False
     np.min(D, axis=1, out=h)

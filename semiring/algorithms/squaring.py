@@ -23,7 +23,7 @@ from semiring.kernels.contract import Plan
 from semiring.kernels.engine import Engine
 from semiring.namespaces import array_namespace
 
-__all__ = ["seed_diagonal", "squaring"]
+__all__ = ["most_pairs", "seed_diagonal", "squaring"]
 
 
 def squaring(engine: Engine, A: Array) -> None:
@@ -52,6 +52,11 @@ def squaring(engine: Engine, A: Array) -> None:
         length *= 2
     if engine.waits:
         _check_diagonal(plan, A)
+
+
+def most_pairs(n: int, width: int) -> int:
+    """The pairs of all squarings that may be needed of n rows of ``width`` entries; how many are depends on them."""
+    return max(0, n - 1).bit_length() * n * n * width
 
 
 def _check_diagonal(plan: Plan, A: Array) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from semiring.algorithms.views import Array
 from semiring.errors import DeviceError
+from semiring.kernels.contract import lacking
 from semiring.kernels.engine import Engine
 
 __all__ = ["staged"]
@@ -23,11 +24,8 @@ def staged(engine: Engine, A: Array) -> None:
     `AlgebraError` for packed bits and a ⊕ that is not idempotent.
     """
     plan, n = engine.plan, A.shape[0]
-    if not hasattr(engine.backend, "close"):
-        raise DeviceError(
-            f"the staged kernels run on a GPU, and this matrix is closed by the {engine.backend.name} backend: "
-            "pass device='cuda' or an array on a GPU, or use rkleene"
-        )
+    if engine.capabilities.whole_closures is None:
+        raise lacking("staged", ["whole_closures"], engine.backend)
     if n and plan.storage == "elements" and plan.semiring.idempotent and not engine.closes(n):
         raise DeviceError(f"this GPU grants a block too little shared memory to close {plan.dtype}: use rkleene")
     engine.close(A)

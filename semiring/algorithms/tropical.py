@@ -195,18 +195,17 @@ def _close_floats(task: _Task, A: Array, out: Array, scan: Scan, found: Potentia
 
 def _close_unseen(task: _Task, A: Array, out: Array, P: Array | None) -> None:
     """A closure that may not wait to see the signs of its weights, which are to be ≥ 0: if not, it is NaN."""
-    backend: Any = backend_for(A, min_plus, A.dtype)
-    word = None
+    passes = backend_for(A, min_plus, A.dtype).capabilities.passes
     if task.sign < 0:
         negate(A, out)
         A = out
-    if hasattr(backend, "copy_nonnegative"):
-        word = backend.copy_nonnegative(A, out)
-    else:
+    if passes is None:
         clear_zeros(A, out)
-    _core(task, out, P)
-    if word is not None:
-        backend.spoil(out, word)
+        _core(task, out, P)
+    else:
+        word = passes.copy_nonnegative(A, out)
+        _core(task, out, P)
+        passes.spoil(out, word)
     if task.sign < 0:
         negate(out, out)
 

@@ -1,8 +1,8 @@
 """Bellman-Ford by whole matrices: what `potentials` does on a device, where rows are not worth picking.
 
 A sweep is a min-plus product of a vector and the matrix, h ← min(h, h ⊗ W): by one kernel where the backend has one
-(`relax`), else a piece of rows at a time, each piece with the potentials as the one before left them. Whether anything
-improved the device is asked after each sweep, or after four by that kernel.
+(`Relaxation`), else a piece of rows at a time, each piece with the potentials as the one before left them. Whether
+anything improved the device is asked after each sweep, or after four by that kernel.
 
 Source: as `potentials`. Cost: a sweep reads the matrix once; one that remembers a tree, for negative cycles, forms some
 float64 temporaries of a piece. A path of h edges settles within h sweeps, most within a few.
@@ -11,7 +11,6 @@ float64 temporaries of a piece. A path of h edges settles within h sweeps, most 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -38,7 +37,8 @@ class WholeSweeps:
         self.relaxed = 0  # rows relaxed so far
         self._previous: Array | None = None
         floating = weights.A.dtype.kind == "f" and weights.A.dtype.itemsize >= 4
-        self._relax: Any = getattr(backend_for(weights.A, min_plus, weights.work), "relax", None) if floating else None
+        backend = backend_for(weights.A, min_plus, weights.work)
+        self._relaxation = backend.capabilities.relaxation if floating else None
         self._margin = 2 * relative_rounding(np.float64) if weights.epsilon else 0.0  # as in `potentials`
 
     @property
@@ -74,9 +74,10 @@ class WholeSweeps:
         """Relax every row once, or `_TOGETHER` times where one kernel does it; then ask whether anything improved."""
         before = self.h
         self.relaxed += before.size
-        if not remember and self._relax is not None:
+        if not remember and self._relaxation is not None:
+            weights = self.weights
             for _ in range(_TOGETHER):
-                best = self._relax(self.weights.A, self._rounded_up(self.h), self.weights.sign, self.weights.epsilon)
+                best = self._relaxation.relax(weights.A, self._rounded_up(self.h), weights.sign, weights.epsilon)
                 self.h = self._xp.minimum(self.h, best)
         else:
             self._sweep(remember)

@@ -13,6 +13,7 @@ import numpy as np
 
 from semiring.algebra import DTYPES
 from semiring.algebra.catalogue import CATALOGUE
+from semiring.algorithms.methods import METHODS
 from semiring.arrays.device.memory import load_cupy
 from semiring.cli.common import Report
 from semiring.errors import DeviceError, SemiringError
@@ -35,7 +36,7 @@ def version(package: str) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print versions, devices, threads, caches, backends, and which semiring is defined on which dtype."""
+    """Print versions, devices, threads, caches, backends, methods, and which semiring is defined on which dtype."""
     report = Report(None)
     report(f"semiring {version('semiring')}")
     report.table(
@@ -54,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     report("", "backends")
     backends = {name: _backend(name) for name in (*BACKENDS, *DEVICE_BACKENDS)}
     report.table([(name, "ready" if not isinstance(found, str) else found) for name, found in backends.items()])
+    report("", "methods of closure", f"  {', '.join(METHODS)}")
     report(
         "", "semirings and dtypes (● compiled kernels, ○ NumPy only, · not defined; a GPU adds float16 and bfloat16)"
     )

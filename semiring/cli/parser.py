@@ -106,7 +106,7 @@ def _add_closure(commands: argparse._SubParsersAction[Parser]) -> None:
     parser.add_argument("-s", "--semiring", metavar="NAME", help=f"default min_plus; one of {', '.join(CATALOGUE)}")
     _add_definition(parser)
     parser.add_argument(
-        "--method", default="auto", help="auto, rkleene, blocked_floyd_warshall, floyd_warshall, squaring, johnson"
+        "--method", metavar="NAME", default="auto", help="auto, or one of the methods that semiring info lists"
     )
     parser.add_argument("--irreflexive", action="store_true", help="A⁺ = A ⊗ A*: without the empty path")
     parser.add_argument("--explain", action="store_true", help="say which method was chosen, and why")

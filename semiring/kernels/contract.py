@@ -24,18 +24,43 @@ Every call takes a `Plan`: frozen, made once per public call, handed down a recu
 * bfloat16 is NumPy's dtype of that name (package ml_dtypes); arrays are of it, or 16-bit integers that hold its bits.
 * With ``storage="bits"`` the arrays hold uint32 words along the rows: bit b of word w is column 32·w + b, tail bits are
   zero, and the inner size k is the number of rows of B.
+
+A backend that can do more declares it, as `Capabilities`: each is a protocol below, and whoever wants one asks for it,
+``backend.capabilities.stack_closures``, and does without where that is None.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.errors import DeviceError
 
-__all__ = ["Backend", "Facts", "Plan", "Status"]
+if TYPE_CHECKING:
+    from semiring.kernels.tolerance import Tolerance
+
+__all__ = [
+    "Backend",
+    "Capabilities",
+    "Facts",
+    "Mark",
+    "Passes",
+    "Plan",
+    "PredecessorSearch",
+    "Queues",
+    "Recorder",
+    "Relaxation",
+    "StackClosures",
+    "Status",
+    "Streams",
+    "TreeSearch",
+    "WholeClosures",
+    "lacking",
+]
 
 
 @dataclass(frozen=True)
@@ -90,20 +115,15 @@ class Plan:
 
 
 class Backend(Protocol):
-    """The kernel contract. ``C``, ``W``, ``P`` are written in place; nothing is returned.
-
-    A backend may offer more, and is asked for it by name: ``close(plan, A)``, a whole closure as one fast path, where
-    ``can_close(plan, n)``; ``close_stack(plan, A)``, the same of all matrices of a stack (count, n, n), in one launch
-    up to ``stack_rows(plan)`` rows, pivots without a star counting on from matrix to matrix; ``find_predecessors`` and
-    ``find_tree``; ``lanes(plan)``, streams for work side by side, or None, and then ``close(plan, A, beside=True)`` for
-    closures beside other work; ``mark()``, an event that says when what was enqueued has ended; ``replay``, a closure
-    recorded once; ``relax``, a sweep of Bellman-Ford; ``largest_whole``, which tells whole numbers; ``in_order``, which
-    makes floats integers in their order; ``copy``, which has the priority of its stream; and ``copy_nonnegative``
-    with ``spoil``, for weights that nobody may wait to see. `semiring.kernels.cuda` has all.
-    """
+    """The kernel contract. ``C``, ``W``, ``P`` are written in place; nothing is returned."""
 
     name: str
     stacks: bool  # whether `multiply` and `multiply_add` take 3-D arrays; where not, the caller loops
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What else the backend can do; the same object at every call."""
+        ...
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Whether every kernel below accepts this combination."""
@@ -144,3 +164,165 @@ class Backend(Protocol):
     def close_block_pivots(self, plan: Plan, A: Any, P: Any, k0: int) -> None:
         """As `close_block`, for a selective ⊕: where pivot k strictly improves A[i, j], P[i, j] becomes k0 + k."""
         ...
+
+
+# ---------------------------------------------------------------------------------------------- what a backend may add
+
+
+class WholeClosures(Protocol):
+    """Closures of whole matrices by kernels written for them, without products."""
+
+    def can_close(self, plan: Plan, n: int) -> bool:
+        """Whether `close` takes a matrix of n rows under this plan."""
+        ...
+
+    def close(self, plan: Plan, A: Any, *, beside: bool = False) -> None:
+        """A ← A* in place, A (n, n). ``beside``: whether other work keeps the device busy meanwhile."""
+        ...
+
+
+class StackClosures(Protocol):
+    """Closures of all matrices of a stack by one call."""
+
+    def stack_rows(self, plan: Plan) -> int:
+        """Up to how many rows the matrices of a stack are closed side by side, each as a whole."""
+        ...
+
+    def close_stack(self, plan: Plan, A: Any) -> None:
+        """A ← A* in place, of each matrix of A (count, n, n), of any n.
+
+        A pivot without a star counts on from matrix to matrix: row i of matrix b is b·n + i.
+        """
+        ...
+
+
+class Mark(Protocol):
+    """A place in the work that was enqueued."""
+
+    @property
+    def done(self) -> bool:
+        """Whether all work before the mark has ended."""
+        ...
+
+    def synchronize(self) -> None:
+        """Wait until it has."""
+        ...
+
+
+class Streams(Protocol):
+    """Work side by side: a context that begins behind what was enqueued before it, and that what comes next waits for.
+
+    The lower the number of a stream, the more urgent its work.
+    """
+
+    def __enter__(self) -> Any: ...
+
+    def __exit__(self, *error: Any) -> None: ...
+
+    def run(self, number: int, task: Callable[[], None], after: Sequence[Any]) -> Any:
+        """Enqueue a task on a stream, behind others (what `run` returned of them; None is no one)."""
+        ...
+
+
+class Queues(Protocol):
+    """Kernels that only enqueue their work, as those of a device do."""
+
+    def lanes(self, plan: Plan) -> Streams | None:
+        """Streams for work side by side; None where the plan allows one order only."""
+        ...
+
+    def mark(self) -> Mark:
+        """A mark behind all that was enqueued so far."""
+        ...
+
+
+class Recorder(Protocol):
+    """Closures whose launches are recorded, and repeated by the next of their kind."""
+
+    def replay(
+        self, plan: Plan, A: Any, engine_of: Callable[[Plan], Any], algorithm: Callable[[Any, Any], None]
+    ) -> None:
+        """``algorithm(engine_of(plan), A)``, for an algorithm whose launches depend on the plan and on A's shape alone.
+
+        The same function on a plan and a shape of the same kind is recorded once.
+        """
+        ...
+
+
+class Relaxation(Protocol):
+    """Sweeps of Bellman-Ford over a whole matrix."""
+
+    def relax(self, A: Any, h: Any, sign: int, epsilon: float) -> Any:
+        """The minimum over i of h[i] + w[i, j], (n,), for weights w = ± A raised by ε |w|."""
+        ...
+
+
+class Passes(Protocol):
+    """Passes over the entries of a matrix, each by one kernel of its stream."""
+
+    def copy(self, A: Any, out: Any) -> None:
+        """Out ← A, with the priority of the stream."""
+        ...
+
+    def copy_nonnegative(self, A: Any, out: Any) -> Any:
+        """Out ← A, -0.0 as 0.0. Returns a word for `spoil`: whether an entry was below 0, which nobody waits to see."""
+        ...
+
+    def spoil(self, A: Any, word: Any) -> None:
+        """A ← NaN where that word says so."""
+        ...
+
+    def in_order(self, bits: Any, replaced: Any, back: bool) -> None:
+        """The bits of floats as integers in their order, or back, in place; some pairs of values are replaced."""
+        ...
+
+    def largest_whole(self, A: Any) -> float:
+        """The greatest size of a finite entry; ∞ where one is no whole number."""
+        ...
+
+
+class PredecessorSearch(Protocol):
+    """Predecessors of a closure: see `semiring.algorithms.predecessors`."""
+
+    def find_predecessors(self, plan: Plan, D: Any, tolerance: Tolerance, before: Any, pivots: Any) -> Any:
+        """The predecessors (n, n) int32 of D = A*, n > 0, from A (n, n) or from pivots (n, n) int32; one is None."""
+        ...
+
+
+class TreeSearch(Protocol):
+    """Predecessors of one source."""
+
+    def find_tree(self, plan: Plan, D: Any, weights: Any, tolerance: Tolerance, source: int) -> Any:
+        """The predecessors (n,) int32 of the row ``source`` of D (n, n), from the weights (n, n)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a backend can do beyond the contract; None is what it cannot.
+
+    Mostly the backend itself is what stands here. `semiring.kernels.cuda` has all, `semiring.kernels.reference` none.
+    """
+
+    whole_closures: WholeClosures | None = None
+    stack_closures: StackClosures | None = None
+    queues: Queues | None = None
+    recorder: Recorder | None = None
+    relaxation: Relaxation | None = None
+    passes: Passes | None = None
+    predecessors: PredecessorSearch | None = None
+    trees: TreeSearch | None = None
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The names of all."""
+        return tuple(field.name for field in fields(cls))
+
+
+def lacking(who: str, needs: Iterable[str], backend: Backend) -> DeviceError:
+    """The error to raise where ``who`` needs capabilities, by their names, that a backend does not have."""
+    missing = " and ".join(name.replace("_", " ") for name in needs)
+    return DeviceError(
+        f"{who} needs {missing}, and this matrix is closed by the {backend.name} backend, which has no such kernels: "
+        "pass device='cuda' or an array on a GPU, or use rkleene"
+    )

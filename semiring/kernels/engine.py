@@ -10,7 +10,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.arrays.encoding import inner_zero
-from semiring.kernels.contract import Backend, Facts, Plan
+from semiring.kernels.contract import Backend, Capabilities, Facts, Plan, Streams, lacking
 from semiring.namespaces import array_namespace
 
 __all__ = ["Engine", "Lanes", "make_plan"]
@@ -59,7 +59,7 @@ class Lanes:
     A context: what was enqueued before it comes before all lanes, what is enqueued after it comes after them.
     """
 
-    def __init__(self, engine: Engine, streams: Any) -> None:
+    def __init__(self, engine: Engine, streams: Streams) -> None:
         self._engine, self._streams = engine, streams
 
     def __enter__(self) -> Lanes:
@@ -93,10 +93,15 @@ class Engine:
         self._lanes: dict[int, Engine] = {}
         self._in_lane = False  # whether other work is done beside this engine's
 
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the backend can do beyond the contract."""
+        return self.backend.capabilities
+
     def lanes(self) -> Lanes | None:
         """Lanes for work side by side; None where the backend does one thing after the other."""
-        begin = getattr(self.backend, "lanes", None)
-        streams = begin(self.plan) if begin is not None else None
+        queues = self.backend.capabilities.queues
+        streams = None if queues is None else queues.lanes(self.plan)
         return None if streams is None else Lanes(self, streams)
 
     def lane(self, number: int) -> Engine:
@@ -138,14 +143,19 @@ class Engine:
 
     def closes(self, n: int) -> bool:
         """Whether the backend has a fast path for a whole closure of n rows under this plan."""
-        can_close = getattr(self.backend, "can_close", None)
-        return can_close is not None and bool(can_close(self.plan, n))
+        whole = self.backend.capabilities.whole_closures
+        return whole is not None and whole.can_close(self.plan, n)
 
     def close(self, A: Array, start: int = 0) -> None:
-        """A ← A* by the backend's fast path for whole closures; only where it `closes` such a matrix."""
+        """A ← A* by the backend's fast path for whole closures; only where it `closes` such a matrix.
+
+        Raises `DeviceError` where the backend has no such path.
+        """
+        whole = self.backend.capabilities.whole_closures
+        if whole is None:
+            raise lacking("this closure", ["whole_closures"], self.backend)
         self.plan.status.first = start
-        beside = {"beside": True} if self._in_lane else {}
-        self.backend.close(self.plan, A, **beside)  # type: ignore[attr-defined]  # optional in the contract
+        whole.close(self.plan, A, beside=self._in_lane)
 
     def close_block_pivots(self, A: Array, P: Array, k0: int = 0, start: int = 0) -> None:
         """A ← A*; where pivot k strictly improves A[i, j], P[i, j] becomes k0 + k."""
@@ -197,11 +207,11 @@ class Engine:
         """
         if out is None:
             out = self._workspace_of(view)
-        copy = getattr(self.backend, "copy", None)
-        if copy is None:
+        passes = self.backend.capabilities.passes
+        if passes is None:
             out[...] = view
         else:
-            copy(view, out)
+            passes.copy(view, out)
         return out
 
     def _column_panels(self, B: Array) -> Iterator[tuple[slice, slice]]:

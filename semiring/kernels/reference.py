@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.errors import AlgebraError
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import Capabilities, Plan
 
 __all__ = ["ReferenceBackend"]
 
@@ -58,6 +58,7 @@ class ReferenceBackend:
 
     name = "reference"
     stacks = False
+    capabilities = Capabilities()
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Every semiring on every dtype it is defined on; bits where False is the zero, so that tail bits stay zero."""

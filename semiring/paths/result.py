@@ -15,7 +15,7 @@ from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.predecessors import nearest_tree, path_sums
 from semiring.algorithms.views import on_host
 from semiring.arrays.operands import as_matrix
-from semiring.errors import AlgebraError, NoPathError, ShapeError, VertexError
+from semiring.errors import AlgebraError, DeviceError, NoPathError, ShapeError, VertexError
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Facts, Plan
 from semiring.kernels.tolerance import tolerance_for
@@ -232,8 +232,11 @@ class Paths:
         if plan.dtype.name == "bfloat16":
             distances, weights = distances.astype(np.float32), weights.astype(np.float32)
             plan = replace(plan, dtype=weights.dtype)
-        find: Any = backend_for(weights, self.semiring, weights.dtype)
-        tree: Array = on_host(find.find_tree(plan, distances, weights, tolerance, source))
+        backend = backend_for(weights, self.semiring, weights.dtype)
+        search = backend.capabilities.trees
+        if search is None:
+            raise DeviceError(f"the {backend.name} backend finds no paths of one source: ask for predecessors=True")
+        tree: Array = on_host(search.find_tree(plan, distances, weights, tolerance, source))
         return tree
 
     # ---------------------------------------------------------------------------------------------- all of them

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import oracles
 import pytest
-from strict_arrays import StrictArray, StrictBackend, installed, on_device
+from strict_arrays import StrictArray, StrictBackend, StrictPasses, installed, on_device
 from test_closure import CASES, matrix
 
 import semiring as sr
@@ -19,7 +20,7 @@ from semiring.arrays.bits import pack
 from semiring.arrays.device import memory
 from semiring.closures import METHODS, closure
 from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, NegativeCycleError
-from semiring.kernels.contract import Status
+from semiring.kernels.contract import Capabilities, Status
 from semiring.kernels.reference import ReferenceBackend
 
 DENSE = [method for method in METHODS if method not in ("auto", "johnson", "staged")]
@@ -109,21 +110,12 @@ def closes_stacks(monkeypatch):
             if alone.status.diverged >= 0 and plan.status.word is not None and int(plan.status.word[0]) < 0:
                 plan.status.word[0] = i * A.shape[1] + alone.status.diverged
 
-    def copy_nonnegative(A, out):
-        negative = (A.inner < 0).any()
-        out[...] = A + 0.0
-        return on_device(np.asarray([negative]))
-
-    def spoil(A, word):
-        if word.inner[0]:
-            A[...] = np.nan
-
     def select(target, absent, numbers, extreme):
         target.inner[...] = np.where(absent.inner, target.dtype.type(extreme), numbers.inner)
 
-    for function in (close_stack, copy_nonnegative, spoil):
-        monkeypatch.setattr(StrictBackend, function.__name__, staticmethod(function), raising=False)
-    monkeypatch.setattr(StrictBackend, "stack_rows", staticmethod(lambda plan: 64), raising=False)
+    closures = SimpleNamespace(close_stack=close_stack, stack_rows=lambda plan: 64)
+    capabilities = Capabilities(stack_closures=closures, passes=StrictPasses())
+    monkeypatch.setattr(StrictBackend, "capabilities", capabilities)
     monkeypatch.setattr("semiring.arrays.device.elements.select", select)
     return calls
 
@@ -300,7 +292,7 @@ def test_a_path_moves_one_row_of_the_matrix(rng, monkeypatch):
         tree = nearest_tree(plan, A, host.matrix[source], source, tolerance)
         return on_device(tree)
 
-    monkeypatch.setattr(StrictBackend, "find_tree", staticmethod(find_tree), raising=False)
+    monkeypatch.setattr(StrictBackend, "capabilities", Capabilities(trees=SimpleNamespace(find_tree=find_tree)))
     without = sr.Paths(there.matrix, sr.min_plus, weights=on_device(A))
     moved.numbers = 0
     assert without.path(4, 4) == [4]

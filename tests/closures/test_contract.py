@@ -7,7 +7,9 @@ tolerance.
 
 from __future__ import annotations
 
+import inspect
 import itertools
+import typing
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +20,9 @@ from devices import OnDevice
 import semiring
 from semiring import CATALOGUE, Semiring
 from semiring.errors import AlgebraError, DTypeError, UnknownNameError
-from semiring.kernels import BACKENDS, backend_for, get_backend
+from semiring.kernels import BACKENDS, backend_for, contract, get_backend
+from semiring.kernels.contract import Backend, Capabilities
+from semiring.kernels.cuda import CudaBackend
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.reference import ReferenceBackend
 
@@ -61,6 +65,82 @@ def bind(backend, name, dtype, **options):
     if not backend.supports(plan.semiring, plan.dtype, plan.storage):
         pytest.skip(f"{backend.name} leaves {name} on {dtype} as {plan.storage} to another backend")
     return Engine(backend, plan)
+
+
+# ------------------------------------------------------------------------------------------------- what it declares
+
+
+PROTOCOLS = {
+    name: typing.get_args(hint)[0]
+    for name, hint in typing.get_type_hints(Capabilities, {**vars(contract), "Tolerance": object}).items()
+}
+
+
+def operations(protocol):
+    """The functions of a protocol, by name."""
+    return {
+        name: function for name, function in vars(protocol).items() if inspect.isfunction(function) and name[0] != "_"
+    }
+
+
+def unlike(found, protocol):
+    """What an object has not, or with other parameters than its protocol says."""
+    return [
+        name
+        for name, function in operations(protocol).items()
+        if not callable(getattr(found, name, None))
+        or list(inspect.signature(getattr(found, name)).parameters) != list(inspect.signature(function).parameters)[1:]
+    ]
+
+
+def declared(backend):
+    return {name: found for name in PROTOCOLS if (found := getattr(backend.capabilities, name)) is not None}
+
+
+def every_backend():
+    """Of those that need a device what they declare, which needs none."""
+    return [*(get_backend(name) for name in sorted(BACKENDS)), object.__new__(CudaBackend)]
+
+
+@pytest.mark.parametrize("backend", every_backend(), ids=lambda backend: backend.name)
+def test_a_backend_has_what_it_declares(backend):
+    assert unlike(backend, Backend) == []
+    assert [name for name, found in declared(backend).items() if unlike(found, PROTOCOLS[name])] == []
+    assert backend.capabilities is backend.capabilities
+
+
+def test_which_capabilities_are_declared():
+    """None by the fallback, all by a GPU; and each protocol says something of its own."""
+    assert {backend.name: set(declared(backend)) for backend in every_backend()} == {
+        "cpu": {"stack_closures", "predecessors"},
+        "reference": set(),
+        "cuda": set(PROTOCOLS),
+    }
+    assert tuple(PROTOCOLS) == Capabilities.names()
+    names = [name for protocol in PROTOCOLS.values() for name in operations(protocol)]
+    assert len(names) == len(set(names)) > len(PROTOCOLS)
+
+
+def test_what_is_declared_and_not_there_would_be_seen():
+    class Careless(ReferenceBackend):
+        def close_stack(self, plan):
+            """Without the stack."""
+
+    assert unlike(Careless(), PROTOCOLS["stack_closures"]) == ["stack_rows", "close_stack"]
+
+
+@pytest.mark.parametrize("backend", [get_backend("cpu")], ids=lambda backend: backend.name)
+@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_min", "int16"), ("boolean", "bool")])
+def test_stacks_are_closed_as_their_matrices_are(backend, name, dtype, rng):
+    closures = backend.capabilities.stack_closures
+    plan = make_plan(CATALOGUE[name], dtype)
+    for count, n in ((0, 3), (3, 0), (4, 5), (2, closures.stack_rows(plan) + 1)):
+        stack = inside(entries(rng, name, dtype, (count, n, n), tame=True), name)
+        alone = [matrix.copy() for matrix in stack]
+        closures.close_stack(plan, stack)
+        for closed, matrix in zip(stack, alone, strict=True):
+            backend.close_block(plan, matrix)
+            np.testing.assert_array_equal(closed, matrix)
 
 
 # ------------------------------------------------------------------------------------------------- data

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.algorithms.execution import Execution
 from semiring.algorithms.progress import total_pairs
 from semiring.kernels import get_backend
+from semiring.kernels.contract import Capabilities
 from semiring.kernels.engine import Engine, make_plan
 
 
@@ -47,12 +49,16 @@ class WithLanes:
 
     def __init__(self, choose):
         self.host, self.choose = get_backend("cpu"), choose
+        self.capabilities = Capabilities(queues=self)
 
     def __getattr__(self, name):
         return getattr(self.host, name)
 
     def lanes(self, plan):
         return Deferred(self.choose)
+
+    def mark(self):
+        return SimpleNamespace(done=True)
 
 
 #: Of the lanes: the first of them that has a task ready goes on; or at random, from a seed.

@@ -26,6 +26,7 @@ from semiring.algorithms.irreflexive import irreflexive_product
 from semiring.algorithms.parameters import closure_parameters
 from semiring.algorithms.progress import _Outline
 from semiring.algorithms.rkleene import rkleene
+from semiring.kernels.contract import Capabilities
 from semiring.kernels.engine import Engine, make_plan
 
 N = 2048
@@ -177,12 +178,13 @@ class Kernels:
     name = "cuda"
 
     def __init__(self, lanes):
-        self._lacks = {"mark", "copy", "can_close"} | (set() if lanes else {"lanes"})
+        self.capabilities = Capabilities(queues=self if lanes else None)
+
+    def lanes(self, plan):
+        return Streams()
 
     def __getattr__(self, name):
-        if name in self._lacks:
-            raise AttributeError(name)
-        return lambda *arguments, **options: Streams()
+        return lambda *arguments, **options: None
 
 
 def outline(shape, dtype):

@@ -156,7 +156,7 @@ def test_products_of_cublas_keep_to_one_stream_and_are_not_recorded(backend, mai
     plan = make_plan(CATALOGUE["plus_times"], "float32")
     assert Engine(backend, plan).lanes() is None
     for _ in range(3):
-        backend.replay(plan, None, "rkleene", lambda plan: plan, lambda engine, A: enqueue(engine))
+        backend.replay(plan, None, lambda plan: plan, lambda engine, A: enqueue(engine))
     assert main.work == [plan] * 3
 
 
@@ -262,7 +262,7 @@ def test_a_recording_has_streams_of_its_own(streams, main, monkeypatch):
     fake.empty = fake.zeros = lambda shape, dtype: np.zeros(shape, dtype)
     A = np.zeros((3, 3), np.float32)
     for _ in range(3):
-        streams.replay(plan, A, "rkleene", lambda plan: plan, algorithm)
+        streams.replay(plan, A, lambda plan: plan, algorithm)
     assert main.work.count("graph") == 2
     assert used[:2] == [main, usual[0]]
     assert len(used) == 4, "run once, recorded once"

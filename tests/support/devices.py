@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from semiring.kernels.contract import Capabilities
+
 
 class OnDevice:
     """Moves the memory behind every array to the device, calls the backend on views of the same strides, moves it back.
@@ -14,7 +16,7 @@ class OnDevice:
     Arrays that share memory here share it there. What a kernel writes outside of its result is seen here too.
     """
 
-    copy = None  # of arrays that are on the host between two calls
+    capabilities = Capabilities()  # the arrays are on the host between two calls
 
     def __init__(self, backend: Any) -> None:
         self.backend, self.name, self.supports = backend, backend.name, backend.supports

@@ -15,6 +15,7 @@ import numpy as np
 import passes_on_host
 
 from semiring.arrays import bits
+from semiring.kernels.contract import Capabilities
 
 
 class Array(np.lib.mixins.NDArrayOperatorsMixin):
@@ -223,7 +224,7 @@ def count(words: Array) -> int:
 class Backend:
     """The kernel contract on such arrays, by a backend of the host. Counts its calls."""
 
-    name, stacks = "fake", True
+    name, stacks, capabilities = "fake", True, Capabilities()
 
     def __init__(self, host: Any) -> None:
         self.host, self.supports, self.calls = host, host.supports, 0

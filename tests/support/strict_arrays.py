@@ -17,6 +17,7 @@ import passes_on_host
 
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.entries import check_entries
+from semiring.kernels.contract import Capabilities
 from semiring.kernels.reference import ReferenceBackend
 
 _BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "lshift", "rshift", "and", "or", "xor"]
@@ -224,14 +225,13 @@ class StrictBackend:
 
     name = "cuda"
     stacks = False
+    capabilities = Capabilities()
 
     def __init__(self):
         self._reference = ReferenceBackend()
         self.supports = self._reference.supports
 
     def __getattr__(self, name):
-        if name not in ReferenceBackend.__dict__:
-            raise AttributeError(name)
         method = getattr(self._reference, name)
 
         def call(plan, *arguments):
@@ -247,6 +247,38 @@ class StrictBackend:
                     plan.status.word[0] = plan.status.first + pivot
 
         return call
+
+
+class StrictPasses:
+    """`semiring.kernels.contract.Passes` on such arrays."""
+
+    @staticmethod
+    def copy(A, out):
+        out[...] = A
+
+    @staticmethod
+    def copy_nonnegative(A, out):
+        negative = (A.inner < 0).any()
+        out[...] = A + 0.0
+        return StrictArray(np.asarray([negative]))
+
+    @staticmethod
+    def spoil(A, word):
+        if word.inner[0]:
+            A[...] = np.nan
+
+    @staticmethod
+    def in_order(bits, replaced, back):
+        flipped = lambda x: x ^ ((x >> 31) & np.int32(0x7FFFFFFF))  # noqa: E731
+        values = bits.inner if back else flipped(bits.inner)
+        for before, after in replaced:
+            values = np.where(values == before, after, values)
+        bits.inner[...] = flipped(values) if back else values
+
+    @staticmethod
+    def largest_whole(A):
+        finite = A.inner[np.isfinite(A.inner)]
+        return float(np.abs(finite).max(initial=0)) if (finite == np.rint(finite)).all() else np.inf
 
 
 def _module():

@@ -7,13 +7,14 @@ them (`native` compiles, `cache` keeps), `macro` and `closing` hold the loops ar
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import Capabilities, Plan
 from semiring.kernels.cpu.compiled import Kernels, kernels_for
 from semiring.kernels.tolerance import Tolerance
 
@@ -33,6 +34,11 @@ class CpuBackend:
 
     name = "cpu"
     stacks = True
+
+    @cached_property
+    def capabilities(self) -> Capabilities:
+        """Closures of stacks, and predecessors."""
+        return Capabilities(stack_closures=self, predecessors=self)
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Every semiring on every dtype of the host that it is defined on."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
 
@@ -23,7 +24,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.errors import MissingExtraError
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import Capabilities, Mark, Plan, Streams
 from semiring.kernels.tolerance import Tolerance
 
 __all__ = ["CudaBackend"]
@@ -59,6 +60,20 @@ class CudaBackend:
             raise MissingExtraError("CuPy", "cuda", "computing on an NVIDIA GPU") from error
         self._classical, self._products, self._recording = classical, products, recording
         self._staged, self._kernels = staged, kernels
+
+    @cached_property
+    def capabilities(self) -> Capabilities:
+        """All there are."""
+        return Capabilities(
+            whole_closures=self,
+            stack_closures=self,
+            queues=self,
+            recorder=self,
+            relaxation=self,
+            passes=self,
+            predecessors=self,
+            trees=self,
+        )
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Every semiring on every dtype that it is defined on; packed bits where the zero is False."""
@@ -136,23 +151,24 @@ class CudaBackend:
 
         return find_tree(plan, D, weights, tolerance, source)
 
-    def lanes(self, plan: Plan) -> Any:
+    def lanes(self, plan: Plan) -> Streams | None:
         """Streams side by side, the first of the highest priority (see `semiring.kernels.cuda.streams`).
 
         None where cuBLAS multiplies: on several streams at once it does not promise the same bits every time.
         """
-        from semiring.kernels.cuda.streams import Streams
+        from semiring.kernels.cuda import streams
 
-        return None if self._classical.takes(plan) else Streams()
+        return None if self._classical.takes(plan) else streams.Streams()
 
-    def mark(self) -> Any:
+    def mark(self) -> Mark:
         """An event behind all that was enqueued on the current stream: ``done``, and ``synchronize()``."""
         from semiring.kernels.cuda.streams import mark
 
-        return mark()
+        event: Mark = mark()
+        return event
 
     def replay(
-        self, plan: Plan, A: Any, name: str, engine_of: Callable[[Plan], Any], algorithm: Callable[..., None]
+        self, plan: Plan, A: Any, engine_of: Callable[[Plan], Any], algorithm: Callable[[Any, Any], None]
     ) -> None:
         """``algorithm(engine_of(plan), A)``, from the second time on as one launch of a CUDA graph.
 
@@ -163,7 +179,7 @@ class CudaBackend:
         if self._classical.takes(plan):
             algorithm(engine_of(plan), A)
         else:
-            replay(plan, A, name, engine_of, algorithm)
+            replay(plan, A, engine_of, algorithm)
 
     def close_block(self, plan: Plan, A: Any) -> None:
         """A ← A* in place, fastest up to 128 rows (see `semiring.kernels.cuda.closing`)."""

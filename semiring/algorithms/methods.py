@@ -1,0 +1,249 @@
+"""The methods of closure, by the names the literature gives them: the table, its traits, and how to add one.
+
+What a caller must know about a method is a trait of it, so that nobody asks for one by its name. A method of your own
+is registered by `register_method`, or named by an entry point of an installed package::
+
+    [project.entry-points."semiring.methods"]
+    series = "package.module:series"
+
+which is a function, or a `Method` with its traits. It is imported when it is first asked for. A name that is taken
+already keeps its meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
+from semiring.algorithms.floyd_warshall import floyd_warshall
+from semiring.algorithms.johnson import johnson
+from semiring.algorithms.progress import total_pairs
+from semiring.algorithms.rkleene import rkleene
+from semiring.algorithms.squaring import most_pairs, squaring
+from semiring.algorithms.staged import staged
+from semiring.algorithms.views import WORD
+from semiring.errors import AlgebraError, MethodError, UnknownNameError
+from semiring.kernels.contract import Backend, Capabilities, lacking
+from semiring.kernels.engine import Engine
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+__all__ = [
+    "METHODS",
+    "Method",
+    "MethodNames",
+    "matrix_methods",
+    "method_named",
+    "register_method",
+    "takes_edges",
+    "unregister_method",
+]
+
+AUTO = "auto"  # no method, but the choice of one
+
+Storage: TypeAlias = Literal["elements", "bits"]
+
+_STORAGES: tuple[Storage, ...] = ("elements", "bits")
+_GROUP = "semiring.methods"  # of entry points
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of closure and its traits.
+
+    Raises `MethodError` for a name that is no text or empty, a ``close`` that cannot be called, and traits of other
+    types or values than these.
+    """
+
+    name: str
+    #: ``close(engine, A)``: A ← A* in place, A (n, n) of the engine's plan; a pivot without a star goes to
+    #: ``engine.plan.status.diverged``. Where it `keeps_pivots`, also ``close(engine, A, P)``, P (n, n) int32. Where it
+    #: takes edges, ``close(graph, h, out, reflexive=..., progress=...)`` as `semiring.algorithms.johnson.johnson`.
+    close: Callable[..., None] = field(repr=False)
+    #: Whether P becomes, where the closure strictly improves an entry, the last pivot (or run of pivots) that did:
+    #: predecessors are then found faster on dense graphs. Without, A is copied, and they are found all the same.
+    keeps_pivots: bool = False
+    #: What the matrix may be stored as: one element an entry, or 32 truth values to a word.
+    storages: tuple[Storage, ...] = ("elements",)
+    #: Whether its kernels depend on the plan and on n alone, not on the entries: a device may record and repeat them.
+    recorded: bool = False
+    #: Which of `Capabilities` the backend must have, by their names.
+    needs: tuple[str, ...] = ()
+    #: Whether it works on a matrix, or on the edges of a sparse graph, on the host, by min-plus of floats.
+    takes: Literal["matrix", "edges"] = "matrix"
+    #: ``pairs(n, width)``: the most pairs it will report for n rows of ``width`` entries, where that depends on the
+    #: entries. Otherwise they are counted by a walk through ``close`` with kernels that do nothing, and no capability
+    #: but whole closures: a method that needs others has to say.
+    pairs: Callable[[int, int], int] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name or self.name == AUTO:
+            raise MethodError(f"a closure method needs a name other than {AUTO!r}, and this is {self.name!r}")
+        if not callable(self.close):
+            raise MethodError(
+                f"the closure method {self.name!r} is {self.close!r}, and a function close(engine, A) is needed"
+            )
+        for name in ("keeps_pivots", "recorded"):
+            self._check(name, isinstance(getattr(self, name), bool), "True or False")
+        for name, known in (("storages", _STORAGES), ("needs", Capabilities.names())):
+            given = getattr(self, name)
+            valid = isinstance(given, tuple) and all(each in known for each in given) and (given or name == "needs")
+            self._check(name, valid, f"a tuple of {', '.join(map(repr, known))}")
+        self._check("takes", self.takes in ("matrix", "edges"), "'matrix' or 'edges'")
+        walks = self.takes == "edges" or not set(self.needs) - {"whole_closures"}
+        expected = f"a function pairs(n, width){', or None' if walks else ', for no walk has what it needs'}"
+        self._check("pairs", callable(self.pairs) or (self.pairs is None and walks), expected)
+
+    def _check(self, trait: str, valid: object, expected: str) -> None:
+        if not valid:
+            raise MethodError(
+                f"the closure method {self.name!r} has {trait}={getattr(self, trait)!r}, and it must be {expected}"
+            )
+
+    def check(self, backend: Backend, storage: str) -> None:
+        """Raise `DeviceError` where the backend lacks a capability, `AlgebraError` where the storage is another."""
+        if self.needs:
+            lacks = [name for name in self.needs if getattr(backend.capabilities, name) is None]
+            if lacks:
+                raise lacking(self.name, lacks, backend)
+        if storage not in self.storages:
+            others = [method.name for method in _BUILT_IN if storage in method.storages]
+            stored = "packed bits" if storage == "bits" else "one element an entry"
+            raise AlgebraError(f"{self.name} does not take {stored}: use {', '.join(others[:-1])} or {others[-1]}")
+
+    def total_pairs(self, engine: Engine, n: int, columns: int) -> int:
+        """The pairs that it will report on an n × n matrix stored in ``columns`` columns, or the most there may be."""
+        if self.pairs is None:
+            return total_pairs(self.close, engine, n, columns)
+        return self.pairs(n, columns * (WORD if engine.plan.storage == "bits" else 1))
+
+
+_BUILT_IN = (
+    Method("rkleene", rkleene, keeps_pivots=True, storages=_STORAGES, recorded=True),
+    Method("blocked_floyd_warshall", blocked_floyd_warshall, keeps_pivots=True, storages=_STORAGES, recorded=True),
+    Method("floyd_warshall", floyd_warshall, keeps_pivots=True),
+    Method("squaring", squaring, storages=_STORAGES, pairs=most_pairs),
+    Method("staged", staged, needs=("whole_closures",)),
+    Method("johnson", johnson, takes="edges"),
+)
+_methods: dict[str, Method | EntryPoint] = {method.name: method for method in _BUILT_IN}
+
+
+class MethodNames(Collection[str]):
+    """What ``method=`` takes: ``"auto"``, and the names of all methods as they are registered now."""
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and (name == AUTO or name in _methods or name in _all())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((AUTO, *_all()))
+
+    def __len__(self) -> int:
+        return 1 + len(_all())
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+#: What ``method=`` takes.
+METHODS = MethodNames()
+
+
+def register_method(name: str, method: Method | Callable[..., None], **traits: Any) -> Method:
+    """Let ``method=name`` be a method of your own, in `closure`, the functions of paths and the command.
+
+    Parameters
+    ----------
+    name
+        A name that is not taken.
+    method
+        ``close(engine, A)``, a function that closes a matrix A (n, n) in place by the operations of an
+        `semiring.kernels.engine.Engine`; or a `Method`, which is registered under this name. Names, signs, "no path" of
+        integers, stacks, A⁺ and predecessors are dealt with around it. It may raise `AlgebraError` for a semiring that
+        it does not close.
+    traits
+        Those of `Method`: ``keeps_pivots``, ``storages``, ``recorded``, ``needs``, ``takes``, ``pairs``.
+
+    Returns the `Method`. Raises `MethodError` where the name is taken, for what is no function, and for other traits.
+
+    >>> from semiring.algorithms.rkleene import rkleene
+    >>> register_method("mine", lambda engine, A: rkleene(engine, A))
+    Method(name='mine', keeps_pivots=False, storages=('elements',), recorded=False, needs=(), takes='matrix')
+    >>> "mine" in METHODS
+    True
+    >>> unregister_method("mine")
+    """
+    made = _made(name, method, traits)
+    if name in METHODS:
+        raise MethodError(f"{name!r} is a closure method already: choose another name")
+    _methods[name] = made
+    return made
+
+
+def unregister_method(name: str) -> None:
+    """Forget a method that was registered. Raises `MethodError` for one that the library brings, and for others."""
+    if name not in _methods or any(method.name == name for method in _BUILT_IN):
+        raise MethodError(f"{name!r} is no closure method that was registered")
+    del _methods[name]
+
+
+def method_named(name: str) -> Method:
+    """The method of that name; `UnknownNameError` lists the valid ones on a miss.
+
+    Raises `MethodError` where an entry point names what cannot be imported, or is no method.
+    """
+    found = _methods.get(name)
+    if found is None:
+        found = _all().get(name)
+    if found is None:
+        raise UnknownNameError("closure method", name, METHODS)
+    if not isinstance(found, Method):
+        found = _methods[name] = _loaded(name, found)
+    return found
+
+
+def takes_edges(name: str) -> bool:
+    """Whether the method of that name, if it is not the choice of one, takes edges."""
+    return name != AUTO and method_named(name).takes == "edges"
+
+
+def matrix_methods() -> list[str]:
+    """The names of `METHODS` but those that are known to take edges."""
+    return [
+        AUTO,
+        *(name for name, known in _all().items() if not (isinstance(known, Method) and known.takes == "edges")),
+    ]
+
+
+def _made(name: str, method: Any, traits: dict[str, Any]) -> Method:
+    known = [field.name for field in fields(Method)[2:]]
+    unknown = sorted(set(traits) - set(known))
+    if unknown:
+        raise MethodError(f"a closure method has no trait {', '.join(unknown)}: its traits are {', '.join(known)}")
+    return replace(method, name=name, **traits) if isinstance(method, Method) else Method(name, method, **traits)
+
+
+def _all() -> dict[str, Method | EntryPoint]:
+    """All methods, those of other packages among them."""
+    _discover()
+    return _methods
+
+
+@cache
+def _discover() -> None:
+    """Read once which methods installed packages name: some milliseconds, so not before a name is not found."""
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group=_GROUP):
+        _methods.setdefault(entry.name, entry)
+
+
+def _loaded(name: str, entry: EntryPoint) -> Method:
+    try:
+        return _made(name, entry.load(), {})
+    except Exception as error:  # whatever the code of another package raises
+        raise MethodError(f"the closure method {name!r} cannot be loaded from {entry.value}: {error}") from error

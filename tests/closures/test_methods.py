@@ -1,0 +1,294 @@
+"""Methods of closure: the table and its traits, methods of one's own, and those of other packages."""
+
+from __future__ import annotations
+
+import sys
+from importlib import metadata
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import semiring as sr
+from semiring.algorithms import methods
+from semiring.algorithms.methods import METHODS, Method, method_named, register_method, unregister_method
+from semiring.algorithms.rkleene import rkleene
+from semiring.algorithms.squaring import seed_diagonal
+from semiring.cli import main
+from semiring.errors import AlgebraError, DeviceError, MethodError, UnknownNameError
+from semiring.kernels.contract import Capabilities
+
+BUILT_IN = ["rkleene", "blocked_floyd_warshall", "floyd_warshall", "squaring", "staged", "johnson"]
+
+
+def series(engine, A):
+    """A ← A* in place by n - 1 products, for an idempotent ⊕."""
+    edges = A.copy()
+    seed_diagonal(engine, A)
+    for _ in range(len(A) - 1):
+        engine.multiply_add(A, A.copy(), edges)
+
+
+@pytest.fixture
+def registered():
+    """`register_method` for one test."""
+    names = []
+
+    def register(name, method, **traits):
+        made = register_method(name, method, **traits)
+        names.append(name)
+        return made
+
+    yield register
+    for name in names:
+        unregister_method(name)
+
+
+@pytest.fixture
+def graph(rng):
+    """Weights of both signs, without a negative cycle."""
+    heights = rng.integers(0, 50, 40)
+    weights = rng.integers(1, 9, (40, 40)) + heights - heights[:, None]
+    return np.where(rng.random((40, 40)) < 0.2, weights, np.inf).astype(np.float64)
+
+
+def test_the_table():
+    assert list(METHODS) == ["auto", *BUILT_IN]
+    assert len(METHODS) == 7
+    assert repr(METHODS) == repr(("auto", *BUILT_IN))
+    assert "auto" in METHODS
+    assert "magic" not in METHODS
+    assert 3 not in METHODS
+    assert [] not in METHODS  # what cannot be hashed
+    traits = {name: method_named(name) for name in BUILT_IN}
+    assert [name for name in BUILT_IN if traits[name].keeps_pivots] == BUILT_IN[:3]
+    assert [name for name in BUILT_IN if traits[name].recorded] == BUILT_IN[:2]
+    assert [name for name in BUILT_IN if "bits" in traits[name].storages] == [*BUILT_IN[:2], "squaring"]
+    assert [name for name in BUILT_IN if traits[name].needs] == ["staged"]
+    assert [name for name in BUILT_IN if traits[name].takes == "edges"] == ["johnson"]
+
+
+def test_a_method_of_ones_own_closes_whatever_closure_takes(registered, graph):
+    made = registered("series", series, storages=("elements", "bits"))
+    assert made == method_named("series")
+    assert "series" in sr.METHODS
+    for name in ("min_plus", "max_min"):
+        np.testing.assert_array_equal(sr.closure(graph, name, method="series"), sr.closure(graph, name))
+    stack = np.stack([graph, graph.T])
+    np.testing.assert_array_equal(sr.closure(stack, method="series"), sr.closure(stack))
+    plus = sr.closure(graph, method="series", reflexive=False)
+    np.testing.assert_array_equal(plus, sr.closure(graph, method="rkleene", reflexive=False))
+    out, steps = graph.copy(), []
+    _, said = sr.closure(out, method="series", out=out, progress=lambda *step: steps.append(step), explain=True)
+    np.testing.assert_array_equal(out, sr.closure(graph))
+    assert said.method == "series"
+    assert steps[-1] == (39 * 40**3,) * 2
+    edges = sr.pack(np.isfinite(graph))
+    assert sr.closure(edges, "boolean", method="series") == sr.closure(edges, "boolean")
+
+
+def test_and_finds_paths(registered, graph):
+    registered("series", series)
+    found, expected = (sr.shortest_paths(graph, method=method) for method in ("series", "auto"))
+    np.testing.assert_array_equal(found.matrix, expected.matrix)
+    edges = graph[found.predecessors[0][1:], np.arange(1, 40)]
+    np.testing.assert_array_equal(found.matrix[0, found.predecessors[0][1:]] + edges, found.matrix[0, 1:])
+    for function in (sr.widest_paths, sr.transitive_closure):
+        A = np.isfinite(graph) if function is sr.transitive_closure else graph
+        np.testing.assert_array_equal(function(A, method="series").matrix, function(A).matrix)
+    assert sr.shortest_paths(graph, method="series", predecessors=False).path(0, 5) == expected.path(0, 5)
+
+
+def test_pivots_are_asked_for_where_they_are_kept(registered, monkeypatch, graph):
+    asked = []
+
+    def mine(engine, A, P=None):
+        asked.append(P is not None)
+        rkleene(engine, A, P)
+
+    monkeypatch.setattr("semiring.closures.wants_pivots", lambda engine, A: True)
+    expected = sr.shortest_paths(graph, method="rkleene")
+    registered("keeps", mine, keeps_pivots=True)
+    registered("keeps_none", mine)
+    for name in ("keeps", "keeps_none"):
+        np.testing.assert_array_equal(sr.shortest_paths(graph, method=name).matrix, expected.matrix)
+    assert asked == [True, False]
+
+
+def test_the_command_takes_it(registered, tmp_path, capsys):
+    (tmp_path / "towns.csv").write_text("A,B,1\nB,C,2\nA,C,9\n")
+    registered("series", series)
+    assert main(["closure", str(tmp_path / "towns.csv"), "--method", "series", "--explain"]) == 0
+    assert "  method   series" in capsys.readouterr().out.splitlines()
+    assert main(["info"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[lines.index("methods of closure") + 1].split(", ")[-1] == "series"
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "traits", "said"),
+    [
+        ("rkleene", series, {}, "'rkleene' is a closure method already"),
+        ("auto", series, {}, "a name other than 'auto'"),
+        ("", series, {}, "needs a name"),
+        (3, series, {}, "this is 3"),
+        ("mine", "series", {}, r"'mine' is 'series', and a function close\(engine, A\) is needed"),
+        ("mine", series, {"fast": True, "keep": 1}, "no trait fast, keep: its traits are keeps_pivots, storages"),
+        ("mine", series, {"keeps_pivots": 1}, "keeps_pivots=1, and it must be True or False"),
+        (
+            "mine",
+            series,
+            {"storages": ("tiles",)},
+            r"storages=\('tiles',\), and it must be a tuple of 'elements', 'bits'",
+        ),
+        ("mine", series, {"storages": ()}, r"storages=\(\), and it must be a tuple of 'elements', 'bits'"),
+        ("mine", series, {"needs": ("wings",)}, "it must be a tuple of 'whole_closures', "),
+        ("mine", series, {"needs": "passes"}, "it must be a tuple of 'whole_closures', "),
+        ("mine", series, {"takes": "files"}, "'matrix' or 'edges'"),
+        ("mine", series, {"pairs": 5}, "pairs=5"),
+        ("mine", series, {"needs": ("passes",)}, r"pairs=None, .* a function pairs\(n, width\), for no walk"),
+    ],
+)
+def test_what_cannot_be_registered(name, method, traits, said):
+    before = list(METHODS)
+    with pytest.raises(MethodError, match=said):
+        register_method(name, method, **traits)
+    assert list(METHODS) == before
+
+
+def test_what_is_registered_can_be_forgotten(graph):
+    register_method("series", series)
+    with pytest.raises(MethodError, match="already"):
+        register_method("series", series)
+    unregister_method("series")
+    assert "series" not in METHODS
+    with pytest.raises(UnknownNameError, match="'series'"):
+        sr.closure(graph, method="series")
+    for name in ("series", "rkleene", "auto"):
+        with pytest.raises(MethodError, match=f"'{name}' is no closure method that was registered"):
+            unregister_method(name)
+
+
+def test_a_method_is_registered_under_another_name(registered):
+    made = registered("whole", method_named("staged"), recorded=True)
+    assert made == Method("whole", method_named("staged").close, recorded=True, needs=("whole_closures",))
+
+
+def test_what_the_backend_lacks_is_named(registered, graph):
+    registered("sweeps", series, needs=("relaxation", "passes"), pairs=lambda n, width: n * n * width)
+    before = graph.copy()
+    with pytest.raises(DeviceError, match=r"sweeps needs relaxation and passes, .* closed by the cpu backend"):
+        sr.closure(graph, method="sweeps", out=graph)
+    with pytest.raises(DeviceError, match=r"staged needs whole closures, .* closed by the cpu backend.*use rkleene"):
+        sr.closure(sr.pack(before < 5), "boolean", method="staged")
+    able = SimpleNamespace(name="able", capabilities=Capabilities(relaxation=graph, passes=graph))
+    assert method_named("sweeps").check(able, "elements") is None
+
+
+def test_a_storage_that_is_not_taken_is_named(registered):
+    registered("mine", series)
+    edges, out = sr.pack(np.eye(40, dtype=bool)), sr.pack(np.zeros((40, 40), bool))
+    for name in ("mine", "floyd_warshall", "johnson"):
+        with pytest.raises(AlgebraError, match=f"{name} does not take packed bits: use rkleene, .* or squaring"):
+            sr.closure(edges, "boolean", method=name, out=out)
+    assert out == sr.pack(np.zeros((40, 40), bool))
+
+
+def test_a_method_says_how_many_pairs_there_may_be(registered, graph):
+    """Where its work depends on the entries, a walk without kernels would not end, or count too few."""
+
+    def until_nothing_changes(engine, A):
+        seed_diagonal(engine, A)
+        before = np.empty_like(A)
+        while not np.array_equal(before, A):
+            before[...] = A
+            engine.multiply(A, before.copy(), before)
+
+    registered("until", until_nothing_changes, pairs=lambda n, width: n * n * n * width)
+    steps = []
+    closed = sr.closure(graph, method="until", progress=lambda *step: steps.append(step))
+    np.testing.assert_array_equal(closed, sr.closure(graph))
+    assert steps == sorted(steps)
+    assert steps[-1] == (40**4, 40**4)
+
+
+def test_edges_are_not_closed_with_predecessors(graph):
+    with pytest.raises(
+        UnknownNameError, match=r"Valid names: auto, blocked_floyd_warshall, floyd_warshall, rkleene, sq"
+    ):
+        sr.shortest_paths(graph, method="johnson")
+
+
+def test_a_method_that_takes_edges(registered, graph):
+    taken = []
+
+    def mine(edges, h, out, *, reflexive, progress):
+        taken.append(edges.n)
+        method_named("johnson").close(edges, h, out, reflexive=reflexive, progress=progress)
+
+    registered("mine", mine, takes="edges")
+    from scipy.sparse import coo_array
+
+    heads = np.nonzero(np.isfinite(graph))
+    stored = coo_array((graph[heads], heads), shape=graph.shape)
+    for A in (graph, stored):
+        closed, said = sr.closure(A, method="mine", explain=True)
+        np.testing.assert_array_equal(closed, sr.closure(graph, method="johnson"))
+        assert said.method == "mine"
+    assert taken == [40, 40]
+    with pytest.raises(AlgebraError, match="mine finds shortest paths"):
+        sr.closure(graph, "max_min", method="mine")
+
+
+@pytest.fixture
+def installed(monkeypatch, tmp_path):
+    """A package that names three methods: one right, one that is no function, one that is not there."""
+    (tmp_path / "others_methods.py").write_text(
+        "from semiring.algorithms.methods import Method\n"
+        "from semiring.algorithms.rkleene import rkleene\n\n\n"
+        "def function(engine, A):\n    rkleene(engine, A)\n\n\n"
+        "method = Method('whatever', rkleene, keeps_pivots=True)\n"
+        "number = 3\n"
+    )
+    found = tmp_path / "others-1.0.dist-info"
+    found.mkdir()
+    (found / "METADATA").write_text("Metadata-Version: 2.1\nName: others\nVersion: 1.0\n")
+    (found / "entry_points.txt").write_text(
+        "[semiring.methods]\n"
+        "theirs = others_methods:function\n"
+        "theirs_too = others_methods:method\n"
+        "squaring = others_methods:function\n"
+        "number = others_methods:number\n"
+        "gone = others_methods_that_are_not_there:function\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(methods, "_methods", dict(methods._methods))
+    methods._discover.cache_clear()
+    yield
+    methods._discover.cache_clear()
+    sys.modules.pop("others_methods", None)
+
+
+def test_methods_of_other_packages(installed, graph):
+    """They are listed, and imported when they are asked for; what the library calls so stays."""
+    assert set(METHODS) == {"auto", *BUILT_IN, "theirs", "theirs_too", "number", "gone"}
+    assert "others_methods" not in sys.modules
+    np.testing.assert_array_equal(sr.closure(graph, method="theirs"), sr.closure(graph, method="rkleene"))
+    assert "others_methods" in sys.modules
+    assert method_named("theirs_too") == Method("theirs_too", rkleene, keeps_pivots=True)
+    assert method_named("theirs_too") is method_named("theirs_too")
+    assert method_named("squaring").pairs is not None
+    with pytest.raises(MethodError, match=r"'number' cannot be loaded from others_methods:number: .* a function"):
+        sr.closure(graph, method="number")
+    with pytest.raises(MethodError, match=r"'gone' cannot be loaded from others_methods_that_are_not_there:function"):
+        sr.shortest_paths(graph, method="gone")
+    with pytest.raises(MethodError, match="already"):
+        register_method("theirs", series)
+
+
+def test_nobody_looks_for_them_where_the_name_is_known(monkeypatch, graph):
+    methods._discover.cache_clear()
+    monkeypatch.setattr(metadata, "entry_points", lambda **_: pytest.fail("some milliseconds"))
+    for name in BUILT_IN[:4]:
+        assert sr.closure(graph, method=name).shape == (40, 40)
+    methods._discover.cache_clear()
