@@ -27,6 +27,7 @@ def profiled(backend: Any) -> Backend:
     }
     found: Backend = object.__new__(type(f"Profiled{kind.__name__}", (kind,), methods))
     vars(found).update(vars(backend))
+    vars(found).pop("capabilities", None)  # which are those of the other: this one declares its own
     return found
 
 
@@ -80,8 +81,8 @@ def _pass(name: str, *arrays: Any) -> Any:
     return span("pass", name, moved=moved, shape=tuple(arrays[0].shape), dtype=str(arrays[0].dtype))
 
 
-def _replay(name: str, plan: Plan, A: Any, recorded: str, *rest: Any) -> Any:
-    return span("replay", recorded, shape=tuple(A.shape), **_plan(plan))
+def _replay(name: str, plan: Plan, A: Any, engine_of: Any, algorithm: Callable[..., None]) -> Any:
+    return span("replay", algorithm.__name__, shape=tuple(A.shape), **_plan(plan))
 
 
 #: How a span tells of each operation of the contract, the optional ones included.

@@ -72,6 +72,21 @@ def test_predecessors_and_small_matrices_are_seen():
     assert any(one.details["shape"] == (4, 4) for one in of_kind(ran, "closing"))
 
 
+def test_what_a_backend_declares_is_seen_too():
+    """Also where somebody asked the plain backend before: what that declares is the plain backend itself."""
+    for name in ("cpu", "reference"):
+        plain = get_backend(name)
+        assert plain.capabilities is plain.capabilities
+        profiled.cache_clear()
+        declared, plain_ones = vars(profiled(plain).capabilities), vars(plain.capabilities)
+        assert {key: found and type(found) for key, found in declared.items()} == {
+            key: found and type(profiled(plain)) for key, found in plain_ones.items()
+        }
+    with sr.profile() as ran:
+        sr.closure(np.ones((3, 9, 9)))
+    assert [one.name for one in of_kind(ran, "closing")] == ["close_stack"]
+
+
 def test_with_a_progress_bar_too():
     done = []
     with sr.profile() as ran:
