@@ -1,0 +1,127 @@
+"""Strong components in topological order, and the closure of a block triangular matrix from those of its blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+
+import semiring as sr
+from semiring.algebra.catalogue import min_plus
+from semiring.algorithms import components
+from semiring.algorithms.components import Components, join_components, of_sparse, of_words, permute, strong_components
+from semiring.kernels import backend_for
+from semiring.kernels.engine import Engine, make_plan
+
+
+def random_edges(rng, n):
+    """From no edges to many, some of them a chain of components."""
+    edges = rng.random((n, n)) < rng.random() * 4 / n
+    if rng.random() < 0.3:
+        edges = np.triu(edges)
+    order = rng.permutation(n)
+    return edges[np.ix_(order, order)]
+
+
+def check_numbering(edges, found):
+    """Every vertex once, those of a component together and in their order; no edge leads to a lower component."""
+    n = len(edges)
+    assert sorted(found.order.tolist()) == list(range(n))
+    assert found.bounds[0] == 0
+    assert found.bounds[-1] == n
+    number = np.empty(n, int)
+    for k in range(len(found)):
+        vertices = found.order[found.bounds[k] : found.bounds[k + 1]]
+        assert vertices.size
+        assert (np.diff(vertices) > 0).all()
+        number[vertices] = k
+    reach = oracles.reachable(edges)
+    np.testing.assert_array_equal(reach & reach.T, number[:, np.newaxis] == number)
+    tails, heads = np.nonzero(edges)
+    assert (number[tails] <= number[heads]).all()
+
+
+@pytest.mark.parametrize("way", ["dense", "rows", "words", "sparse"])
+def test_components_are_numbered_in_topological_order(rng, way, monkeypatch):
+    from scipy.sparse import csr_array
+
+    if way == "rows":
+        monkeypatch.setattr(components, "_SPARSE", 0)
+    for n in [*range(1, 12), 33, 64, 100]:
+        for _ in range(6):
+            edges = random_edges(rng, n)
+            A = np.where(edges, 1.0, np.inf)
+            if way == "words":
+                found = of_words(sr.pack(edges).words, n)
+            elif way == "sparse":
+                found = of_sparse(csr_array(edges))
+            else:
+                found = strong_components(A, np.inf)
+            check_numbering(edges, found)
+
+
+def test_components_of_nothing():
+    from scipy.sparse import csr_array
+
+    for found in (
+        strong_components(np.empty((0, 0)), np.inf),
+        of_words(np.empty((0, 0), np.uint32), 0),
+        of_sparse(csr_array((0, 0))),
+    ):
+        assert len(found) == 0
+        assert found.groups() == []
+
+
+def test_one_component_is_left_in_its_order(rng):
+    for n in (1, 2, 40, 300):
+        A = np.full((n, n), np.inf)
+        ring = rng.permutation(n)
+        A[ring, np.roll(ring, 1)] = 1.0
+        found = strong_components(A, np.inf)
+        assert len(found) == 1
+        np.testing.assert_array_equal(found.order, np.arange(n))
+
+
+def test_groups_hold_the_components_of_each_size():
+    found = Components(np.arange(9), np.array([0, 1, 4, 5, 6, 9]))
+    ones, threes = found.groups()
+    assert ones.tolist() == [[0], [4], [5]]
+    assert threes.tolist() == [[1, 2, 3], [6, 7, 8]]
+
+
+def test_permuting_in_place_takes_panels(rng, monkeypatch):
+    monkeypatch.setattr(components, "_PANEL", 7)
+    for n in (1, 6, 7, 30):
+        D, order = rng.random((n, n)), rng.permutation(n)
+        expected = D[np.ix_(order, order)]
+        permute(D, order)
+        np.testing.assert_array_equal(D, expected)
+        permute(D, np.argsort(order))
+        permute(D, order)
+        np.testing.assert_array_equal(D, expected)
+
+
+@pytest.mark.parametrize("acyclic", [1, 192])
+def test_closed_blocks_are_joined(rng, acyclic, monkeypatch):
+    """Whole numbers of both signs: exactly the closure, and the closed blocks bit for bit as they were."""
+    monkeypatch.setattr(components, "_ACYCLIC", acyclic)
+    for n in (1, 2, 5, 20, 60):
+        for _ in range(5):
+            edges = random_edges(rng, n)
+            found = strong_components(np.where(edges, 1.0, np.inf), np.inf)
+            number = np.empty(n, int)
+            number[found.order] = np.repeat(np.arange(len(found)), np.diff(found.bounds))
+            same = number[:, np.newaxis] == number
+            weights = np.where(same, rng.integers(0, 9, (n, n)), rng.integers(-9, 9, (n, n)))
+            A = np.where(edges, weights, np.inf).astype(np.float32)
+            D = A.copy()
+            permute(D, found.order)
+            for low, high in zip(found.bounds, found.bounds[1:], strict=False):
+                D[low:high, low:high] = oracles.closure(D[low:high, low:high], "min_plus")
+            blocks = D.copy()
+            plan = make_plan(min_plus, D.dtype)
+            join_components(Engine(backend_for(D, min_plus, D.dtype), plan), D, found.bounds)
+            inside = same[np.ix_(found.order, found.order)]
+            np.testing.assert_array_equal(D[inside], blocks[inside])
+            permute(D, np.argsort(found.order))
+            np.testing.assert_array_equal(D, oracles.closure(A, "min_plus"))
