@@ -18,6 +18,7 @@ from semiring.arrays.device.memory import load_cupy
 from semiring.cli.common import Report
 from semiring.errors import DeviceError, SemiringError
 from semiring.kernels import BACKENDS, DEVICE_BACKENDS, get_backend
+from semiring.kernels.disk import cache_folder, refusal
 from semiring.threads import get_threads
 
 __all__ = ["run", "version"]
@@ -107,14 +108,14 @@ def _cpu() -> str:
 
 def _cache() -> str:
     try:
-        from semiring.kernels.cpu.codegen.cache import cache_folder
-
         folder = cache_folder()
-    except (ImportError, RuntimeError) as error:
+    except RuntimeError as error:
         return f"none ({error})"
     if folder is None:
         return "none (SEMIRING_CACHE_DIR is empty)"
     try:
+        if folder.exists() and (reason := refusal(folder)):
+            return f"{folder} (refused: {reason})"
         sizes = [entry.stat().st_size for entry in folder.glob("*.kernel")]
     except OSError as error:
         return f"{folder} ({error.strerror})"

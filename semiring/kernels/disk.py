@@ -4,6 +4,11 @@ One file an entry, named by a hash of everything the code depends on: the backen
 processor) and the key of the kernel. So an entry is never stale: an upgrade or a changed definition has another name.
 Whatever goes wrong with a file, on loading or saving, is a miss: the code is compiled.
 
+An entry is unpickled and run, so whoever can write to the folder can run code as its user. A folder, or an entry, that
+belongs to another user than this one or root, or that group or others may write to, is refused: nothing is read from it
+or kept in it, and the logger ``semiring`` says so once, as a warning. Folders made here are open to their owner alone.
+On Windows nothing is checked, as owner and mode do not tell there who may write; the user's cache folder is private.
+
 The folder is ``SEMIRING_CACHE_DIR`` (empty: nothing is kept), else ``NUMBA_CACHE_DIR``/semiring, else the user's cache
 folder. It holds at most `LIMIT` bytes: what was not used for longest goes first.
 """
@@ -14,6 +19,7 @@ import contextlib
 import hashlib
 import os
 import pickle
+import stat
 import sys
 import tempfile
 import time
@@ -21,7 +27,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["cache_folder", "digest", "load", "prune", "save"]
+from semiring.logs import logger
+
+__all__ = ["cache_folder", "digest", "load", "prune", "refusal", "save"]
 
 #: Bytes of a folder from which on entries are removed: some thousands of kernels, of 10 to 200 KB.
 LIMIT = 256 << 20
@@ -73,7 +81,7 @@ def load(fingerprint: str, key: str, rebuild: Callable[[Any], Any]) -> Any:
     if path is None:
         return None
     try:
-        content = path.read_bytes()
+        content = _read(path)
         start = len(_MAGIC) + 32
         if not content.startswith(_MAGIC) or hashlib.sha256(content[start:]).digest() != content[len(_MAGIC) : start]:
             return None
@@ -82,6 +90,51 @@ def load(fingerprint: str, key: str, rebuild: Callable[[Any], Any]) -> Any:
         return rebuilt
     except Exception:  # anything at all: the entry is as good as not there
         return None
+
+
+def _read(path: Path) -> bytes:
+    """The content of an entry; `PermissionError` where others could have written it."""
+    if sys.platform == "win32":
+        return path.read_bytes()
+    # Folder and entry are looked at once they are open: what is put in their place meanwhile is not read.
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if reason := _suspicion(os.lstat(path.parent), os.fstat(folder)):
+            _say_once(path.parent, reason)
+            raise PermissionError(reason)
+        entry = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder)
+    finally:
+        os.close(folder)
+    with os.fdopen(entry, "rb") as file:
+        if reason := _suspicion(os.fstat(entry)):
+            raise PermissionError(reason)
+        return file.read()
+
+
+def refusal(folder: Path) -> str:
+    """Why a folder is refused, in words; "" where it is not. Raises `OSError` where there is none."""
+    return _suspicion(folder.lstat(), folder.stat())
+
+
+def _suspicion(*found: os.stat_result) -> str:
+    """Why others may have made what was found: a folder, before it the link that leads there, or a file."""
+    if sys.platform == "win32":
+        return ""
+    for status in found:
+        if status.st_uid not in (os.geteuid(), 0):
+            return f"it belongs to another user ({status.st_uid})"
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not stat.S_ISLNK(status.st_mode):
+            return "others than its owner may write to it"
+    return ""
+
+
+_told: set[Path] = set()
+
+
+def _say_once(folder: Path, reason: str) -> None:
+    if folder not in _told:
+        _told.add(folder)
+        logger().warning("no compiled kernels are read from %s or kept there: %s", folder, reason)
 
 
 def save(fingerprint: str, key: str, state: Any) -> None:
@@ -93,6 +146,9 @@ def save(fingerprint: str, key: str, state: Any) -> None:
     try:
         payload = pickle.dumps(state, protocol=5)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if reason := refusal(path.parent):
+            _say_once(path.parent, reason)
+            return
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
         with os.fdopen(handle, "wb") as file:
             file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)

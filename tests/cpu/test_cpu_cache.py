@@ -97,6 +97,7 @@ def test_errors_of_the_file_system_are_misses(error, tmp_path, monkeypatch):
     assert cache.load("other", lambda state: state) is None
     assert not list(tmp_path.glob("*.part"))
     with monkeypatch.context() as broken:
+        broken.setattr(os, "open", fail)
         broken.setattr(Path, "read_bytes", fail)
         assert cache.load("key", lambda state: state) is None
 
@@ -178,6 +179,153 @@ def test_one_key_is_compiled_once():
         patch.setenv("SEMIRING_CACHE_DIR", "")
         addresses = {native.compile_native("a test of one key", build) for _ in range(3)}
     assert len(calls) == len(addresses) == 1
+
+
+# ------------------------------------------------------------------------------------------------- who may write
+
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="owner and mode do not tell on Windows who may write")
+REFUSED = [0o777, 0o775, 0o707, 0o720, 0o702, 0o1777, 0o2770]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, caplog):
+    """A cache with one entry; warnings are heard."""
+    place = tmp_path / "cache"
+    monkeypatch.setenv("SEMIRING_CACHE_DIR", str(place))
+    disk.save("f", "key", "state")
+    assert disk.load("f", "key", str) == "state"
+    caplog.set_level("WARNING", "semiring")
+    return place
+
+
+def is_refused(folder, caplog, reason):
+    """Whether nothing is read from the folder or kept in it, and one line says so."""
+    caplog.clear()
+    unpickled = []
+    for key in ("key", "key", "other"):
+        assert disk.load("f", key, unpickled.append) is None
+        disk.save("f", "other", "state")
+    said = f"no compiled kernels are read from {folder} or kept there: {reason}"
+    return unpickled == [] and [record.getMessage() for record in caplog.records] == [said]
+
+
+def belongs_to_another(path, monkeypatch):
+    """Make somebody else the owner: of the file where this process may, else of the process."""
+    if os.geteuid() == 0:
+        os.chown(path, 54321, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 54321)
+
+
+@POSIX
+@pytest.mark.parametrize("mode", REFUSED)
+def test_a_folder_that_others_can_write_to_is_refused(folder, caplog, mode):
+    folder.chmod(mode)
+    assert is_refused(folder, caplog, "others than its owner may write to it")
+    assert len(entries_of(folder)) == 1
+    folder.chmod(0o700)
+    assert disk.load("f", "key", str) == "state", "a remedy is noticed"
+    disk.save("f", "other", "state")
+    assert len(entries_of(folder)) == 2
+
+
+@POSIX
+def test_a_folder_of_another_user_is_refused(folder, caplog, monkeypatch):
+    belongs_to_another(folder, monkeypatch)
+    assert is_refused(folder, caplog, f"it belongs to another user ({folder.stat().st_uid})")
+
+
+@POSIX
+@pytest.mark.parametrize("mode", [0o700, 0o755, 0o500, 0o1755])
+def test_a_folder_that_others_can_only_read_is_used(folder, mode):
+    folder.chmod(mode)
+    assert disk.load("f", "key", str) == "state"
+
+
+@POSIX
+def test_a_folder_is_made_for_its_owner_alone_in_one_that_is_everybodys(tmp_path, monkeypatch):
+    (tmp_path / "everybody").mkdir()
+    (tmp_path / "everybody").chmod(0o1777)  # as /tmp is
+    place = tmp_path / "everybody" / "cache"
+    monkeypatch.setenv("SEMIRING_CACHE_DIR", str(place))
+    before = os.umask(0)
+    try:
+        disk.save("f", "key", "state")
+    finally:
+        os.umask(before)
+    assert place.stat().st_mode & 0o777 == 0o700
+    assert all(entry.stat().st_mode & 0o777 == 0o600 for entry in place.glob("*.kernel"))
+    assert disk.load("f", "key", str) == "state"
+
+
+@POSIX
+@pytest.mark.parametrize("wrong", ["group", "everybody", "owner", "link"])
+def test_an_entry_that_others_could_have_written_is_a_miss(folder, monkeypatch, wrong):
+    entry = next(folder.glob("*.kernel"))
+    if wrong == "owner":
+        belongs_to_another(entry, monkeypatch)
+    elif wrong == "link":
+        entry.rename(folder.parent / "elsewhere")
+        entry.symlink_to(folder.parent / "elsewhere")
+    else:
+        entry.chmod({"group": 0o660, "everybody": 0o602}[wrong])
+    assert disk.load("f", "key", pytest.fail) is None
+    monkeypatch.undo()
+    monkeypatch.setenv("SEMIRING_CACHE_DIR", str(folder))
+    disk.save("f", "key", "again")
+    assert disk.load("f", "key", str) == "again"
+
+
+@POSIX
+def test_a_link_to_a_folder_is_followed_where_it_is_of_this_user(folder, caplog, monkeypatch):
+    link = folder.parent / "link"
+    link.symlink_to(folder)
+    monkeypatch.setenv("SEMIRING_CACHE_DIR", str(link))
+    assert disk.load("f", "key", str) == "state"
+    disk.save("f", "other", "state")
+    assert len(entries_of(folder)) == 2
+    if os.geteuid() == 0:
+        os.chown(link, 54321, -1, follow_symlinks=False)
+        assert is_refused(link, caplog, "it belongs to another user (54321)")
+        os.chown(link, 0, -1, follow_symlinks=False)
+    folder.chmod(0o777)
+    disk._told.clear()
+    assert is_refused(link, caplog, "others than its owner may write to it")
+
+
+@POSIX
+def test_what_root_keeps_is_read_by_all(monkeypatch):
+    """An image may bring kernels along, and whoever is root can run code as anybody anyway."""
+
+    def status(owner, mode):
+        return os.stat_result((0o040000 | mode, 0, 0, 1, owner, 0, 0, 0, 0, 0))
+
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert disk._suspicion(status(0, 0o755), status(1000, 0o700)) == ""
+    assert disk._suspicion(status(0, 0o755), status(1001, 0o700)) == "it belongs to another user (1001)"
+    assert disk._suspicion(status(0, 0o775)) == "others than its owner may write to it"
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert disk._suspicion(status(1000, 0o700)) == "it belongs to another user (1000)", "root in a container, too"
+
+
+@POSIX
+def test_a_process_compiles_where_the_folder_is_refused(tmp_path):
+    folder = tmp_path / "cache"
+    assert compile_count(folder, TILE) == 1
+    assert compile_count(folder, TILE) == 0
+    folder.chmod(0o777)
+    assert compile_count(folder, TILE) == 1
+
+
+@POSIX
+def test_info_says_that_the_folder_is_refused(folder, capsys):
+    from semiring import cli
+
+    assert cli.main(["info"]) == 0
+    assert f"{folder} (1 kernels" in capsys.readouterr().out
+    folder.chmod(0o777)
+    assert cli.main(["info"]) == 0
+    assert f"{folder} (refused: others than its owner may write to it)" in capsys.readouterr().out
 
 
 # ------------------------------------------------------------------------------------------------- the size
