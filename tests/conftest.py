@@ -1,4 +1,4 @@
-"""Seeds that follow from a test's name, the command that repeats a failure, and tests that need a GPU."""
+"""Seeds that follow from a test's name, the command that repeats a failure, and one line of tests that need a GPU."""
 
 from __future__ import annotations
 
@@ -39,11 +39,34 @@ def missing_gpu() -> str | None:
     return None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if any(item.get_closest_marker("gpu") for item in items) and (reason := missing_gpu()):
-        for item in items:
-            if item.get_closest_marker("gpu"):
-                item.add_marker(pytest.mark.skip(reason=reason))
+#: What the summary says of tests that were left out.
+_LEFT_OUT = pytest.StashKey[str]()
+
+
+@pytest.hookimpl(trylast=True)  # after -k and -m
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    gpu = [item for item in items if item.get_closest_marker("gpu")]
+    if gpu and (reason := missing_gpu()):
+        config.hook.pytest_deselected(items=gpu)
+        items[:] = [item for item in items if not item.get_closest_marker("gpu")]
+        config.stash[_LEFT_OUT] = f"{len(gpu):,} GPU tests skipped: {reason}"
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if _LEFT_OUT in session.config.stash and hasattr(session.config, "workeroutput"):  # a process of pytest-xdist
+        session.config.workeroutput["left out"] = session.config.stash[_LEFT_OUT]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node) -> None:
+    """A process of pytest-xdist has ended: each of them collects all tests, so one says it for all."""
+    if said := getattr(node, "workeroutput", {}).get("left out"):
+        node.config.stash[_LEFT_OUT] = said
+
+
+def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
+    if _LEFT_OUT in config.stash:
+        terminalreporter.write_line(config.stash[_LEFT_OUT])
 
 
 @pytest.hookimpl(wrapper=True)

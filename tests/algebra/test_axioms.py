@@ -90,12 +90,14 @@ RIGHT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RIGHT)
 def test_other_semirings_are_proved_too(name):
     report = RIGHT[name].check_axioms(samples=100)
     assert report.proved, report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "semiring",
     [
@@ -174,6 +176,7 @@ NUMBERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRONG)
 def test_plausible_but_wrong_semirings_are_refuted(name):
     semiring, failing = WRONG[name]
@@ -201,6 +204,7 @@ SIDES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRONG)
 def test_counterexamples_are_true(name):
     """Each is evaluated again, from its readable form, by plain Python on the text of the operations."""
@@ -253,6 +257,7 @@ def test_counterexamples_are_simple_and_readable(key, semiring, text):
     assert str(WRONG[semiring][0].check_axioms(suggest=False)[key].counterexample) == text
 
 
+@pytest.mark.slow
 def test_a_domain_is_suggested_where_one_helps():
     report = define("max(x, y)", "x * y", 0, 1).check_axioms()
     assert report.hint == "On [0, inf] every law is proved: give domain='[0, inf]'."
@@ -313,6 +318,7 @@ def test_a_verdict_tells_how():
     assert str(derive_property(sr.min_plus, "absorptive")) == ("1̄ ⊕ x = 1̄ fails: 1̄ ⊕ x is -1, but 1̄ is 0, at x = -1")
 
 
+@pytest.mark.slow
 def test_nothing_heavy_is_imported_for_sums_products_and_minima():
     code = (
         "import semiring as sr, sys\n"
@@ -356,6 +362,7 @@ def test_overflow_is_reported_apart_from_falsehood():
     assert "int16 breaks it by overflow" in str(report["left_distributive"])
 
 
+@pytest.mark.slow
 def test_a_dtype_restricts_the_elements():
     halves = ("max(x, y)", "where((x > 0) & (x < 1), 0, x + y)", -INF, 0)
     assert not define(*halves).check_axioms()["mul_associative"]
@@ -415,6 +422,7 @@ def test_annihilation_holds_by_definition_and_what_breaks_it_is_noted():
     assert sr.max_min.check_axioms()["annihilation"].note == ""
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     ("add", "mul", "domain"),
@@ -452,6 +460,7 @@ OPERATIONS = st.recursive(
 ALL_LAWS = (*AXIOMS, *PROPERTIES.values())
 
 
+@pytest.mark.slow
 @given(
     st.one_of(OPERATIONS, st.sampled_from(["min(x, y)", "max(x, y)", "x + y", "x * y"])),
     st.one_of(OPERATIONS, st.sampled_from(["min(x, y)", "max(x, y)", "x + y", "x * y"])),

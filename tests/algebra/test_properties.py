@@ -69,6 +69,7 @@ def operands(draw, semiring, dtype, entries=None):
 # --------------------------------------------------------------------------------------------------------- products
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_the_product_is_its_definition(name, dtype):
     semiring = EVERY[name]
@@ -101,6 +102,7 @@ def test_the_laws_of_matrix_products(name, dtype):
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", [name for name in EVERY if EVERY[name].selective and EVERY[name].supports("float64")])
 def test_products_of_corner_values(name, dtype):
@@ -155,6 +157,7 @@ def test_integers_are_exact_or_refused(name, dtype):
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_gemm_is_its_formula(name, dtype):
     """D = (α ⊗ A ⊗ B) ⊕ (β ⊗ C), with transposed operands: against the elementwise operations."""
@@ -188,6 +191,7 @@ def test_gemm_is_its_formula(name, dtype):
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "dtype"), [case for case in CASES if EVERY[case[0]].selective])
 def test_a_witness_attains_its_entry_and_none_before_it_does(name, dtype):
     semiring = EVERY[name]
@@ -207,6 +211,7 @@ def test_a_witness_attains_its_entry_and_none_before_it_does(name, dtype):
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_the_fast_backend_is_the_reference(name, dtype):
     semiring = EVERY[name]

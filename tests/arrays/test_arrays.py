@@ -220,6 +220,7 @@ def test_gradients_do_not_vanish_silently():
         sr.matmul(array, array)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", ["torch", "jax"])
 def test_real_libraries(library):
     """In an interpreter of its own: these libraries start threads and warn."""

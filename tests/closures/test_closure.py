@@ -89,6 +89,7 @@ def test_every_method_and_semiring(rng, name, dtype):
         close_to(closure(A, name, method=method), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [5, 64, 97, 200])
 def test_against_dijkstra(rng, n):
     A = np.where(rng.random((n, n)) < 3 / n, rng.integers(0, 9, (n, n)), np.inf)  # ties, zeros, unreachable vertices
@@ -98,6 +99,7 @@ def test_against_dijkstra(rng, n):
     close_to(closure(A.astype(np.float32)), expected.astype(np.float32))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [300, 513, 700])
 def test_beyond_one_block(rng, n):
     A = np.where(rng.random((n, n)) < 4 / n, rng.integers(1, 9, (n, n)), np.inf)
@@ -110,6 +112,7 @@ def test_beyond_one_block(rng, n):
         np.testing.assert_array_equal(D, scipys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "view",
     [
@@ -319,6 +322,7 @@ def test_errors_of_any_semiring_name_the_matrix(monkeypatch, backend):
         closure(long, out=long)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dtype"), [("min_plus", "float32"), ("plus_times", "float64"), ("log_plus", "float64")]
 )
@@ -334,6 +338,7 @@ def test_threads_do_not_change_a_bit(rng, name, dtype):
 # ------------------------------------------------------------------------------------------------- not idempotent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["auto", "rkleene", "blocked_floyd_warshall", "floyd_warshall"])
 def test_plus_times_is_the_inverse(rng, method):
     A = rng.integers(-8, 9, (14, 14)) / 64
@@ -354,6 +359,7 @@ def test_plus_times_beyond_the_spectral_radius():
         closure([[0.5, 0.0], [0.0, 1.0]], "plus_times")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["rkleene", "blocked_floyd_warshall", "floyd_warshall"])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_log_plus_is_the_logarithm_of_the_inverse(rng, dtype, method):
@@ -535,6 +541,7 @@ def test_progress_is_monotone_and_ends(rng):
     assert steps[-1][0] == steps[-1][1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["cuda", "cpu"])
 def test_to_count_the_pairs_copies_no_matrix(backend):
     """The total of a report is known before the work begins: at what may be next to nothing beside it."""

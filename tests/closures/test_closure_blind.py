@@ -41,6 +41,7 @@ def check(A, expected, *arguments, **options):
     np.testing.assert_array_equal(A, kept)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reflexive", [True, False])
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_every_semiring_and_dtype(rng, name, dtype, reflexive):
@@ -66,6 +67,7 @@ def test_sums_that_are_not_idempotent(rng):
         np.testing.assert_allclose(result.get(), expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 def test_mixed_signs(rng, name, dtype):
@@ -125,6 +127,7 @@ def stack_of(rng, count, n, name, dtype):
     return stack, np.stack([oracles.closure(one, name) for one in stack])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check_entries", [True, False])
 @pytest.mark.parametrize(("name", "dtype"), [*CASES, ("min_plus", "float16"), ("max_min", "float16")])
 def test_stacks_are_closed_in_one_call(rng, closes_stacks, name, dtype, check_entries):

@@ -120,6 +120,7 @@ def dense_of(matrix, name="min_plus"):
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["auto", "rkleene", "johnson"])
 @pytest.mark.parametrize("form", [sparse.csr_array, sparse.csc_array, sparse.coo_array, sparse.csr_matrix])
 def test_sparse_input(rng, form, method):

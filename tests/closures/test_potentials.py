@@ -57,6 +57,7 @@ def test_tenths_around_a_cycle():
         assert np.abs(D[0, 2] - 0.3 * signs) < 1e-15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int32", "int64"])
 @pytest.mark.parametrize("n", [2, 30, 110, 170])
 def test_mixed_signs_exactly(rng, n, dtype):

@@ -345,6 +345,7 @@ def test_the_repair_of_corrupted_trees(rng, kind):
     check(name, A, D, bad)
 
 
+@pytest.mark.slow
 def test_long_paths_of_floats_are_repaired_where_sums_drift(rng):
     """A ring of 700 float32 weights: sums in another order differ by many ulp, and are added up and compared."""
     n = 700

@@ -166,6 +166,7 @@ def test_rounded_zero_weight_cycles_are_not_negative(seed):
 # ------------------------------------------------------------------------------------- ties and zero-weight cycles
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int32", "int64"])
 @pytest.mark.parametrize(("n", "length"), [(1, 1), (2, 2), (30, 5), (65, 2), (130, 130)])
 def test_distances_with_zero_weight_cycles_are_exact(n, length, dtype):

@@ -284,6 +284,7 @@ def monkeypatch_context(monkeypatch):
 # --------------------------------------------------------------------------------- where SciPy's rounding goes wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", [2, 3, 10, 20])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.lil_array])
 @pytest.mark.parametrize("name", ["floyd_warshall", "johnson", "shortest_path"])

@@ -84,6 +84,7 @@ def test_products_of_all_sizes(semiring, k, rng):
         check_product(semiring, a, b, c)
 
 
+@pytest.mark.slow
 @SEMIRINGS
 def test_products_of_all_densities(semiring, rng):
     m, k, n = 70, 130, 600
@@ -236,6 +237,7 @@ def test_long_chains_close_whatever_the_order_of_their_vertices(rng):
     np.testing.assert_array_equal(A.unpack(), position[:, None] <= position[None, :])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", SIZES)
 def test_parity_closure_is_the_inverse_of_i_minus_a(n, rng):
     """I - A = L·U with ones on both diagonals: then no pivot of the elimination is 1, and every star exists."""

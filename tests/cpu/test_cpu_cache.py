@@ -51,6 +51,7 @@ def compile_count(folder, program=PRODUCT, **environment):
     return int(result.stdout)
 
 
+@pytest.mark.slow
 def test_a_second_process_compiles_nothing_and_damage_is_a_miss(tmp_path):
     folder = tmp_path / "new" / "cache"
     assert compile_count(folder) == 1

@@ -86,6 +86,7 @@ def test_infinities_and_nan_are_dropped():
 # ------------------------------------------------------------------------------------------------- stacks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float64"), ("plus_times", "int32"), ("boolean", "bool")])
 @pytest.mark.parametrize(
     "shape", [(1, 1, 1, 1), (7, 4, 4, 4), (40, 3, 70, 5), (3, 80, 75, 81), (2, 5, 0, 3), (0, 2, 2, 2)]

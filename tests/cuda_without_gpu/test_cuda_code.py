@@ -137,6 +137,7 @@ def code(codes) -> dict[str, Code]:
     return {name: kernel for (target, name), kernel in codes.items() if target == "sm_90a"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "name"), CODES)
 def test_nothing_is_spilled(codes, target, name):
     """Registers within what the tile's blocks leave, and no local memory in the steady loop."""

@@ -66,6 +66,7 @@ def instructions(cubin, tmp_path):
     return collections.Counter(re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?(\w+)", text, re.MULTILINE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "file", [*sorted({kernel.file for kernel in KERNELS.values() if not kernel.any_star}), "diagonal.cu"]
 )
@@ -76,6 +77,7 @@ def test_the_kernels_of_the_papers(file):
     assert all(registers <= most for registers, _ in kernels.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", OTHERS)
 def test_other_architectures(target):
     ours = arithmetic("min_plus", "float32")
@@ -91,6 +93,7 @@ def test_other_architectures(target):
         assert kernels["close_block"][1] <= (16 if n == 64 else 160)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "which", [x for x in vars(device_kernels).values() if isinstance(x, passes.Pass)], ids=lambda x: x.name
 )
@@ -109,6 +112,7 @@ def test_passes(which, tmp_path):
         assert memory[:4] == ["LDG.E.128"] * 4
 
 
+@pytest.mark.slow
 def test_the_look_at_the_entries():
     """Its kernels are written for the bits of elements, and need nothing of the semiring."""
     text = Path(look.__file__).with_name("look.cu").read_text("utf-8")
@@ -117,6 +121,7 @@ def test_the_look_at_the_entries():
     assert set(re.findall(r"(\d+) bytes spill", log)) == {"0"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dtype", "n", "expected", "spills"),
     [  # a thread: 4 · UNROLL k for each accumulator of the remainder, and the pairs of panels and pivot blocks
@@ -145,6 +150,7 @@ def test_kernel_6(name, dtype, n, expected, spills, tmp_path):
     assert not code["FFMA"]  # nothing is contracted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dtype", "n", "pivots"),
     [
@@ -178,6 +184,7 @@ def test_close_block(name, dtype, n, pivots, tmp_path):
         assert instructions(cubin, tmp_path)["FFMA"] > 16  # as its definition asks for
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dtype", "expected", "spills"),
     [  # a thread: 4 k for each of 16 entries, in panels or in remainders

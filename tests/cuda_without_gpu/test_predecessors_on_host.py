@@ -140,6 +140,7 @@ def graph(rng, name, dtype, n, density, kind):
     return values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dtype", "kind"),
     [
@@ -183,6 +184,7 @@ def test_random_weights_need_no_repair(rng, kernels_for):
         assert not failed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dtype", "weights"),
     [
@@ -244,6 +246,7 @@ def test_long_paths_and_what_is_no_closure(rng, kernels_for):
     assert predecessors(kernels_for(plan, tolerance), plan, D, A, tolerance)[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_min", "int32"), ("max_times", "float64")])
 def test_machine_code_keeps_to_registers(name, dtype):
     nvrtc = pytest.importorskip("cuda.bindings.nvrtc")

@@ -39,6 +39,7 @@ def matrix(rng, name, dtype, n):
     return inside(nilpotent(rng, name, dtype, n), name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dtype", "n", "pivots"),
     [
@@ -82,6 +83,7 @@ def test_close_block(name, dtype, n, pivots, rng, tmp_path):
             np.testing.assert_array_equal(P, marks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "pivots"), [("boolean", True), ("xor_and", False)])
 def test_close_block_of_packed_bits(name, pivots, rng, tmp_path):
     plan = make_plan(CATALOGUE[name], "bool", storage="bits")
@@ -103,6 +105,7 @@ def test_close_block_of_packed_bits(name, pivots, rng, tmp_path):
                 np.testing.assert_array_equal(P, marks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dtype", "loop", "n"),
     [("min_plus", "float32", -1, 30), ("min_plus", "float32", -1, 127), ("xor_and", "bool", True, 30)],
@@ -181,6 +184,7 @@ class Numbered:
         return int(word[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel", "name", "dtype", "n", "shape"),
     [
@@ -240,6 +244,7 @@ def test_the_doubly_tiled_order(tmp_path, rng):
     assert not back[:, n:].any()
 
 
+@pytest.mark.slow
 def test_look_ahead_names_a_pivot_without_a_star(tmp_path):
     plan = make_plan(CATALOGUE["min_plus"], "float32")
     A = np.full((256, 256), np.inf, np.float32)
@@ -247,6 +252,7 @@ def test_look_ahead_names_a_pivot_without_a_star(tmp_path):
     assert Numbered("6", arithmetic_of(plan), tmp_path, Shape(128, 64, False)).close(A, backwards=False) == 70
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "workers"),
     [  # of a matrix of 256: fewer blocks than tiles, more, and one for each tile
@@ -312,6 +318,7 @@ def test_races_are_seen(tmp_path):
         assert [race[:3] for race in found] == ([] if ordered else [(0, 1, False)])
 
 
+@pytest.mark.slow
 def test_a_star_that_one_has_not(rng, tmp_path):
     """Cycles of length 0 are refused here: the closure must not begin with 1 on the diagonal."""
     strict = Semiring("strict", "min(x, y)", "x + y", "inf", 0, star="where(x > 0, 0, nan)")

@@ -59,6 +59,7 @@ def assert_alike(found, expected, tolerance=1e-10):
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance), found, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (17, 33, 6)])
 def test_products_agree_with_the_dense_expression(name, m, k, n, rng):
@@ -72,6 +73,7 @@ def test_products_agree_with_the_dense_expression(name, m, k, n, rng):
     assert_alike(single, found, 1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "semiring", ["min_plus", "max_min", "max_times", "log_plus", "plus_times", "lukasiewicz", OWN], ids=str
 )
@@ -90,6 +92,7 @@ def test_first_and_second_derivatives_by_finite_differences(semiring, rng):
         check_grads(close, (Q,), order=2, modes=["rev"], eps=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["max_times", "log_plus"])
 @pytest.mark.parametrize(
     ("a", "b"),
@@ -114,6 +117,7 @@ def test_vectors_and_stacks_broadcast_and_their_gradients_are_summed(name, a, b,
     assert_alike(found, pulled_back(jax.jit(dense), A, B))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("semiring", ["min_plus", "log_plus", "plus_times", OWN], ids=str)
 def test_under_jit_and_vmap_and_grad_of_each_other(semiring, rng):
     name = semiring if isinstance(semiring, str) else "max_times"

@@ -236,6 +236,7 @@ def test_closures_agree_with_the_dense_expression(name, n, rng):
     assert_alike(found, gradients(lambda A: dense_product(A, dense_closure(A, name), name), A), 1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("reflexive", [True, False])
 def test_first_and_second_derivatives_of_closures_by_finite_differences(name, reflexive, rng):
@@ -367,6 +368,7 @@ def step(A, B, Q, semiring):
     return (differentiable.matmul(A, B, semiring) * differentiable.closure(Q, semiring)).sum() + loops.square().sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("semiring", ["min_plus", "log_plus", "plus_times", GADGET], ids=str)
 def test_the_compiler_finds_one_graph(semiring, rng):
     if semiring is GADGET:

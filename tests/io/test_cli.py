@@ -275,6 +275,7 @@ def test_distances_and_predecessors_are_written(run, towns):
     assert "predecessors go to" in failure(run, "paths", "towns.csv", "--predecessors", "p.mtx")
 
 
+@pytest.mark.slow
 def test_the_flights(run, towns):
     net = load_network("us-flights")
     expected = scipy.sparse.csgraph.shortest_path(net.matrix, method="D")
@@ -290,6 +291,7 @@ def test_the_flights(run, towns):
     assert (towns / "p.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [["--from", "Köln", "--to", "Mainz"], ["--from", "Köln"], ["--to", "Bern"], []])
 def test_pictures_of_paths(run, towns, options):
     (towns / "at.csv").write_text(PLACES, encoding="utf-8")

@@ -107,6 +107,7 @@ def test_matrices_of_all_semirings(tmp_path, rng, semiring):
     check_picture(plot.plot_matrix(matrix, algebra, names=names, title="t", unit="km"), tmp_path / "x.png")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [0, 1, 2, 41, 2100])
 def test_matrices_of_all_sizes(tmp_path, n):
     matrix = np.add.outer(np.arange(n), np.arange(n)).astype(np.int32)

@@ -65,6 +65,7 @@ def skip_without(libraries: list[str]) -> None:
             pytest.skip(f"{library} is not installed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", pages_with("python"), ids=identify)
 def test_python_examples_of_a_page_run_in_order_and_draw_its_pictures(page, tmp_path):
     skip_without(re.findall(r"^>>> import (torch|jax)\b", page.read_text(), re.M))
