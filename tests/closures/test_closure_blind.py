@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import oracles
 import pytest
+from matrices import CASES, matrix
 from strict_arrays import StrictArray, StrictBackend, StrictPasses, installed, on_device
-from test_closure import CASES, matrix
 
 import semiring as sr
 from semiring.algorithms.ordered import selects

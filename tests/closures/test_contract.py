@@ -16,6 +16,20 @@ import numpy as np
 import oracles
 import pytest
 from devices import OnDevice
+from operands import (
+    CASES,
+    LAYOUTS,
+    SELECTIVE,
+    bind,
+    closable,
+    entries,
+    inside,
+    laid_out,
+    nilpotent,
+    outside,
+    packed,
+    unpacked,
+)
 
 import semiring
 from semiring import CATALOGUE, Semiring
@@ -26,8 +40,6 @@ from semiring.kernels.cuda import CudaBackend
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.reference import ReferenceBackend
 
-CASES = [(name, dtype) for name, semiring in CATALOGUE.items() for dtype in semiring.dtypes]
-SELECTIVE = [(name, dtype) for name, dtype in CASES if oracles.ORACLES[name].selective]
 HALVES = [
     (name, "float16") for name, semiring in CATALOGUE.items() if semiring.selective and semiring.supports("float16")
 ]
@@ -40,9 +52,6 @@ SHAPES = [
 ]
 SELECTIVE_SHAPES = [(0, 3, 2), (3, 0, 2), (1, 1, 1), (2, 5, 7), (7, 63, 65), (65, 130, 63), (6, 200, 97)]
 BLOCKS = [0, 1, 2, 5, 31, 65]
-
-# Half the range of each integer dtype: what "no path" is inside a call, in min-plus; in max-plus minus one more.
-HALF = {"int16": 16_383, "int32": 1_073_741_823, "int64": 4_611_686_018_427_387_903}
 
 
 @pytest.fixture(params=[*sorted(BACKENDS), pytest.param("cuda", marks=pytest.mark.gpu)])
@@ -58,13 +67,6 @@ def backend(request):
 def closing(backend):
     """Every backend, closing blocks."""
     return backend
-
-
-def bind(backend, name, dtype, **options):
-    plan = make_plan(CATALOGUE[name], dtype, **options)
-    if not backend.supports(plan.semiring, plan.dtype, plan.storage):
-        pytest.skip(f"{backend.name} leaves {name} on {dtype} as {plan.storage} to another backend")
-    return Engine(backend, plan)
 
 
 # ------------------------------------------------------------------------------------------------- what it declares
@@ -146,54 +148,6 @@ def test_stacks_are_closed_as_their_matrices_are(backend, name, dtype, rng):
 # ------------------------------------------------------------------------------------------------- data
 
 
-def entries(rng, name, dtype, shape, *, tame=False):
-    """Elements as the caller sees them: zeros, ones, ties, infinities. ``tame``: no cycle improves on the one."""
-    dtype = np.dtype(dtype)
-    zero, one = oracles.zero(name, dtype), oracles.one(name, dtype)
-    if dtype.kind == "b":
-        return rng.random(shape) < 0.3
-    if name in ("min_plus", "max_plus", "log_plus"):
-        sign = {"min_plus": 1, "max_plus": -1, "log_plus": -1}[name]
-        values = sign * rng.integers(0 if tame else -9, 10, shape)
-        if name == "log_plus" and tame:
-            values = values - 6
-    elif name in ("max_min", "min_max"):
-        values = rng.integers(0, 12, shape) if dtype.kind == "u" else rng.integers(-9, 10, shape)
-    elif name in ("max_times", "min_times"):
-        values = np.exp2(rng.integers(0 if tame and name == "min_times" else -2, 1 if tame else 3, shape))
-    elif name == "lukasiewicz":
-        values = rng.integers(0, 9, shape) / 8
-    elif name == "xor_and" or (name == "plus_times" and dtype.kind == "i"):
-        info = np.iinfo(dtype)
-        values = rng.integers(info.min, info.max, shape, dtype, endpoint=True)  # these wrap around
-    else:
-        values = rng.integers(-9, 10, shape)
-    values = values.astype(dtype)
-    values[rng.random(shape) < 0.25] = zero
-    values[rng.random(shape) < 0.1] = one
-    if name in ("min_plus", "max_plus", "max_min", "min_max") and dtype.kind == "f" and not tame:
-        values[rng.random(shape) < 0.05] = -zero
-    return values
-
-
-def inside(values, name):
-    """As the kernels hold them: half the range for "no path" of integers."""
-    if name not in ("min_plus", "max_plus") or values.dtype.kind != "i":
-        return values.copy()
-    half = HALF[values.dtype.name]
-    inner = half if name == "min_plus" else -half - 1
-    return np.where(values == oracles.zero(name, values.dtype), values.dtype.type(inner), values)
-
-
-def outside(values, name):
-    """As the caller sees them; a sentinel that met numbers of at most 100 is still one."""
-    if name not in ("min_plus", "max_plus") or values.dtype.kind != "i":
-        return values
-    half, zero = HALF[values.dtype.name], oracles.zero(name, values.dtype)
-    absent = values >= half - 100 if name == "min_plus" else values <= -half + 100
-    return np.where(absent, zero, values)
-
-
 def poison(shape, dtype):
     """What uninitialised memory may hold, at its worst for every ⊕."""
     dtype = np.dtype(dtype)
@@ -204,24 +158,6 @@ def poison(shape, dtype):
     worst = np.full(shape, np.iinfo(dtype).min, dtype)
     worst.reshape(-1)[1::2] = np.iinfo(dtype).max
     return worst
-
-
-LAYOUTS = ("rows", "columns", "strided", "reversed")
-
-
-def laid_out(values, layout):
-    """The same matrix in another memory order, as a view of something larger."""
-    m, n = values.shape
-    if layout == "columns":
-        view = np.zeros((n + 2, m + 3), values.dtype).T[1 : m + 1, 2 : n + 2]
-    elif layout == "strided":
-        view = np.zeros((2 * m, 3 * n), values.dtype)[::2, ::3]
-    elif layout == "reversed":
-        view = np.zeros((m, n + 1), values.dtype)[::-1, :0:-1]
-    else:
-        view = np.zeros((m, n), values.dtype)
-    view[...] = values
-    return view
 
 
 def agree(found, expected, name):
@@ -438,34 +374,12 @@ def test_pivots(backend, name, dtype, rng):
 # ------------------------------------------------------------------------------------------------- closures of a block
 
 
-def nilpotent(rng, name, dtype, n):
-    """An acyclic matrix with its vertices in random order: its closure is a finite sum, in every semiring."""
-    A = entries(rng, name, dtype, (n, n))
-    A[np.abs(A.astype(float)) == np.inf] = oracles.zero(name, dtype)
-    if name == "plus_times":
-        A = np.sign(A) * (rng.random((n, n)) < min(1.0, 3 / max(1, n)))  # few paths, so that their number is exact
-    order = rng.permutation(n)
-    A = np.where(np.triu(np.ones((n, n), bool), 1), A, oracles.zero(name, dtype)).astype(dtype)
-    return A[np.ix_(order, order)]
-
-
 def sum_of_powers(A, name):
     start = oracles.identity(len(A), name, A.dtype)
     result = start
     for _ in range(len(A)):
         result = oracles.ORACLES[name].add(start, oracles.product(A, result, name)).astype(A.dtype)
     return result
-
-
-def closable(name, dtype):
-    star = CATALOGUE[name].star_expression
-    if star is None:
-        return False
-    try:
-        star.check_dtype(np.dtype(dtype))
-    except DTypeError:
-        return False
-    return True
 
 
 @pytest.mark.parametrize(("name", "dtype"), [case for case in CASES if closable(*case)])
@@ -567,23 +481,6 @@ def test_a_closure_needs_a_star(closing):
 
 
 # ------------------------------------------------------------------------------------------------- packed bits
-
-
-def packed(values, spare=0):
-    """uint32 words, a view of wider rows: bit b of word w is column 32·w + b."""
-    m, n = values.shape
-    words = np.zeros((m, -(-n // 32) + spare), np.uint32)[:, : -(-n // 32)]
-    for j in range(n):
-        words[:, j // 32] |= values[:, j].astype(np.uint32) << np.uint32(j % 32)
-    return words
-
-
-def unpacked(words, n):
-    """The first n columns; asserts that the tail bits are zero."""
-    bits = (words[:, :, None] >> np.arange(32, dtype=np.uint32)) & np.uint32(1)
-    flat = bits.reshape(len(words), 32 * words.shape[1]).astype(bool)
-    assert not flat[:, n:].any(), "tail bits are set"
-    return flat[:, :n]
 
 
 @pytest.mark.parametrize("name", PACKED)

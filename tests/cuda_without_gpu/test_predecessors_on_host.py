@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 from cuda_on_host import HostKernels, needs_compiler
-from test_predecessors import check, zero_of
+from trees import check, zero_of
 
 from semiring.algebra.catalogue import as_semiring
 from semiring.closures import closure

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from cuda_on_host import HostKernels, needs_compiler
-from test_contract import entries, inside
+from operands import entries, inside
 
 from semiring import CATALOGUE, Semiring
 from semiring.kernels.contract import Status

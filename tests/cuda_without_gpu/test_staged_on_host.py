@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cuda_on_host import HostKernels, needs_compiler
-from test_contract import entries, inside, laid_out, nilpotent, packed
+from operands import entries, inside, laid_out, nilpotent, packed
 
 from semiring import CATALOGUE, Semiring
 from semiring.kernels.cuda.closing.blocks import block_kernel

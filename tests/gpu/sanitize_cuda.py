@@ -1,5 +1,6 @@
 """A small suite of GPU products for compute-sanitizer: every way through the kernels, at sizes that stick out.
 
+    export PYTHONPATH=.:tests/support
     compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 1 python tests/gpu/sanitize_cuda.py
     compute-sanitizer --tool racecheck --error-exitcode 1 python tests/gpu/sanitize_cuda.py
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 import cupy
 import numpy as np
 import oracles
-from test_contract import entries, inside, outside, packed, unpacked
+from operands import entries, inside, outside, packed, unpacked
 
 from semiring import CATALOGUE
 from semiring.kernels.cuda import CudaBackend

@@ -1,5 +1,6 @@
 """A small suite of GPU closures for compute-sanitizer: staged kernels, kernel 6 in every shape, blocks, predecessors.
 
+    export PYTHONPATH=.:tests/support
     compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 1 python tests/gpu/sanitize_staged.py
     compute-sanitizer --tool racecheck --error-exitcode 1 python tests/gpu/sanitize_staged.py
 
@@ -16,7 +17,7 @@ from unittest.mock import patch
 
 import cupy
 import numpy as np
-from test_contract import entries, inside, packed
+from operands import entries, inside, packed
 
 from semiring import CATALOGUE
 from semiring.kernels.contract import Plan

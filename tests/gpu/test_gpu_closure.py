@@ -8,9 +8,9 @@ import threading
 import numpy as np
 import oracles
 import pytest
+from matrices import CASES, matrix
 from scipy import sparse
-from test_closure import CASES, matrix
-from test_predecessors import check
+from trees import check
 
 import semiring as sr
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import oracles
 import pytest
-from test_contract import bind, entries, inside, outside, packed, unpacked
+from operands import bind, entries, inside, outside, packed, unpacked
 
 from semiring.kernels.engine import make_plan
 

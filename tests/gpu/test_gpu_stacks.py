@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_closure import matrix
+from matrices import matrix
 
 import semiring as sr
 from semiring.algorithms.parameters import closure_parameters

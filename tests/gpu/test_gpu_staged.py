@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from devices import OnDevice, moved
-from test_contract import CASES, SELECTIVE, closable, entries, inside, laid_out, nilpotent, packed
+from operands import CASES, SELECTIVE, closable, entries, inside, laid_out, nilpotent, packed
 
 from semiring import CATALOGUE, Semiring
 from semiring.kernels.cuda import closing as staged
