@@ -20,9 +20,9 @@ from semiring.algorithms.execution import Execution, check_star
 from semiring.algorithms.johnson import graph_potentials, sparse_graph
 from semiring.algorithms.methods import METHODS, matrix_methods, method_named, takes_edges
 from semiring.algorithms.packed import close_words
-from semiring.algorithms.parameters import dense_seconds, johnson_seconds
 from semiring.algorithms.predecessors import attach_unbounded, predecessors, wants_pivots
 from semiring.algorithms.progress import Progress, check_progress
+from semiring.algorithms.schedule import dense_seconds, johnson_seconds
 from semiring.algorithms.small import SMALL, close_small, close_small_with_predecessors
 from semiring.algorithms.tropical import is_tropical
 from semiring.arrays.bits import BitMatrix

@@ -3,7 +3,7 @@
     python -m benchmarks.gpu.staged [--kinds min_plus/float64 ...] [--sizes 192 256 ...]
 
 The measurements behind the sizes of `semiring.kernels.cuda.closing.numbered` and the change-over to blocked
-Floyd-Warshall in `semiring.algorithms.parameters`. Medians in milliseconds, in place, of complete graphs: by events of
+Floyd-Warshall in `semiring.algorithms.schedule`. Medians in milliseconds, in place, of complete graphs: by events of
 the device, which the host keeps ahead of, and by the clock of one call after the other. Blocked Floyd-Warshall is
 replayed, as `semiring.closure` does up to n = 4096. The results of all three are compared: equal, as all weights are
 whole.
@@ -21,10 +21,10 @@ import semiring as sr
 from benchmarks.common import Table, by_device, by_synchronized_clock, ours, run
 from benchmarks.gpu.rates import complete
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
-from semiring.algorithms.parameters import closure_parameters
 from semiring.kernels import get_backend
 from semiring.kernels.cuda import closing as staged
 from semiring.kernels.engine import Engine, make_plan
+from semiring.kernels.machines import closure_speed
 
 __all__ = ["main"]
 
@@ -38,7 +38,7 @@ def ways(semiring: str, dtype: str) -> dict[str, Callable[[Any], None]]:
     backend, plan = get_backend("cuda"), make_plan(sr.as_semiring(semiring), dtype, nonnegative=True)
     recorder = backend.capabilities.recorder
     assert recorder is not None
-    panel = closure_parameters("cuda", plan.dtype, "elements").panel
+    panel = closure_speed("cuda", plan.dtype).panel
 
     def blocked(A: Any) -> None:
         recorder.replay(plan, A, lambda plan: Engine(backend, plan, panel, waits=False), blocked_floyd_warshall)

@@ -38,11 +38,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from semiring.algorithms.parameters import closure_parameters
 from semiring.algorithms.rkleene import rkleene
+from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.views import WORD, Array, block, columns_of, zero_item
 from semiring.kernels.contract import Plan
-from semiring.kernels.engine import Engine, Lanes
+from semiring.kernels.engine import Engine, Lanes, cut
+from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace
 
 __all__ = ["blocked_floyd_warshall"]
@@ -57,11 +58,12 @@ def blocked_floyd_warshall(
 ) -> None:
     """A ← A* in place; A, P, k0, start and divergence as in `rkleene`. ``width``: pivots to a block."""
     plan, n = engine.plan, A.shape[0]
-    parameters = closure_parameters(engine.backend.name, plan.dtype, plan.storage)
+    name, dtype = engine.backend.name, plan.dtype
+    schedule, speed = schedule_for(name, dtype), closure_speed(name, dtype)
     if plan.storage == "bits" and width:
         width = -(-width // WORD) * WORD
-    elimination = _Elimination(A, P, k0, start, parameters.rows)
-    blocks = parameters.blocks(n, width)
+    elimination = _Elimination(A, P, k0, start, speed.strip)
+    blocks = schedule.blocks(n, width)
     widest = max((stop - start for start, stop in blocks), default=0)
     across = widest * columns_of(plan, 0, min(n, engine.panel)).stop  # the largest copy of rows of pivots
     lanes = engine.lanes() if len(blocks) > 1 else None
@@ -74,9 +76,10 @@ def blocked_floyd_warshall(
         with lanes:
             tasks(lanes, elimination, blocks)
         return
-    engine.reserve(max(across, min(n, parameters.rows) * columns_of(plan, 0, widest).stop))
+    engine.reserve(max(across, min(n, speed.strip) * columns_of(plan, 0, widest).stop))
+    aside = engine.lane(_CHAIN) if len(blocks) > 1 and A.strides[0] >= speed.aside else None
     for pivots in blocks:
-        elimination.close_rows(engine, pivots)
+        elimination.close_rows(engine, pivots, aside)
         if plan.status.diverged >= 0:
             return
         for others in ((0, pivots[0]), (pivots[1], n)):
@@ -150,32 +153,43 @@ class _Elimination:
         shape = self.A.shape[0], columns_of(plan, 0, widest).stop
         return replace(self, panels=array_namespace(self.A).empty(shape, self.A.dtype))
 
-    def close(self, engine: Engine, pivots: Range) -> None:
-        """A_KK ← A_KK*."""
-        if pivots[0] < pivots[1]:
-            A_KK, K = block(engine.plan, self.A, pivots, pivots), slice(*pivots)
-            start = self.start + pivots[0]
-            rkleene(engine, A_KK, None if self.P is None else self.P[K, K], self.k0 + pivots[0], start=start)
+    def close(self, engine: Engine, pivots: Range, aside: Engine | None = None) -> Array:
+        """A_KK ← A_KK*; in the workspace of ``aside``, and copied back, where that is given. Where it was closed.
 
-    def close_rows(self, engine: Engine, pivots: Range) -> None:
+        There its rows lie side by side. In the matrix they may be a power of 2 apart, and throw each other out of the
+        caches while they are multiplied from.
+        """
+        A_KK, K = block(engine.plan, self.A, pivots, pivots), slice(*pivots)
+        if pivots[0] < pivots[1]:
+            closed = A_KK if aside is None else aside.copied(A_KK)
+            start = self.start + pivots[0]
+            rkleene(engine, closed, None if self.P is None else self.P[K, K], self.k0 + pivots[0], start=start)
+            if aside is not None:
+                engine.copied(closed, A_KK)
+            return closed
+        return A_KK
+
+    def close_rows(self, engine: Engine, pivots: Range, aside: Engine | None = None) -> None:
         """The same, and the rest of their rows; not if a pivot has no star."""
-        self.close(engine, pivots)
+        A_KK = self.close(engine, pivots, aside)
         if engine.plan.status.diverged < 0:
             for others in ((0, pivots[0]), (pivots[1], self.A.shape[0])):
-                self.panel(engine, pivots, others)
+                self.panel(engine, pivots, others, A_KK)
 
-    def panel(self, engine: Engine, pivots: Range, others: Range) -> None:
+    def panel(self, engine: Engine, pivots: Range, others: Range, A_KK: Array | None = None) -> None:
         """A_KR ← A_KK A_KR: some columns of the rows of the pivots."""
         if pivots[0] < pivots[1] and others[0] < others[1]:
-            A_KK, A_KR = (block(engine.plan, self.A, pivots, columns) for columns in (pivots, others))
+            A_KR = block(engine.plan, self.A, pivots, others)
+            if A_KK is None:
+                A_KK = block(engine.plan, self.A, pivots, pivots)
             P_KR = None if self.P is None else self.P[slice(*pivots), slice(*others)]
             engine.multiply_left(A_KK, A_KR, P_KR, self.k0 + pivots[0])
 
     def eliminate(self, engine: Engine, pivots: Range, rows: Range, columns: Range) -> None:
         """The remainder in some rows and columns, with the column panel where it is among them; some rows at a time."""
         if columns[0] < columns[1]:
-            for top in range(*rows, self.rows):
-                self._eliminate(engine, pivots, slice(top, min(top + self.rows, rows[1])), columns)
+            for strip in cut(*rows, self.rows):
+                self._eliminate(engine, pivots, strip, columns)
 
     def _eliminate(self, engine: Engine, pivots: Range, rows: slice, columns: Range) -> None:
         """One product with the rows of the pivots."""

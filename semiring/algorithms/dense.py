@@ -23,7 +23,7 @@ from semiring.algorithms.johnson import SparseGraph, graph_potentials, sparse_gr
 from semiring.algorithms.methods import method_named, takes_edges
 from semiring.algorithms.ordered import as_integers, from_integers, has_order, selects
 from semiring.algorithms.packed import close_truths
-from semiring.algorithms.parameters import closure_parameters
+from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stacks import close_stack, name_matrix
 from semiring.algorithms.tropical import Potentials, close_tropical, find_potentials, has_gains, is_tropical
 from semiring.algorithms.views import Array, pieces
@@ -42,6 +42,7 @@ from semiring.errors import (
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Backend
 from semiring.kernels.engine import Engine, make_plan
+from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["close_dense", "close_edges", "is_closed_wider"]
@@ -116,13 +117,13 @@ def _choose(call: Call, n: int, dtype: np.dtype[Any], backend: Backend) -> str:
         if backend.name == "cuda":
             raise DeviceError(f"{method} runs in SciPy, on the host: copy the matrix there, or use rkleene")
     elif method == "auto":
-        parameters = closure_parameters(backend.name, dtype, "elements")
-        method = parameters.method(n, selecting=selects(call.semiring))
+        schedule = schedule_for(backend.name, dtype)
+        method = schedule.method(n, selecting=selects(call.semiring))
         whole = "whole_closures" in method_named(method).needs
         if whole and not Engine(backend, make_plan(call.semiring, dtype)).closes(n):
             method = "blocked_floyd_warshall"
-        if n <= parameters.leaf:
-            call.note(f"{n} vertices are one block of at most {parameters.leaf}, closed without products")
+        if n <= schedule.leaf:
+            call.note(f"{n} vertices are one block of at most {schedule.leaf}, closed without products")
         else:
             call.note(f"a dense matrix: {method} was measured fastest on the {backend.name} backend")
     return method
@@ -275,7 +276,7 @@ def _close_elements(call: Call, D: Array, P: Array | None, *, nonnegative: bool 
 
 def _packs(call: Call, A: Array) -> bool:
     """Whether a bool matrix is closed as packed bits."""
-    if call.asked != "auto" or A.shape[0] < closure_parameters(call.explanation.backend, A.dtype, "bits").pack:
+    if call.asked != "auto" or A.shape[0] < closure_speed(call.explanation.backend, A.dtype).pack:
         return False
     try:
         backend_for(A, call.semiring, np.dtype(bool), "bits")

@@ -11,13 +11,13 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_times, min_times
 from semiring.algorithms.methods import Method, method_named
-from semiring.algorithms.parameters import closure_parameters
 from semiring.algorithms.progress import Progress, ReportingEngine
 from semiring.algorithms.views import Array
 from semiring.errors import AlgebraError, DivergenceError, DTypeError
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Plan
 from semiring.kernels.engine import Engine, make_plan
+from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["Execution", "Inspection", "check_star", "divergence_error", "may_diverge"]
@@ -72,17 +72,17 @@ class Execution:
         backend = backend_for(A, semiring, dtype, storage)
         method = method_named(self.method)
         method.check(backend, storage)
-        parameters = closure_parameters(backend.name, dtype, storage)
+        speed = closure_speed(backend.name, dtype)
         there = is_device_array(A)
-        engine = Engine(backend, plan, parameters.panel, waits=self.waits or not there)
+        engine = Engine(backend, plan, speed.panel, waits=self.waits or not there)
         if engine.waits and there and may_diverge(plan):
             plan.status.word = array_namespace(A).full(1, -1, np.int32)
         if self.progress is not None:
             total = method.total_pairs(engine, *A.shape)
-            engine = ReportingEngine(backend, plan, self.progress, total, parameters.panel, waits=engine.waits)
+            engine = ReportingEngine(backend, plan, self.progress, total, speed.panel, waits=engine.waits)
         before, P = self._keep(method, engine, A, P)
         if P is None:
-            self._run(method, engine, A, parameters.graph)
+            self._run(method, engine, A, speed.graph)
         elif not method.keeps_pivots:
             raise AlgebraError(f"{method.name} keeps no pivots: use rkleene")
         else:

@@ -23,7 +23,7 @@ negative ones by rounding (see `potentials`).
 
 from __future__ import annotations
 
-from semiring.algorithms.parameters import closure_parameters
+from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.views import WORD, Array, block, columns_of, has_diverged
 from semiring.kernels.engine import Engine
 
@@ -43,11 +43,11 @@ def rkleene(
 
     A pivot without a star sets ``plan.status.diverged`` to start + its row; A is then undefined.
     """
-    parameters = closure_parameters(engine.backend.name, engine.plan.dtype, engine.plan.storage)
-    grain = WORD if engine.plan.storage == "bits" else parameters.grain
+    schedule = schedule_for(engine.backend.name, engine.plan.dtype)
+    grain = WORD if engine.plan.storage == "bits" else schedule.grain
     half = _split(A.shape[0], grain)
     engine.reserve(min(half, engine.panel) * columns_of(engine.plan, 0, half).stop)
-    _close(engine, A, P, k0, start, max(1, leaf or parameters.leaf), grain, 0 if leaf else parameters.whole)
+    _close(engine, A, P, k0, start, max(1, leaf or schedule.leaf), grain, 0 if leaf else schedule.whole)
 
 
 def _split(n: int, grain: int) -> int:

@@ -19,7 +19,7 @@ from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.call import Call
 from semiring.algorithms.execution import divergence_error, may_diverge
 from semiring.algorithms.ordered import as_integers, from_integers, has_order
-from semiring.algorithms.parameters import closure_parameters
+from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.small import SMALL, close_small_stack
 from semiring.algorithms.tropical import encode_integers, is_tropical
 from semiring.algorithms.views import Array, clear_zeros, negate
@@ -72,7 +72,7 @@ def _takes(call: Call, plan: Plan, A: Array, closures: StackClosures) -> bool:
     if n <= closures.stack_rows(plan):
         call.note("small matrices: closed side by side by one launch")
         return True
-    least = closure_parameters(call.explanation.backend, plan.dtype, plan.storage).together(n)
+    least = schedule_for(call.explanation.backend, plan.dtype).together(n)
     if A.size // n**2 < least:
         return False
     call.note(f"{least} or more matrices of this size: closed together, the same pivots of all of them at a time")

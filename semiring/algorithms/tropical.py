@@ -22,7 +22,6 @@ from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.execution import Execution
 from semiring.algorithms.irreflexive import cycles_from_closure, diagonal
 from semiring.algorithms.narrow import close_narrow, narrower
-from semiring.algorithms.parameters import closure_parameters
 from semiring.algorithms.potentials import potentials
 from semiring.algorithms.reweighting import check_range, reweight, shift_back
 from semiring.algorithms.small import SMALL, small_potentials
@@ -33,6 +32,7 @@ from semiring.arrays.encoding import clamp, inner_zero, widen
 from semiring.arrays.entries import Scan
 from semiring.errors import DivergenceError, IntegerOverflowError
 from semiring.kernels import backend_for
+from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["Potentials", "close_tropical", "encode_integers", "find_potentials", "has_gains", "is_tropical"]
@@ -151,7 +151,7 @@ def close_tropical(
 def _close_narrow(task: _Task, A: Array, out: Array, scan: Scan) -> bool:
     """Close whole numbers ≥ 0 in narrower integers, where that is faster and provably the same; whether it was done."""
     backend = backend_for(A, min_plus, A.dtype)
-    candidates = closure_parameters(backend.name, A.dtype, "elements").narrower(A.shape[0], A.dtype)
+    candidates = closure_speed(backend.name, A.dtype).narrower(A.shape[0], A.dtype)
     least, greatest = (scan.low, scan.high) if task.sign > 0 else (scan.high, scan.low)
     if not candidates or least is None or task.sign * least < 0:
         return False

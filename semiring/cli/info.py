@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     report("", "settings")
     given = os.environ.get("NUMBA_NUM_THREADS")
     source = f"NUMBA_NUM_THREADS={given}" if given else "the cores this process may use"
-    report.table([("threads", f"{get_threads()} ({source})"), ("cache", _cache())])
+    report.table([("threads", f"{get_threads()} ({source})"), ("cache", _cache()), ("speed data", _machine())])
     report("", "backends")
     backends = {name: _backend(name) for name in (*BACKENDS, *DEVICE_BACKENDS)}
     report.table([(name, "ready" if not isinstance(found, str) else found) for name, found in backends.items()])
@@ -120,6 +120,17 @@ def _cache() -> str:
     except OSError as error:
         return f"{folder} ({error.strerror})"
     return f"{folder} ({len(sizes)} kernels, {sum(sizes) / 2**20:.1f} MiB)"
+
+
+def _machine() -> str:
+    """Which file of speed data is in use."""
+    try:
+        from semiring.kernels.machines import cpu_machine
+
+        machine = cpu_machine()
+    except ImportError as error:
+        return f"none ({error})"
+    return f"{machine.name}, measured {machine.measured} ({machine.source})"
 
 
 def _backend(name: str) -> Any:

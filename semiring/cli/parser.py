@@ -58,6 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_check(commands)
     info = commands.add_parser("info", help="versions, devices, threads, caches, and which semiring knows which dtype")
     info.set_defaults(run=_lazily("info"))
+    _add_tune(commands)
     return parser
 
 
@@ -128,6 +129,19 @@ def _add_check(commands: argparse._SubParsersAction[Parser]) -> None:
     _add_definition(parser)
     parser.add_argument("--dtype", choices=DTYPES, help="look for what only rounding breaks, in this dtype")
     parser.set_defaults(run=_lazily("check"))
+
+
+def _add_tune(commands: argparse._SubParsersAction[Parser]) -> None:
+    parser = commands.add_parser(
+        "tune",
+        help="measure what is fastest on this machine, and keep it",
+        description="Measure how products are cut best on this machine, for about a minute, and write that into the "
+        "user's configuration folder (SEMIRING_CONFIG_DIR). Results stay the same, bit by bit.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--threads", type=_count, metavar="N", help="how many threads (default: all cores)")
+    parser.add_argument("--dry-run", action="store_true", help="measure and print, and write nothing")
+    parser.set_defaults(run=_lazily("tune"))
 
 
 def _add_input(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.parameters import dense_seconds, johnson_seconds
+from semiring.algorithms.schedule import dense_seconds, johnson_seconds
 from semiring.compat import small
 from semiring.threads import get_threads
 

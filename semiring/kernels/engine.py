@@ -13,7 +13,7 @@ from semiring.arrays.encoding import inner_zero
 from semiring.kernels.contract import Backend, Capabilities, Facts, Plan, Streams, lacking
 from semiring.namespaces import array_namespace
 
-__all__ = ["Engine", "Lanes", "make_plan"]
+__all__ = ["Engine", "Lanes", "cut", "make_plan"]
 
 Array: TypeAlias = Any  # a 2-D array of the backend's device, or a view of one
 
@@ -51,6 +51,19 @@ def _plan(
     semiring.check_dtype(dtype)
     zero, one = inner_zero(semiring, dtype), semiring.one_for(dtype)
     return Plan(semiring, dtype, zero, one, Facts(nonnegative, separate), storage, threads)
+
+
+def cut(start: int, stop: int, width: int) -> Iterator[slice]:
+    """Ranges of at most ``width`` > 2 that cover start … stop - 1, of which none is a single place beside others.
+
+    A product with a single row or column may be computed in another order than one with more, and where ⊕ rounds it
+    would have other bits. How a matrix is cut must not decide that.
+    """
+    while start < stop:
+        end = min(stop, start + width)
+        end -= stop - end == 1
+        yield slice(start, end)
+        start = end
 
 
 class Lanes:
@@ -192,8 +205,7 @@ class Engine:
 
         As `multiply_left`, with workspace `panel` × n.
         """
-        for start in range(0, B.shape[0], self.panel):
-            rows = slice(start, start + self.panel)
+        for rows in cut(0, B.shape[0], self.panel):
             panel = self.copied(B[rows])
             if P is None:
                 self.multiply(B[rows], panel, A)
@@ -218,8 +230,8 @@ class Engine:
         """The columns of B as it is stored (elements or words), and as P counts them."""
         per_item = 32 if self.plan.storage == "bits" else 1
         width = max(1, self.panel // per_item)
-        for start in range(0, B.shape[1], width):
-            yield slice(start, start + width), slice(start * per_item, (start + width) * per_item)
+        for columns in cut(0, B.shape[1], width):
+            yield columns, slice(columns.start * per_item, columns.stop * per_item)
 
     def _workspace_of(self, view: Array) -> Array:
         """Memory for a copy of a panel: for the largest that was announced, or else for the largest so far."""

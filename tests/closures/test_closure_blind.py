@@ -14,8 +14,8 @@ from strict_arrays import StrictArray, StrictBackend, StrictPasses, installed, o
 
 import semiring as sr
 from semiring.algorithms.ordered import selects
-from semiring.algorithms.parameters import BLOCKED, closure_parameters
 from semiring.algorithms.predecessors import nearest_tree
+from semiring.algorithms.schedule import BLOCKED, schedule_for
 from semiring.arrays.bits import pack
 from semiring.arrays.device import memory
 from semiring.closures import METHODS, closure
@@ -367,15 +367,15 @@ def test_integers_that_were_moved_may_begin_again_in_a_wider_dtype():
 
 def test_the_measured_method_depends_on_what_a_pair_costs():
     """What only selects stays with the staged kernels longer, in 4 bytes, up to where they may copy the matrix."""
-    parameters = closure_parameters("cuda", np.dtype("float32"), "elements")
+    schedule = schedule_for("cuda", np.dtype("float32"))
     for n, usual, selecting in ((100, "staged", "staged"), (4096, BLOCKED, "staged"), (4097, BLOCKED, BLOCKED)):
-        assert (parameters.method(n), parameters.method(n, selecting=True)) == (usual, selecting)
-    wide = closure_parameters("cuda", np.dtype("float64"), "elements")
+        assert (schedule.method(n), schedule.method(n, selecting=True)) == (usual, selecting)
+    wide = schedule_for("cuda", np.dtype("float64"))
     for n, usual, selecting in ((3328, "staged", "staged"), (3329, BLOCKED, "staged"), (4097, BLOCKED, BLOCKED)):
         assert (wide.method(n), wide.method(n, selecting=True)) == (usual, selecting)
-    half, byte = (closure_parameters("cuda", np.dtype(dtype), "elements") for dtype in ("int16", "uint8"))
+    half, byte = (schedule_for("cuda", np.dtype(dtype)) for dtype in ("int16", "uint8"))
     for n, usual, selecting in ((1408, "staged", "staged"), (1409, "staged", BLOCKED), (2048, BLOCKED, BLOCKED)):
         assert (half.method(n), half.method(n, selecting=True)) == (usual, selecting)
         assert byte.method(n, selecting=True) == usual
-    assert closure_parameters("cpu", np.dtype("float32"), "elements").method(300, selecting=True) == BLOCKED
+    assert schedule_for("cpu", np.dtype("float32")).method(300, selecting=True) == BLOCKED
     assert [name for name, semiring in sr.CATALOGUE.items() if selects(semiring)] == ["max_min", "min_max"]

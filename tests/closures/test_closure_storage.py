@@ -178,7 +178,7 @@ def test_sparse_refusals(rng):
 
 def test_auto_prefers_johnson_on_large_sparse_graphs():
     n = 40_000  # never closed: only the choice is looked at
-    from semiring.algorithms.parameters import dense_seconds, johnson_seconds
+    from semiring.algorithms.schedule import dense_seconds, johnson_seconds
 
     assert johnson_seconds(n, 3 * n) < dense_seconds(n, 8, 1)
     assert johnson_seconds(500, 500 * 500) > dense_seconds(500, 8, 1)

@@ -23,11 +23,11 @@ import semiring as sr
 from semiring.algorithms import packed, views
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.algorithms.irreflexive import irreflexive_product
-from semiring.algorithms.parameters import closure_parameters
 from semiring.algorithms.progress import _Outline
 from semiring.algorithms.rkleene import rkleene
 from semiring.kernels.contract import Capabilities
 from semiring.kernels.engine import Engine, make_plan
+from semiring.kernels.machines import closure_speed
 
 N = 2048
 PANELS = 1024 / N  # n · 1024 entries
@@ -228,7 +228,7 @@ def test_panels_on_a_device(monkeypatch, algorithm, n, dtype, lanes, entries):
         sr.boolean if bits else sr.min_plus, bool if bits else dtype, storage="bits" if bits else "elements"
     )
     A = outline((n, n // 32 if bits else n), np.uint32 if bits else dtype)
-    algorithm(Engine(Kernels(lanes), plan, closure_parameters("cuda", plan.dtype, plan.storage).panel), A)
+    algorithm(Engine(Kernels(lanes), plan, closure_speed("cuda", plan.dtype).panel), A)
     assert 0.99 * entries <= sum(sizes) <= 1.01 * entries
 
 

@@ -9,10 +9,11 @@ import pytest
 import semiring as sr
 from semiring.kernels.cpu.codegen.native import assembly
 from semiring.kernels.cpu.codegen.target import Target, host
-from semiring.kernels.cpu.compiled import config_for
+from semiring.kernels.cpu.compiled import tile_shape
 from semiring.kernels.cpu.product.tile import build_tile
 from semiring.kernels.definition import define
 from semiring.kernels.engine import make_plan
+from semiring.kernels.machines import table_for
 
 _AVX512 = "+avx2,+fma,+avx512f,+avx512bw,+avx512vl,+avx512dq"
 ZEN4 = Target("x86_64-unknown-linux-gnu", "znver4", _AVX512)
@@ -26,7 +27,7 @@ BASELINE = Target("x86_64-unknown-linux-gnu", "x86-64", "")
 def inner_loop(target, semiring, dtype, *, pivots=False):
     """The instructions of the innermost loop of a tile: the one with the most vector instructions."""
     definition = define(make_plan(semiring, dtype, nonnegative=True))
-    config = config_for(definition, target.vector_bytes, target.registers)
+    config = tile_shape(definition, target, table_for(target).speed)
     text = assembly(lambda module, name: build_tile(module, name, definition, target, config, pivots=pivots), target)
     lines = [line.strip() for line in text.splitlines()]
     labels = {line[:-1]: i for i, line in enumerate(lines) if re.fullmatch(r"[.\w]+:", line)}
@@ -116,7 +117,7 @@ def test_every_semiring_compiles_for_every_cpu():
             (sr.min_plus, "int16"),
         ):
             definition = define(make_plan(semiring, dtype))
-            config = config_for(definition, target.vector_bytes, target.registers)
+            config = tile_shape(definition, target, table_for(target).speed)
             for pivots in (False, semiring.selective):
                 text = assembly(
                     lambda module, name, arguments=(definition, target, config), pivots=pivots: build_tile(

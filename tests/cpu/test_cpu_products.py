@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring.kernels.config import CpuConfig, cpu_config
 from semiring.kernels.cpu import CpuBackend
 from semiring.kernels.cpu.compiled import kernels_for
 from semiring.kernels.engine import make_plan
@@ -36,12 +35,12 @@ def plan_for(dtype, **options):
 def borders(dtype):
     """Rows, columns and steps of k just inside, on and just outside every border of the engine."""
     kernels = kernels_for(plan_for(dtype))
-    c = kernels.config
+    shape = kernels.shape(kernels.speed.depth)
     around = (-1, 0, 1)
-    rows = [c.rows + d for d in around] + [c.rows * c.blocks + d for d in around]
+    rows = [kernels.tile.rows + d for d in around] + [shape.block + d for d in around]
     columns = [kernels.lanes + d for d in around] + [kernels.width + d for d in around]
-    columns += [kernels.width * c.panels + d for d in around]
-    steps = [1, 2, 15, 16, 17] + [c.depth + d for d in around] + [2 * c.depth + 1]
+    columns += [shape.columns + d for d in around]
+    steps = [1, 2, 15, 16, 17] + [shape.depth + d for d in around] + [2 * shape.depth + 1]
     return rows, columns, steps
 
 
@@ -199,16 +198,3 @@ def test_a_multiply_add_rounds_once_only_where_the_semiring_says_so():
     BACKEND.multiply_add(make_plan(twice, "float32"), plain, A, B)
     assert contracted[0, 0] == np.float32(2**-24)  # x² = 1 + 2⁻¹¹ + 2⁻²⁴, of which a float32 keeps the first two
     assert plain[0, 0] == 0
-
-
-def test_the_tables_of_tiles_are_valid():
-    for vector_bytes, registers in ((64, 32), (32, 16), (16, 32), (16, 16)):
-        for instructions in (2, 4, 50):
-            assert cpu_config(vector_bytes, registers, instructions).is_valid(registers)
-
-
-@pytest.mark.parametrize(
-    "change", [{"rows": 8}, {"rows": 0}, {"vector_bytes": 48}, {"depth": 0}, {"vectors": 9}, {"panels": 0}]
-)
-def test_invalid_configurations(change):
-    assert not replace(CpuConfig(6, 4, 64, 512, 4), **change).is_valid(32)

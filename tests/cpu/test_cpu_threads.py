@@ -59,7 +59,7 @@ def test_blocks_cover_a_matrix_once(shape, tasks):
     kernels = kernels_for(make_plan(sr.min_plus, "float32"))
     covered = np.zeros(shape, int)
     for top, bottom, left, right in kernels.blocks(m, n, tasks):
-        assert top % kernels.config.rows == 0
+        assert top % kernels.tile.rows == 0
         assert left % kernels.width == 0
         covered[top:bottom, left:right] += 1
     assert (covered == 1).all()

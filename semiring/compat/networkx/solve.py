@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.parameters import dense_seconds, johnson_seconds
+from semiring.algorithms.schedule import dense_seconds, johnson_seconds
 from semiring.algorithms.small import SMALL
 from semiring.closures import closure, closure_with_predecessors
 from semiring.compat.compiled import MOST, small_graphs

@@ -9,32 +9,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.errors import AlgebraError
-from semiring.kernels.config import LANE_BYTES, CpuConfig, cpu_config
 from semiring.kernels.contract import Plan
+from semiring.kernels.cpu.closing.blocks import CLOSING_WORDS, PIVOTS
 from semiring.kernels.cpu.closing.eliminate import build_eliminate
-from semiring.kernels.cpu.codegen.jit import block_product, entry
+from semiring.kernels.cpu.codegen.jit import block_product, copy_block, entry
 from semiring.kernels.cpu.codegen.lower import instructions
+from semiring.kernels.cpu.codegen.memory import LANE_BYTES
 from semiring.kernels.cpu.codegen.native import compile_native
-from semiring.kernels.cpu.codegen.target import host
+from semiring.kernels.cpu.codegen.target import Target, host
+from semiring.kernels.cpu.product.macro import AT_C, HEAD, WORDS
 from semiring.kernels.cpu.product.matvec import build_dots, build_updates, matrix_vector
 from semiring.kernels.cpu.product.tile import build_tile
 from semiring.kernels.cpu.product.witness import RUN, build_find, find_witnesses
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.cpu.threads.team import HEADER, MAX_BLOCKS, run_blocks
 from semiring.kernels.definition import KernelDefinition, define
+from semiring.kernels.machines import cpu_speed
+from semiring.kernels.machines.data import NEVER, CpuSpeed, TileShape
 
-__all__ = ["Kernels", "config_for", "kernels_for"]
+__all__ = ["Kernels", "copy", "kernels_for", "tile_shape"]
 
 Array: TypeAlias = NDArray[Any]
 
 _ALIGNMENT = 64
 VECTOR_PAIRS = 1 << 12  # a matrix and a vector of fewer pairs are one tile: that is called more quickly
 GROUP = 4  # vectors of a row that an elimination with marks treats at a time
+HEAVY = 12  # the instructions a pair from which on a ⊗ and ⊕ count as heavy
 
 
-def config_for(definition: KernelDefinition, vector_bytes: int, registers: int) -> CpuConfig:
-    """How products of a definition are cut on such a machine."""
-    return cpu_config(vector_bytes, registers, instructions(definition.add, definition.mul))
+def tile_shape(definition: KernelDefinition, target: Target, speed: CpuSpeed) -> TileShape:
+    """The tile of a definition's products."""
+    heavy = instructions(definition.add, definition.mul) >= HEAVY
+    return (speed.heavy if heavy else speed.light)(target.vector_bytes)
 
 
 class Workspace:
@@ -57,73 +63,88 @@ class Workspace:
         return memory, (memory.ctypes.data + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
 
 
+class _Shape:
+    """The first words of the jobs of one kind, and the workspace that they need."""
+
+    def __init__(self, words: tuple[int, ...], size: int) -> None:
+        _, _, rows, width, self.depth, self.columns, self.block, _ = words
+        self.words = np.array(words, np.int64)
+        self.address: int = self.words.ctypes.data
+        tile = rows * width * (size + 4)
+        packed = self.columns * size + self.block * max(size, LANE_BYTES)
+        self.bytes = HEAD + self.depth * packed + tile
+
+
 class Kernels:
     """Products and closures of one definition on this machine, compiled when first called."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, plan: Plan, speed: CpuSpeed) -> None:
+        self.plan, self.speed = plan, speed
         self.definition = define(plan)
-        self.config = config_for(self.definition, host().vector_bytes, host().registers)
+        self.tile = tile_shape(self.definition, host(), speed)
         self.size = plan.dtype.itemsize
-        self.lanes = self.config.vector_bytes // self.size
-        self.width = self.config.vectors * self.lanes
-        self.zero = self.definition.zero_bits
-        self.zero_word = self.zero - (self.zero >> 63 << 64)  # as a signed 64-bit integer
-        tile = self.config.rows * self.width
-        panels = self.config.depth * self.config.panels * self.width * self.size
-        rows = self.config.blocks * self.config.rows * self.config.depth * max(self.size, LANE_BYTES)
-        self.bytes = panels + rows + tile * (self.size + 4)
+        self.lanes = self.tile.vector_bytes // self.size
+        self.width = self.tile.vectors * self.lanes
+        zero = self.definition.zero_bits
+        self.zero_word = zero - (zero >> 63 << 64)  # as a signed 64-bit integer
         self.workspace, self.block_workspace = Workspace(), Workspace()
+        self._shapes: dict[tuple[int, bool], _Shape] = {}
 
     # --------------------------------------------------------------------------------------------------- products
 
     def product(
-        self, C: Array, A: Array, B: Array, P: Array, accumulate: int, chunk: int, k0: int, threads: int
+        self,
+        C: Array,
+        A: Array,
+        B: Array,
+        P: Array,
+        accumulate: int,
+        chunk: int,
+        k0: int,
+        threads: int,
+        in_place: bool = False,
     ) -> None:
-        """C ← [C ⊕] A ⊗ B, no size 0; with ``chunk`` > 0, P marked in runs of that length."""
-        c, width, depth = self.config, self.width, self.config.depth
-        if chunk and chunk <= depth:
+        """C ← [C ⊕] A ⊗ B, no size 0; with ``chunk`` > 0, P marked in runs of that length. ``in_place``: C is B."""
+        speed, depth = self.speed, self.speed.depth
+        if in_place:
+            depth = A.shape[1]
+        elif chunk and chunk <= depth:
             depth = depth // chunk * chunk
-        tile = self._marking_tile if chunk else self._tile
-        shape = (
-            C,
-            A,
-            B,
-            P,
-            self._compute,
-            tile,
-            c.rows,
-            width,
-            depth,
-            c.panels * width,
-            c.blocks * c.rows,
-            self.zero_word,
-        )
+        shape = self.shape(depth, chunk > 0)
         if threads > 1:
             m, n = C.shape
             pairs = m * n * A.shape[1]
-            if pairs >= c.parallel_pairs:
-                blocks = self.blocks(m, n, min(4 * threads, pairs // c.task_pairs, MAX_BLOCKS))
-                self._on_threads(shape, (accumulate, chunk, k0), blocks, min(threads, len(blocks)))
+            if pairs >= speed.parallel_pairs:
+                tasks = max(1, min(speed.tasks * threads, pairs // speed.task_pairs, MAX_BLOCKS))
+                blocks = self.blocks(m, n, tasks, down=1 if in_place else m)
+                self._on_threads(shape, (C, A, B, P), (accumulate, chunk, k0), blocks, min(threads, len(blocks)))
                 return
-        workspace = self.workspace.take(self.bytes)
-        self._product(*shape, accumulate, chunk, k0, workspace[1])
+        workspace = self.workspace.take(shape.bytes)
+        self._product(C, A, B, P, shape.address, accumulate, chunk, k0, workspace[1])
         self.workspace.free.append(workspace)
+
+    def shape(self, depth: int, marking: bool = False) -> _Shape:
+        """The shape of the products that pack ``depth`` steps of k at a time."""
+        found = self._shapes.get((depth, marking))
+        if found is None:
+            panels = max(1, self.speed.packed // (depth * self.width * self.size))
+            tile = self._marking_tile if marking else self._tile
+            cut = (self.tile.rows, self.width, depth, panels * self.width, self.speed.blocks * self.tile.rows)
+            found = self._shapes[depth, marking] = _Shape((self._compute, tile, *cut, self.zero_word), self.size)
+        return found
 
     def stacked_product(self, C: Array, A: Array, B: Array, accumulate: int, threads: int) -> None:
         """C ← [C ⊕] A ⊗ B for stacks of matrices, no size 0: one compiled loop over each thread's part of them."""
-        c, count = self.config, C.shape[0]
-        cut = (c.rows, self.width, c.depth, c.panels * self.width, c.blocks * c.rows, self.zero_word)
-        loop, compute, tile = self._products, self._compute, self._tile
+        count, loop, shape = C.shape[0], self._products, self.shape(self.speed.depth)
 
         def part(start: int, stop: int) -> None:
             some = slice(start, stop)
-            workspace = self.workspace.take(self.bytes)
-            loop(C[some], A[some], B[some], compute, tile, *cut, accumulate, workspace[1])
+            workspace = self.workspace.take(shape.bytes)
+            loop(C[some], A[some], B[some], shape.address, accumulate, workspace[1])
             self.workspace.free.append(workspace)
 
         pairs = C.size * A.shape[2]
-        pieces = min(count, threads) if pairs >= c.task_pairs else 1
+        pieces = min(count, threads) if pairs >= self.speed.task_pairs else 1
         step = -(-count // pieces)
         run_tasks(part, [(start, min(count, start + step)) for start in range(0, count, step)], threads)
 
@@ -143,27 +164,32 @@ class Kernels:
             W[...] = witness
 
     def _on_threads(
-        self, shape: tuple[Any, ...], rest: tuple[int, ...], blocks: list[tuple[int, int, int, int]], threads: int
+        self,
+        shape: _Shape,
+        matrices: tuple[Array, ...],
+        rest: tuple[int, ...],
+        blocks: list[tuple[int, int, int, int]],
+        threads: int,
     ) -> None:
-        workspaces = [self.workspace.take(self.bytes) for _ in range(threads)]
-        job = np.empty(HEADER + 4 * len(blocks) + threads, np.int64)
-        self._describe(*shape, *rest, job.ctypes.data)
-        job[HEADER:-threads].reshape(-1, 4)[...] = blocks
-        job[-threads:] = [start for _, start in workspaces]
+        workspaces = [self.workspace.take(shape.bytes) for _ in range(threads)]
+        job = _job(blocks, [start for _, start in workspaces])
+        self._describe(*matrices, shape.address, *rest, job.ctypes.data)
         run_blocks(job, len(blocks), threads)
         self.workspace.free.extend(workspaces)
 
-    def blocks(self, m: int, n: int, tasks: int) -> list[tuple[int, int, int, int]]:
-        """C cut into about ``tasks`` blocks at the borders of tiles.
+    def blocks(self, m: int, n: int, tasks: int, down: int = NEVER) -> list[tuple[int, int, int, int]]:
+        """C cut into about ``tasks`` blocks at the borders of tiles, at most ``down`` of them one below the other.
 
         Columns are cut first, since every task packs its own of B, but not into less than the panels that lie in the
-        second-level cache together, over which a tile of A is used again.
+        second-level cache together, over which a tile of A is used again; into less only where rows do not suffice.
         """
-        column_tiles, row_tiles = -(-n // self.width), -(-m // self.config.rows)
-        across = min(-(-column_tiles // self.config.panels), tasks)
-        down = min(row_tiles, -(-tasks // across))
+        column_tiles, row_tiles = -(-n // self.width), -(-m // self.tile.rows)
+        together = self.speed.packed // (self.speed.depth * self.width * self.size)
+        across = min(-(-column_tiles // max(1, together)), tasks)
+        down = min(row_tiles, -(-tasks // across), down)
+        across = min(column_tiles, max(across, tasks // down))
         lefts = [min(n, column_tiles * t // across * self.width) for t in range(across + 1)]
-        tops = [min(m, row_tiles * t // down * self.config.rows) for t in range(down + 1)]
+        tops = [min(m, row_tiles * t // down * self.tile.rows) for t in range(down + 1)]
         return [(tops[i], tops[i + 1], lefts[j], lefts[j + 1]) for j in range(across) for i in range(down)]
 
     @cached_property
@@ -200,10 +226,10 @@ class Kernels:
         )
 
     def _compile_tile(self, pivots: bool) -> int:
-        definition, config = self.definition, self.config
+        definition, shape = self.definition, self.tile
         return compile_native(
-            f"tile {pivots} {config} {definition.key}",
-            lambda module, name: build_tile(module, name, definition, host(), config, pivots=pivots),
+            f"tile {pivots} {shape} {definition.key}",
+            lambda module, name: build_tile(module, name, definition, host(), shape, pivots=pivots),
             self._called("the tile that marks pivots" if pivots else "the tile"),
         )
 
@@ -220,7 +246,7 @@ class Kernels:
         if matrix.size < VECTOR_PAIRS or max(matrix.shape) < 2 * self.lanes:
             return False
         c, x = (C[:, 0], B[:, 0]) if column else (C[0], A[0])
-        threads = threads if matrix.size >= self.config.parallel_pairs else 1
+        threads = threads if matrix.size >= self.speed.parallel_pairs else 1
         native = self._matrix_first if column else self._vector_first
         return matrix_vector(native, c, matrix, x, self.plan.zero, self.lanes, accumulate, threads)
 
@@ -256,22 +282,23 @@ class Kernels:
             if found >= 0:
                 failed.append(start * n + found)
 
-        pieces = min(count, threads) if A.size * n >= self.config.task_pairs else 1
+        pieces = min(count, threads) if A.size * n >= self.speed.task_pairs else 1
         step = -(-count // pieces)
         run_tasks(part, [(start, min(count, start + step)) for start in range(0, count, step)], threads)
         return min(failed, default=-1)
 
     def _run_close(self, loop: Any, A: Array) -> int:
-        c, n = self.config, A.shape[-1]
-        eliminate, padded, one, idempotent = self._closing
-        pivots = n if n <= padded else c.pivots  # a small matrix is one block
+        n, words = A.shape[-1], self._closing
+        padded, one, idempotent = words[1:]
+        pivots = n if n <= padded else PIVOTS  # a small matrix is one block
         panel_width = -(-n // self.width) * self.width
         blocks = pivots * (padded + panel_width) * self.size
-        packed = (pivots + c.rows) * pivots * max(self.size, LANE_BYTES)
-        piece = self.block_workspace.take(blocks + packed + c.rows * self.width * self.size)
-        failed: int = loop(
-            *(A, eliminate, self._tile, c.rows, self.width, padded, pivots, self.zero, one, idempotent, piece[1])
-        )
+        packed = (pivots + self.tile.rows) * pivots * max(self.size, LANE_BYTES)
+        piece = self.block_workspace.take(blocks + packed + self.tile.rows * self.width * self.size)
+        job = np.zeros(CLOSING_WORDS, np.int64)
+        job[:AT_C] = self.shape(self.speed.depth).words
+        job[WORDS:] = words[0], padded, pivots, one, idempotent
+        failed: int = loop(A, job.ctypes.data, piece[1])
         self.block_workspace.free.append(piece)
         return failed
 
@@ -281,7 +308,7 @@ class Kernels:
         padded = -(-n // group) * group
         piece = self.block_workspace.take(n * padded * (self.size + 4))
         failed: int = self._close_pivots(
-            A, P, self._marking_eliminate, padded, padded // group, self.zero, k0, piece[1]
+            A, P, self._marking_eliminate, padded, padded // group, self.definition.zero_bits, k0, piece[1]
         )
         self.block_workspace.free.append(piece)
         return failed
@@ -301,12 +328,12 @@ class Kernels:
     @cached_property
     def _closing(self) -> tuple[int, int, int, int]:
         """The address of the elimination, the columns of its block, 1̄ as bits, and whether ⊕ is idempotent."""
-        group = -(-self.config.pivots // self.lanes)
+        group = -(-PIVOTS // self.lanes)
         definition = define(self.plan, closing=True)
         return (
             self._compile_eliminate(group, False),
             group * self.lanes,
-            definition.one_bits,
+            definition.one_bits - (definition.one_bits >> 63 << 64),
             int(definition.idempotent),
         )
 
@@ -327,6 +354,28 @@ class Kernels:
         )
 
 
+def _job(blocks: list[tuple[int, int, int, int]], workspaces: list[int]) -> Array:
+    """A job for `run_blocks` but for its first words."""
+    job = np.empty(HEADER + 4 * len(blocks) + len(workspaces), np.int64)
+    job[HEADER : -len(workspaces)].reshape(-1, 4)[...] = blocks
+    job[-len(workspaces) :] = workspaces
+    return job
+
+
+def copy(source: Array, out: Array, threads: int) -> None:
+    """Out ← source, of one shape and dtype; on all threads where that is worth it."""
+    m, n = source.shape
+    contiguous = source.strides[1] == out.strides[1] == source.itemsize
+    if threads == 1 or not contiguous or out.nbytes < cpu_speed().copy_bytes:
+        out[...] = source
+        return
+    parts = min(m, threads)
+    blocks = [(m * part // parts, m * (part + 1) // parts, 0, n * source.itemsize) for part in range(parts)]
+    job = _job(blocks, [0] * parts)
+    job[:5] = copy_block(), out.ctypes.data, out.strides[0], source.ctypes.data, source.strides[0]
+    run_blocks(job, parts, parts)
+
+
 _kernels: dict[tuple[int, Any, bool, bool], tuple[Plan, Kernels]] = {}
 _LIMIT = 256
 
@@ -334,10 +383,10 @@ _LIMIT = 256
 def kernels_for(plan: Plan) -> Kernels:
     """The kernels of a plan. Semirings are told apart by identity first: hashing a definition takes microseconds."""
     key = (id(plan.semiring), plan.dtype, plan.facts.nonnegative, plan.facts.separate)
-    found = _kernels.get(key)
-    if found is not None and found[0].zero == plan.zero:
+    found, speed = _kernels.get(key), cpu_speed()
+    if found is not None and found[0].zero == plan.zero and found[1].speed is speed:
         return found[1]
-    kernels = Kernels(plan)
+    kernels = Kernels(plan, speed)
     if len(_kernels) >= _LIMIT:
         _kernels.clear()
     _kernels[key] = plan, kernels  # the plan keeps its semiring, and so the identity, alive

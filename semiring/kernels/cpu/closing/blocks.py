@@ -1,6 +1,10 @@
 """The loops of a closure of one block: pivots a few at a time, around the native elimination and the micro-kernel.
 
-Compiled once for each size of an element, as `semiring.kernels.cpu.product.macro`, whose packing it uses.
+Compiled once for each size of an element, as `semiring.kernels.cpu.product.macro`, whose packing and whose jobs it
+uses. Behind the words of a job of its products, of which it fills in C, stand five more:
+
+    24-28  the address of the native elimination, the columns of its block, the pivots at a time, the bits of 1̄, and
+           whether ⊕ is idempotent
 """
 
 from __future__ import annotations
@@ -10,40 +14,48 @@ from typing import Any
 
 import numba
 
-from semiring.kernels.config import LANE_BYTES
-from semiring.kernels.cpu.codegen.memory import address, close3, close7, put
-from semiring.kernels.cpu.product.macro import move_tile, pack_columns, pack_rows, tiles_in_row
+from semiring.kernels.cpu.codegen.memory import LANE_BYTES, address, close3, close7, fetch, put
+from semiring.kernels.cpu.product.macro import (
+    AT_C,
+    ROWS,
+    WIDTH,
+    WORDS,
+    ZERO,
+    move_tile,
+    pack_columns,
+    pack_rows,
+    tiles_in_row,
+    word,
+)
 
-__all__ = ["close", "close_each", "close_pivots"]
+__all__ = ["CLOSING_WORDS", "PIVOTS", "close", "close_each", "close_pivots"]
 
 Array = Any  # inside a kernel: Numba's own types
+
+#: Pivots at a time: part of the schedule, because it decides in which order an entry meets its candidates.
+PIVOTS = 24
+
+ELIMINATE, PADDED, AT_A_TIME, ONE, IDEMPOTENT = range(WORDS, WORDS + 5)
+CLOSING_WORDS = WORDS + 5
 
 _inner: Callable[[Callable[..., Any]], Any] = numba.njit(nogil=True, error_model="numpy")
 
 
 @_inner
-def close(
-    A: Array,
-    eliminate: int,
-    tile: int,
-    rows: int,
-    width: int,
-    padded: int,
-    pivots: int,
-    zero: Any,
-    one: Any,
-    idempotent: int,
-    workspace: int,
-) -> int:
-    """A ← A* in place, A (n, n) with contiguous rows: ``pivots`` pivots at a time. The first without a star, or -1.
+def close(A: Array, job: int, workspace: int) -> int:
+    """A ← A* in place, A (n, n), n > 0, with contiguous rows: some pivots at a time. The first without a star, or -1.
 
-    The pivot block is closed by ``eliminate``. Then its rows become D* ⊗ (its rows), and every other row i becomes
-    A[i, :] ⊕ A[i, K] ⊗ (the new rows K), where A[i, K] itself starts from 0̄ unless ⊕ is idempotent: block elimination,
-    for every semiring with a star.
+    The pivot block is closed by the native elimination. Then its rows become D* ⊗ (its rows), and every other row i
+    becomes A[i, :] ⊕ A[i, K] ⊗ (the new rows K), where A[i, K] itself starts from 0̄ unless ⊕ is idempotent: block
+    elimination, for every semiring with a star.
     """
-    n, size = A.shape[0], A.itemsize
+    n, size, zero = A.shape[0], A.itemsize, fetch(A[0, 0], job + 8 * ZERO)
+    one, idempotent = fetch(zero, job + 8 * ONE), word(job, IDEMPOTENT)
+    rows, width, padded, pivots = word(job, ROWS), word(job, WIDTH), word(job, PADDED), word(job, AT_A_TIME)
     unit = max(size, LANE_BYTES)
     a, row = address(A), A.strides[0]
+    put(row, job + 8 * (AT_C + 1))
+    put(size, job + 8 * (AT_C + 2))
     block = workspace
     panel = block + pivots * padded * size
     packed = panel + pivots * ((n + width - 1) // width * width) * size
@@ -51,7 +63,7 @@ def close(
     for start in range(0, n, pivots):
         count = min(pivots, n - start)
         top = a + start * row
-        failed: int = close_diagonal(top + start * size, row, count, eliminate, block, padded, zero, size)
+        failed: int = close_diagonal(top + start * size, row, count, word(job, ELIMINATE), block, padded, zero, size)
         if failed >= 0:
             return start + failed
         if count == n:
@@ -59,7 +71,7 @@ def close(
         pack_columns(top, row, size, count, n, width, size, zero, panel)
         put_identity(panel, start, count, width, zero, one, size)
         pack_rows(block, padded * size, size, count, count, rows, size, 1, zero, packed)
-        multiply_rows(top, row, count, n, packed, panel, count, tile, rows, width, zero, size, idempotent, corner)
+        multiply_rows(job, top, count, n, packed, panel, count, zero, size, idempotent, corner)
         pack_columns(top, row, size, count, n, width, size, zero, panel)
         for first, last in ((0, start), (start + count, n)):
             for i in range(first, last, rows):
@@ -67,30 +79,18 @@ def close(
                 pack_rows(line + start * size, row, size, m, count, rows, size, 1, zero, packed)
                 if not idempotent:
                     fill(zero, m, count, line + start * size, row, size)
-                multiply_rows(line, row, m, n, packed, panel, count, tile, rows, width, zero, size, 1, corner)
+                multiply_rows(job, line, m, n, packed, panel, count, zero, size, 1, corner)
     return -1
 
 
 @_inner
-def close_each(
-    As: Array,
-    eliminate: int,
-    tile: int,
-    rows: int,
-    width: int,
-    padded: int,
-    pivots: int,
-    zero: Any,
-    one: Any,
-    idempotent: int,
-    workspace: int,
-) -> int:
+def close_each(As: Array, job: int, workspace: int) -> int:
     """`close` of every matrix of a stack (count, n, n): the first pivot without a star, or -1.
 
     Pivots count on from matrix to matrix.
     """
     for i in range(As.shape[0]):
-        failed = int(close(As[i], eliminate, tile, rows, width, padded, pivots, zero, one, idempotent, workspace))
+        failed = int(close(As[i], job, workspace))
         if failed >= 0:
             return int(i * As.shape[1] + failed)
     return -1
@@ -129,27 +129,14 @@ def fill(value: Any, m: int, n: int, to: int, row: int, size: int) -> None:
 
 @_inner
 def multiply_rows(
-    c: int,
-    row: int,
-    m: int,
-    n: int,
-    packed: int,
-    panel: int,
-    steps: int,
-    tile: int,
-    rows: int,
-    width: int,
-    zero: Any,
-    size: int,
-    load: int,
-    corner: int,
+    job: int, c: int, m: int, n: int, packed: int, panel: int, steps: int, zero: Any, size: int, load: int, corner: int
 ) -> None:
     """The m rows of C from packed rows of A and packed columns of B."""
-    unit = max(size, LANE_BYTES)
+    unit, rows, row = max(size, LANE_BYTES), word(job, ROWS), word(job, AT_C + 1)
     for i in range(0, m, rows):
         tiles_in_row(
-            *(tile, steps, packed + i * steps * unit, steps * unit, unit, panel, c + i * row, row, size, 0, 0, 0),
-            *(min(rows, m - i), n, rows, width, zero, size, load, 0, 0, corner),
+            *(job, steps, packed + i * steps * unit, steps * unit, unit, panel, c + i * row, 0, min(rows, m - i), n),
+            *(zero, size, load, 0, corner),
         )
 
 

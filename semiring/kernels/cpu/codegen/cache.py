@@ -29,7 +29,7 @@ def fingerprint() -> str:
     from semiring.kernels.cpu.codegen.target import host
 
     folder = Path(__file__).parent.parent
-    shared = (folder.parent / "config.py", folder.parent / "definition.py", Path(semiring.algebra.expressions.__file__))
+    shared = (folder.parent / "definition.py", Path(semiring.algebra.expressions.__file__))
     versions = (numba.__version__, llvmlite.__version__, sys.version, os.environ.get("NUMBA_OPT", ""), repr(host()))
     return disk.digest([*sorted(folder.rglob("*.py")), *shared], versions)
 

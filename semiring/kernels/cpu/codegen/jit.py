@@ -18,7 +18,7 @@ from semiring.kernels.cpu.codegen import cache
 from semiring.kernels.cpu.product import macro
 from semiring.logs import Compilation
 
-__all__ = ["KernelCache", "block_product", "cached", "compiled", "entry"]
+__all__ = ["KernelCache", "block_product", "cached", "compiled", "copy_block", "entry"]
 
 
 class KernelCache(_Cache):  # type: ignore[misc]  # Numba has no types
@@ -77,12 +77,20 @@ def compiled(function: Any) -> Callable[..., Any]:
 @memoize
 def block_product(size: int) -> int:
     """The address of `macro.block_product` for elements of ``size`` bytes."""
-    function = macro.block_product(types.Integer.from_bitwidth(8 * size, signed=False))
-    parameters = len(inspect.signature(function).parameters)
-    callback: Any = CFunc(
-        function, (((types.intp,) * parameters), types.void), {}, {"error_model": "numpy", "nogil": True}
-    )
-    callback._cache = KernelCache(f"block_product {size}")
+    return _native(f"block_product {size}", macro.block_product(types.Integer.from_bitwidth(8 * size, signed=False)))
+
+
+@memoize
+def copy_block() -> int:
+    """The address of `macro.copy_block`."""
+    return _native("copy_block", macro.copy_block)
+
+
+def _native(name: str, function: Any) -> int:
+    """The address of a function of 64-bit integers that returns nothing, compiled as native code calls it."""
+    signature = (types.intp,) * len(inspect.signature(function).parameters)
+    callback: Any = CFunc(function, (signature, types.void), {}, {"error_model": "numpy", "nogil": True})
+    callback._cache = KernelCache(name)
     callback.compile()
     _kept.append(callback)
     return int(callback.address)

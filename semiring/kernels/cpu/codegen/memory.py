@@ -12,15 +12,15 @@ from typing import Any
 import llvmlite.ir as ir
 from numba import extending, types
 
-from semiring.kernels.config import LANE_BYTES
 from semiring.kernels.cpu.codegen.target import host
 
 __all__ = [
+    "LANE_BYTES",
     "WIDENED",
     "address",
+    "call3",
     "call9",
     "call13",
-    "call28",
     "close3",
     "close7",
     "copy_bytes",
@@ -38,6 +38,8 @@ intrinsic: Callable[[Callable[..., Any]], Any] = extending.intrinsic
 
 I32, I64 = ir.IntType(32), ir.IntType(64)
 _CHUNK = 32
+#: The narrowest piece that one broadcast can read: shorter elements of A are repeated to fill it when they are packed.
+LANE_BYTES = 4
 WIDENED = 16  # elements that `widen` copies
 
 
@@ -149,9 +151,9 @@ def _caller(count: int, result: Any) -> Any:
     return intrinsic(generic)
 
 
+call3 = _caller(3, types.void)
 call9 = _caller(9, types.void)
 call13 = _caller(13, types.void)
-call28 = _caller(28, types.void)
 close3 = _caller(3, types.intp)
 close7 = _caller(7, types.intp)
 

@@ -17,6 +17,7 @@ from semiring.kernels.cpu.codegen.scalars import scalars_for
 from semiring.kernels.cpu.predecessors.direct_edges import edges_from, edges_into, extremes, last_edges
 from semiring.kernels.cpu.predecessors.trees import COLUMNS, follow_pivots, grow_trees, settle_rows
 from semiring.kernels.cpu.threads.pool import run_tasks
+from semiring.kernels.machines import cpu_speed
 from semiring.kernels.tolerance import Tolerance, unattained
 
 __all__ = ["find_predecessors"]
@@ -24,10 +25,6 @@ __all__ = ["find_predecessors"]
 Array: TypeAlias = NDArray[Any]
 
 WIDTH = 128  # direct edges into a vertex that are tried one by one: with more, `follow_pivots` is faster
-
-# `last_edges` takes 64 rows at a time where they fit into half of the second-level cache, else 32: at n = 2048, on one
-# Zen 4 core, 64 rows take 20 ms, 32 rows 27 ms and 16 rows 34 ms; at n = 4096 the times of 64 rows vary by half.
-TILE = 1 << 19
 
 
 class _Case:
@@ -113,7 +110,9 @@ def _take_direct_edges(
     promising = _promising(case.plan, edges.best, edges.worst)
     tried = np.where(promising, np.minimum(counts, width), 0) if edges.monotone else 0 * counts
     crowded = counts > width
-    lanes = 64 if D.shape[0] * D.itemsize <= TILE // 64 else 32
+    # 64 rows at a time where they fit into half of the second-level cache, else 32: at n = 2048, on one Zen 4 core, 64
+    # rows take 20 ms, 32 rows 27 ms and 16 rows 34 ms; at n = 4096 the times of 64 rows vary by half.
+    lanes = 64 if 64 * D.shape[0] * D.itemsize <= cpu_speed().turned else 32
 
     def last(r0: int, r1: int) -> None:
         last_edges(

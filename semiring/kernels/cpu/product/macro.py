@@ -1,11 +1,18 @@
 """The loops around the micro-kernel: cutting, packing, edges.
 
-B is packed in panels of the tile's width, `CpuConfig.panels` of them by `CpuConfig.depth` steps of k, which stay in the
-second-level cache. A is read in place where its rows are contiguous and its elements at least four bytes, else it is
-packed. What sticks out of a matrix is filled with 0̄. Tiles that do not lie wholly inside C, or whose rows are not
-contiguous, are computed in a corner of the workspace.
+B is packed in panels of the tile's width, some of them by `CpuSpeed.depth` steps of k, which stay in the second-level
+cache. A is read in place where its rows are contiguous and its elements at least four bytes, else it is packed. What
+sticks out of a matrix is filled with 0̄. Tiles that do not lie wholly inside C, or whose rows are not contiguous, are
+computed in a corner of the workspace.
 
-All of it is compiled once for each size of an element: the addresses of the native functions are arguments.
+A product is a *job*, `WORDS` 64-bit integers, strides in bytes:
+
+    0-7    the address of `block_product`, and the *shape*: the address of the tile, its rows and columns, the steps of
+           k and the columns of B that are packed at a time, the rows of A that are, the bits of 0̄
+    8-19   C, A, B, P: the address, from a row to the next, from a column to the next
+    20-23  the inner size, whether C is accumulated, the length of the runs of k that P marks or 0, their first k
+
+All of it is compiled once for each size of an element: the native functions are called by their addresses.
 """
 
 from __future__ import annotations
@@ -15,13 +22,13 @@ from typing import Any
 
 import numba
 
-from semiring.kernels.config import LANE_BYTES
 from semiring.kernels.cpu.codegen.memory import (
+    LANE_BYTES,
     WIDENED,
     address,
+    call3,
     call9,
     call13,
-    call28,
     copy_bytes,
     fetch,
     put,
@@ -29,11 +36,44 @@ from semiring.kernels.cpu.codegen.memory import (
     widen,
 )
 
-__all__ = ["block_product", "describe", "move_tile", "pack_columns", "pack_rows", "product", "products", "tiles_in_row"]
+__all__ = [
+    "AT_C",
+    "AT_P",
+    "CHUNK",
+    "HEAD",
+    "ROWS",
+    "TILE",
+    "WIDTH",
+    "WORDS",
+    "ZERO",
+    "block_product",
+    "copy_block",
+    "describe",
+    "move_tile",
+    "pack_columns",
+    "pack_rows",
+    "product",
+    "products",
+    "tiles_in_row",
+    "word",
+]
 
 Array = Any  # inside a kernel: Numba's own types
 
+# Where the words of a job stand.
+FUNCTION, TILE, ROWS, WIDTH, DEPTH, COLUMNS, BLOCK, ZERO = range(8)
+AT_C, AT_A, AT_B, AT_P = 8, 11, 14, 17
+INNER, ACCUMULATE, CHUNK, FIRST = 20, 21, 22, 23
+WORDS = 24
+HEAD = 8 * (WORDS + 8)  # bytes before a workspace: the job and the block of a product on one thread
+
 _inner: Callable[[Callable[..., Any]], Any] = numba.njit(nogil=True, error_model="numpy")
+
+
+@_inner
+def word(job: int, place: int) -> int:
+    """One of the integers of a job."""
+    return int(fetch(job, job + 8 * place))
 
 
 @_inner
@@ -107,34 +147,31 @@ def call_tile(tile: int, operands: tuple[int, ...], mark: int, mark_row: int, ch
 
 @_inner
 def tiles_in_row(
-    tile: int,
+    job: int,
     steps: int,
     x: int,
     x_row: int,
     x_step: int,
     y: int,
     c: int,
-    c_row: int,
-    c_column: int,
     p: int,
-    p_row: int,
-    p_column: int,
     m: int,
     n: int,
-    rows: int,
-    width: int,
     zero: Any,
     size: int,
     load: int,
-    chunk: int,
     pivot: int,
     corner: int,
 ) -> None:
-    """A row of tiles: m ≤ ``rows`` rows of C, n columns, from rows of A at ``x`` and packed columns of B at ``y``.
+    """A row of tiles: m rows of C, at most those of a tile, and n columns, from rows of A at ``x`` and packed columns
+    of B at ``y``.
 
     ``x_row`` and ``x_step`` are the bytes from a row of A to the next and from a k to the next. What does not fill a
     tile, or is not contiguous, goes through the ``corner``: a tile of C, behind it one of P.
     """
+    tile, rows, width, chunk = word(job, TILE), word(job, ROWS), word(job, WIDTH), word(job, CHUNK)
+    c_row, c_column = word(job, AT_C + 1), word(job, AT_C + 2)
+    p_row, p_column = word(job, AT_P + 1), word(job, AT_P + 2)
     marked, corner_row, corner_p = numba.int32(0), width * size, corner + rows * width * size
     contiguous = c_column == size and (chunk == 0 or p_column == 4)
     for j in range(0, n, width):
@@ -158,43 +195,23 @@ def tiles_in_row(
 def block_product(element: Any) -> Callable[..., None]:
     """The function behind every product, on a block of C, for elements of one unsigned integer type.
 
-    C interface, 64-bit integers, strides in bytes; ``zero`` holds the bits of 0̄. ``tile`` is a native tile of ``rows``
-    × ``width`` elements; with ``chunk`` > 0 it is one that marks P.
+    C interface: the addresses of a job, of the block (its first row, the one after its last, its columns likewise), and
+    of a workspace. The columns of B that are packed at a time are read before a column of C in their place is written:
+    with a depth of the whole inner size, C may be B where blocks have all rows of C.
     """
     size = element.bitwidth // 8
 
-    def compute(
-        c: int,
-        c_row: int,
-        c_column: int,
-        a: int,
-        a_row: int,
-        a_column: int,
-        b: int,
-        b_row: int,
-        b_column: int,
-        p: int,
-        p_row: int,
-        p_column: int,
-        inner: int,
-        tile: int,
-        rows: int,
-        width: int,
-        depth: int,
-        columns: int,
-        block: int,
-        zero_bits: int,
-        accumulate: int,
-        chunk: int,
-        k0: int,
-        top: int,
-        bottom: int,
-        left: int,
-        right: int,
-        workspace: int,
-    ) -> None:
-        zero = element(zero_bits)
+    def compute(job: int, cut: int, workspace: int) -> None:
+        zero = fetch(element(0), job + 8 * ZERO)
         unit = max(size, LANE_BYTES)
+        rows, width, depth = word(job, ROWS), word(job, WIDTH), word(job, DEPTH)
+        columns, block = word(job, COLUMNS), word(job, BLOCK)
+        c, c_row, c_column = word(job, AT_C), word(job, AT_C + 1), word(job, AT_C + 2)
+        a, a_row, a_column = word(job, AT_A), word(job, AT_A + 1), word(job, AT_A + 2)
+        b, b_row, b_column = word(job, AT_B), word(job, AT_B + 1), word(job, AT_B + 2)
+        p, p_row, p_column = word(job, AT_P), word(job, AT_P + 1), word(job, AT_P + 2)
+        inner, accumulate, chunk, k0 = word(job, INNER), word(job, ACCUMULATE), word(job, CHUNK), word(job, FIRST)
+        top, bottom, left, right = word(cut, 0), word(cut, 1), word(cut, 2), word(cut, 3)
         packed_b = workspace
         packed_a = packed_b + depth * columns * size
         corner = packed_a + block * depth * unit
@@ -226,9 +243,8 @@ def block_product(element: Any) -> Callable[..., None]:
                         target = c + (i0 + i) * c_row + j0 * c_column
                         mark = p + (i0 + i) * p_row + j0 * p_column
                         tiles_in_row(
-                            *(tile, steps, x, x_row, x_step, packed_b),
-                            *(target, c_row, c_column, mark, p_row, p_column),
-                            *(min(rows, m - i), n, rows, width, zero, size, load, chunk, k0 + first, corner),
+                            *(job, steps, x, x_row, x_step, packed_b, target, mark, min(rows, m - i), n),
+                            *(zero, size, load, k0 + first, corner),
                         )
             start += steps
 
@@ -236,90 +252,67 @@ def block_product(element: Any) -> Callable[..., None]:
 
 
 @_inner
-def product(
-    C: Array,
-    A: Array,
-    B: Array,
-    P: Array,
-    compute: int,
-    tile: int,
-    rows: int,
-    width: int,
-    depth: int,
-    columns: int,
-    block: int,
-    zero_bits: int,
-    accumulate: int,
-    chunk: int,
-    k0: int,
-    workspace: int,
+def describe(
+    C: Array, A: Array, B: Array, P: Array, shape: int, accumulate: int, chunk: int, k0: int, job: int
 ) -> None:
-    """C ← [C ⊕] A ⊗ B on the calling thread. ``compute``: the address of a `block_product`."""
+    """The job C ← [C ⊕] A ⊗ B at an address; ``shape``: the address of its first eight words."""
+    for i in range(AT_C):
+        put(word(shape, i), job + 8 * i)
     c, a, b, p = C.strides, A.strides, B.strides, P.strides
-    call28(
-        compute,
-        (
-            *(address(C), c[0], c[1], address(A), a[0], a[1], address(B), b[0], b[1], address(P), p[0], p[1]),
-            *(A.shape[1], tile, rows, width, depth, columns, block, zero_bits, accumulate, chunk, k0),
-            *(0, C.shape[0], 0, C.shape[1], workspace),
-        ),
+    values = (
+        *(address(C), c[0], c[1], address(A), a[0], a[1], address(B), b[0], b[1], address(P), p[0], p[1]),
+        *(A.shape[1], accumulate, chunk, k0),
     )
+    for i in range(len(values)):
+        put(values[i], job + 8 * (AT_C + i))
 
 
 @_inner
-def products(
-    Cs: Array,
-    As: Array,
-    Bs: Array,
-    compute: int,
-    tile: int,
-    rows: int,
-    width: int,
-    depth: int,
-    columns: int,
-    block: int,
-    zero_bits: int,
-    accumulate: int,
-    workspace: int,
+def product(
+    C: Array, A: Array, B: Array, P: Array, shape: int, accumulate: int, chunk: int, k0: int, workspace: int
 ) -> None:
+    """C ← [C ⊕] A ⊗ B on the calling thread; parameters as `describe`, job and block in the workspace's head."""
+    describe(C, A, B, P, shape, accumulate, chunk, k0, workspace)
+    _compute_all(workspace, C.shape[0], C.shape[1], workspace)
+
+
+@_inner
+def products(Cs: Array, As: Array, Bs: Array, shape: int, accumulate: int, workspace: int) -> None:
     """C ← [C ⊕] A ⊗ B for every matrix of three stacks, on the calling thread."""
+    for i in range(AT_C):
+        put(word(shape, i), workspace + 8 * i)
     c, a, b = Cs.strides, As.strides, Bs.strides
     for i in range(Cs.shape[0]):
         at_c, at_a, at_b = address(Cs) + i * c[0], address(As) + i * a[0], address(Bs) + i * b[0]
-        call28(
-            compute,
-            (
-                *(at_c, c[1], c[2], at_a, a[1], a[2], at_b, b[1], b[2], 0, 0, 0),
-                *(As.shape[2], tile, rows, width, depth, columns, block, zero_bits, accumulate, 0, 0),
-                *(0, Cs.shape[1], 0, Cs.shape[2], workspace),
-            ),
+        values = (
+            *(at_c, c[1], c[2], at_a, a[1], a[2], at_b, b[1], b[2], 0, 0, 0),
+            *(As.shape[2], accumulate, 0, 0),
         )
+        for at in range(len(values)):
+            put(values[at], workspace + 8 * (AT_C + at))
+        _compute_all(workspace, Cs.shape[1], Cs.shape[2], workspace)
 
 
 @_inner
-def describe(
-    C: Array,
-    A: Array,
-    B: Array,
-    P: Array,
-    compute: int,
-    tile: int,
-    rows: int,
-    width: int,
-    depth: int,
-    columns: int,
-    block: int,
-    zero_bits: int,
-    accumulate: int,
-    chunk: int,
-    k0: int,
-    job: int,
-) -> None:
-    """The same product as 24 integers at address ``job``, for `semiring.kernels.cpu.threads.team`."""
-    c, a, b, p = C.strides, A.strides, B.strides, P.strides
-    values = (
-        *(compute, address(C), c[0], c[1], address(A), a[0], a[1], address(B), b[0], b[1], address(P), p[0], p[1]),
-        *(A.shape[1], tile, rows, width, depth, columns, block, zero_bits, accumulate, chunk, k0),
-    )
+def _compute_all(job: int, m: int, n: int, workspace: int) -> None:
+    """Compute all of C as one block."""
+    cut, values = workspace + 8 * WORDS, (0, m, 0, n)
     for i in range(len(values)):
-        put(values[i], job + 8 * i)
+        put(values[i], cut + 8 * i)
+    call3(word(job, FUNCTION), (job, cut, workspace + HEAD))
+
+
+def copy_block(job: int, cut: int, workspace: int) -> None:
+    """Copy a block of a matrix; C interface as `block_product`, columns counted in bytes.
+
+    After its function the job has two addresses, each with the bytes from a row to the next: to where, from where.
+    """
+    to, to_row, source, source_row = word(job, 1), word(job, 2), word(job, 3), word(job, 4)
+    top, bottom, left, right = word(cut, 0), word(cut, 1), word(cut, 2), word(cut, 3)
+    whole = (right - left) // 32 * 32
+    for i in range(top, bottom):
+        here, there = to + i * to_row + left, source + i * source_row + left
+        if whole:
+            copy_bytes(here, there, whole)
+        for byte in range(whole, right - left):
+            put(fetch(numba.uint8(0), there + byte), here + byte)

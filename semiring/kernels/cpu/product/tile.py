@@ -22,8 +22,8 @@ from typing import Any
 
 import llvmlite.ir as ir
 
-from semiring.kernels.config import LANE_BYTES, CpuConfig
 from semiring.kernels.cpu.codegen.lower import Operand, lower, sums_to_fuse
+from semiring.kernels.cpu.codegen.memory import LANE_BYTES
 from semiring.kernels.cpu.codegen.target import Target
 from semiring.kernels.cpu.codegen.vector import (
     I1,
@@ -38,6 +38,7 @@ from semiring.kernels.cpu.codegen.vector import (
     prefetch,
 )
 from semiring.kernels.definition import KernelDefinition
+from semiring.kernels.machines.data import TileShape
 
 __all__ = ["PAIR_ARGUMENTS", "Pair", "build_tile"]
 
@@ -90,27 +91,27 @@ class Pair:
 
 
 def build_tile(
-    module: Any, name: str, definition: KernelDefinition, target: Target, config: CpuConfig, *, pivots: bool
+    module: Any, name: str, definition: KernelDefinition, target: Target, shape: TileShape, *, pivots: bool
 ) -> None:
     """Add the function to an LLVM module."""
     arguments = PIVOT_ARGUMENTS if pivots else PAIR_ARGUMENTS
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * len(arguments)), name)
     for argument, label in zip(function.args, arguments, strict=True):
         argument.name = label
-    _Tile(function, definition, target, config).build(pivots)
+    _Tile(function, definition, target, shape).build(pivots)
 
 
 class _Tile:
-    def __init__(self, function: Any, definition: KernelDefinition, target: Target, config: CpuConfig) -> None:
-        self.function, self.target, self.config = function, target, config
+    def __init__(self, function: Any, definition: KernelDefinition, target: Target, shape: TileShape) -> None:
+        self.function, self.target, self.shape = function, target, shape
         self.arguments = {argument.name: argument for argument in function.args}
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
         self.element = Element(definition.dtype)
-        self.vectors = Vectors(self.builder, self.element, config.vector_bytes // self.element.size)
+        self.vectors = Vectors(self.builder, self.element, shape.vector_bytes // self.element.size)
         self.pair = Pair(self.vectors, definition, target)
         self.zero = self.vectors.constant(definition.zero.leaf)
-        self.width = config.vectors * config.vector_bytes
-        self.cells = [(i, v) for i in range(config.rows) for v in range(config.vectors)]
+        self.width = shape.vectors * shape.vector_bytes
+        self.cells = [(i, v) for i in range(shape.rows) for v in range(shape.vectors)]
 
     # ------------------------------------------------------------------------------------------------- addressing
 
@@ -130,7 +131,7 @@ class _Tile:
 
     def cell(self, i: int, v: int) -> Value:
         """The address of a vector of C."""
-        return self.offset(self.arguments["c"], i, "c_row", v * self.config.vector_bytes)
+        return self.offset(self.arguments["c"], i, "c_row", v * self.shape.vector_bytes)
 
     def broadcast(self, address: Value, row: int) -> Value:
         """A's element in every lane, without an arithmetic instruction.
@@ -149,7 +150,7 @@ class _Tile:
         address = self.offset(address, row, "a_row")
         if self.element.size >= LANE_BYTES:
             return self.vectors.splat(self.load(address, self.element.ir, 1))
-        lanes = Vectors(b, self.element, self.config.vector_bytes // LANE_BYTES)
+        lanes = Vectors(b, self.element, self.shape.vector_bytes // LANE_BYTES)
         return b.bitcast(lanes.splat(self.load(address, I32, 1)), self.vectors.type)
 
     # ------------------------------------------------------------------------------------------------------- code
@@ -158,7 +159,7 @@ class _Tile:
         b = self.builder
         _ = self.pair.one
         lines = range(0, self.width, 64)
-        for i in range(self.config.rows):
+        for i in range(self.shape.rows):
             for line in lines:
                 address = self.offset(self.arguments["ahead"], i, "c_row", line)
                 prefetch(b, b.inttoptr(address, I8.as_pointer()))
@@ -191,7 +192,7 @@ class _Tile:
 
     def run(self, tile: list[Value], steps: Value, a: Value, b_address: Value) -> tuple[list[Value], Value, Value]:
         """The loop over ``steps`` ≥ 1 of k; the tile, and where A and B go on."""
-        b, config = self.builder, self.config
+        b, shape = self.builder, self.shape
         before, loop, after = b.block, b.append_basic_block("step"), b.append_basic_block("done")
         b.branch(loop)
         b.position_at_end(loop)
@@ -199,13 +200,13 @@ class _Tile:
         phis = [b.phi(start.type) for start in starts]
         index, a_now, b_now, *cells = phis
         row = [
-            self.load(self.offset(b_now, 0, "", v * config.vector_bytes), self.vectors.type, config.vector_bytes)
-            for v in range(config.vectors)
+            self.load(self.offset(b_now, 0, "", v * shape.vector_bytes), self.vectors.type, shape.vector_bytes)
+            for v in range(shape.vectors)
         ]
         results: list[Value] = []
-        for i in range(config.rows):
+        for i in range(shape.rows):
             x = self.broadcast(a_now, i)
-            old = cells[i * config.vectors : (i + 1) * config.vectors]
+            old = cells[i * shape.vectors : (i + 1) * shape.vectors]
             results += [self.pair.accumulate(c, x, y) for c, y in zip(old, row, strict=True)]
         following = [
             b.add(index, ir.Constant(I64, 1)),
@@ -245,8 +246,8 @@ class _Tile:
         results, a_next, b_next = self.run(cells, steps, a, b_address)
         mark = b.trunc(b.add(self.arguments["first"], step), I32)
         changed = ir.Constant(I1, 0)
-        for i in range(self.config.rows):
-            row = slice(i * self.config.vectors, (i + 1) * self.config.vectors)
+        for i in range(self.shape.rows):
+            row = slice(i * self.shape.vectors, (i + 1) * self.shape.vectors)
             changed = b.or_(changed, self.mark_row(results[row], old[row], marks[row], mark))
         with b.if_then(b.and_(changed, b.not_(touched))):
             self.prefetch_marks()
@@ -267,7 +268,7 @@ class _Tile:
     def scratch(self, kind: Any) -> Value:
         with self.builder.goto_entry_block():
             slot = self.builder.alloca(kind)
-        slot.align = self.config.vector_bytes
+        slot.align = self.shape.vector_bytes
         return slot
 
     def marks(self, i: int, v: int) -> Value:
@@ -276,8 +277,8 @@ class _Tile:
 
     def prefetch_marks(self) -> None:
         """P will be needed at the end of the tile: into the second level, out of the way of A and B."""
-        for i in range(self.config.rows):
-            for line in range(0, 4 * self.vectors.lanes * self.config.vectors, 64):
+        for i in range(self.shape.rows):
+            for line in range(0, 4 * self.vectors.lanes * self.shape.vectors, 64):
                 address = self.offset(self.arguments["p"], i, "p_row", line)
                 prefetch(self.builder, self.builder.inttoptr(address, I8.as_pointer()), second_level=True)
 

@@ -8,7 +8,8 @@ its own, so results do not depend on who computes what.
 A *mailbox* is four cache lines. The first holds the word: generation, members, blocks, and the next block to take. Who
 moves it from ``next`` to ``next + 1`` has taken that block, and until the block is finished the job stays as it is.
 
-    job: the 24 integers of `macro.describe`, 4 for each block, and the address of a workspace for each member
+    job: 24 integers, first the address of the function that computes a block, as `macro.describe` writes them;
+         4 integers for each block; and the address of a workspace for each member
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ from semiring.kernels.cpu.codegen.memory import (
     atomic_load,
     atomic_replace,
     atomic_store,
-    call28,
+    call3,
     fetch,
     pause,
 )
+from semiring.kernels.machines import cpu_speed
 
 __all__ = ["HEADER", "MAX_BLOCKS", "run_blocks"]
 
@@ -43,7 +45,6 @@ MAX_BLOCKS = (1 << 16) - 1
 MAX_MEMBERS = (1 << 10) - 1
 _LINE = 64
 _JOB, _FINISHED = _LINE, 2 * _LINE  # offsets in the mailbox
-_WAIT = 8_000  # pauses before a member goes to sleep: some tenths of a millisecond, the gap between two products
 
 _inner: Callable[[Callable[..., Any]], Any] = numba.njit(nogil=True, error_model="numpy")
 
@@ -61,18 +62,7 @@ def take_blocks(mailbox: int, member: int) -> int:
         job = atomic_load(mailbox + _JOB)
         cut = job + 8 * (HEADER + 4 * following)
         workspace = fetch(word, job + 8 * (HEADER + 4 * blocks + member))
-        call28(
-            fetch(word, job),
-            (
-                *(fetch(word, job + 8), fetch(word, job + 16), fetch(word, job + 24), fetch(word, job + 32)),
-                *(fetch(word, job + 40), fetch(word, job + 48), fetch(word, job + 56), fetch(word, job + 64)),
-                *(fetch(word, job + 72), fetch(word, job + 80), fetch(word, job + 88), fetch(word, job + 96)),
-                *(fetch(word, job + 104), fetch(word, job + 112), fetch(word, job + 120), fetch(word, job + 128)),
-                *(fetch(word, job + 136), fetch(word, job + 144), fetch(word, job + 152), fetch(word, job + 160)),
-                *(fetch(word, job + 168), fetch(word, job + 176), fetch(word, job + 184)),
-                *(fetch(word, cut), fetch(word, cut + 8), fetch(word, cut + 16), fetch(word, cut + 24), workspace),
-            ),
-        )
+        call3(fetch(word, job), (job, cut, workspace))
         atomic_add(1, mailbox + _FINISHED)
 
 
@@ -134,7 +124,7 @@ class _Team:
     def work(self, member: int) -> None:
         bell = threading.Semaphore(0)
         while True:
-            seen = self.serve(self.mailbox, member, _WAIT)
+            seen = self.serve(self.mailbox, member, cpu_speed().patience)
             with self.state:
                 if self.generation() != seen:
                     continue  # a job came in between
@@ -165,7 +155,7 @@ class _Team:
 
     def wait(self, blocks: int) -> None:
         """Work on the job that was published until all its blocks are finished."""
-        while not self.finish(self.mailbox, blocks, _WAIT):
+        while not self.finish(self.mailbox, blocks, cpu_speed().patience):
             time.sleep(0)  # another thread has a long block, or lost its core: leave it ours
 
 

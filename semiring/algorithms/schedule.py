@@ -1,4 +1,9 @@
-"""Where the closures cut, and what they cost: data, measured, in one table."""
+"""The schedule: by which method a matrix is closed, in which blocks of pivots, down to which leaves.
+
+Rounding depends on the order in which an entry meets the pivots. So what is here decides bits, and follows from the
+size of a matrix, its edges, its dtype and the backend: never from a machine, its threads, or what was measured on it.
+What does is in `semiring.kernels.machines`.
+"""
 
 from __future__ import annotations
 
@@ -6,37 +11,30 @@ from dataclasses import dataclass, replace
 from math import log1p
 from typing import Any, TypeVar
 
-import numpy as np
-
-__all__ = ["ClosureParameters", "closure_parameters", "dense_seconds", "johnson_seconds"]
+__all__ = ["Schedule", "dense_seconds", "johnson_seconds", "schedule_for"]
 
 
 _NEVER = 1 << 30  # matrices
 
 
 @dataclass(frozen=True)
-class ClosureParameters:
-    """How a backend's closures are cut."""
+class Schedule:
+    """How a backend's closures are ordered."""
 
     leaf: int  # R-Kleene hands blocks of at most this many rows to `close_block`
     grain: int  # where a large matrix is cut: a multiple of the tiles of the products
     pivots: tuple[tuple[int, int], ...]  # blocked Floyd-Warshall: the width of a block of pivots from each size on
-    panel: int  # columns or rows that an in-place product copies at a time
     methods: tuple[tuple[int, str], ...]  # what "auto" means from each size on
-    pack: int  # a boolean matrix from this size on is closed in packed bits
-    rows: int = 2048  # of the remainder that blocked Floyd-Warshall takes at a time: they bound its workspace
     first: tuple[tuple[int, int], ...] = ((0, 1 << 30),)  # of the first one; each is at most twice the one before
     whole: int = 0  # R-Kleene hands blocks up to this size to the backend's closure of whole matrices, if it has one
-    graph: int = 0  # up to this size the launches of a closure are recorded, and replayed by the next of its kind
     selecting: tuple[tuple[int, str], ...] = ()  # the methods where ⊕ and ⊗ only select, if they are others
     stacks: tuple[tuple[int, int], ...] = ((0, _NEVER),)  # from how many on matrices of a size are closed together
-    narrow: tuple[tuple[str, int], ...] = ()  # dtypes for whole numbers, the narrowest first, each from a size on
 
     def is_valid(self) -> bool:
         """What the algorithms rely on."""
         widths = all(width >= 1 for _, width in self.pivots) and self.pivots[0][0] == 0
         tables = widths and self.methods[0][0] == 0
-        return self.leaf >= 1 and tables and self.panel >= 32 and self.grain >= 32 and self.grain % 32 == 0
+        return self.leaf >= 1 and tables and self.grain >= 32 and self.grain % 32 == 0
 
     def blocks(self, n: int, width: int | None = None) -> list[tuple[int, int]]:
         """The blocks of pivots of a matrix of n rows, as ranges; all of one width where that is given."""
@@ -47,19 +45,12 @@ class ClosureParameters:
             start, now = start + now, min(2 * now, widest)
         return blocks
 
-    def narrower(self, n: int, dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
-        """The dtypes in which a min-plus matrix of n rows of whole numbers is closed faster than in its own."""
-        if not self.narrow:
-            return []
-        fast = [np.dtype(name) for name, size in self.narrow if n >= size]
-        return [narrow for narrow in fast if narrow.itemsize < dtype.itemsize]
-
     def together(self, n: int) -> int:
         """From how many matrices of n rows on a stack is closed as a whole, rather than one after the other."""
         return _entry(self.stacks, n)
 
     def method(self, n: int, selecting: bool = False) -> str:
-        """The fastest method for a matrix of n rows, where ⊕ and ⊗ do more than to select, or where they do not."""
+        """The method for a matrix of n rows, where ⊕ and ⊗ do more than to select, or where they do not."""
         return _entry(self.selecting if selecting and self.selecting else self.methods, n)
 
 
@@ -106,10 +97,6 @@ BLOCKED = "blocked_floyd_warshall"
 #   uint8 max-min                1.02 1.26  1.19 1.56  1.69 1.49  2.38 1.77
 # At 3328 float64 min-plus takes 9.64 and 9.63.
 #
-# Whole numbers, 2026-11-21, `benchmarks.gpu.narrow`: milliseconds in the dtype that came in and in int16, all checks
-# included, of complete graphs with weights from 1 to 1000: float64 23.1 and 4.9 at n = 4096, 171 and 24.7 at 8192;
-# float32 5.8 and 4.8, 39.1 and 24.4. In int32 float64 took 7.3 and 41, with 60 edges a vertex of up to 2²⁰.
-#
 # Stacks of two matrices, one by one and together, 2026-11-21, milliseconds of the device alone (one by one the host
 # takes 0.14 a matrix beside):
 #              n = 300       512           1024          1536          2048
@@ -119,32 +106,23 @@ BLOCKED = "blocked_floyd_warshall"
 #   int16      0.265 0.151   0.384 0.226   0.751 0.785   2.527 1.892   4.238 3.936, max-min
 # At n = 1408, where kernel 6 comes out even, two take as long one way as the other. A single matrix of float64 goes the
 # same way alone; those of 2 bytes are blocked one by one where stacks of them end (int16 max-min: two in 2.6 at 2048).
-_TABLE: dict[str, ClosureParameters] = {
-    "cpu": ClosureParameters(
+_TABLE: dict[str, Schedule] = {
+    "cpu": Schedule(
         leaf=192,
         grain=192,
         pivots=((0, 256), (768, 384), (3072, 768)),
-        panel=1024,
         methods=((0, "rkleene"), (193, BLOCKED)),
-        pack=64,
     ),
-    "reference": ClosureParameters(
-        leaf=64, grain=32, pivots=((0, 64),), panel=512, methods=((0, "rkleene"),), pack=1 << 30
-    ),
-    "cuda": ClosureParameters(
+    "reference": Schedule(leaf=64, grain=32, pivots=((0, 64),), methods=((0, "rkleene"),)),
+    "cuda": Schedule(
         leaf=128,
         grain=128,
         pivots=((0, 256), (2048, 512), (7168, 1024)),
-        panel=8192,
         methods=((0, "staged"), (2560, BLOCKED)),
-        pack=64,
-        rows=1 << 30,
         first=((0, 256), (7168, 512)),
         whole=512,
-        graph=4096,
         selecting=((0, "staged"), (4097, BLOCKED)),
         stacks=((0, 2), (897, 3), (1537, 4), (2049, _NEVER)),
-        narrow=(("int16", 8192),),
     ),
 }
 _TABLE["cuda, 8 bytes"] = replace(
@@ -154,7 +132,6 @@ _TABLE["cuda, 8 bytes"] = replace(
     methods=((0, "staged"), (3329, BLOCKED)),
     whole=256,
     stacks=((0, 2), (3329, _NEVER)),
-    narrow=(("int16", 4096), ("int32", 4096)),
 )
 # Blocks of pivots that were measured before those of 4 bytes became wider.
 _TABLE["cuda, 2 bytes"] = replace(
@@ -169,8 +146,8 @@ _TABLE["cuda, 2 bytes"] = replace(
 _TABLE["cuda, 1 bytes"] = replace(_TABLE["cuda, 2 bytes"], selecting=(), stacks=((0, 2), (897, 3), (1025, _NEVER)))
 
 
-def closure_parameters(backend: str, dtype: Any, storage: str) -> ClosureParameters:
-    """The parameters for a backend, an element type and a storage."""
+def schedule_for(backend: str, dtype: Any) -> Schedule:
+    """The schedule for a backend and an element type."""
     wide = f"{backend}, {dtype.itemsize} bytes"
     return _TABLE.get(wide, _TABLE.get(backend, _TABLE["reference"]))
 

@@ -1,0 +1,41 @@
+"""``semiring tune``."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+from semiring.cli.common import Report
+from semiring.errors import SemiringError
+from semiring.kernels.cpu.codegen.target import host
+from semiring.kernels.machines import cpu_machine
+from semiring.kernels.machines.files import machine_file, write
+from semiring.kernels.machines.tuning import Step, tune
+from semiring.threads import get_threads
+
+__all__ = ["run"]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure what is fastest on this machine, and write it into the user's configuration folder."""
+    report, path, target = Report(None), machine_file(), host()
+    if path is None and not arguments.dry_run:
+        raise SemiringError("there is no folder to write to: set SEMIRING_CONFIG_DIR, or take --dry-run")
+    machine = cpu_machine()
+    report("measures products on this machine for about a minute; results will be the same, bit by bit, only sooner")
+    report(f"begins with the data of {machine.name}, measured {machine.measured}", "")
+    threads = arguments.threads or get_threads()
+
+    def say(step: Step) -> None:
+        what = ", ".join(f"{name} {value}" for name, value in zip(step.names, step.values, strict=True))
+        times = f"{1e3 * step.seconds:8.3f} ms against {1e3 * step.before:8.3f}"
+        report(f"  {what:<36} {times}{'  taken' if step.taken else ''}")
+
+    speed = tune(threads, say)
+    changed = {name: value for name, value in asdict(speed).items() if value != getattr(machine.speed, name)}
+    report("", f"faster than before: {changed}" if changed else "nothing was clearly faster than before")
+    if path is not None and not arguments.dry_run:
+        write(path, target, datetime.now(UTC).date().isoformat(), speed)
+        report(f"wrote {path}")
+    return 0

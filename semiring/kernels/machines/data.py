@@ -1,0 +1,107 @@
+"""What belongs to a machine: numbers that decide how fast a result is there, and none of its bits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+__all__ = ["NEVER", "ClosureSpeed", "CpuSpeed", "TileShape"]
+
+NEVER = 1 << 30  # rows: more than any matrix has
+
+_VECTOR_BYTES = (16, 32, 64)
+
+
+@dataclass(frozen=True)
+class TileShape:
+    """A tile of C, ``rows`` × ``vectors`` vectors, that stays in registers while k runs."""
+
+    rows: int
+    vectors: int
+    vector_bytes: int
+
+    def is_valid(self, registers: int) -> bool:
+        """Whether a machine with that many vector registers holds the tile, a row of B and an element of A."""
+        return (
+            min(self.rows, self.vectors) >= 1
+            and self.vector_bytes in _VECTOR_BYTES
+            and (self.vectors * self.vector_bytes) % 32 == 0
+            and self.rows * self.vectors + self.vectors + 1 <= registers
+        )
+
+
+@dataclass(frozen=True)
+class ClosureSpeed:
+    """How the closures of a backend copy, and from which sizes on they go another way to the same bits."""
+
+    panel: int  # columns or rows that an in-place product copies at a time
+    strip: int = NEVER  # rows of the remainder that blocked Floyd-Warshall takes at a time: they bound its workspace
+    aside: int = NEVER  # bytes from row to row from which on a block of pivots is closed in a copy
+    pack: int = NEVER  # a boolean matrix from this size on is closed in packed bits
+    graph: int = 0  # up to this size the launches of a closure are recorded, and replayed by the next of its kind
+    narrow: tuple[tuple[str, int], ...] = ()  # dtypes for whole numbers, the narrowest first, each from a size on
+
+    def is_valid(self) -> bool:
+        """What the algorithms rely on."""
+        return self.panel >= 32 and self.strip >= 32 and self.pack >= 1 and self.graph >= 0
+
+    def narrower(self, n: int, dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
+        """The dtypes in which a min-plus matrix of n rows of whole numbers is closed faster than in its own."""
+        fast = [np.dtype(name) for name, size in self.narrow if n >= size]
+        return [narrow for narrow in fast if narrow.itemsize < dtype.itemsize]
+
+
+@dataclass(frozen=True)
+class CpuSpeed:
+    """How products and closures are cut on a CPU. All numbers are whole, so that a file can hold them.
+
+    A panel of B is as wide as a tile and ``depth`` deep; as many of them as ``packed`` bytes hold stay in the
+    second-level cache. A is read in place where its rows are contiguous, otherwise it is packed, ``blocks`` tiles of
+    rows at a time.
+    """
+
+    rows: int  # of a tile of C, for a ⊗ and ⊕ of few instructions,
+    vectors: int  # and its vectors in a row
+    heavy_rows: int  # the same for many instructions
+    heavy_vectors: int
+    depth: int = 512
+    packed: int = 1 << 19
+    blocks: int = 16
+    tasks: int = 4  # blocks of C for each thread
+    task_pairs: int = 1 << 20  # a block for a thread is at least this many pairs
+    parallel_pairs: int = 1 << 22  # smaller products stay on one thread
+    copy_bytes: int = 1 << 18  # smaller copies do
+    patience: int = 8_000  # pauses before a waiting thread goes to sleep: some tenths of a millisecond
+    panel: int = 1024  # see `ClosureSpeed`
+    strip: int = 2048
+    aside: int = 1 << 12
+    pack: int = 64
+    turned: int = 1 << 19  # bytes of a transposed strip of rows that the search for predecessors takes at a time
+
+    def is_valid(self, vector_bytes: int, registers: int) -> bool:
+        """Whether products and closures work by it: asked of the tables, of the tuner, and of what a file says."""
+        numbers = [getattr(self, field.name) for field in fields(self)]
+        return (
+            all(type(number) is int and 1 <= number <= NEVER for number in numbers)
+            and self.light(vector_bytes).is_valid(registers)
+            and self.heavy(vector_bytes).is_valid(registers)
+            and 32 <= self.depth <= 1 << 14
+            and self.packed <= 1 << 26
+            and self.blocks <= 1 << 10
+            and self.closures.is_valid()
+        )
+
+    def light(self, vector_bytes: int) -> TileShape:
+        """The tile of a ⊗ and ⊕ of few instructions a pair."""
+        return TileShape(self.rows, self.vectors, vector_bytes)
+
+    def heavy(self, vector_bytes: int) -> TileShape:
+        """The tile of many."""
+        return TileShape(self.heavy_rows, self.heavy_vectors, vector_bytes)
+
+    @property
+    def closures(self) -> ClosureSpeed:
+        """What the algorithms ask for."""
+        return ClosureSpeed(self.panel, self.strip, self.aside, self.pack)

@@ -1,0 +1,103 @@
+"""What `semiring tune` has measured, in the user's configuration folder: written whole or not at all, read with doubt.
+
+The file is JSON: a format, the processor it was measured on, the day, and the numbers of `CpuSpeed`, all of them. One
+that is broken, of another processor, or not valid on this one is ignored with one line in the log.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import sys
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from semiring.kernels.machines.data import CpuSpeed
+
+if TYPE_CHECKING:
+    from semiring.kernels.cpu.codegen.target import Target
+
+__all__ = ["config_folder", "machine_file", "processor", "read", "write"]
+
+_FORMAT = 1
+_LARGEST = 1 << 16  # bytes; a file of ours has some hundred
+_log = logging.getLogger("semiring")
+
+
+def config_folder() -> Path | None:
+    """Where the user's settings are: ``SEMIRING_CONFIG_DIR``, else the system's place; None where that is empty.
+
+    Raises `RuntimeError` without a home folder.
+    """
+    own = os.environ.get("SEMIRING_CONFIG_DIR")
+    if own is not None:
+        return Path(own) if own else None
+    if sys.platform == "win32":
+        return Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming") / "semiring"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "semiring"
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "semiring"
+
+
+def machine_file() -> Path | None:
+    """The file of this user's machine, whether or not there is one."""
+    try:
+        folder = config_folder()
+    except RuntimeError:
+        return None
+    return None if folder is None else folder / "machine.json"
+
+
+def processor(target: Target) -> str:
+    """What tells processors apart: the name that LLVM gives, and a digest of what they can do."""
+    digest = hashlib.sha256(f"{target.triple} {target.features}".encode()).hexdigest()
+    return f"{target.cpu or 'unknown'} {digest[:12]}"
+
+
+def write(path: Path, target: Target, measured: str, speed: CpuSpeed) -> None:
+    """Write a file for `read`; `OSError` where that fails, and then an older one is as it was."""
+    content = {"format": _FORMAT, "processor": processor(target), "measured": measured, "cpu": asdict(speed)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text(json.dumps(content, indent=2) + "\n", "utf-8")
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read(target: Target) -> tuple[Path, str, CpuSpeed] | None:
+    """The user's file for this processor, the day of its measurement, and its data; None without a valid one."""
+    path = machine_file()
+    if path is None:
+        return None
+    try:
+        with path.open("rb") as file:
+            found = _parse(file.read(_LARGEST), target)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        _log.warning("%s is ignored: %s; `semiring tune` writes a new one", path, error)
+        return None
+    return path, *found
+
+
+def _parse(text: bytes, target: Target) -> tuple[str, CpuSpeed]:
+    """The day and the data; `ValueError` says what is wrong."""
+    try:
+        content = json.loads(text)
+        kind, theirs, measured, numbers = (content[key] for key in ("format", "processor", "measured", "cpu"))
+        given = set(numbers)
+    except (TypeError, KeyError, ValueError, RecursionError):
+        raise ValueError("it does not hold the speed data of a machine") from None
+    if theirs != processor(target):
+        raise ValueError(f"it is about another processor, {str(theirs)[:80]!r}")
+    if kind != _FORMAT or not isinstance(measured, str) or given != {field.name for field in fields(CpuSpeed)}:
+        raise ValueError("another version of the library wrote it")
+    speed = CpuSpeed(**numbers)
+    if not speed.is_valid(target.vector_bytes, target.registers):
+        raise ValueError("its numbers are not valid on this processor")
+    return measured, speed

@@ -1,0 +1,98 @@
+"""What `semiring tune` measures: some numbers of `CpuSpeed`, one group after the other, on work that they matter for.
+
+A group's candidates are compared with the best so far, taking turns, by the fastest of some runs each: what else goes
+on can only slow a run. One that is not clearly faster is not taken. Numbers that are not measured are those that were
+in use before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.catalogue import log_plus, min_plus
+from semiring.kernels import get_backend
+from semiring.kernels.contract import Plan
+from semiring.kernels.cpu.codegen.target import host
+from semiring.kernels.engine import make_plan
+from semiring.kernels.machines import cpu_speed, trying
+from semiring.kernels.machines.data import CpuSpeed
+
+__all__ = ["Step", "tune"]
+
+_RUNS = 5  # of each of two that are compared
+_CLEARLY = 0.98  # of the time of the best so far that a candidate may take at most
+
+
+@dataclass(frozen=True)
+class Step:
+    """One candidate that was measured."""
+
+    names: tuple[str, ...]
+    values: tuple[int, ...]
+    seconds: float
+    before: float  # what the best so far took, in turns with it
+    taken: bool
+
+
+@dataclass(frozen=True)
+class _Group:
+    names: tuple[str, ...]
+    values: tuple[tuple[int, ...], ...]
+    work: Callable[[int], Callable[[], None]]  # given the number of threads
+
+
+def _product(semiring: Any, n: int, threads: int) -> Callable[[], None]:
+    plan: Plan = make_plan(semiring, np.float32, nonnegative=True, threads=threads)
+    backend, rng = get_backend("cpu"), np.random.default_rng(n)
+    A, B, C = (rng.random((n, n), np.float32) for _ in range(3))
+    return lambda: backend.multiply_add(plan, C, A, B)
+
+
+def _groups(threads: int) -> Iterator[_Group]:
+    tiles = ((6, 4), (4, 4), (5, 4), (8, 3), (9, 2), (12, 2), (14, 2), (4, 3), (4, 2), (3, 3), (6, 1), (8, 1))
+    yield _Group(("rows", "vectors"), tiles, lambda _: _product(min_plus, 960, 1))
+    small = ((4, 2), (2, 2), (3, 2), (2, 4), (6, 2), (4, 1), (8, 1))
+    yield _Group(("heavy_rows", "heavy_vectors"), small, lambda _: _product(log_plus, 240, 1))
+    cuts = tuple((depth, packed << 18) for depth in (256, 384, 512, 768) for packed in (1, 2, 4))
+    yield _Group(("depth", "packed"), cuts, lambda _: _product(min_plus, 1536, 1))
+    yield _Group(("blocks",), ((4,), (8,), (16,), (32,)), lambda _: _product(min_plus, 1536, 1))
+    if threads > 1:
+        yield _Group(("tasks",), ((1,), (2,), (4,), (8,)), lambda count: _product(min_plus, 1024, count))
+        pairs = tuple((1 << power,) for power in range(17, 22))
+        yield _Group(("task_pairs",), pairs, lambda count: _product(min_plus, 192, count))
+        pairs = tuple((1 << power,) for power in range(18, 24))
+        yield _Group(("parallel_pairs",), pairs, lambda count: _product(min_plus, 128, count))
+
+
+def tune(threads: int, say: Callable[[Step], None]) -> CpuSpeed:
+    """The best speed data that were found; ``say`` hears of every candidate. Takes about a minute."""
+    best, target = cpu_speed(), host()
+    for group in _groups(threads):
+        work = group.work(threads)
+        for values in group.values:
+            candidate = replace(best, **dict(zip(group.names, values, strict=True)))
+            if candidate == best or not candidate.is_valid(target.vector_bytes, target.registers):
+                continue
+            before, seconds = _fastest(work, (best, candidate))
+            taken = seconds < _CLEARLY * before
+            say(Step(group.names, values, seconds, before, taken))
+            best = candidate if taken else best
+    return best
+
+
+def _fastest(work: Callable[[], None], speeds: Sequence[CpuSpeed]) -> list[float]:
+    """The fastest run of the work by each, in turns, after one that compiles."""
+    times: list[list[float]] = [[] for _ in speeds]
+    for run in range(_RUNS + 1):
+        for speed, found in zip(speeds, times, strict=True):
+            with trying(speed):
+                start = time.perf_counter()
+                work()
+                if run:
+                    found.append(time.perf_counter() - start)
+    return [min(found) for found in times]

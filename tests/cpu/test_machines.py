@@ -1,0 +1,285 @@
+"""Speed data: valid, chosen by the processor, read from the user's file with doubt; and none of them changes a bit."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import asdict, fields, replace
+
+import numpy as np
+import pytest
+
+import semiring as sr
+from semiring.cli import main
+from semiring.kernels import machines
+from semiring.kernels.cpu.codegen.target import Target, host
+from semiring.kernels.machines import cpu_machine, cpu_speed, files, granite_rapids, others, table_for, trying, zen4
+from semiring.kernels.machines.data import ClosureSpeed, CpuSpeed, TileShape
+
+_AVX512 = "+fma,+avx2,+avx512f,+avx512bw,+avx512vl,+avx512dq"
+
+#: A value of each number that is valid on every processor, and that the problems below are large enough to notice.
+OTHERWISE = {
+    "rows": 2,
+    "vectors": 2,
+    "heavy_rows": 3,
+    "heavy_vectors": 2,
+    "depth": 90,
+    "packed": 1 << 13,
+    "blocks": 2,
+    "tasks": 1,
+    "task_pairs": 1 << 12,
+    "parallel_pairs": 1 << 10,
+    "copy_bytes": 1,
+    "patience": 1,
+    "panel": 97,
+    "strip": 65,
+    "aside": 1,
+    "pack": 1 << 20,
+    "turned": 1,
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty configuration folder; what was read before is forgotten, and so is what is read now."""
+    monkeypatch.setenv("SEMIRING_CONFIG_DIR", str(tmp_path))
+    cpu_machine.cache_clear()
+    yield tmp_path
+    cpu_machine.cache_clear()
+
+
+# ---------------------------------------------------------------------------------------------------------- no bit
+
+
+def answers(semiring, threads):
+    """Products, a closure and predecessors whose entries round, of sizes that are cut in many places."""
+    rng = np.random.default_rng(7)
+    A, B = (rng.random(shape, np.float32) for shape in ((150, 200), (200, 331)))
+    n = 256 + 2 * 97 + 1  # of panels of 97 columns a single column would be left
+    M = rng.random((n, n), np.float32)
+    M = {"plus_times": M / (4 * n), "log_plus": M - 8}.get(semiring, M)  # whose sums converge
+    found = [sr.matmul(A, B, semiring, threads=threads), sr.closure(M, semiring, threads=threads)]
+    if semiring in ("min_plus", "max_min"):
+        find = sr.shortest_paths if semiring == "min_plus" else sr.widest_paths
+        found.append(find(M, threads=threads).predecessors)
+        found.append(sr.closure(M, semiring, method="rkleene", threads=threads))
+        found.append(sr.closure(M < 0.01, "boolean", threads=threads))
+    return found
+
+
+@pytest.mark.parametrize("semiring", ["min_plus", "plus_times", "log_plus", "max_min"])
+def test_no_speed_datum_changes_a_bit(semiring):
+    assert set(OTHERWISE) == {field.name for field in fields(CpuSpeed)}
+    target, usual = host(), cpu_speed()
+    expected = answers(semiring, 1)
+    for change in [{}, *({name: value} for name, value in OTHERWISE.items()), OTHERWISE]:
+        speed = replace(usual, **change)
+        assert speed.is_valid(target.vector_bytes, target.registers), change
+        with trying(speed):
+            for threads in (1, 2) if change in ({}, OTHERWISE) else (2,):
+                for one, other in zip(answers(semiring, threads), expected, strict=True):
+                    assert one.tobytes() == other.tobytes(), (change, threads)
+
+
+# -------------------------------------------------------------------------------------------------------- validity
+
+
+def test_the_tables_are_valid():
+    for (vector_bytes, registers), speed in others.SPEEDS.items():
+        assert speed.is_valid(vector_bytes, registers)
+    for table in (granite_rapids, zen4):
+        assert table.SPEED.is_valid(64, 32)
+        assert not table.SPEED.is_valid(32, 16)  # a tile of 24 vectors
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rows": 8},
+        {"rows": 0},
+        {"vectors": 9},
+        {"heavy_rows": 40},
+        {"depth": 0},
+        {"depth": 1 << 20},
+        {"packed": 0},
+        {"panel": 31},
+        {"strip": 1},
+        {"tasks": 1.5},
+        {"blocks": True},
+        {"patience": -1},
+    ],
+)
+def test_invalid_data(change):
+    assert not replace(zen4.SPEED, **change).is_valid(64, 32)
+
+
+@pytest.mark.parametrize("change", [{"rows": 8}, {"rows": 0}, {"vector_bytes": 48}, {"vectors": 9}])
+def test_invalid_tiles(change):
+    assert TileShape(6, 4, 64).is_valid(32)
+    assert not replace(TileShape(6, 4, 64), **change).is_valid(32)
+
+
+def test_closures_of_every_backend_have_valid_data():
+    for backend in ("cpu", "reference", "cuda"):
+        for itemsize in (1, 2, 4, 8):
+            speed = machines.closure_speed(backend, np.dtype(f"i{itemsize}"))
+            assert isinstance(speed, ClosureSpeed)
+            assert speed.is_valid()
+
+
+# ---------------------------------------------------------------------------------------------------------- choice
+
+
+@pytest.mark.parametrize(
+    ("cpu", "features", "expected"),
+    [
+        ("znver4", _AVX512, "Zen 4"),
+        ("sapphirerapids", f"{_AVX512},+amx-tile", "Granite Rapids"),
+        ("rocketlake", f"{_AVX512},+amx-tile", "Granite Rapids"),  # as its virtual machines are called
+        ("skylake-avx512", _AVX512, "Zen 4"),
+        ("haswell", "+fma,+avx2", "haswell"),
+        ("znver4", "+fma,+avx2", "znver4"),  # with AVX-512 switched off
+    ],
+)
+def test_the_processor_says_which_data(cpu, features, expected):
+    assert table_for(Target("x86_64-unknown-linux-gnu", cpu, features)).name == expected
+
+
+def test_arm_has_data():
+    found = table_for(Target("aarch64-unknown-linux-gnu", "neoverse-n1", "+neon"))
+    assert found.speed.is_valid(16, 32)
+
+
+# -------------------------------------------------------------------------------------------------- the user's file
+
+
+def test_what_was_written_is_read(folder):
+    speed = replace(cpu_speed(), tasks=7)
+    files.write(folder / "machine.json", host(), "2026-01-02", speed)
+    cpu_machine.cache_clear()
+    machine = cpu_machine()
+    assert (machine.speed, machine.measured, machine.source) == (speed, "2026-01-02", str(folder / "machine.json"))
+    assert [path.name for path in folder.iterdir()] == ["machine.json"]
+
+
+def _changed(text, **change):
+    return json.dumps({**json.loads(text), **change})
+
+
+def _with(text, **numbers):
+    return _changed(text, cpu={**json.loads(text)["cpu"], **numbers})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda text: text[:40], "does not hold"),
+        (lambda text: "[]", "does not hold"),
+        (lambda text: "[" * 100_000, "does not hold"),
+        (lambda text: _changed(text, cpu=None), "does not hold"),
+        (lambda text: _changed(text, processor="pentium"), "another processor, 'pentium'"),
+        (lambda text: _changed(text, format=2), "another version"),
+        (lambda text: _changed(text, measured=3), "another version"),
+        (lambda text: _with(text, colour=3), "another version"),
+        (lambda text: _with(text, rows=1000), "not valid"),
+        (lambda text: _with(text, depth="512"), "not valid"),
+    ],
+)
+def test_a_broken_or_foreign_file_is_ignored_with_one_line(folder, caplog, spoil, reason):
+    path = folder / "machine.json"
+    files.write(path, host(), "2026-01-02", replace(cpu_speed(), tasks=7))
+    path.write_text(spoil(path.read_text("utf-8")), "utf-8")
+    cpu_machine.cache_clear()
+    with caplog.at_level(logging.WARNING, "semiring"):
+        assert cpu_machine() == table_for(host())
+        cpu_speed()
+    (record,) = caplog.records
+    assert record.name == "semiring"
+    assert reason in record.getMessage()
+    assert str(path) in record.getMessage()
+
+
+def test_a_folder_in_the_place_of_the_file_is_ignored(folder, caplog):
+    (folder / "machine.json").mkdir()
+    assert cpu_machine() == table_for(host())
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize(
+    ("platform", "environment", "expected"),
+    [
+        ("linux", {"XDG_CONFIG_HOME": "/x"}, "/x/semiring"),
+        ("linux", {"HOME": "/home/me"}, "/home/me/.config/semiring"),
+        ("darwin", {"HOME": "/Users/me"}, "/Users/me/Library/Application Support/semiring"),
+        ("win32", {"APPDATA": "/a"}, "/a/semiring"),
+        ("linux", {"SEMIRING_CONFIG_DIR": "/s", "XDG_CONFIG_HOME": "/x"}, "/s"),
+    ],
+)
+def test_the_configuration_folder(monkeypatch, platform, environment, expected):
+    for name in ("SEMIRING_CONFIG_DIR", "XDG_CONFIG_HOME", "APPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(files.sys, "platform", platform)
+    assert files.config_folder().as_posix() == expected
+
+
+def test_an_empty_folder_name_means_no_file(monkeypatch):
+    monkeypatch.setenv("SEMIRING_CONFIG_DIR", "")
+    assert files.machine_file() is None
+    assert files.read(host()) is None
+
+
+# ------------------------------------------------------------------------------------------------------ the command
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Nothing is measured: of each pair the second is said to take half the time of the first."""
+    monkeypatch.setattr("semiring.kernels.machines.tuning._product", lambda *_: lambda: None)
+    monkeypatch.setattr("semiring.kernels.machines.tuning._fastest", lambda work, speeds: [2.0, 1.0])
+
+
+@pytest.mark.usefixtures("quick")
+def test_tune_writes_what_it_found(folder, capsys):
+    assert main(["tune", "--threads", "2"]) == 0
+    said = capsys.readouterr().out
+    assert f"wrote {folder / 'machine.json'}" in said
+    assert "taken" in said
+    cpu_machine.cache_clear()
+    found = cpu_machine()
+    assert found.source == str(folder / "machine.json")
+    assert found.speed != table_for(host()).speed
+    assert main(["info"]) == 0
+    assert str(folder / "machine.json") in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_dry_run_writes_nothing(folder, capsys):
+    assert main(["tune", "--dry-run"]) == 0
+    assert "wrote" not in capsys.readouterr().out
+    assert not list(folder.iterdir())
+
+
+def test_the_tuner_keeps_what_is_not_clearly_beaten(monkeypatch):
+    from semiring.kernels.machines import tuning
+
+    monkeypatch.setattr(tuning, "_product", lambda *_: lambda: None)
+    monkeypatch.setattr(tuning, "_fastest", lambda work, speeds: [1.0, 0.99])
+    steps = []
+    assert tuning.tune(2, steps.append) == cpu_speed()
+    assert steps
+    assert not any(step.taken for step in steps)
+    assert set(asdict(cpu_speed())) >= {name for step in steps for name in step.names}
+
+
+def test_work_is_measured_in_turns():
+    from semiring.kernels.machines import tuning
+
+    seen, usual = [], cpu_speed()
+    other = replace(usual, tasks=usual.tasks + 1)
+    found = tuning._fastest(lambda: seen.append(cpu_speed()), (usual, other))
+    assert seen[:4] == [usual, other, usual, other]
+    assert len(found) == 2
+    assert cpu_speed() is usual
