@@ -157,6 +157,24 @@ class Semiring:
             f"zero={_literal(self.zero)}, one={_literal(self.one)}{star}{domain}{contract}{dtypes})"
         )
 
+    def on_domain(self, domain: Domain | tuple[Constant, Constant] | str | None) -> Semiring:
+        """The same operations and elements on another domain, with nothing claimed.
+
+        Raises `DTypeError` where no dtype is left, and `AlgebraError` for what is no domain.
+        """
+        return Semiring(
+            self.name,
+            self.add.expression,
+            self.mul.expression,
+            self.zero,
+            self.one,
+            self._star,
+            domain,
+            contract=self.contract,
+            dtypes=self._dtypes,
+            description=self.description,
+        )
+
     def latex(self) -> str:
         """The definition as LaTeX, without the dollars."""
         from semiring.algebra.symbolic import semiring_latex

@@ -10,7 +10,8 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algorithms.execution import Execution
 from semiring.algorithms.tropical import is_tropical
-from semiring.arrays.entries import Scan, check_entries
+from semiring.arrays.entries import check_entries
+from semiring.arrays.scans import Scan
 
 __all__ = ["Call", "Explanation"]
 

@@ -27,8 +27,8 @@ from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stacks import close_stack, name_matrix
 from semiring.algorithms.tropical import Potentials, close_tropical, find_potentials, has_gains, is_tropical
 from semiring.algorithms.views import Array, pieces
-from semiring.arrays.entries import Scan
 from semiring.arrays.operands import as_output
+from semiring.arrays.scans import Scan
 from semiring.errors import (
     AlgebraError,
     DeviceError,

@@ -24,7 +24,7 @@ from semiring.algorithms.small import SMALL, close_small_stack
 from semiring.algorithms.tropical import encode_integers, is_tropical
 from semiring.algorithms.views import Array, clear_zeros, negate
 from semiring.arrays.encoding import decode, inner_zero
-from semiring.arrays.entries import Scan
+from semiring.arrays.scans import Scan
 from semiring.errors import DivergenceError, SemiringError
 from semiring.kernels.contract import Backend, Passes, Plan, StackClosures
 from semiring.kernels.engine import make_plan

@@ -29,7 +29,7 @@ from semiring.algorithms.unbounded import check_unbounded, insert_unbounded, unb
 from semiring.algorithms.views import Array, clear_zeros, negate, on_host, pieces, some
 from semiring.algorithms.weights import Weights
 from semiring.arrays.encoding import clamp, inner_zero, widen
-from semiring.arrays.entries import Scan
+from semiring.arrays.scans import Scan
 from semiring.errors import DivergenceError, IntegerOverflowError
 from semiring.kernels import backend_for
 from semiring.kernels.machines import closure_speed

@@ -28,7 +28,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.arrays.entries import PIECE, Scan, check_entries, check_operands, limits_of
+from semiring.arrays.entries import check_entries, check_operands
+from semiring.arrays.scans import PIECE, Scan, limits_of
 from semiring.errors import DTypeError, IntegerOverflowError
 from semiring.namespaces import array_namespace, is_device_array
 

@@ -3,93 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache, lru_cache
 from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.algebra.expressions.tree import is_floating
-from semiring.errors import DomainError
-from semiring.namespaces import array_namespace, is_device_array
+from semiring.arrays.scans import PIECE, Rule, Scan, limits_of, refuse_entries, rule_for
+from semiring.namespaces import is_device_array
 
-__all__ = ["PIECE", "Limits", "Scan", "check_entries", "check_operands", "limits_of", "refuse_entries", "rule_for"]
+__all__ = ["check_entries", "check_operands"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
-# A look at the data reads the matrix in pieces that stay in the second-level cache, so that its second question about a
-# piece costs no memory traffic, and a temporary is never larger than a piece.
-PIECE = 1 << 19  # bytes
-
 # The ufuncs themselves: on the smallest matrices the methods of an array cost more than the look. Both propagate NaN.
 _least, _greatest = np.minimum.reduce, np.maximum.reduce
-
-
-class Scan(NamedTuple):
-    """What one look at an array found.
-
-    ``low`` and ``high`` are the least and greatest entries; on integers of min-plus and max-plus those of the
-    *numbers*, "no path" left out. They are None where there is no such entry, and ``high`` also where nobody asked.
-    """
-
-    low: Any = None
-    high: Any = None
-    has_zero: bool = False  # integers of min-plus and max-plus only: some entry is "no path"
-    nonnegative: bool = False  # no entry is below zero and no sign bit is set
-
-    def __or__(self, other: Scan) -> Scan:
-        """What holds of the entries of both arrays together."""
-        lows = [scan.low for scan in (self, other) if scan.low is not None]
-        highs = [scan.high for scan in (self, other) if scan.high is not None]
-        return Scan(
-            min(lows, default=None),
-            max(highs, default=None),
-            self.has_zero or other.has_zero,
-            self.nonnegative and other.nonnegative,
-        )
-
-
-class Limits(NamedTuple):
-    """The range of an integer dtype."""
-
-    min: int
-    max: int
-    half: int  # the size of "no path" inside a call
-
-
-@cache
-def limits_of(dtype: np.dtype[Any]) -> Limits:
-    limits = np.iinfo(dtype)
-    return Limits(int(limits.min), int(limits.max), int(limits.max) // 2)
-
-
-@dataclass(frozen=True)
-class Rule:
-    """Which questions the look asks of a semiring's arrays of one dtype."""
-
-    tropical: str | None  # "min" or "max": integers with a value for "no path"
-    ask_nothing: bool
-    ask_high: bool
-    restricted: bool  # the domain is not everything
-    floating: bool
-    sign_view: np.dtype[Any] | None  # the integers that show a float's sign bit, where there are any (not of 16 bytes)
-
-
-@lru_cache(maxsize=1024)
-def rule_for(semiring: Semiring, dtype: np.dtype[Any]) -> Rule:
-    tropical = semiring.tropical if dtype.kind == "i" else None
-    restricted = not semiring.domain.everything and dtype.kind != "b"
-    bounded_above = restricted and (semiring.domain.upper != np.inf or semiring.domain.upper_open)
-    return Rule(
-        tropical,
-        ask_nothing=dtype.kind in "bu" and not restricted,
-        ask_high=bounded_above or semiring.tropical == "max",
-        restricted=restricted,
-        floating=is_floating(dtype),
-        sign_view=np.dtype(f"i{dtype.itemsize}") if is_floating(dtype) and dtype.itemsize <= 8 else None,
-    )
 
 
 def check_entries(array: Array, semiring: Semiring, name: str = "A") -> Scan:
@@ -138,32 +66,6 @@ def _scan_piece(piece: Array, rule: Rule, array: Array, semiring: Semiring, name
         seen = rule.sign_view is not None and bool(_least(piece.view(rule.sign_view), axis=None) >= 0)
         return Scan(low, high, nonnegative=seen)
     return Scan(low, high, nonnegative=bool(low >= 0))
-
-
-def _outside(values: Array, semiring: Semiring) -> Array:
-    zero, one = semiring.zero_for(values.dtype), semiring.one_for(values.dtype)
-    outside: Array = ~semiring.domain.contains(values) & (values != zero) & (values != one)
-    return outside
-
-
-def refuse_entries(array: Array, semiring: Semiring, name: str, *, nan: bool) -> None:
-    """Raise `DomainError` for the first entry that is NaN (or else outside the domain); return if there is none."""
-    rows = array.reshape(1) if array.ndim == 0 else array
-    step = max(1, PIECE // max(1, rows[0].nbytes)) if array_namespace(array) is np else rows.shape[0]
-    for start in range(0, rows.shape[0], step):
-        piece = rows[start : start + step]
-        bad = piece != piece if nan else _outside(piece, semiring)
-        if bad.any():
-            first = np.unravel_index(int(bad.argmax()), bad.shape)
-            position = (start + int(first[0]), *(int(index) for index in first[1:]))
-            value = array.dtype.type(rows[position].item())
-            where = f"{name}[{', '.join(map(str, position))}]" if array.ndim else name
-            if value != value:
-                zero = semiring.zero_for(array.dtype)
-                raise DomainError(
-                    f"{where} is nan, which is no element of any semiring; the zero of {semiring.name} is {zero}"
-                )
-            raise DomainError(f"{where} is {value}, outside the domain {semiring.domain} of {semiring.name}")
 
 
 def _scan_tropical(array: Array, tropical: str) -> Scan:

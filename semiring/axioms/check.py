@@ -1,14 +1,17 @@
-"""`derive_property` and `check_axioms`: which method decides which law, and the report."""
+"""`derive_property` and `check_axioms`: which method decides which law, and the report.
+
+`Semiring` derives its properties by what is here, so nothing here imports it: a proof takes what it needs from the
+semiring that it is given.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from semiring.algebra import Domain, Semiring
 from semiring.axioms.laws import AXIOMS, PROPERTIES, STAR_LAWS, Law
 from semiring.axioms.on_dtypes import dtype_verdict, rounding
 from semiring.axioms.polynomials import UndecidedError
@@ -16,6 +19,9 @@ from semiring.axioms.real import expressions_of, real_verdict, star_of
 from semiring.axioms.report import AxiomReport, Verdict
 from semiring.axioms.truth_tables import acts_on_bits, prove_bits
 from semiring.errors import DTypeError, ExpressionError, UnknownNameError
+
+if TYPE_CHECKING:
+    from semiring.algebra import Semiring
 
 __all__ = ["check_axioms", "derive_property"]
 
@@ -131,26 +137,13 @@ def _rounding(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, 
 def _hint(semiring: Semiring) -> str:
     """A domain on which the laws of a refuted definition are proved, as a sentence; empty where none was found."""
     for text in _SUGGESTED:
-        candidate = _on_domain(semiring, text)
-        if candidate is not None and _proved(candidate):
+        try:
+            candidate = semiring.on_domain(text)
+        except (DTypeError, ExpressionError):
+            continue
+        if _proved(candidate):
             return f"On {text} every law is proved: give domain={text!r}."
     return ""
-
-
-def _on_domain(semiring: Semiring, domain: str) -> Semiring | None:
-    try:
-        return Semiring(
-            semiring.name,
-            semiring.add.expression,
-            semiring.mul.expression,
-            semiring.zero,
-            semiring.one,
-            star=semiring.given_star,
-            domain=Domain.of(domain),
-            dtypes=semiring._dtypes,
-        )
-    except (DTypeError, ExpressionError):
-        return None
 
 
 def _proved(semiring: Semiring) -> bool:

@@ -14,8 +14,8 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions import Expression
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import Scan, check_operands
-from semiring.arrays.entries import limits_of
 from semiring.arrays.operands import as_array, as_output, as_result, on_their_device, operands, store
+from semiring.arrays.scans import limits_of
 from semiring.errors import ShapeError
 from semiring.linalg import packed
 from semiring.namespaces import array_namespace, is_device_array

@@ -435,3 +435,14 @@ def test_a_star_that_is_missing_is_an_error():
 def test_a_semiring_is_readable_where_it_is_shown():
     assert sr.min_plus._repr_latex_() == f"${sr.min_plus.latex()}$"
     assert r"\min\left(x, y\right)" in sr.min_plus.latex()
+
+
+def test_the_same_semiring_on_another_domain():
+    options = {"add": "max(x, y)", "mul": "x * y", "zero": 0, "one": 1, "contract": True, "dtypes": ["float64"]}
+    wide = Semiring("r", **options, star="nan if x > 1 else 1")
+    narrow = wide.on_domain((0, 1))
+    assert narrow == Semiring("r", **options, star="nan if x > 1 else 1", domain="[0, 1]")
+    assert (wide.absorptive, narrow.absorptive) == (False, True)
+    assert narrow.on_domain(None) == wide
+    with pytest.raises(AlgebraError, match="domain"):
+        wide.on_domain("nowhere")

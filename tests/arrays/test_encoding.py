@@ -20,7 +20,7 @@ from semiring.arrays.encoding import (
     promised,
     widen,
 )
-from semiring.arrays.entries import PIECE, Scan
+from semiring.arrays.scans import PIECE, Scan
 from semiring.errors import DomainError, DTypeError, IntegerOverflowError
 
 INTEGERS = ("int16", "int32", "int64")

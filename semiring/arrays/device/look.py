@@ -13,7 +13,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import is_floating
 from semiring.arrays.device.memory import load_cupy, unaligned
-from semiring.arrays.entries import Scan, refuse_entries, rule_for
+from semiring.arrays.scans import Scan, refuse_entries, rule_for
 from semiring.logs import KEPT, Compilation
 
 __all__ = ["Layout", "key_of", "look", "look_at"]
