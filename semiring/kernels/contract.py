@@ -253,7 +253,7 @@ class Relaxation(Protocol):
     """Sweeps of Bellman-Ford over a whole matrix."""
 
     def relax(self, A: Any, h: Any, sign: int, epsilon: float) -> Any:
-        """The minimum over i of h[i] + w[i, j], (n,), for weights w = ± A raised by ε |w|."""
+        """The minimum over i of h[i] + w[i, j], (n,), for weights w = ± A, each raised by ε times its size."""
         ...
 
 
