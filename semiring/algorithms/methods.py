@@ -130,20 +130,20 @@ _BUILT_IN = (
     Method("staged", staged, needs=("whole_closures",)),
     Method("johnson", johnson, takes="edges"),
 )
-_methods: dict[str, Method | EntryPoint] = {method.name: method for method in _BUILT_IN}
+_methods = {method.name: method for method in _BUILT_IN}  # and those that were registered or loaded
 
 
 class MethodNames(Collection[str]):
     """What ``method=`` takes: ``"auto"``, and the names of all methods as they are registered now."""
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and (name == AUTO or name in _methods or name in _all())
+        return isinstance(name, str) and (name == AUTO or name in _methods or name in _installed())
 
     def __iter__(self) -> Iterator[str]:
-        return iter((AUTO, *_all()))
+        return iter(dict.fromkeys((AUTO, *_methods, *_installed())))
 
     def __len__(self) -> int:
-        return 1 + len(_all())
+        return sum(1 for _ in self)
 
     def __repr__(self) -> str:
         return repr(tuple(self))
@@ -197,13 +197,7 @@ def method_named(name: str) -> Method:
     Raises `MethodError` where an entry point names what cannot be imported, or is no method.
     """
     found = _methods.get(name)
-    if found is None:
-        found = _all().get(name)
-    if found is None:
-        raise UnknownNameError("closure method", name, METHODS)
-    if not isinstance(found, Method):
-        found = _methods[name] = _loaded(name, found)
-    return found
+    return _loaded(name) if found is None else found
 
 
 def takes_edges(name: str) -> bool:
@@ -213,10 +207,7 @@ def takes_edges(name: str) -> bool:
 
 def matrix_methods() -> list[str]:
     """The names of `METHODS` but those that are known to take edges."""
-    return [
-        AUTO,
-        *(name for name, known in _all().items() if not (isinstance(known, Method) and known.takes == "edges")),
-    ]
+    return [name for name in METHODS if name not in _methods or _methods[name].takes == "matrix"]
 
 
 def _made(name: str, method: Any, traits: dict[str, Any]) -> Method:
@@ -227,23 +218,21 @@ def _made(name: str, method: Any, traits: dict[str, Any]) -> Method:
     return replace(method, name=name, **traits) if isinstance(method, Method) else Method(name, method, **traits)
 
 
-def _all() -> dict[str, Method | EntryPoint]:
-    """All methods, those of other packages among them."""
-    _discover()
-    return _methods
-
-
 @cache
-def _discover() -> None:
-    """Read once which methods installed packages name: some milliseconds, so not before a name is not found."""
+def _installed() -> dict[str, EntryPoint]:
+    """The methods that installed packages name: some milliseconds, so nobody asks before a name is not found."""
     from importlib.metadata import entry_points
 
-    for entry in entry_points(group=_GROUP):
-        _methods.setdefault(entry.name, entry)
+    return {entry.name: entry for entry in entry_points(group=_GROUP)}
 
 
-def _loaded(name: str, entry: EntryPoint) -> Method:
+def _loaded(name: str) -> Method:
+    """A method of another package, from now on as if it had been registered."""
+    if name not in _installed():
+        raise UnknownNameError("closure method", name, METHODS)
+    entry = _installed()[name]
     try:
-        return _made(name, entry.load(), {})
+        made = _methods[name] = _made(name, entry.load(), {})
     except Exception as error:  # whatever the code of another package raises
         raise MethodError(f"the closure method {name!r} cannot be loaded from {entry.value}: {error}") from error
+    return made
