@@ -84,7 +84,7 @@ def by_enqueueing(call: Callable[[], Any]) -> float:
 
 def by_device(call: Callable[[], Any]) -> float:
     """Seconds that the current GPU is busy with the call, which the host has enqueued ahead of it."""
-    return device_milliseconds(call, ahead=2.0) / 1e3
+    return device_milliseconds(call, ahead=4.0) / 1e3
 
 
 def device_milliseconds(call: Callable[[], Any], ahead: float = 0.0) -> float:
@@ -253,9 +253,18 @@ def revision() -> str:
     return done.stdout.strip() or "unknown"
 
 
-def keep(path: Path, name: str, table: Table, command: Sequence[str], commit: str | None = None) -> None:
-    """Save a table that was measured here and now by a command; ``commit`` where git cannot tell."""
-    origin = Origin(environment(), dt.date.today().isoformat(), commit or revision(), shlex.join(command))
+def keep(
+    path: Path,
+    name: str,
+    table: Table,
+    command: Sequence[str],
+    *,
+    machine: str | None = None,
+    commit: str | None = None,
+) -> None:
+    """Save a table that was measured today by a command, on this machine and of this commit unless said otherwise."""
+    today = dt.date.today().isoformat()
+    origin = Origin(machine or environment(), today, commit or revision(), shlex.join(command))
     save(path, {name: Table(table.title, table.columns, table.rows, origin)})
 
 
@@ -298,18 +307,21 @@ def run(
         return 0
     commit = options.commit or revision()
 
-    def show(name: str, table: Table, commit: str) -> None:
+    def show(name: str, table: Table, machine: str, commit: str) -> None:
         print(table, flush=True)
         if options.save is not None:
-            keep(options.save, name, table, ["python", "-m", module, *given], commit)
+            keep(options.save, name, table, ["python", "-m", module, *given], machine=machine, commit=commit)
 
     if options.compare is not None:
         from benchmarks.compare import compare
 
         found = compare(module, given, options.compare, options.seconds, options.pairs)
-        show("comparison", found.table, f"{commit} against {options.compare}")
+        commit = f"{commit} against {options.compare}"
+        show("comparison", found.table, found.machine, commit)
+        print(f"\n{found.machine}; {commit}")
         return 1 if found.slower else 0
     for name in chosen:
-        show(name, tables[name](options), commit)
+        table = tables[name](options)
+        show(name, table, environment(), commit)
     print(f"\n{environment()}; {commit}")
     return 0

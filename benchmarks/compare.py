@@ -100,7 +100,7 @@ def be_a_side(tables: Mapping[str, Callable[[Any], Any]], options: Any) -> None:
         side = common.side = _Side(sys.stdin, answers)
         for side.table, measure in tables.items():
             measure(options)
-        side.say(label=None)
+        side.say(label=None, machine=common.environment())
 
 
 # ------------------------------------------------------------------------------------------------------ both sides
@@ -173,15 +173,17 @@ class _Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Its table, and whether a call is slower than it may be."""
+    """Its table, where it was measured, and whether a call is slower than it may be."""
 
     table: Table
+    machine: str
     slower: bool
 
 
 def compare(module: str, arguments: Sequence[str], earlier: str, seconds: float, pairs: int) -> Comparison:
     """Run a benchmark with two libraries: for so many seconds a call, in so many pairs of processes one by one."""
     rows: dict[tuple[str, str], _Row] = {}
+    machine = ""
     with tempfile.TemporaryDirectory() as folder:
         now, before = Path(folder, "now"), Path(folder, "earlier")
         _link(now, ROOT, (*_LIBRARY, *_BENCHMARKS))
@@ -192,7 +194,7 @@ def compare(module: str, arguments: Sequence[str], earlier: str, seconds: float,
                     stack.enter_context(_started(where, module, arguments, name))
                     for where, name in ((before, f"the library of {earlier}"), (now, "the library of now"))
                 ]
-                while _one_call(sides, rows, seconds):
+                while not (machine := _one_call(sides, rows, seconds)):
                     pass
     columns = ["table", "call", earlier, "now", "ratio", "from", "to", "within"]
     title = f"Times of the library of now over those of {earlier}"
@@ -201,35 +203,36 @@ def compare(module: str, arguments: Sequence[str], earlier: str, seconds: float,
         title += f": {statistics.geometric_mean(medians):.3f} times in the geometric mean of {len(medians)} calls"
     return Comparison(
         Table(title, columns, [row.cells() for row in rows.values()]),
+        machine,
         any(row.verdict() == "no" for row in rows.values()),
     )
 
 
-def _one_call(sides: list[_Process], rows: dict[tuple[str, str], _Row], seconds: float) -> bool:
-    """Compare the next call; False where there is none."""
+def _one_call(sides: list[_Process], rows: dict[tuple[str, str], _Row], seconds: float) -> str:
+    """Compare the next call; where there is none, the machine."""
     first, second = (side.answer() for side in sides)
     if first["label"] != second["label"]:
         raise SystemExit(f"the benchmark calls {first['label']} with one library, {second['label']} with the other")
     if first["label"] is None:
-        return False
+        return str(first["machine"])
     row = rows.setdefault((first["table"], first["label"]), _Row(first["table"], first["label"], first["within"]))
     took = float("nan")
     try:
         fastest = min([side.seconds(0) for side in sides])  # a list: both are warmed up
         burst = max(1, min(first["most"], round(_BURST / max(fastest, 1e-9))))
-        spent, done = 0.0, 0
-        while done < _FEWEST or (spent < seconds and done < _MOST):
+        end, done = time.perf_counter() + seconds, 0
+        while done < _FEWEST or (time.perf_counter() < end and done < _MOST):
             order = sides if done % 2 else sides[::-1]
             times = {side.name: side.seconds(burst) for side in order}
             row.rounds.append((times[sides[0].name], times[sides[1].name]))
-            spent, done = spent + burst * sum(times.values()), done + 1
+            done += 1
         took = statistics.median(time for time, _ in row.rounds)
     except _FailedError as error:
         row.failure = str(error)
     for side in sides:
         side.tell({"took": took})
     print(" | ".join(row.cells()), file=sys.stderr, flush=True)
-    return True
+    return ""
 
 
 # -------------------------------------------------------------------------------------------------------- libraries
