@@ -241,6 +241,7 @@ def test_counterexamples_are_true(name):
         assert not math.isclose(left, right, rel_tol=1e-12) or (left != left) != (right != right)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "semiring", "text"),
     [
@@ -347,6 +348,7 @@ def test_rounding_is_reported_apart_from_falsehood():
     assert "in float32" in str(report)
 
 
+@pytest.mark.slow
 def test_exact_dtypes_show_no_rounding():
     for name, dtype in (("min_plus", "int32"), ("plus_times", "int32"), ("xor_and", "uint8"), ("max_min", "uint8")):
         report = sr.CATALOGUE[name].check_axioms(dtype)
@@ -378,6 +380,7 @@ def test_a_dtype_restricts_the_elements():
     assert "{False, True}" in report.summary
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_report():
     semiring = define("sqrt(x * x + y * y)", "x * y", 0, 1, "[0, inf)")
     first, second = (str(check_axioms(semiring, samples=40, seed=3)) for _ in range(2))

@@ -100,6 +100,7 @@ def truncated_star(name, x, terms=4000):
     return total, before == total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "values"),
     [

@@ -118,6 +118,7 @@ def test_products_of_corner_values(name, dtype):
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "dtype"), TROPICAL_INTEGERS)
 def test_integers_are_exact_or_refused(name, dtype):
     """The full range of the dtype. Python's integers say whether every entry fits; if so, it must come out."""
@@ -338,6 +339,7 @@ def test_the_methods_named_here_are_those_that_exist():
 # ------------------------------------------------------------------------------------------------------------ paths
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in EVERY if EVERY[name].selective])
 def test_best_paths_are_certified(name):
     """Predecessors form trees and paths weigh what the matrix says, in every semiring that chooses; nothing rounds."""

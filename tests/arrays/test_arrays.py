@@ -284,6 +284,7 @@ def test_threads_are_counted_from_one(n, error):
         sr.matmul([[1.0]], [[1.0]], threads=n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("value", "expected"), [("3", "3"), ("", "cores"), ("many", "error"), ("0", "error")])
 def test_the_environment_sets_the_default(value, expected):
     program = "from semiring.threads import get_threads; print(get_threads())"

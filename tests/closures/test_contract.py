@@ -293,6 +293,7 @@ def test_the_order_of_the_factors(backend, dtype, rng):
         np.testing.assert_array_equal(result, candidates.max(axis=1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dtype"), [("min_plus", "float32"), ("plus_times", "float32"), ("log_plus", "float64")]
 )

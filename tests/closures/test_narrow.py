@@ -57,6 +57,7 @@ def graph(rng, n, dtype, edges=4.0, low=1, high=1000, name="min_plus"):
     return A
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reflexive", [True, False])
 @pytest.mark.parametrize("dtype", WIDE)
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
@@ -195,6 +196,7 @@ def test_strides(rng, view):
     assert (memory == 7).all()  # nothing was written beside the matrix
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", WIDE)
 def test_predecessors(rng, dtype):
     A = graph(rng, 90, dtype, edges=5, low=0, high=6)

@@ -26,6 +26,7 @@ def height_grid(rng, side, dtype, scale=1.0):
     return A.astype(dtype), heights
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1.0, 1000.0])
 @pytest.mark.parametrize("side", [10, 30])
 @pytest.mark.parametrize(("dtype", "bound"), [("float64", 4e-14), ("float32", 1e-5)])

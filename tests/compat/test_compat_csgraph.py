@@ -227,12 +227,14 @@ OPTIONS = st.fixed_dictionaries(
 property_test = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
+@pytest.mark.slow
 @property_test
 @given(graphs(), OPTIONS)
 def test_floyd_warshall_is_that_of_scipy(way, graph, options):
     compare("floyd_warshall", graph, **options)
 
 
+@pytest.mark.slow
 @property_test
 @given(graphs(), OPTIONS, st.data())
 def test_johnson_is_that_of_scipy(way, monkeypatch_context, graph, options, data):
@@ -245,6 +247,7 @@ def test_johnson_is_that_of_scipy(way, monkeypatch_context, graph, options, data
         compare("johnson", graph, sources, indices=indices, **options)
 
 
+@pytest.mark.slow
 @property_test
 @given(graphs(), OPTIONS, st.sampled_from(["auto", "FW", "J", "D", "BF", "X"]), st.booleans(), st.data())
 def test_shortest_path_is_that_of_scipy(way, graph, options, method, overwrite, data):

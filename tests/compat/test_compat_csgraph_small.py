@@ -165,6 +165,7 @@ def test_an_index_out_of_range_is_not_followed(started):
     assert small.from_sources(csr_of([1.0, 1.0], [-1, 0], [0, 1, 2], 2), True, 0, False, False) is None
 
 
+@pytest.mark.slow
 def test_one_small_graph_does_not_start_the_compiler():
     code = """
 import sys, numpy as np, semiring.compat.csgraph as csgraph

@@ -156,6 +156,7 @@ def test_weights_of_one_type_are_served(name, G, weight):
         same(*results, exact=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PATHS)
 @property_test
 @given(graphs())
@@ -230,6 +231,7 @@ def test_a_cutoff_of_whole_distances_is_kept(G, cutoff):
     same(*both("all_pairs_dijkstra_path_length", G, cutoff=cutoff))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MEASURES)
 @property_test
 @given(graphs(), st.sampled_from(["weight", None]))

@@ -209,6 +209,7 @@ def warshall(a):
     return reach
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", SIZES)
 def test_reachability_in_place(n, rng):
     for density in (0, 0.5 / max(n, 1), 1.2 / max(n, 1), 0.1, 1):

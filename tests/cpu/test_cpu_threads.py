@@ -141,6 +141,7 @@ sys.exit(max(statuses))
 """
 
 
+@pytest.mark.slow
 @FORKS
 def test_children_of_a_fork_start_threads_of_their_own():
     result = subprocess.run(

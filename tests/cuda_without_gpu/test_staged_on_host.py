@@ -229,6 +229,7 @@ def test_numbered_kernels(kernel, name, dtype, n, shape, rng, tmp_path):
         assert first.tobytes() == second.tobytes()
 
 
+@pytest.mark.slow
 def test_the_doubly_tiled_order(tmp_path, rng):
     """Kernel 4 brings tiles of 32 x 32 behind each other, row by row, and in each of them tiles of 4 x 4, and back."""
     numbered = Numbered("4", arithmetic_of(make_plan(CATALOGUE["min_plus"], "int32", nonnegative=True)), tmp_path)
@@ -305,6 +306,7 @@ extern "C" __global__ void hand_over(int *A, int ordered) {
 """
 
 
+@pytest.mark.slow
 def test_races_are_seen(tmp_path):
     """What the host finds where blocks are not ordered, where atomic operations meet, where one waits for the other."""
     kernels = HostKernels(RACES, tmp_path, races=True)

@@ -139,6 +139,7 @@ def test_under_jit_and_vmap_and_grad_of_each_other(semiring, rng):
     assert_alike(static(Q, semiring=semiring, reflexive=False), differentiable.closure(Q, semiring, reflexive=False))
 
 
+@pytest.mark.slow
 def test_among_ties_the_smallest_k_has_the_gradient():
     A, B = jnp.array([[1.0, 3, 2], [5, 4, 4]]), jnp.array([[4.0], [2], [2]])
     dA, dB = jax.grad(lambda A, B: differentiable.matmul(A, B).sum(), (0, 1))(A, B)
@@ -146,6 +147,7 @@ def test_among_ties_the_smallest_k_has_the_gradient():
     assert dB.tolist() == [[0], [1], [1]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["min_plus", "max_min", "max_times", "log_plus"])
 def test_where_there_is_no_path_the_gradient_is_zero(name, rng):
     zero = float(sr.CATALOGUE[name].zero.leaf)
@@ -166,6 +168,7 @@ def test_negative_weights_and_paths_of_many_edges():
     np.testing.assert_array_equal(gradient, np.eye(40, k=1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["min_plus", "log_plus", "plus_times"])
 def test_empty_arrays(name):
     for shape in [(0, 3), (3, 0)]:

@@ -85,6 +85,7 @@ def test_products_agree_with_the_dense_expression(name, m, k, n, rng):
         assert_alike(found, gradients(lambda A, B: dense_product(A, B, name), A, B), tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("semiring", [*NAMES, GADGET], ids=str)
 def test_first_and_second_derivatives_of_products_by_finite_differences(semiring, rng):
     name = semiring if isinstance(semiring, str) else "max_times"
@@ -226,6 +227,7 @@ def test_closure_gradients_are_supergradients(n, seed):
 # ------------------------------------------------------------------------------------------------------------ closures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("n", [1, 2, 5, 17, 40])
 def test_closures_agree_with_the_dense_expression(name, n, rng):
@@ -398,6 +400,7 @@ def cases():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # opcheck's own
 @pytest.mark.parametrize(
     "name", ["matmul", "matmul_witness", "closure", "closure_trees", "scaled_product", "sums_up", "sums_down"]

@@ -473,6 +473,7 @@ def test_running_out_of_memory_is_one_line(run, towns, monkeypatch):
 # ------------------------------------------------------------------------------------------------- as a process
 
 
+@pytest.mark.slow
 def test_the_process(tmp_path):
     done = process("closure", "-", "-o", "-", stdin="a b 1\r\nb c 2\r\n", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -486,6 +487,7 @@ def test_a_process_fails_in_one_line(tmp_path):
     assert done.stderr == "semiring: error: <stdin>:2: the weight 'oops' is not a number\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
 def test_a_closed_pipe_is_survived(tmp_path):
     edges = "".join(f"{i} {i + 1} 1\n" for i in range(300))
@@ -503,6 +505,7 @@ def test_a_closed_pipe_is_survived(tmp_path):
     assert "Broken" not in message
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_ctrl_c_ends_the_process_with_130(tmp_path):
     command = [sys.executable, "-m", "semiring", "closure", "-"]
@@ -519,6 +522,7 @@ def test_ctrl_c_ends_the_process_with_130(tmp_path):
         assert child.stderr.read() == b"semiring: error: interrupted\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="descriptors of POSIX")
 @pytest.mark.parametrize(
     ("descriptor", "code", "message"), [(0, 2, "semiring: error: standard input is closed\n"), (1, 0, "")]
@@ -533,6 +537,7 @@ def test_closed_standard_streams_are_survived(tmp_path, descriptor, code, messag
     assert (done.returncode, done.stderr.decode()) == (code, message)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
 def test_a_closed_pipe_keeps_no_file_from_being_written(tmp_path):
     (tmp_path / "chain.csv").write_text("".join(f"{i},{i + 1},1\n" for i in range(300)))
@@ -571,6 +576,7 @@ def test_names_that_no_text_can_hold(run, towns):
     assert read("out.npz").names == ("\ud800", "b")
 
 
+@pytest.mark.slow
 def test_a_terminal_that_knows_only_ascii(tmp_path):
     done = process("closure", "-", stdin="a b 1\n", cwd=tmp_path, env={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0

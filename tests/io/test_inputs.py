@@ -497,6 +497,7 @@ def test_networks_with_names_of_any_kind_are_drawn_and_written(tmp_path):
     assert sr.read(tmp_path / "path.csv").names == ("10", "11", "(1, 2)", "x")
 
 
+@pytest.mark.slow
 def test_no_library_is_loaded_for_what_is_not_its_own():
     code = (
         "import sys, numpy as np, semiring as sr\n"

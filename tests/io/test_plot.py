@@ -53,6 +53,7 @@ def chain(n, directed=True):
     return matrix
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 9, 60])
 def test_networks_of_all_sizes(tmp_path, n):
     net = Network(chain(n), names=tuple(f"v{i}" for i in range(n)), title="chain")

@@ -74,6 +74,7 @@ def test_python_examples_of_a_page_run_in_order_and_draw_its_pictures(page, tmp_
         assert_same_picture(tmp_path / name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLOTS)
 def test_plots_show_the_data(name, tmp_path):
     PLOTS[name](tmp_path / name)
@@ -180,6 +181,7 @@ def commands(body: str) -> list[tuple[str, str]]:
     return [(line, output) for line, output in zip(parts[::2], parts[1::2], strict=True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", pages_with("console"), ids=identify)
 def test_commands_of_a_page_print_what_they_show(page):
     ran = 0
