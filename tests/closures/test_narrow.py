@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from strict_arrays import installed, on_device
 
 import semiring as sr
-from semiring.algorithms import narrow, parameters
+from semiring.algorithms import narrow
 from semiring.algorithms.narrow import narrower
 from semiring.closures import closure, closure_with_predecessors
 from semiring.errors import DomainError
+from semiring.kernels.machines import h200
 from semiring.testing import check_predecessors
 
 INT16, INT32 = (1 << 14) - 2, (1 << 30) - 2  # the greatest distances that these dtypes hold
@@ -26,9 +27,9 @@ WIDE = ["float32", "float64", "int32", "int64"]
 def small(monkeypatch):
     """The device of the tests, which narrows from the first vertex on, eight rows at a time."""
     with installed(monkeypatch):
-        for kind, dtypes in (("cuda", ["int16"]), ("cuda, 8 bytes", ["int16", "int32"])):
-            table = parameters._TABLE[kind]
-            monkeypatch.setitem(parameters._TABLE, kind, replace(table, narrow=tuple((name, 0) for name in dtypes)))
+        for speed, dtypes in (("_CLOSURES", ["int16"]), ("_OF_8_BYTES", ["int16", "int32"])):
+            always = tuple((name, 0) for name in dtypes)
+            monkeypatch.setattr(h200, speed, replace(getattr(h200, speed), narrow=always))
         monkeypatch.setattr(narrow, "_ROWS", 8)
         yield
 

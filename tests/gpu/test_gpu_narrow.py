@@ -9,9 +9,9 @@ import oracles
 import pytest
 
 import semiring as sr
-from semiring.algorithms import parameters
 from semiring.arrays.device.elements import largest_whole
 from semiring.closures import closure, closure_with_predecessors
+from semiring.kernels.machines import h200
 from semiring.testing import check_predecessors
 
 pytestmark = pytest.mark.gpu
@@ -34,9 +34,9 @@ def test_the_largest_whole_number(cupy, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
 def test_whole_numbers_in_narrower_integers(rng, cupy, monkeypatch, dtype, name):
     """The same bits, in a new array and in place."""
-    for kind, dtypes in (("cuda", ["int16"]), ("cuda, 8 bytes", ["int16", "int32"])):
-        table = replace(parameters._TABLE[kind], narrow=tuple((inner, 0) for inner in dtypes))
-        monkeypatch.setitem(parameters._TABLE, kind, table)
+    for speed, dtypes in (("_CLOSURES", ["int16"]), ("_OF_8_BYTES", ["int16", "int32"])):
+        always = tuple((inner, 0) for inner in dtypes)
+        monkeypatch.setattr(h200, speed, replace(getattr(h200, speed), narrow=always))
     sign, none = 1 if name == "min_plus" else -1, oracles.zero(name, np.dtype(dtype))
     for n, heaviest in ((130, 100), (700, 100), (300, 100_000)):
         A = np.full((n, n), none, dtype)
