@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from semiring.closures import closure
     from semiring.data import load_network
     from semiring.io import Network, network_of, read, write
+    from semiring.kernels.listing import code
     from semiring.paths import (
         Paths,
         best_paths,
@@ -70,6 +71,7 @@ _LATER = {
     "METHODS": "semiring.algorithms.methods",
     "register_method": "semiring.algorithms.methods",
     "closure": "semiring.closures",
+    "code": "semiring.kernels.listing",
     "Paths": "semiring.paths",
     "best_paths": "semiring.paths",
     "longest_paths": "semiring.paths",
@@ -113,6 +115,7 @@ __all__ = [
     "best_paths",
     "boolean",
     "closure",
+    "code",
     "dot",
     "exp",
     "expm1",

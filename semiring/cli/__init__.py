@@ -1,4 +1,4 @@
-"""The command ``semiring``: closures, paths, axioms and what this installation can do.
+"""The command ``semiring``: closures, paths, axioms, code, and what this installation can do.
 
 Exit codes: 0 done; 1 a law is refuted, or no path leads from one vertex to the other; 2 bad input or wrong usage;
 130 interrupted.
@@ -19,12 +19,14 @@ __all__ = ["main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with ``argv`` (by default the arguments of the process) and return its exit code."""
     from semiring.cli.parser import build_parser
+    from semiring.cli.progress import Compilations
 
     if hasattr(sys.stdout, "reconfigure") and (sys.stdout.encoding or "").lower() not in ("utf-8", "utf8"):
         sys.stdout.reconfigure(errors="replace")  # a terminal without ∞ and → gets ?, not an error
     try:
         arguments = build_parser().parse_args(argv)
-        code = int(arguments.run(arguments))
+        with Compilations():
+            code = int(arguments.run(arguments))
         _flush()  # so that a closed pipe shows here, not at exit
     except SystemExit as exit_:  # argparse: --help, --version, wrong usage
         return exit_.code if isinstance(exit_.code, int) else 2

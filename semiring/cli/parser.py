@@ -12,7 +12,7 @@ from semiring.algebra.catalogue import CATALOGUE
 from semiring.io import FORMATS
 from semiring.io.text import is_count
 
-__all__ = ["KINDS", "build_parser"]
+__all__ = ["KINDS", "LANGUAGES", "build_parser"]
 
 #: What ``paths --kind`` takes: the name, the function of `semiring.paths`, the semiring.
 KINDS = {
@@ -21,6 +21,9 @@ KINDS = {
     "widest": ("widest_paths", "max_min"),
     "reliable": ("most_reliable_paths", "max_times"),
 }
+
+#: What ``code --as`` takes: the keys of `semiring.kernels.listing.LANGUAGES`.
+LANGUAGES = ("expression", "llvm", "asm", "cuda", "ptx", "sass")
 
 INPUT_HELP = (
     f"a file ({', '.join(FORMATS)}; text also with .gz), - for an edge list on standard input, "
@@ -56,6 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_paths(commands)
     _add_closure(commands)
     _add_check(commands)
+    _add_code(commands)
     info = commands.add_parser("info", help="versions, devices, threads, caches, and which semiring knows which dtype")
     info.set_defaults(run=_lazily("info"))
     _add_tune(commands)
@@ -142,6 +146,35 @@ def _add_tune(commands: argparse._SubParsersAction[Parser]) -> None:
     parser.add_argument("--threads", type=_count, metavar="N", help="how many threads (default: all cores)")
     parser.add_argument("--dry-run", action="store_true", help="measure and print, and write nothing")
     parser.set_defaults(run=_lazily("tune"))
+
+
+def _add_code(commands: argparse._SubParsersAction[Parser]) -> None:
+    parser = commands.add_parser(
+        "code",
+        help="what a semiring became: its definition, vector instructions, CUDA C++, machine code",
+        description="Show the code that was made of a semiring, by name or given here. No GPU is needed.",
+        epilog="example: semiring code min_plus float32 --as asm --target znver4",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "name",
+        nargs="?",
+        help=f"default min_plus; one of {', '.join(CATALOGUE)}; or a name for the definition given here",
+    )
+    dtypes = (*DTYPES, "float16", "bfloat16")
+    parser.add_argument("dtype", nargs="?", default="float64", choices=dtypes, help="default float64")
+    parser.add_argument(
+        "--as",
+        dest="language",
+        default="expression",
+        metavar="LANGUAGE",
+        help=f"{', '.join(LANGUAGES)} (default: expression)",
+    )
+    parser.add_argument("--target", metavar="NAME", help="a CPU, such as znver4 or apple-m1, or a GPU, such as sm_80")
+    parser.add_argument("--nonnegative", action="store_true", help="take every weight for non-negative")
+    parser.add_argument("--whole", action="store_true", help="the whole kernel, not the loop over k alone")
+    _add_definition(parser)
+    parser.set_defaults(run=_lazily("code"))
 
 
 def _add_input(parser: argparse.ArgumentParser) -> None:

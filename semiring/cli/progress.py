@@ -1,17 +1,19 @@
-"""A progress bar on a terminal."""
+"""What a terminal shows while the work lasts: a progress bar, and what is compiled."""
 
 from __future__ import annotations
 
+import logging
 import shutil
 import sys
 import time
 from types import TracebackType
 from typing import IO
 
-__all__ = ["ProgressBar"]
+__all__ = ["Compilations", "ProgressBar"]
 
 PATIENCE = 0.4  # seconds before the bar appears: what is over by then needs none
 INTERVAL = 0.1  # seconds between two drawings
+NOTEWORTHY = 0.1  # seconds from which on a compilation stays on the screen
 
 
 class ProgressBar:
@@ -66,3 +68,39 @@ def _duration(seconds: float) -> str:
     return (
         f"{whole // 60} min {whole % 60:02d} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60:02d} min"
     )
+
+
+class Compilations(logging.Handler):
+    """A line on standard error for each compilation, from its begin on; silent where that is no terminal.
+
+    A context manager: it listens to the logger of the library (`semiring.logs`) and leaves it as it was.
+    """
+
+    def __init__(self, stream: IO[str] | None = None) -> None:
+        super().__init__(logging.DEBUG)
+        self._stream = sys.stderr if stream is None else stream
+        self._logger = logging.getLogger("semiring")
+        self._level = self._logger.level
+
+    def __enter__(self) -> Compilations:
+        if self._stream is not None and self._stream.isatty():
+            self._logger.addHandler(self)
+            self._logger.setLevel(logging.DEBUG)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._logger.removeHandler(self)
+        self._logger.setLevel(self._level)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """The line when a compilation begins; completed when it ends, or wiped where it took next to no time."""
+        if not hasattr(record, "seconds"):  # a choice
+            return
+        if record.seconds is None:
+            text = f"\rsemiring: {record.getMessage()} …\x1b[K"
+        else:
+            text = f"\rsemiring: {record.getMessage()}\x1b[K\n" if record.seconds >= NOTEWORTHY else "\r\x1b[K"
+        self._stream.write(text)
+        self._stream.flush()

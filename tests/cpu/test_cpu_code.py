@@ -7,38 +7,20 @@ import re
 import pytest
 
 import semiring as sr
-from semiring.kernels.cpu.codegen.native import assembly
-from semiring.kernels.cpu.codegen.target import Target, host
-from semiring.kernels.cpu.compiled import tile_shape
-from semiring.kernels.cpu.product.tile import build_tile
-from semiring.kernels.definition import define
+from semiring.kernels.cpu.codegen.target import CPUS, host
+from semiring.kernels.cpu.listing import tile_text
 from semiring.kernels.engine import make_plan
-from semiring.kernels.machines import table_for
+from semiring.kernels.loops import steady_loop
 
-_AVX512 = "+avx2,+fma,+avx512f,+avx512bw,+avx512vl,+avx512dq"
-ZEN4 = Target("x86_64-unknown-linux-gnu", "znver4", _AVX512)
-SKYLAKE = Target("x86_64-unknown-linux-gnu", "skylake-avx512", _AVX512)
-HASWELL = Target("x86_64-unknown-linux-gnu", "haswell", "+avx2,+fma")
-ARM = Target("aarch64-unknown-linux-gnu", "neoverse-n1", "+neon")
-APPLE = Target("arm64-apple-macosx", "apple-m1", "+neon")
-BASELINE = Target("x86_64-unknown-linux-gnu", "x86-64", "")
+ZEN4, SKYLAKE, HASWELL = CPUS["znver4"], CPUS["skylake-avx512"], CPUS["haswell"]
+ARM, APPLE, BASELINE = CPUS["neoverse-n1"], CPUS["apple-m1"], CPUS["x86-64"]
 
 
 def inner_loop(target, semiring, dtype, *, pivots=False):
-    """The instructions of the innermost loop of a tile: the one with the most vector instructions."""
-    definition = define(make_plan(semiring, dtype, nonnegative=True))
-    config = tile_shape(definition, target, table_for(target).speed)
-    text = assembly(lambda module, name: build_tile(module, name, definition, target, config, pivots=pivots), target)
-    lines = [line.strip() for line in text.splitlines()]
-    labels = {line[:-1]: i for i, line in enumerate(lines) if re.fullmatch(r"[.\w]+:", line)}
-    loops = []
-    for i, line in enumerate(lines):
-        jump = re.fullmatch(r"(?:j\w+|b\.\w+|cbn?z\s+\w+,)\s+([.\w]+)", line)
-        if jump and labels.get(jump[1], i) < i:
-            body = lines[labels[jump[1]] + 1 : i + 1]
-            if not any(re.fullmatch(r"[.\w]+:", entry) for entry in body):
-                loops.append([entry for entry in body if entry and not entry.startswith(("#", "."))])
-    return max(loops, key=len), config
+    """The instructions of the innermost loop of a tile, and how it is cut."""
+    text, shape = tile_text(make_plan(semiring, dtype, nonnegative=True), "asm", target, pivots=pivots)
+    lines = (line.strip() for line in steady_loop(text).splitlines()[1:])
+    return [line for line in lines if line and not line.startswith(("#", "."))], shape
 
 
 def count(body, pattern):
@@ -116,15 +98,8 @@ def test_every_semiring_compiles_for_every_cpu():
             (sr.max_min, "bool"),
             (sr.min_plus, "int16"),
         ):
-            definition = define(make_plan(semiring, dtype))
-            config = tile_shape(definition, target, table_for(target).speed)
             for pivots in (False, semiring.selective):
-                text = assembly(
-                    lambda module, name, arguments=(definition, target, config), pivots=pivots: build_tile(
-                        module, name, *arguments, pivots=pivots
-                    ),
-                    target,
-                )
+                text, _ = tile_text(make_plan(semiring, dtype), "asm", target, pivots=pivots)
                 assert "inspected:" in text
                 called = target != BASELINE and re.search(r"^\s*(call|callq|bl)\s", text, re.MULTILINE)
                 assert not called, "a vector operation became a call"

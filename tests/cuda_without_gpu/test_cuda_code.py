@@ -17,6 +17,9 @@ from pathlib import Path
 
 import pytest
 
+from semiring.kernels.cuda.listing import disassembled, disassembler
+from semiring.kernels.loops import steady_loop
+
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("cutlass") is None,
     reason="nvidia-cutlass-dsl is not installed: pip install semiring[cuda]",
@@ -75,16 +78,6 @@ for index, text in enumerate(sys.argv[2:]):
 """
 
 
-def disassembler() -> str | None:
-    """The nvdisasm of the package, or of the path."""
-    import shutil
-
-    for base in map(Path, sys.path):
-        for found in (base / "nvidia").glob("*/bin/nvdisasm"):
-            return str(found)
-    return shutil.which("nvdisasm")
-
-
 @dataclass
 class Code:
     """What a kernel's machine code holds: instructions of the steady loop, of the whole, and registers."""
@@ -95,23 +88,13 @@ class Code:
 
 
 def read(sass: str) -> Code:
-    lines: list[str] = []
-    for line in sass.splitlines():
-        if line.startswith(".L"):
-            lines.append(line.strip().rstrip(":"))
-        elif found := re.match(r"\s+/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?(.*?);?\s*(?:/\*.*)?$", line):
-            lines.append(" " + found[1])
-    labels = {text: index for index, text in enumerate(lines) if not text.startswith(" ")}
-    # The steady loop is the longest stretch that a branch leads back over.
-    best = (0, 0)
-    for index, text in enumerate(lines):
-        target = re.search(r"BRA.*?(\.L_x_\d+|\.L_\d+)", text)
-        if target and labels.get(target[1], index) < index and index - labels[target[1]] > best[1] - best[0]:
-            best = labels[target[1]], index
-    names = [text.split()[0].split(".")[0] for text in lines if text.startswith(" ")]
-    loop = [text.split()[0].split(".")[0] for text in lines[best[0] : best[1] + 1] if text.startswith(" ")]
     registers = max(int(number) for number in re.findall(r"\bR(\d+)\b", sass)) + 1
-    return Code(collections.Counter(loop), collections.Counter(names), registers)
+    return Code(_names(steady_loop(sass)), _names(sass), registers)
+
+
+def _names(sass: str) -> collections.Counter:
+    """How often each instruction stands in a listing, whatever its variant."""
+    return collections.Counter(re.findall(r"^\s+/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?(\w+)", sass, re.MULTILINE))
 
 
 @pytest.fixture(scope="module")
@@ -126,8 +109,7 @@ def codes(tmp_path_factory) -> dict[tuple[str, str], Code]:
     assert done.returncode == 0, done.stderr[-4000:]
     found = {}
     for index, key in enumerate(CODES):
-        sass = subprocess.run([tool, "-c", folder / f"{index}.cubin"], capture_output=True, text=True, check=True)
-        found[key] = read(sass.stdout)
+        found[key] = read(disassembled((folder / f"{index}.cubin").read_bytes(), tool))
     return found
 
 

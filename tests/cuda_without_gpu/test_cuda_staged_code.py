@@ -5,12 +5,10 @@ from __future__ import annotations
 import collections
 import importlib.util
 import re
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
-from test_cuda_code import disassembler
 
 from semiring import CATALOGUE
 from semiring.arrays.device import elements as device_kernels
@@ -20,6 +18,7 @@ from semiring.kernels.cuda.closing.blocks import block_kernel
 from semiring.kernels.cuda.closing.modules import compile_for
 from semiring.kernels.cuda.closing.numbered import KERNELS, look_ahead_shape
 from semiring.kernels.cuda.closing.sources import arithmetic_of, source
+from semiring.kernels.cuda.listing import disassembled, disassembler
 from semiring.kernels.engine import make_plan
 
 
@@ -56,13 +55,11 @@ def compiled(file, arithmetic, defines=(), target="sm_90a"):
     return cubin, {kernel: (int(registers), int(spills)) for kernel, spills, registers in found}
 
 
-def instructions(cubin, tmp_path):
+def instructions(cubin):
     tool = disassembler()
     if tool is None:
         pytest.skip("nvdisasm is not installed: pip install nvidia-cuda-nvdisasm")
-    path = tmp_path / "kernel.cubin"
-    path.write_bytes(cubin)
-    text = subprocess.run([tool, "-c", path], capture_output=True, text=True, check=True).stdout
+    text = disassembled(cubin, tool)
     return collections.Counter(re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?(\w+)", text, re.MULTILINE))
 
 
@@ -97,18 +94,14 @@ def test_other_architectures(target):
 @pytest.mark.parametrize(
     "which", [x for x in vars(device_kernels).values() if isinstance(x, passes.Pass)], ids=lambda x: x.name
 )
-def test_passes(which, tmp_path):
+def test_passes(which):
     """Four loads of 16 bytes are under way before the first is waited for."""
     for target, size in (*((target, 4) for target in OTHERS), *(("sm_90a", size) for size in (1, 2, 8, 4))):
         cubin, log = compile_for(target, passes.source(which, np.dtype(f"{which.kind}{size}")), ("-std=c++17",))
         assert "0 bytes spill stores" in log
     tool = disassembler()
     if tool is not None:
-        (tmp_path / "kernel.cubin").write_bytes(cubin)
-        text = subprocess.run(
-            [tool, "-c", tmp_path / "kernel.cubin"], capture_output=True, text=True, check=True
-        ).stdout
-        memory = re.findall(r"(?:LDG|STG)\.E\.128", text)
+        memory = re.findall(r"(?:LDG|STG)\.E\.128", disassembled(cubin, tool))
         assert memory[:4] == ["LDG.E.128"] * 4
 
 
@@ -135,7 +128,7 @@ def test_the_look_at_the_entries():
         ("min_plus", "float16", 4096, {"HADD2": 128}, 0),
     ],
 )
-def test_kernel_6(name, dtype, n, expected, spills, tmp_path):
+def test_kernel_6(name, dtype, n, expected, spills):
     ours = arithmetic(name, dtype)
     shape = look_ahead_shape(n, ours)
     cubin, kernels = compiled("6_look_ahead.cu", ours, shape.defines)
@@ -143,7 +136,7 @@ def test_kernel_6(name, dtype, n, expected, spills, tmp_path):
     assert registers <= 128  # 512 threads on a multiprocessor
     assert spilled <= spills
     assert shape.shared(make_plan(CATALOGUE[name], dtype).dtype.itemsize) <= (227 << 10) // shape.blocks
-    code = instructions(cubin, tmp_path)
+    code = instructions(cubin)
     assert all(code[instruction] >= count for instruction, count in expected.items())
     assert code["DSETP"] <= code["DADD"] + 64  # one comparison drops a NaN too; the diagonal meets 1
     assert code["LDGSTS"] >= 4  # the copies are asynchronous
@@ -166,7 +159,7 @@ def test_kernel_6(name, dtype, n, expected, spills, tmp_path):
         ("boolean", "bool", 200, True),
     ],
 )
-def test_close_block(name, dtype, n, pivots, tmp_path):
+def test_close_block(name, dtype, n, pivots):
     ours = arithmetic(name, dtype)
     chosen = block_kernel(n, ours, pivots=pivots)
     cubin, kernels = compiled(chosen.file, ours, chosen.defines)
@@ -178,10 +171,10 @@ def test_close_block(name, dtype, n, pivots, tmp_path):
     assert -(-registers // 8) * 8 * 32 * a_quarter <= 16_384
     assert spilled <= (260 if in_pairs and n > 64 else 0)
     if in_pairs and name == "min_plus":
-        code = instructions(cubin, tmp_path)
+        code = instructions(cubin)
         assert code["VIMNMX3"] >= 2 * 16 * (1 if n <= 64 else 2)  # two candidates meet an entry at once
     if name == "plus_times":
-        assert instructions(cubin, tmp_path)["FFMA"] > 16  # as its definition asks for
+        assert instructions(cubin)["FFMA"] > 16  # as its definition asks for
 
 
 @pytest.mark.slow
@@ -196,14 +189,14 @@ def test_close_block(name, dtype, n, pivots, tmp_path):
         ("lukasiewicz", "float32", {}, 0),
     ],
 )
-def test_stacks(name, dtype, expected, spills, tmp_path):
+def test_stacks(name, dtype, expected, spills):
     ours = arithmetic(name, dtype)
     cubin, kernels = compiled(stacks.FILE, ours, stacks.defines(ours))
     blocks = 2 if dtype == "float64" else 4
     assert all(registers <= 65_536 // 256 // blocks for registers, _ in kernels.values())
     assert all(spilled <= spills for _, spilled in kernels.values())
     assert stacks.shared(make_plan(CATALOGUE[name], dtype).dtype.itemsize) <= (227 << 10) // blocks
-    code = instructions(cubin, tmp_path)
+    code = instructions(cubin)
     assert all(code[instruction] >= count for instruction, count in expected.items())
     assert code["LDGSTS"] >= 4  # the copies are asynchronous
     assert not code["FFMA"]  # nothing is contracted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import os
 import re
 import signal
@@ -19,10 +20,11 @@ import scipy.sparse.csgraph
 import semiring
 from semiring import cli
 from semiring.cli.common import format_number
-from semiring.cli.progress import ProgressBar
+from semiring.cli.progress import Compilations, ProgressBar
 from semiring.data import load_network
 from semiring.errors import NegativeCycleError
 from semiring.io import read, write
+from semiring.logs import Compilation, chose
 
 INF = float("inf")
 ROOT = os.path.dirname(os.path.dirname(semiring.__file__))
@@ -636,6 +638,47 @@ def test_the_progress_bar_is_wiped_after_an_error(monkeypatch):
 def test_there_is_no_progress_without_a_terminal():
     with ProgressBar("x", io.StringIO()) as progress:
         assert progress is None
+
+
+def told(terminal, *seconds):
+    """What a terminal shows of compilations that took so long."""
+    with Compilations(terminal):
+        for long in seconds:
+            under_way = Compilation("the tile of min_plus float32")
+            under_way._start -= long
+            under_way.done()
+    return terminal.getvalue()
+
+
+def test_a_compilation_is_announced_and_then_told():
+    line = "semiring: compiling the tile of min_plus float32 for this machine, once"
+    assert told(Terminal(), 2.1) == f"\r{line} …\x1b[K\r{line}: 2.1 s\x1b[K\n"
+    assert told(Terminal(), 0.0) == f"\r{line} …\x1b[K\r\x1b[K", "what takes no time leaves no line"
+    assert told(io.StringIO(), 2.1) == "", "nobody watches"
+
+
+def test_the_logger_is_left_as_it_was():
+    logger = logging.getLogger("semiring")
+    before = logger.level, list(logger.handlers)
+    terminal = Terminal()
+    with pytest.raises(KeyboardInterrupt), Compilations(terminal):
+        raise KeyboardInterrupt
+    assert (logger.level, list(logger.handlers)) == before
+    with Compilations(terminal):
+        chose("a closure", "rkleene", "it is fast")
+    assert terminal.getvalue() == "", "choices are for --explain"
+
+
+def test_the_command_announces_what_it_compiles(towns, monkeypatch):
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setattr("semiring.cli.closure.closure", lambda *_, **__: Compilation("the tile").done() or fail_now())
+
+    def fail_now():
+        raise MemoryError
+
+    assert cli.main(["closure", "towns.csv"]) == 2
+    assert screen.getvalue().startswith("\rsemiring: compiling the tile for this machine, once …")
 
 
 def test_a_closure_feeds_the_progress_bar(towns, monkeypatch):

@@ -15,7 +15,7 @@ from semiring.kernels.cpu.codegen import cache
 from semiring.kernels.cpu.codegen.target import Target
 from semiring.logs import Compilation
 
-__all__ = ["assembly", "compile_native"]
+__all__ = ["assembly", "compile_native", "intermediate"]
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -59,6 +59,17 @@ def compile_native(key: str, build: Build, what: str = "a function") -> int:
 
 def assembly(build: Build, target: Target) -> str:
     """The assembly of the function that ``build`` makes, for any CPU that LLVM knows, whether or not it is this one."""
+    parsed, machine = _optimised(build, target)
+    return str(machine.emit_assembly(parsed))
+
+
+def intermediate(build: Build, target: Target) -> str:
+    """LLVM's intermediate code of the same, optimised."""
+    return str(_optimised(build, target)[0])
+
+
+def _optimised(build: Build, target: Target) -> tuple[Any, Any]:
+    """The module of the function, and the machine it is for."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     machine = llvm.Target.from_triple(target.triple).create_target_machine(
@@ -72,4 +83,4 @@ def assembly(build: Build, target: Target) -> str:
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(parsed, builder)
-    return str(machine.emit_assembly(parsed))
+    return parsed, machine

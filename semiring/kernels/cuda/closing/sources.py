@@ -35,7 +35,7 @@ _LONG = frozenset({"div", "exp", "expm1", "log", "log1p", "sqrt"})
 _FOLDERS = tuple(f"semiring.kernels.cuda.{name}" for name in ("closing", "closing.papers", "predecessors"))
 _INCLUDE = re.compile(r'#include "([^"]+)"\n')
 
-__all__ = ["Arithmetic", "arithmetic_of", "source"]
+__all__ = ["Arithmetic", "arithmetic_of", "operations", "source"]
 
 
 @dataclass(frozen=True)
@@ -87,21 +87,37 @@ class Arithmetic:
         return ("--std=c++17", f"--fmad={'true' if self.contract else 'false'}", "--extra-device-vectorization")
 
     @property
+    def operations(self) -> str:
+        """The element, 0̄, 1̄, ⊕ and ⊗."""
+        dtype = np.dtype(self.dtype)
+        return "\n".join(
+            [
+                f"typedef {ELEMENTS[self.dtype]} element;",
+                f"#define ZERO ({constant(self.zero, dtype)})",
+                f"#define ONE ({constant(self.one, dtype)})",
+                function("plus", "xy", self.plus, dtype, ordered=self.ordered, undefined="y"),
+                function("times", "xy", self.times, dtype, undefined=""),
+            ]
+        )
+
+    @property
+    def stars(self) -> str:
+        """The star, and where it does not exist."""
+        dtype = np.dtype(self.dtype)
+        star = "INLINE element star(element) { return ONE; }"
+        if self.star is not None:
+            star = function("star", "x", self.star, dtype)
+        diverges = "INLINE bool diverges(element) { return false; }"
+        if self.divergence is not None:
+            diverges = function("diverges", "x", self.divergence, dtype)
+        return f"{star}\n{diverges}"
+
+    @property
     def header(self) -> str:
         """What stands in the place of ``semiring.cuh``."""
         dtype = np.dtype(self.dtype)
         marks = {"bool": "#define BOOLEAN\n", "float16": "#define HALF\n"}.get(self.dtype, "")
-        functions = [
-            function("plus", "xy", self.plus, dtype, ordered=self.ordered, undefined="y"),
-            function("times", "xy", self.times, dtype, undefined=""),
-            function("star", "x", Expression("var", (), "x") if self.star is None else self.star, dtype),
-        ]
-        if self.star is None:
-            functions[-1] = "INLINE element star(element) { return ONE; }"
-        if self.divergence is None:
-            functions.append("INLINE bool diverges(element) { return false; }")
-        else:
-            functions.append(function("diverges", "x", self.divergence, dtype))
+        functions = [self.operations, self.stars]
         if self.is_balanced:
             functions.append(_MULTIPLIED)
         if dtype.kind == "f":  # for paths, which are added up in double precision
@@ -111,14 +127,21 @@ class Arithmetic:
             [
                 marks + _text("arithmetic.cuh"),
                 *(["#define UNIT_STAR"] if self.is_plain else []),
-                f"typedef {ELEMENTS[self.dtype]} element;",
-                f"#define ZERO ({constant(self.zero, dtype)})",
-                f"#define ONE ({constant(self.one, dtype)})",
                 *functions,
                 f"INLINE element scale_row(element s, element x) {{ return {scaled[0]}; }}",
                 f"INLINE element scale_column(element x, element s) {{ return {scaled[1]}; }}\n",
             ]
         )
+
+
+def operations(plan: Plan) -> str:
+    """⊕ and ⊗ under a plan as functions, and the star where there is one."""
+    if plan.semiring.star_expression is not None:
+        arithmetic = arithmetic_of(plan)
+        return f"{arithmetic.operations}\n{arithmetic.stars}"
+    definition = define(plan)
+    numbers = definition.zero.leaf, definition.one.leaf
+    return Arithmetic(definition.dtype.name, definition.add, definition.mul, *numbers).operations
 
 
 def arithmetic_of(plan: Plan) -> Arithmetic:

@@ -23,13 +23,19 @@ from semiring.kernels.cuda.product.specification import (
 )
 from semiring.kernels.cuda.product.tiles import Tile
 
-__all__ = ["build"]
+__all__ = ["build", "translate"]
 
 _LOCK = threading.Lock()  # the DSL keeps the module that it builds in a global place
 
 
 def build(what: Product | Fold | Search, tile: Tile | None, architecture: str) -> tuple[str, bytes]:
     """The name of the kernel and its cubin for an architecture such as ``"sm_90a"``. Takes 0.1 to 3 s."""
+    name, machine_code, _ = translate(what, tile, architecture)
+    return name, machine_code
+
+
+def translate(what: Product | Fold | Search, tile: Tile | None, architecture: str) -> tuple[str, bytes, str]:
+    """The name of the kernel, its cubin, and the PTX that it was made of."""
     if isinstance(what, Product):
         assert tile is not None
         kernel: Any = GemmKernel(what, tile)
@@ -42,7 +48,7 @@ def build(what: Product | Fold | Search, tile: Tile | None, architecture: str) -
     arguments = (Int64(0),) * addresses, (Int64(0),) * (wide - addresses), (Int32(0),) * narrow, Int32(1)
     with _LOCK, tempfile.TemporaryDirectory(prefix="semiring-") as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of loops unrolled as they are meant to be
-        options = f"--gpu-arch {architecture} --keep-cubin --dump-dir {folder}"
+        options = f"--gpu-arch {architecture} --keep-cubin --keep-ptx --dump-dir {folder}"
         compiled = cute.compile(kernel, *arguments, options=options)
         (name,) = compiled.kernel_info
-        return name, compiled.__cubin__
+        return name, compiled.__cubin__, compiled.__ptx__

@@ -1,0 +1,45 @@
+"""The code of a product on a CPU as text, for this machine or any other that LLVM knows."""
+
+from __future__ import annotations
+
+from semiring.errors import DTypeError, UnknownNameError
+from semiring.kernels.contract import Plan
+from semiring.kernels.cpu import CpuBackend
+from semiring.kernels.cpu.codegen.native import assembly, intermediate
+from semiring.kernels.cpu.codegen.target import CPUS, Target, host
+from semiring.kernels.cpu.compiled import tile_shape
+from semiring.kernels.cpu.product.tile import build_tile
+from semiring.kernels.definition import define
+from semiring.kernels.loops import steady_loop
+from semiring.kernels.machines import cpu_speed, table_for
+from semiring.kernels.machines.data import TileShape
+
+__all__ = ["tile_code", "tile_text"]
+
+
+def tile_code(plan: Plan, language: str, cpu: str | None, whole: bool) -> str:
+    """The tile of a product as `semiring.code` shows it, with a line that says how it is cut.
+
+    Raises `UnknownNameError` for a CPU that is not in `CPUS`, `DTypeError` for a dtype that no CPU kernel takes.
+    """
+    if cpu is not None and cpu not in CPUS:
+        raise UnknownNameError("CPU", cpu, CPUS)
+    if not CpuBackend().supports(plan.semiring, plan.dtype):
+        raise DTypeError(f"products of {plan.dtype} are not computed on a CPU: show them as ptx or sass")
+    target = host() if cpu is None else CPUS[cpu]
+    text, shape = tile_text(plan, language, target)
+    shown = text if whole else steady_loop(text)
+    mark = ";" if language == "llvm" else "//" if target.arm64 else "#"
+    return (
+        f"{mark} a product in {plan.semiring.name} on {plan.dtype} for {target.cpu or target.triple}: "
+        f"a tile of {shape.rows} rows of {shape.vectors} vectors of {target.vector_bytes} bytes, "
+        f"{'the whole' if whole else 'the loop over k'}\n{shown}"
+    )
+
+
+def tile_text(plan: Plan, language: str, target: Target, *, pivots: bool = False) -> tuple[str, TileShape]:
+    """The whole tile for a CPU as ``"llvm"`` or ``"asm"``, and its shape: for this machine the one that it uses."""
+    definition = define(plan)
+    shape = tile_shape(definition, target, cpu_speed() if target == host() else table_for(target).speed)
+    show = intermediate if language == "llvm" else assembly
+    return show(lambda module, name: build_tile(module, name, definition, target, shape, pivots=pivots), target), shape

@@ -1,0 +1,119 @@
+"""The code of products and closures on a GPU as text, for any architecture. Needs no GPU."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from semiring.arrays.device.memory import load_cupy
+from semiring.errors import DeviceError, DTypeError, MissingExtraError, UnknownNameError
+from semiring.kernels.contract import Plan
+from semiring.kernels.cuda.closing.blocks import block_kernel
+from semiring.kernels.cuda.closing.printer import ELEMENTS
+from semiring.kernels.cuda.closing.sources import arithmetic_of, operations, source
+from semiring.kernels.cuda.compile.cubins import cubin
+from semiring.kernels.cuda.product.calls import call_for, format_of
+from semiring.kernels.cuda.product.layouts import Placement
+from semiring.kernels.cuda.product.specification import Product
+from semiring.kernels.cuda.product.tiles import Tile
+from semiring.kernels.cuda.product.words import WordFormat
+from semiring.kernels.loops import steady_loop
+
+__all__ = ["ARCHITECTURES", "disassembled", "disassembler", "functions", "product_code"]
+
+_N = 8192  # rows of what is multiplied: enough for the tile of large matrices
+_ROWS = 64  # of the block whose closure is shown
+_TARGET = "sm_90a"  # where there is no GPU that would say another
+
+#: Architectures whose code can be shown anywhere: those that the backend runs on.
+ARCHITECTURES = (
+    *("sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103", "sm_103a"),
+    *("sm_110", "sm_110a", "sm_120", "sm_120a", "sm_121", "sm_121a"),
+)
+
+
+def functions(plan: Plan, whole: bool) -> str:
+    """⊕, ⊗ and the star in CUDA C++; or the whole source of the kernel that closes a block.
+
+    Raises `DTypeError` on bfloat16, which is closed in float32; `AlgebraError` for the whole without a star.
+    """
+    if plan.dtype.name not in ELEMENTS:
+        raise DTypeError(f"no kernel in CUDA C++ takes {plan.dtype}: closures of it are those of float32")
+    if not whole:
+        return operations(plan)
+    arithmetic = arithmetic_of(plan)
+    chosen = block_kernel(_ROWS, arithmetic)
+    return source(chosen.file, arithmetic, chosen.defines)
+
+
+def product_code(plan: Plan, language: str, target: str | None, whole: bool) -> str:
+    """C ← A ⊗ B of large row-major matrices as ``"ptx"`` or ``"sass"``, with a line that says how it is cut.
+
+    Raises `MissingExtraError` without the CUTLASS DSL, and for SASS without nvdisasm; `UnknownNameError` for a target
+    that is not in `ARCHITECTURES`.
+    """
+    if target is not None and target not in ARCHITECTURES:
+        raise UnknownNameError("architecture", target, ARCHITECTURES)
+    if find_spec("cutlass") is None:
+        raise MissingExtraError("nvidia-cutlass-dsl", "code", f"showing a product as {language}")
+    target = _here() if target is None else target
+    product, tile = kernel_of(plan)
+    if language == "sass":
+        tool = disassembler()
+        if tool is None:
+            raise MissingExtraError("nvidia-cuda-nvdisasm", "code", "showing a product as sass")
+        text = disassembled(cubin(product, tile, target)[1], tool)
+    else:
+        from semiring.kernels.cuda.compile.compilation import translate
+
+        text = translate(product, tile, target)[2]
+    config = f"a tile of {tile.tile_m} × {tile.tile_n} words, {tile.thread_m} × {tile.thread_n} a thread"
+    part = "the whole" if whole else f"the loop over k, {tile.tile_k} at a time"
+    words = f"{product.words.lanes} elements to a word, " if product.words.lanes > 1 else ""
+    heading = f"// a product in {plan.semiring.name} on {plan.dtype} for {target}: {config}, {words}{part}"
+    return f"{heading}\n{text if whole else steady_loop(text)}"
+
+
+def kernel_of(plan: Plan) -> tuple[Product, Tile]:
+    """The kernel that multiplies large row-major matrices under a plan, and its tile."""
+    words = WordFormat("int32", 32) if plan.dtype == np.bool_ else format_of(plan)
+    call = call_for(plan, words, accumulate=False)
+    C = Placement(0, (_N, _N), (_N, 1), words.word_bytes)
+    A = Placement(0, (_N, _N), (_N, 1), plan.dtype.itemsize if words.lanes == 2 else words.word_bytes)
+    return call.product(A, C, C), call.tile(C)
+
+
+def _here() -> str:
+    """The architecture of the current GPU, or that of an H200."""
+    try:
+        load_cupy()
+    except DeviceError:
+        return _TARGET
+    from semiring.kernels.cuda.compile.loading import architecture
+
+    cupy: Any = sys.modules["cupy"]
+    return architecture(cupy.cuda.runtime.getDevice())
+
+
+def disassembler() -> str | None:
+    """The program nvdisasm, of the package nvidia-cuda-nvdisasm or of the path."""
+    for base in map(Path, sys.path):
+        for found in (base / "nvidia").glob("*/bin/nvdisasm"):
+            return str(found)
+    return shutil.which("nvdisasm")
+
+
+def disassembled(machine_code: bytes, tool: str) -> str:
+    """The SASS of a cubin."""
+    with tempfile.TemporaryDirectory(prefix="semiring-") as folder:
+        path = Path(folder) / "kernel.cubin"
+        path.write_bytes(machine_code)
+        done = subprocess.run([tool, "-c", str(path)], capture_output=True, text=True, check=True)
+    return done.stdout

@@ -1,0 +1,129 @@
+"""What became of a semiring: its definition, vector instructions, CUDA C++, machine code, as text.
+
+The backends show their own; `code` asks them. Nothing runs, and no GPU is needed.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.algebra.catalogue import as_semiring
+from semiring.algebra.expressions import Expression
+from semiring.errors import MissingExtraError, UnknownNameError
+from semiring.kernels.contract import Plan
+from semiring.kernels.definition import define
+from semiring.kernels.engine import make_plan
+
+__all__ = ["LANGUAGES", "code"]
+
+#: What `code` can show, and of what.
+LANGUAGES = {
+    "expression": "⊕, ⊗, their neutral elements and the star as kernels compute them on the dtype",
+    "llvm": "LLVM's intermediate code of a product on a CPU, optimised",
+    "asm": "the machine code of a product on a CPU",
+    "cuda": "⊕, ⊗ and the star as functions of CUDA C++, in the kernels that close matrices on a GPU",
+    "ptx": "NVIDIA's intermediate code of a product on a GPU",
+    "sass": "the machine code of a product on a GPU",
+}
+
+
+def code(
+    semiring: Semiring | str,
+    dtype: Any = "float64",
+    language: str = "expression",
+    *,
+    target: str | None = None,
+    nonnegative: bool = False,
+    whole: bool = False,
+) -> str:
+    """What a semiring became, as text.
+
+    Parameters
+    ----------
+    semiring
+        A `Semiring`, your own too, or a name of the catalogue.
+    dtype
+        One on which it is defined; for a GPU also ``"float16"`` and ``"bfloat16"``.
+    language
+        ``"expression"``: the operations as kernels compute them on the dtype. ``"llvm"``, ``"asm"``: a product on a
+        CPU. ``"ptx"``, ``"sass"``: a product on a GPU, of large row-major matrices. ``"cuda"``: the functions in CUDA
+        C++ that the kernels for closures call; the kernels for products are written in the CUTLASS Python DSL, which
+        makes no C++.
+    target
+        For ``"llvm"`` and ``"asm"`` a CPU by LLVM's name, such as ``"znver4"`` or ``"apple-m1"``; by default this one.
+        For ``"ptx"`` and ``"sass"`` an architecture, such as ``"sm_80"``; by default that of the current GPU, and
+        ``"sm_90a"`` where there is none. It need not be here. The others depend on none.
+    nonnegative
+        Take every weight for non-negative, as it is in the closures of min_plus: integers then need no test for "no
+        path", and a GPU compares floats as integers.
+    whole
+        Show the whole kernel, not the loop over k alone, where a product spends its time; of ``"cuda"`` a complete
+        source, which NVRTC compiles as it stands, of the kernel that closes a block of up to 64 rows.
+
+    Raises `UnknownNameError` for a language, a CPU or an architecture that is not known, `DTypeError`,
+    `MissingExtraError` where a compiler or a disassembler is not installed, `AlgebraError` for the whole source of a
+    semiring without a star, and `ValueError` for a target where there is none. Takes up to some seconds for a GPU.
+
+    >>> print(code("min_plus", "float32"))
+    x ⊕ y = min(x, y)
+    x ⊗ y = x + y
+    0̄ = inf
+    1̄ = 0.0
+    x* = where(x >= 0, 0, inf), none where ~(x >= 0)
+    """
+    if language not in LANGUAGES:
+        raise UnknownNameError("language of code", language, LANGUAGES)
+    plan = make_plan(as_semiring(semiring), _dtype(dtype), nonnegative=nonnegative, separate=True)
+    if target is not None and language in ("expression", "cuda"):
+        raise ValueError(f"target is {target!r}, and what is shown as {language} depends on no target")
+    if language == "expression":
+        return _expressions(plan)
+    if language in ("llvm", "asm"):
+        from semiring.kernels.cpu.listing import tile_code
+
+        return tile_code(plan, language, target, whole)
+    if language == "cuda":
+        from semiring.kernels.cuda.listing import functions
+
+        return functions(plan, whole)
+    from semiring.kernels.cuda.listing import product_code
+
+    return product_code(plan, language, target, whole)
+
+
+def _dtype(dtype: Any) -> np.dtype[Any]:
+    """NumPy knows bfloat16 once ml_dtypes is loaded."""
+    if dtype == "bfloat16":
+        try:
+            import_module("ml_dtypes")
+        except ImportError as error:
+            raise MissingExtraError("ml_dtypes", "cuda", "bfloat16") from error
+    found: np.dtype[Any] = np.dtype(dtype)
+    return found
+
+
+def _expressions(plan: Plan) -> str:
+    semiring, dtype = plan.semiring, plan.dtype
+    definition = define(plan, closing=semiring.star_expression is not None)
+    lines = [
+        f"x ⊕ y = {definition.add}",
+        f"x ⊗ y = {definition.mul}",
+        f"0̄ = {definition.zero}",
+        f"1̄ = {definition.one}",
+    ]
+    outside = semiring.zero_for(dtype)
+    if outside != plan.zero:
+        lines[2] += f", which callers write as {outside}"
+    if definition.contract:
+        lines.append("x ⊕ y ⊗ z rounds once")
+    if definition.star is not None:
+        lines.append(f"x* = {_star(definition.star, definition.divergence)}")
+    return "\n".join(lines)
+
+
+def _star(star: Expression, divergence: Expression | None) -> str:
+    return f"{star}" if divergence is None else f"{star}, none where {divergence}"
