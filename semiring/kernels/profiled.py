@@ -82,7 +82,7 @@ def _pass(name: str, *arrays: Any) -> Any:
 
 
 def _replay(name: str, plan: Plan, A: Any, engine_of: Any, algorithm: Callable[..., None]) -> Any:
-    return span("replay", algorithm.__name__, shape=tuple(A.shape), **_plan(plan))
+    return span("replay", getattr(algorithm, "__name__", "launches"), shape=tuple(A.shape), **_plan(plan))
 
 
 #: How a span tells of each operation of the contract, the optional ones included.

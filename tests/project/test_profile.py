@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sys
 import threading
+import typing
+from functools import cached_property
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -12,9 +14,10 @@ import pytest
 
 import semiring as sr
 from semiring import profiling
-from semiring.kernels import backend_for, get_backend
+from semiring.kernels import backend_for, contract, get_backend
 from semiring.kernels.engine import Engine, make_plan
-from semiring.kernels.profiled import profiled
+from semiring.kernels.profiled import _KERNELS, profiled
+from semiring.kernels.reference import ReferenceBackend
 from semiring.logs import Compilation
 from semiring.profiling import Span, record, span
 
@@ -201,6 +204,49 @@ def test_every_kernel_of_a_backend_is_measured(name):
     ]
     assert {one.pairs for one in ran.children} == {27}
     assert [one.bytes for one in ran.children] == [216, 288, 360, 324, 144, 180]
+
+
+#: What a backend says of itself, or hands out, without work on a matrix.
+SAYINGS = {"capabilities", "supports", "can_close", "stack_rows", "lanes", "mark"}
+
+
+def test_every_operation_of_the_contract_is_described():
+    protocols = (contract.Backend, *typing.get_type_hints(contract.Capabilities).values())
+    kinds = [kind for hint in protocols for kind in (typing.get_args(hint) or (hint,)) if kind is not type(None)]
+    operations = {name for kind in kinds for name in vars(kind) if not name.startswith("_")}
+    assert {"multiply", "close_stack", "replay", "find_tree"} <= operations - SAYINGS
+    assert operations - SAYINGS == set(_KERNELS)
+
+
+class Recording(ReferenceBackend):
+    """A backend with abilities of a GPU, on arrays of the host."""
+
+    @cached_property
+    def capabilities(self):
+        return contract.Capabilities(recorder=self, stack_closures=self)
+
+    def stack_rows(self, plan):
+        return 10
+
+    def close_stack(self, plan, A):
+        A[...] = plan.zero
+
+    def replay(self, plan, A, engine_of, algorithm):
+        algorithm(engine_of(plan), A)
+
+
+def test_capabilities_are_measured_too():
+    plain, plan = Recording(), make_plan(sr.min_plus, "float64")
+    assert plain.capabilities.recorder is plain
+    watched = profiled(plain)
+    engine = Engine(watched, plan)
+    with sr.profile() as ran:
+        watched.capabilities.stack_closures.close_stack(plan, np.ones((4, 3, 3)))
+        watched.capabilities.recorder.replay(plan, np.eye(5), lambda _: engine, Engine.close_block)
+    stack, replay = ran.children
+    assert stack.label == "close_stack 4 of 3 × 3 min_plus float64"
+    assert stack.pairs == 4 * 27
+    assert (replay.kind, [one.name for one in replay.children]) == ("replay", ["close_block"])
 
 
 def test_waiting_for_a_gpu_only_where_asked_and_never_while_launches_are_recorded(monkeypatch):
