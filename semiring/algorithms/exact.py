@@ -26,7 +26,8 @@ from math import inf, log2
 
 import numpy as np
 
-from semiring.algorithms.potentials import cycle_error, find_cycle
+from semiring.algorithms.bellman_ford import bellman_ford
+from semiring.algorithms.potentials import cycle_error
 from semiring.algorithms.views import Array
 
 __all__ = ["exact_distances"]
@@ -49,9 +50,15 @@ def exact_distances(W: Array, epsilon: float, h: Array, close: Callable[[Array],
     weights = _whole(np.where(edges, W, 0.0), unit)
     none = 4 * (len(W) + 1) * (1 + max(-weights.min(), weights.max()))  # longer than any path
     raised = np.where(edges, weights + (np.abs(weights) >> bits) if epsilon else weights, none)
-    potentials = _potentials(raised, _whole(h, unit))
-    if isinstance(potentials, list):
-        error = cycle_error(potentials, lambda i, j: Fraction(float(W[i, j])), sign, epsilon)
+    potentials = _whole(h, unit)
+
+    def relax(tails: Array) -> tuple[Array, Array]:
+        candidates = raised[tails] + potentials[tails, np.newaxis]
+        first = candidates.argmin(axis=0)
+        return candidates[first, np.arange(len(first))], tails[first]
+
+    if cycle := bellman_ford(potentials, relax):
+        error = cycle_error(cycle, lambda i, j: Fraction(float(W[i, j])), sign, epsilon)
         assert error is not None  # raised weights were summed exactly
         raise error
     shift = potentials[:, np.newaxis] - potentials
@@ -93,22 +100,6 @@ def _floats(numbers: Array, unit: int) -> Array:
             return inf if number > 0 else -inf
 
     return np.asarray(np.frompyfunc(rounded, 1, 1)(numbers), np.float64)
-
-
-def _potentials(weights: Array, h: Array) -> Array | list[int]:
-    """Potentials (n,) at most h, or the vertices of a negative cycle."""
-    previous = np.full(len(h), -1)
-    rows = np.arange(len(h))
-    while rows.size:
-        candidates = weights[rows] + h[rows, np.newaxis]
-        tails = candidates.argmin(axis=0)
-        best = candidates[tails, np.arange(len(h))]
-        improved = np.flatnonzero(best < h)
-        h[improved], previous[improved] = best[improved], rows[tails[improved]]
-        if cycle := find_cycle(previous):
-            return cycle
-        rows = improved
-    return h
 
 
 def _single_source(weights: Array, source: int) -> Array:

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.potentials import cycle_error, find_cycle
+from semiring.algorithms.bellman_ford import bellman_ford
+from semiring.algorithms.potentials import cycle_error
 from semiring.algorithms.reweighting import check_range
 from semiring.algorithms.views import Array
 from semiring.errors import DomainError
@@ -106,28 +107,26 @@ def johnson(graph: SparseGraph, h: Array, out: Array, *, reflexive: bool = True,
 def edge_potentials(graph: SparseGraph) -> Array:
     """As `potentials.potentials`, on edges: every sweep relaxes all edges at once."""
     h = np.zeros(graph.n)
-    previous = np.full(graph.n, -1)
     first = np.flatnonzero(np.append(True, graph.heads[1:] != graph.heads[:-1]))
     into = graph.heads[first]
     runs = np.diff(np.append(first, graph.heads.size))
     raised = graph.weights + graph.epsilon * np.abs(graph.weights)
     margin = 2 * float(np.finfo(np.float64).eps) if graph.epsilon else 0.0
-    while True:
+
+    def relax(_: Array) -> tuple[Array, Array]:
         candidates = raised + h[graph.tails] * (1 - margin)
-        best = np.minimum.reduceat(candidates, first)
-        improved = best < h[into]
-        if not improved.any():
-            return h
-        attains = np.flatnonzero((candidates == np.repeat(best, runs)) & np.repeat(improved, runs))
-        h[into[improved]] = best[improved]
-        previous[graph.heads[attains]] = graph.tails[attains]
-        cycle = find_cycle(previous)
-        if cycle:
-            error = cycle_error(cycle, _exact_weights(graph), graph.sign, graph.epsilon)
-            if error is not None:
-                raise error
-            margin *= 16
-            previous[:] = -1
+        best, offered_by = np.full(graph.n, np.inf), np.full(graph.n, -1)
+        best[into] = np.minimum.reduceat(candidates, first)
+        attains = np.flatnonzero(candidates == np.repeat(best[into], runs))
+        offered_by[graph.heads[attains]] = graph.tails[attains]
+        return best, offered_by
+
+    while cycle := bellman_ford(h, relax):
+        error = cycle_error(cycle, _exact_weights(graph), graph.sign, graph.epsilon)
+        if error is not None:
+            raise error
+        margin *= 16
+    return h
 
 
 def _exact_weights(graph: SparseGraph) -> Any:

@@ -14,12 +14,11 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algorithms.views import Array, pieces
+from semiring.arrays.order import flipped
 from semiring.kernels import backend_for
 from semiring.namespaces import array_namespace
 
 __all__ = ["as_integers", "from_integers", "has_order", "selects"]
-
-_NOT_THE_SIGN = np.int32(0x7FFFFFFF)
 
 
 def has_order(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
@@ -57,7 +56,7 @@ def _identities(semiring: Semiring) -> list[tuple[Any, Any]]:
     """The zero and the one: what the order of the floats makes of them, and as the integers have them."""
     floats, integers = np.dtype(np.float32), np.dtype(np.int32)
     elements = semiring.zero_for, semiring.one_for
-    return [(_flipped(np.asarray(typed(floats), floats).view(np.int32))[()], typed(integers)) for typed in elements]
+    return [(flipped(np.asarray(typed(floats), floats).view(np.int32))[()], typed(integers)) for typed in elements]
 
 
 def _replace(bits: Array, semiring: Semiring, pairs: list[tuple[Any, Any]], *, back: bool = False) -> None:
@@ -68,12 +67,7 @@ def _replace(bits: Array, semiring: Semiring, pairs: list[tuple[Any, Any]], *, b
         return
     xp = array_namespace(bits)
     for rows in pieces(bits):
-        part = bits[rows] if back else _flipped(bits[rows])
+        part = bits[rows] if back else flipped(bits[rows])
         for before, after in pairs:
             part = xp.where(part == before, after, part)
-        bits[rows] = _flipped(part) if back else part
-
-
-def _flipped(bits: Any) -> Any:
-    """Of a negative number all bits but the sign are inverted: its own inverse."""
-    return bits ^ ((bits >> 31) & _NOT_THE_SIGN)
+        bits[rows] = flipped(part) if back else part

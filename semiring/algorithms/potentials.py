@@ -31,13 +31,14 @@ from fractions import Fraction
 
 import numpy as np
 
+from semiring.algorithms.bellman_ford import find_cycle
 from semiring.algorithms.views import Array, on_host
 from semiring.algorithms.weights import Weights, relative_rounding
 from semiring.algorithms.whole_sweeps import WholeSweeps
 from semiring.errors import NegativeCycleError
 from semiring.namespaces import is_device_array
 
-__all__ = ["cycle_error", "find_cycle", "potentials"]
+__all__ = ["cycle_error", "potentials"]
 
 _CHUNK = 1 << 15  # entries relaxed at a time: the temporary stays in the second-level cache
 _ROUNDS = 8  # of improvements among the rows of a chunk
@@ -176,23 +177,6 @@ class _Sweeps:
             if remember:
                 self.previous[index[improved]] = index[candidates[:, improved].argmin(axis=0)]
         self.h[index] = local
-
-
-def find_cycle(previous: Array) -> list[int]:
-    """The vertices of one cycle of the graph v ← previous[v] (-1: none), in the order of the edges; [] without one."""
-    n = len(previous)
-    jump = np.append(np.where(previous < 0, n, previous), n)
-    for _ in range(max(1, n.bit_length())):
-        jump = jump[jump]
-    on_cycle = np.flatnonzero(jump[:n] < n)
-    if not on_cycle.size:
-        return []
-    start = int(jump[on_cycle[0]])
-    cycle, vertex = [start], int(previous[start])
-    while vertex != start:
-        cycle.append(vertex)
-        vertex = int(previous[vertex])
-    return cycle[::-1]
 
 
 def _verified(weights: Weights, cycle: list[int]) -> NegativeCycleError | None:

@@ -58,16 +58,15 @@ from numpy.typing import NDArray
 
 from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.views import on_host
-from semiring.kernels.contract import Backend, Plan
+from semiring.kernels.contract import NO_PREDECESSOR, Backend, Plan
 from semiring.kernels.engine import Engine
 from semiring.kernels.tolerance import Tolerance, tolerance_for, unattained
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["NONE", "attach_unbounded", "nearest_tree", "path_sums", "predecessors", "reference", "wants_pivots"]
+__all__ = ["attach_unbounded", "nearest_tree", "path_sums", "predecessors", "reference", "wants_pivots"]
 
 Array: TypeAlias = NDArray[Any]
 
-NONE = -9999  # SciPy's "no predecessor"
 MANY = 512  # direct edges into a vertex that may end a path, from which on pivots are worth what they cost
 SAMPLE = 24  # `wants_pivots` looks at the square of that many pairs
 
@@ -100,7 +99,7 @@ def reference(plan: Plan, D: Array, weights: Array, tolerance: Tolerance) -> Arr
 
     weights (n, n): an edge where they are not 0̄, with edges that no best path needs or without.
     """
-    pred = np.full(D.shape, NONE, np.int32)
+    pred = np.full(D.shape, NO_PREDECESSOR, np.int32)
     for i in range(D.shape[0]):
         pred[i] = nearest_tree(plan, weights, D[i], i, tolerance)
     for i in range(D.shape[0]):
@@ -198,7 +197,7 @@ def nearest_tree(plan: Plan, weights: Array, distances: Array, source: int, tole
     """
     n = distances.shape[0]
     mul, zero = plan.semiring.mul.expression, plan.zero
-    pred = np.full(n, NONE, np.int32)
+    pred = np.full(n, NO_PREDECESSOR, np.int32)
     length, hops = np.full(n, np.inf), np.full(n, n)
     length[source], hops[source] = 0, 0
     open_ = distances != zero

@@ -29,6 +29,7 @@ from semiring.io.files import binary_lines
 from semiring.io.graphs import network_of
 from semiring.io.network import Edges, Entries, Network, assemble, over, square
 from semiring.io.positions import with_positions
+from semiring.kernels.contract import NO_PREDECESSOR
 
 __all__ = [
     "FORMATS",
@@ -198,7 +199,7 @@ def write_vertices(
     *,
     names: Sequence[str] | None = None,
     title: str = "predecessor",
-    none: int = -9999,
+    none: int = NO_PREDECESSOR,
 ) -> None:
     """Write an (n, n) integer matrix of vertices, such as predecessors: .npy, .npz, or a table with a column ``title``.
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from semiring.kernels.tolerance import Tolerance
 
 __all__ = [
+    "NO_PREDECESSOR",
     "Backend",
     "Capabilities",
     "Facts",
@@ -61,6 +62,9 @@ __all__ = [
     "WholeClosures",
     "lacking",
 ]
+
+#: What stands for "no predecessor" in a matrix of them: SciPy's number, here and in every kernel.
+NO_PREDECESSOR = -9999
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
+from semiring.kernels.contract import NO_PREDECESSOR
 from semiring.testing.arithmetic import (
     close,
     compare,
@@ -195,7 +196,7 @@ def check_predecessors(
     predecessors: Any,
     semiring: Semiring | str = "min_plus",
     *,
-    none: int = -9999,
+    none: int = NO_PREDECESSOR,
     rtol: float | None = None,
 ) -> None:
     """Row i of ``predecessors`` is a tree rooted at i, spanning what i reaches, whose paths have the weights D[i, :].

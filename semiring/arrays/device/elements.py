@@ -11,6 +11,7 @@ import numpy as np
 from semiring.algebra.expressions.tree import is_floating
 from semiring.arrays.device.memory import load_cupy
 from semiring.arrays.device.passes import Pass
+from semiring.arrays.order import NOT_THE_SIGN
 
 __all__ = [
     "clear_zeros",
@@ -152,8 +153,12 @@ def replace_beyond(A: Array, bound: Any, replacement: Any, out: Array, *, least:
     _REPLACE(A, out, bound, replacement, least, sign)
 
 
-_FLIPPED = "x ^ ((x >> 31) & 0x7fffffff)"
-_FLIP = Pass("flip", "i", f"y = {_FLIPPED}")
+def _flipped(x: str) -> str:
+    """`semiring.arrays.order.flipped` in CUDA C++."""
+    return f"{x} ^ (({x} >> 31) & {NOT_THE_SIGN:#x})"
+
+
+_FLIP = Pass("flip", "i", f"y = {_flipped('x')}")
 
 
 def flip(bits: Array, out: Array) -> None:
@@ -164,9 +169,9 @@ def flip(bits: Array, out: Array) -> None:
 _ORDERED = Pass(
     "in_order",
     "i",
-    f"const T from = back ? x : {_FLIPPED};"
+    f"const T from = back ? x : {_flipped('x')};"
     "const T to = from == before_one ? after_one : from == before_two ? after_two : from;"
-    "y = back ? to ^ ((to >> 31) & 0x7fffffff) : to",
+    f"y = back ? {_flipped('to')} : to",
     ("back", "before_one", "after_one", "before_two", "after_two"),
 )
 

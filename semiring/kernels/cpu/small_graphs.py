@@ -24,11 +24,11 @@ import numpy as np
 from numba import njit, types
 from numba.core.compiler_lock import global_compiler_lock
 
+from semiring.kernels.contract import NO_PREDECESSOR
 from semiring.kernels.cpu.codegen.jit import cached
 
-__all__ = ["NONE", "SmallGraphs"]
+__all__ = ["SmallGraphs"]
 
-NONE = -9999  # SciPy's "no predecessor"
 LEAST = -1e300  # a weight below which sums of some hundred may be -∞
 
 _inner = njit(nogil=True, error_model="numpy")
@@ -162,7 +162,7 @@ def _floyd_pointing(D, P):
     n = D.shape[0]
     for i in range(n):
         for j in range(n):
-            P[i, j] = i if i != j and D[i, j] < np.inf else NONE
+            P[i, j] = i if i != j and D[i, j] < np.inf else NO_PREDECESSOR
     for k in range(n):
         for i in range(n):
             there = D[i, k]
@@ -225,7 +225,7 @@ def from_sources(W, sources, D, P, directed, unweighted):
         seen[source] = 1
         D[at, :] = np.inf
         D[at, source] = 0
-        before[:] = NONE
+        before[:] = NO_PREDECESSOR
         if not _settle(W, D[at], before, seen) or D[at, source] < 0:
             return False
         if signed and P.size and not _is_tree(before, seen):

@@ -16,11 +16,11 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
+from semiring.kernels.contract import NO_PREDECESSOR
 from semiring.kernels.cpu.codegen.jit import cached
 from semiring.kernels.cpu.codegen.scalars import plus, plus_numbers, times
 
 __all__ = [
-    "NONE",
     "UNDECIDED",
     "deviation",
     "edges_from",
@@ -33,7 +33,6 @@ __all__ = [
     "weight_of",
 ]
 
-NONE = -9999  # SciPy's "no predecessor"
 UNDECIDED = -2  # while the work lasts
 DOUBT = 1 << 30  # added to a vertex whose edge meets the distance within the loose tolerance only
 
@@ -249,7 +248,7 @@ def last_edges(
         for j in range(n):
             _best_edges(sr, rows, j, sources, weights, counts[j], zero, tight, loose, best, arg, chosen[j], doubts)
         for lane in range(m):
-            chosen[i0 + lane, lane] = NONE  # the diagonal
+            chosen[i0 + lane, lane] = NO_PREDECESSOR  # the diagonal
         for b in range(0, n, BLOCK):
             for lane in range(m):
                 _put_edges(
@@ -303,7 +302,7 @@ def _best_edges(sr, rows, j, sources, weights, count, zero, tight, loose, best, 
         doubt = (v >= 0) & (not meets(best[lane], d, tight))
         doubts[lane] += doubt
         v += np.int32(DOUBT) if doubt else np.int32(0)
-        choice[lane] = np.int32(NONE) if d == zero else v
+        choice[lane] = np.int32(NO_PREDECESSOR) if d == zero else v
 
 
 @_part
@@ -319,7 +318,7 @@ def _put_edges(D, evidence, pred, i, b, column, zero, tight, line, crowded, pend
         v -= np.int32(DOUBT) if v >= DOUBT else np.int32(0)
         # A weight of 0̄ can meet a tiny distance within the tolerance, and is no edge all the same.
         direct = is_direct_there(row, clues, c, tight) & (weight_there(row, clues, c) != zero)
-        v = np.int32(i) if direct & (v != NONE) else v
+        v = np.int32(i) if direct & (v != NO_PREDECESSOR) else v
         found[c] = v
         undecided |= np.int32(v == UNDECIDED)
     if undecided:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from semiring.kernels.contract import NO_PREDECESSOR
 from semiring.kernels.cpu.codegen.scalars import plus, plus_numbers, times
 from semiring.kernels.cpu.predecessors.direct_edges import (
-    NONE,
     UNDECIDED,
     deviation,
     is_direct,
@@ -206,12 +206,12 @@ def _walk_row(sums, D, evidence, pred, i, zero, one, tight, bound, relative, sta
     for j in range(n):
         state[j] = _UNREACHED if D[i, j] == zero else _OPEN
         if state[j] == _UNREACHED:
-            pred[i, j] = NONE
+            pred[i, j] = NO_PREDECESSOR
     state[i] = _GOOD
     total[i] = one
     slack[i] = 0.0
     hops[i] = 0
-    pred[i, i] = NONE
+    pred[i, i] = NO_PREDECESSOR
     weight = np.empty(1, total.dtype)
     goal = np.empty(1, total.dtype)
     bad = 0
@@ -255,7 +255,7 @@ def _attach(sr, D, evidence, pred, i, zero, tight, relative, state, total, slack
             m += 1
             slack[v] = np.inf
             hops[v] = n
-            pred[i, v] = NONE
+            pred[i, v] = NO_PREDECESSOR
     for p in range(n):
         if state[p] == _GOOD:
             _relax(sr, D, evidence, pred, i, p, zero, tight, relative, slack, hops, chain, m)

@@ -16,10 +16,9 @@
 // max-min 27: the rounds that attach ties.
 //
 // EXACT: no operation rounds. RELATIVE: errors count in units of the distance. tolerance: (relative, absolute) of
-// tight, of loose, of a whole path.
+// tight, of loose, of a whole path. NONE: "no predecessor".
 #include "semiring.cuh"
 
-#define NONE (-9999)      // SciPy's "no predecessor"
 #define UNDECIDED (-2)    // while the work lasts
 #define DOUBT (1 << 30)   // added to a vertex whose edge meets the distance within the loose tolerance only
 #define FRESH (1 << 29)   // added to a vertex found in this round: nothing is attached to it before the next

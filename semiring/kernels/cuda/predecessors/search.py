@@ -13,7 +13,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import NO_PREDECESSOR, Plan
 from semiring.kernels.cuda.closing.modules import granted, kernel
 from semiring.kernels.cuda.closing.sources import arithmetic_of
 from semiring.kernels.tolerance import Tolerance, unattained
@@ -74,7 +74,7 @@ def defines(tolerance: Tolerance, row_in_shared: bool) -> tuple[str, ...]:
         "RELATIVE": tolerance.relative,
         "ROW_IN_SHARED": row_in_shared,
     }
-    return tuple(name for name, wanted in chosen.items() if wanted)
+    return (f"NONE ({NO_PREDECESSOR})", *(name for name, wanted in chosen.items() if wanted))
 
 
 @lru_cache(maxsize=64)

@@ -12,6 +12,7 @@ import numpy as np
 
 from semiring.algebra.expressions import Expression
 from semiring.arrays.device.elements import flip
+from semiring.arrays.order import flipped
 from semiring.kernels.contract import Plan
 from semiring.kernels.cuda.product.calls import Call, call_for, format_of
 from semiring.kernels.cuda.product.launches import prepare
@@ -203,16 +204,12 @@ def _as_integers(call: Call, C: Any, B: Any) -> bool:
     return call.nonnegative or min(*C.shape[-2:], B.shape[-2]) >= _ORDERED
 
 
-_SIGN_KEPT = 0x7FFFFFFF
-
-
 def _flipped(array: Any) -> Any:
-    """The floats as int32 in their order: of a negative number all bits but the sign are inverted. Its own inverse."""
+    """The floats as int32 in their order, by one pass; or back."""
     out = cupy.empty(array.shape, np.int32)
     flip(array.view(np.int32), out)
     return out
 
 
 def _order_of(value: Any) -> int:
-    bits = int(np.asarray(value, np.float32).view(np.int32))
-    return bits ^ ((bits >> 31) & _SIGN_KEPT)
+    return int(flipped(int(np.asarray(value, np.float32).view(np.int32))))
