@@ -1,0 +1,122 @@
+"""Products around cycles that are 1 but for rounding: potentials, gains that are none, and those that are."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import prod
+
+import numpy as np
+import pytest
+
+from semiring.algebra.catalogue import max_min, max_times, min_times
+from semiring.algorithms.execution import Execution
+from semiring.algorithms.scales import gains, rescale, scale_back, scales
+
+SEMIRINGS = [max_times, min_times]
+
+
+def by_scales(A, semiring):
+    """The closure by the pure functions alone; a list is a cycle that gains."""
+    p = scales(A, semiring)
+    if not isinstance(p, np.ndarray):
+        return p
+    D = np.empty_like(A)
+    rescale(A, p, semiring, D)
+    side = D <= 1 if semiring is max_times else D >= 1
+    assert side.all()
+    Execution("rkleene", 1).close(semiring, D)
+    scale_back(D, p, D)
+    return D
+
+
+def exact_closure(A, semiring):
+    """Best products as fractions by Floyd's algorithm, 0 for no path; None where a cycle gains, exactly."""
+    n, most = len(A), semiring is max_times
+    D = [[Fraction(0) if x in (0, np.inf) else Fraction(x) for x in row] for row in A.astype(float).tolist()]
+    for i in range(n):
+        D[i][i] = max(D[i][i], Fraction(1)) if most or not D[i][i] else min(D[i][i], Fraction(1))
+    for k in range(n):
+        for i in range(n):
+            for j in range(n):
+                through = D[i][k] * D[k][j]
+                if through and (not D[i][j] or (through > D[i][j] if most else through < D[i][j])):
+                    D[i][j] = through
+        if any(D[i][i] != 1 for i in range(n)):
+            return None
+    return D
+
+
+@pytest.mark.parametrize("semiring", SEMIRINGS, ids=str)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_ratios_gain_nothing(rng, semiring, dtype):
+    """r[i] / r[j] are multiplied by 1 along every cycle, up to the rounding of each."""
+    for _ in range(40):
+        n = int(rng.integers(2, 40))
+        ratios = 1 + 9 * rng.random(n)
+        A = (ratios / ratios[:, np.newaxis]).astype(dtype)
+        D = by_scales(A, semiring)
+        assert isinstance(D, np.ndarray)
+        np.testing.assert_allclose(D.astype(float), A.astype(float), rtol=8 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("semiring", SEMIRINGS, ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gains_are_told_from_rounding_exactly(rng, semiring, dtype):
+    """Sparse random weights about 1 and ratios with an advantage of some ulp, against fractions."""
+    verdicts, epsilon = set(), Fraction(float(np.finfo(dtype).eps)) * (2 if dtype is np.float64 else 1)
+    none, most = semiring.zero_for(np.dtype(dtype)), semiring is max_times
+    for trial in range(150):
+        n = int(rng.integers(2, 8))
+        ratios = np.exp2(rng.integers(-9, 10, n) if trial % 2 else rng.random(n) * 20)
+        advantage = 1 + (rng.random((n, n)) - 0.97) * (1 if trial % 3 else 2.0**-20)
+        A = ratios / ratios[:, np.newaxis] * (advantage if most else 2 - advantage)
+        A = np.where(rng.random((n, n)) < 0.6, A, none).astype(dtype)
+        found, expected = by_scales(A, semiring), exact_closure(A, semiring)
+        verdicts.add(isinstance(found, list))
+        if isinstance(found, list):
+            around = [Fraction(float(A[i, j])) for i, j in zip(found, [*found[1:], found[0]], strict=True)]
+            beyond = prod(around) if most else 1 / prod(around)
+            assert beyond > (1 + epsilon) ** len(found)
+            continue
+        if expected is None:  # none of its cycles gains more than rounding explains
+            lowered = A * (1 - float(epsilon)) if most else A * (1 + float(epsilon))
+            assert exact_closure(lowered, semiring) is not None
+            continue
+        for i in range(n):
+            for j in range(n):
+                exact = expected[i][j]
+                assert (found[i, j] == none) == (exact == 0)
+                if exact:
+                    assert abs(Fraction(float(found[i, j])) - exact) <= 4 * n * epsilon * exact
+    assert verdicts == {True, False}
+
+
+def test_a_gain_names_its_cycle():
+    A = np.array([[0, 3, 0, 0], [0, 0, 0.5, 0], [0.6667, 0, 0, 0], [9, 0, 0, 1]])
+    assert sorted(scales(A, max_times)) == [0, 1, 2]
+    A[2, 0] = 0.6666
+    assert isinstance(scales(A, max_times), np.ndarray)
+    A[3, 3] = 1.5
+    assert scales(A, max_times) == [3]
+    with np.errstate(divide="ignore"):
+        assert scales(1 / A, min_times) == [3]
+
+
+@pytest.mark.parametrize("semiring", SEMIRINGS, ids=str)
+def test_products_beyond_the_range_say_nothing(semiring):
+    none, large = semiring.zero_for(np.dtype(float)), 1e200 if semiring is max_times else 1e-200
+    A = np.full((3, 3), none)
+    A[0, 1], A[1, 2] = large, large
+    assert scales(A, semiring) is None
+    A[1, 0] = large
+    assert sorted(scales(A, semiring)) == [0, 1]
+
+
+def test_which_weights_gain():
+    assert gains(max_times, 0.0, 1.5)
+    assert not gains(max_times, 0.0, 1.0)
+    assert not gains(max_times, 0.0, None)
+    assert gains(min_times, 0.5, None)
+    assert not gains(min_times, 1.0, np.inf)
+    assert not gains(min_times, None, None)
+    assert not gains(max_min, 0.0, 9.0)
