@@ -77,9 +77,8 @@ def blocked_floyd_warshall(
             tasks(lanes, elimination, blocks)
         return
     engine.reserve(max(across, min(n, speed.strip) * columns_of(plan, 0, widest).stop))
-    aside = engine.lane(_CHAIN) if len(blocks) > 1 and A.strides[0] >= speed.aside else None
     for pivots in blocks:
-        elimination.close_rows(engine, pivots, aside)
+        elimination.close_rows(engine, pivots)
         if plan.status.diverged >= 0:
             return
         for others in ((0, pivots[0]), (pivots[1], n)):
@@ -153,35 +152,24 @@ class _Elimination:
         shape = self.A.shape[0], columns_of(plan, 0, widest).stop
         return replace(self, panels=array_namespace(self.A).empty(shape, self.A.dtype))
 
-    def close(self, engine: Engine, pivots: Range, aside: Engine | None = None) -> Array:
-        """A_KK ← A_KK*; in the workspace of ``aside``, and copied back, where that is given. Where it was closed.
-
-        There its rows lie side by side. In the matrix they may be a power of 2 apart, and throw each other out of the
-        caches while they are multiplied from.
-        """
-        A_KK, K = block(engine.plan, self.A, pivots, pivots), slice(*pivots)
+    def close(self, engine: Engine, pivots: Range) -> None:
+        """A_KK ← A_KK*."""
         if pivots[0] < pivots[1]:
-            closed = A_KK if aside is None else aside.copied(A_KK)
+            A_KK, K = block(engine.plan, self.A, pivots, pivots), slice(*pivots)
             start = self.start + pivots[0]
-            rkleene(engine, closed, None if self.P is None else self.P[K, K], self.k0 + pivots[0], start=start)
-            if aside is not None:
-                engine.copied(closed, A_KK)
-            return closed
-        return A_KK
+            rkleene(engine, A_KK, None if self.P is None else self.P[K, K], self.k0 + pivots[0], start=start)
 
-    def close_rows(self, engine: Engine, pivots: Range, aside: Engine | None = None) -> None:
+    def close_rows(self, engine: Engine, pivots: Range) -> None:
         """The same, and the rest of their rows; not if a pivot has no star."""
-        A_KK = self.close(engine, pivots, aside)
+        self.close(engine, pivots)
         if engine.plan.status.diverged < 0:
             for others in ((0, pivots[0]), (pivots[1], self.A.shape[0])):
-                self.panel(engine, pivots, others, A_KK)
+                self.panel(engine, pivots, others)
 
-    def panel(self, engine: Engine, pivots: Range, others: Range, A_KK: Array | None = None) -> None:
+    def panel(self, engine: Engine, pivots: Range, others: Range) -> None:
         """A_KR ← A_KK A_KR: some columns of the rows of the pivots."""
         if pivots[0] < pivots[1] and others[0] < others[1]:
-            A_KR = block(engine.plan, self.A, pivots, others)
-            if A_KK is None:
-                A_KK = block(engine.plan, self.A, pivots, pivots)
+            A_KK, A_KR = (block(engine.plan, self.A, pivots, columns) for columns in (pivots, others))
             P_KR = None if self.P is None else self.P[slice(*pivots), slice(*others)]
             engine.multiply_left(A_KK, A_KR, P_KR, self.k0 + pivots[0])
 

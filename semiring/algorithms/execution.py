@@ -60,8 +60,11 @@ class Execution:
         *,
         nonnegative: bool = False,
         storage: Literal["elements", "bits"] = "elements",
+        original: Array | None = None,
     ) -> Engine:
         """A ← A* in place, pivots into P (n, n) int32 where it is given. Returns the engine that did it.
+
+        ``original``: a matrix that equals A, shares no memory with it and stays as it is, if there is one.
 
         Raises `DivergenceError`, naming the vertex, where a pivot has no star; A is then undefined. `AlgebraError` for
         pivots of a method that keeps none, and for a storage that it does not take; `DeviceError` where the backend has
@@ -80,7 +83,7 @@ class Execution:
         if self.progress is not None:
             total = method.total_pairs(engine, *A.shape)
             engine = ReportingEngine(backend, plan, self.progress, total, speed.panel, waits=engine.waits)
-        before, P = self._keep(method, engine, A, P)
+        before, P = self._keep(method, engine, A, P, original)
         if P is None:
             self._run(method, engine, A, speed.graph)
         elif not method.keeps_pivots:
@@ -104,13 +107,15 @@ class Execution:
         else:
             recorder.replay(plan, A, lambda plan: Engine(backend, plan, engine.panel, waits=False), method.close)
 
-    def _keep(self, method: Method, engine: Engine, A: Array, P: Array | None) -> tuple[Array | None, Array | None]:
-        """What `inspect` will want to see beside the closed matrix: (a copy of A, pivots); of packed bits nothing."""
+    def _keep(
+        self, method: Method, engine: Engine, A: Array, P: Array | None, original: Array | None
+    ) -> tuple[Array | None, Array | None]:
+        """What `inspect` will want to see beside the closed matrix: (A as it was, pivots); of packed bits nothing."""
         if self.inspect is None or P is not None or engine.plan.storage == "bits":
             return None, P
         if method.keeps_pivots and self.inspect.wants_pivots(engine, A):
             return None, array_namespace(A).full(A.shape, -1, np.int32)
-        return A.copy(), None
+        return (A.copy() if original is None else original), None
 
 
 @lru_cache(maxsize=256)

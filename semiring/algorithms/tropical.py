@@ -32,6 +32,7 @@ from semiring.arrays.encoding import clamp, inner_zero, widen
 from semiring.arrays.scans import Scan
 from semiring.errors import DivergenceError, IntegerOverflowError
 from semiring.kernels import backend_for
+from semiring.kernels.engine import make_plan
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace, is_device_array
 
@@ -165,10 +166,10 @@ def _close_narrow(task: _Task, A: Array, out: Array, scan: Scan) -> bool:
     return True
 
 
-def _core(task: _Task, D: Array, P: Array | None) -> None:
-    """The closure of a matrix ≥ 0 in place."""
+def _core(task: _Task, D: Array, P: Array | None, original: Array | None = None) -> None:
+    """The closure of a matrix ≥ 0 in place; ``original`` as in `Execution.close`."""
     loops = None if task.reflexive else diagonal(D)
-    engine = task.execution.close(min_plus, D, P, nonnegative=True)
+    engine = task.execution.close(min_plus, D, P, nonnegative=True, original=original)
     if loops is not None:
         cycles_from_closure(engine, loops, D)
 
@@ -182,15 +183,26 @@ def _close_floats(task: _Task, A: Array, out: Array, scan: Scan, found: Potentia
         if found.edges:
             insert_unbounded(out, found.edges, sign, task.none)
         return
+    original = None
     if sign < 0:
         negate(A, out)
     elif not scan.nonnegative:
         clear_zeros(A, out)  # the kernels may look at sign bits
     elif out is not A:
-        out[...] = A
-    _core(task, out, P)
+        _copy(task, A, out)
+        original = A
+    _core(task, out, P, original)
     if sign < 0:
         negate(out, out)
+
+
+def _copy(task: _Task, A: Array, out: Array) -> None:
+    """Out ← A, on all threads where the backend copies so."""
+    panels = backend_for(A, min_plus, A.dtype).capabilities.panels
+    if panels is None:
+        out[...] = A
+    else:
+        panels.copy_panel(make_plan(min_plus, A.dtype, threads=task.execution.threads), A, out)
 
 
 def _close_unseen(task: _Task, A: Array, out: Array, P: Array | None) -> None:

@@ -5,7 +5,8 @@ Every call takes a `Plan`: frozen, made once per public call, handed down a recu
 
 * Any size, 0 and 1 included, and any strides: rows, columns, negative ones, the strides of a transpose. Kernels may be
   faster on unit column stride; they are right on all.
-* No *element* of C is an element of A or B. Interleaved views of one matrix are fine; so a recursion works in place.
+* No *element* of C is an element of A or B, but where a backend says that C may be B (`Panels`). Interleaved views of
+  one matrix are fine; so a recursion works in place.
 * Entries are finite or ±∞, never NaN, and "no path" is ``plan.zero`` (not the caller's value for it: see
   `semiring.arrays.encoding`).
 * Tiles that stick out of a matrix are filled with ``plan.zero``.
@@ -49,6 +50,7 @@ __all__ = [
     "Capabilities",
     "Facts",
     "Mark",
+    "Panels",
     "Passes",
     "Plan",
     "PredecessorSearch",
@@ -261,6 +263,18 @@ class Relaxation(Protocol):
         ...
 
 
+class Panels(Protocol):
+    """Products in place without a copy, or with one that is made as products are."""
+
+    def replaces(self, plan: Plan, m: int, n: int) -> bool:
+        """Whether C may be B, the same array, in `multiply` and `multiply_add_pivots` with B (m, n) and A (m, m)."""
+        ...
+
+    def copy_panel(self, plan: Plan, A: Any, out: Any) -> None:
+        """Out ← A, which share no element."""
+        ...
+
+
 class Passes(Protocol):
     """Passes over the entries of a matrix, each by one kernel of its stream."""
 
@@ -313,6 +327,7 @@ class Capabilities:
     queues: Queues | None = None
     recorder: Recorder | None = None
     relaxation: Relaxation | None = None
+    panels: Panels | None = None
     passes: Passes | None = None
     predecessors: PredecessorSearch | None = None
     trees: TreeSearch | None = None

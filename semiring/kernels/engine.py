@@ -54,14 +54,14 @@ def _plan(
 
 
 def cut(start: int, stop: int, width: int) -> Iterator[slice]:
-    """Ranges of at most ``width`` > 2 that cover start … stop - 1, of which none is a single place beside others.
+    """Ranges of at most ``width`` that cover start … stop - 1; from three on none is a single place beside others.
 
     A product with a single row or column may be computed in another order than one with more, and where ⊕ rounds it
     would have other bits. How a matrix is cut must not decide that.
     """
     while start < stop:
         end = min(stop, start + width)
-        end -= stop - end == 1
+        end -= stop - end == 1 and width > 2
         yield slice(start, end)
         start = end
 
@@ -185,7 +185,9 @@ class Engine:
         self._reserved = max(self._reserved, entries)
 
     def multiply_left(self, A: Array, B: Array, P: Array | None = None, k0: int = 0) -> None:
-        """B ← A ⊗ B in place, A (m, m), B (m, n): column panels of B are copied and multiplied back.
+        """B ← A ⊗ B in place, A (m, m), B (m, n).
+
+        Where the backend does not take B for C, column panels of it are copied and multiplied back.
 
         A column of the result depends on that column of B alone, so the panels are independent, whatever ⊕ is, and the
         result does not depend on any order of execution. A and B share no element. Workspace m × `panel`.
@@ -193,6 +195,13 @@ class Engine:
         With P (m, n) each panel is accumulated by `multiply_add_pivots` instead, which is the same product where ⊕ is
         idempotent and A's diagonal is at least 1̄ (as that of every A* is).
         """
+        panels = self.capabilities.panels
+        if panels is not None and panels.replaces(self.plan, *B.shape):
+            if P is None:
+                self.multiply(B, A, B)
+            else:
+                self.multiply_add_pivots(B, P, A, B, k0)
+            return
         for columns, pivots in self._column_panels(B):
             panel = self.copied(B[:, columns])
             if P is None:
@@ -219,11 +228,13 @@ class Engine:
         """
         if out is None:
             out = self._workspace_of(view)
-        passes = self.backend.capabilities.passes
-        if passes is None:
-            out[...] = view
-        else:
+        panels, passes = self.capabilities.panels, self.capabilities.passes
+        if panels is not None:
+            panels.copy_panel(self.plan, view, out)
+        elif passes is not None:
             passes.copy(view, out)
+        else:
+            out[...] = view
         return out
 
     def _column_panels(self, B: Array) -> Iterator[tuple[slice, slice]]:

@@ -81,6 +81,10 @@ def _pass(name: str, *arrays: Any) -> Any:
     return span("pass", name, moved=moved, shape=tuple(arrays[0].shape), dtype=str(arrays[0].dtype))
 
 
+def _copy(name: str, plan: Plan, *arrays: Any) -> Any:
+    return _pass(name, *arrays)
+
+
 def _replay(name: str, plan: Plan, A: Any, engine_of: Any, algorithm: Callable[..., None]) -> Any:
     return span("replay", getattr(algorithm, "__name__", "launches"), shape=tuple(A.shape), **_plan(plan))
 
@@ -91,5 +95,6 @@ _KERNELS: dict[str, Callable[..., Span | Any]] = {
     **dict.fromkeys(("close_block", "close_block_pivots", "close", "close_stack"), _closing),
     **dict.fromkeys(("find_predecessors", "find_tree"), _predecessors),
     **dict.fromkeys(("copy", "copy_nonnegative", "in_order", "largest_whole", "relax", "spoil"), _pass),
+    "copy_panel": _copy,
     "replay": _replay,
 }

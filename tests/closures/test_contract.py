@@ -112,11 +112,11 @@ def test_a_backend_has_what_it_declares(backend):
 
 
 def test_which_capabilities_are_declared():
-    """None by the fallback, all by a GPU; and each protocol says something of its own."""
+    """None by the fallback, by a GPU all but what a CPU alone needs; and each protocol says something of its own."""
     assert {backend.name: set(declared(backend)) for backend in every_backend()} == {
-        "cpu": {"stack_closures", "predecessors"},
+        "cpu": {"stack_closures", "panels", "predecessors"},
         "reference": set(),
-        "cuda": set(PROTOCOLS),
+        "cuda": set(PROTOCOLS) - {"panels"},
     }
     assert tuple(PROTOCOLS) == Capabilities.names()
     names = [name for protocol in PROTOCOLS.values() for name in operations(protocol)]
@@ -129,6 +129,41 @@ def test_what_is_declared_and_not_there_would_be_seen():
             """Without the stack."""
 
     assert unlike(Careless(), PROTOCOLS["stack_closures"]) == ["stack_rows", "close_stack"]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize(("m", "n"), [(2, 2), (70, 3), (192, 385), (385, 192), (700, 400), (1024, 70)])
+@pytest.mark.parametrize(("name", "dtype"), [("plus_times", "float32"), ("min_plus", "float64"), ("max_min", "uint8")])
+def test_products_in_place_are_those_of_a_copy(name, dtype, m, n, threads, rng):
+    backend, plan = get_backend("cpu"), make_plan(CATALOGUE[name], dtype, threads=threads)
+    assert backend.capabilities.panels.replaces(plan, m, n)
+    A, matrix = (rng.integers(0, 99, shape).astype(dtype) for shape in ((m, m), (m, n + 9)))
+    if np.dtype(dtype).kind == "f":
+        A, matrix = A / 7, matrix / 7
+    copied, replaced = matrix[:, 5 : n + 5].copy(), matrix.copy()
+    found, B = np.empty_like(copied), replaced[:, 5 : n + 5]
+    backend.multiply(plan, found, A, copied)
+    backend.multiply(plan, B, A, B)
+    np.testing.assert_array_equal(B, found)
+    np.testing.assert_array_equal(np.delete(replaced, np.s_[5 : n + 5], 1), np.delete(matrix, np.s_[5 : n + 5], 1))
+    if CATALOGUE[name].selective:
+        pivots, others = np.full((2, m, n), -1, np.int32)
+        expected, B = copied.copy(), copied.copy()
+        backend.multiply_add_pivots(plan, expected, pivots, A, copied, 11)
+        backend.multiply_add_pivots(plan, B, others, A, B, 11)
+        np.testing.assert_array_equal(B, expected)
+        np.testing.assert_array_equal(others, pivots)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("shape", [(0, 5), (1, 1), (700, 129), (3, 90_001)])
+def test_copied_panels(shape, threads, rng):
+    backend, plan = get_backend("cpu"), make_plan(CATALOGUE["min_plus"], "float32", threads=threads)
+    matrix = rng.random((shape[0], shape[1] + 3), np.float32)
+    out = np.zeros((shape[0], shape[1] + 1), np.float32)
+    backend.capabilities.panels.copy_panel(plan, matrix[:, 2:-1], out[:, :-1])
+    np.testing.assert_array_equal(out[:, :-1], matrix[:, 2:-1])
+    assert not out[:, -1].any()
 
 
 @pytest.mark.parametrize("backend", [get_backend("cpu")], ids=lambda backend: backend.name)

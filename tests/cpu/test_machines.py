@@ -34,7 +34,6 @@ OTHERWISE = {
     "patience": 1,
     "panel": 97,
     "strip": 65,
-    "aside": 1,
     "pack": 1 << 20,
     "turned": 1,
 }

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.kernels.contract import Capabilities, Plan
-from semiring.kernels.cpu.compiled import Kernels, kernels_for
+from semiring.kernels.cpu.compiled import Kernels, copy, kernels_for
+from semiring.kernels.machines import cpu_speed
 from semiring.kernels.tolerance import Tolerance
 
 __all__ = ["CpuBackend"]
@@ -37,8 +38,8 @@ class CpuBackend:
 
     @cached_property
     def capabilities(self) -> Capabilities:
-        """Closures of stacks, and predecessors."""
-        return Capabilities(stack_closures=self, predecessors=self)
+        """Closures of stacks, products in place, and predecessors."""
+        return Capabilities(stack_closures=self, panels=self, predecessors=self)
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Every semiring on every dtype of the host that it is defined on."""
@@ -81,6 +82,15 @@ class CpuBackend:
         one = self.multiply_add if accumulate else self.multiply
         for matrices in zip(C, A, B, strict=True):
             one(plan, *matrices)
+
+    def replaces(self, plan: Plan, m: int, n: int) -> bool:
+        """Whether C may be B in a product: where whole columns of it are packed before any is written."""
+        deepest = 2 * cpu_speed().depth  # beyond that they would not stay in the cache
+        return plan.storage == "elements" and 1 < m <= deepest and n > 1
+
+    def copy_panel(self, plan: Plan, A: Array, out: Array) -> None:
+        """Out ← A, on all threads where that is worth it."""
+        copy(A, out, plan.threads)
 
     def multiply_add_witness(self, plan: Plan, C: Array, W: Array, A: Array, B: Array, k0: int) -> None:
         """As `multiply_add`, with the smallest attaining k0 + k where the product is strictly better than C."""
@@ -172,4 +182,4 @@ def _product(
     if 1 in C.shape and not chunk and kernels.vector_product(C, A, B, accumulate, plan.threads):
         return
     if C.size:
-        kernels.product(C, A, B, P, accumulate, chunk, k0, plan.threads)
+        kernels.product(C, A, B, P, accumulate, chunk, k0, plan.threads, in_place=C is B)

@@ -25,13 +25,14 @@ from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.cpu.threads.team import HEADER, MAX_BLOCKS, run_blocks
 from semiring.kernels.definition import KernelDefinition, define
 from semiring.kernels.machines import cpu_speed
-from semiring.kernels.machines.data import NEVER, CpuSpeed, TileShape
+from semiring.kernels.machines.data import CpuSpeed, TileShape
 
 __all__ = ["Kernels", "copy", "kernels_for", "tile_shape"]
 
 Array: TypeAlias = NDArray[Any]
 
 _ALIGNMENT = 64
+_LIMIT = 256  # of what is kept to be found again
 VECTOR_PAIRS = 1 << 12  # a matrix and a vector of fewer pairs are one tile: that is called more quickly
 GROUP = 4  # vectors of a row that an elimination with marks treats at a time
 HEAVY = 12  # the instructions a pair from which on a ⊗ and ⊕ count as heavy
@@ -89,6 +90,7 @@ class Kernels:
         self.zero_word = zero - (zero >> 63 << 64)  # as a signed 64-bit integer
         self.workspace, self.block_workspace = Workspace(), Workspace()
         self._shapes: dict[tuple[int, bool], _Shape] = {}
+        self._cuts: dict[tuple[int, int, int, bool], Array] = {}
 
     # --------------------------------------------------------------------------------------------------- products
 
@@ -116,7 +118,7 @@ class Kernels:
             pairs = m * n * A.shape[1]
             if pairs >= speed.parallel_pairs:
                 tasks = max(1, min(speed.tasks * threads, pairs // speed.task_pairs, MAX_BLOCKS))
-                blocks = self.blocks(m, n, tasks, down=1 if in_place else m)
+                blocks = self._cut(m, n, tasks, in_place)
                 self._on_threads(shape, (C, A, B, P), (accumulate, chunk, k0), blocks, min(threads, len(blocks)))
                 return
         workspace = self.workspace.take(shape.bytes)
@@ -168,7 +170,7 @@ class Kernels:
         shape: _Shape,
         matrices: tuple[Array, ...],
         rest: tuple[int, ...],
-        blocks: list[tuple[int, int, int, int]],
+        blocks: Array,
         threads: int,
     ) -> None:
         workspaces = [self.workspace.take(shape.bytes) for _ in range(threads)]
@@ -177,20 +179,28 @@ class Kernels:
         run_blocks(job, len(blocks), threads)
         self.workspace.free.extend(workspaces)
 
-    def blocks(self, m: int, n: int, tasks: int, down: int = NEVER) -> list[tuple[int, int, int, int]]:
-        """C cut into about ``tasks`` blocks at the borders of tiles, at most ``down`` of them one below the other.
+    def blocks(self, m: int, n: int, tasks: int, *, columns_only: bool = False) -> list[tuple[int, int, int, int]]:
+        """C cut into about ``tasks`` blocks at the borders of tiles, the largest first.
 
-        Columns are cut first, since every task packs its own of B, but not into less than the panels that lie in the
-        second-level cache together, over which a tile of A is used again; into less only where rows do not suffice.
+        Columns are cut first, since every task packs its own of B: of 96 rows that would take a fifth of the time.
         """
         column_tiles, row_tiles = -(-n // self.width), -(-m // self.tile.rows)
-        together = self.speed.packed // (self.speed.depth * self.width * self.size)
-        across = min(-(-column_tiles // max(1, together)), tasks)
-        down = min(row_tiles, -(-tasks // across), down)
-        across = min(column_tiles, max(across, tasks // down))
+        across = min(column_tiles, tasks)
+        down = 1 if columns_only else min(row_tiles, -(-tasks // across))
         lefts = [min(n, column_tiles * t // across * self.width) for t in range(across + 1)]
         tops = [min(m, row_tiles * t // down * self.tile.rows) for t in range(down + 1)]
-        return [(tops[i], tops[i + 1], lefts[j], lefts[j + 1]) for j in range(across) for i in range(down)]
+        blocks = [(tops[i], tops[i + 1], lefts[j], lefts[j + 1]) for j in range(across) for i in range(down)]
+        return sorted(blocks, key=lambda block: (block[0] - block[1]) * (block[3] - block[2]))
+
+    def _cut(self, m: int, n: int, tasks: int, columns_only: bool) -> Array:
+        """`blocks` as an array, kept: a closure asks for the same ones from round to round."""
+        found = self._cuts.get((m, n, tasks, columns_only))
+        if found is None:
+            if len(self._cuts) >= _LIMIT:
+                self._cuts.clear()
+            found = np.array(self.blocks(m, n, tasks, columns_only=columns_only), np.int64)
+            self._cuts[m, n, tasks, columns_only] = found
+        return found
 
     @cached_property
     def _product(self) -> Any:
@@ -354,10 +364,10 @@ class Kernels:
         )
 
 
-def _job(blocks: list[tuple[int, int, int, int]], workspaces: list[int]) -> Array:
+def _job(blocks: Array, workspaces: list[int]) -> Array:
     """A job for `run_blocks` but for its first words."""
     job = np.empty(HEADER + 4 * len(blocks) + len(workspaces), np.int64)
-    job[HEADER : -len(workspaces)].reshape(-1, 4)[...] = blocks
+    job[HEADER : -len(workspaces)] = blocks.ravel()
     job[-len(workspaces) :] = workspaces
     return job
 
@@ -371,23 +381,23 @@ def copy(source: Array, out: Array, threads: int) -> None:
         return
     parts = min(m, threads)
     blocks = [(m * part // parts, m * (part + 1) // parts, 0, n * source.itemsize) for part in range(parts)]
-    job = _job(blocks, [0] * parts)
+    job = _job(np.array(blocks, np.int64), [0] * parts)
     job[:5] = copy_block(), out.ctypes.data, out.strides[0], source.ctypes.data, source.strides[0]
     run_blocks(job, parts, parts)
 
 
-_kernels: dict[tuple[int, Any, bool, bool], tuple[Plan, Kernels]] = {}
-_LIMIT = 256
+_kernels: dict[tuple[int, Any, bool, bool, int], tuple[Plan, Kernels]] = {}
 
 
 def kernels_for(plan: Plan) -> Kernels:
     """The kernels of a plan. Semirings are told apart by identity first: hashing a definition takes microseconds."""
-    key = (id(plan.semiring), plan.dtype, plan.facts.nonnegative, plan.facts.separate)
-    found, speed = _kernels.get(key), cpu_speed()
-    if found is not None and found[0].zero == plan.zero and found[1].speed is speed:
+    speed = cpu_speed()
+    key = (id(plan.semiring), plan.dtype, plan.facts.nonnegative, plan.facts.separate, id(speed))
+    found = _kernels.get(key)
+    if found is not None and found[0].zero == plan.zero:
         return found[1]
     kernels = Kernels(plan, speed)
     if len(_kernels) >= _LIMIT:
         _kernels.clear()
-    _kernels[key] = plan, kernels  # the plan keeps its semiring, and so the identity, alive
+    _kernels[key] = plan, kernels  # they keep the semiring and the speed data, and so the identities, alive
     return kernels

@@ -38,7 +38,6 @@ class ClosureSpeed:
 
     panel: int  # columns or rows that an in-place product copies at a time
     strip: int = NEVER  # rows of the remainder that blocked Floyd-Warshall takes at a time: they bound its workspace
-    aside: int = NEVER  # bytes from row to row from which on a block of pivots is closed in a copy
     pack: int = NEVER  # a boolean matrix from this size on is closed in packed bits
     graph: int = 0  # up to this size the launches of a closure are recorded, and replayed by the next of its kind
     narrow: tuple[tuple[str, int], ...] = ()  # dtypes for whole numbers, the narrowest first, each from a size on
@@ -76,7 +75,6 @@ class CpuSpeed:
     patience: int = 8_000  # pauses before a waiting thread goes to sleep: some tenths of a millisecond
     panel: int = 1024  # see `ClosureSpeed`
     strip: int = 2048
-    aside: int = 1 << 12
     pack: int = 64
     turned: int = 1 << 19  # bytes of a transposed strip of rows that the search for predecessors takes at a time
 
@@ -104,4 +102,4 @@ class CpuSpeed:
     @property
     def closures(self) -> ClosureSpeed:
         """What the algorithms ask for."""
-        return ClosureSpeed(self.panel, self.strip, self.aside, self.pack)
+        return ClosureSpeed(self.panel, self.strip, self.pack)
