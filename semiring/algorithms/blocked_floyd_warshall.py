@@ -78,9 +78,11 @@ def blocked_floyd_warshall(
         return
     engine.reserve(max(across, min(n, speed.strip) * columns_of(plan, 0, widest).stop))
     for pivots in blocks:
-        elimination.close_rows(engine, pivots)
+        rkleene(engine, *elimination.pivot_block(engine, pivots), start=start + pivots[0])
         if plan.status.diverged >= 0:
             return
+        for others in ((0, pivots[0]), (pivots[1], n)):
+            elimination.panel(engine, pivots, others)
         for others in ((0, pivots[0]), (pivots[1], n)):
             elimination.eliminate(engine, pivots, others, (0, n))
 
@@ -152,12 +154,15 @@ class _Elimination:
         shape = self.A.shape[0], columns_of(plan, 0, widest).stop
         return replace(self, panels=array_namespace(self.A).empty(shape, self.A.dtype))
 
+    def pivot_block(self, engine: Engine, pivots: Range) -> tuple[Array, Array | None, int]:
+        """A_KK, its pivots, and the vertex of its first row."""
+        P_KK = None if self.P is None else self.P[slice(*pivots), slice(*pivots)]
+        return block(engine.plan, self.A, pivots, pivots), P_KK, self.k0 + pivots[0]
+
     def close(self, engine: Engine, pivots: Range) -> None:
         """A_KK ← A_KK*."""
         if pivots[0] < pivots[1]:
-            A_KK, K = block(engine.plan, self.A, pivots, pivots), slice(*pivots)
-            start = self.start + pivots[0]
-            rkleene(engine, A_KK, None if self.P is None else self.P[K, K], self.k0 + pivots[0], start=start)
+            rkleene(engine, *self.pivot_block(engine, pivots), start=self.start + pivots[0])
 
     def close_rows(self, engine: Engine, pivots: Range) -> None:
         """The same, and the rest of their rows; not if a pivot has no star."""

@@ -21,8 +21,8 @@ import numpy as np
 
 from semiring.algorithms.bellman_ford import bellman_ford
 from semiring.algorithms.potentials import cycle_error
-from semiring.algorithms.reweighting import check_range
 from semiring.algorithms.views import Array
+from semiring.algorithms.weights import check_range
 from semiring.errors import DomainError
 
 __all__ = ["SparseGraph", "edge_potentials", "graph_potentials", "johnson", "sparse_graph"]

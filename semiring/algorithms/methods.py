@@ -63,7 +63,7 @@ class Method:
     #: ``close(engine, A)``: A ← A* in place, A (n, n) of the engine's plan; a pivot without a star goes to
     #: ``engine.plan.status.diverged``. Where it `keeps_pivots`, also ``close(engine, A, P)``, P (n, n) int32. Where it
     #: takes edges, ``close(graph, h, out, reflexive=..., progress=...)`` as `semiring.algorithms.johnson.johnson`.
-    close: Callable[..., None] = field(repr=False)
+    close: Callable[..., object] = field(repr=False)
     #: Whether P becomes, where the closure strictly improves an entry, the last pivot (or run of pivots) that did:
     #: predecessors are then found faster on dense graphs. Without, A is copied, and they are found all the same.
     keeps_pivots: bool = False
@@ -153,7 +153,7 @@ class MethodNames(Collection[str]):
 METHODS = MethodNames()
 
 
-def register_method(name: str, method: Method | Callable[..., None], **traits: Any) -> Method:
+def register_method(name: str, method: Method | Callable[..., object], **traits: Any) -> Method:
     """Let ``method=name`` be a method of your own, in `closure`, the functions of paths and the command.
 
     Parameters

@@ -19,13 +19,13 @@ one, and a graph in several parts as many as its parts take.
 The narrow matrix lies in the memory of the result, row by row at the start of its rows, so there is no second one.
 
 Cost: one pass over floats (over `_SAMPLE` rows, where they show a fraction), a sweep or a few in either direction for
-the bound, a pass each to narrow and to widen; workspace `_ROWS` rows. What is not here: weights below 0, and graphs of
+the bound, a pass each to narrow and to widen. What is not here: weights below 0, and graphs of
 several parts whose edges are too large for the first bound. No hazards: where nothing is proven, nothing is done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,11 +37,10 @@ from semiring.kernels import backend_for
 from semiring.kernels.contract import Passes, Relaxation
 from semiring.namespaces import array_namespace
 
-__all__ = ["close_narrow", "narrower"]
+__all__ = ["narrower"]
 
 _SWEEPS = 8  # in one direction: random graphs of n = 16384 with 60, 16 and 8 edges a vertex take 3, 5 and 6
 _SAMPLE = 32  # rows that are asked first: most matrices with fractions have one there
-_ROWS = 1024  # narrowed or widened at a time
 
 
 def narrower(
@@ -126,29 +125,3 @@ class _Lengths:
         for rows in pieces(A):
             reached = (A[rows] * np.float64(self._sign) + lengths[rows, None]).min(axis=0)
             self._lengths = xp.minimum(self._lengths, reached)
-
-
-def close_narrow(
-    A: Array, out: Array, sign: int, zero: Any, dtype: np.dtype[Any], close: Callable[[Array], None]
-) -> None:
-    """Close: out ← A* of a matrix for which `narrower` found ``dtype``; ``close`` does it for a matrix of that dtype.
-
-    A (n, n) may be ``out``, whose rows are contiguous; ``zero`` is "no path" in both.
-    """
-    xp, n = array_namespace(A), A.shape[0]
-    none, zero = inner_zero(min_plus, dtype), out.dtype.type(zero)
-    D = out.view(dtype)[:, :n]
-    for rows in _strips(n):
-        if sign > 0:
-            D[rows] = xp.minimum(A[rows], A.dtype.type(none))
-        else:
-            D[rows] = xp.negative(xp.maximum(A[rows], A.dtype.type(-none)))
-    close(D)
-    for rows in _strips(n):
-        absent, numbers = D[rows] >= none, D[rows].astype(out.dtype)
-        out[rows] = xp.where(absent, zero, numbers if sign > 0 else out.dtype.type(0) - numbers)
-
-
-def _strips(n: int) -> Iterator[slice]:
-    for start in range(0, n, _ROWS):
-        yield slice(start, start + _ROWS)

@@ -38,7 +38,7 @@ from semiring.algorithms.whole_sweeps import WholeSweeps
 from semiring.errors import NegativeCycleError
 from semiring.namespaces import is_device_array
 
-__all__ = ["cycle_error", "potentials"]
+__all__ = ["cycle_error", "potentials", "verified"]
 
 _CHUNK = 1 << 15  # entries relaxed at a time: the temporary stays in the second-level cache
 _ROUNDS = 8  # of improvements among the rows of a chunk
@@ -55,7 +55,7 @@ def potentials(weights: Weights, close: Callable[[Array], bool] | None = None) -
     """
     n = weights.A.shape[0]
     loops = np.flatnonzero(_diagonal(weights) < 0)
-    if loops.size and (error := _verified(weights, [int(loops[0])])):
+    if loops.size and (error := verified(weights, [int(loops[0])])):
         raise error
     solver: _Sweeps | WholeSweeps
     sweeps, before_tree = 0, _SWEEPS_BEFORE_TREE
@@ -71,7 +71,7 @@ def potentials(weights: Weights, close: Callable[[Array], bool] | None = None) -
         sweeps += 1
         cycle = find_cycle(solver.previous)
         if cycle:
-            error = _verified(weights, cycle)
+            error = verified(weights, cycle)
             if error is not None:
                 raise error
             solver.widen_margin()  # rounding alone closed this cycle
@@ -179,7 +179,7 @@ class _Sweeps:
         self.h[index] = local
 
 
-def _verified(weights: Weights, cycle: list[int]) -> NegativeCycleError | None:
+def verified(weights: Weights, cycle: list[int]) -> NegativeCycleError | None:
     """The error for a cycle whose exact sum is below what rounding explains; None for any other cycle."""
     heads = [*cycle[1:], cycle[0]]
     exact = dict(zip(zip(cycle, heads, strict=True), weights.exact(cycle, heads), strict=True))

@@ -176,7 +176,7 @@ class _Counter(ReportingEngine):
         return view
 
 
-def total_pairs(method: Callable[..., None], engine: Engine, n: int, columns: int) -> int:
+def total_pairs(method: Callable[..., object], engine: Engine, n: int, columns: int) -> int:
     """The pairs that ``method`` will report on an n × n matrix stored in ``columns`` columns: a walk without kernels.
 
     For one whose work depends on n alone, not on the entries.

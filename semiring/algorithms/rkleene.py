@@ -32,8 +32,8 @@ __all__ = ["rkleene"]
 
 def rkleene(
     engine: Engine, A: Array, P: Array | None = None, k0: int = 0, *, leaf: int | None = None, start: int = 0
-) -> None:
-    """A ← A* in place, A (n, n) of the plan's dtype and storage; any row stride.
+) -> bool:
+    """A ← A* in place, A (n, n) of the plan's dtype and storage, any row stride. Whether every pivot had a star.
 
     P (n, n) int32, for a selective ⊕ only: where the closure strictly improves A[i, j], P[i, j] becomes k0 + the first
     vertex of the run of pivots that improved it last (the runs of `close_block_pivots` are single pivots). k0: the
@@ -43,11 +43,37 @@ def rkleene(
 
     A pivot without a star sets ``plan.status.diverged`` to start + its row; A is then undefined.
     """
-    schedule = schedule_for(engine.backend.name, engine.plan.dtype)
-    grain = WORD if engine.plan.storage == "bits" else schedule.grain
-    half = _split(A.shape[0], grain)
-    engine.reserve(min(half, engine.panel) * columns_of(engine.plan, 0, half).stop)
-    _close(engine, A, P, k0, start, max(1, leaf or schedule.leaf), grain, 0 if leaf else schedule.whole)
+    plan, n = engine.plan, A.shape[0]
+    schedule = schedule_for(engine.backend.name, plan.dtype)
+    packed = plan.storage == "bits"
+    if n <= max(1, leaf or schedule.leaf) or (packed and n <= WORD):
+        if P is None:
+            engine.close_block(A, start)
+        else:
+            engine.close_block_pivots(A, P, k0, start)
+        return not has_diverged(plan, start, plan.semiring.divergence is None)
+    if P is None and not leaf and n <= schedule.whole and engine.closes(n):
+        engine.close(A, start)
+        return not has_diverged(plan, start, plan.semiring.divergence is None)
+
+    h = _split(n, WORD if packed else schedule.grain)
+    engine.reserve(min(h, engine.panel) * columns_of(plan, 0, h).stop)
+    first, second = (0, h), (h, n)
+    A11, A12 = block(plan, A, first, first), block(plan, A, first, second)
+    A21, A22 = block(plan, A, second, first), block(plan, A, second, second)
+    P11, P12, P21, P22 = (None,) * 4 if P is None else (P[:h, :h], P[:h, h:], P[h:, :h], P[h:, h:])
+
+    if not rkleene(engine, A11, P11, k0, leaf=leaf, start=start):
+        return False
+    engine.multiply_left(A11, A12, P12, k0)
+    _accumulate(engine, A22, P22, A21, A12, k0)
+    engine.multiply_right(A21, A11, P21, k0)
+    if not rkleene(engine, A22, P22, k0 + h, leaf=leaf, start=start + h):
+        return False
+    engine.multiply_left(A22, A21, P21, k0 + h)
+    _accumulate(engine, A11, P11, A12, A21, k0 + h)
+    engine.multiply_right(A12, A22, P12, k0 + h)
+    return True
 
 
 def _split(n: int, grain: int) -> int:
@@ -56,40 +82,6 @@ def _split(n: int, grain: int) -> int:
     unit = grain if n >= 4 * grain else WORD
     rounded = -(-half // unit) * unit
     return rounded if rounded < n else half
-
-
-def _close(engine: Engine, A: Array, P: Array | None, k0: int, start: int, leaf: int, grain: int, whole: int) -> bool:
-    """Close the block of vertices that begins at ``start``. Whether every pivot had its star."""
-    plan, n = engine.plan, A.shape[0]
-    packed = plan.storage == "bits"
-    if n <= leaf or (packed and n <= WORD):
-        if P is None:
-            engine.close_block(A, start)
-        else:
-            engine.close_block_pivots(A, P, k0, start)
-        return not has_diverged(plan, start, plan.semiring.divergence is None)
-
-    if P is None and n <= whole and engine.closes(n):
-        engine.close(A, start)
-        return not has_diverged(plan, start, plan.semiring.divergence is None)
-
-    h = _split(n, grain)
-    first, second = (0, h), (h, n)
-    A11, A12 = block(plan, A, first, first), block(plan, A, first, second)
-    A21, A22 = block(plan, A, second, first), block(plan, A, second, second)
-    P11, P12, P21, P22 = (None,) * 4 if P is None else (P[:h, :h], P[:h, h:], P[h:, :h], P[h:, h:])
-
-    if not _close(engine, A11, P11, k0, start, leaf, grain, whole):
-        return False
-    engine.multiply_left(A11, A12, P12, k0)
-    _accumulate(engine, A22, P22, A21, A12, k0)
-    engine.multiply_right(A21, A11, P21, k0)
-    if not _close(engine, A22, P22, k0 + h, start + h, leaf, grain, whole):
-        return False
-    engine.multiply_left(A22, A21, P21, k0 + h)
-    _accumulate(engine, A11, P11, A12, A21, k0 + h)
-    engine.multiply_right(A12, A22, P12, k0 + h)
-    return True
 
 
 def _accumulate(engine: Engine, C: Array, P: Array | None, A: Array, B: Array, k0: int) -> None:

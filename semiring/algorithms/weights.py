@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from semiring.algorithms.views import Array, on_host, pieces, some
-from semiring.errors import IntegerOverflowError
+from semiring.errors import DomainError, IntegerOverflowError
 from semiring.namespaces import array_namespace
 
-__all__ = ["Weights", "relative_rounding"]
+__all__ = ["Weights", "check_range", "finite_range", "negligible", "relative_rounding"]
 
 # A potential is at least -n |w|, w being the most negative weight, and at most some ten times that before a negative
 # cycle closes the tree: with these limits no sum is rounded in float64, and none wraps in int64.
@@ -99,3 +100,33 @@ def _whole_numbers(A: Array) -> bool:
 def relative_rounding(dtype: Any) -> float:
     """The distance from 1 to the next float of the dtype."""
     return float(np.finfo(dtype).eps)
+
+
+def finite_range(A: Array) -> tuple[float, float]:
+    """The least and the greatest finite entry, (0, 0) without one."""
+    xp = array_namespace(A)
+    ends = xp.asarray([np.inf, -np.inf])
+    for rows in pieces(A):
+        finite = xp.isfinite(A[rows])
+        ends[0] = xp.minimum(ends[0], xp.where(finite, A[rows], np.inf).min())
+        ends[1] = xp.maximum(ends[1], xp.where(finite, A[rows], -np.inf).max())
+    low, high = on_host(ends).tolist()  # one wait for all pieces
+    return (low, high) if low <= high else (0.0, 0.0)
+
+
+@cache
+def negligible(dtype: np.dtype[Any]) -> float:
+    """What may be added to any finite float of the dtype without leaving its range."""
+    limits = np.finfo(dtype)
+    return float(limits.max) * float(limits.eps) / 8
+
+
+def check_range(h: Array, low: float, high: float, dtype: np.dtype[Any]) -> None:
+    """Raise `DomainError` where weights from ``low`` to ``high`` under potentials h ≤ 0 might leave a float's range."""
+    least = float(h.min()) if h.size else 0.0  # at most 0
+    if least >= -negligible(dtype) or max(high, 0.0) / 2 - least / 2 < float(np.finfo(dtype).max) / 2:
+        return
+    raise DomainError(
+        f"weights of both signs up to {max(-low, high):.4g} in size: their sums leave the range of {dtype}. "
+        "Scale them down" + ("" if dtype == np.float64 else ", or use float64")
+    )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from numbers import Complex, Number, Real
 from typing import Any, ParamSpec, TypeAlias, TypeVar
@@ -33,6 +34,7 @@ __all__ = [
     "as_output",
     "as_result",
     "common_dtype",
+    "device_of",
     "in_host_memory",
     "on_their_device",
     "operands",
@@ -340,6 +342,26 @@ def _words_of(x: Any) -> Any:
     return x.words if isinstance(x, BitMatrix) else x
 
 
+_HERE = nullcontext()
+
+
+def device_of(given: tuple[Any, ...], device: Any) -> AbstractContextManager[Any]:
+    """The GPU of the arguments as the current one, on the current stream of their library: see `on_their_device`.
+
+    Where none lives on a GPU and no ``device`` is named, nothing. Raises `DeviceError` for arrays on different GPUs.
+    """
+    if device is None and _AT_HOME.issuperset(map(type, given)):
+        return _HERE
+    there = [x for x in map(_words_of, given) if is_device_array(x)]
+    if device is None and not there:
+        return _HERE
+    from semiring.arrays.device.memory import at_home, on_device
+
+    if device is None and at_home(there):
+        return _HERE
+    return on_device(there, device)
+
+
 def on_their_device(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """A public function that runs where its arrays live: on their GPU, and on the current stream of their library.
 
@@ -356,16 +378,8 @@ def on_their_device(function: Callable[Parameters, Result]) -> Callable[Paramete
         else:
             if not options or (options.get("device") is None and _AT_HOME.issuperset(map(type, options.values()))):
                 return work(*arguments, **options)
-        given = [x for x in (*arguments, *options.values()) if type(x) not in _AT_HOME]
-        there = [x for x in map(_words_of, given) if is_device_array(x)]
-        device = options.get("device")
-        if device is None and not there:
-            return work(*arguments, **options)
-        from semiring.arrays.device.memory import at_home, on_device
-
-        if device is None and at_home(there):
-            return work(*arguments, **options)
-        with on_device(there, device):
+        given = tuple(x for x in (*arguments, *options.values()) if type(x) not in _AT_HOME)
+        with device_of(given, options.get("device")):
             return work(*arguments, **options)
 
     return call

@@ -27,7 +27,7 @@ from scipy.sparse.csgraph._validation import validate_graph as _validate_graph
 
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.johnson import edge_potentials, sparse_graph
-from semiring.algorithms.small import SMALL
+from semiring.algorithms.small_potentials import SMALL
 from semiring.algorithms.views import pieces
 from semiring.closures import closure, closure_with_predecessors
 from semiring.compat import choice, small

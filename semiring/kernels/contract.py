@@ -245,9 +245,7 @@ class Queues(Protocol):
 class Recorder(Protocol):
     """Closures whose launches are recorded, and repeated by the next of their kind."""
 
-    def replay(
-        self, plan: Plan, A: Any, engine_of: Callable[[Plan], Any], algorithm: Callable[[Any, Any], None]
-    ) -> None:
+    def replay(self, plan: Plan, A: Any, engine_of: Callable[[Plan], Any], algorithm: Callable[..., object]) -> None:
         """``algorithm(engine_of(plan), A)``, for an algorithm whose launches depend on the plan and on A's shape alone.
 
         The same function on a plan and a shape of the same kind is recorded once.

@@ -85,7 +85,7 @@ def _copy(name: str, plan: Plan, *arrays: Any) -> Any:
     return _pass(name, *arrays)
 
 
-def _replay(name: str, plan: Plan, A: Any, engine_of: Any, algorithm: Callable[..., None]) -> Any:
+def _replay(name: str, plan: Plan, A: Any, engine_of: Any, algorithm: Callable[..., object]) -> Any:
     return span("replay", getattr(algorithm, "__name__", "launches"), shape=tuple(A.shape), **_plan(plan))
 
 

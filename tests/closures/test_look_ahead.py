@@ -11,8 +11,8 @@ import pytest
 import semiring as sr
 from semiring.algorithms import blocked_floyd_warshall as algorithm
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
-from semiring.algorithms.execution import Execution
 from semiring.algorithms.progress import total_pairs
+from semiring.chain import leaf
 from semiring.kernels import get_backend
 from semiring.kernels.contract import Capabilities
 from semiring.kernels.engine import Engine, make_plan
@@ -138,13 +138,11 @@ def test_pivots_are_those_of_one_round_after_the_other(rng, order):
 
 
 def test_all_that_is_reported_is_all_there_was_to_do(rng, monkeypatch):
-    from semiring.algorithms import execution
-
     A, seen = matrix(rng, "min_plus", 150), []
-    monkeypatch.setattr(execution, "backend_for", lambda *_: WithLanes(min))
-    D = A.copy()
-    Execution("blocked_floyd_warshall", 1, lambda done, total: seen.append((done, total))).close(sr.min_plus, D)
-    np.testing.assert_array_equal(D, sr.closure(A))
+    expected = sr.closure(A)
+    monkeypatch.setattr(leaf, "backend_for", lambda *_: WithLanes(min))
+    D = sr.closure(A, method="blocked_floyd_warshall", progress=lambda done, total: seen.append((done, total)))
+    np.testing.assert_array_equal(D, expected)
     assert seen[-1][0] == seen[-1][1]
     plan = make_plan(sr.min_plus, A.dtype)
     assert total_pairs(blocked_floyd_warshall, Engine(WithLanes(min), plan), *A.shape) == seen[-1][1]

@@ -20,11 +20,11 @@ import pytest
 import strict_arrays
 
 import semiring as sr
-from semiring.algorithms import packed, views
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.algorithms.irreflexive import irreflexive_product
 from semiring.algorithms.progress import _Outline
 from semiring.algorithms.rkleene import rkleene
+from semiring.arrays import parts
 from semiring.kernels.contract import Capabilities
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
@@ -371,8 +371,8 @@ def with_gains(n):
 def test_temporaries_on_a_device(monkeypatch, pool, make, options):
     """All that the allocator ever had: the panels of the closure, and 32 bytes for each entry of a piece at most."""
     n, piece = 400, 1 << 13
-    monkeypatch.setattr(views, "_PIECE_ON_DEVICE", piece)
-    monkeypatch.setattr(views, "_ROWS_ON_DEVICE", 1)
+    monkeypatch.setattr(parts, "_PIECE_ON_DEVICE", piece)
+    monkeypatch.setattr(parts, "_ROWS_ON_DEVICE", 1)
     A = make(n)
     there, before = strict_arrays.on_device(A), pool.total
     method = "auto" if A.dtype == bool else "blocked_floyd_warshall"
@@ -391,9 +391,9 @@ def test_what_is_moved_to_a_device_is_one_matrix(monkeypatch, pool, make):
     """Closed in place there, and copied back; integers are not, for they may have to begin again."""
     n = 400
     for module, name, value in (
-        (views, "_PIECE_ON_DEVICE", 1 << 12),
-        (views, "_ROWS_ON_DEVICE", 1),
-        (packed, "_ENTRIES", 1),
+        (parts, "_PIECE_ON_DEVICE", 1 << 12),
+        (parts, "_ROWS_ON_DEVICE", 1),
+        (sys.modules["semiring.chain.steps.packed"], "_ENTRIES", 1),
     ):
         monkeypatch.setattr(module, name, value)
     A = make(n)
@@ -408,5 +408,5 @@ def test_pieces_of_large_matrices_are_some_rows(pool):
     """As the page on closures says it: 32 bytes an entry are 64 MiB, or 8 KiB a vertex."""
     for n in (100, 1449, 4097, 8192, 8193, 131072):
         A = strict_arrays.on_device(np.broadcast_to(np.float32(0), (n, n)))
-        rows = max(part.stop - part.start for part in views.pieces(A))
+        rows = max(part.stop - part.start for part in parts.pieces(A))
         assert 32 * rows * n <= max(64 * MIB, 8 * 1024 * n)

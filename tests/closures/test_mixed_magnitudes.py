@@ -9,11 +9,11 @@ import pytest
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.components import join_components, strong_components
 from semiring.algorithms.exact import exact_distances
-from semiring.algorithms.execution import Execution
 from semiring.algorithms.potentials import potentials
-from semiring.algorithms.reweighting import reweight, shift_back
+from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.rounding import covers, distance_bound, least_magnitude, shift_bound
 from semiring.algorithms.weights import Weights
+from semiring.chain.maps import Shifted
 from semiring.errors import NegativeCycleError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
@@ -22,7 +22,7 @@ INF = np.inf
 
 
 def close_nonnegative(R):
-    Execution("rkleene", 1).close(min_plus, R, nonnegative=True)
+    rkleene(Engine(backend_for(R, min_plus, R.dtype), make_plan(min_plus, R.dtype, nonnegative=True)), R)
 
 
 def by_components(A):
@@ -38,9 +38,10 @@ def by_components(A):
         try:
             h = potentials(weights)
             if not epsilon or covers(h, least_magnitude(W)):
-                reweight(weights, h, block, INF)
-                close_nonnegative(block)
-                shift_back(block, h, 1, INF, block, INF)
+                shift, rows = Shifted(h), (slice(None),)
+                R = shift.encode(W, rows).astype(W.dtype)
+                close_nonnegative(R)
+                block[...] = shift.decode(R, rows)
             else:
                 block[...] = exact_distances(W.astype(np.float64), epsilon, h, close_nonnegative)
         except NegativeCycleError as error:

@@ -14,6 +14,7 @@ from strict_arrays import installed, on_device
 import semiring as sr
 from semiring.algorithms import narrow
 from semiring.algorithms.narrow import narrower
+from semiring.arrays import parts
 from semiring.closures import closure, closure_with_predecessors
 from semiring.errors import DomainError
 from semiring.kernels.machines import h200
@@ -30,7 +31,8 @@ def small(monkeypatch):
         for speed, dtypes in (("_CLOSURES", ["int16"]), ("_OF_8_BYTES", ["int16", "int32"])):
             always = tuple((name, 0) for name in dtypes)
             monkeypatch.setattr(h200, speed, replace(getattr(h200, speed), narrow=always))
-        monkeypatch.setattr(narrow, "_ROWS", 8)
+        monkeypatch.setattr(parts, "_PIECE_ON_DEVICE", 64)
+        monkeypatch.setattr(parts, "_ROWS_ON_DEVICE", 8)
         yield
 
 

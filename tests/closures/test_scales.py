@@ -7,9 +7,9 @@ from math import prod
 
 import numpy as np
 import pytest
+from semiring.algorithms.execution import Execution
 
 from semiring.algebra.catalogue import max_min, max_times, min_times
-from semiring.algorithms.execution import Execution
 from semiring.algorithms.scales import gains, rescale, scale_back, scales
 
 SEMIRINGS = [max_times, min_times]

@@ -24,6 +24,7 @@ LAYERS = [
     {"linalg"},
     {"algorithms"},
     {"io"},
+    {"chain"},
     {"closures", "paths"},
     {"plot", "data", "testing", "gradients"},
     {"compat", "torch", "jax"},

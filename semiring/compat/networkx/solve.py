@@ -15,7 +15,7 @@ import numpy as np
 
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.schedule import dense_seconds, johnson_seconds
-from semiring.algorithms.small import SMALL
+from semiring.algorithms.small_potentials import SMALL
 from semiring.closures import closure, closure_with_predecessors
 from semiring.compat.compiled import MOST, small_graphs
 from semiring.compat.networkx.graph import Array, ConvertedGraph, Weights

@@ -167,9 +167,7 @@ class CudaBackend:
         event: Mark = mark()
         return event
 
-    def replay(
-        self, plan: Plan, A: Any, engine_of: Callable[[Plan], Any], algorithm: Callable[[Any, Any], None]
-    ) -> None:
+    def replay(self, plan: Plan, A: Any, engine_of: Callable[[Plan], Any], algorithm: Callable[..., object]) -> None:
         """``algorithm(engine_of(plan), A)``, from the second time on as one launch of a CUDA graph.
 
         Never recorded where cuBLAS multiplies, which CuPy refuses to: the second result would be that of other kernels.

@@ -90,7 +90,7 @@ _recordings: OrderedDict[Any, _Recording] = OrderedDict()
 _guard = threading.Lock()
 
 
-def replay(plan: Plan, A: Any, engine_of: Callable[[Plan], Any], algorithm: Callable[[Any, Any], None]) -> None:
+def replay(plan: Plan, A: Any, engine_of: Callable[[Plan], Any], algorithm: Callable[..., object]) -> None:
     """``algorithm(engine, A)``; from the second run of a kind on by one launch of a graph.
 
     The graph works on a matrix of its own, since the addresses are part of it: O(n²) more, and two copies.
@@ -124,7 +124,7 @@ def _record(
     plan: Plan,
     A: Any,
     engine_of: Callable[[Plan], Any],
-    algorithm: Callable[[Any, Any], None],
+    algorithm: Callable[..., object],
 ) -> None:
     """Capture one run. Its memory comes from a pool of its own, which nothing else will ever take from, and its streams
     are its own: the graph may run while other work of this thread is under way.

@@ -1,0 +1,85 @@
+"""Potentials of small matrices of floats by one elimination in float64: cheaper there than the sweeps of `potentials`.
+
+They are taken if the elimination comes through and leaves every reweighted entry ≥ 0 up to the rounding of sums.
+Whatever is not that simple (a negative or a zero-weight cycle, an infinite gain, NaN) is left to `potentials`, which is
+thorough. Every closure of a small matrix begins with them, alone or in a stack, so that all give the same bits.
+
+Source: Johnson 1977, as in `potentials`. Cost: n³ pairs on one thread.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.catalogue import min_plus
+from semiring.algorithms.views import Array
+from semiring.algorithms.weights import negligible
+from semiring.kernels import backend_for
+from semiring.kernels.engine import make_plan
+
+__all__ = ["SMALL", "connected_potentials", "small_potentials", "stack_potentials"]
+
+SMALL = 160  # rows up to which one thread and one block are as fast as anything
+
+_FLOAT64 = np.dtype(np.float64)
+_PIECE = 1 << 19  # bytes of a stack in float64 at a time: temporaries stay in the second-level cache
+_ROUNDING = 16 * float(np.finfo(np.float64).eps)
+
+
+def small_potentials(A: Array) -> Array | None:
+    """Potentials (n,) float64 of a matrix of finite weights and ∞ by one elimination; None where it takes more care."""
+    found = _eliminated(A)
+    return None if found is None else found[0]
+
+
+def connected_potentials(A: Array) -> Array | None:
+    """The same; None also where some vertex does not reach every other."""
+    found = _eliminated(A)
+    return found[0] if found is not None and found[1] < np.inf else None
+
+
+def _eliminated(A: Array) -> tuple[Array, float] | None:
+    """The potentials, and the greatest distance."""
+    plan = make_plan(min_plus, _FLOAT64)
+    D = A.astype(np.float64, order="C")
+    backend_for(D, min_plus, _FLOAT64).close_block(plan, D)
+    if plan.status.diverged >= 0:
+        return None
+    h: Array = D.min(axis=0)
+    farthest = D.max()
+    if not h.min() > -negligible(A.dtype):  # sums might leave the range of the dtype
+        return None
+    np.add(A, h[:, np.newaxis] - h, out=D)
+    return (h, farthest) if D.min() >= _ROUNDING * h.min() else None
+
+
+def stack_potentials(A: Array, threads: int) -> Array | None:
+    """Potentials (count, n) float64 of the matrices of A (count, n, n), n > 0; None where one takes more care.
+
+    On the host, by a backend that closes stacks.
+    """
+    count, n = A.shape[:2]
+    step = max(1, _PIECE // (8 * n * n))
+    h = np.empty((count, n))
+    for start in range(0, count, step):
+        part = slice(start, start + step)
+        if not _find(A[part], h[part], threads):
+            return None
+    return h
+
+
+def _find(A: Array, h: Array, threads: int) -> bool:
+    """Potentials: h (count, n) ← those of every matrix, as `small_potentials` finds them; whether that was possible."""
+    plan = make_plan(min_plus, _FLOAT64, threads=threads)
+    D = A.astype(_FLOAT64, order="C")
+    backend: Any = backend_for(D, min_plus, _FLOAT64)
+    backend.capabilities.stack_closures.close_stack(plan, D)
+    if plan.status.diverged >= 0:
+        return False
+    np.min(D, axis=1, out=h)
+    if not h.min() > -negligible(A.dtype):
+        return False
+    np.add(A, h[:, :, np.newaxis] - h[:, np.newaxis], out=D)
+    return bool((D.min(axis=(1, 2)) >= _ROUNDING * h.min(axis=1)).all())

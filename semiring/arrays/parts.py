@@ -1,0 +1,98 @@
+"""Arrays worked on in parts, wherever they live: some rows at a time on the host, many on a GPU.
+
+Temporaries stay small beside the matrix, and on the host in the second-level cache. Whoever works on an array by these
+functions need not ask where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from semiring.namespaces import array_namespace, is_device_array
+
+__all__ = ["clear_zeros", "negate", "on_host", "parts", "pieces", "put", "some"]
+
+Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
+
+_PIECE = 1 << 15  # entries worked on at a time: the temporaries stay in the second-level cache
+# There launches count too. Of 2²¹ entries a few temporaries in float64 fit the second-level cache of an H200; of 256
+# rows they are no more than the panels of a closure in place.
+_PIECE_ON_DEVICE, _ROWS_ON_DEVICE = 1 << 21, 256
+
+
+def pieces(A: Array, entries: int = _PIECE) -> Iterator[slice]:
+    """Ranges of rows that cover A, of about ``entries`` entries each, on a device of more."""
+    columns = max(1, A.shape[1])
+    step = max(_ROWS_ON_DEVICE, _PIECE_ON_DEVICE // columns) if is_device_array(A) else max(1, entries // columns)
+    for start in range(0, A.shape[0], step):
+        yield slice(start, min(start + step, A.shape[0]))
+
+
+def parts(shape: tuple[int, ...], there: bool) -> Iterator[tuple[slice, ...]]:
+    """Indices of rows that cover a matrix (m, n), or a stack (count, m, n) of small ones together.
+
+    ``there``: whether they live on a device.
+    """
+    columns = max(1, shape[-1])
+    step = max(_ROWS_ON_DEVICE, _PIECE_ON_DEVICE // columns) if there else max(1, _PIECE // columns)
+    if len(shape) == 2:
+        for start in range(0, shape[0], step):
+            yield (slice(start, min(start + step, shape[0])),)
+        return
+    together = max(1, step // max(1, shape[1]))
+    for first in range(0, shape[0], together):
+        matrices = slice(first, min(first + together, shape[0]))
+        if together > 1:
+            yield matrices, slice(None)
+            continue
+        for start in range(0, shape[1], step):
+            yield matrices, slice(start, min(start + step, shape[1]))
+
+
+def put(A: Array, where: Array, value: Any) -> None:
+    """A[where] ← value, for a mask of A's shape. On a device the mask is not counted first: that would wait for it."""
+    if is_device_array(A):
+        from semiring.arrays.device.elements import select
+
+        select(A, where, A, value)
+    else:
+        A[where] = value
+
+
+def some(answers: Iterable[Array]) -> bool:
+    """Whether one of the answers is yes. The host stops at the first; a device is asked once, when it has all."""
+    joined: Any = None
+    for answer in answers:
+        if is_device_array(answer):
+            joined = answer if joined is None else joined | answer
+        elif answer:
+            return True
+    return joined is not None and bool(joined)
+
+
+def clear_zeros(A: Array, out: Array) -> None:
+    """Out ← A of floats, any shape, with 0.0 for -0.0. Out, of the same dtype, may be A."""
+    if is_device_array(A):
+        from semiring.arrays.device import elements
+
+        elements.clear_zeros(A, out)
+    else:
+        np.add(A, A.dtype.type(0), out=out)
+
+
+def negate(A: Array, out: Array) -> None:
+    """Out ← 0 - A of floats or signed integers, any shape: no -0.0 comes of it. Out, of the same dtype, may be A."""
+    if is_device_array(A) and A.dtype.kind != "i":
+        from semiring.arrays.device import elements
+
+        elements.negate(A, out)
+    else:
+        array_namespace(A).subtract(A.dtype.type(0), A, out=out)
+
+
+def on_host(values: Array) -> Array:
+    """The values as a NumPy array; waits for the device where they are on one."""
+    return values.get() if is_device_array(values) else np.asarray(values)

@@ -1,0 +1,5 @@
+"""The chain of reductions: a closure becomes an easier problem, step by step, until a method closes what is left.
+
+`problem` says what a problem is, `matrix` how it is read through the maps that wait, `steps` has one reduction a file,
+`planner` puts them together, `leaf` runs a method, and `program` keeps what was planned for calls of the same kind.
+"""

@@ -1,0 +1,59 @@
+"""What was decided on the way from a call to its kernels, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["Explanation", "Link"]
+
+
+class Link(NamedTuple):
+    """What one step said: that it applies, or why it does not."""
+
+    depth: int
+    step: str
+    applies: bool
+    why: str
+
+    def __str__(self) -> str:
+        return f"{'  ' * self.depth}{'✓' if self.applies else '·'} {self.step:<12} {self.why}"
+
+
+@dataclass
+class Explanation:
+    """What `closure` chose, and why. ``print`` it; ``chain`` has every step, with those that refused."""
+
+    semiring: str = ""
+    shape: tuple[int, ...] = ()
+    dtype: np.dtype[Any] | None = None  # None where there is no matrix yet
+    method: str = ""
+    backend: str = ""
+    storage: str = "elements"
+    threads: int = 1
+    reasons: list[str] = field(default_factory=list)
+    chain: list[Link] = field(default_factory=list)
+
+    def note(self, reason: str) -> None:
+        """A reason, once."""
+        if reason and reason not in self.reasons:
+            self.reasons.append(reason)
+
+    def say(self, depth: int, step: str, applies: bool, why: str) -> None:
+        """What a step said, in its order."""
+        self.chain.append(Link(depth, step, applies, why))
+
+    def __str__(self) -> str:
+        size = " × ".join(map(str, self.shape))
+        where = [self.backend, self.storage]
+        if self.backend != "cuda":
+            where.append(f"{self.threads} thread{'s' if self.threads > 1 else ''}")
+        lines = [
+            f"closure of a {size} {self.dtype} matrix in {self.semiring}",
+            f"  method   {self.method}",
+            f"  backend  {', '.join(where)}",
+            *(f"  because  {reason}" for reason in self.reasons),
+        ]
+        return "\n".join([*lines, "  chain", *(f"    {link}" for link in self.chain)] if self.chain else lines)

@@ -1,0 +1,226 @@
+"""A problem, what is known of it, and what a look at it may answer.
+
+A closure is solved by reducing it to easier problems. A *step* is a function that looks at a `Problem`. It reads, may
+raise, and writes nothing; its answer is `No`, with the reason, or a `Reduction`. A reduction that only changes how the
+entries are read adds a *map* to the matrix of the same problem (`mapped`): maps wait, and are done together when the
+matrix is first read, and undone when the result is written. Any other reduction names the problems to be solved instead
+(`problems`), and its `run` makes one result of theirs. All looks of a call come before its first write, so an input is
+never half overwritten by an error that a look could have found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.chain.explanation import Explanation
+from semiring.chain.matrix import Matrix
+from semiring.errors import DivergenceError, SemiringError
+from semiring.kernels.contract import Plan
+from semiring.kernels.engine import Engine
+
+if TYPE_CHECKING:
+    from semiring.chain.planner import Node
+
+__all__ = ["Again", "Facts", "Inspection", "No", "Problem", "Reduction", "Request", "Step", "blind", "is_tropical"]
+
+Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
+
+
+class Facts(NamedTuple):
+    """What is known of the entries of a problem's matrix, as it is read through its maps.
+
+    ``least`` and ``greatest`` bound the entries, those of integers without "no path"; None is unknown.
+    """
+
+    least: Any = None
+    greatest: Any = None
+    signless: bool = False  # no entry is below 0, and no sign bit is set
+    potentials: Array | None = None  # of every matrix of a stack (count, n), where a look found them all
+
+
+_NOTHING_KNOWN = Facts()
+_TAKEN = object()  # in the place of what was given, when it is a matrix
+_NO_MATRIX = Matrix(None, None, np.dtype(np.float64), None)
+
+
+class Inspection(Protocol):
+    """Who looks at a closed matrix as the method left it: through the maps, before they are undone."""
+
+    def wants_pivots(self, engine: Engine, A: Array) -> bool:
+        """Whether the closure of A should keep pivots; otherwise a copy of A is kept."""
+        ...
+
+    def look(self, engine: Engine, closed: Array, *, before: Array | None, pivots: Array | None) -> None:
+        """The closed matrix, with the copy or the pivots; one of them is None."""
+        ...
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one public call asks for. All problems of its chain share it."""
+
+    semiring: Semiring
+    method: str  # as the caller named it; "auto" leaves the choice to the chain
+    threads: int
+    check: bool = True
+    out: Any = None  # where the caller wants the result
+    device: Any = None  # where the caller wants it computed
+    inspect: Inspection | None = None
+    explanation: Explanation = field(default_factory=Explanation)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A closure to be computed: A*, or A⁺ where ``plus``.
+
+    At first there is only what was ``given``; the steps of the intake make a ``matrix`` of it. ``home`` is the memory
+    that the result belongs in, None where any will do; ``in_place`` says that it is the memory that is read.
+    """
+
+    request: Request
+    semiring: Semiring
+    given: Any = _TAKEN
+    matrix: Matrix = _NO_MATRIX
+    facts: Facts | None = _NOTHING_KNOWN  # None: not looked for yet
+    plus: bool = False
+    method: str = "auto"
+    home: Any = None
+    in_place: bool = False
+    waits: bool = True  # whether a device may be waited for; if not, nothing that depends on the data is raised
+    progress: Callable[[int, int], None] | None = None
+
+    def but(self, facts: Facts | None = None, **changes: Any) -> Problem:
+        """Another problem. Its facts are those given: what is not mentioned is forgotten.
+
+        ``changes`` are those of the problem, or of its matrix.
+        """
+        own = {name: changes.pop(name) for name in list(changes) if name in _FIELDS}
+        matrix = own.pop("matrix", self.matrix)
+        return replace(self, facts=facts, matrix=replace(matrix, **changes) if changes else matrix, **own)
+
+    def mapped(self, map_: Any, facts: Facts | None, **changes: Any) -> Problem:
+        """The problem whose matrix is read through one map more."""
+        return self.but(facts, maps=(*self.matrix.maps, map_), **changes)
+
+    def blame(self, error: SemiringError, which: int) -> SemiringError:
+        """An error of the matrix of that number of the caller's stack."""
+        where = tuple(map(int, np.unravel_index(which, self.request.explanation.shape[:-2])))
+        error.args = (
+            f"{error}; this is about the matrix A[{', '.join(map(str, where))}] of the stack",
+            *error.args[1:],
+        )
+        if isinstance(error, DivergenceError):
+            error.matrix = where
+        return error
+
+    @property
+    def taken(self) -> bool:
+        """Whether what was given is a matrix by now."""
+        return self.given is _TAKEN
+
+    def matrix_taken(self, **changes: Any) -> Problem:
+        """The problem of what was given as a matrix."""
+        return replace(self, given=_TAKEN, **changes)
+
+    @property
+    def known(self) -> Facts:
+        """The facts of a problem that was looked at."""
+        assert self.facts is not None
+        return self.facts
+
+    @property
+    def n(self) -> int:
+        """How many vertices there are."""
+        return int(self.matrix.shape[-1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the entries as they are read."""
+        return self.matrix.dtype
+
+    def plan_of(self, make: Callable[..., Plan]) -> Plan:
+        """The plan under which kernels close the matrix."""
+        m, semiring = self.matrix, self.semiring
+        signless = self.facts is not None and self.facts.signless
+        if signless and semiring.tropical is None:  # then 0̄ and 1̄ are among the operands as they are
+            signless = m.dtype.kind == "f" and min(semiring.zero_for(m.dtype), semiring.one_for(m.dtype)) >= 0
+        return make(semiring, m.dtype, nonnegative=bool(signless), storage=m.storage, threads=self.request.threads)
+
+
+_FIELDS = frozenset(Problem.__dataclass_fields__)
+
+
+def is_tropical(semiring: Semiring) -> bool:
+    """Whether closures of the semiring are those of min-plus or max-plus: negative cycles have no star in it."""
+    return semiring.tropical is not None and (semiring.divergence is not None or semiring.absorptive)
+
+
+def blind(step: Callable[[Problem], No | Reduction]) -> Step:
+    """A step that asks nothing about the entries, and comes before the look at them."""
+    step.blind = True  # type: ignore[attr-defined]
+    return step
+
+
+@dataclass(frozen=True)
+class No:
+    """A refusal. ``by``: what it rests on, the "kind" of the call (semiring, dtype, options), or the "data"."""
+
+    why: str
+    by: str = "kind"
+
+
+@dataclass
+class Reduction:
+    """What a look that applies returns. Nothing is written yet; subclasses keep what their `run` needs, as fields."""
+
+    why: str
+    mapped: Problem | None = None  # the same matrix, read through more maps, or with more known of it
+    problems: list[Problem] = field(default_factory=list)  # what is to be solved instead
+    quiet: bool = False  # whether the explanation has nothing to gain from it
+
+    #: Whether `run` does nothing but to solve its problem, where the entries keep what the facts of it promise.
+    promised: ClassVar[bool] = False
+    #: Whether `run` is given the home as it is, rather than memory in which kernels can work.
+    in_home: ClassVar[bool] = False
+
+    @property
+    def divides(self) -> bool:
+        """Whether the steps that follow look at other problems than this one."""
+        return bool(self.problems)
+
+    def run(self, node: Node, D: Any) -> Any:
+        """D ← the result, by those of the problems, which ``node.children`` will solve.
+
+        D is memory for the entries as ``mapped`` reads them. Returns D; words that were made here, of packed bits
+        without a D; or an `Again`.
+        """
+        (child,) = node.children
+        return child.run(D)
+
+    def blame(self, error: SemiringError, which: int) -> SemiringError:
+        """An error of the problem of that number, as one of this problem."""
+        return error
+
+    def give(self, child: Any) -> Any:
+        """Of a step of the intake: what the caller gets, made of the result of the one problem."""
+        return child.run(child.outer.home)
+
+
+@dataclass(frozen=True)
+class Again:
+    """What `Reduction.run` returns where its matrix must be read in another way, and the problem be solved again."""
+
+    problem: Problem
+
+
+class Step(Protocol):
+    """A look at a problem."""
+
+    def __call__(self, problem: Problem, /) -> No | Reduction:
+        """Why the step does not apply, or what it reduces the problem to. Writes nothing."""
+        ...

@@ -1,0 +1,106 @@
+"""What was given, as an array of one dtype where it is to be computed; and the result in the caller's library.
+
+Lists and arrays of other libraries are read without a copy where that can be. With ``device`` an array of the host is
+moved to the GPU, and closed there in place: what was moved is ours. (Integers are not, for they may have to begin again
+in a wider dtype.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.arrays.operands import as_output, as_result, operands, store
+from semiring.chain.matrix import Matrix, same_memory
+from semiring.chain.problem import No, Problem, Reduction
+from semiring.errors import AlgebraError, DTypeError, ShapeError
+from semiring.namespaces import array_namespace, is_device_array
+
+if TYPE_CHECKING:
+    from semiring.chain.planner import Node
+
+__all__ = ["arrays", "check_star"]
+
+
+@dataclass
+class _Given(Reduction):
+    result: Callable[[Any], Any] = lambda found: found
+
+    def give(self, child: Node) -> Any:
+        return self.result(super().give(child))
+
+
+def arrays(p: Problem) -> No | Reduction:
+    """A matrix (..., n, n), and the memory that its closure goes to.
+
+    Raises `ShapeError`, `DTypeError`, `DeviceError`, and `AlgebraError` for a semiring without a star.
+    """
+    if p.taken:
+        return No("a matrix already")
+    request, A, out = p.request, p.given, p.request.out
+    (array,) = operands(p.semiring, device=request.device, A=A)
+    there = is_device_array(array)
+    moved = there and not is_device_array(A) and array.dtype.kind != "i"
+    result: Callable[[Any], Any]
+    if out is None:
+        home, result = array if moved else None, as_result(A)
+    elif there and request.device is not None and not is_device_array(out):
+        target = as_output(out, array.shape, array.dtype)
+        home, result = array if moved else None, lambda found: _stored(target, found, out)
+    else:
+        home, result = out, lambda found: out
+    if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
+        raise ShapeError(f"A is {array.shape}: a closure needs square matrices, shape (n, n) or (..., n, n)")
+    p.semiring.check_dtype(array.dtype)
+    check_star(p.semiring, array.dtype)
+    xp = array_namespace(array)
+    in_place = False
+    if home is None:
+        home = xp.empty(array.shape, array.dtype)
+    else:
+        home = as_output(home, array.shape, array.dtype, like=array)
+        in_place = same_memory(home, array)
+        if in_place:
+            array = home
+        elif xp.may_share_memory(home, array):
+            array = array.copy()
+    zero = p.semiring.zero_for(array.dtype)
+    q = p.matrix_taken(
+        matrix=Matrix(array, zero, array.dtype, zero),
+        facts=None,
+        home=home,
+        in_place=in_place,
+        waits=request.check or not there,
+    )
+    why = "moved to the GPU" if there and not is_device_array(A) else "an array"
+    return _Given(why, None, [q], True, result)
+
+
+def _stored(target: Any, found: Any, out: Any) -> Any:
+    """The caller's ``out``, with what was found on a GPU in its memory."""
+    store(target, found)
+    return out
+
+
+@lru_cache(maxsize=256)
+def check_star(semiring: Semiring, dtype: np.dtype[Any]) -> None:
+    """Raise unless the semiring has a star on ``dtype``: `AlgebraError` without one, `DTypeError` on another dtype."""
+    star = semiring.star_expression
+    if star is None:
+        raise AlgebraError(
+            f"{semiring.name} has no star, so it has no closure: give one, Semiring(..., star=...), where "
+            "a* = 1 ⊕ a ⊕ a² ⊕ …, nan where there is none; or a domain on which 1 ⊕ a = 1, where a* = 1"
+        )
+    try:
+        star.check_dtype(dtype)
+    except DTypeError as error:
+        floats = [name for name in semiring.dtypes if name.startswith("float")]
+        raise DTypeError(
+            f"the star of {semiring.name}, {star}, does not exist on {dtype} ({error}): "
+            f"use {' or '.join(floats) or 'another dtype'}"
+        ) from None

@@ -1,0 +1,32 @@
+"""Dijkstra's algorithm on a dense matrix, where the caller asks for a method that takes edges.
+
+Edges of unbounded gain are none of its business: then R-Kleene closes the others.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiring.algorithms.johnson import graph_potentials, sparse_graph
+from semiring.algorithms.methods import takes_edges
+from semiring.chain.problem import No, Problem, Reduction
+from semiring.chain.steps.sparse import Dijkstra
+
+__all__ = ["edges"]
+
+
+def edges(p: Problem) -> No | Reduction:
+    """The graph of a matrix. Raises `NegativeCycleError`, and `DomainError` for sums beyond the floats."""
+    if not takes_edges(p.method):
+        return No("the method takes a matrix")
+    m, explanation = p.matrix, p.request.explanation
+    least_is_min = p.semiring.tropical == "min"
+    if bool(p.known.least == -np.inf if least_is_min else p.known.greatest == np.inf):
+        explanation.method = "rkleene"
+        why = "edges of unbounded gain are not Dijkstra's business: rkleene closes the others, and inserts them"
+        return Reduction(why, p.but(p.facts, method="rkleene"))
+    from scipy.sparse import coo_array
+
+    rows, columns = np.nonzero(m.none != m.array)
+    graph = sparse_graph(coo_array((m.array[rows, columns], (rows, columns)), shape=m.shape), 1 if least_is_min else -1)
+    return Dijkstra("Dijkstra from every vertex", p, quiet=True, p=p, graph=graph, h=graph_potentials(graph, m.dtype))

@@ -1,0 +1,51 @@
+"""The choice of the method, by what decides the bits alone: the size, the dtype, the semiring and the backend.
+
+The number of threads and the speed of the machine have no say, and neither have the reductions that follow.
+"""
+
+from __future__ import annotations
+
+from semiring.algorithms.methods import method_named, takes_edges
+from semiring.algorithms.ordered import selects
+from semiring.algorithms.schedule import schedule_for
+from semiring.chain.problem import No, Problem, Reduction, blind, is_tropical
+from semiring.errors import AlgebraError, DeviceError
+from semiring.kernels import backend_for
+from semiring.kernels.engine import Engine, make_plan
+
+__all__ = ["method"]
+
+
+@blind
+def method(p: Problem) -> No | Reduction:
+    """The method by which the matrix will be closed, unless a step finds an easier way.
+
+    Raises `AlgebraError` and `DeviceError` where the caller's method does not take the matrix.
+    """
+    request, m = p.request, p.matrix
+    if m.storage == "bits":
+        return No("named with the words")
+    backend = backend_for(m.array, p.semiring, m.dtype)
+    explanation = request.explanation
+    explanation.shape, explanation.dtype, explanation.backend = m.shape, m.dtype, backend.name
+    name, why = request.method, "asked for"
+    if takes_edges(name):
+        if not is_tropical(p.semiring) or m.dtype.kind != "f":
+            raise AlgebraError(
+                f"{name} finds shortest paths by Dijkstra: min_plus or max_plus on floats, not "
+                f"{p.semiring.name} on {m.dtype}; use rkleene"
+            )
+        if backend.name == "cuda":
+            raise DeviceError(f"{name} runs in SciPy, on the host: copy the matrix there, or use rkleene")
+    elif name == "auto":
+        schedule = schedule_for(backend.name, m.dtype)
+        name = schedule.method(p.n, selecting=selects(p.semiring))
+        whole = "whole_closures" in method_named(name).needs
+        if whole and not Engine(backend, make_plan(p.semiring, m.dtype)).closes(p.n):
+            name = "blocked_floyd_warshall"
+        if p.n <= schedule.leaf:
+            why = f"{p.n} vertices are one block of at most {schedule.leaf}, closed without products"
+        else:
+            why = f"a dense matrix: {name} was measured fastest on the {backend.name} backend"
+    explanation.method = name
+    return Reduction(why, p.but(p.facts, method=name), quiet=request.method != "auto")

@@ -1,0 +1,59 @@
+"""Max-plus is min-plus of the negatives, and min-plus wants weights without sign bits.
+
+Both are maps. What nobody may wait to see is watched: a weight below 0 makes the result NaN.
+
+Cost: a pass there and one back for max-plus, one there where some weight is -0.0. The bits are exact.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.catalogue import min_plus
+from semiring.arrays.encoding import inner_zero
+from semiring.chain.maps import NEGATED, UNSIGNED, Watched
+from semiring.chain.problem import Facts, No, Problem, Reduction, is_tropical
+from semiring.kernels import backend_for
+
+__all__ = ["as_min_plus", "minplus"]
+
+_WIDE = np.dtype(np.int64)
+
+
+def as_min_plus(p: Problem) -> tuple[Any, Any]:
+    """The least and the greatest entry as min-plus sees them; None is unknown."""
+    low, high = p.known.least, p.known.greatest
+    if p.semiring.tropical == "min":
+        return low, high
+    return None if high is None else -high, None if low is None else -low
+
+
+def minplus(p: Problem) -> No | Reduction:
+    """The same weights in min-plus."""
+    if not is_tropical(p.semiring):
+        return No(f"{p.semiring.name} is closed as it is")
+    dual, facts, integers = p.semiring.tropical == "max", p.known, p.dtype.kind == "i"
+    changes: dict[str, Any] = {"semiring": min_plus, "maps": p.matrix.maps}
+    least, greatest = as_min_plus(p)
+    if dual:
+        changes["maps"] = (*changes["maps"], NEGATED)
+    if integers:
+        # In int64, with a mask for "no path", until it is known how wide they must be.
+        least, greatest = int(least), int(greatest)
+        changes |= {"dtype": _WIDE, "inner": _WIDE.type(inner_zero(min_plus, _WIDE)), "sentinel": "masked"}
+    else:
+        changes["inner"] = p.dtype.type(np.inf)
+    why = "max-plus is min-plus of the negatives" if dual else "min-plus"
+    if not integers and not p.waits:
+        passes = backend_for(p.matrix.array, min_plus, p.dtype).capabilities.passes
+        changes["maps"] = (*changes["maps"], UNSIGNED if passes is None else Watched(passes))
+        return Reduction(
+            f"{why}, of weights that nobody waits to see", p.but(Facts(0, None, True), **changes), quiet=True
+        )
+    nonnegative = bool(least >= 0)
+    if not integers and not dual and nonnegative and not facts.signless:
+        changes["maps"] = (*changes["maps"], UNSIGNED)
+    found = Facts(least, greatest, nonnegative, facts.potentials)
+    return Reduction(why, p.but(found, **changes), quiet=True)

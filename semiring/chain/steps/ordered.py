@@ -1,0 +1,35 @@
+"""Floats as integers in the same order, on a GPU, for a semiring that does nothing but select.
+
+Cost: a pass there and one back. The bits are the same. See `semiring.algorithms.ordered`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiring.algorithms.ordered import has_order
+from semiring.chain.maps import Ordered
+from semiring.chain.problem import Facts, No, Problem, Reduction
+from semiring.kernels import backend_for
+from semiring.kernels.engine import make_plan
+
+__all__ = ["ordered"]
+
+
+def ordered(p: Problem) -> No | Reduction:
+    """The same matrix as int32, where no sign is known to be clear: that would do as well."""
+    m = p.matrix
+    if m.storage == "bits" or not has_order(p.semiring, m.dtype):
+        return No("⊕ and ⊗ do more than to select floats")
+    capabilities = backend_for(m.array, p.semiring, m.dtype).capabilities
+    if capabilities.passes is None:
+        return No("integers are no faster here")
+    plan = p.plan_of(make_plan)
+    if plan.facts.nonnegative:
+        return No("no sign bit is set: floats are compared as integers as they are", "data")
+    stacks = capabilities.stack_closures
+    if len(m.shape) == 3 and stacks is not None and p.n <= stacks.stack_rows(plan):
+        return No("two passes would cost more than they save")
+    dtype = np.dtype(np.int32)
+    q = p.mapped(Ordered(p.semiring), Facts(), dtype=dtype, inner=p.semiring.zero_for(dtype))
+    return Reduction("⊕ and ⊗ only select: closed as integers in the order of the floats", q)

@@ -1,0 +1,49 @@
+"""bfloat16 is closed in float32, and rounded once: its 8 bits would be lost in the sums of a long path.
+
+Cost: a copy of the matrix in float32. Predecessors are found in the float32 before rounding.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.algebra.expressions.tree import is_bfloat16
+from semiring.arrays.parts import parts
+from semiring.chain.matrix import Matrix
+from semiring.chain.problem import Facts, No, Problem, Reduction, blind
+
+if TYPE_CHECKING:
+    from semiring.chain.planner import Node
+
+__all__ = ["is_closed_wider", "rounded"]
+
+
+def is_closed_wider(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
+    """Whether matrices of this dtype are closed in float32."""
+    return is_bfloat16(dtype) and semiring.supports(np.float32)
+
+
+class _Rounded(Reduction):
+    in_home = True
+
+    def run(self, node: Node, D: Any) -> Any:
+        (child,) = node.children
+        wide = child.run(child.outer.home)
+        for at in parts(D.shape, child.outer.matrix.there) if D.ndim <= 3 else [...]:
+            D[at] = wide[at].astype(D.dtype)
+        child.outer.request.explanation.dtype = D.dtype
+        return D
+
+
+@blind
+def rounded(p: Problem) -> No | Reduction:
+    """The same matrix in float32."""
+    if not is_closed_wider(p.semiring, p.dtype):
+        return No(f"{p.dtype} is wide enough")
+    wide = p.matrix.array.astype(np.float32)
+    zero = p.semiring.zero_for(wide.dtype)
+    q = p.but(None, matrix=Matrix(wide, zero, wide.dtype, zero), home=wide, in_place=True)
+    return _Rounded("bfloat16 is closed in float32, and rounded once", p.but(Facts()), [q])

@@ -1,0 +1,100 @@
+"""A sparse matrix: Dijkstra from every vertex where that is predicted to be faster, else the dense matrix.
+
+What the matrix does not store is no edge. Cost: O(n (m + n log n)) for m edges, or n³. Dijkstra adds the weights of a
+path in float64 from its beginning on, and rounds once.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from semiring.algorithms.johnson import SparseGraph, graph_potentials, sparse_graph
+from semiring.algorithms.methods import method_named, takes_edges
+from semiring.algorithms.schedule import dense_seconds, johnson_seconds
+from semiring.arrays.operands import as_array, as_output
+from semiring.chain.problem import No, Problem, Reduction, is_tropical
+from semiring.errors import ShapeError
+
+if TYPE_CHECKING:
+    from semiring.chain.planner import Node
+
+__all__ = ["Dijkstra", "is_sparse", "sparse"]
+
+
+def is_sparse(A: Any) -> bool:
+    """Whether A is a SciPy sparse matrix: one cannot exist before its module is loaded."""
+    scipy_sparse = sys.modules.get("scipy.sparse")
+    return scipy_sparse is not None and bool(scipy_sparse.issparse(A))
+
+
+@dataclass
+class Dijkstra(Reduction):
+    """The distances of a sparse graph, a source at a time."""
+
+    in_home = True
+    divides = True
+
+    p: Problem | None = None
+    graph: SparseGraph | None = None
+    h: Any = None
+    home: Any = None
+
+    def run(self, node: Any, D: Any) -> Any:
+        assert self.p is not None
+        method_named(self.p.method).close(self.graph, self.h, D, reflexive=not self.p.plus, progress=self.p.progress)
+        return D
+
+    def give(self, child: Any) -> Any:
+        assert self.p is not None
+        out = self.p.request.out
+        found = self.run(None, self.home)
+        return found if out is None else out
+
+
+def sparse(p: Problem) -> No | Reduction:
+    """Its edges, or its dense matrix.
+
+    Raises `ShapeError`; for edges `NegativeCycleError`, and `DomainError` for NaN and for sums beyond the floats.
+    """
+    A, request = p.given, p.request
+    if request.device is not None or not is_sparse(A):
+        return No("every entry is stored")
+    if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
+        raise ShapeError(f"A is {A.shape}: a closure needs a square matrix")
+    n, edges, dtype = A.shape[0], A.nnz, np.dtype(A.dtype)
+    shortest = is_tropical(p.semiring) and dtype.kind == "f" and p.semiring.supports(dtype)
+    method = request.method
+    if method == "auto" and shortest:
+        dense, by_edges = dense_seconds(n, dtype.itemsize, request.threads), johnson_seconds(n, edges)
+        method = "johnson" if by_edges < dense else "auto"
+        request.explanation.note(
+            f"{edges} edges: about {by_edges:.2g} s by Dijkstra from every vertex, {dense:.2g} s dense"
+        )
+    if takes_edges(method) and shortest and not np.isinf(A.tocoo().data).any():
+        home = np.empty(A.shape, dtype) if request.out is None else as_output(request.out, A.shape, dtype)
+        explanation = request.explanation
+        explanation.shape, explanation.dtype, explanation.method, explanation.backend = A.shape, dtype, method, "scipy"
+        graph = sparse_graph(A, 1 if p.semiring.tropical == "min" else -1)
+        h = graph_potentials(graph, dtype)
+        return Dijkstra(
+            "Dijkstra from every vertex", p=replace(p, method=method), graph=graph, h=h, home=home, quiet=True
+        )
+    asked = "auto" if takes_edges(request.method) and shortest else request.method
+    array = as_array(A, p.semiring)
+    # The dense matrix is ours, and is closed in place; but integers may have to begin again in a wider dtype.
+    ours = array if request.out is None and array.dtype.kind != "i" else request.out
+    q = replace(p, given=array, request=replace(request, method=asked, out=ours))
+    return _Dense("entries that are not stored are no edges", None, [q], True, request.out)
+
+
+@dataclass
+class _Dense(Reduction):
+    out: Any = None
+
+    def give(self, child: Node) -> Any:
+        found = super().give(child)
+        return found if self.out is None else self.out

@@ -1,0 +1,36 @@
+"""Columns for rows: (Aᵀ)* = (A*)ᵀ where ⊗ commutes, and kernels like the entries of a row to lie side by side.
+
+Cost: nothing. The bits are those of the closure of the transpose.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from semiring.chain.matrix import adjacent
+from semiring.chain.problem import No, Problem, Reduction
+
+if TYPE_CHECKING:
+    from semiring.chain.planner import Node
+
+__all__ = ["turned"]
+
+
+class _Turned(Reduction):
+    in_home = True
+
+    def run(self, node: Node, D: Any) -> Any:
+        node.children[0].run(D.T)
+        return D
+
+
+def turned(p: Problem) -> No | Reduction:
+    """The transpose, where the result has adjacent columns and not rows."""
+    home = p.home
+    if home is None or p.matrix.storage == "bits" or adjacent(home):
+        return No("the rows of the result are adjacent")
+    if home.ndim != 2 or not p.semiring.commutative or not adjacent(home.T):
+        # The result is made elsewhere, so what was given is still there at the end.
+        return Reduction("the result is strided", p.but(p.facts, in_place=False), quiet=True)
+    q = p.but(p.facts, array=p.matrix.array.T, turned=not p.matrix.turned, home=home.T)
+    return _Turned("the transpose, whose rows are adjacent", p, [q], quiet=True)

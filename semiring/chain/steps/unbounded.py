@@ -1,0 +1,53 @@
+"""Edges of unbounded gain, -∞ in min-plus: the others are closed without them, and then they are inserted.
+
+Cost: O(n²) for every vertex that such an edge leaves. The bits of finite distances are those of the matrix without
+them. See `semiring.algorithms.unbounded`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from semiring.algebra.catalogue import min_plus
+from semiring.algorithms.unbounded import check_unbounded, insert_unbounded, unbounded_edges
+from semiring.algorithms.weights import finite_range
+from semiring.chain.maps import UNSIGNED, WITHOUT
+from semiring.chain.problem import Facts, No, Problem, Reduction
+from semiring.errors import NegativeCycleError
+
+if TYPE_CHECKING:
+    from semiring.chain.planner import Node
+
+__all__ = ["unbounded"]
+
+
+@dataclass
+class _Inserted(Reduction):
+    edges: dict[int, Any] = field(default_factory=dict)
+
+    def run(self, node: Node, D: Any) -> Any:
+        node.children[0].run(D)
+        insert_unbounded(D, self.edges, 1, np.inf)
+        return D
+
+
+def unbounded(p: Problem) -> No | Reduction:
+    """The matrix without them. Raises `NegativeCycleError` where one lies on a cycle."""
+    if p.semiring is not min_plus or p.known.least is None or not np.isneginf(p.known.least):
+        return No("no edge gains without bound", "data")
+    m = p.matrix
+    edges = unbounded_edges(m.array, m.sign)
+    try:
+        check_unbounded(m.array, edges, p.request.semiring)
+    except NegativeCycleError as error:
+        raise NegativeCycleError(str(error), m.caller(error.cycle)) from None
+    low, high = finite_range(m.array)
+    least, greatest = (low, high) if m.sign > 0 else (-high, -low)
+    q = p.mapped(WITHOUT, Facts(least, greatest))
+    if least >= 0:
+        q = q.mapped(UNSIGNED, Facts(least, greatest, True))
+    why = f"{sum(map(len, edges.values()))} edges of unbounded gain, inserted last"
+    return _Inserted(why, q, [q], edges=edges)
