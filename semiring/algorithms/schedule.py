@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import log1p
 from typing import Any, TypeVar
 
-__all__ = ["Schedule", "dense_seconds", "johnson_seconds", "schedule_for"]
+__all__ = ["Schedule", "dense_is_faster", "dense_seconds", "johnson_seconds", "schedule_for"]
 
 
 _NEVER = 1 << 30  # matrices
@@ -152,9 +152,17 @@ def schedule_for(backend: str, dtype: Any) -> Schedule:
     return _TABLE.get(wide, _TABLE.get(backend, _TABLE["reference"]))
 
 
-def dense_seconds(n: int, itemsize: int, threads: int) -> float:
-    """What a dense min-plus closure takes on the machine of the table: Zen 4, 3.7 GHz, AVX-512."""
-    return n**3 * itemsize / (200e9 * threads) + n * n * 5e-9 + 20e-6
+def dense_is_faster(n: int, edges: int, itemsize: int = 8, part: float = 1.0, more: float = 0.0) -> bool:
+    """Whether a dense closure beats Dijkstra's algorithm from a ``part`` of n vertices and ``more`` seconds.
+
+    It depends on the graph alone, so that equal calls get equal bits on any number of threads.
+    """
+    return dense_seconds(n, itemsize) <= part * johnson_seconds(n, edges) + more
+
+
+def dense_seconds(n: int, itemsize: int) -> float:
+    """What a dense min-plus closure takes on the machine of the table: Zen 4, 3.7 GHz, AVX-512, two threads."""
+    return n**3 * itemsize / 400e9 + n * n * 5e-9 + 20e-6
 
 
 def johnson_seconds(n: int, edges: int) -> float:

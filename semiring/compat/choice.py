@@ -6,16 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.schedule import dense_seconds, johnson_seconds
 from semiring.compat import small
-from semiring.threads import get_threads
 
 __all__ = [
     "CONVERSION",
     "POTENTIALS",
     "VALIDATED",
     "VALIDATION",
-    "dense_is_faster",
     "least_weight",
     "spares_the_compiler",
 ]
@@ -23,7 +20,6 @@ __all__ = [
 VALIDATION, VALIDATED = 150e-6, 10e-9  # seconds of SciPy's validation of a dense array, and of an entry of it
 CONVERSION = 60e-6  # seconds from a sparse graph to a dense one
 POTENTIALS = 250e-6  # seconds for those of a small sparse graph
-_FLOAT64 = np.dtype(np.float64)
 
 
 def spares_the_compiler(csgraph: Any) -> bool:
@@ -49,9 +45,3 @@ def least_weight(csgraph: Any) -> Any:
         return None
     low = weights.min() if weights.size else 0
     return low if low > -np.inf else None
-
-
-def dense_is_faster(n: int, edges: int, part: float, more: float = 0.0) -> bool:
-    """Whether a dense closure beats Dijkstra's algorithm from a ``part`` of n vertices and ``more`` seconds."""
-    sparse = part * johnson_seconds(n, edges) + more
-    return dense_seconds(n, _FLOAT64.itemsize, get_threads()) <= sparse

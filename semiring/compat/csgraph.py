@@ -27,6 +27,7 @@ from scipy.sparse.csgraph._validation import validate_graph as _validate_graph
 
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.johnson import edge_potentials, sparse_graph
+from semiring.algorithms.schedule import dense_is_faster
 from semiring.algorithms.small_potentials import SMALL
 from semiring.algorithms.views import pieces
 from semiring.closures import closure, closure_with_predecessors
@@ -125,7 +126,7 @@ def johnson(
     if low is not None and low >= 0:
         n, part = csgraph.shape[0], 1.0 if indices is None else np.size(indices) / csgraph.shape[0]
         if choice.spares_the_compiler(csgraph) or (
-            issparse(csgraph) and not choice.dense_is_faster(n, csgraph.nnz, part, -choice.CONVERSION)
+            issparse(csgraph) and not dense_is_faster(n, csgraph.nnz, 8, part, -choice.CONVERSION)
         ):
             return _scipy.dijkstra(csgraph, directed, indices, return_predecessors, unweighted)
     elif low is not None and choice.spares_the_compiler(csgraph) and not (unweighted or return_predecessors):
@@ -135,7 +136,7 @@ def johnson(
             return _from_sources(found, sources, False)
     if _is_plain(csgraph):
         n, part = csgraph.shape[0], 1.0 if indices is None else np.size(indices) / max(1, csgraph.shape[0])
-        if choice.dense_is_faster(n, 0, part, choice.VALIDATION + n * n * choice.VALIDATED):
+        if dense_is_faster(n, 0, 8, part, choice.VALIDATION + n * n * choice.VALIDATED):
             sources = _sources(indices, csgraph)
             D = csgraph.copy(order="C")
             _without_null_edges(D)
@@ -150,7 +151,7 @@ def johnson(
     if unweighted:
         graph = csr_array((np.ones(graph.data.shape), graph.indices, graph.indptr), shape=graph.shape)
     signed = bool((graph.data < 0).any())
-    if n and choice.dense_is_faster(n, graph.nnz, rows.size / n, choice.POTENTIALS if signed else 0.0):
+    if n and dense_is_faster(n, graph.nnz, 8, rows.size / n, choice.POTENTIALS if signed else 0.0):
         found = _johnson_dense(_as_dense(graph), directed, return_predecessors)
         return _from_sources(found, None if indices is None else (rows, shape), return_predecessors)
     if signed:

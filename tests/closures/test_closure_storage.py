@@ -183,14 +183,25 @@ def test_auto_prefers_johnson_on_large_sparse_graphs():
     n = 40_000  # never closed: only the choice is looked at
     from semiring.algorithms.schedule import dense_seconds, johnson_seconds
 
-    assert johnson_seconds(n, 3 * n) < dense_seconds(n, 8, 1)
-    assert johnson_seconds(500, 500 * 500) > dense_seconds(500, 8, 1)
+    assert johnson_seconds(n, 3 * n) < dense_seconds(n, 8)
+    assert johnson_seconds(500, 500 * 500) > dense_seconds(500, 8)
     times = [johnson_seconds(1000, edges) for edges in (0, 1000, 2000, 6000, 60_000, 10**6)]
     assert times == sorted(times)
     assert times[0] > 0
     assert johnson_seconds(0, 0) > 0
     # Side by side at n = 2000, two edges a vertex, float64: 0.29 s by Dijkstra, 0.33 s dense on one thread.
-    assert johnson_seconds(2000, 4000) < dense_seconds(2000, 8, 1) < johnson_seconds(2000, 6000)
+    assert johnson_seconds(2000, 4000) < 2 * dense_seconds(2000, 8) < johnson_seconds(2000, 6000)
+
+
+def test_the_way_of_a_sparse_graph_does_not_depend_on_threads():
+    """Neither do its bits: Dijkstra and a dense closure add in another order."""
+    from scipy.sparse import random_array
+
+    for n, edges in ((600, 1.3), (600, 3)):
+        A = random_array((n, n), density=edges / n, rng=np.random.default_rng(n), format="coo")
+        said = [closure(A, threads=threads, explain=True)[1] for threads in (1, 2)]
+        assert said[0].method == said[1].method
+        np.testing.assert_array_equal(closure(A, threads=1), closure(A, threads=2))
 
 
 def test_explains_the_choice_for_sparse_input(rng):

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph.tests import test_shortest_path as suite
 
 import semiring.compat.csgraph as ours
-from semiring.compat import choice, compiled, small
+from semiring.algorithms import schedule
+from semiring.compat import compiled, small
 from semiring.testing import height_difference_grid
 
 NAMES = ("floyd_warshall", "johnson", "shortest_path")
@@ -242,8 +243,8 @@ def test_johnson_is_that_of_scipy(way, monkeypatch_context, graph, options, data
     indices, sources = data.draw(indices_of(n))
     sparse_always, dense_always = (0.0, 1.0) if data.draw(st.booleans()) else (1.0, 0.0)
     with monkeypatch_context() as patch:
-        patch.setattr(choice, "dense_seconds", lambda *sizes: dense_always)
-        patch.setattr(choice, "johnson_seconds", lambda *sizes: sparse_always)
+        patch.setattr(schedule, "dense_seconds", lambda *sizes: dense_always)
+        patch.setattr(schedule, "johnson_seconds", lambda *sizes: sparse_always)
         compare("johnson", graph, sources, indices=indices, **options)
 
 

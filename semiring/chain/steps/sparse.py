@@ -14,7 +14,7 @@ import numpy as np
 
 from semiring.algorithms.johnson import SparseGraph, graph_potentials, sparse_graph
 from semiring.algorithms.methods import method_named, takes_edges
-from semiring.algorithms.schedule import dense_seconds, johnson_seconds
+from semiring.algorithms.schedule import dense_is_faster, dense_seconds, johnson_seconds
 from semiring.arrays.operands import as_array, as_output
 from semiring.chain.problem import No, Problem, Reduction, is_tropical
 from semiring.errors import ShapeError
@@ -69,26 +69,30 @@ def sparse(p: Problem) -> No | Reduction:
     shortest = is_tropical(p.semiring) and dtype.kind == "f" and p.semiring.supports(dtype)
     method = request.method
     if method == "auto" and shortest:
-        dense, by_edges = dense_seconds(n, dtype.itemsize, request.threads), johnson_seconds(n, edges)
-        method = "johnson" if by_edges < dense else "auto"
+        dense, by_edges = dense_seconds(n, dtype.itemsize), johnson_seconds(n, edges)
+        method = "auto" if dense_is_faster(n, edges, dtype.itemsize) else "johnson"
         request.explanation.note(
             f"{edges} edges: about {by_edges:.2g} s by Dijkstra from every vertex, {dense:.2g} s dense"
         )
     if takes_edges(method) and shortest and not np.isinf(A.tocoo().data).any():
-        home = np.empty(A.shape, dtype) if request.out is None else as_output(request.out, A.shape, dtype)
-        explanation = request.explanation
-        explanation.shape, explanation.dtype, explanation.method, explanation.backend = A.shape, dtype, method, "scipy"
         graph = sparse_graph(A, 1 if p.semiring.tropical == "min" else -1)
         h = graph_potentials(graph, dtype)
-        return Dijkstra(
-            "Dijkstra from every vertex", p=replace(p, method=method), graph=graph, h=h, home=home, quiet=True
-        )
+        if h is not None:
+            return _by_edges(replace(p, method=method), graph, h, dtype)
+        request.explanation.note("weights of very different size: closed dense, each strong component on its own")
     asked = "auto" if takes_edges(request.method) and shortest else request.method
     array = as_array(A, p.semiring)
     # The dense matrix is ours, and is closed in place; but integers may have to begin again in a wider dtype.
     ours = array if request.out is None and array.dtype.kind != "i" else request.out
     q = replace(p, given=array, request=replace(request, method=asked, out=ours))
     return _Dense("entries that are not stored are no edges", None, [q], True, request.out)
+
+
+def _by_edges(p: Problem, graph: SparseGraph, h: Any, dtype: np.dtype[Any]) -> Dijkstra:
+    A, out, explanation = p.given, p.request.out, p.request.explanation
+    home = np.empty(A.shape, dtype) if out is None else as_output(out, A.shape, dtype)
+    explanation.shape, explanation.dtype, explanation.method, explanation.backend = A.shape, dtype, p.method, "scipy"
+    return Dijkstra("Dijkstra from every vertex", p=p, graph=graph, h=h, home=home, quiet=True)
 
 
 @dataclass

@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.schedule import dense_seconds, johnson_seconds
+from semiring.algorithms.schedule import dense_is_faster
 from semiring.algorithms.small_potentials import SMALL
 from semiring.closures import closure, closure_with_predecessors
 from semiring.compat.compiled import MOST, small_graphs
 from semiring.compat.networkx.graph import Array, ConvertedGraph, Weights
 from semiring.errors import IntegerOverflowError, NegativeCycleError
-from semiring.threads import get_threads
 
 __all__ = ["FEW", "Distances", "closed", "distances", "floyd_warshall_by_edges", "hops", "named", "weighted_matrix"]
 
@@ -236,7 +235,7 @@ def _solve(graph: ConvertedGraph, weights: Weights, dtype: np.dtype[Any], paths:
         A[loops, loops] = np.minimum(A[loops, loops], 0)
         found = _closed_at_once(A, paths=True)
         D, before = closure_with_predecessors(A, min_plus) if found is None else found
-    elif dtype.kind == "f" and johnson_seconds(n, weights.values.size) < dense_seconds(n, 8, get_threads()):
+    elif dtype.kind == "f" and not dense_is_faster(n, weights.values.size):
         from scipy.sparse import coo_array
 
         D = closure(coo_array((weights.values.astype(dtype), (weights.rows, weights.columns)), shape=(n, n)), min_plus)
