@@ -6,10 +6,10 @@ an elimination would take them for gains, and multiply what rounding added. So f
 min-times the least) products of paths that end in each vertex; w[i, j] · p[i] / p[j] is then at most (at least) 1 but
 for rounding, which is cut off, every path from i to j has its product times p[i] / p[j], and every cycle its product.
 
-Source: Johnson 1977, as in `potentials`, with products for sums. **Rounding.** The sweeps see each weight lowered by
-what it may have been rounded up by, ε. A cycle of k edges gains exactly if its product is beyond (1 + ε)ᵏ, which is
-decided again by an exact product before it is reported. No sum cancels here, so no magnitude disturbs another: products
-are right to about 4 n ε, relative.
+Source: Johnson 1977, as in `potentials`, with products for sums. **Rounding.** If a cycle turns up that gains by
+rounding alone, the sweeps see each weight lowered by what it may have been rounded up by, ε. A cycle of k edges gains
+exactly if its product is beyond (1 + ε)ᵏ, which is decided again by an exact product before it is reported. No sum
+cancels here, so no magnitude disturbs another: products are right to about 4 n ε, relative.
 
 Cost: one pass over the matrix a sweep, a handful of sweeps; a pass there and one back. Workspace: some rows. Hazard: a
 product below the least normal float times max p / min p is rounded to a subnormal or to 0, "no path" of max-times.
@@ -30,7 +30,7 @@ from semiring.algorithms.views import Array, on_host, pieces
 from semiring.algorithms.weights import relative_rounding
 from semiring.namespaces import array_namespace
 
-__all__ = ["gains", "rescale", "scale_back", "scales"]
+__all__ = ["gains", "scales"]
 
 
 def gains(semiring: Semiring, least: Any, greatest: Any) -> bool:
@@ -47,15 +47,15 @@ def scales(A: Array, semiring: Semiring) -> Array | list[int] | None:
     """
     xp, n, most = array_namespace(A), A.shape[0], semiring == max_times
     epsilon = (2 if A.dtype == np.float64 else 1) * relative_rounding(A.dtype)  # as in `Weights`
-    p, margin = np.ones(n), 2 * relative_rounding(np.float64)
+    p, margin, lowered = np.ones(n), 2 * relative_rounding(np.float64), 0.0
     step = next(pieces(A)).stop
 
     def relax(tails: Array) -> tuple[Array, Array]:
-        lowered = p[tails] * (1 - epsilon - margin if most else 1 + epsilon + margin)
+        own = p[tails] * (1 - lowered if most else 1 + lowered)
         best, offered_by = np.full(n, 0.0 if most else np.inf), np.full(n, -1)
         for start in range(0, len(tails), step):
             part = tails[start : start + step]
-            products = A[xp.asarray(part)] * xp.asarray(lowered[start : start + step, np.newaxis])
+            products = A[xp.asarray(part)] * xp.asarray(own[start : start + step, np.newaxis])
             first = products.argmax(axis=0) if most else products.argmin(axis=0)
             found = on_host(products[first, xp.arange(n)])
             better = found > best if most else found < best
@@ -71,7 +71,9 @@ def scales(A: Array, semiring: Semiring) -> Array | list[int] | None:
             return None
         if not cycle:
             return xp.asarray(p)
-        margin *= 16  # rounding alone closed this cycle
+        lowered = epsilon + margin  # rounding alone closed this cycle
+        margin *= 16
+        p[:] = 1
 
 
 def _is_beyond(A: Array, cycle: list[int], epsilon: float, most: bool) -> bool:
@@ -80,22 +82,3 @@ def _is_beyond(A: Array, cycle: list[int], epsilon: float, most: bool) -> bool:
     values = on_host(A[xp.asarray(cycle), xp.asarray([*cycle[1:], cycle[0]])]).astype(np.float64)
     product, allowed = prod(map(Fraction, values.tolist())), (1 + Fraction(epsilon)) ** len(cycle)
     return product > allowed if most else product * allowed < 1
-
-
-def rescale(A: Array, p: Array, semiring: Semiring, out: Array) -> None:
-    """Out ← w[i, j] · p[i] / p[j], on the side of 1 that does not gain; out may be A."""
-    xp = array_namespace(A)
-    cut = xp.minimum if semiring == max_times else xp.maximum
-    for rows in pieces(A):
-        scaled = A[rows] * p[rows, None]
-        scaled /= p
-        out[rows] = cut(scaled, 1)
-
-
-def scale_back(D: Array, p: Array, out: Array) -> None:
-    """Undo it: out ← D[i, j] · p[j] / p[i]; out may be D."""
-    for rows in pieces(D):
-        scaled = D[rows] * p
-        scaled /= p[rows, None]
-        with np.errstate(over="ignore"):  # a product beyond the range of the dtype is ∞
-            out[rows] = scaled

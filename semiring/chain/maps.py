@@ -7,13 +7,25 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.algebra.catalogue import max_times
 from semiring.algorithms.ordered import as_integers, from_integers
 from semiring.arrays.parts import clear_zeros, negate
 from semiring.chain.matrix import At, Map
 from semiring.kernels.contract import Passes
 from semiring.namespaces import array_namespace
 
-__all__ = ["NEGATED", "UNSIGNED", "WITHOUT", "Negated", "Ordered", "Shifted", "Unsigned", "Watched", "Without"]
+__all__ = [
+    "NEGATED",
+    "UNSIGNED",
+    "WITHOUT",
+    "Negated",
+    "Ordered",
+    "Scaled",
+    "Shifted",
+    "Unsigned",
+    "Watched",
+    "Without",
+]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
@@ -85,6 +97,32 @@ class Shifted(Map):
 
     def _ends(self, at: At) -> tuple[Array, Array]:
         return self.h[at][..., None], self.h[at[:-1]][..., None, :]
+
+
+class Scaled(Map):
+    """w[i, j] · p[i] / p[j], on the side of 1 that does not gain, for factors p (n,) in float64; rounded once."""
+
+    moves = True
+
+    def __init__(self, p: Array, semiring: Semiring) -> None:
+        self.p, self._most = p, semiring == max_times
+
+    def encode(self, rows: Array, at: At) -> Array:
+        scaled = rows * self.p[at][..., None]
+        scaled /= self.p[at[:-1]][..., None, :]
+        return self._cut(scaled)
+
+    def decode(self, rows: Array, at: At) -> Array:
+        scaled = rows * self.p[at[:-1]][..., None, :]
+        scaled /= self.p[at][..., None]
+        return scaled
+
+    def encode_loops(self, loops: Array) -> Array:
+        return self._cut(loops)
+
+    def _cut(self, values: Array) -> Array:
+        xp = array_namespace(values)
+        return (xp.minimum if self._most else xp.maximum)(values, values.dtype.type(1))
 
 
 class Watched(Map):

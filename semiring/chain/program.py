@@ -20,6 +20,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, min_plus
+from semiring.algorithms.scales import gains
 from semiring.algorithms.small_potentials import SMALL, connected_potentials
 from semiring.arrays.encoding import inner_zero
 from semiring.arrays.entries import check_entries
@@ -172,7 +173,12 @@ def _of_others(request: Request, dtype: np.dtype[Any], n: int, there: bool) -> G
         return None
     if not request.check:
         return lambda A: programs[False]
-    return lambda A: programs[check_entries(A, semiring).nonnegative]
+
+    def looked(A: Array) -> Passes | None:
+        scan = check_entries(A, semiring)
+        return None if gains(semiring, scan.low, scan.high) else programs[scan.nonnegative]
+
+    return looked
 
 
 def _planned(request: Request, dtype: np.dtype[Any], n: int, there: bool, promise: Facts) -> Passes | None:

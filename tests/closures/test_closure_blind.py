@@ -186,7 +186,7 @@ def test_what_stacks_refuse_is_named(closes_stacks, n):
     gains[2, 3, 4] = np.nan
     with pytest.raises(DomainError, match=r"A\[2, 3, 4\]"):
         closure(on_device(gains), "max_times")
-    assert len(closes_stacks) == 1
+    assert not closes_stacks  # what gains is found in a look
     A = np.full((2, n, n), np.inf)
     A[1, 3, 5], A[1, 5, 3] = 2, -3
     with pytest.raises(NegativeCycleError):
@@ -194,13 +194,13 @@ def test_what_stacks_refuse_is_named(closes_stacks, n):
     chain = np.full((2, n, n), np.iinfo(np.int16).max, np.int16)
     chain[:, np.arange(n - 1), np.arange(1, n)] = 16000 // (n + 1)
     check(chain, closure(chain))
-    assert closes_stacks[1:] == [(2, n, n)]
+    assert closes_stacks == [(2, n, n)]
     chain[1, np.arange(n - 1), np.arange(1, n)] = 20000 // n  # beyond half the range
     check(chain, closure(chain))
     work = on_device(chain)
     with pytest.raises(IntegerOverflowError):
         closure(work, out=work)
-    assert len(closes_stacks) == 2
+    assert len(closes_stacks) == 1
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])

@@ -7,26 +7,29 @@ from math import prod
 
 import numpy as np
 import pytest
-from semiring.algorithms.execution import Execution
 
+import semiring as sr
 from semiring.algebra.catalogue import max_min, max_times, min_times
-from semiring.algorithms.scales import gains, rescale, scale_back, scales
+from semiring.algorithms.scales import gains, scales
+from semiring.errors import DivergenceError
+from semiring.kernels import backend_for
+from semiring.kernels.engine import make_plan
 
 SEMIRINGS = [max_times, min_times]
 
 
-def by_scales(A, semiring):
-    """The closure by the pure functions alone; a list is a cycle that gains."""
-    p = scales(A, semiring)
-    if not isinstance(p, np.ndarray):
-        return p
-    D = np.empty_like(A)
-    rescale(A, p, semiring, D)
-    side = D <= 1 if semiring is max_times else D >= 1
-    assert side.all()
-    Execution("rkleene", 1).close(semiring, D)
-    scale_back(D, p, D)
-    return D
+def in_columns(A, semiring):
+    D = np.asfortranarray(A)
+    return sr.closure(D, semiring, out=D)
+
+
+def closed(A, semiring):
+    """The closure; of a cycle that gains its vertices."""
+    try:
+        return sr.closure(A, semiring)
+    except DivergenceError as error:
+        cycle = scales(A, semiring)
+        return cycle if error.vertex in cycle else []
 
 
 def exact_closure(A, semiring):
@@ -54,9 +57,13 @@ def test_ratios_gain_nothing(rng, semiring, dtype):
         n = int(rng.integers(2, 40))
         ratios = 1 + 9 * rng.random(n)
         A = (ratios / ratios[:, np.newaxis]).astype(dtype)
-        D = by_scales(A, semiring)
-        assert isinstance(D, np.ndarray)
-        np.testing.assert_allclose(D.astype(float), A.astype(float), rtol=8 * np.finfo(dtype).eps)
+        for D in (
+            sr.closure(A, semiring),
+            sr.closure(np.stack([A, A]), semiring)[1],
+            sr.closure(A, semiring, reflexive=False),
+            in_columns(A, semiring),
+        ):
+            np.testing.assert_allclose(D.astype(float), A.astype(float), rtol=8 * np.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize("semiring", SEMIRINGS, ids=str)
@@ -71,7 +78,7 @@ def test_gains_are_told_from_rounding_exactly(rng, semiring, dtype):
         advantage = 1 + (rng.random((n, n)) - 0.97) * (1 if trial % 3 else 2.0**-20)
         A = ratios / ratios[:, np.newaxis] * (advantage if most else 2 - advantage)
         A = np.where(rng.random((n, n)) < 0.6, A, none).astype(dtype)
-        found, expected = by_scales(A, semiring), exact_closure(A, semiring)
+        found, expected = closed(A, semiring), exact_closure(A, semiring)
         verdicts.add(isinstance(found, list))
         if isinstance(found, list):
             around = [Fraction(float(A[i, j])) for i, j in zip(found, [*found[1:], found[0]], strict=True)]
@@ -120,3 +127,27 @@ def test_which_weights_gain():
     assert not gains(min_times, 1.0, np.inf)
     assert not gains(min_times, None, None)
     assert not gains(max_min, 0.0, 9.0)
+
+
+def test_weights_that_do_not_gain_are_closed_as_they_are(rng):
+    """No factor touches probabilities: they get the bits of the kernels alone."""
+    A = rng.random((50, 50)).astype(np.float32)
+    D, said = sr.closure(A, "max_times", explain=True)
+    closed = A.copy()
+    plan = make_plan(max_times, A.dtype, nonnegative=True)
+    backend_for(closed, max_times, A.dtype).close_block(plan, closed)
+    np.testing.assert_array_equal(D, closed)
+    assert "scaled by potentials" not in str(said).split("chain")[0]
+    gaining = np.where(np.triu(np.ones((50, 50)), 1) > 0, 4 * A, 0).astype(np.float32)
+    _, said = sr.closure(gaining, "max_times", explain=True)
+    assert "scaled by potentials" in str(said)
+
+
+def test_a_matrix_of_a_stack_does_not_depend_on_one_that_gains(rng):
+    A = rng.random((20, 20))
+    ratios = 1 + rng.random(20)
+    D = sr.closure(np.stack([A, ratios / ratios[:, np.newaxis]]), "max_times")
+    np.testing.assert_array_equal(D[0], sr.closure(A, "max_times"))
+    with pytest.raises(DivergenceError) as caught:
+        sr.closure(np.stack([A, 2 * ratios / ratios[:, np.newaxis]]), "max_times")
+    assert caught.value.matrix == (1,)

@@ -19,6 +19,7 @@ from semiring.chain.steps.ordered import ordered
 from semiring.chain.steps.packed import packed
 from semiring.chain.steps.plus import plus
 from semiring.chain.steps.rounded import rounded
+from semiring.chain.steps.scaled import scaled
 from semiring.chain.steps.shifted import shifted
 from semiring.chain.steps.sparse import sparse
 from semiring.chain.steps.stacks import stacks
@@ -30,5 +31,5 @@ __all__ = ["STEPS"]
 #: All steps. Those of the intake come first: they alone see what the caller gave.
 STEPS: tuple[Step, ...] = (
     *(names, bits, sparse, arrays, rounded, method, stacks, turned, edges),
-    *(minplus, unbounded, shifted, narrow, integers, ordered, packed, plus),
+    *(minplus, unbounded, shifted, scaled, narrow, integers, ordered, packed, plus),
 )

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
+from semiring.algorithms.scales import gains
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.small_potentials import SMALL, stack_potentials
 from semiring.chain.matrix import adjacent
@@ -74,6 +75,8 @@ def _together(p: Problem, backend: Backend) -> Reduction | str:
         return "the backend closes one matrix after the other"
     known = p.known
     plan = p.plan_of(make_plan)
+    if gains(semiring, known.least, known.greatest):
+        return "weights that gain"
     if is_tropical(semiring):
         plan = make_plan(min_plus, m.dtype, nonnegative=True, threads=request.threads)
         least, greatest = as_min_plus(p)
@@ -151,8 +154,9 @@ def _each(p: Problem, why: str) -> Reduction:
     shape = m.shape[:-2]
     count = prod(shape)
     least = as_min_plus(p)[0] if tropical else None
-    gains = tropical and p.waits and least is not None and bool(least < 0)
-    shared = known if (m.dtype.kind != "i" and not gains if tropical else known.signless) else None
+    below = tropical and p.waits and least is not None and bool(least < 0)
+    first = below or gains(p.semiring, known.least, known.greatest)  # whether all looks come first
+    shared = known if not first and (m.dtype.kind != "i" if tropical else known.signless) else None
     progress = p.progress
 
     def one(position: int, index: tuple[int, ...]) -> Problem:
@@ -164,5 +168,5 @@ def _each(p: Problem, why: str) -> Reduction:
         return q if progress is None or count == 1 else replace(q, progress=report)
 
     alike = shared is not None and progress is None and p.request.inspect is None
-    problems = [one(k, index) for k, index in enumerate(np.ndindex(shape))] if gains else []
+    problems = [one(k, index) for k, index in enumerate(np.ndindex(shape))] if first else []
     return _Each(f"one matrix after the other: {why}", None, problems, True, p, one, alike)

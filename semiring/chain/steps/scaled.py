@@ -1,0 +1,28 @@
+"""Products that gain, of max-times and min-times, under factors: w[i, j] · p[i] / p[j] gains nowhere.
+
+Cost: some sweeps over the matrix to find them; no pass of their own. Products are scaled back and rounded once. Source,
+rounding and hazards: `semiring.algorithms.scales`.
+"""
+
+from __future__ import annotations
+
+from semiring.algorithms.scales import gains, scales
+from semiring.chain.leaf import divergence_error
+from semiring.chain.maps import Scaled
+from semiring.chain.problem import Facts, No, Problem, Reduction
+
+__all__ = ["scaled"]
+
+
+def scaled(p: Problem) -> No | Reduction:
+    """The matrix under factors. Raises `DivergenceError` with a vertex of a cycle that gains."""
+    m, known = p.matrix, p.facts or Facts()
+    if m.dtype.kind != "f" or not gains(p.semiring, known.least, known.greatest):
+        return No("no product gains", "data")
+    found = scales(m.array, p.semiring)
+    if isinstance(found, list):
+        raise divergence_error(p.request.semiring, max(m.caller(found)))
+    if found is None:
+        return No("products of paths leave the range of float64", "data")
+    why = "weights that gain: scaled by potentials, so that none does"
+    return Reduction(why, p.mapped(Scaled(found, p.semiring), Facts(signless=known.signless)))
