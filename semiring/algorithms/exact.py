@@ -30,49 +30,62 @@ from semiring.algorithms.bellman_ford import bellman_ford
 from semiring.algorithms.potentials import cycle_error
 from semiring.algorithms.views import Array
 
-__all__ = ["exact_distances"]
+__all__ = ["Exact"]
 
 _SPREAD = 2.0**20
 
 
-def exact_distances(W: Array, epsilon: float, h: Array, close: Callable[[Array], object], sign: int = 1) -> Array:
-    """The distances (n, n) in float64 of min-plus weights W (n, n) in float64, ∞ for no edge; W is not changed.
+class Exact:
+    """Exact potentials of one strong component, under which it is closed."""
 
-    The graph is strongly connected. ``epsilon`` is the relative rounding of a weight, a power of two or 0; h (n,) are
-    the potentials that float64 gave, where the search begins; ``close(R)`` closes a float64 matrix ≥ 0 in place, and
-    what it leaves on the diagonal stays; ``sign`` is -1 where W are the negatives of the caller's weights.
+    def __init__(self, W: Array, epsilon: float, h: Array) -> None:
+        """For min-plus weights W (n, n) in float64, ∞ for no edge, of one strong component.
 
-    Raises `NegativeCycleError` with the vertices of a cycle for which Σ w < -ε Σ |w|.
-    """
-    edges = np.isfinite(W)
-    bits = -int(log2(epsilon)) if epsilon else 0  # ε w is a whole number of units too
-    unit = _unit(W[edges]) - bits
-    weights = _whole(np.where(edges, W, 0.0), unit)
-    none = 4 * (len(W) + 1) * (1 + max(-weights.min(), weights.max()))  # longer than any path
-    raised = np.where(edges, weights + (np.abs(weights) >> bits) if epsilon else weights, none)
-    potentials = _whole(h, unit)
+        ``epsilon`` is the relative rounding of a weight, a power of two or 0; h (n,) are the potentials that float64
+        gave, where the search begins. Raises `NegativeCycleError` with the vertices of a cycle for which
+        Σ w < -ε Σ |w|.
+        """
+        edges = np.isfinite(W)
+        bits = -int(log2(epsilon)) if epsilon else 0  # ε w is a whole number of units too
+        self._unit = _unit(W[edges]) - bits
+        self.h = potentials = _whole(h, self._unit)
+        weights, none = self._whole(W, edges)
+        raised = np.where(edges, weights + (np.abs(weights) >> bits) if epsilon else weights, none)
 
-    def relax(tails: Array) -> tuple[Array, Array]:
-        candidates = raised[tails] + potentials[tails, np.newaxis]
-        first = candidates.argmin(axis=0)
-        return candidates[first, np.arange(len(first))], tails[first]
+        def relax(tails: Array) -> tuple[Array, Array]:
+            candidates = raised[tails] + potentials[tails, np.newaxis]
+            first = candidates.argmin(axis=0)
+            return candidates[first, np.arange(len(first))], tails[first]
 
-    if cycle := bellman_ford(potentials, relax):
-        error = cycle_error(cycle, lambda i, j: Fraction(float(W[i, j])), sign, epsilon)
-        assert error is not None  # raised weights were summed exactly
-        raise error
-    shift = potentials[:, np.newaxis] - potentials
-    reduced = np.where(edges, np.maximum(weights + shift, 0), none)
-    R = np.where(edges, _floats(reduced, unit), inf)
-    close(R)
-    D = _floats(_whole(R, unit) - shift, unit)
-    far = _SPREAD * np.abs(D) < R
-    np.fill_diagonal(far, False)
-    for row in np.flatnonzero(far.any(axis=1)):
-        loop = D[row, row]
-        D[row] = _floats(_single_source(reduced, int(row)) - shift[row], unit)
-        D[row, row] = loop
-    return D
+        if cycle := bellman_ford(potentials, relax):
+            error = cycle_error(cycle, lambda i, j: Fraction(float(W[i, j])), 1, epsilon)
+            assert error is not None  # raised weights were summed exactly
+            raise error
+
+    def _whole(self, W: Array, edges: Array) -> tuple[Array, int]:
+        """The weights in units, 0 where there is no edge; and a number that is longer than any path."""
+        weights = _whole(np.where(edges, W, 0.0), self._unit)
+        return weights, 4 * (len(W) + 1) * (1 + max(-weights.min(), weights.max()))
+
+    def distances(self, W: Array, close: Callable[[Array], object]) -> Array:
+        """The distances (n, n) in float64 of the same weights W, which are not changed.
+
+        ``close(R)`` closes a float64 matrix ≥ 0 in place. What it leaves on the diagonal stays.
+        """
+        edges = np.isfinite(W)
+        weights, none = self._whole(W, edges)
+        shift = self.h[:, np.newaxis] - self.h
+        reduced = np.where(edges, np.maximum(weights + shift, 0), none)
+        R = np.where(edges, _floats(reduced, self._unit), inf)
+        close(R)
+        D = _floats(_whole(R, self._unit) - shift, self._unit)
+        far = _SPREAD * np.abs(D) < R
+        np.fill_diagonal(far, False)
+        for row in np.flatnonzero(far.any(axis=1)):
+            loop = D[row, row]
+            D[row] = _floats(_single_source(reduced, int(row)) - shift[row], self._unit)
+            D[row, row] = loop
+        return D
 
 
 def _unit(values: Array) -> int:

@@ -21,6 +21,7 @@ import numpy as np
 
 from semiring.algorithms.bellman_ford import bellman_ford
 from semiring.algorithms.potentials import cycle_error
+from semiring.algorithms.rounding import covers
 from semiring.algorithms.views import Array
 from semiring.algorithms.weights import check_range
 from semiring.errors import DomainError
@@ -68,8 +69,11 @@ def sparse_graph(matrix: Any, sign: int) -> SparseGraph:
     return SparseGraph(entries.shape[0], tails, heads, weights, sign, epsilon)
 
 
-def graph_potentials(graph: SparseGraph, dtype: np.dtype[Any]) -> Array:
+def graph_potentials(graph: SparseGraph, dtype: np.dtype[Any]) -> Array | None:
     """Potentials h (n,) float64 under which no edge is negative, for distances of ``dtype``.
+
+    None where weights differ so much in size that they would drown one (`semiring.algorithms.rounding`): then the dense
+    closure is thorough.
 
     Raises `NegativeCycleError`, and `DomainError` where sums of weights may leave the range of the dtype.
     """
@@ -78,7 +82,8 @@ def graph_potentials(graph: SparseGraph, dtype: np.dtype[Any]) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):  # seen by the next line
         h = edge_potentials(graph)
     check_range(h, float(graph.weights.min()), float(graph.weights.max()), dtype)
-    return h
+    sizes = np.abs(graph.weights)
+    return h if not graph.epsilon or covers(h, sizes.min(initial=np.inf, where=sizes > 0)) else None
 
 
 def johnson(graph: SparseGraph, h: Array, out: Array, *, reflexive: bool = True, progress: Any = None) -> None:

@@ -21,7 +21,8 @@ order), are closed once by elimination in float64, with a copy of the matrix, an
 right.
 
 Hazards: a negative cycle of very many edges in a dense matrix is found only after about as many sweeps. One whose
-weight is below the rounding of the potentials of its own vertices, 10⁻¹⁶ of a path that leads there, is not found.
+weight is below the rounding of the potentials of its own vertices, 10⁻¹⁶ of a path that leads there, is not found: so
+closures take each strong component alone (`components`), and `exact` where that rounding could drown a weight.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ def potentials(weights: Weights, close: Callable[[Array], bool] | None = None) -
     """Potentials h (n,) in the ``work`` dtype, all ≤ 0, with w[i, j] + h[i] - h[j] ≥ -ε |w[i, j]| for every edge.
 
     ``close(D)`` closes a min-plus float64 matrix in place and says whether every pivot was ≥ 0; without it there are
-    only sweeps. Raises `NegativeCycleError` with the vertices of a negative cycle. A is not changed.
+    only sweeps. Raises `NegativeCycleError` with the vertices of a negative cycle, as A counts them. A is not changed.
     """
-    n = weights.A.shape[0]
+    n = weights.n
     loops = np.flatnonzero(_diagonal(weights) < 0)
-    if loops.size and (error := verified(weights, [int(loops[0])])):
+    if loops.size and (error := verified(weights, weights.named([int(loops[0])]))):
         raise error
     solver: _Sweeps | WholeSweeps
     sweeps, before_tree = 0, _SWEEPS_BEFORE_TREE
@@ -71,7 +72,7 @@ def potentials(weights: Weights, close: Callable[[Array], bool] | None = None) -
         sweeps += 1
         cycle = find_cycle(solver.previous)
         if cycle:
-            error = verified(weights, cycle)
+            error = verified(weights, weights.named(cycle))
             if error is not None:
                 raise error
             solver.widen_margin()  # rounding alone closed this cycle
@@ -80,7 +81,7 @@ def potentials(weights: Weights, close: Callable[[Array], bool] | None = None) -
 
 def _diagonal(weights: Weights) -> Array:
     """The loops; 0 where there is none, or one of unbounded gain."""
-    diagonal = on_host(weights.A.diagonal())
+    diagonal = on_host(weights.diagonal())
     loops = np.where(diagonal == weights.none, 0, diagonal.astype(weights.work) * weights.sign)
     return np.where(np.isneginf(loops), 0, loops) if weights.work.kind == "f" else loops
 
@@ -89,7 +90,7 @@ class _Sweeps:
     """Bellman-Ford on all rows that improved since they were last relaxed, a chunk of rows at a time."""
 
     def __init__(self, weights: Weights) -> None:
-        n = weights.A.shape[0]
+        n = weights.n
         self.weights = weights
         self.h: Array = np.zeros(n, weights.work)
         self.dirty = np.ones(n, bool)
@@ -180,7 +181,7 @@ class _Sweeps:
 
 
 def verified(weights: Weights, cycle: list[int]) -> NegativeCycleError | None:
-    """The error for a cycle whose exact sum is below what rounding explains; None for any other cycle."""
+    """The error for a cycle, in vertices of A, whose exact sum is below what rounding explains; None for any other."""
     heads = [*cycle[1:], cycle[0]]
     exact = dict(zip(zip(cycle, heads, strict=True), weights.exact(cycle, heads), strict=True))
     return cycle_error(cycle, lambda i, j: exact[i, j], weights.sign, weights.epsilon)

@@ -57,7 +57,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra.expressions.tree import is_floating
+from semiring.algorithms.rounding import least_magnitude, shift_bound
 from semiring.algorithms.views import on_host
+from semiring.errors import AlgebraError
 from semiring.kernels.contract import NO_PREDECESSOR, Backend, Plan
 from semiring.kernels.engine import Engine
 from semiring.kernels.tolerance import Tolerance, tolerance_for, unattained
@@ -84,6 +86,14 @@ def predecessors(
     if (before is None) == (pivots is None):
         raise TypeError("predecessors takes either the matrix before the closure or its pivots")
     tolerance = tolerance_for(plan, D)
+    if before is not None and _is_too_coarse(plan, D, before, tolerance):
+        return _by_rows(backend, plan, D, before, tolerance)
+    return _found(backend, plan, D, before, pivots, tolerance)
+
+
+def _found(
+    backend: Backend, plan: Plan, D: Array, before: Array | None, pivots: Array | None, tolerance: Tolerance
+) -> Array:
     search = backend.capabilities.predecessors
     if search is not None and D.size:
         found: Array = search.find_predecessors(plan, D, tolerance, before, pivots)
@@ -92,6 +102,48 @@ def predecessors(
     weights = xp.where(pivots == -1, D, plan.zero) if before is None else before
     result: Array = xp.asarray(reference(plan, on_host(D), on_host(weights), tolerance))
     return result
+
+
+def _is_too_coarse(plan: Plan, D: Array, weights: Array, tolerance: Tolerance) -> bool:
+    """Whether an error in units of the largest distance is no measure for all edges: weights differ too much in size.
+
+    So it may be of distances from which no potentials were subtracted, see docs/rounding.md.
+    """
+    if tolerance.exact or plan.semiring.tropical is None or plan.facts.nonnegative or not D.size:
+        return False
+    xp = array_namespace(D)
+    largest = float(xp.where(xp.isfinite(D), xp.abs(D), 0).max())
+    return bool(shift_bound(D.shape[0], largest) >= float(least_magnitude(weights)))
+
+
+def _by_rows(backend: Backend, plan: Plan, D: Array, weights: Array, tolerance: Tolerance) -> Array:
+    """The same where each path is added up, and compared in units of its own weights. Cost: O(n²) a row that fails."""
+    xp, n = array_namespace(D), D.shape[0]
+    closed, edges = on_host(D), on_host(weights)
+    try:
+        pred = on_host(_found(backend, plan, D, weights, None, tolerance))
+    except AlgebraError:
+        pred = np.full(D.shape, NO_PREDECESSOR, np.int32)
+    allowed = 4 * n * float(np.finfo(plan.dtype).eps)
+    for i in range(n):
+        if not _adds_up(plan, edges, closed[i], pred[i], i, allowed):
+            pred[i] = nearest_tree(plan, edges, closed[i], i, tolerance)
+    result: Array = xp.asarray(pred)
+    return result
+
+
+def _adds_up(plan: Plan, weights: Array, distances: Array, pred: Array, source: int, allowed: float) -> bool:
+    """Whether the paths of a tree have the lengths ``distances``, relative to the size of the weights on them."""
+    try:
+        sums = path_sums(plan, weights, pred, source)
+        sizes = path_sums(plan, np.abs(weights), pred, source)
+    except RuntimeError:
+        return False
+    reached = np.isfinite(distances)
+    if not np.array_equal(reached, np.isfinite(sums)):
+        return False
+    missed = np.abs(sums[reached] - distances[reached])
+    return bool((missed <= allowed * (sizes[reached] + np.abs(distances[reached]))).all())
 
 
 def reference(plan: Plan, D: Array, weights: Array, tolerance: Tolerance) -> Array:

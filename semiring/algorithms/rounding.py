@@ -13,33 +13,39 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.views import Array, on_host, pieces
+from semiring.algorithms.views import Array
+from semiring.algorithms.weights import Weights
 from semiring.namespaces import array_namespace
 
-__all__ = ["covers", "distance_bound", "least_magnitude", "shift_bound"]
+__all__ = ["covers", "distance_bound", "least_magnitude", "least_weight", "shift_bound"]
 
 
-def least_magnitude(A: Array) -> float:
-    """The least |w| of a matrix of floats that is not 0; ∞ without one. On a device, waits for it once."""
-    xp = array_namespace(A)
+def least_magnitude(A: Array) -> Array:
+    """The least |w| that is not 0 of every matrix of floats in A (..., m, n); ∞ where there is none."""
     bits = np.dtype(f"u{A.dtype.itemsize}")
-    ends = xp.full(1, np.iinfo(bits).max, bits)
-    for rows in pieces(A):
-        magnitudes = xp.ascontiguousarray(A[rows]).view(bits) << bits.type(1)  # without the sign
-        magnitudes -= bits.type(1)  # and 0 becomes the largest
-        ends = xp.minimum(ends, magnitudes.min())
-    least = on_host(ends) + bits.type(1) >> bits.type(1)
-    return float(least.view(A.dtype)[0]) if least[0] else np.inf
+    sizes = array_namespace(A).ascontiguousarray(A).view(bits) << bits.type(1)  # without the sign
+    sizes -= bits.type(1)  # and 0 becomes the largest
+    least = sizes.min(axis=(-2, -1), keepdims=True)
+    least += bits.type(1)
+    least >>= bits.type(1)
+    found = least.view(A.dtype)[..., 0, 0]
+    return array_namespace(A).where(found == 0, A.dtype.type(np.inf), found)
 
 
-def shift_bound(n: int, spread: float) -> float:
+def least_weight(weights: Weights) -> float:
+    """The same of weights in floats, a piece at a time; waits for a device once."""
+    found = [least_magnitude(weights.part(rows)) for rows in weights.pieces()]
+    return float(array_namespace(weights.A).stack(found).min()) if found else np.inf
+
+
+def shift_bound(n: int, spread: Any) -> Any:
     """What potentials of n vertices that are ``spread`` apart, in float64, may do to a distance."""
     return 16 * n * float(np.finfo(np.float64).eps) * spread
 
 
-def covers(h: Array, least: float) -> bool:
-    """Whether potentials h (n,) of one component disturb no weight: ``least`` is the least that is not 0, in size."""
-    return not h.size or shift_bound(h.size, float(h.max() - h.min())) < least
+def covers(h: Array, least: Any) -> bool:
+    """Whether potentials h (..., n) of components disturb no weight: ``least`` (...) is the least not 0, in size."""
+    return bool((shift_bound(h.shape[-1], h.max(axis=-1, initial=0) - h.min(axis=-1, initial=0)) < least).all())
 
 
 def distance_bound(n: int, epsilon: float, spread: float, there: Any, back: Any, weights: Any = 0.0) -> Any:

@@ -1,8 +1,9 @@
 """Potentials of small matrices of floats by one elimination in float64: cheaper there than the sweeps of `potentials`.
 
 They are taken if the elimination comes through and leaves every reweighted entry ≥ 0 up to the rounding of sums.
-Whatever is not that simple (a negative or a zero-weight cycle, an infinite gain, NaN) is left to `potentials`, which is
-thorough. Every closure of a small matrix begins with them, alone or in a stack, so that all give the same bits.
+Whatever is not that simple (a negative or a zero-weight cycle, an infinite gain, NaN, several strong components, or
+potentials that would drown a weight) is left to `potentials`, which is thorough. Every closure of a small matrix begins
+with them, alone or in a stack, so that all give the same bits.
 
 Source: Johnson 1977, as in `potentials`. Cost: n³ pairs on one thread.
 """
@@ -14,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
+from semiring.algorithms.rounding import covers, least_magnitude
 from semiring.algorithms.views import Array
 from semiring.algorithms.weights import negligible
 from semiring.kernels import backend_for
 from semiring.kernels.engine import make_plan
 
-__all__ = ["SMALL", "connected_potentials", "small_potentials", "stack_potentials"]
+__all__ = ["SMALL", "small_potentials", "stack_potentials"]
 
 SMALL = 160  # rows up to which one thread and one block are as fast as anything
 
@@ -30,29 +32,18 @@ _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 def small_potentials(A: Array) -> Array | None:
     """Potentials (n,) float64 of a matrix of finite weights and ∞ by one elimination; None where it takes more care."""
-    found = _eliminated(A)
-    return None if found is None else found[0]
-
-
-def connected_potentials(A: Array) -> Array | None:
-    """The same; None also where some vertex does not reach every other."""
-    found = _eliminated(A)
-    return found[0] if found is not None and found[1] < np.inf else None
-
-
-def _eliminated(A: Array) -> tuple[Array, float] | None:
-    """The potentials, and the greatest distance."""
     plan = make_plan(min_plus, _FLOAT64)
     D = A.astype(np.float64, order="C")
     backend_for(D, min_plus, _FLOAT64).close_block(plan, D)
     if plan.status.diverged >= 0:
         return None
+    if not D.max() < np.inf:  # several components, each of which has its own
+        return None
     h: Array = D.min(axis=0)
-    farthest = D.max()
     if not h.min() > -negligible(A.dtype):  # sums might leave the range of the dtype
         return None
     np.add(A, h[:, np.newaxis] - h, out=D)
-    return (h, farthest) if D.min() >= _ROUNDING * h.min() else None
+    return h if D.min() >= _ROUNDING * h.min() and covers(h, least_magnitude(A)) else None
 
 
 def stack_potentials(A: Array, threads: int) -> Array | None:
@@ -78,8 +69,12 @@ def _find(A: Array, h: Array, threads: int) -> bool:
     backend.capabilities.stack_closures.close_stack(plan, D)
     if plan.status.diverged >= 0:
         return False
+    if not D.max() < np.inf:
+        return False
     np.min(D, axis=1, out=h)
     if not h.min() > -negligible(A.dtype):
         return False
     np.add(A, h[:, :, np.newaxis] - h[:, np.newaxis], out=D)
-    return bool((D.min(axis=(1, 2)) >= _ROUNDING * h.min(axis=1)).all())
+    if not (D.min(axis=(1, 2)) >= _ROUNDING * h.min(axis=1)).all():
+        return False
+    return covers(h, least_magnitude(A))

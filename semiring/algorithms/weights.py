@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -36,6 +37,8 @@ class Weights:
     work: np.dtype[Any]  # float64 or int64
     epsilon: float  # relative rounding of an entry; 0 where every entry is exact
     unbounded: bool = False  # whether A has edges of unbounded gain
+    range: tuple[Any, Any] = (0, 0)  # the least and the greatest weight, but for edges of unbounded gain
+    vertices: Any = None  # (n,) where A lives: which rows and columns these are; None is all of A, in order
 
     @classmethod
     def of(cls, A: Array, sign: int, none: Any, low: Any, high: Any, unbounded: bool = False) -> Weights:
@@ -47,18 +50,44 @@ class Weights:
                 raise IntegerOverflowError(
                     f"paths of {n} edges of weights from {low} to {high} leave the range of int64: use float64"
                 )
-            return cls(A, sign, none, np.dtype(np.float64 if exact_in_float else np.int64), 0.0)
+            return cls(
+                A, sign, none, np.dtype(np.float64 if exact_in_float else np.int64), 0.0, False, (lowest, highest)
+            )
         whole = exact_in_float and _whole_numbers(A)
         units = 2 if A.dtype == np.float64 else 1  # the second covers the rounding of w + ε |w| itself
-        return cls(A, sign, none, np.dtype(np.float64), 0.0 if whole else units * relative_rounding(A.dtype), unbounded)
+        epsilon = 0.0 if whole else units * relative_rounding(A.dtype)
+        return cls(A, sign, none, np.dtype(np.float64), epsilon, unbounded, (lowest, highest))
+
+    @property
+    def n(self) -> int:
+        """How many vertices there are."""
+        return int(self.A.shape[0] if self.vertices is None else self.vertices.shape[0])
 
     @property
     def no_edge(self) -> Any:
         return np.inf if self.work.kind == "f" else np.iinfo(np.int64).max
 
+    def pieces(self) -> Iterator[slice]:
+        """Ranges of rows that cover the weights, a piece at a time."""
+        for rows in pieces(self.A):
+            if rows.start < self.n:
+                yield slice(rows.start, min(rows.stop, self.n))
+
+    def part(self, index: slice | Array) -> Array:
+        """Some rows as they are in A."""
+        return self.A[index] if self.vertices is None else self.A[self.vertices[index]][:, self.vertices]
+
+    def diagonal(self) -> Array:
+        """The loops as they are in A."""
+        return self.A.diagonal() if self.vertices is None else self.A[self.vertices, self.vertices]
+
+    def named(self, vertices: list[int]) -> list[int]:
+        """Vertices as A counts them."""
+        return vertices if self.vertices is None else [int(self.vertices[vertex]) for vertex in vertices]
+
     def rows(self, index: slice | Array, out: Array | None = None) -> Array:
         """The weights of some rows, in a new array or in the first rows of ``out``."""
-        part = self.A[index]
+        part = self.part(index)
         xp = array_namespace(part)
         rows = xp.empty(part.shape, self.work) if out is None else out[: part.shape[0]]
         if self.A.dtype.kind == "i":
@@ -85,7 +114,7 @@ class Weights:
         return rows
 
     def exact(self, tails: list[int], heads: list[int]) -> list[int | Fraction]:
-        """Some weights, exactly."""
+        """Some weights, exactly; of vertices as A counts them."""
         xp = array_namespace(self.A)
         values = on_host(self.A[xp.asarray(tails), xp.asarray(heads)]).tolist()
         return [self.sign * (value if isinstance(value, int) else Fraction(value)) for value in values]

@@ -30,13 +30,13 @@ class WholeSweeps:
 
     def __init__(self, weights: Weights) -> None:
         self._xp = xp = array_namespace(weights.A)
-        n = weights.A.shape[0]
+        n = weights.n
         self.weights = weights
         self.h: Array = xp.zeros(n, weights.work)
         self.settled = n == 0
         self.relaxed = 0  # rows relaxed so far
         self._previous: Array | None = None
-        floating = weights.A.dtype.kind == "f" and weights.A.dtype.itemsize >= 4
+        floating = weights.vertices is None and weights.A.dtype.kind == "f" and weights.A.dtype.itemsize >= 4
         backend = backend_for(weights.A, min_plus, weights.work)
         self._relaxation = backend.capabilities.relaxation if floating else None
         self._margin = 2 * relative_rounding(np.float64) if weights.epsilon else 0.0  # as in `potentials`
@@ -85,7 +85,7 @@ class WholeSweeps:
 
     def _sweep(self, remember: bool) -> None:
         xp, h = self._xp, self.h
-        for rows in pieces(self.weights.A):
+        for rows in self.weights.pieces():
             candidates = self.weights.raised(rows)
             candidates += self._rounded_up(h[rows])[:, None]
             best = candidates.min(axis=0)

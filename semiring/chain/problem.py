@@ -40,7 +40,7 @@ class Facts(NamedTuple):
     least: Any = None
     greatest: Any = None
     signless: bool = False  # no entry is below 0, and no sign bit is set
-    potentials: Array | None = None  # of every matrix of a stack (count, n), where a look found them all
+    potentials: Any = None  # (n,) or of a stack (count, n), or `Exact` ones, where a look has found them
 
 
 _NOTHING_KNOWN = Facts()

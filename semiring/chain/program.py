@@ -21,7 +21,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, min_plus
 from semiring.algorithms.scales import gains
-from semiring.algorithms.small_potentials import SMALL, connected_potentials
+from semiring.algorithms.small_potentials import SMALL, small_potentials
 from semiring.arrays.encoding import inner_zero
 from semiring.arrays.entries import check_entries
 from semiring.chain.explanation import Explanation
@@ -143,7 +143,7 @@ def _of_floats(request: Request, dtype: np.dtype[Any], n: int, there: bool) -> G
         low = _least(A, None)
         if low >= 0:  # and no NaN
             return program
-        h = connected_potentials(A) if low > -np.inf else None
+        h = small_potentials(A) if low > -np.inf else None
         return None if h is None else _Shifting(leaf, h)
 
     return any_signs

@@ -2,88 +2,196 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from itertools import pairwise
+
 import mixed
 import numpy as np
+import oracles
 import pytest
+from scipy.sparse import coo_array
 
+import semiring as sr
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.components import join_components, strong_components
-from semiring.algorithms.exact import exact_distances
+from semiring.algorithms.exact import Exact
 from semiring.algorithms.potentials import potentials
-from semiring.algorithms.rkleene import rkleene
-from semiring.algorithms.rounding import covers, distance_bound, least_magnitude, shift_bound
+from semiring.algorithms.rounding import covers, distance_bound, least_magnitude, least_weight, shift_bound
 from semiring.algorithms.weights import Weights
-from semiring.chain.maps import Shifted
-from semiring.errors import NegativeCycleError
+from semiring.errors import DomainError, NegativeCycleError
 from semiring.kernels import backend_for
-from semiring.kernels.engine import Engine, make_plan
+from semiring.kernels.engine import make_plan
 
 INF = np.inf
+ISSUE = np.array([[INF, -1, INF], [1.5, INF, INF], [-1e17, INF, INF]])  # rows 0 and 1 do not reach 2
 
 
-def close_nonnegative(R):
-    rkleene(Engine(backend_for(R, min_plus, R.dtype), make_plan(min_plus, R.dtype, nonnegative=True)), R)
+def in_place(A, name):
+    D = A.copy()
+    return sr.closure(D, name, out=D)
 
 
-def by_components(A):
-    """The closure of a min-plus matrix from the pure functions alone; `NegativeCycleError` in its vertices."""
-    found = strong_components(A, INF)
-    finite = A[np.isfinite(A)]
-    epsilon = Weights.of(A, 1, INF, finite.min(initial=0), finite.max(initial=0)).epsilon
-    D = A[np.ix_(found.order, found.order)]
-    for low, high in zip(found.bounds, found.bounds[1:], strict=False):
-        block = D[low:high, low:high]
-        W = block.copy()
-        weights = Weights(W, 1, INF, np.dtype(np.float64), epsilon)
-        try:
-            h = potentials(weights)
-            if not epsilon or covers(h, least_magnitude(W)):
-                shift, rows = Shifted(h), (slice(None),)
-                R = shift.encode(W, rows).astype(W.dtype)
-                close_nonnegative(R)
-                block[...] = shift.decode(R, rows)
-            else:
-                block[...] = exact_distances(W.astype(np.float64), epsilon, h, close_nonnegative)
-        except NegativeCycleError as error:
-            raise NegativeCycleError(str(error), found.order[low + np.array(error.cycle)].tolist()) from None
-    join_components(Engine(backend_for(D, min_plus, D.dtype), make_plan(min_plus, D.dtype)), D, found.bounds)
-    out = np.empty_like(D)
-    out[np.ix_(found.order, found.order)] = D
-    return out
+def in_columns(A, name):
+    D = np.asfortranarray(A)
+    return sr.closure(D, name, out=D)
 
 
-def outcome(calculate, A):
-    """(D, ()), or (None, the cycle)."""
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return calculate(A), ()
-    except NegativeCycleError as error:
-        return None, error.cycle
+def distances_of(paths):
+    return np.array([[paths.distance(i, j) for j in range(len(paths))] for i in range(len(paths))])
+
+
+def as_sparse(A):
+    rows, columns = np.nonzero(np.isfinite(A))
+    return coo_array((A[rows, columns], (rows, columns)), shape=A.shape)
+
+
+WAYS = {
+    "new": sr.closure,
+    "in place": in_place,
+    "columns": in_columns,
+    "stack": lambda A, name: sr.closure(np.stack([A, A]), name)[1],
+    "blocked": lambda A, name: sr.closure(A, name, method="blocked_floyd_warshall"),
+    "johnson": lambda A, name: sr.closure(A, name, method="johnson"),
+    "sparse": lambda A, name: sr.closure(as_sparse(A), name, method="johnson"),
+    "paths": lambda A, name: np.array(
+        [[sr.best_paths(A, name).distance(i, j) for j in range(len(A))] for i in range(len(A))]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_out_of_reach_disturbs_nothing(way, name):
+    sign = 1 if name == "min_plus" else -1
+    D = sign * WAYS[way](sign * ISSUE, name)
+    np.testing.assert_array_equal(D, [[0, -1, INF], [1.5, 0, INF], [-1e17, -1e17, 0]])
+    A = ISSUE.copy()
+    A[1, 0] = 0.5
+    with pytest.raises(NegativeCycleError) as caught:
+        WAYS[way](sign * A, name)
+    assert sorted(caught.value.cycle) == [0, 1]
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_no_closure_leaves_the_stated_bound(rng, dtype):
+@pytest.mark.parametrize("way", ["new", "in place", "columns", "stack"])
+def test_no_closure_leaves_the_stated_bound(rng, way, dtype):
     """Random matrices of mixed magnitudes against exact arithmetic: distances, and which cycles are negative."""
-    cycles = 0
-    for _ in range(500):
+    cycles = count = 0
+    while count < 200:
         A = mixed.mixed_matrix(rng, dtype)
-        D, cycle = outcome(by_components, A)
-        cycles += D is None
+        sign, name = (1, "min_plus") if count % 3 else (-1, "max_plus")
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                D, cycle = dtype(sign) * WAYS[way](dtype(sign) * A, name), ()
+        except NegativeCycleError as error:
+            D, cycle, cycles = None, error.cycle, cycles + 1
+        except DomainError:
+            continue
+        count += 1
         assert not (wrong := mixed.judgement(A, D, cycle)), f"{wrong}, of\n{A!r}"
-    assert 0 < cycles < 400
+    assert 0 < cycles < 150
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_paths_have_the_lengths_of_the_distances(rng, dtype):
+    """Added up exactly, each path is right to 8 n ε of the distances on the way."""
+    epsilon, paths = Fraction(float(np.finfo(dtype).eps)), 0
+    for _ in range(60):
+        A = mixed.mixed_matrix(rng, dtype)
+        weights, lengths = mixed.whole_weights(A)[0], mixed.shortest(mixed.whole_weights(A)[0])
+        if lengths is None:
+            continue
+        d = [[None if pair is None else pair[0] for pair in row] for row in lengths]
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = sr.best_paths(A)
+        except DomainError:
+            continue
+        for i, j in np.argwhere(np.not_equal(d, None)).tolist():
+            path = found.path(i, j)
+            error = sum(weights[u][v] for u, v in pairwise(path)) - d[i][j]
+            between = [k for k in range(len(A)) if d[i][k] is not None and d[k][j] is not None]
+            assert error <= 8 * len(A) * epsilon * max(abs(d[i][k]) + abs(d[k][j]) for k in between)
+            paths += 1
+    assert paths > 500
+
+
+def test_a_path_is_not_mistaken_for_one_that_is_close_on_another_scale():
+    A = np.full((4, 4), INF)
+    A[0, 1], A[1, 0], A[0, 3], A[3, 1], A[2, 0] = -1, 1.5, 5, 7, -1e17
+    assert sr.shortest_paths(A).path(0, 1) == [0, 1]
+    A[0, 2] = 2e17
+    assert sr.shortest_paths(A).path(0, 1) == [0, 1]
+
+
+def test_closures_without_empty_paths():
+    D = sr.closure(ISSUE, reflexive=False)
+    np.testing.assert_array_equal(D, [[0.5, -1, INF], [1.5, 0.5, INF], [-1e17, -1e17, INF]])
+    A = ISSUE.copy()
+    A[2, 2] = 3.0
+    assert sr.closure(A, reflexive=False)[2, 2] == 3.0
+    A[2, 2] = -3.0
+    with pytest.raises(NegativeCycleError) as caught:
+        sr.closure(A, reflexive=False)
+    assert caught.value.cycle == (2,)
+
+
+def test_a_negative_cycle_is_found_before_anything_is_written():
+    A = ISSUE.copy()
+    A[1, 0] = 0.5
+    before = A.copy()
+    with pytest.raises(NegativeCycleError):
+        sr.closure(A, out=A)
+    np.testing.assert_array_equal(A, before)
+
+
+def test_edges_without_bound_beside_components():
+    A = np.full((5, 5), INF)
+    A[0, 1], A[1, 0], A[2, 0], A[2, 3], A[3, 2], A[4, 2] = -1, 1.5, -1e17, -3.0, 4.0, -INF
+    D = sr.closure(A)
+    np.testing.assert_allclose([D[0, 1], D[2, 3]], [-1, -3], rtol=1e-15)
+    assert (D[4, :4] == -INF).all()
+    assert (D[:4, 4] == INF).all()
+
+
+def test_an_acyclic_graph_is_products_alone(rng):
+    """Longest paths: whole numbers, so exactly; and of many components nothing is said one by one."""
+    n = 300
+    order = rng.permutation(n)
+    A = np.where(np.triu(rng.random((n, n)) < 0.1, 1), rng.integers(-9, 9, (n, n)), INF)[np.ix_(order, order)]
+    D, said = sr.closure(A, explain=True)
+    np.testing.assert_array_equal(D, oracles.closure(A, "min_plus"))
+    assert "300 strong components, 0 of more than one vertex" in str(said)
+
+
+def test_progress_never_falls(rng):
+    n, seen = 260, []
+    A = np.where(np.triu(np.ones((n, n))), rng.random((n, n)) - 0.5 / n, INF)
+    A[100:200, 100:200] = rng.random((100, 100)) + 1
+    np.fill_diagonal(A, 0)
+    sr.closure(A, progress=lambda done, total: seen.append((done, total)))
+    assert seen == sorted(seen)
+    assert seen[-1] == (n**3, n**3)
 
 
 # ------------------------------------------------------------------------------------------------- one component
 
 
+def close_nonnegative(R):
+    backend_for(R, min_plus, R.dtype).close_block(make_plan(min_plus, R.dtype, nonnegative=True), R)
+
+
+def exact_distances(W, h, epsilon=2.0**-51, close=close_nonnegative):
+    return Exact(W, epsilon, h).distances(W, close)
+
+
 def test_exact_distances_where_float64_drowns_a_weight():
     """The same edges with the large ones on a cycle, so that there is but one component."""
     W = np.array([[INF, -1, -1e17], [1.5, INF, INF], [2e17, INF, INF]])
-    D = exact_distances(W, 2.0**-51, np.array([0.0, -1.0, -1e17]), close_nonnegative)
+    D = exact_distances(W, np.array([0.0, -1.0, -1e17]))
     np.testing.assert_array_equal(D, [[0, -1, -1e17], [1.5, 0, 1.5 - 1e17], [2e17, 2e17 - 1, 0]])
     W[1, 0] = 0.5
     with pytest.raises(NegativeCycleError) as caught:
-        exact_distances(W, 2.0**-51, np.array([0.0, -1.0, -1e17]), close_nonnegative)
+        exact_distances(W, np.array([0.0, -1.0, -1e17]))
     assert caught.value.cycle == (0, 1)
     assert "-0.5" in str(caught.value)
 
@@ -91,7 +199,7 @@ def test_exact_distances_where_float64_drowns_a_weight():
 def test_a_row_whose_way_there_is_short_and_whose_way_back_is_long():
     """The kernels hold D[0, 1] + 1e17: the row is found again, exactly."""
     W = np.array([[INF, 1, 3e17], [1e17, INF, 2e17], [1, -1e17, INF]])
-    D = exact_distances(W, 2.0**-51, np.zeros(3), close_nonnegative)
+    D = exact_distances(W, np.zeros(3))
     assert D[0, 1] == 1.0
 
 
@@ -103,7 +211,7 @@ def test_exact_distances_over_the_whole_range_of_floats(rng):
         climbs = heights - heights[:, np.newaxis]
         W = np.where(climbs == np.rint(climbs), climbs + rng.integers(0, 3, (n, n)) * 5e-324, climbs)
         np.fill_diagonal(W, INF)
-        D = exact_distances(W, 0.0 if n < 3 else 2.0**-51, np.zeros(n), close_nonnegative)
+        D = exact_distances(W, np.zeros(n), 0.0 if n < 3 else 2.0**-51)
         assert not mixed.judgement(W, D), repr(W)
 
 
@@ -116,7 +224,7 @@ def test_loops_stay_what_the_kernels_leave(rng):
         close_nonnegative(R)
         np.fill_diagonal(R, cycles)
 
-    D = exact_distances(W, 2.0**-51, np.zeros(5), close)
+    D = exact_distances(W, np.zeros(5), close=close)
     np.testing.assert_array_equal(D.diagonal(), W.diagonal())
 
 
@@ -136,6 +244,9 @@ def test_least_magnitude(rng, dtype):
     assert least_magnitude(A) == tiny
     assert least_magnitude(np.full((3, 3), INF, dtype)) == INF
     assert least_magnitude(np.zeros((3, 3), dtype)) == INF
+    np.testing.assert_array_equal(least_magnitude(np.stack([A, A + A])), [tiny, 2 * tiny])
+    part = Weights(A[:50, :50], 1, INF, np.dtype(float), 0.1, vertices=np.array([3, 4, 5]))
+    assert least_weight(part) == np.abs(A[3:6, 3:6])[A[3:6, 3:6] != 0].min()
 
 
 def test_ordinary_data_is_covered(rng):
@@ -151,8 +262,8 @@ def test_ordinary_data_is_covered(rng):
             ):
                 A = A.astype(dtype)
                 finite = A[np.isfinite(A)]
-                h = potentials(Weights.of(A, 1, INF, finite.min(), finite.max()))
-                assert covers(h, least_magnitude(A))
+                weights = Weights.of(A, 1, INF, finite.min(), finite.max())
+                assert covers(potentials(weights), least_weight(weights))
 
 
 def test_bounds():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from semiring.chain.problem import Step
 from semiring.chain.steps.arrays import arrays
 from semiring.chain.steps.bits import bits
+from semiring.chain.steps.components import components
 from semiring.chain.steps.edges import edges
 from semiring.chain.steps.integers import integers
 from semiring.chain.steps.method import method
@@ -31,5 +32,5 @@ __all__ = ["STEPS"]
 #: All steps. Those of the intake come first: they alone see what the caller gave.
 STEPS: tuple[Step, ...] = (
     *(names, bits, sparse, arrays, rounded, method, stacks, turned, edges),
-    *(minplus, unbounded, shifted, scaled, narrow, integers, ordered, packed, plus),
+    *(minplus, unbounded, components, shifted, scaled, narrow, integers, ordered, packed, plus),
 )

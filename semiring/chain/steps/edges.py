@@ -29,4 +29,9 @@ def edges(p: Problem) -> No | Reduction:
 
     rows, columns = np.nonzero(m.none != m.array)
     graph = sparse_graph(coo_array((m.array[rows, columns], (rows, columns)), shape=m.shape), 1 if least_is_min else -1)
-    return Dijkstra("Dijkstra from every vertex", p, quiet=True, p=p, graph=graph, h=graph_potentials(graph, m.dtype))
+    h = graph_potentials(graph, m.dtype)
+    if h is None:
+        explanation.method = "rkleene"
+        why = "weights of very different size: rkleene closes each strong component under potentials of its own"
+        return Reduction(why, p.but(p.facts, method="rkleene"))
+    return Dijkstra("Dijkstra from every vertex", p, quiet=True, p=p, graph=graph, h=h)

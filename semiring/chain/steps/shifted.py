@@ -1,26 +1,76 @@
 """Weights below 0 under potentials: w[i, j] + h[i] - h[j] ≥ 0, and every distance differs by the same shift.
 
-Cost: some sweeps over the matrix to find them, or one elimination; no pass of their own. Distances are shifted back and
-rounded once. Source, proof and hazards: `semiring.algorithms.potentials`.
+Cost: some sweeps over the matrix to find them, or one elimination, and a look at the sizes of the weights; no pass of
+their own. Distances are shifted back and rounded once. Where potentials in float64 would drown a weight, the matrix is
+closed under exact ones (`semiring.algorithms.exact`), with copies in float64 and of integers. Source, proof and
+hazards: `semiring.algorithms.potentials`, docs/rounding.md.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
+from semiring.algorithms.exact import Exact
 from semiring.algorithms.potentials import potentials, verified
+from semiring.algorithms.rounding import covers, least_weight
 from semiring.algorithms.small_potentials import SMALL, small_potentials
 from semiring.algorithms.weights import Weights, check_range, finite_range
+from semiring.arrays.parts import on_host
 from semiring.chain.leaf import eliminates
 from semiring.chain.maps import WITHOUT, Shifted
+from semiring.chain.matrix import encode
 from semiring.chain.problem import Facts, No, Problem, Reduction
 from semiring.errors import NegativeCycleError
+from semiring.kernels import backend_for
+from semiring.kernels.engine import Engine, make_plan
+from semiring.kernels.machines import closure_speed
+from semiring.namespaces import array_namespace
 
-__all__ = ["shifted"]
+if TYPE_CHECKING:
+    from semiring.chain.planner import Node
+
+__all__ = ["engine_of", "part_potentials", "potentials_of", "shifted", "weights_of"]
+
+
+@dataclass
+class _Exactly(Reduction):
+    exact: Exact | None = None
+
+    divides = True
+
+    def run(self, node: Node, D: Any) -> Any:
+        p, exact = self.mapped, self.exact
+        assert p is not None
+        assert exact is not None
+        xp = array_namespace(D)
+        encode(p.matrix, D)
+        before = None if p.request.inspect is None else D.copy()
+        W = on_host(D).astype(np.float64)
+
+        def close(R: Any) -> None:
+            there = xp.asarray(R)
+            changes = {"array": there, "dtype": there.dtype, "inner": np.inf, "none": np.inf, "maps": ()}
+            request = replace(p.request, inspect=None)
+            q = p.but(Facts(0.0, None, True), request=request, home=there, in_place=True, **changes)
+            node.plan(q, 0).run(there)
+            R[...] = on_host(there)
+
+        with np.errstate(over="ignore"):  # a distance beyond the range of the dtype is ∞
+            D[...] = xp.asarray(exact.distances(W, close).astype(D.dtype))
+        if p.request.inspect is not None:
+            p.request.inspect.look(engine_of(p, D), D, before=before, pivots=None)
+        return D
+
+
+def engine_of(p: Problem, D: Any) -> Engine:
+    """Products of a min-plus problem in the weights as they are."""
+    backend = backend_for(D, min_plus, D.dtype)
+    plan = make_plan(min_plus, D.dtype, threads=p.request.threads)
+    return Engine(backend, plan, closure_speed(backend.name, D.dtype).panel)
 
 
 def shifted(p: Problem) -> No | Reduction:
@@ -33,10 +83,13 @@ def shifted(p: Problem) -> No | Reduction:
     m = p.matrix
     h = p.known.potentials
     if h is None:
-        h = _of_integers(p) if m.array.dtype.kind == "i" else _of_floats(p)
-    elif len(m.shape) == 3:
+        h = _of_integers(p) if m.array.dtype.kind == "i" else part_potentials(p, weights_of(p))
+    elif not isinstance(h, Exact) and len(m.shape) == 3:
         why = "small matrices with weights below 0: potentials of all, and then all closed by one launch"
         return Reduction(why, p.mapped(Shifted(h), Facts(0, None, True)))
+    if isinstance(h, Exact):
+        why = "weights of very different size in one strong component: closed under exact potentials"
+        return _Exactly(why, p, exact=h)
     signs = f"both signs or all {'negative' if m.sign > 0 else 'positive'}"
     why = f"weights of {signs}: reweighted by potentials to ≥ 0"
     return Reduction(why, p.mapped(Shifted(h), Facts(0, None, True)))
@@ -46,27 +99,52 @@ def _of_integers(p: Problem) -> Any:
     m = p.matrix
     low, high = (p.known.least, p.known.greatest) if m.sign > 0 else (-p.known.greatest, -p.known.least)
     weights = Weights.of(m.array, m.sign, m.none, low, high)
-    return _potentials(p, weights).astype(np.int64)  # whole numbers in any case
+    return potentials_of(p, weights).astype(np.int64)  # whole numbers in any case
 
 
-def _of_floats(p: Problem) -> Any:
-    m, without = p.matrix, WITHOUT in p.matrix.maps
-    low, high = finite_range(m.array)
-    weights = Weights.of(m.array, m.sign, m.none, low, high, unbounded=without)
-    small = m.sign > 0 and not without and p.n <= SMALL and not m.there
+def weights_of(p: Problem) -> Weights:
+    """The floats of a min-plus problem, as the search for potentials sees them."""
+    m = p.matrix
+    return Weights.of(m.array, m.sign, m.none, *finite_range(m.array), unbounded=WITHOUT in m.maps)
+
+
+def part_potentials(p: Problem, weights: Weights) -> Any:
+    """Potentials (n,) of floats of one strong component; `Exact` ones where those in float64 would drown a weight.
+
+    Raises `NegativeCycleError` with the vertices as the caller counts them; `DomainError` where sums of weights may
+    leave the range of the dtype.
+    """
+    m, h = p.matrix, None
     with np.errstate(over="ignore", invalid="ignore"):  # seen below
-        h = small_potentials(m.array) if small else None
-        if h is None:
-            h = _potentials(p, weights)
-    check_range(h, *((low, high) if m.sign > 0 else (-high, -low)), m.array.dtype)
-    return h
-
-
-def _potentials(p: Problem, weights: Weights) -> Any:
+        if (
+            weights.n <= SMALL
+            and not m.there
+            and (m.sign > 0 or weights.vertices is not None)
+            and not weights.unbounded
+        ):
+            h = small_potentials(weights.rows(slice(None)) if weights.vertices is not None else m.array)
+        found = potentials_of(p, weights) if h is None else h
+    low, high = weights.range
+    check_range(found, low, high, m.array.dtype)
+    if h is not None or not weights.epsilon or covers(on_host(found), least_weight(weights)):
+        return found
+    W = on_host(weights.rows(slice(None)))
     try:
-        return potentials(weights, lambda D: eliminates(D, p.request.threads))
+        return Exact(W, weights.epsilon, on_host(found))
     except NegativeCycleError as error:
-        if not p.matrix.turned:
-            raise
-        # Its edges are those of the transpose: the same cycle, the other way round, is one of the caller's matrix.
-        raise verified(replace(weights, A=weights.A.T), p.matrix.caller(error.cycle)) or error from None
+        raise _named(p, weights, weights.named(list(error.cycle))) or error from None
+
+
+def potentials_of(p: Problem, weights: Weights) -> Any:
+    """Potentials of weights in float64 or int64. Raises `NegativeCycleError` in the caller's vertices."""
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):  # `check_range` sees it
+            return potentials(weights, lambda D: eliminates(D, p.request.threads))
+    except NegativeCycleError as error:
+        raise _named(p, weights, list(error.cycle)) or error from None
+
+
+def _named(p: Problem, weights: Weights, cycle: list[int]) -> NegativeCycleError | None:
+    """The error for a cycle in vertices of the array: in those of the caller, whose edges may be reversed."""
+    A = weights.A.T if p.matrix.turned else weights.A
+    return verified(replace(weights, A=A, vertices=None), p.matrix.caller(cycle))
