@@ -19,28 +19,31 @@ from semiring.namespaces import array_namespace
 
 __all__ = ["covers", "distance_bound", "least_magnitude", "least_weight", "shift_bound"]
 
+_BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
+_EPSILON = 2.0**-52  # of float64
 
-def least_magnitude(A: Array) -> Array:
-    """The least |w| that is not 0 of every matrix of floats in A (..., m, n); ∞ where there is none."""
-    bits = np.dtype(f"u{A.dtype.itemsize}")
-    sizes = array_namespace(A).ascontiguousarray(A).view(bits) << bits.type(1)  # without the sign
-    sizes -= bits.type(1)  # and 0 becomes the largest
-    least = sizes.min(axis=(-2, -1), keepdims=True)
-    least += bits.type(1)
-    least >>= bits.type(1)
-    found = least.view(A.dtype)[..., 0, 0]
+
+def least_magnitude(A: Array) -> Any:
+    """The least |w| that is not 0 of every matrix of floats in A (..., m, n), (...); ∞ where there is none."""
+    sizes = A.view(_BITS[A.dtype.itemsize]) << 1  # without the sign
+    sizes -= 1  # and 0 becomes the largest
+    least = sizes.min(axis=(-2, -1))
+    found = ((least >> 1) + 1).view(A.dtype)  # -0.0 where all are 0
+    if A.ndim == 2 and type(A) is np.ndarray:
+        return found if found != 0 else np.inf
     return array_namespace(A).where(found == 0, A.dtype.type(np.inf), found)
 
 
 def least_weight(weights: Weights) -> float:
     """The same of weights in floats, a piece at a time; waits for a device once."""
     found = [least_magnitude(weights.part(rows)) for rows in weights.pieces()]
-    return float(array_namespace(weights.A).stack(found).min()) if found else np.inf
+    xp = array_namespace(weights.A)
+    return float(xp.stack([xp.asarray(one) for one in found]).min()) if found else np.inf
 
 
 def shift_bound(n: int, spread: Any) -> Any:
     """What potentials of n vertices that are ``spread`` apart, in float64, may do to a distance."""
-    return 16 * n * float(np.finfo(np.float64).eps) * spread
+    return 16 * n * _EPSILON * spread
 
 
 def covers(h: Array, least: Any) -> bool:

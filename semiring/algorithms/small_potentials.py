@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.rounding import covers, least_magnitude
+from semiring.algorithms.rounding import covers, least_magnitude, shift_bound
 from semiring.algorithms.views import Array
 from semiring.algorithms.weights import negligible
 from semiring.kernels import backend_for
@@ -40,10 +40,11 @@ def small_potentials(A: Array) -> Array | None:
     if not D.max() < np.inf:  # several components, each of which has its own
         return None
     h: Array = D.min(axis=0)
-    if not h.min() > -negligible(A.dtype):  # sums might leave the range of the dtype
+    low = float(h.min())
+    if not low > -negligible(A.dtype):  # sums might leave the range of the dtype
         return None
     np.add(A, h[:, np.newaxis] - h, out=D)
-    return h if D.min() >= _ROUNDING * h.min() and covers(h, least_magnitude(A)) else None
+    return h if D.min() >= _ROUNDING * low and shift_bound(len(h), -low) < least_magnitude(A) else None
 
 
 def stack_potentials(A: Array, threads: int) -> Array | None:
