@@ -11,6 +11,7 @@ from trees import check, zero_of
 
 from semiring.algebra.catalogue import as_semiring
 from semiring.closures import closure
+from semiring.kernels.contract import NO_PREDECESSOR
 from semiring.kernels.cuda.closing.modules import compile_for
 from semiring.kernels.cuda.closing.sources import arithmetic_of, source
 from semiring.kernels.engine import make_plan
@@ -22,7 +23,7 @@ PIECE, SLICE = 16, 32
 
 def defines(tolerance):
     chosen = {"EXACT": tolerance.exact, "RELATIVE": tolerance.relative, "ROW_IN_SHARED": True}
-    return tuple(name for name, wanted in chosen.items() if wanted)
+    return (f"NONE ({NO_PREDECESSOR})", *(name for name, wanted in chosen.items() if wanted))
 
 
 @pytest.fixture(scope="module")
