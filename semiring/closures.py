@@ -17,7 +17,7 @@ from semiring.arrays.operands import device_of
 from semiring.chain.explanation import Explanation
 from semiring.chain.planner import solve
 from semiring.chain.problem import Problem, Request, is_tropical
-from semiring.chain.program import program_for
+from semiring.chain.program import is_home, program_for
 from semiring.chain.steps import STEPS
 from semiring.errors import AlgebraError, UnknownNameError
 from semiring.kernels import backend_for
@@ -107,10 +107,11 @@ def closure(
            [3., 0., 2.],
            [1., 4., 0.]])
     """
-    if out is None and progress is None and device is None and reflexive and not explain and not profiling.active:
+    plain = reflexive and progress is None and device is None and not explain and not profiling.active
+    if plain and (out is None or is_home(out, A)):
         program = program_for(A, semiring, method, threads, check)
         if program is not None:
-            return program.run(A)
+            return program.run(A, out)
     request = _request(semiring, method, threads, progress, bool(check), out, device)
     p = Problem(request, request.semiring, A, plus=not reflexive, progress=progress)
     with profiling.span("call", "closure", semiring=request.semiring.name), device_of((A, out), device):

@@ -27,7 +27,7 @@ from semiring.arrays.entries import check_entries
 from semiring.chain.explanation import Explanation
 from semiring.chain.leaf import Leaf
 from semiring.chain.maps import Shifted
-from semiring.chain.matrix import Matrix
+from semiring.chain.matrix import Matrix, adjacent
 from semiring.chain.planner import Node, Passes
 from semiring.chain.problem import Facts, Inspection, Problem, Request, is_tropical
 from semiring.chain.steps import STEPS
@@ -38,7 +38,7 @@ from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace
 from semiring.threads import get_threads
 
-__all__ = ["program_for"]
+__all__ = ["is_home", "program_for"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
@@ -52,21 +52,24 @@ class _Shifting(NamedTuple):
     leaf: Leaf
     h: Array
 
-    def run(self, A: Array, out: None = None, inspect: Inspection | None = None) -> Array:
-        """A* in a new array."""
+    def run(self, A: Array, out: Array | None = None, inspect: Inspection | None = None) -> Array:
+        """A* in ``out``, or in a new array."""
         shift = Shifted(self.h)
         D = shift.encode(A, _ALL).astype(A.dtype, copy=False)
         self.leaf.close(D, inspect)
-        D[...] = shift.decode(D, _ALL)
-        return D
+        if out is None:
+            out = D
+        out[...] = shift.decode(D, _ALL)
+        return out
 
 
 Guard: TypeAlias = Callable[[Array], "Passes | _Shifting | None"]
 
 
 def program_for(A: Array, semiring: Any, method: Any, threads: Any, check: bool) -> Passes | _Shifting | None:
-    """The program of one matrix (n, n): its ``run(A)`` gives A* in a new array. None where it takes the chain.
+    """The program of one matrix (n, n), None where it takes the chain.
 
+    Its ``run(A)`` gives A* in a new array, ``run(A, out)`` in one that `is_home`.
     Raises `DomainError` as the chain does.
     """
     kind = type(A)
@@ -86,6 +89,18 @@ def program_for(A: Array, semiring: Any, method: Any, threads: Any, check: bool)
             return None
     guard = _guard(semiring, A.dtype, shape[0], method, threads, bool(check), device, named_backend())
     return None if guard is None else guard(A)
+
+
+def is_home(out: Any, A: Any) -> bool:
+    """Whether a program can write A* into ``out``: A itself, or one of its kind apart from it, with adjacent rows."""
+    if type(out) is not type(A) or getattr(out, "ndim", 0) != 2 or not adjacent(out):
+        return False
+    if out is not A:
+        if type(out) is not np.ndarray or out.dtype != A.dtype or out.shape != A.shape:
+            return False
+        if np.may_share_memory(out, A):
+            return False
+    return type(out) is not np.ndarray or bool(out.flags.writeable)
 
 
 @lru_cache(maxsize=4096)
