@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.views import Array, on_host, pieces
+from semiring.algorithms.views import Array
+from semiring.arrays.parts import on_host, pieces
 from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["Components", "join_components", "of_sparse", "of_words", "permute", "strong_components"]

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.views import WORD, Array, columns_of, pieces
+from semiring.algorithms.views import WORD, Array, columns_of
+from semiring.arrays.parts import pieces
 from semiring.kernels.engine import Engine
 from semiring.namespaces import array_namespace
 

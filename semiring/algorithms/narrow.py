@@ -31,8 +31,9 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.views import Array, on_host, pieces
+from semiring.algorithms.views import Array
 from semiring.arrays.encoding import inner_zero
+from semiring.arrays.parts import on_host, pieces
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Passes, Relaxation
 from semiring.namespaces import array_namespace

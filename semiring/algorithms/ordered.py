@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.algorithms.views import Array, pieces
+from semiring.algorithms.views import Array
 from semiring.arrays.order import flipped
+from semiring.arrays.parts import pieces
 from semiring.kernels import backend_for
 from semiring.namespaces import array_namespace
 

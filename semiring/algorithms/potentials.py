@@ -33,9 +33,10 @@ from fractions import Fraction
 import numpy as np
 
 from semiring.algorithms.bellman_ford import find_cycle
-from semiring.algorithms.views import Array, on_host
+from semiring.algorithms.views import Array
 from semiring.algorithms.weights import Weights, relative_rounding
 from semiring.algorithms.whole_sweeps import WholeSweeps
+from semiring.arrays.parts import on_host
 from semiring.errors import NegativeCycleError
 from semiring.namespaces import is_device_array
 

@@ -58,7 +58,7 @@ from numpy.typing import NDArray
 
 from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.rounding import least_magnitude, shift_bound
-from semiring.algorithms.views import on_host
+from semiring.arrays.parts import on_host
 from semiring.errors import AlgebraError
 from semiring.kernels.contract import NO_PREDECESSOR, Backend, Plan
 from semiring.kernels.engine import Engine

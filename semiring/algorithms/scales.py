@@ -26,8 +26,9 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_times, min_times
 from semiring.algorithms.bellman_ford import bellman_ford
-from semiring.algorithms.views import Array, on_host, pieces
+from semiring.algorithms.views import Array
 from semiring.algorithms.weights import relative_rounding
+from semiring.arrays.parts import on_host, pieces
 from semiring.namespaces import array_namespace
 
 __all__ = ["gains", "scales"]

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiring.algorithms.views import WORD, Array, on_host, pieces, some
+from semiring.algorithms.views import WORD, Array
+from semiring.arrays.parts import on_host, pieces, some
 from semiring.errors import AlgebraError
 from semiring.kernels.contract import Plan
 from semiring.kernels.engine import Engine

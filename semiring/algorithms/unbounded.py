@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.algorithms.views import Array, on_host, pieces
+from semiring.algorithms.views import Array
+from semiring.arrays.parts import on_host, pieces
 from semiring.errors import NegativeCycleError
 from semiring.namespaces import array_namespace
 

@@ -10,22 +10,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from semiring.arrays.parts import clear_zeros, negate, on_host, pieces, put, some
 from semiring.kernels.contract import Plan
 
-__all__ = [
-    "WORD",
-    "block",
-    "clear_zeros",
-    "columns_of",
-    "has_diverged",
-    "negate",
-    "on_host",
-    "pieces",
-    "put",
-    "some",
-    "zero_item",
-]
+__all__ = ["WORD", "block", "columns_of", "has_diverged", "zero_item"]
 
 Array: TypeAlias = Any  # a 2-D array of the backend's device, or a view of one
 

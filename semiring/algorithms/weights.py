@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.views import Array, on_host, pieces, some
+from semiring.algorithms.views import Array
+from semiring.arrays.parts import on_host, pieces, some
 from semiring.errors import DomainError, IntegerOverflowError
 from semiring.namespaces import array_namespace
 

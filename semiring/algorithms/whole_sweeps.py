@@ -15,8 +15,9 @@ from collections.abc import Callable
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.views import Array, on_host, pieces
+from semiring.algorithms.views import Array
 from semiring.algorithms.weights import Weights, relative_rounding
+from semiring.arrays.parts import on_host, pieces
 from semiring.kernels import backend_for
 from semiring.namespaces import array_namespace
 

@@ -29,7 +29,7 @@ from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.johnson import edge_potentials, sparse_graph
 from semiring.algorithms.schedule import dense_is_faster
 from semiring.algorithms.small_potentials import SMALL
-from semiring.algorithms.views import pieces
+from semiring.arrays.parts import pieces
 from semiring.closures import closure, closure_with_predecessors
 from semiring.compat import choice, small
 from semiring.compat.small import NULL, rows_and_shape

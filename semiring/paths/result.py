@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.predecessors import nearest_tree, path_sums
-from semiring.algorithms.views import on_host
 from semiring.arrays.operands import as_matrix
+from semiring.arrays.parts import on_host
 from semiring.errors import AlgebraError, DeviceError, NoPathError, ShapeError, VertexError
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Facts, Plan
