@@ -1,8 +1,9 @@
 """Whole numbers in fewer bits: min-plus closures in narrower integers than came in, where every distance fits them.
 
-On a GPU a product costs what its element does: float64 some nine times what int16 costs (`parameters` has the
-numbers). Where the edges are whole numbers ≥ 0, and no distance exceeds a bound B below the "no path" of a narrower
-dtype (half its range, so that no sum of two entries wraps), the closure there is the same, number by number:
+On a GPU a product costs what its element does: float64 some nine times what int16 costs (the numbers stand in
+`semiring.kernels.machines.h200`). Where the edges are whole numbers ≥ 0, and no distance exceeds a bound B below the
+"no path" of a narrower dtype (half its range, so that no sum of two entries wraps), the closure there is the same,
+number by number:
 
 * An edge of more than B is on no best path, so it may count as none; hence so may whatever reaches "no path".
 * Every part of a best path is at most B, and all sums below "no path" are exact: here, and in the floats that came in,
