@@ -244,7 +244,6 @@ def products(monkeypatch):
     fakes = {
         "cupy": SimpleNamespace(empty=empty, zeros=lambda shape, dtype: np.zeros(shape, dtype)),
         "semiring.kernels.cuda.product.launches": SimpleNamespace(prepare=None),
-        "semiring.kernels.cuda.product.packing": SimpleNamespace(empty_words=None, pack=None, unpack=None),
     }
     for name, module in fakes.items():
         monkeypatch.setitem(sys.modules, name, module)

@@ -9,7 +9,7 @@ import numpy as np
 
 from semiring.arrays.device.memory import load_cupy
 
-__all__ = ["count", "pack", "unpack"]
+__all__ = ["count", "empty_words", "pack", "unpack"]
 
 Array: TypeAlias = Any  # a CuPy array
 
@@ -44,18 +44,22 @@ def _counting() -> Any:
     )
 
 
+def empty_words(shape: tuple[int, ...]) -> Array:
+    """Uninitialised words uint32 for truth values of a shape (..., m, n)."""
+    return load_cupy().empty((*shape[:-1], -(-shape[-1] // 32)), np.uint32)
+
+
 def pack(truths: Array) -> Array:
-    """The words (m, ⌈n/32⌉) of a bool array (m, n) of any strides; tail bits are zero."""
-    m, n = truths.shape
-    words = load_cupy().empty((m, -(-n // 32)), np.uint32)
-    _packing()(truths, n, words.shape[1], words)
+    """The words (..., m, ⌈n/32⌉) of a bool array (..., m, n) of any strides; tail bits are zero."""
+    words = empty_words(truths.shape)
+    _packing()(truths, truths.shape[-1], words.shape[-1], words)
     return words
 
 
-def unpack(words: Array, columns: int) -> Array:
-    """The bool array (m, columns) of words (m, ⌈columns/32⌉) uint32 of any strides."""
-    truths = load_cupy().empty((words.shape[0], columns), np.bool_)
-    _unpacking()(words, columns, words.shape[1], truths)
+def unpack(words: Array, columns: int, out: Array | None = None) -> Array:
+    """The bool array (..., m, columns) of words (..., m, ⌈columns/32⌉) uint32, or in ``out``; both of any strides."""
+    truths = load_cupy().empty((*words.shape[:-1], columns), np.bool_) if out is None else out
+    _unpacking()(words, columns, words.shape[-1], truths)
     return truths
 
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from semiring.algebra.expressions import Expression
 from semiring.arrays.device.elements import flip
+from semiring.arrays.device.packing import empty_words, pack, unpack
 from semiring.arrays.order import flipped
 from semiring.kernels.contract import Plan
 from semiring.kernels.cuda.product.calls import Call, call_for, format_of
 from semiring.kernels.cuda.product.launches import prepare
 from semiring.kernels.cuda.product.layouts import LARGEST, Placement, pieces
-from semiring.kernels.cuda.product.packing import empty_words, pack, unpack
 from semiring.kernels.cuda.product.words import WordFormat
 
 __all__ = ["multiply", "multiply_add", "routes_of"]
@@ -125,7 +125,7 @@ def _through_bits(call: Call, plan: Plan, C: Any, A: Any, B: Any) -> None:
     """Truth values, packed 32 to a word."""
     words = pack(C) if call.accumulate else empty_words(C.shape)
     _multiply(plan, call, words, _each(pack, A), _each(pack, B), call.accumulate)
-    unpack(words, C)
+    unpack(words, C.shape[-1], C)
 
 
 def _through(call: Call, wide: Any, plan: Plan, C: Any, A: Any, B: Any) -> None:

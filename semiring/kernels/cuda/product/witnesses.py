@@ -7,13 +7,13 @@ from typing import Any
 import cupy
 import numpy as np
 
+from semiring.arrays.device.packing import pack, unpack
 from semiring.kernels.contract import Plan
 from semiring.kernels.cuda.compile.loading import loaded
 from semiring.kernels.cuda.product.calls import Call, call_for
 from semiring.kernels.cuda.product.launches import enter, prepare
 from semiring.kernels.cuda.product.layouts import LARGEST, Placement, pieces
 from semiring.kernels.cuda.product.operations import routes_of
-from semiring.kernels.cuda.product.packing import pack, unpack
 from semiring.kernels.cuda.product.specification import THREADS, Search
 from semiring.kernels.cuda.product.words import WordFormat
 from semiring.kernels.definition import define
@@ -67,7 +67,7 @@ def _recordable(plan: Plan, C: Any, A: Any, B: Any, n: int) -> tuple[Any, Any, A
         return C, A, B
     word = WordFormat(plan.dtype.name).numpy_word
     if plan.storage == "bits":
-        C, A, B = unpack(C, columns=n), unpack(A, columns=B.shape[0]), unpack(B, columns=n)
+        C, A, B = unpack(C, n), unpack(A, B.shape[0]), unpack(B, n)
     C, A, B = (array.astype(word, copy=False) for array in (C, A, B))
     return C, A, B
 
