@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.views import Array
-from semiring.arrays.parts import on_host, pieces
-from semiring.namespaces import array_namespace, is_device_array
+from semiring.arrays.parts import each_row, each_unpacked, on_host
+from semiring.namespaces import array_namespace
 
 __all__ = ["Components", "join_components", "of_sparse", "of_words", "permute", "strong_components"]
 
@@ -55,21 +55,22 @@ def strong_components(A: Array, none: Any) -> Components:
     n = A.shape[0]
     if n < 2 or (_reaches_all(A, none) and _reaches_all(A.T, none)):
         return Components(np.arange(n), np.array([0, n] if n else [0]))
-    if is_device_array(A):
-        return of_words(np.concatenate([_packed(A[rows] != none) for rows in pieces(A)]), n)
+
+    def are_edges(rows: Array) -> Array:
+        return rows != none
+
     if n <= _SPARSE:
         from scipy.sparse import csr_array
 
-        return of_sparse(csr_array(none != A))
-    return _tarjan(n, lambda vertex: A[vertex] != none)
+        return of_sparse(csr_array(on_host(are_edges(A))))
+    return _tarjan(n, each_row(A, are_edges))
 
 
 def of_words(words: Array, n: int) -> Components:
     """Those of packed edges: words (n, ⌈n/32⌉) uint32 on the host, bit b of word w is the edge to 32·w + b."""
     if n == 0:
         return Components(np.arange(0), np.array([0]))
-    bits = np.ascontiguousarray(words, "<u4").view(np.uint8)
-    return _tarjan(n, lambda vertex: np.unpackbits(bits[vertex], count=n, bitorder="little").view(np.bool_))
+    return _tarjan(n, each_unpacked(words, n))
 
 
 def of_sparse(matrix: Any) -> Components:
@@ -86,13 +87,6 @@ def of_sparse(matrix: Any) -> Components:
 
 def _by_number(number: Array, count: int) -> Components:
     return Components(np.argsort(number, kind="stable"), np.searchsorted(np.sort(number), np.arange(count + 1)))
-
-
-def _packed(edges: Array) -> Array:
-    """The words of a bool array on a device, on the host."""
-    from semiring.arrays.device.packing import pack
-
-    return on_host(pack(edges))
 
 
 def _reaches_all(A: Array, none: Any) -> bool:

@@ -32,13 +32,14 @@ from fractions import Fraction
 
 import numpy as np
 
+from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.bellman_ford import find_cycle
 from semiring.algorithms.views import Array
 from semiring.algorithms.weights import Weights, relative_rounding
 from semiring.algorithms.whole_sweeps import WholeSweeps
 from semiring.arrays.parts import on_host
 from semiring.errors import NegativeCycleError
-from semiring.namespaces import is_device_array
+from semiring.kernels import backend_for
 
 __all__ = ["cycle_error", "potentials", "verified"]
 
@@ -61,8 +62,10 @@ def potentials(weights: Weights, close: Callable[[Array], bool] | None = None) -
         raise error
     solver: _Sweeps | WholeSweeps
     sweeps, before_tree = 0, _SWEEPS_BEFORE_TREE
-    if is_device_array(weights.A):  # a sweep costs a small part of what it costs beside an elimination on the host
-        solver, budget, before_tree = WholeSweeps(weights), max(_PATIENCE, n // 100) * n, max(_PATIENCE, n // 400)
+    capabilities = backend_for(weights.A, min_plus, weights.work).capabilities
+    if capabilities.queues is not None:  # a sweep costs a small part of what it costs beside an elimination on the host
+        solver = WholeSweeps(weights, capabilities.relaxation)
+        budget, before_tree = max(_PATIENCE, n // 100) * n, max(_PATIENCE, n // 400)
     else:
         solver, budget = _Sweeps(weights), 0 if n <= _SMALL else _PATIENCE * n
     while not solver.settled:

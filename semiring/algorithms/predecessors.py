@@ -63,7 +63,7 @@ from semiring.errors import AlgebraError
 from semiring.kernels.contract import NO_PREDECESSOR, Backend, Plan
 from semiring.kernels.engine import Engine
 from semiring.kernels.tolerance import Tolerance, tolerance_for, unattained
-from semiring.namespaces import array_namespace, is_device_array
+from semiring.namespaces import array_namespace
 
 __all__ = ["attach_unbounded", "nearest_tree", "path_sums", "predecessors", "reference", "wants_pivots"]
 
@@ -211,7 +211,7 @@ def wants_pivots(engine: Engine, A: Array) -> bool:
     no worse than the worst path.
     """
     n, plan = A.shape[0], engine.plan
-    if is_device_array(A):  # there a pivot kept costs more than to try every direct edge that may end a path
+    if engine.backend.capabilities.queues is not None:  # a pivot kept costs more than to try every direct edge there
         return False
     if n <= MANY or not tolerance_for(plan, A).one_is_exact:
         return False

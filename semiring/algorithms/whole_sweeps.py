@@ -1,4 +1,4 @@
-"""Bellman-Ford by whole matrices: what `potentials` does on a device, where rows are not worth picking.
+"""Bellman-Ford by whole matrices: what `potentials` does where kernels only enqueue, and rows are not worth picking.
 
 A sweep is a min-plus product of a vector and the matrix, h ← min(h, h ⊗ W): by one kernel where the backend has one
 (`Relaxation`), else a piece of rows at a time, each piece with the potentials as the one before left them. Whether
@@ -14,11 +14,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.views import Array
 from semiring.algorithms.weights import Weights, relative_rounding
 from semiring.arrays.parts import on_host, pieces
-from semiring.kernels import backend_for
+from semiring.kernels.contract import Relaxation
 from semiring.namespaces import array_namespace
 
 __all__ = ["WholeSweeps"]
@@ -29,7 +28,7 @@ _TOGETHER = 4  # sweeps between two questions to the device, where it has a kern
 class WholeSweeps:
     """The potentials h (n,) while they are found; all on the device of the matrix."""
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: Weights, relaxation: Relaxation | None) -> None:
         self._xp = xp = array_namespace(weights.A)
         n = weights.n
         self.weights = weights
@@ -38,8 +37,7 @@ class WholeSweeps:
         self.relaxed = 0  # rows relaxed so far
         self._previous: Array | None = None
         floating = weights.vertices is None and weights.A.dtype.kind == "f" and weights.A.dtype.itemsize >= 4
-        backend = backend_for(weights.A, min_plus, weights.work)
-        self._relaxation = backend.capabilities.relaxation if floating else None
+        self._relaxation = relaxation if floating else None
         self._margin = 2 * relative_rounding(np.float64) if weights.epsilon else 0.0  # as in `potentials`
 
     @property

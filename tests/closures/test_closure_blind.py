@@ -10,7 +10,7 @@ import numpy as np
 import oracles
 import pytest
 from matrices import CASES, matrix
-from strict_arrays import StrictArray, StrictBackend, StrictPasses, installed, on_device
+from strict_arrays import StrictArray, StrictBackend, StrictPasses, StrictQueues, installed, on_device
 
 import semiring as sr
 from semiring.algorithms.ordered import selects
@@ -116,7 +116,7 @@ def closes_stacks(monkeypatch):
         target.inner[...] = np.where(absent.inner, target.dtype.type(extreme), numbers.inner)
 
     closures = SimpleNamespace(close_stack=close_stack, stack_rows=lambda plan: 64)
-    capabilities = Capabilities(stack_closures=closures, passes=StrictPasses())
+    capabilities = Capabilities(stack_closures=closures, queues=StrictQueues(), passes=StrictPasses())
     monkeypatch.setattr(StrictBackend, "capabilities", capabilities)
     monkeypatch.setattr("semiring.arrays.device.elements.select", select)
     return calls
@@ -295,7 +295,8 @@ def test_a_path_moves_one_row_of_the_matrix(rng, monkeypatch):
         tree = nearest_tree(plan, A, host.matrix[source], source, tolerance)
         return on_device(tree)
 
-    monkeypatch.setattr(StrictBackend, "capabilities", Capabilities(trees=SimpleNamespace(find_tree=find_tree)))
+    capabilities = Capabilities(queues=StrictQueues(), trees=SimpleNamespace(find_tree=find_tree))
+    monkeypatch.setattr(StrictBackend, "capabilities", capabilities)
     without = sr.Paths(there.matrix, sr.min_plus, weights=on_device(A))
     moved.numbers = 0
     assert without.path(4, 4) == [4]

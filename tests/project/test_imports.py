@@ -167,6 +167,7 @@ def test_algorithms_know_no_device():
                 target for target in targets if target.startswith(("semiring.kernels.cpu", "semiring.kernels.cuda"))
             }
             assert not devices | (targets & {"numba", "cupy", "cutlass"}), name
+            assert "is_device_array" not in path.read_text("utf-8"), f"{name} asks where an array lives"
 
 
 def circle(modules: Mapping[str, Path]) -> list[str]:
