@@ -22,6 +22,7 @@ from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.scales import gains
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.small_potentials import SMALL, stack_potentials
+from semiring.arrays.encoding import inner_zero
 from semiring.chain.matrix import adjacent
 from semiring.chain.problem import No, Problem, Reduction, is_tropical
 from semiring.chain.steps.minplus import as_min_plus
@@ -148,14 +149,16 @@ class _Each(Reduction):
 def _each(p: Problem, why: str) -> Reduction:
     """Each matrix as a problem of its own.
 
-    Where some weight is below 0, all are looked at before the first is written; otherwise one when its turn comes.
+    Where some weight is below 0, or an integer beyond half its range, all are looked at before the first is written;
+    otherwise one when its turn comes.
     """
     m, known, tropical = p.matrix, p.known, is_tropical(p.semiring)
     shape = m.shape[:-2]
     count = prod(shape)
-    least = as_min_plus(p)[0] if tropical else None
+    least, greatest = as_min_plus(p) if tropical else (None, None)
     below = tropical and p.waits and least is not None and bool(least < 0)
-    first = below or gains(p.semiring, known.least, known.greatest)  # whether all looks come first
+    beyond = tropical and m.dtype.kind == "i" and int(greatest or 0) >= int(inner_zero(min_plus, m.dtype))
+    first = below or beyond or gains(p.semiring, known.least, known.greatest)  # whether all looks come first
     shared = known if not first and (m.dtype.kind != "i" if tropical else known.signless) else None
     progress = p.progress
 
