@@ -32,5 +32,5 @@ def narrow(p: Problem) -> No | Reduction:
     if found is None:
         return No("some edge is no whole number, or some distance may be too long", "data")
     dtype, bound = found
-    q = p.but(Facts(0, bound, True), dtype=dtype, inner=dtype.type(inner_zero(min_plus, dtype)), sentinel="held")
+    q = p.but(Facts(0, None, True), dtype=dtype, inner=dtype.type(inner_zero(min_plus, dtype)), sentinel="held")
     return Reduction(f"whole numbers, and no distance above {bound}: closed in {dtype}", q)
