@@ -10,6 +10,7 @@ Source: Johnson 1977, as in `potentials`. Cost: n³ pairs on one thread.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from semiring.algorithms.rounding import covers, least_magnitude, shift_bound
 from semiring.algorithms.views import Array
 from semiring.algorithms.weights import negligible
 from semiring.kernels import backend_for
+from semiring.kernels.contract import Plan
 from semiring.kernels.engine import make_plan
 
 __all__ = ["SMALL", "small_potentials", "stack_potentials"]
@@ -26,25 +28,32 @@ __all__ = ["SMALL", "small_potentials", "stack_potentials"]
 SMALL = 160  # rows up to which one thread and one block are as fast as anything
 
 _FLOAT64 = np.dtype(np.float64)
+_least, _greatest = np.minimum.reduce, np.maximum.reduce  # a matrix's own methods cost more than its look
 _PIECE = 1 << 19  # bytes of a stack in float64 at a time: temporaries stay in the second-level cache
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 
 def small_potentials(A: Array) -> Array | None:
     """Potentials (n,) float64 of a matrix of finite weights and ∞ by one elimination; None where it takes more care."""
-    plan = make_plan(min_plus, _FLOAT64)
-    D = A.astype(np.float64, order="C")
+    plan = _plan().renewed(min_plus)
+    D = A.astype(_FLOAT64, order="C")
     backend_for(D, min_plus, _FLOAT64).close_block(plan, D)
-    if plan.status.diverged >= 0:
+    if plan.status.diverged >= 0 or not _greatest(D, None) < np.inf:  # of several components each has its own
         return None
-    if not D.max() < np.inf:  # several components, each of which has its own
-        return None
-    h: Array = D.min(axis=0)
-    low = float(h.min())
+    h: Array = _least(D, 0)
+    low = float(_least(h, None))
     if not low > -negligible(A.dtype):  # sums might leave the range of the dtype
         return None
     np.add(A, h[:, np.newaxis] - h, out=D)
-    return h if D.min() >= _ROUNDING * low and shift_bound(len(h), -low) < least_magnitude(A) else None
+    if not _least(D, None) >= _ROUNDING * low:
+        return None
+    least = float(_least(np.abs(A), None)) or least_magnitude(A)
+    return h if shift_bound(len(h), -low) < least else None
+
+
+@cache
+def _plan() -> Plan:
+    return make_plan(min_plus, _FLOAT64)
 
 
 def stack_potentials(A: Array, threads: int) -> Array | None:

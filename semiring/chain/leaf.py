@@ -40,6 +40,7 @@ class Leaf:
         m = p.matrix
         array = m.array.words if isinstance(m.array, BitMatrix) else m.array
         self.dtype, self.there = m.dtype, m.there
+        self.xp = array_namespace(array)
         self._words = m.storage == "bits"
         self.backend = backend_for(array, p.semiring, m.dtype, m.storage)
         self.method.check(self.backend, m.storage)
@@ -50,9 +51,10 @@ class Leaf:
         self._recorder = capabilities.recorder if recorded else None
         self._plan = p.plan_of(make_plan)
         self._diverges = may_diverge(self._plan)
+        plain = len(m.shape) == 2 and m.storage == "elements" and p.progress is None
         leaf = schedule_for(self.backend.name, m.dtype).leaf
         # R-Kleene of a block is the block's closure, and a microsecond less is much where there are few vertices.
-        self._is_block = self.method.close is rkleene and p.n <= leaf and not self.there
+        self._is_block = self.method.close is rkleene and p.n <= leaf and not self.there and plain
 
     def __str__(self) -> str:
         m = self.problem.matrix
@@ -67,6 +69,11 @@ class Leaf:
         Raises `DivergenceError`, naming the vertex, where a pivot has no star; D is then undefined.
         """
         plan = self._plan.renewed(self.problem.semiring)
+        if self._is_block and inspect is None and not profiling.active:
+            self.backend.close_block(plan, D)
+            if self._diverges and plan.status.diverged >= 0:
+                raise self._diverged(plan.status.diverged)
+            return
         A = D.words if self._words else D
         asks = self.there and self.problem.waits and self._diverges
         if asks:
@@ -76,8 +83,6 @@ class Leaf:
             self._stacks.close_stack(plan, A)
         elif inspect is not None or self.problem.progress is not None or profiling.active:
             self._close_watched(plan, A, None if self._words else inspect, original)
-        elif self._is_block:
-            self.backend.close_block(plan, A)
         elif self._recorder is not None:
             self._recorder.replay(plan, A, self._engine, self.method.close)
         else:

@@ -59,7 +59,10 @@ class Unsigned(Map):
         return rows + rows.dtype.type(0)
 
     def encode_all(self, source: Array, out: Array) -> None:
-        clear_zeros(source, out)
+        if type(source) is np.ndarray:  # half a microsecond counts in small calls
+            np.add(source, 0.0, out)
+        else:
+            clear_zeros(source, out)
 
 
 class Without(Map):

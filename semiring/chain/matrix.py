@@ -220,6 +220,12 @@ def _copied(source: Array, D: Array) -> Marks:
     return ()
 
 
+def nothing(D: Array, out: Array, marks: Marks) -> None:
+    """Out ← D, where there is nothing to undo."""
+    if D is not out and not same_memory(D, out):
+        out[...] = D
+
+
 def decoder(outer: Matrix, inner: Matrix) -> Decoder | None:
     """How a whole result is decoded; None where it must be by parts, as for `encoder`."""
     maps = [(len(outer.maps) + k, map_) for k, map_ in enumerate(inner.maps[len(outer.maps) :]) if map_.undone][::-1]
@@ -232,6 +238,8 @@ def decoder(outer: Matrix, inner: Matrix) -> Decoder | None:
         return lambda D, out, marks: clear_sentinel(D, limit, none, out, sign)
     if not all(map_.whole for _, map_ in maps):
         return None
+    if not maps and outer.dtype == inner.dtype:
+        return nothing
 
     def in_turn(D: Array, out: Array, marks: Marks) -> None:
         source = D

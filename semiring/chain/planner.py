@@ -14,10 +14,9 @@ from typing import Any, NamedTuple, TypeAlias
 from semiring.arrays.entries import check_entries
 from semiring.arrays.parts import parts
 from semiring.chain.leaf import Leaf
-from semiring.chain.matrix import Decoder, Encoder, Marks, decode, decoder, encode, encoder, same_memory
+from semiring.chain.matrix import Decoder, Encoder, Marks, decode, decoder, encode, encoder, nothing, same_memory
 from semiring.chain.problem import Again, Facts, Inspection, No, Problem, Reduction, Step, is_tropical
 from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, SemiringError
-from semiring.namespaces import array_namespace
 from semiring.profiling import span
 
 __all__ = ["Node", "Passes", "name_of", "solve"]
@@ -28,7 +27,7 @@ class Passes(NamedTuple):
 
     leaf: Leaf
     encode: Encoder
-    decode: Decoder
+    decode: Decoder | None  # None where there is nothing to undo
     as_it_is: bool  # whether what is closed equals what came in
 
     def run(self, A: Any, out: Any = None, inspect: Inspection | None = None) -> Any:
@@ -37,11 +36,16 @@ class Passes(NamedTuple):
         The rows of out are adjacent; it may be A. None is a new array.
         """
         if out is None:
-            out = array_namespace(A).empty(A.shape, A.dtype)
-        D = out if self.leaf.dtype is out.dtype else out.view(self.leaf.dtype)
+            out = self.leaf.xp.empty(A.shape, A.dtype)
+        leaf = self.leaf
+        D = out if leaf.dtype is out.dtype else out.view(leaf.dtype)
         marks = self.encode(A, D)
-        self.leaf.close(D, inspect, A if self.as_it_is and A is not out else None)
-        self.decode(D, out, marks)
+        if inspect is None:
+            leaf.close(D)
+        else:
+            leaf.close(D, inspect, A if self.as_it_is and A is not out else None)
+        if self.decode is not None:
+            self.decode(D, out, marks)
         return out
 
 
@@ -111,16 +115,18 @@ class Node:
         assert reduction is not None
         return Node(problem, self._rest, self._depth + 1, lambda error: reduction.blame(error, which), silent)
 
-    def passes(self) -> Passes | None:
-        """The same work for any matrix of the kind, where that is possible."""
+    def passes(self) -> Any:
+        """`Passes`, or what runs as they do: the same work for any matrix of the kind; None where there is no way."""
         node = self
         while node.leaf is None:
             if node.reduction is None or not node.reduction.promised:
-                return None
+                return None if node.reduction is None else node.reduction.short(node)
             (node,) = node.children
         inner = node.inner.matrix
         encode, decode = encoder(inner), decoder(self.outer.matrix, inner)
-        return None if encode is None or decode is None else Passes(node.leaf, encode, decode, inner.as_it_is)
+        if encode is None or decode is None:
+            return None
+        return Passes(node.leaf, encode, None if decode is nothing else decode, inner.as_it_is)
 
     def run(self, home: Any) -> Any:
         """Solve the problem. Returns its result, in ``home`` where that is given.

@@ -202,6 +202,10 @@ class Reduction:
         (child,) = node.children
         return child.run(D)
 
+    def short(self, node: Node) -> Any:
+        """The same for any matrix of the kind, with a ``run`` as that of `Passes`; None where there is no such way."""
+        return None
+
     def blame(self, error: SemiringError, which: int) -> SemiringError:
         """An error of the problem of that number, as one of this problem."""
         return error

@@ -26,7 +26,6 @@ from semiring.arrays.encoding import inner_zero
 from semiring.arrays.entries import check_entries
 from semiring.chain.explanation import Explanation
 from semiring.chain.leaf import Leaf
-from semiring.chain.maps import Shifted
 from semiring.chain.matrix import Matrix, adjacent
 from semiring.chain.planner import Node, Passes
 from semiring.chain.problem import Facts, Inspection, Problem, Request, is_tropical
@@ -42,7 +41,6 @@ __all__ = ["is_home", "program_for"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
-_ALL = (slice(None),)
 _least, _greatest = np.minimum.reduce, np.maximum.reduce
 
 
@@ -54,15 +52,16 @@ class _Shifting(NamedTuple):
 
     def run(self, A: Array, out: Array | None = None, inspect: Inspection | None = None) -> Array:
         """A* in ``out``, or in a new array."""
-        shift = Shifted(self.h)
-        D = shift.encode(A, _ALL).astype(A.dtype, copy=False)
+        shift = self.h[:, np.newaxis] - self.h  # what `Shifted` does, of a whole matrix in fewer passes
+        D = np.add(A, shift)
+        np.maximum(D, 0.0, out=D)
+        D += 0.0
+        D = D.astype(A.dtype, copy=False)
         self.leaf.close(D, inspect)
-        if out is None:
-            out = D
-        out[...] = shift.decode(D, _ALL)
-        return out
+        return np.subtract(D, shift, out=D if out is None else out, casting="same_kind")
 
 
+_NAMES = (str, Semiring)
 Guard: TypeAlias = Callable[[Array], "Passes | _Shifting | None"]
 
 
@@ -76,7 +75,7 @@ def program_for(A: Array, semiring: Any, method: Any, threads: Any, check: bool)
     if kind is not np.ndarray and kind.__module__ != "cupy":
         return None
     shape = A.shape
-    if len(shape) != 2 or shape[0] != shape[1] or not (isinstance(semiring, str | Semiring) and type(method) is str):
+    if len(shape) != 2 or shape[0] != shape[1] or type(semiring) not in _NAMES or method != "auto":
         return None
     if threads is None:
         threads = get_threads()
@@ -87,7 +86,7 @@ def program_for(A: Array, semiring: Any, method: Any, threads: Any, check: bool)
         device = A.device.id
         if device != array_namespace(A).cuda.runtime.getDevice():
             return None
-    guard = _guard(semiring, A.dtype, shape[0], method, threads, bool(check), device, named_backend())
+    guard = _guard(semiring, A.dtype, shape[0], threads, bool(check), device, named_backend())
     return None if guard is None else guard(A)
 
 
@@ -108,20 +107,19 @@ def _guard(
     name: str | Semiring,
     dtype: np.dtype[Any],
     n: int,
-    method: str,
     threads: int,
     check: bool,
     device: int | None,
     backend: str | None,
 ) -> Guard | None:
     """The guard of the programs of a kind; None where it has none."""
-    if n == 0 or dtype.kind not in "fiub" or not dtype.isnative or method != "auto":
+    if n == 0 or dtype.kind not in "fiub" or not dtype.isnative:
         return None
     try:
         semiring = as_semiring(name)
         semiring.check_dtype(dtype)
         check_star(semiring, dtype)
-        request = Request(semiring, method, threads, check)
+        request = Request(semiring, "auto", threads, check)
         tropical = is_tropical(semiring)
         there = device is not None
         if tropical and dtype.kind == "f":
@@ -214,4 +212,5 @@ def _planned(request: Request, dtype: np.dtype[Any], n: int, there: bool, promis
         own, semiring, matrix=Matrix(A, zero, dtype, zero), facts=promise, waits=request.check or not there
     )
     node = Node(problem, STEPS[STEPS.index(arrays) + 1 :])
-    return node.passes()
+    passes: Passes | None = node.passes()
+    return passes

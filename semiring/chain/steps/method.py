@@ -47,5 +47,7 @@ def method(p: Problem) -> No | Reduction:
             why = f"{p.n} vertices are one block of at most {schedule.leaf}, closed without products"
         else:
             why = f"a dense matrix: {name} was measured fastest on the {backend.name} backend"
+    else:
+        method_named(name).check(backend, "elements")
     explanation.method = name
     return Reduction(why, p.but(p.facts, method=name), quiet=request.method != "auto")

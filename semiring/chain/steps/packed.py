@@ -5,12 +5,14 @@ Cost: two passes, n² / 8 bytes. The bits are the same.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from semiring.algorithms.methods import method_named
+from semiring.arrays.bits import pack
 from semiring.arrays.parts import pieces
+from semiring.chain.leaf import Leaf
 from semiring.chain.problem import Facts, No, Problem, Reduction
 from semiring.errors import DTypeError
 from semiring.kernels import backend_for
@@ -24,8 +26,27 @@ __all__ = ["packed"]
 _ENTRIES = 1 << 20  # that are unpacked at a time
 
 
+class _Packing(NamedTuple):
+    """Truth values packed, closed, and unpacked, of any matrix of a kind."""
+
+    leaf: Leaf
+
+    def run(self, A: Any, out: Any = None, inspect: Any = None) -> Any:
+        words = pack(A)
+        self.leaf.close(words)
+        if out is None:
+            return words.unpack()
+        out[...] = words.unpack()
+        return out
+
+
 class _Packed(Reduction):
     in_home = True
+
+    def short(self, node: Node) -> Any:
+        (child,) = node.children
+        few = child.outer.n**2 <= _ENTRIES
+        return _Packing(child.leaf) if few and child.leaf is not None else None
 
     def run(self, node: Node, D: Any) -> Any:
         words = node.children[0].run(None)
