@@ -171,16 +171,17 @@ def closure_with_predecessors(
     if method not in METHODS or takes_edges(method):
         raise UnknownNameError("closure method with predecessors", method, matrix_methods())
     inspection = _Predecessors()
-    if progress is None and not profiling.active:
-        program = program_for(A, semiring, method, threads, check)
-        if program is not None:
-            return program.run(A, inspect=inspection), inspection.found
-    request = _request(semiring, method, threads, progress, check, inspect=inspection)
-    with device_of((A,), None):
-        D = solve(Problem(request, semiring, A, progress=progress), STEPS)
-        if inspection.found is None:  # closed as packed bits, or empty
-            plan = make_plan(semiring, D.dtype, threads=request.threads)
-            inspection.found = predecessors(backend_for(D, semiring, D.dtype), plan, D, before=A)
-        if is_tropical(semiring) and D.dtype.kind == "f":
-            attach_unbounded(make_plan(semiring, D.dtype), A, D, inspection.found)
+    program = None if progress is not None or profiling.active else program_for(A, semiring, method, threads, check)
+    if program is not None:
+        D = program.run(A, inspect=inspection)
+    else:
+        request = _request(semiring, method, threads, progress, check, inspect=inspection)
+        with profiling.span("call", "closure", semiring=semiring.name), device_of((A,), None):
+            D = solve(Problem(request, semiring, A, progress=progress), STEPS)
+    if inspection.found is None:  # closed as packed bits, or empty
+        count = get_threads() if threads is None else threads
+        plan = make_plan(semiring, D.dtype, threads=count)
+        inspection.found = predecessors(backend_for(D, semiring, D.dtype), plan, D, before=A)
+    if program is None and is_tropical(semiring) and D.dtype.kind == "f":
+        attach_unbounded(make_plan(semiring, D.dtype), A, D, inspection.found)
     return D, inspection.found
