@@ -50,6 +50,7 @@ from semiring.threads import get_threads, set_threads, threads
 
 if TYPE_CHECKING:
     from semiring.algorithms.methods import METHODS, register_method
+    from semiring.chain.steps import register_step
     from semiring.closures import closure
     from semiring.data import load_network
     from semiring.io import Network, network_of, read, write
@@ -70,6 +71,7 @@ __version__ = "0.1.0"
 _LATER = {
     "METHODS": "semiring.algorithms.methods",
     "register_method": "semiring.algorithms.methods",
+    "register_step": "semiring.chain.steps",
     "closure": "semiring.closures",
     "code": "semiring.kernels.listing",
     "Paths": "semiring.paths",
@@ -151,6 +153,7 @@ __all__ = [
     "read",
     "reduce",
     "register_method",
+    "register_step",
     "set_threads",
     "shortest_paths",
     "sqrt",

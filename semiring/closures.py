@@ -18,7 +18,7 @@ from semiring.chain.explanation import Explanation
 from semiring.chain.planner import solve
 from semiring.chain.problem import Problem, Request, is_tropical
 from semiring.chain.program import is_home, program_for
-from semiring.chain.steps import STEPS
+from semiring.chain.steps import steps_in_order
 from semiring.errors import AlgebraError, UnknownNameError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
@@ -115,7 +115,7 @@ def closure(
     request = _request(semiring, method, threads, progress, bool(check), out, device)
     p = Problem(request, request.semiring, A, plus=not reflexive, progress=progress)
     with profiling.span("call", "closure", semiring=request.semiring.name), device_of((A, out), device):
-        result = solve(p, STEPS)
+        result = solve(p, steps_in_order())
     return (result, request.explanation) if explain else result
 
 
@@ -177,7 +177,7 @@ def closure_with_predecessors(
     else:
         request = _request(semiring, method, threads, progress, check, inspect=inspection)
         with profiling.span("call", "closure", semiring=semiring.name), device_of((A,), None):
-            D = solve(Problem(request, semiring, A, progress=progress), STEPS)
+            D = solve(Problem(request, semiring, A, progress=progress), steps_in_order())
     if inspection.found is None:  # closed as packed bits, or empty
         count = get_threads() if threads is None else threads
         plan = make_plan(semiring, D.dtype, threads=count)

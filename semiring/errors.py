@@ -105,7 +105,7 @@ class NegativeCycleError(DivergenceError):
 
 
 class MethodError(SemiringError, ValueError):
-    """A closure method cannot be registered under this name or with these traits, or not be loaded."""
+    """A closure method, or a step, cannot be registered under this name or with these traits, or not be loaded."""
 
 
 class NoPathError(SemiringError, LookupError):

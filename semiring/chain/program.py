@@ -4,7 +4,8 @@ A kind is a semiring, a dtype, a size, options and a backend. Its chain is plann
 entries (no weight below 0; entries of the domain, with or without sign bits), on a matrix without memory, never on the
 first one that came. Where nothing is left of the chain but maps that do a whole array in one pass, and a method, it is
 a *program*: a guard that finds out which promise the entries keep, encode, close, decode. Whatever is not that simple
-goes through the chain itself, which gives the same bits.
+goes through the chain itself, which gives the same bits. So does everything while a step is registered: it may look
+at the entries.
 
 Small float matrices of min-plus with weights below 0 have a program too: the potentials of one elimination are a map,
 where that elimination shows one strong component.
@@ -29,7 +30,7 @@ from semiring.chain.leaf import Leaf
 from semiring.chain.matrix import Matrix, adjacent
 from semiring.chain.planner import Node, Passes
 from semiring.chain.problem import Facts, Inspection, Problem, Request, is_tropical
-from semiring.chain.steps import STEPS
+from semiring.chain.steps import STEPS, registered_steps
 from semiring.chain.steps.arrays import arrays, check_star
 from semiring.errors import SemiringError
 from semiring.kernels import backend_for, named_backend
@@ -72,7 +73,7 @@ def program_for(A: Array, semiring: Any, method: Any, threads: Any, check: bool)
     Raises `DomainError` as the chain does.
     """
     kind = type(A)
-    if kind is not np.ndarray and kind.__module__ != "cupy":
+    if (kind is not np.ndarray and kind.__module__ != "cupy") or registered_steps():
         return None
     shape = A.shape
     if len(shape) != 2 or shape[0] != shape[1] or type(semiring) not in _NAMES or method != "auto":

@@ -1,11 +1,13 @@
 """The steps, one reduction a file, in the order in which a problem meets them.
 
 The intake makes a matrix of what was given. What follows it may look at all entries, and the order matters where errors
-and memory do: all that can fail on the data fails in a look, before the first write.
+and memory do: all that can fail on the data fails in a look, before the first write. Steps of your own are put between
+them by `register_step`.
 """
 
 from __future__ import annotations
 
+from semiring.chain.planner import name_of
 from semiring.chain.problem import Step
 from semiring.chain.steps.arrays import arrays
 from semiring.chain.steps.bits import bits
@@ -26,11 +28,74 @@ from semiring.chain.steps.sparse import sparse
 from semiring.chain.steps.stacks import stacks
 from semiring.chain.steps.turned import turned
 from semiring.chain.steps.unbounded import unbounded
+from semiring.errors import MethodError, UnknownNameError
 
-__all__ = ["STEPS"]
+__all__ = ["STEPS", "register_step", "registered_steps", "steps_in_order", "unregister_step"]
 
-#: All steps. Those of the intake come first: they alone see what the caller gave.
+#: The steps of the library. Those of the intake come first: they alone see what the caller gave.
 STEPS: tuple[Step, ...] = (
     *(names, bits, sparse, arrays, rounded, method, stacks, turned, edges),
     *(minplus, unbounded, components, shifted, scaled, narrow, integers, ordered, packed, plus),
 )
+_steps = STEPS  # and those that were registered, in their places
+
+
+def steps_in_order() -> tuple[Step, ...]:
+    """All steps as a problem meets them: those of the library, and those that were registered."""
+    return _steps
+
+
+def registered_steps() -> bool:
+    """Whether there are steps but those of the library."""
+    return _steps is not STEPS
+
+
+def register_step(step: Step, *, before: str | None = None) -> Step:
+    """Let a step of your own be asked about every closure: in `closure`, the functions of paths and the command.
+
+    Parameters
+    ----------
+    step
+        ``step(problem)``, a function of a `semiring.chain.problem.Problem` that returns `No`, with the reason, or a
+        `Reduction`; its name is the function's, with spaces for underscores. It reads, may raise, and writes nothing.
+        What it states of the problem that it returns must be true: nobody looks again.
+    before
+        The name of the step that it comes before, as ``explain`` prints it; by default it is the last one before the
+        method. Before ``"arrays"`` and the steps ahead of it there is no matrix yet, only what the caller gave.
+
+    Returns the step, so that it may stand as a decorator. Raises `MethodError` where a step has its name already, or it
+    cannot be called, and `UnknownNameError` where none is called ``before``.
+
+    Cost: while any step is registered, calls of small matrices are planned each time, some 50 µs, for a program would
+    not ask the step about the entries.
+
+    >>> from semiring.chain.problem import No
+    >>> @register_step
+    ... def stars_only(problem):
+    ...     return No("as it is" if problem.plus else "a star")
+    >>> import numpy as np, semiring as sr
+    >>> _, explanation = sr.closure(np.ones((2, 2)), explain=True)
+    >>> print(*(link for link in explanation.chain if link.step == "stars only"))
+      · stars only   a star
+    >>> unregister_step("stars only")
+    """
+    global _steps
+    if not callable(step):
+        raise MethodError(f"a step is a function of a problem, and this is {step!r}")
+    names = [name_of(each) for each in _steps]
+    if name_of(step) in names:
+        raise MethodError(f"{name_of(step)!r} is a step already: choose another name")
+    if before is not None and before not in names:
+        raise UnknownNameError("step", before, names)
+    place = len(names) if before is None else names.index(before)
+    _steps = (*_steps[:place], step, *_steps[place:])
+    return step
+
+
+def unregister_step(name: str) -> None:
+    """Forget a step that was registered. Raises `MethodError` for one that the library brings, and for others."""
+    global _steps
+    rest = tuple(step for step in _steps if step in STEPS or name_of(step) != name)
+    if len(rest) == len(_steps):
+        raise MethodError(f"{name!r} is no step that was registered")
+    _steps = STEPS if len(rest) == len(STEPS) else rest
