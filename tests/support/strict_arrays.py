@@ -59,6 +59,7 @@ _FUNCTIONS = [
     "packbits",
     "rint",
     "sqrt",
+    "stack",
     "subtract",
     "unpackbits",
     "where",
