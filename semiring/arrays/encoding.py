@@ -199,7 +199,7 @@ def clamp(array: Array, bound: Any, least: bool, out: Array, sign: int = 1) -> N
         return
     (np.minimum if least else np.maximum)(array, bound, out=out)
     if sign < 0:
-        np.negative(out, out=out)
+        np.subtract(out.dtype.type(0), out, out=out)  # np.negative of NumPy 2.4 in place is wrong for some strides
 
 
 def decode(

@@ -332,7 +332,7 @@ def clear_sentinel(D: Array, limit: Any, none: Any, out: Array, sign: int) -> No
         rows, target = D[at], out[at]
         absent = rows >= limit
         if sign < 0:
-            np.negative(rows, out=target)
+            np.subtract(rows.dtype.type(0), rows, out=target)
         elif rows is not target:
             target[...] = rows
         put(target, absent, none)

@@ -391,6 +391,19 @@ def test_a_stack_of_which_one_matrix_overflows(rng, name):
         closure(stack, name)
 
 
+@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
+@pytest.mark.parametrize("dtype", ["int16", "int32", "int64"])
+def test_stacks_of_single_vertices_in_place_with_strides(name, dtype):
+    """NumPy 2.4 negates integers wrongly in place where their stride is the square of their size in bytes."""
+    for step in (2, 4, 8):
+        memory = np.full((3, step), 77, dtype)
+        A = memory[:, :1, None]
+        A[...] = 4 if name == "min_plus" else -4
+        closure(A, name, out=A)
+        assert (A == 0).all()
+        assert (memory[:, 1:] == 77).all()
+
+
 @pytest.mark.parametrize("reflexive", [True, False])
 def test_truth_values_are_closed_packed(rng, reflexive):
     A = rng.random((100, 100)) < 0.02
