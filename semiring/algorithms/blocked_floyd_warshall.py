@@ -27,6 +27,10 @@ over before its tasks are enqueued, so there they are fewer: chain, right and le
 Cost: n³ pairs in n / block rounds; workspace O(n × block). It reads the matrix n / block times where R-Kleene reads it
 O(log n) times.
 
+*Strips.* A task works on some whole rows, and reads those of the pivots as they stood when their block was closed; that
+is all it asks of a matrix (`Rows`). So the rows may also live in several places, and those of the pivots are what
+travels.
+
 Pivots: every entry meets every pivot exactly once, and the blocks of pivots in increasing order.
 
 What it does not compute: A⁺ (see `irreflexive`), predecessors (see `predecessors`). Hazards: those of `rkleene`.
@@ -36,17 +40,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
-from semiring.algorithms.views import WORD, Array, block, columns_of, zero_item
-from semiring.kernels.contract import Plan
+from semiring.algorithms.views import WORD, Array, columns_of, zero_item
 from semiring.kernels.engine import Engine, Lanes, cut
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace
 
-__all__ = ["blocked_floyd_warshall"]
+__all__ = ["Elimination", "Rows", "blocked_floyd_warshall", "workspace"]
 
 Range: TypeAlias = tuple[int, int]
 
@@ -62,32 +65,31 @@ def blocked_floyd_warshall(
     schedule, speed = schedule_for(name, dtype), closure_speed(name, dtype)
     if plan.storage == "bits" and width:
         width = -(-width // WORD) * WORD
-    elimination = _Elimination(A, P, k0, start, speed.strip)
+    elimination = Elimination(_InMemory(A, P), n, k0, start, speed.strip)
     blocks = schedule.blocks(n, width)
     widest = max((stop - start for start, stop in blocks), default=0)
-    across = widest * columns_of(plan, 0, min(n, engine.panel)).stop  # the largest copy of rows of pivots
     lanes = engine.lanes() if len(blocks) > 1 else None
     if lanes is not None:
         packed = plan.storage == "bits"
+        across, _ = workspace(engine, n, n, widest)
         tasks = _rows_ahead if packed else _look_ahead
         for number, entries in {_CHAIN: across if packed else widest**2, _RIGHT: across, _LEFT: across}.items():
             lanes.reserve(number, entries)
-        elimination = elimination.side_by_side(plan, widest)
+        shape = n, columns_of(plan, 0, widest).stop
+        elimination = replace(elimination, panels=array_namespace(A).empty(shape, A.dtype))
         with lanes:
             tasks(lanes, elimination, blocks)
         return
-    engine.reserve(max(across, min(n, speed.strip) * columns_of(plan, 0, widest).stop))
+    engine.reserve(max(workspace(engine, n, min(n, speed.strip), widest)))
     for pivots in blocks:
-        rkleene(engine, *elimination.pivot_block(engine, pivots), start=start + pivots[0])
+        elimination.close_rows(engine, pivots)
         if plan.status.diverged >= 0:
             return
-        for others in ((0, pivots[0]), (pivots[1], n)):
-            elimination.panel(engine, pivots, others)
         for others in ((0, pivots[0]), (pivots[1], n)):
             elimination.eliminate(engine, pivots, others, (0, n))
 
 
-def _look_ahead(lanes: Lanes, elimination: _Elimination, blocks: Sequence[Range]) -> None:
+def _look_ahead(lanes: Lanes, elimination: Elimination, blocks: Sequence[Range]) -> None:
     """All rounds, each task behind those it must not overtake."""
     n = blocks[-1][1]
     panel, eliminate = elimination.panel, elimination.eliminate
@@ -113,7 +115,7 @@ def _look_ahead(lanes: Lanes, elimination: _Elimination, blocks: Sequence[Range]
         closed = following
 
 
-def _rows_ahead(lanes: Lanes, elimination: _Elimination, blocks: Sequence[Range]) -> None:
+def _rows_ahead(lanes: Lanes, elimination: Elimination, blocks: Sequence[Range]) -> None:
     """The same with all rows of the next pivot block as one task."""
     n = blocks[-1][1]
     closed = lanes.run(_CHAIN, lambda lane: elimination.close_rows(lane, blocks[0]))
@@ -133,50 +135,76 @@ def _rows_ahead(lanes: Lanes, elimination: _Elimination, blocks: Sequence[Range]
         closed = following
 
 
-@dataclass(frozen=True)
-class _Elimination:
-    """One matrix while it is closed; ranges are those of vertices, counted from its first row."""
+class Rows(Protocol):
+    """Where the rows of a matrix are while it is closed. Ranges are those of vertices."""
 
-    A: Array
-    P: Array | None
+    def strip(self, rows: Range) -> tuple[Array, Array | None]:
+        """Some rows, which a task reads and writes, and their pivots where those are kept."""
+        ...
+
+    def pivots(self, pivots: Range) -> Array:
+        """The rows of a block of pivots as they stood when it was closed, which a task reads."""
+        ...
+
+
+class _InMemory:
+    """Rows of one array, where those of the pivots stay as they are until the next block is closed."""
+
+    def __init__(self, A: Array, P: Array | None) -> None:
+        self._A, self._P = A, P
+
+    def strip(self, rows: Range) -> tuple[Array, Array | None]:
+        at = slice(*rows)
+        return self._A[at], None if self._P is None else self._P[at]
+
+    def pivots(self, pivots: Range) -> Array:
+        return self._A[slice(*pivots)]
+
+
+def workspace(engine: Engine, n: int, rows: int, widest: int) -> tuple[int, int]:
+    """The entries of the largest copies: of rows of pivots, and of their columns in so many rows at a time."""
+    plan = engine.plan
+    return widest * columns_of(plan, 0, min(n, engine.panel)).stop, rows * columns_of(plan, 0, widest).stop
+
+
+@dataclass(frozen=True)
+class Elimination:
+    """The tasks; ranges are those of vertices, counted from the first row of the matrix."""
+
+    matrix: Rows
+    n: int
     k0: int
     start: int
     rows: int  # of the remainder at a time
-    panels: Array | None = None  # copies of column panels, each row of them where it is in A
-
-    def side_by_side(self, plan: Plan, widest: int) -> _Elimination:
-        """The same for tasks in lanes, with one memory for the copies of the column panels of all of them.
-
-        A task that copies the panel of a row, and reads no copy of another, comes behind all that was done to the row
-        before, and all that is done to the row next comes behind it; so no two of them meet. In a memory for each lane
-        copies would grow from round to round, and an allocator would keep all sizes.
-        """
-        shape = self.A.shape[0], columns_of(plan, 0, widest).stop
-        return replace(self, panels=array_namespace(self.A).empty(shape, self.A.dtype))
-
-    def pivot_block(self, engine: Engine, pivots: Range) -> tuple[Array, Array | None, int]:
-        """A_KK, its pivots, and the vertex of its first row."""
-        P_KK = None if self.P is None else self.P[slice(*pivots), slice(*pivots)]
-        return block(engine.plan, self.A, pivots, pivots), P_KK, self.k0 + pivots[0]
+    #: One memory for the copies of the column panels of all tasks in lanes, each row of them where it is in A. A task
+    #: that copies the panel of a row, and reads no copy of another, comes behind all that was done to the row before,
+    #: and all that is done to the row next comes behind it; so no two of them meet. In a memory for each lane copies
+    #: would grow from round to round, and an allocator would keep all sizes.
+    panels: Array | None = None
 
     def close(self, engine: Engine, pivots: Range) -> None:
         """A_KK ← A_KK*."""
         if pivots[0] < pivots[1]:
-            rkleene(engine, *self.pivot_block(engine, pivots), start=self.start + pivots[0])
+            A_KK, P_KK = self._pivot_rows(engine, pivots, pivots)
+            rkleene(engine, A_KK, P_KK, self.k0 + pivots[0], start=self.start + pivots[0])
 
     def close_rows(self, engine: Engine, pivots: Range) -> None:
         """The same, and the rest of their rows; not if a pivot has no star."""
         self.close(engine, pivots)
         if engine.plan.status.diverged < 0:
-            for others in ((0, pivots[0]), (pivots[1], self.A.shape[0])):
+            for others in ((0, pivots[0]), (pivots[1], self.n)):
                 self.panel(engine, pivots, others)
 
     def panel(self, engine: Engine, pivots: Range, others: Range) -> None:
         """A_KR ← A_KK A_KR: some columns of the rows of the pivots."""
         if pivots[0] < pivots[1] and others[0] < others[1]:
-            A_KK, A_KR = (block(engine.plan, self.A, pivots, columns) for columns in (pivots, others))
-            P_KR = None if self.P is None else self.P[slice(*pivots), slice(*others)]
-            engine.multiply_left(A_KK, A_KR, P_KR, self.k0 + pivots[0])
+            A_KK, _ = self._pivot_rows(engine, pivots, pivots)
+            engine.multiply_left(A_KK, *self._pivot_rows(engine, pivots, others), self.k0 + pivots[0])
+
+    def _pivot_rows(self, engine: Engine, pivots: Range, columns: Range) -> tuple[Array, Array | None]:
+        """Some columns of the rows of the pivots."""
+        A_K, P_K = self.matrix.strip(pivots)
+        return A_K[:, columns_of(engine.plan, *columns)], None if P_K is None else P_K[:, slice(*columns)]
 
     def eliminate(self, engine: Engine, pivots: Range, rows: Range, columns: Range) -> None:
         """The remainder in some rows and columns, with the column panel where it is among them; some rows at a time."""
@@ -186,14 +214,15 @@ class _Elimination:
 
     def _eliminate(self, engine: Engine, pivots: Range, rows: slice, columns: Range) -> None:
         """One product with the rows of the pivots."""
-        plan, A, P, K, J = engine.plan, self.A, self.P, slice(*pivots), columns_of(engine.plan, *columns)
-        through = A[rows, columns_of(plan, *pivots)]
+        plan, J = engine.plan, columns_of(engine.plan, *columns)
+        (A_R, P_R), A_K = self.matrix.strip((rows.start, rows.stop)), self.matrix.pivots(pivots)
+        through = A_R[:, columns_of(plan, *pivots)]
         if columns[0] < pivots[1] and pivots[0] < columns[1]:
             panel = through
             through = engine.copied(panel, None if self.panels is None else self.panels[rows, : panel.shape[1]])
             if not plan.semiring.idempotent:  # otherwise A_RK is not better than A_RK A_KK*
                 panel[...] = zero_item(plan)
-        if P is None:
-            engine.multiply_add(A[rows, J], through, A[K, J])
+        if P_R is None:
+            engine.multiply_add(A_R[:, J], through, A_K[:, J])
         else:  # an idempotent ⊕: what stands in the columns stays, so that only an improvement counts as one
-            engine.multiply_add_pivots(A[rows, J], P[rows, slice(*columns)], through, A[K, J], self.k0 + pivots[0])
+            engine.multiply_add_pivots(A_R[:, J], P_R[:, slice(*columns)], through, A_K[:, J], self.k0 + pivots[0])
