@@ -104,7 +104,8 @@ def copy_nonnegative(A: Array, out: Array) -> Array:
 
     Returns an int32 word: 1 where an entry was below 0. (A NaN with a sign would sort before all numbers.)
     """
-    word = load_cupy().zeros(1, np.int32)
+    word = load_cupy().empty(1, np.int32)
+    word.data.memset_async(0, word.nbytes)
     _NONNEGATIVE(A, out, _bits(np.inf, A.dtype), word)
     return word
 
@@ -125,6 +126,7 @@ def spoil(A: Array, word: Array) -> None:
     _SPOIL(A, A, _bits(np.nan, A.dtype), word)
 
 
+@cache
 def _bits(value: float, dtype: np.dtype[Any]) -> int:
     return int(np.asarray(value, dtype).view(f"u{dtype.itemsize}"))
 

@@ -23,7 +23,7 @@ _UNROLL = 4  # as in pass.cu
 SIZES = {1: "char", 2: "short", 4: "int", 8: "long long"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pass:
     """One statement about every element, compiled once for a size of elements.
 
@@ -47,16 +47,14 @@ class Pass:
         assert (A.dtype, A.shape) == (out.dtype, out.shape)
         if not A.size:
             return
-        integer = np.dtype(f"{self.kind}{A.itemsize}")
-        numbers, word = [integer.type(x) for x in values[: len(self.parameters)]], values[len(self.parameters) :]
-        shape = _Shape.of(A, out)
-        if shape is None:
-            self._elementwise(A.view(integer), *numbers, out.view(integer), *word)
+        numbers, word = values[: len(self.parameters)], values[len(self.parameters) :]
+        start, end = A.data.ptr, out.data.ptr
+        launch = None if (start | end) & 15 else _prepared(self, A.itemsize, A.shape, A.strides, out.strides, numbers)
+        if launch is not None:
+            launch.function(launch.blocks, launch.threads, (start, end, *launch.arguments, *word))
             return
-        packs = shape.rows * shape.columns * A.itemsize // 16
-        blocks = max(1, min(_BLOCKS, -(-packs // (_THREADS * _UNROLL))))
-        sizes = (np.uint64(size) for size in shape)
-        _dense(self, integer)((blocks,), (_THREADS,), (A.data.ptr, out.data.ptr, *sizes, *numbers, *word))
+        integer = np.dtype(f"{self.kind}{A.itemsize}")
+        self._elementwise(A.view(integer), *map(integer.type, numbers), out.view(integer), *word)
 
     @cached_property
     def _elementwise(self) -> Any:
@@ -66,25 +64,58 @@ class Pass:
         return load_cupy().ElementwiseKernel(inputs, "T y, raw int32 word" if self.word else "T y", code, self.name)
 
 
-class _Shape(NamedTuple):
-    """Two arrays of one shape as rows of elements that lie beside each other; strides in elements."""
+class _Launch(NamedTuple):
+    """A kernel, and what its launches have in common that are for arrays of one shape and the same numbers."""
 
-    rows: int
-    columns: int
-    stride: int
-    out_stride: int
+    function: Any
+    blocks: tuple[int]
+    threads: tuple[int]
+    arguments: tuple[Any, ...]  # behind the two addresses
 
-    @classmethod
-    def of(cls, A: Array, out: Array) -> _Shape | None:
-        """None where rows are not dense, or do not all begin at addresses that 16 divides."""
-        if (A.flags.c_contiguous and out.flags.c_contiguous) or (A.flags.f_contiguous and out.flags.f_contiguous):
-            found = cls(1, A.size, 0, 0)
-        elif A.ndim == 2 and A.strides[1] == out.strides[1] == A.itemsize and min(A.strides[0], out.strides[0]) > 0:
-            found = cls(A.shape[0], A.shape[1], A.strides[0] // A.itemsize, out.strides[0] // A.itemsize)
+
+@lru_cache(maxsize=4096)
+def _prepared(
+    which: Pass,
+    itemsize: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    out_strides: tuple[int, ...],
+    numbers: tuple[Any, ...],
+) -> _Launch | None:
+    """The launch for two arrays from addresses that 16 divides; None where their rows do not, or are not dense."""
+    rows = _rows(itemsize, shape, strides, out_strides)
+    if rows is None:
+        return None
+    integer = np.dtype(f"{which.kind}{itemsize}")
+    packs = rows[0] * rows[1] * itemsize // 16
+    blocks = max(1, min(_BLOCKS, -(-packs // (_THREADS * _UNROLL))))
+    arguments = (*map(np.uint64, rows), *map(integer.type, numbers))
+    return _Launch(_dense(which, integer), (blocks,), (_THREADS,), arguments)
+
+
+def _rows(
+    itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...], out_strides: tuple[int, ...]
+) -> tuple[int, int, int, int] | None:
+    """Two arrays as rows of adjacent elements, in either order of dimensions: how many, of how many, and how far apart.
+
+    Distances in elements, of the first array and of the other. None where there are no such rows, or where not all of
+    them begin at addresses that 16 divides.
+    """
+    axes = [axis for axis in zip(shape, strides, out_strides, strict=True) if axis[0] > 1]
+    axes.sort(key=lambda axis: -axis[1])
+    joined: list[tuple[int, int, int]] = []
+    for size, stride, out_stride in axes:
+        if joined and joined[-1][1:] == (size * stride, size * out_stride):
+            joined[-1] = joined[-1][0] * size, stride, out_stride
         else:
-            return None
-        starts = A.data.ptr, out.data.ptr, found.stride * A.itemsize, found.out_stride * A.itemsize
-        return found if all(start % 16 == 0 for start in starts) else None
+            joined.append((size, stride, out_stride))
+    columns, *steps = joined.pop() if joined else (1, itemsize, itemsize)
+    if steps != [itemsize, itemsize] or len(joined) > 1:
+        return None
+    count, stride, out_stride = joined[0] if joined else (1, 0, 0)
+    if joined and (min(stride, out_stride) <= 0 or stride % 16 or out_stride % 16):
+        return None
+    return count, columns, stride // itemsize, out_stride // itemsize
 
 
 def source(which: Pass, integer: np.dtype[Any]) -> str:

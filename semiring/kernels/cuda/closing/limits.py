@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from semiring.kernels.contract import Plan
@@ -9,7 +11,7 @@ from semiring.kernels.cuda.closing.blocks import alone_rows
 from semiring.kernels.cuda.closing.modules import granted
 from semiring.kernels.cuda.closing.numbered import LEAST
 from semiring.kernels.cuda.closing.printer import ELEMENTS
-from semiring.kernels.cuda.closing.sources import arithmetic_of
+from semiring.kernels.cuda.closing.sources import Arithmetic, arithmetic_of
 from semiring.kernels.cuda.closing.stacks import shared
 
 __all__ = ["fits"]
@@ -21,5 +23,10 @@ def fits(plan: Plan, n: int) -> bool:
     """Whether the current device can close a matrix of n rows under this plan as a whole."""
     if plan.dtype not in _PRINTED or plan.semiring.star_expression is None:
         return False
-    least = min(LEAST.shared(plan.dtype.itemsize), shared(plan.dtype.itemsize))  # of kernel 6, of two launches a stage
-    return n <= alone_rows(arithmetic_of(plan)) or least <= granted()  # few rows: in the registers of one block
+    return _fits(arithmetic_of(plan), plan.dtype.itemsize, n, granted())
+
+
+@lru_cache(maxsize=1024)
+def _fits(arithmetic: Arithmetic, itemsize: int, n: int, granted: int) -> bool:
+    least = min(LEAST.shared(itemsize), shared(itemsize))  # of kernel 6, of two launches a stage
+    return n <= alone_rows(arithmetic) or least <= granted  # few rows: in the registers of one block

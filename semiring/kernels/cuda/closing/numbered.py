@@ -17,7 +17,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from math import lcm
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -315,19 +315,30 @@ def close(plan: Plan, A: Any, kernel: str | int | None = None, *, beside: bool =
     chosen = _named("6" if kernel is None else str(kernel))
     arithmetic = arithmetic_of(plan)
     _check(plan, chosen, arithmetic)
-    n = A.shape[-1]
-    one_block = WIDTH if kernel is not None else alone_rows(arithmetic)
+    way = _way(arithmetic, A.shape[-1], A.ndim == 3, kernel is not None, chosen.any_star, granted(), beside)
     with plan.stream or _NOTHING:
-        if A.ndim == 3 and n > fast_rows(arithmetic):
-            close_stack(plan, A)
-        elif A.ndim == 3 or (chosen.any_star and n <= one_block):
+        if way == "block":
             close_block(plan, A)
-        elif kernel is None and goes_in_stages(arithmetic, granted(), beside):
-            close_stack(plan, A[None])
-        elif chosen.any_star:
+        elif way == "stages":
+            close_stack(plan, A if A.ndim == 3 else A[None])
+        elif way == "one launch":
             _look_ahead(plan, A, chosen.file, arithmetic, beside)
-        elif n:
+        elif A.size:
             _in_launches(plan, A, chosen, arithmetic)
+
+
+@lru_cache(maxsize=1024)
+def _way(
+    arithmetic: Arithmetic, n: int, stacked: bool, named: bool, any_star: bool, shared_memory: int, beside: bool
+) -> Literal["block", "stages", "one launch", "launches"]:
+    """How matrices of n rows are closed where a block may have so many bytes; ``named``: by a kernel of that name."""
+    if stacked:
+        return "stages" if n > fast_rows(arithmetic) else "block"
+    if any_star and n <= (WIDTH if named else alone_rows(arithmetic)):
+        return "block"
+    if not named and goes_in_stages(arithmetic, shared_memory, beside):
+        return "stages"
+    return "one launch" if any_star else "launches"
 
 
 def _in_launches(plan: Plan, A: Any, chosen: Staged, arithmetic: Arithmetic) -> None:
