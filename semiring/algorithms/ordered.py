@@ -37,38 +37,38 @@ def selects(semiring: Semiring) -> bool:
     return plain and {tree.op for tree in operations} == {"min", "max"}
 
 
-def as_integers(A: Array, semiring: Semiring) -> Array:
-    """A view of A (m, n) float32 as int32, whose entries become integers in the order of the floats, A's being lost.
+def as_integers(A: Array, semiring: Semiring, out: Array) -> None:
+    """Out ← integers in the order of the floats A; float32 and int32 of one shape, which may be the same memory.
 
     The zero and the one of the semiring become those of its integers.
     """
-    bits = A.view(np.int32)
-    _replace(bits, semiring, _identities(semiring))
-    return bits
+    _replace(A.view(np.int32), out, semiring, back=False)
 
 
-def from_integers(bits: Array, semiring: Semiring) -> None:
-    """Undo `as_integers` in place."""
-    _replace(bits, semiring, [(after, before) for before, after in _identities(semiring)], back=True)
+def from_integers(bits: Array, semiring: Semiring, out: Array) -> None:
+    """Out ← the floats for the integers of `as_integers`; int32 and float32, which may be the same memory."""
+    _replace(bits, out.view(np.int32), semiring, back=True)
 
 
 @lru_cache(maxsize=256)
-def _identities(semiring: Semiring) -> list[tuple[Any, Any]]:
+def _identities(semiring: Semiring, back: bool) -> tuple[tuple[Any, Any], ...]:
     """The zero and the one: what the order of the floats makes of them, and as the integers have them."""
     floats, integers = np.dtype(np.float32), np.dtype(np.int32)
     elements = semiring.zero_for, semiring.one_for
-    return [(flipped(np.asarray(typed(floats), floats).view(np.int32))[()], typed(integers)) for typed in elements]
+    pairs = [(flipped(np.asarray(typed(floats), floats).view(np.int32))[()], typed(integers)) for typed in elements]
+    return tuple((after, before) if back else (before, after) for before, after in pairs)
 
 
-def _replace(bits: Array, semiring: Semiring, pairs: list[tuple[Any, Any]], *, back: bool = False) -> None:
-    """The bits with their order put right, and some values, as ordered integers, replaced."""
+def _replace(bits: Array, out: Array, semiring: Semiring, *, back: bool) -> None:
+    """Out ← the bits with their order put right, and some values, as ordered integers, replaced."""
+    pairs = _identities(semiring, back)
     passes = backend_for(bits, semiring, bits.dtype).capabilities.passes
     if passes is not None:
-        passes.in_order(bits, pairs, back)
+        passes.in_order(bits, out, pairs, back)
         return
     xp = array_namespace(bits)
     for rows in pieces(bits):
         part = bits[rows] if back else flipped(bits[rows])
         for before, after in pairs:
             part = xp.where(part == before, after, part)
-        bits[rows] = flipped(part) if back else part
+        out[rows] = flipped(part) if back else part

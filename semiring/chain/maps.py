@@ -158,16 +158,15 @@ class Ordered(Map):
         self._semiring = semiring
 
     def encode_loops(self, loops: Array) -> Array:
-        return as_integers(loops.copy()[None], self._semiring)[0]
+        bits = array_namespace(loops).empty(loops.shape, np.int32)
+        as_integers(loops[None], self._semiring, bits[None])
+        return bits
 
     def encode_all(self, source: Array, out: Array) -> None:
-        out.view(source.dtype)[...] = source
-        as_integers(out.view(source.dtype), self._semiring)
+        as_integers(source, self._semiring, out)
 
     def decode_all(self, D: Array, out: Array, mark: Any) -> None:
-        from_integers(D, self._semiring)
-        if D.data.ptr != out.data.ptr:
-            out[...] = D.view(out.dtype)
+        from_integers(D, self._semiring, out)
 
 
 NEGATED, UNSIGNED, WITHOUT = Negated(), Unsigned(), Without()

@@ -288,8 +288,8 @@ class Passes(Protocol):
         """A ← NaN where that word says so."""
         ...
 
-    def in_order(self, bits: Any, replaced: Any, back: bool) -> None:
-        """The bits of floats as integers in their order, or back, in place; some pairs of values are replaced."""
+    def in_order(self, bits: Any, out: Any, replaced: Any, back: bool) -> None:
+        """Out ← the bits of floats as integers in their order, or back; two pairs of values are replaced."""
         ...
 
     def largest_whole(self, A: Any) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from cuda_on_host import HostKernels, needs_compiler
@@ -55,7 +57,20 @@ def launches(monkeypatch, tmp_path):
 
         return launch
 
+    class Launch:
+        """`Prepared` on the host."""
+
+        def __init__(self, launch, blocks, threads, parameters):
+            self.kernel = launch, blocks, threads
+            self.parameters = parameters
+
+        def __call__(self, *given):
+            launch, blocks, threads = self.kernel
+            rest = iter(given)
+            launch(blocks, threads, [next(rest) if x is None else x for x in self.parameters])
+
     monkeypatch.setattr(passes, "_dense", dense)
+    monkeypatch.setattr(passes, "Prepared", Launch)
     passes._prepared.cache_clear()
 
     def elementwise(inputs, outputs, code, name):
@@ -85,6 +100,7 @@ def launches(monkeypatch, tmp_path):
     class Cupy:
         empty = staticmethod(lambda shape, dtype: np.full(shape, 77, dtype).view(OnHost))
         ElementwiseKernel = staticmethod(elementwise)
+        cuda = SimpleNamespace(runtime=SimpleNamespace(getDevice=lambda: 0))
 
     for module in (passes, kernels):
         monkeypatch.setattr(module, "load_cupy", Cupy)
@@ -172,13 +188,14 @@ def test_the_order_of_floats(launches, rng):
     floats = np.array([-np.inf, -2.5, -1e-40, -0.0, 0.0, 1e-40, 1.0, 3.0, np.inf], np.float32)
     bits = aligned(floats.shape, np.int32)
     bits[...] = floats.view(np.int32)
-    kernels.in_order(bits, [(int(bits[4]), 2**31 - 1), (12, 12)], False)
+    kernels.in_order(bits, bits, [(int(bits[4]), 2**31 - 1), (12, 12)], False)
     order = np.delete(bits, 4)
     assert (np.diff(order.astype(np.int64)) > 0).all()
     assert bits[4] == 2**31 - 1
-    kernels.in_order(bits, [(2**31 - 1, 0), (12, 12)], True)
-    np.testing.assert_array_equal(bits, floats.view(np.int32))
     other = aligned(floats.shape, np.int32)
+    kernels.in_order(bits, other, [(2**31 - 1, 0), (12, 12)], True)
+    np.testing.assert_array_equal(other, floats.view(np.int32))
+    bits[...] = other
     kernels.flip(bits, other)
     assert (np.diff(other.astype(np.int64)) > 0).all()
 

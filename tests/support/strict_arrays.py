@@ -284,12 +284,12 @@ class StrictPasses:
             A[...] = np.nan
 
     @staticmethod
-    def in_order(bits, replaced, back):
+    def in_order(bits, out, replaced, back):
         flipped = lambda x: x ^ ((x >> 31) & np.int32(0x7FFFFFFF))  # noqa: E731
         values = bits.inner if back else flipped(bits.inner)
         for before, after in replaced:
             values = np.where(values == before, after, values)
-        bits.inner[...] = flipped(values) if back else values
+        out.inner[...] = flipped(values) if back else values
 
     @staticmethod
     def largest_whole(A):

@@ -178,13 +178,13 @@ _ORDERED = Pass(
 )
 
 
-def in_order(bits: Array, replaced: Sequence[tuple[Any, Any]], back: bool) -> None:
-    """Make the bits (int32) of floats integers in the same order, or go ``back``; in place, one pass over memory.
+def in_order(bits: Array, out: Array, replaced: Sequence[tuple[Any, Any]], back: bool) -> None:
+    """Out ← the bits (int32) of floats as integers in the same order, or ``back``; out may be the bits. One pass.
 
     Of a negative float all bits but the sign are inverted. Two integers are ``replaced``, each (before, after): behind
     the map, or ahead of the way back.
     """
-    _ORDERED(bits, bits, back, *(number for pair in replaced for number in pair))
+    _ORDERED(bits, out, back, *replaced[0], *replaced[1])
 
 
 _INFINITE = "__longlong_as_double(0x7ff0000000000000ll)"

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from semiring.arrays.device.memory import load_cupy
+from semiring.arrays.device.prepared import Prepared
 from semiring.logs import KEPT, Compilation
 
 __all__ = ["SIZES", "Pass", "source"]
@@ -49,10 +50,12 @@ class Pass:
             return
         numbers, word = values[: len(self.parameters)], values[len(self.parameters) :]
         start, end = A.data.ptr, out.data.ptr
-        launch = None if (start | end) & 15 else _prepared(self, A.itemsize, A.shape, A.strides, out.strides, numbers)
-        if launch is not None:
-            launch.function(launch.blocks, launch.threads, (start, end, *launch.arguments, *word))
-            return
+        if not (start | end) & 15:
+            device = load_cupy().cuda.runtime.getDevice()
+            launch = _prepared(self, A.itemsize, A.shape, A.strides, out.strides, numbers, device)
+            if launch is not None:
+                launch(start, end, *(one.data.ptr for one in word))
+                return
         integer = np.dtype(f"{self.kind}{A.itemsize}")
         self._elementwise(A.view(integer), *map(integer.type, numbers), out.view(integer), *word)
 
@@ -64,15 +67,6 @@ class Pass:
         return load_cupy().ElementwiseKernel(inputs, "T y, raw int32 word" if self.word else "T y", code, self.name)
 
 
-class _Launch(NamedTuple):
-    """A kernel, and what its launches have in common that are for arrays of one shape and the same numbers."""
-
-    function: Any
-    blocks: tuple[int]
-    threads: tuple[int]
-    arguments: tuple[Any, ...]  # behind the two addresses
-
-
 @lru_cache(maxsize=4096)
 def _prepared(
     which: Pass,
@@ -81,7 +75,8 @@ def _prepared(
     strides: tuple[int, ...],
     out_strides: tuple[int, ...],
     numbers: tuple[Any, ...],
-) -> _Launch | None:
+    device: int,
+) -> Prepared | None:
     """The launch for two arrays from addresses that 16 divides; None where their rows do not, or are not dense."""
     rows = _rows(itemsize, shape, strides, out_strides)
     if rows is None:
@@ -89,8 +84,8 @@ def _prepared(
     integer = np.dtype(f"{which.kind}{itemsize}")
     packs = rows[0] * rows[1] * itemsize // 16
     blocks = max(1, min(_BLOCKS, -(-packs // (_THREADS * _UNROLL))))
-    arguments = (*map(np.uint64, rows), *map(integer.type, numbers))
-    return _Launch(_dense(which, integer), (blocks,), (_THREADS,), arguments)
+    parameters = [None, None, *map(np.uint64, rows), *map(integer.type, numbers), *[None] * which.word]
+    return Prepared(_dense(which, integer), (blocks,), (_THREADS,), parameters)
 
 
 def _rows(

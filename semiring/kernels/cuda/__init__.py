@@ -131,9 +131,9 @@ class CudaBackend:
         """
         self._kernels.copy(A, out)
 
-    def in_order(self, bits: Any, replaced: Any, back: bool) -> None:
-        """The bits of floats as integers in their order, or back, in place: see `semiring.algorithms.ordered`."""
-        self._kernels.in_order(bits, replaced, back)
+    def in_order(self, bits: Any, out: Any, replaced: Any, back: bool) -> None:
+        """Out ← the bits of floats as integers in their order, or back: see `semiring.algorithms.ordered`."""
+        self._kernels.in_order(bits, out, replaced, back)
 
     def spoil(self, A: Any, word: Any) -> None:
         """A ← NaN where the word says so."""

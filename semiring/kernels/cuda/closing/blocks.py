@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from semiring.arrays.device.prepared import Prepared
 from semiring.errors import ShapeError
 from semiring.kernels.contract import Plan
-from semiring.kernels.cuda.closing.modules import kernel
+from semiring.kernels.cuda.closing.modules import current_device, kernel
 from semiring.kernels.cuda.closing.sources import Arithmetic, arithmetic_of
 
 __all__ = ["BlockKernel", "alone_rows", "block_kernel", "close_block", "fast_rows", "strides"]
@@ -93,15 +94,30 @@ def close_block(plan: Plan, A: Any, P: Any = None, k0: int = 0) -> None:
     count, n = (A.shape[0] if A.ndim == 3 else 1), A.shape[-2]
     if not n or not count:
         return
-    arithmetic = arithmetic_of(plan)
-    chosen = block_kernel(n, arithmetic, pivots=P is not None)
-    compiled = kernel(chosen.file, "close_block", arithmetic, chosen.defines, chosen.shared)
-    word = plan.status.word
-    marks = (0, np.int64(0), np.int64(0)) if P is None else (P, *strides(P))
-    arguments = (A, *strides(A), np.int32(n), 0 if word is None else word, np.uint32(plan.status.first), *marks)
-    stack = np.int64(A.strides[0] // A.itemsize if A.ndim == 3 else 0)
+    word, apart = plan.status.word, A.strides[0] if A.ndim == 3 else 0
+    P_strides = None if P is None else strides(P)
     with plan.stream or _NOTHING:
-        compiled((count, 1, 1), chosen.threads, (*arguments, np.int32(k0), stack), shared_mem=chosen.shared)
+        launch = _launch(arithmetic_of(plan), count, n, strides(A), apart // A.itemsize, P_strides, current_device())
+        marks = 0 if P is None else P.data.ptr
+        launch(A.data.ptr, 0 if word is None else word.data.ptr, plan.status.first, marks, k0)
+
+
+@lru_cache(maxsize=1024)
+def _launch(
+    arithmetic: Arithmetic,
+    count: int,
+    n: int,
+    strides: tuple[Any, Any],
+    apart: int,
+    P_strides: tuple[Any, Any] | None,
+    device: int,
+) -> Prepared:
+    """Of ``count`` blocks on the current device: the entries, status, its first vertex, pivots, the first of them."""
+    chosen = block_kernel(n, arithmetic, pivots=P_strides is not None)
+    compiled = kernel(chosen.file, "close_block", arithmetic, chosen.defines, chosen.shared)
+    marks = P_strides or (np.int64(0), np.int64(0))
+    parameters = (None, *strides, np.int32(n), None, None, None, *marks, None, np.int64(apart))
+    return Prepared(compiled, (count,), chosen.threads, parameters, chosen.shared)
 
 
 def strides(array: Any) -> tuple[Any, Any]:

@@ -9,7 +9,7 @@ from semiring.errors import MissingExtraError
 from semiring.kernels.cuda.closing.sources import Arithmetic, source
 from semiring.logs import KEPT, Compilation
 
-__all__ = ["compile_for", "granted", "kernel", "multiprocessors", "resident_blocks"]
+__all__ = ["compile_for", "current_device", "granted", "kernel", "multiprocessors", "resident_blocks"]
 
 
 def kernel(
@@ -26,9 +26,7 @@ def kernel(
     Compiled on first use, in some tenths of a second; CuPy keeps it on disk. ``cooperative``: its launches fail unless
     all blocks run at once.
     """
-    import cupy
-
-    return _kernel(file, name, arithmetic, defines, shared, cooperative, cupy.cuda.runtime.getDevice())
+    return _kernel(file, name, arithmetic, defines, shared, cooperative, current_device())
 
 
 @lru_cache(maxsize=1024)
@@ -71,11 +69,16 @@ def resident_blocks(function: Any, threads: int, shared: int) -> int:
 _resident: dict[tuple[int, int, int, int], int] = {}
 
 
-def multiprocessors() -> int:
-    """Of the current device."""
+def current_device() -> int:
+    """The number of the current device."""
     import cupy
 
-    return _multiprocessors(cupy.cuda.runtime.getDevice())
+    return int(cupy.cuda.runtime.getDevice())
+
+
+def multiprocessors() -> int:
+    """Of the current device."""
+    return _multiprocessors(current_device())
 
 
 @lru_cache
@@ -87,9 +90,7 @@ def _multiprocessors(device: int) -> int:
 
 def granted() -> int:
     """Bytes of shared memory that a block may have on the current device."""
-    import cupy
-
-    return _granted(cupy.cuda.runtime.getDevice())
+    return _granted(current_device())
 
 
 @lru_cache

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import lcm
 from typing import Any, Literal
 
 import numpy as np
 
+from semiring.arrays.device.prepared import Prepared
 from semiring.errors import AlgebraError, UnknownNameError
 from semiring.kernels.contract import Plan
 from semiring.kernels.cuda.closing.barriers import words_of
@@ -241,6 +242,15 @@ class Cut:
     blocks: int
     threads: int
     shared: int  # bytes
+    launches: dict[int, Prepared] = field(default_factory=dict)  # by the elements from row to row
+
+    def launch(self, stride: int) -> Prepared:
+        """Of matrices whose rows are so many elements apart: the matrix, status, first vertex, barrier and aside."""
+        if stride not in self.launches:
+            parameters = (None, np.int64(stride), *self.sizes, None, None, None, None)
+            grid = (self.blocks,), (self.threads,)
+            self.launches[stride] = Prepared(self.kernel, *grid, parameters, self.shared, cooperative=True)
+        return self.launches[stride]
 
 
 @lru_cache(maxsize=1024)
@@ -261,12 +271,12 @@ def _look_ahead(plan: Plan, A: Any, file: str, arithmetic: Arithmetic, beside: b
     """All stages in one cooperative launch, a barrier of the grid after each phase."""
     import cupy
 
-    n = A.shape[0]
+    n, itemsize, status = A.shape[0], A.itemsize, plan.status
     cut = cut_for(file, arithmetic, n, cupy.cuda.runtime.getDevice(), beside)
     matrix = _padded(A, cut.tile, plan.zero)
-    barrier, aside = words_of(cupy.cuda.get_current_stream()), cupy.empty(4 * WIDTH**2, A.dtype)
-    arguments = matrix, _stride(matrix), *cut.sizes, *_status(plan), barrier, aside
-    cut.kernel((cut.blocks,), (cut.threads,), arguments, shared_mem=cut.shared)
+    barrier, aside = words_of(cupy.cuda.get_current_stream()), cupy.cuda.alloc(4 * WIDTH**2 * itemsize)
+    word = 0 if status.word is None else status.word.data.ptr
+    cut.launch(matrix.strides[0] // itemsize)(matrix.data.ptr, word, status.first, barrier.data.ptr, aside.ptr)
     if matrix is not A:
         A[...] = matrix[:n, :n]
 
