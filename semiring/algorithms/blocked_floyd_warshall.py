@@ -82,9 +82,10 @@ def blocked_floyd_warshall(
         return
     engine.reserve(max(workspace(engine, n, min(n, speed.strip), widest)))
     for pivots in blocks:
-        elimination.close_rows(engine, pivots)
+        rkleene(engine, *elimination.block(engine, pivots), start=start + pivots[0])
         if plan.status.diverged >= 0:
             return
+        elimination.panels_of(engine, pivots)
         for others in ((0, pivots[0]), (pivots[1], n)):
             elimination.eliminate(engine, pivots, others, (0, n))
 
@@ -185,15 +186,22 @@ class Elimination:
     def close(self, engine: Engine, pivots: Range) -> None:
         """A_KK ← A_KK*."""
         if pivots[0] < pivots[1]:
-            A_KK, P_KK = self._pivot_rows(engine, pivots, pivots)
-            rkleene(engine, A_KK, P_KK, self.k0 + pivots[0], start=self.start + pivots[0])
+            rkleene(engine, *self.block(engine, pivots), start=self.start + pivots[0])
+
+    def block(self, engine: Engine, pivots: Range) -> tuple[Array, Array | None, int]:
+        """A_KK, its pivots, and the vertex of its first row."""
+        return *self._pivot_rows(engine, pivots, pivots), self.k0 + pivots[0]
 
     def close_rows(self, engine: Engine, pivots: Range) -> None:
-        """The same, and the rest of their rows; not if a pivot has no star."""
+        """A_KK ← A_KK*, and the rest of their rows; not if a pivot has no star."""
         self.close(engine, pivots)
         if engine.plan.status.diverged < 0:
-            for others in ((0, pivots[0]), (pivots[1], self.n)):
-                self.panel(engine, pivots, others)
+            self.panels_of(engine, pivots)
+
+    def panels_of(self, engine: Engine, pivots: Range) -> None:
+        """The rows of the pivots, but for A_KK."""
+        for others in ((0, pivots[0]), (pivots[1], self.n)):
+            self.panel(engine, pivots, others)
 
     def panel(self, engine: Engine, pivots: Range, others: Range) -> None:
         """A_KR ← A_KK A_KR: some columns of the rows of the pivots."""
