@@ -79,8 +79,8 @@ START = 1.1  # importing this library and its compiler, and reading kernels from
 _PAIR = 6e-12  # for a byte of the elements, on one thread
 DISPATCH = 5e-6  # for each search that NetworkX dispatches by way of another function
 _CALLED = 8e-6  # the call there, beside its searches, where it might have been dispatched
-_CALL = 52e-6  # the decision, conversion, checks and kernels of a small graph,
-_WEIGHTED, _PATHS = 10e-6, 8e-6  # more with weights to be read, and with predecessors
+_CALL = 75e-6  # the decision, conversion, checks and kernels of a small graph,
+_WEIGHTED, _PATHS = 10e-6, 150e-6  # more with weights to be read, and with predecessors
 _ENTRY, _WEIGHT = 110e-9, 130e-9  # conversion of an entry of the adjacency, and of its weight
 
 

@@ -23,8 +23,8 @@ from tools.networkx_suite import install_entry_points
 
 __all__ = ["main"]
 
-_SCIPY_SIZES = (3, 10, 30, 100, 300, 1000, 3000)
-_NETWORKX_SIZES = (10, 100, 1000, 3000)
+_SCIPY_SIZES = (100, 300, 1000, 3000)  # from where this library serves the calls
+_NETWORKX_SIZES = (100, 1000, 3000)
 _SOURCES = 5  # of which the time of Dijkstra from all is told, where all would take minutes
 
 

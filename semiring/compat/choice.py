@@ -6,35 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from semiring.compat import small
+__all__ = ["CONVERSION", "FEW", "POTENTIALS", "VALIDATED", "VALIDATION", "least_weight"]
 
-__all__ = [
-    "CONVERSION",
-    "POTENTIALS",
-    "VALIDATED",
-    "VALIDATION",
-    "least_weight",
-    "spares_the_compiler",
-]
+#: Vertices, up to which SciPy is asked. It is done in less than a millisecond; this library's compiler takes half a
+#: second to start, which would double the time of a script that closes one small graph. The size alone decides: equal
+#: calls get equal bits, whenever they are made. Thousands of small graphs are closed together, by `closure` of a stack.
+FEW = 64
 
 VALIDATION, VALIDATED = 150e-6, 10e-9  # seconds of SciPy's validation of a dense array, and of an entry of it
 CONVERSION = 60e-6  # seconds from a sparse graph to a dense one
 POTENTIALS = 250e-6  # seconds for those of a small sparse graph
 
 
-def spares_the_compiler(csgraph: Any) -> bool:
-    """Whether SciPy is to be asked about a graph that `small` would close if the compiler were worth its start."""
-    return not small.has_started() and 0 < csgraph.shape[0] <= small.MOST
-
-
 def least_weight(csgraph: Any) -> Any:
     """The least weight of a graph that SciPy may be asked about; None for others.
 
-    Those are dense arrays of many vertices, or whose rows are not in C's order (it returns them as they are), no
-    square, no numbers, NaN and -∞.
+    SciPy is not asked about dense arrays of more than `FEW` vertices, nor about those in another order than C's (it
+    returns them as they are), nor about what is no square matrix of numbers, nor where there is a NaN or -∞.
     """
     if type(csgraph) is np.ndarray or type(csgraph) is np.ma.MaskedArray:
-        if not 0 < csgraph.size <= small.MOST**2 or csgraph.ndim != 2 or not csgraph.flags.c_contiguous:
+        if not 0 < csgraph.size <= FEW**2 or csgraph.ndim != 2 or not csgraph.flags.c_contiguous:
             return None
         weights = np.ma.getdata(csgraph)
     elif getattr(csgraph, "format", None) in ("csr", "csc", "coo") and len(csgraph.shape) == 2 and csgraph.shape[0]:

@@ -28,11 +28,9 @@ from scipy.sparse.csgraph._validation import validate_graph as _validate_graph
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.johnson import edge_potentials, sparse_graph
 from semiring.algorithms.schedule import dense_is_faster
-from semiring.algorithms.small_potentials import SMALL
 from semiring.arrays.parts import pieces
 from semiring.closures import closure, closure_with_predecessors
-from semiring.compat import choice, small
-from semiring.compat.small import NULL, rows_and_shape
+from semiring.compat import choice
 from semiring.errors import NegativeCycleError as NegativeCycle
 
 _scipy: Any = scipy.sparse.csgraph
@@ -43,7 +41,9 @@ __all__ = list(_scipy.__all__)
 
 Array: TypeAlias = NDArray[Any]
 
-_FLOAT64 = np.dtype(np.float64)
+NULL = 1e-8  # the tolerance of `numpy.ma.masked_values`, by which SciPy's validation tells edges of a dense array
+
+_FLOAT64, _INT32 = np.dtype(np.float64), np.dtype(np.int32)
 _INFINITY = np.float64(np.inf)
 
 
@@ -74,17 +74,11 @@ def floyd_warshall(
     """
     directed = bool(int(directed))  # as SciPy does: None is refused here, though not by johnson
     csgraph = _plainer(csgraph)
-    kept = overwrite and type(csgraph) is np.ndarray and csgraph.dtype == _FLOAT64 and csgraph.flags.carray
-    if kept or not overwrite:
-        found = small.between_all(csgraph, directed, return_predecessors, unweighted, of_floyd=True)
+    low = None if overwrite else choice.least_weight(csgraph)
+    if low is not None and csgraph.shape[0] <= choice.FEW:
+        found = _floyd_by_scipy(csgraph, low, directed, return_predecessors, unweighted)
         if found is not None:
-            return _stored_in(csgraph, found, return_predecessors) if kept else found
-    low = choice.least_weight(csgraph) if not (overwrite or small.has_started()) else None
-    if low is not None and choice.spares_the_compiler(csgraph) and (low >= 0 or not return_predecessors):
-        try:
-            return _scipy.floyd_warshall(csgraph, directed, return_predecessors, unweighted)
-        except NegativeCycleError:  # is there one?
-            pass
+            return found
     if _is_plain(csgraph):
         D = csgraph if overwrite and csgraph.flags.c_contiguous else csgraph.copy(order="C")
         _without_null_edges(D)
@@ -116,24 +110,17 @@ def johnson(
     `NegativeCycleError`, and ValueError for indices out of range and for what is no square matrix.
     """
     csgraph = _plainer(csgraph)
-    if indices is None:
-        found = small.between_all(csgraph, directed, return_predecessors, unweighted, of_floyd=False)
-    else:
-        found = small.from_sources(csgraph, directed, indices, return_predecessors, unweighted)
-    if found is not None:
-        return found
     low = choice.least_weight(csgraph)
     if low is not None and low >= 0:
         n, part = csgraph.shape[0], 1.0 if indices is None else np.size(indices) / csgraph.shape[0]
-        if choice.spares_the_compiler(csgraph) or (
-            issparse(csgraph) and not dense_is_faster(n, csgraph.nnz, 8, part, -choice.CONVERSION)
-        ):
+        dense = not issparse(csgraph) or dense_is_faster(n, csgraph.nnz, 8, part, -choice.CONVERSION)
+        if n <= choice.FEW or not dense:
             return _scipy.dijkstra(csgraph, directed, indices, return_predecessors, unweighted)
-    elif low is not None and choice.spares_the_compiler(csgraph) and not (unweighted or return_predecessors):
+    elif low is not None and csgraph.shape[0] <= choice.FEW and not unweighted and _has_one_form(csgraph):
         sources = _sources(indices, csgraph)
-        found = _signed_by_scipy(csgraph, directed)
+        found = _floyd_by_scipy(csgraph, low, directed, return_predecessors, unweighted)
         if found is not None:
-            return _from_sources(found, sources, False)
+            return _from_sources(found, sources, return_predecessors)
     if _is_plain(csgraph):
         n, part = csgraph.shape[0], 1.0 if indices is None else np.size(indices) / max(1, csgraph.shape[0])
         if dense_is_faster(n, 0, 8, part, choice.VALIDATION + n * n * choice.VALIDATED):
@@ -147,7 +134,7 @@ def johnson(
     n = graph.shape[0]
     if np.isnan(graph.data).any() or np.isneginf(graph.data).any():  # it is SciPy's to say what comes of these
         return _scipy.johnson(csgraph, directed, indices, return_predecessors, unweighted)
-    rows, shape = rows_and_shape(indices, n)
+    rows, shape = _rows_and_shape(indices, n)
     if unweighted:
         graph = csr_array((np.ones(graph.data.shape), graph.indices, graph.indptr), shape=graph.shape)
     signed = bool((graph.data < 0).any())
@@ -225,21 +212,31 @@ def _plainer(csgraph: Any) -> Any:
     return csgraph.tocsr() if getattr(csgraph, "format", None) == "lil" else csgraph
 
 
-def _signed_by_scipy(csgraph: Any, directed: bool) -> Any:
-    """What johnson returns for all sources, by SciPy's Floyd-Warshall; None where they may differ, and for cycles."""
+def _has_one_form(csgraph: Any) -> bool:
+    """Whether SciPy's johnson and floyd_warshall see the same edges, no loop among them that is a negative cycle."""
     same = type(csgraph) is np.ndarray or getattr(csgraph, "format", None) in ("csr", "csc")
-    if not same or not csgraph.diagonal().min() >= 0:
-        return None
+    return same and bool(csgraph.diagonal().min() >= 0)
+
+
+def _floyd_by_scipy(csgraph: Any, low: Any, directed: bool, return_predecessors: bool, unweighted: bool) -> Any:
+    """What SciPy's floyd_warshall makes of weights from ``low`` on; None where rounding may have misled it.
+
+    That is where it finds a negative cycle, or predecessors that lead in a circle.
+    """
     try:
-        return _scipy.floyd_warshall(csgraph, directed)
-    except NegativeCycleError:  # is there one?
+        found = _scipy.floyd_warshall(csgraph, directed, return_predecessors, unweighted)
+    except NegativeCycleError:
         return None
+    return None if return_predecessors and low < 0 and _lead_in_a_circle(found[1]) else found
 
 
-def _stored_in(target: Array, found: Any, return_predecessors: bool) -> Any:
-    """The same result with the distances in ``target``."""
-    target[...] = found[0] if return_predecessors else found
-    return (target, found[1]) if return_predecessors else target
+def _lead_in_a_circle(P: Array) -> bool:
+    """Whether some of the predecessors P (..., n) do not lead back to a vertex without one."""
+    back = np.where(P < 0, np.arange(P.shape[-1]), P)
+    ends = back
+    for _ in range(P.shape[-1].bit_length()):
+        ends = np.take_along_axis(ends, ends, -1)
+    return bool((np.take_along_axis(back, ends, -1) != ends).any())
 
 
 def _without_null_edges(D: Array) -> None:
@@ -269,9 +266,23 @@ def _as_dense(graph: Any) -> Array:
     return np.ascontiguousarray(dense)
 
 
+def _rows_and_shape(indices: Any, n: int) -> tuple[Array, tuple[int, ...]]:
+    """The sources, flat and ≥ 0, and the shape of the distances from them; ValueError for what is out of range."""
+    if indices is None:
+        return np.arange(n, dtype=_INT32), (n, n)
+    if type(indices) is int and 0 <= indices < n:
+        return np.array((indices,), _INT32), (n,)
+    found = np.array(indices, order="C", dtype=_INT32)
+    rows = np.atleast_1d(found).reshape(-1)
+    rows[rows < 0] += n
+    if np.any(rows < 0) or np.any(rows >= n):
+        raise ValueError("indices out of range 0...N")
+    return rows, (*found.shape, n)
+
+
 def _sources(indices: Any, csgraph: Any) -> tuple[Array, tuple[int, ...]] | None:
-    """`rows_and_shape`, or None for all."""
-    return None if indices is None else rows_and_shape(indices, csgraph.shape[0])
+    """`_rows_and_shape`, or None for all."""
+    return None if indices is None else _rows_and_shape(indices, csgraph.shape[0])
 
 
 def _from_sources(found: Any, sources: tuple[Array, tuple[int, ...]] | None, return_predecessors: bool) -> Any:
@@ -316,8 +327,6 @@ def _close(D: Array, directed: bool, return_predecessors: bool, message: str) ->
         if return_predecessors:
             closed, P = closure_with_predecessors(D, min_plus)
             D[...] = closed
-        elif D.shape[0] <= SMALL:
-            D[...] = closure(D)
         else:
             closure(D, out=D)
     except NegativeCycle as error:

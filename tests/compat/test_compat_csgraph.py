@@ -14,7 +14,8 @@ from scipy.sparse.csgraph.tests import test_shortest_path as suite
 
 import semiring.compat.csgraph as ours
 from semiring.algorithms import schedule
-from semiring.compat import compiled, small
+from semiring.closures import closure
+from semiring.compat import choice
 from semiring.testing import height_difference_grid
 
 NAMES = ("floyd_warshall", "johnson", "shortest_path")
@@ -196,30 +197,20 @@ def compare(name, graph, sources=None, **options) -> None:
             check_paths(D.reshape(rows), P.reshape(rows), edges, range(len(edges)) if sources is None else sources)
 
 
-@pytest.fixture(params=["closures", "scipy", "small"])
+@pytest.fixture(params=["closures", "scipy"])
 def way(request, monkeypatch):
-    """One of the ways in which a small graph may be closed."""
-    if request.param == "closures":
-        monkeypatch.setattr(small, "MOST", 0)
-        monkeypatch.setattr(small, "MOST_FROM_FEW", 0)
-    if request.param == "scipy":
-        monkeypatch.setattr(small, "_is_worth_it", lambda seconds: False)
-        monkeypatch.setattr(small, "_kernels", None)
-        monkeypatch.setattr(small, "has_started", lambda: False)
+    """One of the ways in which a graph may be closed, whatever its size."""
+    monkeypatch.setattr(choice, "FEW", 0 if request.param == "closures" else 1 << 10)
 
 
-def test_another_backend_that_is_named_later_keeps_the_kernels_of_small_graphs_out(monkeypatch):
-    graph = np.array([[0, 2.0], [1.0, 0]])
-    monkeypatch.delenv("SEMIRING_BACKEND", raising=False)
-    monkeypatch.setattr(small, "START", 0.0)
-    ours.floyd_warshall(graph)
-    assert small._kernels is not None
-    assert compiled.small_graphs() is small._kernels
-    monkeypatch.setenv("SEMIRING_BACKEND", "reference")
-    assert compiled.small_graphs() is None
-    monkeypatch.setattr(type(small._kernels), "all_pairs", None)  # what calls them fails
-    assert ours.floyd_warshall(graph).tolist() == [[0, 2], [1, 0]]
-    assert ours.johnson(graph, indices=[1]).tolist() == [[1, 0]]
+def test_scipy_is_asked_by_the_size_alone(monkeypatch):
+    asked = []
+    monkeypatch.setattr(ours, "closure", lambda D, **options: asked.append(len(D)) or closure(D, **options))
+    rng = np.random.default_rng(1)
+    for n in (1, choice.FEW, choice.FEW + 1, choice.FEW, 2 * choice.FEW):
+        A = rng.uniform(1, 9, (n, n))
+        np.testing.assert_allclose(ours.floyd_warshall(A), theirs.floyd_warshall(A), rtol=1e-12)
+    assert asked == [choice.FEW + 1, 2 * choice.FEW]
 
 
 OPTIONS = st.fixed_dictionaries(

@@ -17,7 +17,6 @@ Array: TypeAlias = NDArray[Any]
 
 _INTS = {int, bool, np.int64}
 _FLOATS = {float, np.float64}
-_FEW = 128  # entries of an adjacency, for which lists are faster than arrays
 
 
 class _Missing:
@@ -66,11 +65,7 @@ class ConvertedGraph:
         ends = [[index[node] for node in each] for each in self._neighbours()]
         counts = [len(each) for each in ends]
         self.columns: Array = np.fromiter(chain.from_iterable(ends), np.intp, sum(counts))
-        if self.columns.size <= _FEW:
-            rows = [i for i, count in enumerate(counts) for _ in range(count)]
-            self.rows: Array = np.array(rows, np.intp)
-        else:
-            self.rows = np.repeat(np.arange(len(index)), counts)
+        self.rows: Array = np.repeat(np.arange(len(index)), counts)
         self._weights: dict[Any, tuple[set[type], Weights]] = {}
 
     def __len__(self) -> int:
@@ -137,7 +132,7 @@ class ConvertedGraph:
         entries: Iterable[Any] = chain.from_iterable(each.values() for each in self._neighbours())
         rows, columns = self.rows, self.columns
         stored = isinstance(getattr(self.source, "_adj", None), dict)  # not a view, of which both ways may differ
-        once_only = not self.directed and stored and rows.size > _FEW
+        once_only = not self.directed and stored
         if once_only:
             once = rows <= columns
             entries = compress(entries, once.tolist())
@@ -151,7 +146,7 @@ class ConvertedGraph:
         weights = _as_weights(kinds - {_Missing}, numbers, rows, columns, first)
         if once_only:
             return kinds, _both_ways(weights)
-        if self.directed or stored:
+        if self.directed:
             return kinds, weights
         return kinds, weights if _symmetric(weights) else replace(weights, kind="other", values=np.empty(0))
 

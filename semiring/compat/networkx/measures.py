@@ -9,7 +9,7 @@ import numpy as np
 
 from semiring.compat.networkx.graph import Array, ConvertedGraph
 from semiring.compat.networkx.pairs import floyd_warshall_numpy
-from semiring.compat.networkx.solve import FEW, Distances, distances, floyd_warshall_by_edges, hops, named
+from semiring.compat.networkx.solve import Distances, distances, floyd_warshall_by_edges, hops, named
 
 __all__ = [
     "average_shortest_path_length",
@@ -149,12 +149,6 @@ def _reciprocals(found: Distances, i: int) -> Array:
 def _sum_of_reciprocals(found: Distances) -> float:
     """Σ 1 / d, added up as NetworkX does: vertex by vertex, by ascending distance. The same rounding, bit for bit."""
     total = 0.0
-    if len(found) <= FEW:
-        for row in found.matrix.tolist():
-            for d in sorted(row):
-                if 0 < d < found.none:
-                    total += 1 / d
-        return total
     for i in range(len(found)):
         terms = np.sort(_reciprocals(found, i))[::-1]
         total = float(np.add.accumulate(np.concatenate([[total], terms]))[-1])
@@ -209,14 +203,6 @@ def harmonic_centrality(
     found = _exactly(G, distance)
     index = {node: i for i, node in enumerate(G.nodes)}
     everyone = set(G.nodes)  # the order in which NetworkX adds up, so that the rounding is the same
-    if len(found) <= FEW:
-        few = [0.0] * len(found)
-        rows = found.matrix.tolist()
-        for node in everyone:
-            for j, d in enumerate(rows[index[node]]):
-                if 0 < d < found.none:
-                    few[j] += 1 / d
-        return {node: few[index[node]] or 0 for node in everyone}
     sums = np.zeros(len(G))
     for node in everyone:
         sums += _reciprocals(found, index[node])

@@ -15,15 +15,12 @@ import numpy as np
 
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.schedule import dense_is_faster
-from semiring.algorithms.small_potentials import SMALL
 from semiring.closures import closure, closure_with_predecessors
-from semiring.compat.compiled import MOST, small_graphs
 from semiring.compat.networkx.graph import Array, ConvertedGraph, Weights
 from semiring.errors import IntegerOverflowError, NegativeCycleError
 
-__all__ = ["FEW", "Distances", "closed", "distances", "floyd_warshall_by_edges", "hops", "named", "weighted_matrix"]
+__all__ = ["Distances", "closed", "distances", "floyd_warshall_by_edges", "hops", "named", "weighted_matrix"]
 
-FEW = 16  # vertices, whose rows lists put in order faster than arrays
 _EXACT_FLOAT = 2**53  # whole numbers below it are exact in float64
 
 
@@ -55,40 +52,13 @@ class Distances:
 
     def rows(self, cutoff: Any = None) -> Iterator[tuple[Any, dict[Any, int | float]]]:
         """(vertex, {reached: distance}) for every vertex; the inner keys by distance, the vertex itself first."""
-        if len(self) <= FEW:
-            yield from self._few_rows(cutoff)
-            return
         for i, node in enumerate(self.graph.nodes):
             yield node, self._lengths(i, self._ascending(i, cutoff))
-
-    def _few_rows(self, cutoff: Any) -> Iterator[tuple[Any, dict[Any, int | float]]]:
-        for i, row in enumerate(self.matrix.tolist()):
-            order = self._few_ascending(i, row, cutoff)
-            yield self.graph.nodes[i], self._few_lengths(order, row)
-
-    def _few_ascending(self, i: int, row: list[Any], cutoff: Any = None) -> list[int]:
-        """`_ascending` in lists."""
-        order = [j for j, d in enumerate(row) if d < self.none and j != i and (cutoff is None or d <= cutoff)]
-        order.sort(key=row.__getitem__)
-        order.insert(0, i)
-        return order
-
-    def _few_lengths(self, order: list[int], row: list[Any]) -> dict[Any, int | float]:
-        nodes = self.graph.nodes
-        lengths = {nodes[j]: row[j] for j in order}
-        lengths[nodes[order[0]]] = 0
-        return lengths
 
     def paths(self) -> Iterator[tuple[Any, dict[Any, int | float], dict[Any, list[Any]]]]:
         """(vertex, {reached: distance}, {reached: path}) for every vertex, in the order of `rows`."""
         assert self.before is not None
         nodes = self.graph.nodes
-        if len(nodes) <= FEW:
-            for i, (row, before) in enumerate(zip(self.matrix.tolist(), self.before.tolist(), strict=True)):
-                reached = self._few_ascending(i, row)
-                found = self._paths(i, reached, before)
-                yield nodes[i], self._few_lengths(reached, row), {nodes[j]: found[j] for j in reached}
-            return
         for i, node in enumerate(nodes):
             order = self._ascending(i)
             reached = order.tolist()
@@ -142,35 +112,14 @@ def hops(graph: ConvertedGraph) -> Distances:
     n = len(graph)
     dtype = np.dtype(np.int16 if n < 1 << 13 else np.int32)  # paths fit the half of the range that closures use
     none = min_plus.zero_for(dtype)
-    if n <= SMALL:  # floats are closed in one step there
-        lengths = np.full((n, n), np.inf, np.float64 if n <= MOST else np.float32)
-        lengths[graph.rows, graph.columns] = 1
-        D = np.minimum(closed(lengths), none).astype(dtype)
-    else:
-        D = np.full((n, n), none, dtype)
-        D[graph.rows, graph.columns] = 1
-        closed(D)
-    return Distances(graph, D, none, True)
-
-
-def _closed_at_once(A: Array, *, paths: bool) -> tuple[Array, Array | None] | None:
-    """(A*, predecessors) of a float64 matrix of few vertices, in new arrays; None where it is another or not that
-    simple.
-    """
-    n = A.shape[0]
-    kernels = small_graphs() if A.dtype == np.float64 and 0 < n <= MOST else None
-    if kernels is None:
-        return None
-    D, P = A.copy(), np.empty((n, n) if paths else (0, 0), np.int32)
-    return (D, P if paths else None) if kernels.all_pairs(D, P, 1, 0, 1) else None
+    D = np.full((n, n), none, dtype)
+    D[graph.rows, graph.columns] = 1
+    return Distances(graph, closed(D), none, True)
 
 
 def closed(D: Array) -> Array:
-    """D* in min-plus, in a new array where that is the short way, else in place."""
-    found = _closed_at_once(D, paths=False)
-    if found is not None:
-        return found[0]
-    result: Array = closure(D) if len(D) <= SMALL else closure(D, out=D)
+    """D* in min-plus, in place."""
+    result: Array = closure(D, out=D)
     return result
 
 
@@ -202,7 +151,7 @@ def distances(
     if not largest < (_EXACT_FLOAT if weights.kind == "int" else 1e300):
         raise NotImplementedError(f"a weight {weight!r} is not finite, or too large for exact sums")
     dtype: np.dtype[Any] = np.dtype(np.float64)
-    if weights.kind == "int" and largest < 2**30 and len(graph) > SMALL:
+    if weights.kind == "int" and largest < 2**30:
         dtype = np.dtype(np.int16 if largest < 2**14 else np.int32)
     if searched and not (largest < _EXACT_FLOAT and bool((weights.values == np.rint(weights.values)).all())):
         return Distances(graph, _by_searches(len(graph), weights), np.inf, False)
@@ -233,8 +182,7 @@ def _solve(graph: ConvertedGraph, weights: Weights, dtype: np.dtype[Any], paths:
         A = weights.matrix(n, dtype, none)
         loops = np.arange(n)
         A[loops, loops] = np.minimum(A[loops, loops], 0)
-        found = _closed_at_once(A, paths=True)
-        D, before = closure_with_predecessors(A, min_plus) if found is None else found
+        D, before = closure_with_predecessors(A, min_plus)
     elif dtype.kind == "f" and not dense_is_faster(n, weights.values.size):
         from scipy.sparse import coo_array
 
