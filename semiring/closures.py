@@ -40,6 +40,7 @@ def closure(
     check: bool = True,
     threads: int | None = None,
     device: Any = None,
+    memory: int | str | None = None,
     explain: bool = False,
 ) -> Any:
     """A* = I ⊕ A ⊕ A² ⊕ …; with ``reflexive=False`` A⁺ = A ⊗ A*. In min-plus: all shortest distances.
@@ -52,7 +53,7 @@ def closure(
         matrix (entries it does not store are no edges, stored zeros are weights), or a `BitMatrix` for semirings on
         bool; or an array on an NVIDIA GPU, of any library that speaks DLPack, which is closed there. Also a square
         frame of pandas or Polars, and what lists edges: such a frame, a graph of NetworkX, igraph or rustworkx, a
-        `Network`.
+        `Network`. Also the name of an .npy file, or a `numpy.memmap`.
     semiring
         A `Semiring` with a star, or a name of the catalogue.
     method
@@ -65,6 +66,12 @@ def closure(
         for a stack whose rows are not, of bfloat16 in float32, and in float64 while potentials are found, if the
         shortest paths are so long that it takes an elimination. ``johnson`` takes what SciPy does. For more on a GPU
         see the page on closures.
+        The name of an .npy file is written, and ``numpy.memmap`` of it returned. Without it the closure of a file is
+        an array in memory.
+    memory
+        How much of the memory a matrix in a file may take, in bytes or as a text such as ``"8 GiB"``: where it does
+        not fit, it is closed by strips of rows that are read and written while others are worked on, with the same
+        bits. By default what is free, less an eighth.
     progress
         ``progress(done, total)`` is called as the work goes on, ``done`` never falling; an exception it raises stops
         it.
@@ -108,11 +115,12 @@ def closure(
            [1., 4., 0.]])
     """
     plain = reflexive and progress is None and device is None and not explain and not profiling.active
+    plain = plain and memory is None
     if plain and (out is None or is_home(out, A)):
         program = program_for(A, semiring, method, threads, check)
         if program is not None:
             return program.run(A, out)
-    request = _request(semiring, method, threads, progress, bool(check), out, device)
+    request = _request(semiring, method, threads, progress, bool(check), out, device, memory=memory)
     p = Problem(request, request.semiring, A, plus=not reflexive, progress=progress)
     with profiling.span("call", "closure", semiring=request.semiring.name), device_of((A, out), device):
         result = solve(p, steps_in_order())
@@ -128,6 +136,7 @@ def _request(
     out: Any = None,
     device: Any = None,
     inspect: Any = None,
+    memory: int | str | None = None,
 ) -> Request:
     """What a call asks for. Raises where that cannot be."""
     algebra = as_semiring(semiring)
@@ -136,7 +145,7 @@ def _request(
         raise UnknownNameError("closure method", method, METHODS)
     count = get_threads() if threads is None else checked_threads(threads)
     explanation = Explanation(algebra.name, method=method, threads=count)
-    return Request(algebra, method, count, check, out, device, inspect, explanation)
+    return Request(algebra, method, count, check, out, device, inspect, memory, explanation)
 
 
 class _Predecessors:

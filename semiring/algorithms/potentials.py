@@ -38,7 +38,7 @@ from semiring.algorithms.views import Array
 from semiring.algorithms.weights import Weights, relative_rounding
 from semiring.algorithms.whole_sweeps import WholeSweeps
 from semiring.arrays.parts import on_host
-from semiring.errors import NegativeCycleError
+from semiring.errors import DomainError, NegativeCycleError
 from semiring.kernels import backend_for
 
 __all__ = ["cycle_error", "potentials", "verified"]
@@ -50,11 +50,12 @@ _SMALL = 256  # up to this size an elimination costs less than the sweeps
 _PATIENCE = 6  # sweeps' worth of relaxed rows, after which an elimination begins
 
 
-def potentials(weights: Weights, close: Callable[[Array], bool] | None = None) -> Array:
+def potentials(weights: Weights, close: Callable[[Array], bool] | None = None, most: int | None = None) -> Array:
     """Potentials h (n,) in the ``work`` dtype, all ≤ 0, with w[i, j] + h[i] - h[j] ≥ -ε |w[i, j]| for every edge.
 
     ``close(D)`` closes a min-plus float64 matrix in place and says whether every pivot was ≥ 0; without it there are
-    only sweeps. Raises `NegativeCycleError` with the vertices of a negative cycle, as A counts them. A is not changed.
+    only sweeps, and as many as it takes or what ``most`` readings of the matrix cost. Raises `NegativeCycleError` with
+    the vertices of a negative cycle, as A counts them, and `DomainError` after ``most``. A is not changed.
     """
     n = weights.n
     loops = np.flatnonzero(_diagonal(weights) < 0)
@@ -72,6 +73,10 @@ def potentials(weights: Weights, close: Callable[[Array], bool] | None = None) -
         if close is not None and solver.relaxed > budget:
             solver.start_from_closure(close)
             close = None
+        if most is not None and solver.relaxed > most * n:
+            raise DomainError(
+                f"no potentials for the weights below 0 were found in {most} sweeps over the matrix: close it in memory"
+            )
         solver.sweep(remember=sweeps >= before_tree)
         sweeps += 1
         cycle = find_cycle(solver.previous)

@@ -92,6 +92,10 @@ class Leaf:
         if self._words:
             clear_tail(self.problem.semiring, D)
 
+    def engine(self) -> Engine:
+        """Its kernels, for a matrix that is not in one memory; what they notice goes to the status of its plan."""
+        return self._engine(self._plan.renewed(self.problem.semiring))
+
     def _engine(self, plan: Plan) -> Engine:
         """The engine of a plan. One that is recorded may ask a device nothing."""
         waits = not self.there or (self.problem.waits and self._recorder is None)

@@ -80,8 +80,11 @@ class Shifted(Map):
 
     moves = True
 
-    def __init__(self, h: Array) -> None:
-        self.h = h
+    def __init__(self, h: Array, tails: Array | None = None) -> None:
+        self.h, self._tails = h, h if tails is None else tails
+
+    def of_rows(self, rows: slice) -> Shifted:
+        return Shifted(self.h, self._tails[rows])
 
     def encode(self, rows: Array, at: At) -> Array:
         tails, heads = self._ends(at)
@@ -99,7 +102,7 @@ class Shifted(Map):
         return array_namespace(loops).maximum(loops, 0) + loops.dtype.type(0)
 
     def _ends(self, at: At) -> tuple[Array, Array]:
-        return self.h[at][..., None], self.h[at[:-1]][..., None, :]
+        return self._tails[at][..., None], self.h[at[:-1]][..., None, :]
 
 
 class Scaled(Map):
@@ -107,17 +110,21 @@ class Scaled(Map):
 
     moves = True
 
-    def __init__(self, p: Array, semiring: Semiring) -> None:
-        self.p, self._most = p, semiring == max_times
+    def __init__(self, p: Array, semiring: Semiring, tails: Array | None = None) -> None:
+        self.p, self._semiring, self._most = p, semiring, semiring == max_times
+        self._tails = p if tails is None else tails
+
+    def of_rows(self, rows: slice) -> Scaled:
+        return Scaled(self.p, self._semiring, self._tails[rows])
 
     def encode(self, rows: Array, at: At) -> Array:
-        scaled = rows * self.p[at][..., None]
+        scaled = rows * self._tails[at][..., None]
         scaled /= self.p[at[:-1]][..., None, :]
         return self._cut(scaled)
 
     def decode(self, rows: Array, at: At) -> Array:
         scaled = rows * self.p[at[:-1]][..., None, :]
-        scaled /= self.p[at][..., None]
+        scaled /= self._tails[at][..., None]
         return scaled
 
     def encode_loops(self, loops: Array) -> Array:

@@ -10,7 +10,7 @@ are in the cache.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -42,6 +42,10 @@ class Map:
     def decode(self, rows: Array, at: At) -> Array:
         """The same rows of the result, with the change undone."""
         raise NotImplementedError
+
+    def of_rows(self, rows: slice) -> Map:
+        """The same change of some rows, which then count from 0."""
+        return self
 
     def encode_loops(self, loops: Array) -> Array:
         """`encode` of the diagonal (..., n): what depends on a vertex cancels there."""
@@ -105,6 +109,10 @@ class Matrix:
     def rows(self, at: At) -> Array:
         """Some rows, read through all maps."""
         return self._read(self.part(at), at)
+
+    def strip(self, rows: slice, array: Array) -> Matrix:
+        """Some rows, which lie in another array and count from 0 there."""
+        return replace(self, array=array, maps=tuple(map_.of_rows(rows) for map_ in self.maps))
 
     def diagonal(self) -> Array:
         """The loops (n,), of chosen vertices (..., n), read through all maps."""

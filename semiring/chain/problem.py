@@ -71,6 +71,7 @@ class Request:
     out: Any = None  # where the caller wants the result
     device: Any = None  # where the caller wants it computed
     inspect: Inspection | None = None
+    memory: int | str | None = None  # how much of it a matrix in a file may take
     explanation: Explanation = field(default_factory=Explanation)
 
 
@@ -91,6 +92,7 @@ class Problem:
     method: str = "auto"
     home: Any = None
     in_place: bool = False
+    strips: bool = False  # whether the matrix is closed by strips of rows: then it is mapped, and nothing more
     waits: bool = True  # whether a device may be waited for; if not, nothing that depends on the data is raised
     progress: Callable[[int, int], None] | None = None
 
@@ -201,6 +203,13 @@ class Reduction:
         """
         (child,) = node.children
         return child.run(D)
+
+    def by_strips(self) -> Callable[[Array], None] | None:
+        """What `run` does to closed rows beyond having its problem solved, some rows at a time; None if it does more.
+
+        It is given rows as ``mapped`` reads them, changes nothing but them, and may raise.
+        """
+        return None
 
     def short(self, node: Node) -> Any:
         """The same for any matrix of the kind, with a ``run`` as that of `Passes`; None where there is no such way."""

@@ -24,6 +24,7 @@ LAYERS = [
     {"linalg"},
     {"algorithms"},
     {"io"},
+    {"strips"},
     {"chain"},
     {"closures", "paths"},
     {"plot", "data", "testing", "gradients"},

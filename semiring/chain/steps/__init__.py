@@ -13,6 +13,7 @@ from semiring.chain.steps.arrays import arrays
 from semiring.chain.steps.bits import bits
 from semiring.chain.steps.components import components
 from semiring.chain.steps.edges import edges
+from semiring.chain.steps.files import files
 from semiring.chain.steps.integers import integers
 from semiring.chain.steps.method import method
 from semiring.chain.steps.minplus import minplus
@@ -34,7 +35,7 @@ __all__ = ["STEPS", "register_step", "registered_steps", "steps_in_order", "unre
 
 #: The steps of the library. Those of the intake come first: they alone see what the caller gave.
 STEPS: tuple[Step, ...] = (
-    *(names, bits, sparse, arrays, rounded, method, stacks, turned, edges),
+    *(files, names, bits, sparse, arrays, rounded, method, stacks, turned, edges),
     *(minplus, unbounded, components, shifted, scaled, narrow, integers, ordered, packed, plus),
 )
 _steps = STEPS  # and those that were registered, in their places

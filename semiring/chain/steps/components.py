@@ -105,6 +105,8 @@ def components(p: Problem) -> No | Reduction:
         return No("integers are not rounded")
     if len(m.shape) == 3:
         return No("each matrix of the stack is one component", "data")
+    if p.strips:
+        return No("strips stay where they are")
     found = strong_components(m.array, m.none)
     if len(found) == 1:
         return No("one strong component", "data")

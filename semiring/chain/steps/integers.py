@@ -9,6 +9,7 @@ Cost: a pass there and one back, and where distances may come near the value one
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["integers"]
 
+_OVERWRITTEN = "the input is overwritten: pass {}, or do not compute in place"
+_STRIPS = "strips of a file have no room for wider ones: convert the file to {}"
+
 
 @dataclass
 class _Inside(Reduction):
@@ -41,9 +45,21 @@ class _Inside(Reduction):
         (child,) = node.children
         p = child.outer
         child.run(D)
-        if (p.n + 1) * self.largest < int(p.matrix.inner) or not _near(p, D, self.largest):
+        if self.promised or not _near(p, D, self.largest):
             return D
-        return Again(_read_in(p, _wider(p, p.dtype, overwritten=p.in_place and p.dtype == p.matrix.array.dtype)))
+        return Again(
+            _read_in(p, _wider(p, p.dtype, _OVERWRITTEN if p.in_place and p.dtype == p.matrix.array.dtype else ""))
+        )
+
+    def by_strips(self) -> Callable[[Any], None]:
+        p = self.mapped
+        assert p is not None
+
+        def look(rows: Any) -> None:
+            if not self.promised and _near(p, rows, self.largest):
+                _wider(p, p.dtype, _STRIPS)
+
+        return look
 
 
 def integers(p: Problem) -> No | Reduction:
@@ -56,7 +72,7 @@ def integers(p: Problem) -> No | Reduction:
     largest = p.known.greatest if p.known.greatest is not None else _greatest(p)
     dtype = p.matrix.array.dtype
     while largest >= int(inner_zero(min_plus, dtype)):
-        dtype = _wider(p, dtype, overwritten=False)
+        dtype = _wider(p, dtype, _STRIPS if p.strips else "")
     q = _read_in(p.but(Facts(0, largest, True)), dtype)
     return _Inside(f"integers, {int(q.matrix.inner)} for “no path” inside", q, [q], True, largest)
 
@@ -90,15 +106,15 @@ def _near(p: Problem, D: Any, largest: int) -> bool:
     return some(((D[at] >= bound) & (D[at] < none)).any() for at in parts(D.shape, p.matrix.there))
 
 
-def _wider(p: Problem, dtype: np.dtype[Any], *, overwritten: bool) -> np.dtype[Any]:
-    """The dtype in which to do the work again; raises `IntegerOverflowError` where that is impossible."""
+def _wider(p: Problem, dtype: np.dtype[Any], forbidden: str) -> np.dtype[Any]:
+    """The dtype in which to do the work again; raises `IntegerOverflowError` where that is impossible, or forbidden."""
     wider = widen(dtype)
     start = (
         f"a weight or path is too long for the half of the range of {dtype} in which {p.request.semiring.name} computes"
     )
     if wider is None:
         raise IntegerOverflowError(f"{start}: use float64, which holds every sum, rounded")
-    if overwritten:
-        raise IntegerOverflowError(f"{start}, and the input is overwritten: pass {wider}, or do not compute in place")
+    if forbidden:
+        raise IntegerOverflowError(f"{start}, and {forbidden.format(wider)}")
     p.request.explanation.note(f"distances may leave half the range of {dtype}: computed in {wider}")
     return wider

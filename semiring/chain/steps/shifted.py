@@ -24,7 +24,7 @@ from semiring.chain.leaf import eliminates
 from semiring.chain.maps import WITHOUT, Shifted
 from semiring.chain.matrix import encode
 from semiring.chain.problem import Facts, No, Problem, Reduction
-from semiring.errors import NegativeCycleError
+from semiring.errors import DomainError, NegativeCycleError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from semiring.chain.planner import Node
 
 __all__ = ["engine_of", "part_potentials", "potentials_of", "shifted", "weights_of"]
+
+
+_SWEEPS = 8  # that a matrix which is not in memory is worth: an elimination would need a copy of it in float64
 
 
 @dataclass
@@ -128,6 +131,11 @@ def part_potentials(p: Problem, weights: Weights) -> Any:
     check_range(found, low, high, m.array.dtype)
     if h is not None or not weights.epsilon or covers(on_host(found), least_weight(weights)):
         return found
+    if p.strips:
+        raise DomainError(
+            "weights of very different size, some below 0: potentials in float64 would drown the small ones, and "
+            "strips have no room for more; close the matrix in memory"
+        )
     W = on_host(weights.rows(slice(None)))
     try:
         return Exact(W, weights.epsilon, on_host(found))
@@ -139,6 +147,8 @@ def potentials_of(p: Problem, weights: Weights) -> Any:
     """Potentials of weights in float64 or int64. Raises `NegativeCycleError` in the caller's vertices."""
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # `check_range` sees it
+            if p.strips:
+                return potentials(weights, most=_SWEEPS)
             return potentials(weights, lambda D: eliminates(D, p.request.threads))
     except NegativeCycleError as error:
         raise _named(p, weights, list(error.cycle)) or error from None

@@ -1,0 +1,159 @@
+"""How a closure is cut into strips and rounds, so that it fits a memory.
+
+A *round* closes one panel of pivot blocks and takes every strip through it: read, eliminate one block after the other,
+write. The blocks are those of the schedule, whatever the memory: a wider panel is several of them, and only saves
+passes over the file.
+
+Bytes: a strip is read and written once a round, ``2 · n² · itemsize · rounds`` (`bytes_moved`); rows of the panel are
+read once, as the panel. So all memory that strips do not need goes to the panel. Pairs are n³, so that a round of a
+panel of p rows computes n² p while it moves 2 n²: with F pairs and D bytes a second files cost no time from
+p ≈ 2 · itemsize · F / D rows on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from semiring.kernels.engine import cut
+from semiring.strips.disk import PAGE
+
+__all__ = ["BUFFERS", "Layout", "bytes_moved", "bytes_of", "free_memory", "layout_for", "shown"]
+
+Range: TypeAlias = tuple[int, int]
+
+BUFFERS = 3  # strips in memory: one that is read, one that is worked on, one that is written
+_ROWS = 1024  # of a strip: from some 500 on products reach their speed, and more only take memory from the panel
+_FEWEST = 16  # and at least
+_SHARE = 3 / 8  # of the memory that strips may take
+#: Temporaries of looks and maps, some pieces of 2¹⁵ entries or of a row; vectors of n; and Python's own objects.
+_BESIDE, _VECTORS = 3 << 20, 16 * 8
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The strips and rounds of one closure."""
+
+    n: int
+    itemsize: int
+    rounds: tuple[tuple[Range, ...], ...]  # the pivot blocks of each
+    rows: int  # of a strip
+    workspace: int  # bytes of the copies that products need
+
+    @property
+    def strips(self) -> list[Range]:
+        """The rows of each strip."""
+        return [(rows.start, rows.stop) for rows in cut(0, self.n, self.rows)]
+
+    @property
+    def panel(self) -> int:
+        """Rows of the widest panel."""
+        return max((blocks[-1][1] - blocks[0][0] for blocks in self.rounds if blocks), default=0)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of all that is allocated."""
+        return _memory(self.n, self.itemsize, self.panel, self.rows, self.workspace)
+
+    @property
+    def moved(self) -> int:
+        """Bytes that are read and written."""
+        return bytes_moved(self.n, self.itemsize, len(self.rounds))
+
+
+def bytes_moved(n: int, itemsize: int, rounds: int) -> int:
+    """What a closure of n vertices by strips reads and writes, together, in so many rounds."""
+    return 2 * n * n * itemsize * rounds
+
+
+def layout_for(
+    n: int, itemsize: int, blocks: Sequence[Range], workspace: Callable[[int], int], memory: int
+) -> Layout | int:
+    """The layout with the fewest rounds in so many bytes of memory; if there is none, the bytes that it would take.
+
+    ``workspace(rows)``: bytes of the copies that products with strips of so many rows need.
+    """
+    widest = max((stop - start for start, stop in blocks), default=0)
+    fewest = min(n, _FEWEST)
+
+    def takes(panel: int, rows: int) -> int:
+        return _memory(n, itemsize, panel, rows, workspace(rows))
+
+    if takes(widest, fewest) > memory:
+        return takes(widest, fewest)
+    rows = min(n, _ROWS)
+    while rows > fewest and (takes(0, rows) - takes(0, 0) > _SHARE * memory or takes(widest, rows) > memory):
+        rows = max(fewest, rows // 2)
+    rounds: list[list[Range]] = []
+    for block in blocks:
+        if rounds and takes(block[1] - rounds[-1][0][0], rows) <= memory:
+            rounds[-1].append(block)
+        else:
+            rounds.append([block])
+    return Layout(n, itemsize, tuple(map(tuple, rounds)), rows, workspace(rows))
+
+
+def _memory(n: int, itemsize: int, panel: int, rows: int, workspace: int) -> int:
+    # One row more a strip, for `cut`, two for a row that is eliminated as one of two; a page more each, for alignment.
+    strips = BUFFERS * ((rows + 1) * n * itemsize + PAGE)
+    return panel * n * itemsize + PAGE + strips + 2 * n * itemsize + workspace + _VECTORS * n + _BESIDE
+
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+
+
+def bytes_of(size: int | str) -> int:
+    """A number of bytes, or a text such as ``"8 GiB"``, ``"512MiB"`` or ``"1.5 GB"``. Raises `ValueError`."""
+    if isinstance(size, str):
+        found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([KMGTP]?)(i?)B?\s*", size, re.IGNORECASE)
+        if found and (found[2] or not found[3]):
+            unit = 1024 ** (" KMGTP".index(found[2].upper())) if found[3] else _UNITS[found[2].upper()]
+            return int(float(found[1]) * unit)
+    elif isinstance(size, int) and not isinstance(size, bool) and size >= 0:
+        return size
+    raise ValueError(f"memory is {size!r}, and a number of bytes is needed, or a text such as '8 GiB'")
+
+
+def shown(size: int) -> str:
+    """A number of bytes, rounded up to what a reader would give."""
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= 10 * unit or (unit == 1 << 10 and size >= unit):
+            return f"{-(-size // unit)} {name}"
+    return f"{size} bytes"
+
+
+def free_memory() -> int:
+    """Bytes that a new computation may take, less a margin of an eighth: of the machine, and of what a container has.
+
+    Raises `ValueError` where the system does not tell.
+    """
+    free = [_available(), _left_in_container()]
+    known = [size for size in free if size is not None]
+    if not known:
+        raise ValueError("this system does not tell how much memory is free: say it, memory='8 GiB'")
+    return max(0, min(known)) * 7 // 8
+
+
+def _available() -> int | None:
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _left_in_container() -> int | None:
+    folder = Path("/sys/fs/cgroup")
+    try:
+        return int((folder / "memory.max").read_text()) - int((folder / "memory.current").read_text())
+    except (OSError, ValueError):  # no such file, or "max"
+        return None

@@ -1,0 +1,219 @@
+"""Blocked Floyd-Warshall on strips of rows that are read and written while others are worked on.
+
+Sources: A. Buluç, J. R. Gilbert, C. Budak, Parallel Computing 36 (2010), section 5, for panels through a small memory;
+G. J. Katz, J. T. Kider, Graphics Hardware 2008, for graphs larger than a device.
+
+With K₁ … Kₘ the blocks of a round, one after the other in rows a … b - 1::
+
+    panel   for k = 1 … m:  its rows ⊕= those of K₁ … Kₖ₋₁, as `eliminate` does;  close Kₖ and its rows
+    strips  for each strip R:  for k = 1 … m:  R's rows before Kₖ, and from b on, ⊕= those of Kₖ
+
+So the panel holds each block *as it stood at its own time*: closed, and with no later block in it. A strip meets the
+blocks one after the other in one visit; rows of the panel are strips too, which have met the blocks up to their own in
+the panel, and meet the later ones in their visit. Every entry meets every pivot in the order that it has in memory, by
+the same products: equal bits, whatever the memory, the strips and the rounds. (A product with a single row may be
+summed in another order than one with more. So a row that is alone here and is not in memory is multiplied as one of
+two.)
+
+Strips are visited in turns from the first to the last and back, so that those that were written last are read first.
+One thread reads and one writes; each strip's memory is read, worked on, written, and read again. Cost: n³ pairs, and
+the bytes of `layout.bytes_moved`; memory `Layout.memory`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from semiring.algorithms.blocked_floyd_warshall import Elimination
+from semiring.kernels.engine import Engine
+from semiring.kernels.machines import closure_speed
+from semiring.strips.disk import Memory, Place
+from semiring.strips.layout import BUFFERS, Layout
+
+__all__ = ["close_strips"]
+
+Array: TypeAlias = Any
+Range: TypeAlias = tuple[int, int]
+Pass: TypeAlias = Callable[[int, Array], None]  # of the number of the first row and some rows, which change in place
+
+
+def close_strips(
+    engine: Engine,
+    layout: Layout,
+    places: Sequence[Place],
+    *,
+    encode: Pass,
+    decode: Pass,
+    progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """The closure of the matrix in ``places[0]``, in ``places[-1]``.
+
+    ``places``: where the rows are before each round, and after the last; the same one may stand several times.
+    ``encode`` makes of rows as they are read first what kernels take, and ``decode`` undoes it before they are written
+    last. A pivot without a star stops the work and sets ``engine.plan.status.diverged``. Raises `OSError`, and what
+    encode, decode and progress raise; what was written is then undefined.
+    """
+    run = _Run(engine, layout, places, encode, decode, progress)
+    try:
+        run.all_rounds()
+    finally:
+        run.end()
+
+
+class _AtHand:
+    """The rows of a panel, and those that a task works on: what `Elimination` asks for."""
+
+    def __init__(self) -> None:
+        self.panel: Array = None
+        self.first_of_panel = 0
+        self.rows: Array = None
+        self.first = 0
+
+    def strip(self, rows: Range) -> tuple[Array, None]:
+        return self.rows[rows[0] - self.first : rows[1] - self.first], None
+
+    def pivots(self, pivots: Range) -> Array:
+        return self.panel[pivots[0] - self.first_of_panel : pivots[1] - self.first_of_panel]
+
+
+class _Run:
+    def __init__(
+        self,
+        engine: Engine,
+        layout: Layout,
+        places: Sequence[Place],
+        encode: Pass,
+        decode: Pass,
+        progress: Callable[[int, int], None] | None,
+    ) -> None:
+        self._engine, self._layout, self._places = engine, layout, places
+        self._encode, self._decode, self._progress = encode, decode, progress
+        n, dtype = layout.n, engine.plan.dtype
+        self._strips = layout.strips
+        self._hand = _AtHand()
+        speed = closure_speed(engine.backend.name, dtype)
+        self._elimination = Elimination(self._hand, n, 0, 0, speed.strip)
+        tallest = max((stop - start for start, stop in self._strips), default=0)
+        self._buffers = [Memory(tallest, n, dtype) for _ in range(BUFFERS)]
+        self._panel = Memory(layout.panel, n, dtype)
+        self._pair = np.empty((2, n), dtype)
+        engine.reserve(layout.workspace // layout.itemsize)
+        self._reader, self._writer = ThreadPoolExecutor(1, "reader"), ThreadPoolExecutor(1, "writer")
+        self._freed: list[Future[None] | None] = [None] * BUFFERS  # the last write of each
+        self._written: dict[int, Future[None]] = {}  # the last write of each strip
+        self._visits = self._done = 0
+
+    def all_rounds(self) -> None:
+        for number in range(len(self._layout.rounds)):
+            self._round(number)
+            if self._engine.plan.status.diverged >= 0:
+                return
+        for write in self._written.values():
+            write.result()
+
+    def end(self) -> None:
+        """Let go of the threads; what waits in them is not done."""
+        for thread in (self._reader, self._writer):
+            thread.shutdown(wait=True, cancel_futures=True)
+
+    def _round(self, number: int) -> None:
+        blocks, count = self._layout.rounds[number], len(self._strips)
+        order = range(count - 1, -1, -1) if number % 2 else range(count)
+        panel = (blocks[0][0], blocks[-1][1])
+        hand = self._hand
+        hand.panel = self._panel.at(self._places[number].phase(panel[0]), panel[1] - panel[0])
+        hand.first_of_panel = panel[0]
+        before = [
+            self._written[k] for k, strip in enumerate(self._strips) if k in self._written and _meet(strip, panel)
+        ]
+        reading = self._reader.submit(self._read, number, panel[0], hand.panel, before)
+        reads = [self._begin(number, which, panel) for which in order[: BUFFERS - 1]]
+        reading.result()
+        if number == 0:
+            self._encode(panel[0], hand.panel)
+        if not self._close_panel(blocks):
+            return
+        for position, which in enumerate(order):
+            if position + BUFFERS - 1 < count:
+                reads.append(self._begin(number, order[position + BUFFERS - 1], panel))
+            self._visit(number, which, *reads[position])
+
+    def _close_panel(self, blocks: Sequence[Range]) -> bool:
+        """The rows of each block as they stand when it is closed; whether all pivots have a star."""
+        hand = self._hand
+        for k, K in enumerate(blocks):
+            hand.rows, hand.first = hand.panel, hand.first_of_panel
+            for J in blocks[:k]:
+                self._eliminate(J, K)
+            self._elimination.close_rows(self._engine, K)
+            if self._engine.plan.status.diverged >= 0:
+                return False
+            self._count(K, K)
+        return True
+
+    def _begin(self, number: int, which: int, panel: Range) -> tuple[Future[Array], int]:
+        """Read a strip, as soon as memory is free, and what was written to it before is there. Which memory it is."""
+        (start, stop), buffer = self._strips[which], self._visits % BUFFERS
+        self._visits += 1
+        memory = self._buffers[buffer].at(self._places[number + 1].phase(start), stop - start)
+        before = [write for write in (self._freed[buffer], self._written.get(which)) if write is not None]
+        in_panel = panel[0] <= start and stop <= panel[1]
+        return self._reader.submit(self._read, None if in_panel else number, start, memory, before), buffer
+
+    def _read(self, number: int | None, first: int, memory: Array, before: Sequence[Future[None]]) -> Array:
+        """In the thread that reads."""
+        for write in before:
+            write.result()
+        if number is not None:
+            self._places[number].read(first, memory)
+        return memory
+
+    def _visit(self, number: int, which: int, reading: Future[Array], buffer: int) -> None:
+        """One strip through all blocks of a round, and on its way to its place."""
+        strip = reading.result()
+        (start, stop), hand, blocks = self._strips[which], self._hand, self._layout.rounds[number]
+        first, last = blocks[0][0], blocks[-1][1]
+        if number == 0 and not first <= start <= stop <= last:
+            self._encode(start, strip)
+        low, high = max(start, first), min(stop, last)
+        if low < high:
+            strip[low - start : high - start] = hand.panel[low - first : high - first]
+        for K in blocks:
+            hand.rows, hand.first = strip, start
+            self._eliminate(K, (start, min(stop, K[0])))
+            self._eliminate(K, (max(start, last), stop))
+        if number == len(self._layout.rounds) - 1:
+            self._decode(start, strip)
+        write = self._writer.submit(self._places[number + 1].write, start, strip)
+        self._written[which] = self._freed[buffer] = write
+
+    def _eliminate(self, pivots: Range, rows: Range) -> None:
+        start, stop = rows
+        if start >= stop:
+            return
+        hand, n = self._hand, self._layout.n
+        alone = (stop == n and pivots[1] == n - 1) or (start == 0 and pivots[0] == 1)  # in memory too
+        if stop - start > 1 or alone:
+            self._elimination.eliminate(self._engine, pivots, rows, (0, n))
+        else:
+            row, before = hand.rows[start - hand.first], (hand.rows, hand.first)
+            self._pair[:] = row
+            hand.rows, hand.first = self._pair, start
+            self._elimination.eliminate(self._engine, pivots, (start, start + 2), (0, n))
+            row[:] = self._pair[0]
+            hand.rows, hand.first = before
+        self._count(pivots, rows)
+
+    def _count(self, pivots: Range, rows: Range) -> None:
+        n = self._layout.n
+        self._done += (pivots[1] - pivots[0]) * (rows[1] - rows[0]) * n
+        if self._progress is not None:
+            self._progress(self._done, n**3)
+
+
+def _meet(one: Range, other: Range) -> bool:
+    return max(one[0], other[0]) < min(one[1], other[1])

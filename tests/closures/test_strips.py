@@ -1,0 +1,506 @@
+"""Matrices in files: strips against the closure in memory, bit by bit, in every memory; and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tracemalloc
+from dataclasses import replace
+from importlib import import_module
+
+import matrices
+import numpy as np
+import pytest
+
+import semiring as sr
+from semiring.algorithms import schedule
+from semiring.errors import (
+    AlgebraError,
+    DeviceError,
+    DivergenceError,
+    DomainError,
+    DTypeError,
+    FormatError,
+    IntegerOverflowError,
+    NegativeCycleError,
+    ShapeError,
+)
+from semiring.strips import layout
+from semiring.strips.disk import PAGE, File, Memory, Rows, System
+
+SIZES = (2, 3, 31, 32, 33, 63, 64, 65, 97, 150)
+METHOD = "blocked_floyd_warshall"
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Blocks of 32 pivots, memory without what is nothing beside a large matrix, and nothing closed in memory."""
+    for name in ("cpu", "reference"):
+        monkeypatch.setitem(schedule._TABLE, name, replace(schedule._TABLE[name], pivots=((0, 32),)))
+    monkeypatch.setattr(layout, "_BESIDE", 0)
+    monkeypatch.setattr(layout, "_FEWEST", 2)
+    monkeypatch.setattr(import_module("semiring.chain.steps.files"), "_BESIDE", 1 << 60)
+
+
+def rounded(rng, n, name, dtype):
+    """Entries whose closures round, where they are floats."""
+    if np.dtype(dtype).kind != "f" and name != "xor_and":
+        return matrices.matrix(rng, n, name, dtype)
+    values = rng.random((n, n))
+    if name == "xor_and":
+        return np.triu(matrices.matrix(rng, n, name, dtype), 1)
+    if name == "plus_times":
+        return (values / (2 * n)).astype(dtype)
+    if name == "log_plus":
+        return (np.log(values) - np.log(2 * n)).astype(dtype)
+    if name == "max_plus":
+        values = -values
+    if name == "min_times":
+        values = 1 / values
+    values[rng.random((n, n)) < 0.5] = sr.as_semiring(name).zero_for(np.dtype(dtype))
+    return values.astype(dtype)
+
+
+def least(path, name="min_plus", **options):
+    """The least memory for the closure of a file, as the error says."""
+    with pytest.raises(ValueError, match="too small") as caught:
+        sr.closure(path, name, out=path.with_name("none.npy"), memory=1, **options)
+    size, unit = str(caught.value).rsplit("takes ", 1)[1].split()
+    return int(size) * {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20}[unit]
+
+
+def same_bits(x, y):
+    return x.dtype == y.dtype and x.shape == y.shape and np.asarray(x).tobytes() == np.asarray(y).tobytes()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "A.npy"
+
+
+CASES = [(name, dtype) for name, dtypes in matrices.DTYPES.items() for dtype in dtypes]
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_strips_have_the_bits_of_the_closure_in_memory(rng, path, name, dtype):
+    for n in (33, 65, 97):
+        A = rounded(rng, n, name, dtype)
+        expected = sr.closure(A, name, method=METHOD)
+        np.save(path, A)
+        found, why = sr.closure(path, name, out=path.with_name("D.npy"), memory=least(path, name), explain=True)
+        assert "rounds" in str(why)
+        assert same_bits(found, expected)
+        assert same_bits(np.load(path), A)
+
+
+@pytest.mark.parametrize("name", ["min_plus", "plus_times", "log_plus"])
+def test_neither_the_size_nor_the_memory_changes_a_bit(rng, path, name):
+    for n in SIZES:
+        A = rounded(rng, n, name, "float64")
+        expected = sr.closure(A, name, method=METHOD)
+        np.save(path, A)
+        fewest = least(path, name)
+        for memory in (fewest, fewest * 5 // 4, fewest * 3 // 2, fewest * 4, "1 GiB"):
+            np.save(path, A)
+            assert same_bits(sr.closure(path, name, out=path, memory=memory), expected), (n, memory)
+
+
+def test_a_single_row_is_summed_as_it_is_in_memory(rng, path):
+    """The last block has one row; in memory it is alone only for the pivots of the block before."""
+    A = rng.random((97, 97)) / 200
+    expected = sr.closure(A, "plus_times", method=METHOD)
+    np.save(path, A)
+    for rows in range(2, 97):
+        run = layout.Layout(97, 8, (((0, 32), (32, 64)), ((64, 96), (96, 97))), rows, 8 * 97 * 97)
+        assert same_bits(_closed_by(run, path, "plus_times"), expected), rows
+
+
+def _closed_by(run, path, name):
+    from semiring.kernels import backend_for
+    from semiring.kernels.engine import Engine, make_plan
+    from semiring.strips.rounds import close_strips
+
+    A = np.load(path)
+    n, semiring = len(A), sr.as_semiring(name)
+    target = path.with_name("rows")
+    target.write_bytes(A.tobytes())
+    file = File(System(), str(target), os.O_RDWR)
+    place = Rows(file, 0, n * A.itemsize)
+    engine = Engine(backend_for(A, semiring, A.dtype), make_plan(semiring, A.dtype), 64)
+    nothing = lambda first, rows: None  # noqa: E731
+    close_strips(engine, run, [place] * (len(run.rounds) + 1), encode=nothing, decode=nothing)
+    file.close()
+    return np.frombuffer(target.read_bytes(), A.dtype).reshape(n, n)
+
+
+def heights(rng, n, dtype=np.float32):
+    """Weights of both signs without a negative cycle, whole numbers."""
+    h = rng.integers(0, 500, n)
+    return (rng.integers(0, 1000, (n, n)) + h[:, None] - h).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int32", "int64"])
+@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
+def test_weights_of_both_signs_are_closed_under_potentials(rng, path, name, dtype):
+    A = heights(rng, 97, dtype) * np.dtype(dtype).type(1 if name == "min_plus" else -1)
+    A[rng.random(A.shape) < 0.4] = sr.as_semiring(name).zero_for(A.dtype)
+    np.save(path, A)
+    found, why = sr.closure(path, name, out=path.with_name("D.npy"), memory=least(path, name), explain=True)
+    assert "potentials" in str(why)
+    assert same_bits(found, sr.closure(A, name, method=METHOD))
+
+
+def test_weights_that_round_have_the_potentials_of_the_closure_in_memory(rng, path):
+    n = 300  # larger than what is eliminated in memory at once
+    h = rng.random(n)
+    A = (rng.random((n, n)) + h[:, None] - h).astype(np.float32)
+    np.save(path, A)
+    found = sr.closure(path, out=path.with_name("D.npy"), memory=least(path))
+    assert same_bits(found, sr.closure(A, method=METHOD))
+
+
+def test_products_that_gain_are_closed_under_factors(rng, path):
+    p = 2.0 ** rng.integers(-3, 4, 97)
+    A = rng.random((97, 97)) * 0.5 * p[:, None] / p
+    np.save(path, A)
+    found = sr.closure(path, "max_times", out=path.with_name("D.npy"), memory=least(path, "max_times"))
+    assert same_bits(found, sr.closure(A, "max_times", method=METHOD))
+
+
+def test_a_semiring_of_ones_own(rng, path):
+    capped = sr.Semiring("capped", add="min(x, y)", mul="min(9, x + y)", zero=np.inf, one=0.0, domain="[0, inf)")
+    A = rng.random((70, 70)) * 5
+    np.save(path, A)
+    found = sr.closure(path, capped, out=path, memory=least(path, capped))
+    assert same_bits(found, sr.closure(A, capped, method=METHOD))
+
+
+@pytest.mark.parametrize("start", [0, 64, 100, 3])
+def test_maps_of_any_start(rng, tmp_path, start):
+    """Also where no entry is aligned in the file."""
+    A, name = rng.random((97, 97)), tmp_path / "raw"
+    name.write_bytes(bytes(start) + A.tobytes() + b"end")
+    mapped = np.memmap(name, A.dtype, "r+", start, A.shape)
+    result = sr.closure(mapped, out=mapped, memory=200_000)
+    assert result is mapped
+    assert same_bits(mapped, sr.closure(A, method=METHOD))
+    assert name.read_bytes()[:start] == bytes(start)
+    assert name.read_bytes().endswith(b"end")
+
+
+def test_a_part_of_the_rows_of_a_map(rng, tmp_path):
+    A = rng.random((200, 60))
+    np.save(tmp_path / "tall.npy", A)
+    whole = np.load(tmp_path / "tall.npy", mmap_mode="r+")
+    part = whole[70:130]
+    sr.closure(part, out=part, memory=80_000)
+    after = np.load(tmp_path / "tall.npy")
+    assert same_bits(after[70:130], sr.closure(A[70:130], method=METHOD))
+    assert same_bits(after[:70], A[:70])
+    assert same_bits(after[130:], A[130:])
+
+
+def test_columns_for_rows_where_the_product_commutes(rng, path):
+    A = np.asfortranarray(rng.random((97, 97)))
+    np.save(path, A)
+    found = sr.closure(path, out=path.with_name("D.npy"), memory=200_000)
+    assert found.flags.f_contiguous
+    assert np.array_equal(found, sr.closure(A.T.copy(), method=METHOD).T)
+    left = sr.Semiring("left", add="min(x, y)", mul="x + 2 * y", zero=np.inf, one=0.0, star="0")
+    with pytest.raises(AlgebraError, match="does not commute"):
+        sr.closure(path, left, out=path.with_name("E.npy"), memory=200_000)
+    assert not path.with_name("E.npy").exists()
+
+
+def test_what_fits_is_closed_in_memory(monkeypatch, rng, path):
+    monkeypatch.undo()
+    A = rng.random((97, 97))
+    np.save(path, A)
+    found, why = sr.closure(path, out=path.with_name("D.npy"), memory="1 GiB", explain=True)
+    assert "closed in memory" in str(why)
+    assert isinstance(found, np.memmap)
+    assert not found.flags.writeable
+    assert same_bits(found, sr.closure(A, method=METHOD))
+    assert type(sr.closure(path)) is np.ndarray
+    assert same_bits(sr.closure(path), found)
+    assert same_bits(sr.closure(str(path), memory="1 GiB"), found)
+
+
+def test_no_vertices(path):
+    np.save(path, np.empty((0, 0)))
+    assert sr.closure(path).shape == (0, 0)
+    assert sr.closure(path, out=path, memory=1).shape == (0, 0)
+
+
+def test_the_closure_of_an_array_goes_to_a_new_file(rng, path):
+    A = rng.random((40, 40))
+    found = sr.closure(A, out=path)
+    assert same_bits(np.load(path), sr.closure(A))
+    assert isinstance(found, np.memmap)
+
+
+def test_truth_values_that_fit(monkeypatch, rng, path):
+    monkeypatch.undo()
+    A = rng.random((200, 200)) < 0.01
+    np.save(path, A)
+    assert same_bits(sr.closure(path, "boolean", out=path, memory="20 MiB"), sr.closure(A, "boolean"))
+
+
+# --------------------------------------------------------------------------------------------------------------- memory
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_plus", "int32"), ("plus_times", "float64")])
+@pytest.mark.parametrize("share", [1, 1.4, 3])
+def test_the_memory_is_kept_to(monkeypatch, rng, path, name, dtype, share):
+    monkeypatch.undo()  # the constants count
+    n = 1500
+    A = rounded(rng, n, name, dtype)
+    np.save(path, A)
+    memory = int(least(path, name) * share)
+    sr.closure(A[:400, :400], name, method=METHOD)  # compiles
+    out = path.with_name("D.npy")
+    tracemalloc.start()
+    try:
+        found, why = sr.closure(path, name, out=out, memory=memory, explain=True)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert "rounds" in str(why) or share == 3
+    assert peak <= memory
+    assert same_bits(found, sr.closure(A, name, method=METHOD))
+
+
+def test_layouts_keep_to_the_memory_and_use_it():
+    for n, itemsize, width in itertools.product((100, 1000, 5000, 32768), (1, 4, 8), (32, 768)):
+        blocks = [(start, min(n, start + width)) for start in range(0, n, width)]
+        fewest = layout.layout_for(n, itemsize, blocks, lambda rows: 0, 0)
+        before = None
+        for factor in (1, 1.5, 2, 4, 8, 100):
+            found = layout.layout_for(n, itemsize, blocks, lambda rows: 0, int(fewest * factor))
+            assert found.memory <= fewest * factor
+            assert [block for blocks_of_round in found.rounds for block in blocks_of_round] == blocks
+            assert found.moved == 2 * n * n * itemsize * len(found.rounds)
+            assert before is None or len(found.rounds) <= before + 1  # strips may take what a block would
+            before = len(found.rounds)
+        assert len(layout.layout_for(n, itemsize, blocks, lambda rows: 0, 8 * n * n * itemsize + (9 << 20)).rounds) == 1
+
+
+def test_memory_in_words():
+    assert layout.bytes_of("8 GiB") == 8 << 30
+    assert layout.bytes_of("512MiB") == 512 << 20
+    assert layout.bytes_of("1.5 kB") == layout.bytes_of("1.5k") == 1500
+    assert layout.bytes_of(12) == layout.bytes_of("12") == layout.bytes_of("12 B") == 12
+    for wrong in ("8 GiX", "", "-1", -1, 1.5, True, None, "1 iB"):
+        with pytest.raises(ValueError, match="memory is"):
+            layout.bytes_of(wrong)
+    assert layout.free_memory() > 0
+
+
+def test_no_memory_is_for_what_is_in_memory_already(rng):
+    with pytest.raises(ValueError, match="in memory"):
+        sr.closure(rng.random((4, 4)), memory="1 GiB")
+
+
+# -------------------------------------------------------------------------------------------------------------- refused
+
+
+def test_refused_before_anything_is_written(rng, path):
+    out = path.with_name("D.npy")
+
+    def refused(A, error, match, name="min_plus", **options):
+        np.save(path, A)
+        before = path.read_bytes()
+        for target in (out, path):
+            with pytest.raises(error, match=match):
+                sr.closure(path, name, out=target, **{"memory": 200_000, **options})
+            assert not out.exists()
+            assert path.read_bytes() == before
+
+    A = rng.random((97, 97))
+    refused(A.astype(A.dtype.newbyteorder()), DTypeError, "byte order")
+    refused(A[:50], ShapeError, "square")
+    refused(A[None, :5, :5], ShapeError, "square")
+    refused(A.astype(complex), DTypeError, "complex")
+    refused(A, AlgebraError, "rkleene", method="rkleene")
+    refused(A, AlgebraError, "read it and close it in memory", reflexive=False)
+    refused(A, DeviceError, "on the host", device="cuda")
+    refused(A, ValueError, "too small for 32 rows", memory=1000)
+    refused(A - 0.5, NegativeCycleError, "below 0")
+    refused(np.where(A < 0.001, -np.inf, A), NegativeCycleError, "weight -inf")
+    one = np.triu(A, 1) + np.where(np.tri(97, dtype=bool), np.inf, 0)
+    one[3, 5] = -np.inf
+    refused(one, AlgebraError, "1 edges of unbounded gain")
+    A[40, 7] = np.nan
+    refused(A, DomainError, r"A\[40, 7\] is nan")
+    refused(np.full((97, 97), 20_000, np.int16), IntegerOverflowError, "no room for wider ones")
+    spread = rng.random((97, 97)) * 1e-9
+    spread[0, 1:], spread[1:, 0] = -1e9, 1e9
+    refused(spread, DomainError, "very different size")
+
+
+def test_sweeps_that_do_not_settle_are_given_up(rng, path):
+    n = 1200
+    order = rng.permutation(n)
+    A = np.full((n, n), np.inf, np.float32)
+    A[order[:-1], order[1:]] = -1
+    A[order[-1], order[0]] = n
+    np.save(path, A)
+    with pytest.raises(DomainError, match="8 sweeps"):
+        sr.closure(path, out=path, memory=least_of(n))
+    assert same_bits(np.load(path), A)
+
+
+def least_of(n):
+    return 60 * n * 4 + (1 << 20)
+
+
+def test_files_and_maps_that_cannot_be_served(rng, path):
+    A = rng.random((97, 97))
+    np.save(path, A)
+    with pytest.raises(ValueError, match="mode 'c'"):
+        sr.closure(np.load(path, mmap_mode="c"), out=path, memory=200_000)
+    with pytest.raises(ValueError, match="read-only"):
+        sr.closure(path, out=np.load(path, mmap_mode="r"), memory=200_000)
+    with pytest.raises(ValueError, match="some columns"):
+        sr.closure(np.load(path, mmap_mode="r")[:50, :50], out=path.with_name("D.npy"), memory=200_000)
+    with pytest.raises(ValueError, match="give the name of a file"):
+        sr.closure(path, memory=100_000)
+    other = path.with_name("B.npy")
+    np.save(other, A.astype(np.float32))
+    with pytest.raises(DTypeError, match="holds 97 × 97 float32"):
+        sr.closure(path, out=np.load(other, mmap_mode="r+"), memory=200_000)
+    np.save(other, A.T)
+    with pytest.raises(ValueError, match="column after column"):
+        sr.closure(path, out=np.load(other, mmap_mode="r+"), memory=200_000)
+    other.write_bytes(b"1,2\n3,4\n")
+    with pytest.raises(FormatError, match=r"no .npy file"):
+        sr.closure(other, memory=200_000)
+    with pytest.raises(FileNotFoundError):
+        sr.closure(path.with_name("nothing.npy"), memory=200_000)
+    short = path.with_name("short.npy")
+    short.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(FormatError, match="ends before"):
+        sr.closure(short, memory=200_000)
+    assert same_bits(np.load(path), A)
+
+
+def test_a_pivot_without_a_star_leaves_no_file(rng, path):
+    A = rng.random((97, 97))
+    A[50, 50] = 1 - (A[50, :0] @ A[:0, 50])
+    A[:50, 50] = 0
+    np.save(path, A)
+    out = path.with_name("D.npy")
+    with pytest.raises(DivergenceError) as in_memory:
+        sr.closure(A, "plus_times", method=METHOD)
+    with pytest.raises(DivergenceError) as by_strips:
+        sr.closure(path, "plus_times", out=out, memory=200_000)
+    assert str(by_strips.value) == str(in_memory.value)
+    assert not out.exists()
+
+
+def test_distances_near_no_path(rng, path):
+    A = np.full((97, 97), np.iinfo(np.int16).max, np.int16)
+    A[np.arange(96), np.arange(1, 97)] = 1000
+    np.save(path, A)
+    with pytest.raises(IntegerOverflowError, match="convert the file to int32"):
+        sr.closure(path, out=path.with_name("D.npy"), memory=60_000)
+    assert not path.with_name("D.npy").exists()
+
+
+def test_progress_grows_to_the_end(rng, path):
+    np.save(path, rng.random((97, 97)))
+    seen = []
+    sr.closure(path, out=path, memory=200_000, progress=lambda done, total: seen.append((done, total)))
+    done = [now for now, _ in seen]
+    assert done == sorted(done)
+    assert seen[-1] == (97**3, 97**3)
+    assert len(seen) > 10
+
+
+class StoppedError(Exception):
+    pass
+
+
+def test_whoever_watches_may_stop_it(rng, path):
+    np.save(path, rng.random((97, 97)))
+
+    def stop(done, total):
+        if done > total // 2:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        sr.closure(path, out=path.with_name("D.npy"), memory=200_000, progress=stop)
+    assert not path.with_name("D.npy").exists()
+
+
+# ----------------------------------------------------------------------------------------------------------------- rows
+
+
+class Short(System):
+    """Transfers of a few bytes."""
+
+    def __init__(self, rng):
+        super().__init__()
+        self.rng = rng
+
+    def read(self, file, memory, position):
+        return super().read(file, memory[: int(self.rng.integers(1, 2 * PAGE))], position)
+
+    def write(self, file, memory, position):
+        return super().write(file, memory[: int(self.rng.integers(1, 2 * PAGE))], position)
+
+
+@pytest.mark.parametrize("system", [lambda rng: System(), Short], ids=["plain", "short"])
+def test_rows_go_there_and_back(rng, tmp_path, system):
+    """At every alignment, in strips that share pages."""
+    for start, n in ((0, 1024), (128, 1024), (128, 1000), (5, 333)):
+        A, path = rng.random((70, n)), tmp_path / f"{start}-{n}"
+        path.write_bytes(bytes(start + A.nbytes))
+        file = File(system(rng), str(path), os.O_RDWR)
+        place = Rows(file, start, n * 8)
+        memory = Memory(40, n, A.dtype)
+        for first, stop in ((0, 33), (33, 34), (34, 70)):
+            rows = memory.at(place.phase(first), stop - first)
+            rows[...] = A[first:stop]
+            place.write(first, rows)
+        for first, stop in ((0, 20), (20, 60), (60, 70), (33, 34)):
+            rows = memory.at(place.phase(first), stop - first)
+            rows[...] = 0
+            place.read(first, rows)
+            assert same_bits(rows, A[first:stop])
+        file.sync()
+        file.close()
+        assert path.read_bytes() == bytes(start) + A.tobytes()
+
+
+def test_a_file_that_ends_too_soon(tmp_path):
+    path = tmp_path / "short"
+    path.write_bytes(bytes(100))
+    file = File(System(), str(path), os.O_RDONLY)
+    with pytest.raises(OSError, match="ends at byte 100, 60 too soon"):
+        Rows(file, 0, 80).read(0, np.empty((2, 10)))
+    file.close()
+
+
+def test_rows_without_any_way_past_the_cache(monkeypatch, rng, tmp_path):
+    """A file system that takes the flag and refuses the transfer, as some do."""
+    refused = []
+
+    class Refusing(System):
+        def write(self, file, memory, position):
+            if len(memory) >= PAGE and not refused:
+                refused.append(file)
+                raise OSError(22, "Invalid argument")
+            return super().write(file, memory, position)
+
+    A, path = rng.random((70, 1024)), tmp_path / "rows"
+    path.write_bytes(bytes(A.nbytes))
+    file = File(Refusing(), str(path), os.O_RDWR)
+    if file._past_cache < 0:
+        pytest.skip("this file system has no way past the cache")
+    rows = Memory(70, 1024, A.dtype).at(0, 70)
+    rows[...] = A
+    Rows(file, 0, 8192).write(0, rows)
+    file.close()
+    assert refused
+    assert path.read_bytes() == A.tobytes()
