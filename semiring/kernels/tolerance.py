@@ -62,7 +62,7 @@ def tolerance_for(plan: Plan, D: Array) -> Tolerance:
         floor = epsilon * max(1.0, _largest(D))
         rounded = 8 if summing else 1  # mixed signs: weights under potentials, and the way back, are rounded as well
         bound = (n * epsilon / 2, rounded * n * floor / 2)
-        return Tolerance((epsilon, floor), (16 * epsilon, 16 * floor), bound, False, summing)
+        return Tolerance((epsilon, rounded * floor), (16 * epsilon, 16 * floor), bound, False, summing)
     return Tolerance((epsilon, floor), (16 * epsilon, floor), (n * epsilon / 2, floor), product)
 
 

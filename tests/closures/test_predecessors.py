@@ -70,6 +70,18 @@ def test_every_kind_of_graph(rng, kind, n):
         check(name, A, D, pred, absolute=LUKASIEWICZ.get(name, 0.0))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_edges_within_a_component_that_was_closed_under_potentials_are_found(rng, dtype):
+    """One vertex more, which reaches nothing: the predecessors are found in the weights as they came in."""
+    for n in (40, 100, 200, 200, 300):
+        height = rng.uniform(-1, 1, n) * 10.0 ** rng.integers(-1, 3)
+        A = np.where(rng.random((n, n)) < 6 / n, rng.random((n, n)) + 0.01, INF) + height[:, np.newaxis] - height
+        A[-1] = INF
+        A = A.astype(dtype)
+        D, pred = closure_with_predecessors(A, sr.as_semiring("min_plus"))
+        check("min_plus", A, D, pred, absolute=8 * n * float(np.finfo(dtype).eps * np.abs(height).max()))
+
+
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("kind", ["floats", "zeros and ones", "capacities"])
 def test_every_size(rng, n, kind):
