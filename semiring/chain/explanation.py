@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from semiring.chain.leaf import Leaf
+    from semiring.chain.matrix import Matrix
 
 __all__ = ["Explanation", "Link"]
 
@@ -35,6 +39,16 @@ class Explanation:
     threads: int = 1
     reasons: list[str] = field(default_factory=list)
     chain: list[Link] = field(default_factory=list)
+
+    def about(self, m: Matrix) -> None:
+        """The matrix that the caller gave: the first there is."""
+        if self.dtype is None:
+            self.shape, self.dtype = m.shape, m.dtype
+
+    def closed_by(self, leaf: Leaf) -> None:
+        """What closes it, or the first part of it."""
+        self.method, self.backend = leaf.method.name, leaf.backend.name
+        self.storage = "packed bits" if leaf.problem.matrix.storage == "bits" else "elements"
 
     def note(self, reason: str) -> None:
         """A reason, once."""

@@ -16,14 +16,14 @@ from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
 from semiring.arrays.bits import BitMatrix
 from semiring.chain.problem import Inspection, Problem
-from semiring.errors import DivergenceError, SemiringError
+from semiring.errors import DivergenceError
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Plan
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace
 
-__all__ = ["Leaf", "divergence_error", "eliminates", "may_diverge"]
+__all__ = ["Leaf", "divergence_error", "eliminates", "engine_of", "may_diverge"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
@@ -35,26 +35,23 @@ class Leaf:
     """
 
     def __init__(self, p: Problem) -> None:
-        self.problem = p
+        self.problem, m = p, p.matrix
         self.method: Method = method_named(p.method)
-        m = p.matrix
         array = m.array.words if isinstance(m.array, BitMatrix) else m.array
-        self.dtype, self.there = m.dtype, m.there
-        self.xp = array_namespace(array)
+        self.dtype, self.there, self.xp = m.dtype, m.there, array_namespace(array)
         self._words = m.storage == "bits"
         self.backend = backend_for(array, p.semiring, m.dtype, m.storage)
         self.method.check(self.backend, m.storage)
-        self.speed = closure_speed(self.backend.name, m.dtype)
-        capabilities = self.backend.capabilities
-        self._stacks = capabilities.stack_closures
-        recorded = self.method.recorded and len(m.shape) == 2 and 0 < p.n <= self.speed.graph
-        self._recorder = capabilities.recorder if recorded else None
-        self._plan = p.plan_of(make_plan)
+        self._plan = p.plan()
         self._diverges = may_diverge(self._plan)
-        plain = len(m.shape) == 2 and m.storage == "elements" and p.progress is None
-        leaf = schedule_for(self.backend.name, m.dtype).leaf
+        speed, capabilities = closure_speed(self.backend.name, m.dtype), self.backend.capabilities
+        self._panel, self._stacks = speed.panel, capabilities.stack_closures
+        alone = len(m.shape) == 2 and p.progress is None
+        recorded = self.method.recorded and alone and 0 < p.n <= speed.graph
+        self._recorder = capabilities.recorder if recorded else None
         # R-Kleene of a block is the block's closure, and a microsecond less is much where there are few vertices.
-        self._is_block = self.method.close is rkleene and p.n <= leaf and not self.there and plain
+        few = p.n <= schedule_for(self.backend.name, m.dtype).leaf
+        self._is_block = self.method.close is rkleene and few and alone and not self.there and not self._words
 
     def __str__(self) -> str:
         m = self.problem.matrix
@@ -68,29 +65,42 @@ class Leaf:
 
         Raises `DivergenceError`, naming the vertex, where a pivot has no star; D is then undefined.
         """
-        plan = self._plan.renewed(self.problem.semiring)
+        p, plan, close = self.problem, self._plan.renewed(self.problem.semiring), self.method.close
         if self._is_block and inspect is None and not profiling.active:
             self.backend.close_block(plan, D)
-            if self._diverges and plan.status.diverged >= 0:
-                raise self._diverged(plan.status.diverged)
+            self._check(plan)
             return
-        A = D.words if self._words else D
-        asks = self.there and self.problem.waits and self._diverges
-        if asks:
-            plan.status.word = array_namespace(A).full(1, -1, np.int32)
+        A, inspect = (D.words, None) if self._words else (D, inspect)
+        if self.there and p.waits and self._diverges:
+            plan.status.word = self.xp.full(1, -1, np.int32)
         if A.ndim == 3:
             assert self._stacks is not None
             self._stacks.close_stack(plan, A)
-        elif inspect is not None or self.problem.progress is not None or profiling.active:
-            self._close_watched(plan, A, None if self._words else inspect, original)
-        elif self._recorder is not None:
-            self._recorder.replay(plan, A, self._engine, self.method.close)
-        else:
-            self.method.close(self._engine(plan), A)
-        if self._diverges and plan.status.read() >= 0:
-            raise self._diverged(plan.status.diverged)
+            self._check(plan)
+            return
+        engine, before, pivots = self._engine(plan), None, None
+        if p.progress is not None:
+            total = self.method.total_pairs(engine, *A.shape)
+            engine = ReportingEngine(self.backend, plan, p.progress, total, self._panel, waits=engine.waits)
+        if inspect is not None:
+            if self.method.keeps_pivots and inspect.wants_pivots(engine, A):
+                pivots = self.xp.full(A.shape, -1, np.int32)
+            else:
+                before = A.copy() if original is None else original
+        with profiling.span("method", self.method.name, shape=A.shape):
+            if pivots is not None:
+                close(engine, A, pivots)
+            elif self._recorder is not None:
+                self._recorder.replay(plan, A, self._engine, close)
+            else:
+                close(engine, A)
+        if isinstance(engine, ReportingEngine):
+            engine.finish()
+        self._check(plan)
         if self._words:
-            clear_tail(self.problem.semiring, D)
+            clear_tail(p.semiring, D)
+        if inspect is not None:
+            inspect.look(engine, A, before=before, pivots=pivots)
 
     def engine(self) -> Engine:
         """Its kernels, for a matrix that is not in one memory; what they notice goes to the status of its plan."""
@@ -99,53 +109,28 @@ class Leaf:
     def _engine(self, plan: Plan) -> Engine:
         """The engine of a plan. One that is recorded may ask a device nothing."""
         waits = not self.there or (self.problem.waits and self._recorder is None)
-        return Engine(self.backend, plan, self.speed.panel, waits=waits)
+        return Engine(self.backend, plan, self._panel, waits=waits)
 
-    def _close_watched(self, plan: Plan, A: Array, inspect: Inspection | None, original: Array | None) -> None:
-        """The same of one matrix, with somebody to report to, or to keep something for."""
-        method, engine = self.method, self._engine(plan)
-        reporting: ReportingEngine | None = None
-        if self.problem.progress is not None:
-            total = method.total_pairs(engine, *A.shape)
-            engine = reporting = ReportingEngine(
-                self.backend,
-                plan,
-                self.problem.progress,
-                total,
-                engine.panel,
-                waits=self.problem.waits or not self.there,
-            )
-        before = P = None
-        if inspect is not None:
-            if method.keeps_pivots and inspect.wants_pivots(engine, A):
-                P = array_namespace(A).full(A.shape, -1, np.int32)
-            else:
-                before = A.copy() if original is None else original
-        with profiling.span("method", method.name, shape=A.shape):
-            if P is not None:
-                method.close(engine, A, P)
-            elif self._recorder is not None and reporting is None:
-                self._recorder.replay(plan, A, self._engine, method.close)
-            else:
-                method.close(engine, A)
-        if reporting is not None:
-            reporting.finish()
-        if inspect is not None and plan.status.read() < 0:
-            inspect.look(engine, A, before=before, pivots=P)
+    def _check(self, plan: Plan) -> None:
+        """Raise `DivergenceError` where a kernel has met a pivot without a star."""
+        if self._diverges and plan.status.read() >= 0:
+            p = self.problem
+            which, vertex = divmod(plan.status.diverged, p.n)
+            error = divergence_error(p.request.semiring, vertex)
+            raise p.blame(error, which) if len(p.matrix.shape) == 3 else error
 
-    def _diverged(self, pivot: int) -> SemiringError:
-        p, m = self.problem, self.problem.matrix
-        which, vertex = divmod(pivot, p.n)
-        error = divergence_error(p.request.semiring, m.caller([vertex], which)[0])
-        return p.blame(error, which) if len(m.shape) == 3 else error
+
+def engine_of(plan: Plan, A: Array) -> Engine:
+    """The products of a plan, where A lives."""
+    backend = backend_for(A, plan.semiring, plan.dtype, plan.storage)
+    return Engine(backend, plan, closure_speed(backend.name, plan.dtype).panel)
 
 
 def eliminates(D: Array, threads: int) -> bool:
     """D ← D* for a min-plus matrix of float64 and any signs; False where a pivot is negative, and D undefined."""
     plan = make_plan(min_plus, D.dtype, threads=threads)
-    backend = backend_for(D, min_plus, D.dtype)
-    engine = Engine(backend, plan, closure_speed(backend.name, D.dtype).panel)
-    if backend.capabilities.queues is not None:
+    engine = engine_of(plan, D)
+    if engine.capabilities.queues is not None:
         plan.status.word = array_namespace(D).full(1, -1, np.int32)
     rkleene(engine, D)
     return plan.status.read() < 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import local
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -36,17 +37,13 @@ class Negated(Map):
     negates = True
     whole = True
 
-    def encode(self, rows: Array, at: At) -> Array:
-        return rows.dtype.type(0) - rows
+    def encode(self, rows: Array, at: At | None, out: Array) -> Array:
+        negate(rows, out)
+        return out
 
-    def decode(self, rows: Array, at: At) -> Array:
-        return rows.dtype.type(0) - rows
-
-    def encode_all(self, source: Array, out: Array) -> None:
-        negate(source, out)
-
-    def decode_all(self, D: Array, out: Array, mark: Any) -> None:
-        negate(D, out)
+    def decode(self, rows: Array, at: At, out: Array) -> Array:
+        negate(rows, out)
+        return out
 
 
 class Unsigned(Map):
@@ -55,14 +52,12 @@ class Unsigned(Map):
     whole = True
     undone = False
 
-    def encode(self, rows: Array, at: At) -> Array:
-        return rows + rows.dtype.type(0)
-
-    def encode_all(self, source: Array, out: Array) -> None:
-        if type(source) is np.ndarray:  # half a microsecond counts in small calls
-            np.add(source, 0.0, out)
+    def encode(self, rows: Array, at: At | None, out: Array) -> Array:
+        if type(rows) is np.ndarray:  # half a microsecond counts in small calls
+            np.add(rows, 0.0, out)
         else:
-            clear_zeros(source, out)
+            clear_zeros(rows, out)
+        return out
 
 
 class Without(Map):
@@ -71,7 +66,7 @@ class Without(Map):
     moves = True
     undone = False
 
-    def encode(self, rows: Array, at: At) -> Array:
+    def encode(self, rows: Array, at: At | None, out: Array) -> Array:
         return array_namespace(rows).where(rows == -np.inf, rows.dtype.type(np.inf), rows)
 
 
@@ -80,29 +75,23 @@ class Shifted(Map):
 
     moves = True
 
-    def __init__(self, h: Array, tails: Array | None = None) -> None:
-        self.h, self._tails = h, h if tails is None else tails
+    def __init__(self, h: Array) -> None:
+        self.h = h
 
-    def of_rows(self, rows: slice) -> Shifted:
-        return Shifted(self.h, self._tails[rows])
+    def encode(self, rows: Array, at: At | None, out: Array) -> Array:
+        xp = array_namespace(rows)
+        xp.add(rows, self._shift(at), out=out)
+        xp.maximum(out, 0, out=out)
+        if out.dtype.kind == "f":
+            out += 0.0  # no sign bit: -0.0 becomes 0.0, and ∞ stays
+        return out
 
-    def encode(self, rows: Array, at: At) -> Array:
-        tails, heads = self._ends(at)
-        shifted = rows + (tails - heads)
-        array_namespace(shifted).maximum(shifted, 0, out=shifted)
-        if shifted.dtype.kind == "f":
-            shifted += 0.0  # no sign bit: -0.0 becomes 0.0, and ∞ stays
-        return shifted
+    def decode(self, rows: Array, at: At, out: Array) -> Array:
+        with np.errstate(over="ignore"):  # a distance beyond the range of the dtype is ∞, as without potentials
+            return array_namespace(rows).subtract(rows, self._shift(at), out=out)
 
-    def decode(self, rows: Array, at: At) -> Array:
-        tails, heads = self._ends(at)
-        return rows + (heads - tails)
-
-    def encode_loops(self, loops: Array) -> Array:
-        return array_namespace(loops).maximum(loops, 0) + loops.dtype.type(0)
-
-    def _ends(self, at: At) -> tuple[Array, Array]:
-        return self._tails[at][..., None], self.h[at[:-1]][..., None, :]
+    def _shift(self, at: At | None) -> Any:
+        return 0 if at is None else self.h[at][..., None] - self.h[at[:-1]][..., None, :]
 
 
 class Scaled(Map):
@@ -110,29 +99,18 @@ class Scaled(Map):
 
     moves = True
 
-    def __init__(self, p: Array, semiring: Semiring, tails: Array | None = None) -> None:
-        self.p, self._semiring, self._most = p, semiring, semiring == max_times
-        self._tails = p if tails is None else tails
+    def __init__(self, p: Array, semiring: Semiring) -> None:
+        self.p, self._most = p, semiring == max_times
 
-    def of_rows(self, rows: slice) -> Scaled:
-        return Scaled(self.p, self._semiring, self._tails[rows])
+    def encode(self, rows: Array, at: At | None, out: Array) -> Array:
+        xp = array_namespace(rows)
+        scaled = rows if at is None else rows * self.p[at][..., None] / self.p[at[:-1]][..., None, :]
+        return (xp.minimum if self._most else xp.maximum)(scaled, 1, out=out)
 
-    def encode(self, rows: Array, at: At) -> Array:
-        scaled = rows * self._tails[at][..., None]
-        scaled /= self.p[at[:-1]][..., None, :]
-        return self._cut(scaled)
-
-    def decode(self, rows: Array, at: At) -> Array:
-        scaled = rows * self.p[at[:-1]][..., None, :]
-        scaled /= self._tails[at][..., None]
-        return scaled
-
-    def encode_loops(self, loops: Array) -> Array:
-        return self._cut(loops)
-
-    def _cut(self, values: Array) -> Array:
-        xp = array_namespace(values)
-        return (xp.minimum if self._most else xp.maximum)(values, values.dtype.type(1))
+    def decode(self, rows: Array, at: At, out: Array) -> Array:
+        with np.errstate(over="ignore"):
+            out[...] = rows * self.p[at[:-1]][..., None, :] / self.p[at][..., None]
+        return out
 
 
 class Watched(Map):
@@ -142,17 +120,15 @@ class Watched(Map):
 
     def __init__(self, passes: Passes) -> None:
         self._passes = passes
+        self._seen = local()  # one map serves all calls of a kind, in all threads
 
-    def encode_loops(self, loops: Array) -> Array:
-        return loops + loops.dtype.type(0)
+    def encode(self, rows: Array, at: At | None, out: Array) -> Array:
+        self._seen.word = self._passes.copy_nonnegative(rows, out)
+        return out
 
-    def encode_all(self, source: Array, out: Array) -> Any:
-        return self._passes.copy_nonnegative(source, out)
-
-    def decode_all(self, D: Array, out: Array, mark: Any) -> None:
-        self._passes.spoil(D, mark)
-        if D is not out:
-            out[...] = D
+    def decode(self, rows: Array, at: At, out: Array) -> Array:
+        self._passes.spoil(rows, self._seen.word)
+        return rows
 
 
 class Ordered(Map):
@@ -164,16 +140,13 @@ class Ordered(Map):
     def __init__(self, semiring: Semiring) -> None:
         self._semiring = semiring
 
-    def encode_loops(self, loops: Array) -> Array:
-        bits = array_namespace(loops).empty(loops.shape, np.int32)
-        as_integers(loops[None], self._semiring, bits[None])
-        return bits
+    def encode(self, rows: Array, at: At | None, out: Array) -> Array:
+        as_integers(rows, self._semiring, out)
+        return out
 
-    def encode_all(self, source: Array, out: Array) -> None:
-        as_integers(source, self._semiring, out)
-
-    def decode_all(self, D: Array, out: Array, mark: Any) -> None:
-        from_integers(D, self._semiring, out)
+    def decode(self, rows: Array, at: At, out: Array) -> Array:
+        from_integers(rows, self._semiring, out)
+        return out
 
 
 NEGATED, UNSIGNED, WITHOUT = Negated(), Unsigned(), Without()

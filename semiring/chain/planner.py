@@ -12,54 +12,48 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 from semiring.arrays.entries import check_entries
-from semiring.arrays.parts import parts
 from semiring.chain.leaf import Leaf
-from semiring.chain.matrix import Decoder, Encoder, Marks, decode, decoder, encode, encoder, nothing, same_memory
-from semiring.chain.problem import Again, Facts, Inspection, No, Problem, Reduction, Step, is_tropical
-from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, SemiringError
+from semiring.chain.matrix import Way, same_memory
+from semiring.chain.problem import DATA, Again, Facts, Inspection, No, Problem, Reduction, Step, is_tropical
+from semiring.errors import SemiringError
 from semiring.profiling import span
+from semiring.strips.stored import is_name
 
 __all__ = ["Node", "Passes", "name_of", "solve"]
 
 
 class Passes(NamedTuple):
-    """What is left of a planned problem where only maps that do a whole array in one pass stand before its method."""
+    """What is left of a planned problem where nothing but maps stands before its method."""
 
     leaf: Leaf
-    encode: Encoder
-    decode: Decoder | None  # None where there is nothing to undo
-    as_it_is: bool  # whether what is closed equals what came in
+    way: Way
 
     def run(self, A: Any, out: Any = None, inspect: Inspection | None = None) -> Any:
         """Out ← the result for another matrix of the same kind, which keeps what the facts promise. Returns out.
 
         The rows of out are adjacent; it may be A. None is a new array.
         """
+        leaf, way = self
         if out is None:
-            out = self.leaf.xp.empty(A.shape, A.dtype)
-        leaf = self.leaf
-        D = out if leaf.dtype is out.dtype else out.view(leaf.dtype)
-        marks = self.encode(A, D)
+            out = leaf.xp.empty(A.shape, A.dtype)
+        D = way.there(A, out if leaf.dtype is out.dtype else way.inner.memory(out))
         if inspect is None:
             leaf.close(D)
         else:
-            leaf.close(D, inspect, A if self.as_it_is and A is not out else None)
-        if self.decode is not None:
-            self.decode(D, out, marks)
+            leaf.close(D, inspect, A if way.inner.as_it_is and A is not out else None)
+        if way.ends:
+            way.back(D, out)
         return out
 
 
-_DATA = (DivergenceError, DomainError, IntegerOverflowError)  # errors that are about the entries of a matrix
 Blame: TypeAlias = Callable[[SemiringError], SemiringError]  # an error of a part, as one of the whole
-
-
-def _as_it_is(error: SemiringError) -> SemiringError:
-    return error
 
 
 def solve(problem: Problem, steps: Sequence[Step]) -> Any:
     """The result of a problem: all looks, and then all work."""
-    return Node(problem, steps).run(problem.home)
+    result = Node(problem, steps).run()
+    out = problem.request.out
+    return result if out is None or is_name(out) else out
 
 
 def name_of(step: Step) -> str:
@@ -71,28 +65,30 @@ class Node:
     """A planned problem: maps, and then one reduction to other problems, or a method."""
 
     def __init__(
-        self, problem: Problem, steps: Sequence[Step], depth: int = 0, blame: Blame = _as_it_is, silent: bool = False
+        self, problem: Problem, steps: Sequence[Step], depth: int = 0, blame: Blame | None = None, silent: bool = False
     ) -> None:
         self.outer = problem
-        self._blame = blame
         self.reduction: Reduction | None = None
         self.leaf: Leaf | None = None
         self.children: list[Node] = []
-        self._marks: Marks = ()  # what the maps left when the matrix was encoded
-        self._depth = depth
-        self._silent = silent
+        self._blame, self._depth, self._silent = blame, depth, silent
+        self._home = problem.home
+        self._by_data = False  # whether anything was decided by the entries
         try:
-            self.inner = self._plan(problem, steps)
-        except _DATA as error:
-            raise blame(error) from None
+            self._plan(problem, steps)
+        except DATA as error:
+            raise self._told(error) from None
 
-    def _plan(self, p: Problem, steps: Sequence[Step]) -> Problem:
+    def _plan(self, p: Problem, steps: Sequence[Step]) -> None:
         explanation = p.request.explanation
         for i, step in enumerate(steps):
-            if p.facts is None and p.taken and not getattr(step, "blind", False):
-                p = replace(p, facts=looked_at(p))
+            if p.taken:
+                explanation.about(p.matrix)
+                if p.facts is None and not getattr(step, "blind", False):
+                    p = replace(p, facts=looked_at(p))
             with span("step", name_of(step)):
                 found = step(p)
+            self._by_data |= found.by == "data"
             if not self._silent:
                 explanation.say(self._depth, name_of(step), isinstance(found, Reduction), found.why)
             if isinstance(found, No):
@@ -102,66 +98,64 @@ class Node:
             p = found.mapped or p
             if found.divides:
                 self.reduction, self._rest = found, steps[i + 1 :]
-                self.children = [self.plan(q, k) for k, q in enumerate(found.problems)]
-                return p
+                break
+        self._read_as(p)
+        if self.reduction is not None:
+            self.children = [self.plan(q, k) for k, q in enumerate(self.reduction.problems)]
+            return
         self.leaf = Leaf(p)
         if not self._silent:
             explanation.say(self._depth, "method", True, str(self.leaf))
-        return p
+            explanation.closed_by(self.leaf)
+
+    def _read_as(self, p: Problem) -> None:
+        self.inner = p
+        self.way = Way(self.outer.matrix, p.matrix)
 
     def plan(self, problem: Problem, which: int) -> Node:
         """Plan a problem of the reduction, the one of that number, by the steps that follow."""
-        reduction, silent = self.reduction, self._silent or which > 0
-        assert reduction is not None
-        return Node(problem, self._rest, self._depth + 1, lambda error: reduction.blame(error, which), silent)
+        assert self.reduction is not None
+        blame = self.reduction.blame
+        told = None if blame is None else lambda error: blame(error, which)
+        return Node(problem, self._rest, self._depth + 1, told, self._silent or which > 0)
 
-    def passes(self) -> Any:
-        """`Passes`, or what runs as they do: the same work for any matrix of the kind; None where there is no way."""
-        node = self
-        while node.leaf is None:
-            if node.reduction is None or not node.reduction.promised:
-                return None if node.reduction is None else node.reduction.short(node)
-            (node,) = node.children
-        inner = node.inner.matrix
-        encode, decode = encoder(inner), decoder(self.outer.matrix, inner)
-        if encode is None or decode is None:
-            return None
-        return Passes(node.leaf, encode, None if decode is nothing else decode, inner.as_it_is)
+    def _told(self, error: SemiringError) -> SemiringError:
+        return error if self._blame is None else self._blame(error)
 
-    def run(self, home: Any) -> Any:
-        """Solve the problem. Returns its result, in ``home`` where that is given.
+    def passes(self) -> Passes | None:
+        """The same for any matrix with these facts; None where there is more than maps, or the entries decided."""
+        return None if self.leaf is None or self._by_data else Passes(self.leaf, self.way)
+
+    def run(self, home: Any = None) -> Any:
+        """Solve the problem. Returns its result, in ``home``, by default its own, where there is one.
 
         Between the first write and the last the memory is that of home, wherever it will do.
         """
         try:
-            if not self.outer.taken:
-                assert self.reduction is not None
-                return self.reduction.give(self.children[0] if self.children else None)
-            return self._run(home)
-        except _DATA as error:
-            raise self._blame(error) from None
+            return self._run(self._home if home is None else home)
+        except DATA as error:
+            raise self._told(error) from None
 
     def _run(self, home: Any) -> Any:
-        outer, inner = self.outer.matrix, self.inner.matrix
-        in_home = self.reduction is not None and self.reduction.in_home
-        D = home if in_home else inner.memory(home)
-        if self.leaf is not None:
-            D, self._marks = encode(inner, D)
-            original = inner.array if inner.as_it_is and not same_memory(inner.array, D) else None
+        reduction, m = self.reduction, self.inner.matrix
+        if reduction is None:
+            assert self.leaf is not None
+            D = self.way.there(m.array, m.memory(home))
+            original = m.array if m.as_it_is and not same_memory(m.array, D) else None
             self.leaf.close(D, self.outer.request.inspect, original)
         else:
-            assert self.reduction is not None
-            D = self.reduction.run(self, D)
+            as_it_is = reduction.in_home or not self.outer.taken
+            D = reduction.run(self, home if as_it_is else m.memory(home))
+            if as_it_is:
+                return D
             if isinstance(D, Again):  # read once more from the source
-                self.inner = again = D.problem
-                self.outer.request.explanation.say(self._depth, "again", True, f"in {again.matrix.dtype}")
-                self.children = [self.plan(again, 0)]
+                self.outer.request.explanation.say(self._depth, "again", True, f"in {D.problem.dtype}")
+                self._read_as(D.problem)
+                self.children = [self.plan(D.problem, 0)]
                 return self._run(home)
-            if len(self.children) == 1:
-                self._marks = self.children[0]._marks
-        if home is None or in_home:
+        if home is None:
             return D
-        decode(outer, inner, D, home, self._marks)
+        self.way.back(D, home)
         return home
 
 
@@ -173,21 +167,11 @@ def looked_at(p: Problem) -> Facts:
     half the range of an integer. Raises `DomainError` for NaN, and for what lies outside the domain.
     """
     m, tropical = p.matrix, p.semiring.tropical is not None
-    if m.maps or m.vertices is not None or m.sentinel:
-        return _looked_through_maps(p)
+    if m.maps or m.sentinel:
+        return Facts(*m.range())
     if not (p.request.check or (is_tropical(p.semiring) and p.waits)):
         return Facts(0, 0) if is_tropical(p.semiring) else Facts()
     scan = check_entries(m.array, p.semiring)
     if tropical and scan.low is None:  # no numbers at all
         return Facts(0, 0, scan.nonnegative)
     return Facts(scan.low, scan.high, scan.nonnegative)
-
-
-def _looked_through_maps(p: Problem) -> Facts:
-    m, ends = p.matrix, []
-    for at in parts(m.shape, m.there):
-        rows = m.rows(at)
-        numbers = rows[rows < int(m.inner)] if m.sentinel else rows
-        if numbers.size:
-            ends += [numbers.min(), numbers.max()]
-    return Facts(min(ends, default=0), max(ends, default=0))

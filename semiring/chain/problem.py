@@ -10,25 +10,39 @@ never half overwritten by an error that a look could have found.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.chain.explanation import Explanation
 from semiring.chain.matrix import Matrix
-from semiring.errors import DivergenceError, SemiringError
+from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, SemiringError
 from semiring.kernels.contract import Plan
-from semiring.kernels.engine import Engine
+from semiring.kernels.engine import Engine, make_plan
 
 if TYPE_CHECKING:
     from semiring.chain.planner import Node
 
-__all__ = ["Again", "Facts", "Inspection", "No", "Problem", "Reduction", "Request", "Step", "blind", "is_tropical"]
+__all__ = [
+    "DATA",
+    "Again",
+    "Facts",
+    "Inspection",
+    "No",
+    "Problem",
+    "Reduction",
+    "Request",
+    "Step",
+    "blind",
+    "is_tropical",
+]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
+
+DATA = (DivergenceError, DomainError, IntegerOverflowError)  # errors that are about the entries of a matrix
 
 
 class Facts(NamedTuple):
@@ -44,7 +58,6 @@ class Facts(NamedTuple):
 
 
 _NOTHING_KNOWN = Facts()
-_TAKEN = object()  # in the place of what was given, when it is a matrix
 _NO_MATRIX = Matrix(None, None, np.dtype(np.float64), None)
 
 
@@ -80,18 +93,20 @@ class Problem:
     """A closure to be computed: A*, or A⁺ where ``plus``.
 
     At first there is only what was ``given``; the steps of the intake make a ``matrix`` of it. ``home`` is the memory
-    that the result belongs in, None where any will do; ``in_place`` says that it is the memory that is read.
+    that the result belongs in, None where any will do; ``in_place`` says that it is the memory that is read. One that
+    is ``blank`` stands for all that have its facts: there are no entries to look at.
     """
 
     request: Request
     semiring: Semiring
-    given: Any = _TAKEN
+    given: Any = None
     matrix: Matrix = _NO_MATRIX
     facts: Facts | None = _NOTHING_KNOWN  # None: not looked for yet
     plus: bool = False
     method: str = "auto"
     home: Any = None
     in_place: bool = False
+    blank: bool = False
     strips: bool = False  # whether the matrix is closed by strips of rows: then it is mapped, and nothing more
     waits: bool = True  # whether a device may be waited for; if not, nothing that depends on the data is raised
     progress: Callable[[int, int], None] | None = None
@@ -123,11 +138,7 @@ class Problem:
     @property
     def taken(self) -> bool:
         """Whether what was given is a matrix by now."""
-        return self.given is _TAKEN
-
-    def matrix_taken(self, **changes: Any) -> Problem:
-        """The problem of what was given as a matrix."""
-        return replace(self, given=_TAKEN, **changes)
+        return self.matrix is not _NO_MATRIX
 
     @property
     def known(self) -> Facts:
@@ -145,13 +156,13 @@ class Problem:
         """Of the entries as they are read."""
         return self.matrix.dtype
 
-    def plan_of(self, make: Callable[..., Plan]) -> Plan:
+    def plan(self) -> Plan:
         """The plan under which kernels close the matrix."""
         m, semiring = self.matrix, self.semiring
         signless = self.facts is not None and self.facts.signless
         if signless and semiring.tropical is None:  # then 0̄ and 1̄ are among the operands as they are
             signless = m.dtype.kind == "f" and min(semiring.zero_for(m.dtype), semiring.one_for(m.dtype)) >= 0
-        return make(semiring, m.dtype, nonnegative=bool(signless), storage=m.storage, threads=self.request.threads)
+        return make_plan(semiring, m.dtype, nonnegative=bool(signless), storage=m.storage, threads=self.request.threads)
 
 
 _FIELDS = frozenset(Problem.__dataclass_fields__)
@@ -168,60 +179,48 @@ def blind(step: Callable[[Problem], No | Reduction]) -> Step:
     return step
 
 
+#: What an answer rests on: semiring, dtype, options and facts alone, or entries that the step has looked at.
+Ground: TypeAlias = Literal["kind", "data"]
+
+
 @dataclass(frozen=True)
 class No:
-    """A refusal. ``by``: what it rests on, the "kind" of the call (semiring, dtype, options), or the "data"."""
+    """A refusal."""
 
     why: str
-    by: str = "kind"
+    by: Ground = "kind"
 
 
-@dataclass
+def _solved(node: Node, D: Any) -> Any:
+    (child,) = node.children
+    return child.run(D)
+
+
+@dataclass(frozen=True)
 class Reduction:
-    """What a look that applies returns. Nothing is written yet; subclasses keep what their `run` needs, as fields."""
+    """What a look that applies returns. Nothing is written yet.
+
+    ``run(node, D)`` makes the result in D, by those of the problems, which ``node.children`` will solve. D is memory
+    for the entries as ``mapped`` reads them. It returns D; words that were made here, of packed bits without a D; or an
+    `Again`. That of the intake returns what the caller gets. Whatever it needs of the look is bound to a function of
+    the module by `functools.partial`.
+    """
 
     why: str
     mapped: Problem | None = None  # the same matrix, read through more maps, or with more known of it
-    problems: list[Problem] = field(default_factory=list)  # what is to be solved instead
+    problems: Sequence[Problem] = ()  # what is to be solved instead
+    run: Callable[[Node, Any], Any] = _solved
+    in_home: bool = False  # whether `run` is given the home as it is, rather than memory in which kernels can work
+    #: What `run` does to closed rows beyond having its problem solved, some rows at a time; None if it does more.
+    by_strips: Callable[[Array], None] | None = None
+    blame: Callable[[SemiringError, int], SemiringError] | None = None  # an error of a problem, as one of this problem
     quiet: bool = False  # whether the explanation has nothing to gain from it
-
-    #: Whether `run` does nothing but to solve its problem, where the entries keep what the facts of it promise.
-    promised: ClassVar[bool] = False
-    #: Whether `run` is given the home as it is, rather than memory in which kernels can work.
-    in_home: ClassVar[bool] = False
+    by: Ground = "data"  # "kind" where the same holds for every matrix of these facts
 
     @property
     def divides(self) -> bool:
         """Whether the steps that follow look at other problems than this one."""
-        return bool(self.problems)
-
-    def run(self, node: Node, D: Any) -> Any:
-        """D ← the result, by those of the problems, which ``node.children`` will solve.
-
-        D is memory for the entries as ``mapped`` reads them. Returns D; words that were made here, of packed bits
-        without a D; or an `Again`.
-        """
-        (child,) = node.children
-        return child.run(D)
-
-    def by_strips(self) -> Callable[[Array], None] | None:
-        """What `run` does to closed rows beyond having its problem solved, some rows at a time; None if it does more.
-
-        It is given rows as ``mapped`` reads them, changes nothing but them, and may raise.
-        """
-        return None
-
-    def short(self, node: Node) -> Any:
-        """The same for any matrix of the kind, with a ``run`` as that of `Passes`; None where there is no such way."""
-        return None
-
-    def blame(self, error: SemiringError, which: int) -> SemiringError:
-        """An error of the problem of that number, as one of this problem."""
-        return error
-
-    def give(self, child: Any) -> Any:
-        """Of a step of the intake: what the caller gets, made of the result of the one problem."""
-        return child.run(child.outer.home)
+        return bool(self.problems) or self.run is not _solved
 
 
 @dataclass(frozen=True)

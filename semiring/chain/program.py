@@ -25,16 +25,15 @@ from semiring.algorithms.scales import gains
 from semiring.algorithms.small_potentials import SMALL, small_potentials
 from semiring.arrays.encoding import inner_zero
 from semiring.arrays.entries import check_entries
-from semiring.chain.explanation import Explanation
 from semiring.chain.leaf import Leaf
+from semiring.chain.maps import Shifted
 from semiring.chain.matrix import Matrix, adjacent
 from semiring.chain.planner import Node, Passes
 from semiring.chain.problem import Facts, Inspection, Problem, Request, is_tropical
 from semiring.chain.steps import STEPS, registered_steps
 from semiring.chain.steps.arrays import arrays, check_star
 from semiring.errors import SemiringError
-from semiring.kernels import backend_for, named_backend
-from semiring.kernels.machines import closure_speed
+from semiring.kernels import named_backend
 from semiring.namespaces import array_namespace
 from semiring.threads import get_threads
 
@@ -49,17 +48,13 @@ class _Shifting(NamedTuple):
     """The program of a matrix under potentials."""
 
     leaf: Leaf
-    h: Array
+    map: Shifted
 
     def run(self, A: Array, out: Array | None = None, inspect: Inspection | None = None) -> Array:
         """A* in ``out``, or in a new array."""
-        shift = self.h[:, np.newaxis] - self.h  # what `Shifted` does, of a whole matrix in fewer passes
-        D = np.add(A, shift)
-        np.maximum(D, 0.0, out=D)
-        D += 0.0
-        D = D.astype(A.dtype, copy=False)
+        D = self.map.encode(A, (), np.empty(A.shape, A.dtype) if out is None else out)
         self.leaf.close(D, inspect)
-        return np.subtract(D, shift, out=D if out is None else out, casting="same_kind")
+        return self.map.decode(D, (), D)
 
 
 _NAMES = (str, Semiring)
@@ -158,7 +153,7 @@ def _of_floats(request: Request, dtype: np.dtype[Any], n: int, there: bool) -> G
         if low >= 0:  # and no NaN
             return program
         h = small_potentials(A) if low > -np.inf else None
-        return None if h is None else _Shifting(leaf, h)
+        return None if h is None else _Shifting(leaf, Shifted(h))
 
     return any_signs
 
@@ -204,14 +199,7 @@ def _planned(request: Request, dtype: np.dtype[Any], n: int, there: bool, promis
         xp = load_cupy()
     A = xp.broadcast_to(xp.zeros((), dtype), (n, n))  # it has no memory of its own, and nothing to look at
     semiring = request.semiring
-    backend = backend_for(A, semiring, dtype)
-    if is_tropical(semiring) and request.check and closure_speed(backend.name, dtype).narrower(n, dtype):
-        return None
     zero = semiring.zero_for(dtype)
-    own = Request(semiring, request.method, request.threads, request.check, explanation=Explanation(shape=(n, n)))
-    problem = Problem(
-        own, semiring, matrix=Matrix(A, zero, dtype, zero), facts=promise, waits=request.check or not there
-    )
-    node = Node(problem, STEPS[STEPS.index(arrays) + 1 :])
-    passes: Passes | None = node.passes()
-    return passes
+    matrix, waits = Matrix(A, zero, dtype, zero), request.check or not there
+    problem = Problem(request, semiring, matrix=matrix, facts=promise, waits=waits, blank=True)
+    return Node(problem, STEPS[STEPS.index(arrays) + 1 :]).passes()

@@ -28,7 +28,6 @@ from semiring.chain.planner import Node, name_of
 from semiring.chain.problem import No, Problem, Reduction, Request
 from semiring.chain.program import program_for
 from semiring.chain.steps import STEPS
-from semiring.chain.steps.sparse import Dijkstra
 from semiring.closures import closure, closure_with_predecessors
 from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, NegativeCycleError
 from semiring.kernels import get_backend
@@ -499,18 +498,19 @@ def test_an_explanation_lists_every_step_with_its_verdict(rng):
 
 
 def test_an_explanation_is_of_the_method_that_ran(rng, monkeypatch):
-    ran, close, dijkstra = [], Leaf.close, Dijkstra.run
+    step = sys.modules["semiring.chain.steps.sparse"]
+    ran, close, dijkstra = [], Leaf.close, step._dijkstra
 
     def closing(leaf, *arguments):
         ran.append((leaf.method.name, str(leaf)))
         close(leaf, *arguments)
 
-    def by_edges(reduction, *arguments):
-        ran.append((reduction.p.method, None))
-        return dijkstra(reduction, *arguments)
+    def by_edges(graph, h, node, D):
+        ran.append((node.inner.method, None))
+        return dijkstra(graph, h, node, D)
 
     monkeypatch.setattr(Leaf, "close", closing)
-    monkeypatch.setattr(Dijkstra, "run", by_edges)
+    monkeypatch.setattr(step, "_dijkstra", by_edges)
     seen = set()
     for n in (1, 9, 70, 300):
         for method in ("auto", "rkleene", "squaring", "blocked_floyd_warshall", "johnson"):

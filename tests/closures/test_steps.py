@@ -33,10 +33,10 @@ class Halved(Map):
 
     moves = True
 
-    def encode(self, rows, at):
+    def encode(self, rows, at, out):
         return rows / 2
 
-    def decode(self, rows, at):
+    def decode(self, rows, at, out):
         return rows * 2
 
 

@@ -8,8 +8,7 @@ in a wider dtype.)
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,14 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["arrays", "check_star"]
 
 
-@dataclass
-class _Given(Reduction):
-    result: Callable[[Any], Any] = lambda found: found
-
-    def give(self, child: Node) -> Any:
-        return self.result(super().give(child))
-
-
 def arrays(p: Problem) -> No | Reduction:
     """A matrix (..., n, n), and the memory that its closure goes to.
 
@@ -45,15 +36,15 @@ def arrays(p: Problem) -> No | Reduction:
     request, A, out = p.request, p.given, p.request.out
     (array,) = operands(p.semiring, device=request.device, A=A)
     there = is_device_array(array)
-    moved = there and not is_device_array(A) and array.dtype.kind != "i"
-    result: Callable[[Any], Any]
+    moved = there and not is_device_array(A)
+    run: Callable[[Node, Any], Any] = _computed
+    home = array if moved and array.dtype.kind != "i" else p.home
     if out is None:
-        home, result = array if moved else None, as_result(A)
+        run = partial(_returned, as_result(A))
     elif there and request.device is not None and not is_device_array(out):
-        target = as_output(out, array.shape, array.dtype)
-        home, result = array if moved else None, lambda found: _stored(target, found, out)
+        run = partial(_stored, as_output(out, array.shape, array.dtype))
     else:
-        home, result = out, lambda found: out
+        home = out
     if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
         raise ShapeError(f"A is {array.shape}: a closure needs square matrices, shape (n, n) or (..., n, n)")
     p.semiring.check_dtype(array.dtype)
@@ -70,21 +61,21 @@ def arrays(p: Problem) -> No | Reduction:
         elif xp.may_share_memory(home, array):
             array = array.copy()
     zero = p.semiring.zero_for(array.dtype)
-    q = p.matrix_taken(
-        matrix=Matrix(array, zero, array.dtype, zero),
-        facts=None,
-        home=home,
-        in_place=in_place,
-        waits=request.check or not there,
-    )
-    why = "moved to the GPU" if there and not is_device_array(A) else "an array"
-    return _Given(why, None, [q], True, result)
+    matrix = Matrix(array, zero, array.dtype, zero)
+    q = p.but(matrix=matrix, home=home, in_place=in_place, waits=request.check or not there)
+    return Reduction("moved to the GPU" if moved else "an array", None, [q], run, quiet=True)
 
 
-def _stored(target: Any, found: Any, out: Any) -> Any:
-    """The caller's ``out``, with what was found on a GPU in its memory."""
-    store(target, found)
-    return out
+def _computed(node: Node, D: Any) -> Any:
+    return node.children[0].run()
+
+
+def _returned(result: Callable[[Any], Any], node: Node, D: Any) -> Any:
+    return result(_computed(node, D))
+
+
+def _stored(target: Any, node: Node, D: Any) -> Any:
+    store(target, _computed(node, D))
 
 
 @lru_cache(maxsize=256)

@@ -32,16 +32,12 @@ def bits(p: Problem) -> No | Reduction:
         raise ShapeError(f"A is {A.shape}: a closure needs a square matrix")
     p.semiring.check_dtype(_BOOL)
     check_star(p.semiring, _BOOL)
-    backend = backend_for(A.words, p.semiring, _BOOL, "bits")
     method = "rkleene" if request.method == "auto" else request.method
-    method_named(method).check(backend, "bits")
+    method_named(method).check(backend_for(A.words, p.semiring, _BOOL, "bits"), "bits")
     if request.out is not None and (not isinstance(request.out, BitMatrix) or request.out.shape != A.shape):
         raise ShapeError(f"out must be a BitMatrix of shape {A.shape}, or None")
-    explanation = request.explanation
-    explanation.shape, explanation.dtype, explanation.storage = A.shape, _BOOL, "packed bits"
-    explanation.backend, explanation.method = backend.name, method
     home = A.copy() if request.out is None else request.out
     zero = p.semiring.zero_for(_BOOL)
     matrix = Matrix(A, zero, _BOOL, zero, storage="bits")
-    q = p.matrix_taken(matrix=matrix, facts=Facts(), method=method, home=home, in_place=same_memory(A, home))
+    q = p.but(Facts(), matrix=matrix, method=method, home=home, in_place=same_memory(A, home))
     return Reduction("a BitMatrix stays packed", None, [q])

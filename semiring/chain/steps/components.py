@@ -10,7 +10,8 @@ O(n · panel). Rounding: docs/rounding.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,10 +19,10 @@ import numpy as np
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.components import Components, join_components, permute, strong_components
 from semiring.algorithms.weights import check_range, negligible
+from semiring.chain.leaf import engine_of
 from semiring.chain.maps import UNSIGNED
-from semiring.chain.matrix import encode
 from semiring.chain.problem import Facts, No, Problem, Reduction
-from semiring.chain.steps.shifted import engine_of, part_potentials, potentials_of, weights_of
+from semiring.chain.steps.shifted import part_potentials, potentials_of, weights_of
 from semiring.namespaces import array_namespace
 
 if TYPE_CHECKING:
@@ -38,59 +39,49 @@ class _Part(NamedTuple):
     facts: Facts
 
 
-@dataclass
-class _Components(Reduction):
-    found: Components | None = None
-    parts: list[_Part] = field(default_factory=list)
+def _close(found: Components, parts: list[_Part], node: Node, D: Any) -> Any:
+    p, xp = node.inner, array_namespace(D)
+    inspect = p.request.inspect
+    node.way.there(p.matrix.array, D)
+    before = None if inspect is None else D.copy()
+    permute(D, found.order)
+    done = 0
+    for k, part in enumerate(parts):
+        block = D[part.start : part.stop, part.start : part.stop]
+        node.plan(_block(p, part, block, done), k).run(block)
+        done += (part.stop - part.start) ** 3
+    vertices = xp.arange(p.n)
+    loops = D[vertices, vertices] if p.plus else 0
+    D[vertices, vertices] = 0
+    engine = engine_of(p.plan(), D)
+    join_components(engine, D, found.bounds)
+    D[vertices, vertices] = loops
+    permute(D, np.argsort(found.order))
+    if p.progress is not None:
+        p.progress(p.n**3, p.n**3)
+    if inspect is not None:
+        inspect.look(engine, D, before=before, pivots=None)
+    return D
 
-    divides = True
 
-    def run(self, node: Node, D: Any) -> Any:
-        p, found = self.mapped, self.found
-        assert p is not None
-        assert found is not None
-        inspect, xp = p.request.inspect, array_namespace(D)
-        encode(p.matrix, D)
-        before = None if inspect is None else D.copy()
-        permute(D, found.order)
-        done = 0
-        for k, part in enumerate(self.parts):
-            block = D[part.start : part.stop, part.start : part.stop]
-            node.plan(self._problem(part, block, done), k).run(block)
-            done += (part.stop - part.start) ** 3
-        vertices = xp.arange(p.n)
-        loops = D[vertices, vertices] if p.plus else 0
-        D[vertices, vertices] = 0
-        engine = engine_of(p, D)
-        join_components(engine, D, found.bounds)
-        D[vertices, vertices] = loops
-        permute(D, np.argsort(found.order))
-        if p.progress is not None:
-            p.progress(p.n**3, p.n**3)
-        if inspect is not None:
-            inspect.look(engine, D, before=before, pivots=None)
-        return D
+def _block(p: Problem, part: _Part, block: Any, done: int) -> Problem:
+    """The closure of a component, in place."""
+    progress, n, size = p.progress, p.n, part.stop - part.start
 
-    def _problem(self, part: _Part, block: Any, done: int) -> Problem:
-        """The closure of one block, in place."""
-        p = self.mapped
-        assert p is not None
-        progress, n, size = p.progress, p.n, part.stop - part.start
+    def report(now: int, total: int) -> None:
+        assert progress is not None
+        progress(done + now * size**3 // max(1, total), n**3)
 
-        def report(now: int, total: int) -> None:
-            assert progress is not None
-            progress(done + now * size**3 // max(1, total), n**3)
-
-        return p.but(
-            part.facts,
-            array=block,
-            none=p.matrix.inner,
-            maps=(UNSIGNED,) if part.facts.signless else (),
-            home=block,
-            in_place=True,
-            request=replace(p.request, inspect=None),
-            progress=None if progress is None else report,
-        )
+    return p.but(
+        part.facts,
+        array=block,
+        none=p.matrix.inner,
+        maps=(UNSIGNED,) if part.facts.signless else (),
+        home=block,
+        in_place=True,
+        request=replace(p.request, inspect=None),
+        progress=None if progress is None else report,
+    )
 
 
 def components(p: Problem) -> No | Reduction:
@@ -100,11 +91,11 @@ def components(p: Problem) -> No | Reduction:
     """
     m = p.matrix
     if p.semiring is not min_plus or p.known.least is None or not p.known.least < 0:
-        return No("no weight is below 0", "data")
+        return No("no weight is below 0")
     if m.array.dtype.kind == "i":
         return No("integers are not rounded")
     if len(m.shape) == 3:
-        return No("each matrix of the stack is one component", "data")
+        return No("each matrix of the stack is one component")
     if p.strips:
         return No("strips stay where they are")
     found = strong_components(m.array, m.none)
@@ -128,4 +119,4 @@ def components(p: Problem) -> No | Reduction:
                 facts = facts._replace(potentials=part_potentials(p, part))
             parts.append(_Part(start, stop, facts))
     why = f"{len(found)} strong components, {len(parts)} of more than one vertex: each under its own potentials"
-    return _Components(why, p, [], found=found, parts=parts)
+    return Reduction(why, p, run=partial(_close, found, parts))

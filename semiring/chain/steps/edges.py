@@ -10,7 +10,7 @@ import numpy as np
 from semiring.algorithms.johnson import graph_potentials, sparse_graph
 from semiring.algorithms.methods import takes_edges
 from semiring.chain.problem import No, Problem, Reduction
-from semiring.chain.steps.sparse import Dijkstra
+from semiring.chain.steps.sparse import dijkstra
 
 __all__ = ["edges"]
 
@@ -19,10 +19,9 @@ def edges(p: Problem) -> No | Reduction:
     """The graph of a matrix. Raises `NegativeCycleError`, and `DomainError` for sums beyond the floats."""
     if not takes_edges(p.method):
         return No("the method takes a matrix")
-    m, explanation = p.matrix, p.request.explanation
+    m = p.matrix
     least_is_min = p.semiring.tropical == "min"
     if bool(p.known.least == -np.inf if least_is_min else p.known.greatest == np.inf):
-        explanation.method = "rkleene"
         why = "edges of unbounded gain are not Dijkstra's business: rkleene closes the others, and inserts them"
         return Reduction(why, p.but(p.facts, method="rkleene"))
     from scipy.sparse import coo_array
@@ -31,7 +30,6 @@ def edges(p: Problem) -> No | Reduction:
     graph = sparse_graph(coo_array((m.array[rows, columns], (rows, columns)), shape=m.shape), 1 if least_is_min else -1)
     h = graph_potentials(graph, m.dtype)
     if h is None:
-        explanation.method = "rkleene"
         why = "weights of very different size: rkleene closes each strong component under potentials of its own"
         return Reduction(why, p.but(p.facts, method="rkleene"))
-    return Dijkstra("Dijkstra from every vertex", p, quiet=True, p=p, graph=graph, h=h)
+    return dijkstra(p, graph, h)

@@ -9,9 +9,10 @@ Cost: n³ pairs, and by strips `semiring.strips.layout.bytes_moved`. Source: `se
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from semiring.algorithms.blocked_floyd_warshall import workspace
 from semiring.algorithms.schedule import schedule_for
 from semiring.arrays.parts import pieces
 from semiring.chain.leaf import divergence_error
-from semiring.chain.matrix import Matrix, decode, encode
+from semiring.chain.matrix import Matrix, Way
 from semiring.chain.problem import No, Problem, Reduction, is_tropical
 from semiring.chain.steps.arrays import check_star
 from semiring.errors import AlgebraError, DeviceError, DTypeError, ShapeError
@@ -30,7 +31,7 @@ from semiring.io.npy import write_npy
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
-from semiring.strips.disk import File, Place, Rows, System
+from semiring.strips.disk import File, Rows, System
 from semiring.strips.layout import Layout, bytes_of, free_memory, layout_for, shown
 from semiring.strips.rounds import close_strips
 from semiring.strips.stored import Stored, header, is_name, let_go, new_file, stored
@@ -63,7 +64,8 @@ def files(p: Problem) -> No | Reduction:
             )
         if not is_name(out):
             return No("in memory")
-        return _Saved("in memory", None, [replace(p, request=replace(request, out=None))], True, os.fspath(out))
+        q = replace(p, request=replace(request, out=None))
+        return Reduction("in memory", None, [q], partial(_save, os.fspath(out)), quiet=True)
     asked = request.memory is not None or is_name(p.given) or is_name(out)
     if not asked and (home is None or source.size <= free_memory()):
         return No("mapped to memory")
@@ -128,33 +130,12 @@ def _check_home(source: Stored, home: Stored) -> None:
 # ------------------------------------------------------------------------------------------------------------ in memory
 
 
-@dataclass
-class _Saved(Reduction):
+def _save(path: str, node: Node, D: Any) -> Any:
     """The result, in a file of its own."""
-
-    path: str = ""
-
-    def give(self, child: Node) -> Any:
-        found = np.asarray(super().give(child))
-        with atomic_file(self.path) as stream:
-            write_npy(stream, found)
-        return np.load(self.path, mmap_mode="r")
-
-
-@dataclass
-class _InMemory(Reduction):
-    home: Stored | None = None
-
-    def give(self, child: Node) -> Any:
-        found = child.run(child.outer.home)
-        if self.home is None:
-            return found
-        with _written(self.home) as file:
-            place = Rows(file, self.home.start, self.home.row)
-            rows = found.T if self.home.turned else found
-            for part in pieces(rows, 1 << 22):
-                place.write(part.start, np.ascontiguousarray(rows[part]))
-        return _result(self.home)
+    found = np.asarray(node.children[0].run())
+    with atomic_file(path) as stream:
+        write_npy(stream, found)
+    return np.load(path, mmap_mode="r")
 
 
 def _in_memory(p: Problem, source: Stored, home: Stored | None) -> Reduction:
@@ -166,9 +147,22 @@ def _in_memory(p: Problem, source: Stored, home: Stored | None) -> Reduction:
         file.close()
     A = A.T if source.turned else A
     own = p.request.method == "auto" and source.dtype != np.bool_  # truth values are exact by any method
-    out = A if home is not None or source.dtype.kind != "i" else None
-    request = replace(p.request, out=out, method=_METHOD if own else p.request.method, memory=None)
-    return _InMemory("read from a file", None, [replace(p, given=A, request=request)], True, home)
+    ours = A if home is not None or source.dtype.kind != "i" else None
+    request = replace(p.request, out=None, method=_METHOD if own else p.request.method, memory=None)
+    q = replace(p, given=A, home=ours, request=request)
+    return Reduction("read from a file", None, [q], partial(_closed_in_memory, home), quiet=True)
+
+
+def _closed_in_memory(home: Stored | None, node: Node, D: Any) -> Any:
+    found = node.children[0].run()
+    if home is None:
+        return found
+    with _written(home) as file:
+        place = Rows(file, home.start, home.row)
+        rows = found.T if home.turned else found
+        for part in pieces(rows, 1 << 22):
+            place.write(part.start, np.ascontiguousarray(rows[part]))
+    return _result(home)
 
 
 def _result(home: Stored) -> Any:
@@ -200,62 +194,45 @@ def _written(home: Stored) -> Iterator[File]:
 # ------------------------------------------------------------------------------------------------------------ by strips
 
 
-@dataclass
-class _Strips(Reduction):
-    source: Stored | None = None
-    home: Stored | None = None
-    layout: Layout | None = None
+def _close_strips(source: Stored, home: Stored, layout: Layout, node: Node, D: Any) -> Any:
+    (child,) = node.children
+    outer, last, looks = child.outer, child, []
+    while last.leaf is None:
+        assert last.reduction is not None
+        if last.reduction.by_strips is None:
+            raise AlgebraError(
+                f"{last.reduction.why}: that takes more than some rows at a time, and this matrix is closed by "
+                f"strips of a file; read it and close it in memory, which takes {shown(source.size)} at least"
+            )
+        looks.append(last.reduction.by_strips)
+        (last,) = last.children
+    inner = last.inner
+    if inner.dtype != source.dtype:
+        raise AlgebraError(f"strips of {source.dtype} have no room for {inner.dtype}: read the file")
+    engine, way = last.leaf.engine(), Way(outer.matrix, inner.matrix)
+    let_go(outer.matrix.array)
 
-    def give(self, child: Node) -> Any:
-        assert self.source is not None
-        assert self.home is not None
-        assert self.layout is not None
-        node, looks = child, []
-        while node.leaf is None:
-            assert node.reduction is not None
-            look = node.reduction.by_strips()
-            if look is None:
-                raise AlgebraError(
-                    f"{node.reduction.why}: that takes more than some rows at a time, and this matrix is closed by "
-                    f"strips of a file; read it and close it in memory, which takes {shown(self.source.size)} at least"
-                )
-            looks.append(look)
-            (node,) = node.children
-        outer, inner = child.outer, node.inner
-        if inner.dtype != self.source.dtype:
-            raise AlgebraError(f"strips of {self.source.dtype} have no room for {inner.dtype}: read the file")
-        engine = node.leaf.engine()
-        let_go(outer.matrix.array)
-        file = File(SYSTEM, self.source.path, os.O_RDONLY)
-        try:
-            with _written(self.home) as target:
-                places = [Rows(target, self.home.start, self.home.row)] * len(self.layout.rounds)
-                first = Rows(file, self.source.start, self.source.row)
-                self._close(engine, outer, inner, looks, [first, *places])
-        finally:
-            file.close()
-        return _result(self.home)
+    def read(first: int, strip: Any) -> None:
+        if not inner.matrix.as_it_is or inner.matrix.maps:
+            way.there(strip, strip, first)
 
-    def _close(
-        self, engine: Engine, outer: Problem, inner: Problem, looks: list[Callable[[Any], None]], places: list[Place]
-    ) -> None:
-        assert self.layout is not None
+    def written(first: int, strip: Any) -> None:
+        for look in looks[::-1]:
+            look(strip)
+        way.back(strip, strip, first)
 
-        def read(first: int, strip: Any) -> None:
-            m = inner.matrix.strip(slice(first, first + len(strip)), strip)
-            if not m.as_it_is or m.maps:
-                encode(m, strip)
-
-        def written(first: int, strip: Any) -> None:
-            for look in looks[::-1]:
-                look(strip)
-            rows = slice(first, first + len(strip))
-            decode(outer.matrix.strip(rows, strip), inner.matrix.strip(rows, strip), strip, strip)
-
-        close_strips(engine, self.layout, places, encode=read, decode=written, progress=outer.progress)
-        vertex = engine.plan.status.diverged
-        if vertex >= 0:
-            raise divergence_error(outer.request.semiring, inner.matrix.caller([vertex])[0])
+    file = File(SYSTEM, source.path, os.O_RDONLY)
+    try:
+        with _written(home) as target:
+            places = [Rows(target, home.start, home.row)] * len(layout.rounds)
+            first = Rows(file, source.start, source.row)
+            close_strips(engine, layout, [first, *places], encode=read, decode=written, progress=outer.progress)
+            vertex = engine.plan.status.diverged
+            if vertex >= 0:
+                raise divergence_error(outer.request.semiring, vertex)
+    finally:
+        file.close()
+    return _result(home)
 
 
 def _by_strips(p: Problem, source: Stored, home: Stored, memory: int) -> Reduction:
@@ -276,9 +253,8 @@ def _by_strips(p: Problem, source: Stored, home: Stored, memory: int) -> Reducti
             f"block of pivots, and some more to work on: it takes {shown(layout)}"
         )
     zero = p.semiring.zero_for(source.dtype)
-    q = p.matrix_taken(
+    q = p.but(
         matrix=Matrix(view, zero, source.dtype, zero, turned=source.turned),
-        facts=None,
         strips=True,
         in_place=True,
         request=replace(p.request, method=_METHOD),
@@ -287,4 +263,4 @@ def _by_strips(p: Problem, source: Stored, home: Stored, memory: int) -> Reducti
         f"a file of {shown(source.size)} in {shown(layout.memory)} of memory: strips of {layout.rows} rows in "
         f"{len(layout.rounds)} rounds, which read and write {shown(layout.moved)}"
     )
-    return _Strips(why, None, [q], source=source, home=home, layout=layout)
+    return Reduction(why, None, [q], partial(_close_strips, source, home, layout))

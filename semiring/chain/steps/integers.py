@@ -9,8 +9,7 @@ Cost: a pass there and one back, and where distances may come near the value one
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from semiring.arrays.encoding import inner_zero, widen
 from semiring.arrays.parts import parts, some
 from semiring.chain.problem import Again, Facts, No, Problem, Reduction
 from semiring.errors import IntegerOverflowError
-from semiring.namespaces import array_namespace
 
 if TYPE_CHECKING:
     from semiring.chain.planner import Node
@@ -31,37 +29,6 @@ _OVERWRITTEN = "the input is overwritten: pass {}, or do not compute in place"
 _STRIPS = "strips of a file have no room for wider ones: convert the file to {}"
 
 
-@dataclass
-class _Inside(Reduction):
-    largest: int = 0
-
-    @property
-    def promised(self) -> bool:  # type: ignore[override]  # of this one
-        """Whether no distance comes near “no path”."""
-        assert self.mapped is not None
-        return (self.mapped.n + 1) * self.largest < int(self.mapped.matrix.inner)
-
-    def run(self, node: Node, D: Any) -> Any:
-        (child,) = node.children
-        p = child.outer
-        child.run(D)
-        if self.promised or not _near(p, D, self.largest):
-            return D
-        return Again(
-            _read_in(p, _wider(p, p.dtype, _OVERWRITTEN if p.in_place and p.dtype == p.matrix.array.dtype else ""))
-        )
-
-    def by_strips(self) -> Callable[[Any], None]:
-        p = self.mapped
-        assert p is not None
-
-        def look(rows: Any) -> None:
-            if not self.promised and _near(p, rows, self.largest):
-                _wider(p, p.dtype, _STRIPS)
-
-        return look
-
-
 def integers(p: Problem) -> No | Reduction:
     """The integers in their own dtype if all weights fit half its range, else in a wider one.
 
@@ -69,34 +36,41 @@ def integers(p: Problem) -> No | Reduction:
     """
     if p.semiring is not min_plus or p.matrix.sentinel != "masked":
         return No("no integers of min-plus")
-    largest = p.known.greatest if p.known.greatest is not None else _greatest(p)
+    largest = p.known.greatest if p.known.greatest is not None else int(p.matrix.range()[1])
     dtype = p.matrix.array.dtype
     while largest >= int(inner_zero(min_plus, dtype)):
         dtype = _wider(p, dtype, _STRIPS if p.strips else "")
     q = _read_in(p.but(Facts(0, largest, True)), dtype)
-    return _Inside(f"integers, {int(q.matrix.inner)} for “no path” inside", q, [q], True, largest)
+    why = f"integers, {int(q.matrix.inner)} for “no path” inside"
+    if (p.n + 1) * largest < int(q.matrix.inner):  # no distance comes near it
+        return Reduction(why, q, quiet=True, by="kind")
+    return Reduction(why, q, [q], partial(_checked, largest), by_strips=partial(_check, q, largest), quiet=True)
+
+
+def _checked(largest: int, node: Node, D: Any) -> Any:
+    p = node.inner
+    node.children[0].run(D)
+    if not _near(p, D, largest):
+        return D
+    overwritten = p.in_place and p.dtype == p.matrix.array.dtype
+    return Again(_read_in(p, _wider(p, p.dtype, _OVERWRITTEN if overwritten else "")))
+
+
+def _check(p: Problem, largest: int, rows: Any) -> None:
+    if _near(p, rows, largest):
+        _wider(p, p.dtype, _STRIPS)
 
 
 def _read_in(p: Problem, dtype: np.dtype[Any]) -> Problem:
     """The problem in integers of this dtype; those that need no more are held to "no path" by a minimum."""
     m = p.matrix
-    plain = dtype == m.array.dtype and m.vertices is None and not any(map_.moves for map_ in m.maps)
+    plain = dtype == m.array.dtype and not any(map_.moves for map_ in m.maps)
     return p.but(
         p.facts,
         dtype=dtype,
         inner=dtype.type(inner_zero(min_plus, dtype)),
         sentinel="held" if plain else "masked",
     )
-
-
-def _greatest(p: Problem) -> int:
-    """The greatest weight, as it is read; 0 without one."""
-    m, found = p.matrix, 0
-    none = int(m.inner)
-    for at in parts(m.shape, m.there):
-        rows = m.rows(at)
-        found = max(found, int(array_namespace(rows).where(rows < none, rows, 0).max()))
-    return found
 
 
 def _near(p: Problem, D: Any, largest: int) -> bool:

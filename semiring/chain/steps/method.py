@@ -26,8 +26,6 @@ def method(p: Problem) -> No | Reduction:
     if m.storage == "bits":
         return No("named with the words")
     backend = backend_for(m.array, p.semiring, m.dtype)
-    explanation = request.explanation
-    explanation.shape, explanation.dtype, explanation.backend = m.shape, m.dtype, backend.name
     name, why = request.method, "asked for"
     if takes_edges(name):
         if not is_tropical(p.semiring) or m.dtype.kind != "f":
@@ -49,5 +47,5 @@ def method(p: Problem) -> No | Reduction:
             why = f"a dense matrix: {name} was measured fastest on the {backend.name} backend"
     else:
         method_named(name).check(backend, "elements")
-    explanation.method = name
-    return Reduction(why, p.but(p.facts, method=name), quiet=request.method != "auto")
+    request.explanation.method, request.explanation.backend = name, backend.name
+    return Reduction(why, p.but(p.facts, method=name), quiet=request.method != "auto", by="kind")

@@ -49,11 +49,10 @@ def minplus(p: Problem) -> No | Reduction:
     if not integers and not p.waits:
         passes = backend_for(p.matrix.array, min_plus, p.dtype).capabilities.passes
         changes["maps"] = (*changes["maps"], UNSIGNED if passes is None else Watched(passes))
-        return Reduction(
-            f"{why}, of weights that nobody waits to see", p.but(Facts(0, None, True), **changes), quiet=True
-        )
+        why = f"{why}, of weights that nobody waits to see"
+        return Reduction(why, p.but(Facts(0, None, True), **changes), quiet=True, by="kind")
     nonnegative = bool(least >= 0)
     if not integers and not dual and nonnegative and not facts.signless:
         changes["maps"] = (*changes["maps"], UNSIGNED)
     found = Facts(least, greatest, nonnegative, facts.potentials)
-    return Reduction(why, p.but(found, **changes), quiet=True)
+    return Reduction(why, p.but(found, **changes), quiet=True, by="kind")

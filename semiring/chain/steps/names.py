@@ -5,7 +5,8 @@ Cost: what it takes to read the edges. The bits are those of the matrix.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from semiring.arrays.labels import Taken, names_vertices
@@ -18,22 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["names"]
 
 
-_NOTHING = Taken(None, None, lambda result: result)
-
-
-@dataclass
-class _Named(Reduction):
-    taken: Taken = _NOTHING
-    out: Any = None
-
-    def blame(self, error: SemiringError, which: int) -> SemiringError:
-        return error.named(self.taken.names) if isinstance(error, DivergenceError) else error
-
-    def give(self, child: Node) -> Any:
-        found = super().give(child)
-        return self.taken.back(found) if self.out is None else self.out
-
-
 def names(p: Problem) -> No | Reduction:
     """The matrix of what names its vertices."""
     if not names_vertices(p.given):
@@ -42,4 +27,14 @@ def names(p: Problem) -> No | Reduction:
 
     taken = take(p.given, p.semiring)
     q = replace(p, given=taken.matrix)
-    return _Named("a matrix, whose vertices have names", None, [q], True, taken, p.request.out)
+    run, blame = partial(_with_names, taken), partial(_named, taken)
+    return Reduction("a matrix, whose vertices have names", None, [q], run, blame=blame, quiet=True)
+
+
+def _with_names(taken: Taken, node: Node, D: Any) -> Any:
+    found = node.children[0].run()
+    return taken.back(found) if node.outer.request.out is None else found
+
+
+def _named(taken: Taken, error: SemiringError, which: int) -> SemiringError:
+    return error.named(taken.names) if isinstance(error, DivergenceError) else error

@@ -25,9 +25,11 @@ def narrow(p: Problem) -> No | Reduction:
     if not candidates or not p.waits:
         return No("no narrower integers are faster here")
     if p.known.least is None or p.known.least < 0 or any(map_.moves for map_ in m.maps):
-        return No("a weight is below 0", "data")
+        return No("a weight is below 0")
     if A.dtype.kind == "i" and p.known.greatest == 0:
-        return No("there is nothing to add up", "data")
+        return No("there is nothing to add up")
+    if p.blank:
+        return No("the entries decide", "data")
     found = narrower(A, m.sign, p.known.greatest if A.dtype.kind == "i" else None, candidates)
     if found is None:
         return No("some edge is no whole number, or some distance may be too long", "data")

@@ -11,7 +11,6 @@ from semiring.algorithms.ordered import has_order
 from semiring.chain.maps import Ordered
 from semiring.chain.problem import Facts, No, Problem, Reduction
 from semiring.kernels import backend_for
-from semiring.kernels.engine import make_plan
 
 __all__ = ["ordered"]
 
@@ -24,12 +23,12 @@ def ordered(p: Problem) -> No | Reduction:
     capabilities = backend_for(m.array, p.semiring, m.dtype).capabilities
     if capabilities.passes is None:
         return No("integers are no faster here")
-    plan = p.plan_of(make_plan)
+    plan = p.plan()
     if plan.facts.nonnegative:
-        return No("no sign bit is set: floats are compared as integers as they are", "data")
+        return No("no sign bit is set: floats are compared as integers as they are")
     stacks = capabilities.stack_closures
     if len(m.shape) == 3 and stacks is not None and p.n <= stacks.stack_rows(plan):
         return No("two passes would cost more than they save")
     dtype = np.dtype(np.int32)
     q = p.mapped(Ordered(p.semiring), Facts(), dtype=dtype, inner=p.semiring.zero_for(dtype))
-    return Reduction("⊕ and ⊗ only select: closed as integers in the order of the floats", q)
+    return Reduction("⊕ and ⊗ only select: closed as integers in the order of the floats", q, by="kind")

@@ -6,16 +6,14 @@ Where ⊕ is idempotent they differ on the diagonal alone; else A is kept, and A
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from semiring.algorithms.irreflexive import cycles_from_closure, diagonal, irreflexive_product
 from semiring.algorithms.packed import clear_tail, set_cycles
 from semiring.arrays.bits import BitMatrix, pack
+from semiring.chain.leaf import engine_of
 from semiring.chain.problem import No, Problem, Reduction
-from semiring.kernels import backend_for
-from semiring.kernels.engine import Engine, make_plan
-from semiring.kernels.machines import closure_speed
 
 if TYPE_CHECKING:
     from semiring.chain.planner import Node
@@ -29,9 +27,9 @@ def plus(p: Problem) -> No | Reduction:
         return No("A* is wanted")
     star = p.but(p.facts, plus=False)
     if p.semiring.idempotent:
-        return _Cycles("A⁺ differs from A* on the diagonal alone", p, [star], True, _loops(p))
+        return Reduction("A⁺ differs from A* on the diagonal alone", p, [star], partial(_cycles, _loops(p)), quiet=True)
     why = f"⊕ of {p.semiring.name} is not idempotent: A⁺ = A ⊗ A*, and A is kept until then"
-    return _Product(why, p, [star])
+    return Reduction(why, p, [star], _product)
 
 
 def _loops(p: Problem) -> Any:
@@ -42,40 +40,26 @@ def _loops(p: Problem) -> Any:
     return m.diagonal()
 
 
-def _engine(p: Problem, A: Any) -> Engine:
-    """The products of the problem's kernels."""
-    m = p.matrix
-    backend = backend_for(A, p.semiring, m.dtype, m.storage)
-    return Engine(backend, p.plan_of(make_plan), closure_speed(backend.name, m.dtype).panel)
+def _cycles(loops: Any, node: Node, D: Any) -> Any:
+    p, closed = node.inner, node.children[0].run(D)
+    if isinstance(closed, BitMatrix):
+        set_cycles(p.semiring, closed, loops)
+    else:
+        cycles_from_closure(engine_of(p.plan(), closed), loops, closed)
+    return closed
 
 
-@dataclass
-class _Cycles(Reduction):
-    loops: Any = None
-
-    def run(self, node: Node, D: Any) -> Any:
-        assert self.mapped is not None
-        closed = node.children[0].run(D)
-        if isinstance(closed, BitMatrix):
-            set_cycles(self.mapped.semiring, closed, self.loops)
-        else:
-            cycles_from_closure(_engine(self.mapped, closed), self.loops, closed)
-        return closed
-
-
-class _Product(Reduction):
-    def run(self, node: Node, D: Any) -> Any:
-        p = self.mapped
-        assert p is not None
-        A = p.matrix.array
-        if p.matrix.storage == "bits" and not isinstance(A, BitMatrix):
-            A = pack(A)
-        elif p.in_place:
-            A = A.copy()
-        closed = node.children[0].run(D)
-        if isinstance(closed, BitMatrix):
-            irreflexive_product(_engine(p, closed.words), A.words, closed.words)
-            clear_tail(p.semiring, closed)
-        else:
-            irreflexive_product(_engine(p, closed), A, closed)
-        return closed
+def _product(node: Node, D: Any) -> Any:
+    p = node.inner
+    A = p.matrix.array
+    if p.matrix.storage == "bits" and not isinstance(A, BitMatrix):
+        A = pack(A)
+    elif p.in_place:
+        A = A.copy()
+    closed = node.children[0].run(D)
+    if isinstance(closed, BitMatrix):
+        irreflexive_product(engine_of(p.plan(), closed.words), A.words, closed.words)
+        clear_tail(p.semiring, closed)
+    else:
+        irreflexive_product(engine_of(p.plan(), closed), A, closed)
+    return closed

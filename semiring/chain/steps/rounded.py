@@ -26,18 +26,6 @@ def is_closed_wider(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
     return is_bfloat16(dtype) and semiring.supports(np.float32)
 
 
-class _Rounded(Reduction):
-    in_home = True
-
-    def run(self, node: Node, D: Any) -> Any:
-        (child,) = node.children
-        wide = child.run(child.outer.home)
-        for at in parts(D.shape, child.outer.matrix.there) if D.ndim <= 3 else [...]:
-            D[at] = wide[at].astype(D.dtype)
-        child.outer.request.explanation.dtype = D.dtype
-        return D
-
-
 @blind
 def rounded(p: Problem) -> No | Reduction:
     """The same matrix in float32."""
@@ -46,4 +34,11 @@ def rounded(p: Problem) -> No | Reduction:
     wide = p.matrix.array.astype(np.float32)
     zero = p.semiring.zero_for(wide.dtype)
     q = p.but(None, matrix=Matrix(wide, zero, wide.dtype, zero), home=wide, in_place=True)
-    return _Rounded("bfloat16 is closed in float32, and rounded once", p.but(Facts()), [q])
+    return Reduction("bfloat16 is closed in float32, and rounded once", p.but(Facts()), [q], _rounded, in_home=True)
+
+
+def _rounded(node: Node, D: Any) -> Any:
+    wide = node.children[0].run()
+    for at in parts(D.shape, node.inner.matrix.there) if D.ndim <= 3 else [...]:
+        D[at] = wide[at].astype(D.dtype)
+    return D

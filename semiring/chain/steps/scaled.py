@@ -18,7 +18,7 @@ def scaled(p: Problem) -> No | Reduction:
     """The matrix under factors. Raises `DivergenceError` with a vertex of a cycle that gains."""
     m, known = p.matrix, p.facts or Facts()
     if m.dtype.kind != "f" or not gains(p.semiring, known.least, known.greatest):
-        return No("no product gains", "data")
+        return No("no product gains")
     found = scales(m.array, p.semiring)
     if isinstance(found, list):
         raise divergence_error(p.request.semiring, max(m.caller(found)))

@@ -8,7 +8,8 @@ hazards: `semiring.algorithms.potentials`, docs/rounding.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,60 +21,18 @@ from semiring.algorithms.rounding import covers, least_weight
 from semiring.algorithms.small_potentials import SMALL, small_potentials
 from semiring.algorithms.weights import Weights, check_range, finite_range
 from semiring.arrays.parts import on_host
-from semiring.chain.leaf import eliminates
+from semiring.chain.leaf import eliminates, engine_of
 from semiring.chain.maps import WITHOUT, Shifted
-from semiring.chain.matrix import encode
 from semiring.chain.problem import Facts, No, Problem, Reduction
 from semiring.errors import DomainError, NegativeCycleError
-from semiring.kernels import backend_for
-from semiring.kernels.engine import Engine, make_plan
-from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace
 
 if TYPE_CHECKING:
     from semiring.chain.planner import Node
 
-__all__ = ["engine_of", "part_potentials", "potentials_of", "shifted", "weights_of"]
-
+__all__ = ["part_potentials", "potentials_of", "shifted", "weights_of"]
 
 _SWEEPS = 8  # that a matrix which is not in memory is worth: an elimination would need a copy of it in float64
-
-
-@dataclass
-class _Exactly(Reduction):
-    exact: Exact | None = None
-
-    divides = True
-
-    def run(self, node: Node, D: Any) -> Any:
-        p, exact = self.mapped, self.exact
-        assert p is not None
-        assert exact is not None
-        xp = array_namespace(D)
-        encode(p.matrix, D)
-        before = None if p.request.inspect is None else D.copy()
-        W = on_host(D).astype(np.float64)
-
-        def close(R: Any) -> None:
-            there = xp.asarray(R)
-            changes = {"array": there, "dtype": there.dtype, "inner": np.inf, "none": np.inf, "maps": ()}
-            request = replace(p.request, inspect=None)
-            q = p.but(Facts(0.0, None, True), request=request, home=there, in_place=True, **changes)
-            node.plan(q, 0).run(there)
-            R[...] = on_host(there)
-
-        with np.errstate(over="ignore"):  # a distance beyond the range of the dtype is ∞
-            D[...] = xp.asarray(exact.distances(W, close).astype(D.dtype))
-        if p.request.inspect is not None:
-            p.request.inspect.look(engine_of(p, D), D, before=before, pivots=None)
-        return D
-
-
-def engine_of(p: Problem, D: Any) -> Engine:
-    """Products of a min-plus problem in the weights as they are."""
-    backend = backend_for(D, min_plus, D.dtype)
-    plan = make_plan(min_plus, D.dtype, threads=p.request.threads)
-    return Engine(backend, plan, closure_speed(backend.name, D.dtype).panel)
 
 
 def shifted(p: Problem) -> No | Reduction:
@@ -82,7 +41,7 @@ def shifted(p: Problem) -> No | Reduction:
     Raises `NegativeCycleError`; `DomainError` or `IntegerOverflowError` where sums of weights may leave their range.
     """
     if p.semiring is not min_plus or p.known.least is None or not p.known.least < 0:
-        return No("no weight is below 0", "data")
+        return No("no weight is below 0")
     m = p.matrix
     h = p.known.potentials
     if h is None:
@@ -92,10 +51,32 @@ def shifted(p: Problem) -> No | Reduction:
         return Reduction(why, p.mapped(Shifted(h), Facts(0, None, True)))
     if isinstance(h, Exact):
         why = "weights of very different size in one strong component: closed under exact potentials"
-        return _Exactly(why, p, exact=h)
+        return Reduction(why, p, run=partial(_exactly, h))
     signs = f"both signs or all {'negative' if m.sign > 0 else 'positive'}"
     why = f"weights of {signs}: reweighted by potentials to ≥ 0"
     return Reduction(why, p.mapped(Shifted(h), Facts(0, None, True)))
+
+
+def _exactly(exact: Exact, node: Node, D: Any) -> Any:
+    p, xp = node.inner, array_namespace(D)
+    inspect = p.request.inspect
+    node.way.there(p.matrix.array, D)
+    before = None if inspect is None else D.copy()
+    W = on_host(D).astype(np.float64)
+
+    def close(R: Any) -> None:
+        there = xp.asarray(R)
+        changes = {"array": there, "dtype": there.dtype, "inner": np.inf, "none": np.inf, "maps": ()}
+        request = replace(p.request, inspect=None)
+        q = p.but(Facts(0.0, None, True), request=request, home=there, in_place=True, **changes)
+        node.plan(q, 0).run(there)
+        R[...] = on_host(there)
+
+    with np.errstate(over="ignore"):  # a distance beyond the range of the dtype is ∞
+        D[...] = xp.asarray(exact.distances(W, close).astype(D.dtype))
+    if inspect is not None:
+        inspect.look(engine_of(p.plan(), D), D, before=before, pivots=None)
+    return D
 
 
 def _of_integers(p: Problem) -> Any:

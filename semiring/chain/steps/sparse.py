@@ -7,7 +7,8 @@ path in float64 from its beginning on, and rounds once.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,13 +17,14 @@ from semiring.algorithms.johnson import SparseGraph, graph_potentials, sparse_gr
 from semiring.algorithms.methods import method_named, takes_edges
 from semiring.algorithms.schedule import dense_is_faster, dense_seconds, johnson_seconds
 from semiring.arrays.operands import as_array, as_output
+from semiring.chain.matrix import Matrix
 from semiring.chain.problem import No, Problem, Reduction, is_tropical
 from semiring.errors import ShapeError
 
 if TYPE_CHECKING:
     from semiring.chain.planner import Node
 
-__all__ = ["Dijkstra", "is_sparse", "sparse"]
+__all__ = ["dijkstra", "is_sparse", "sparse"]
 
 
 def is_sparse(A: Any) -> bool:
@@ -31,28 +33,19 @@ def is_sparse(A: Any) -> bool:
     return scipy_sparse is not None and bool(scipy_sparse.issparse(A))
 
 
-@dataclass
-class Dijkstra(Reduction):
-    """The distances of a sparse graph, a source at a time."""
+def dijkstra(p: Problem, graph: SparseGraph, h: Any) -> Reduction:
+    """The distances of a sparse graph under potentials, a source at a time."""
+    explanation = p.request.explanation
+    explanation.about(p.matrix)
+    explanation.method, explanation.backend = p.method, "scipy"
+    return Reduction("Dijkstra from every vertex", p, run=partial(_dijkstra, graph, h), in_home=True, quiet=True)
 
-    in_home = True
-    divides = True
 
-    p: Problem | None = None
-    graph: SparseGraph | None = None
-    h: Any = None
-    home: Any = None
-
-    def run(self, node: Any, D: Any) -> Any:
-        assert self.p is not None
-        method_named(self.p.method).close(self.graph, self.h, D, reflexive=not self.p.plus, progress=self.p.progress)
-        return D
-
-    def give(self, child: Any) -> Any:
-        assert self.p is not None
-        out = self.p.request.out
-        found = self.run(None, self.home)
-        return found if out is None else out
+def _dijkstra(graph: SparseGraph, h: Any, node: Node, D: Any) -> Any:
+    p = node.inner
+    D = p.home if D is None else D  # None where a sparse matrix was given
+    method_named(p.method).close(graph, h, D, reflexive=not p.plus, progress=p.progress)
+    return D
 
 
 def sparse(p: Problem) -> No | Reduction:
@@ -78,27 +71,13 @@ def sparse(p: Problem) -> No | Reduction:
         graph = sparse_graph(A, 1 if p.semiring.tropical == "min" else -1)
         h = graph_potentials(graph, dtype)
         if h is not None:
-            return _by_edges(replace(p, method=method), graph, h, dtype)
+            home = np.empty(A.shape, dtype) if request.out is None else as_output(request.out, A.shape, dtype)
+            zero = p.semiring.zero_for(dtype)
+            return dijkstra(p.but(method=method, matrix=Matrix(home, zero, dtype, zero), home=home), graph, h)
         request.explanation.note("weights of very different size: closed dense, each strong component on its own")
     asked = "auto" if takes_edges(request.method) and shortest else request.method
     array = as_array(A, p.semiring)
     # The dense matrix is ours, and is closed in place; but integers may have to begin again in a wider dtype.
-    ours = array if request.out is None and array.dtype.kind != "i" else request.out
-    q = replace(p, given=array, request=replace(request, method=asked, out=ours))
-    return _Dense("entries that are not stored are no edges", None, [q], True, request.out)
-
-
-def _by_edges(p: Problem, graph: SparseGraph, h: Any, dtype: np.dtype[Any]) -> Dijkstra:
-    A, out, explanation = p.given, p.request.out, p.request.explanation
-    home = np.empty(A.shape, dtype) if out is None else as_output(out, A.shape, dtype)
-    explanation.shape, explanation.dtype, explanation.method, explanation.backend = A.shape, dtype, p.method, "scipy"
-    return Dijkstra("Dijkstra from every vertex", p=p, graph=graph, h=h, home=home, quiet=True)
-
-
-@dataclass
-class _Dense(Reduction):
-    out: Any = None
-
-    def give(self, child: Node) -> Any:
-        found = super().give(child)
-        return found if self.out is None else self.out
+    home = array if array.dtype.kind != "i" else None
+    q = replace(p, given=array, home=home, request=replace(request, method=asked))
+    return Reduction("entries that are not stored are no edges", None, [q], quiet=True)

@@ -12,7 +12,8 @@ Cost: count · n³ pairs. The bits are those of the matrices closed alone.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -24,18 +25,15 @@ from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.small_potentials import SMALL, stack_potentials
 from semiring.arrays.encoding import inner_zero
 from semiring.chain.matrix import adjacent
-from semiring.chain.problem import No, Problem, Reduction, is_tropical
+from semiring.chain.problem import DATA, No, Problem, Reduction, is_tropical
 from semiring.chain.steps.minplus import as_min_plus
-from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, SemiringError
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Backend, Plan
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import array_namespace
 
 if TYPE_CHECKING:
-    from semiring.chain.planner import Node, Passes
-
-_DATA = (DivergenceError, DomainError, IntegerOverflowError)
+    from semiring.chain.planner import Node
 
 __all__ = ["stacks"]
 
@@ -55,17 +53,6 @@ def stacks(p: Problem) -> No | Reduction:
 # ----------------------------------------------------------------------------------------------------- all at once
 
 
-class _Together(Reduction):
-    in_home = True
-
-    def run(self, node: Node, D: Any) -> Any:
-        flat = D.reshape(-1, *D.shape[-2:])
-        node.children[0].run(flat)
-        if not array_namespace(flat).may_share_memory(flat, D):  # strides that allow no view
-            D[...] = flat.reshape(D.shape)
-        return D
-
-
 def _together(p: Problem, backend: Backend) -> Reduction | str:
     """All matrices as one problem, or why not."""
     m, request, semiring = p.matrix, p.request, p.semiring
@@ -75,7 +62,7 @@ def _together(p: Problem, backend: Backend) -> Reduction | str:
     if closures is None or not semiring.idempotent:
         return "the backend closes one matrix after the other"
     known = p.known
-    plan = p.plan_of(make_plan)
+    plan = p.plan()
     if gains(semiring, known.least, known.greatest):
         return "weights that gain"
     if is_tropical(semiring):
@@ -97,7 +84,15 @@ def _together(p: Problem, backend: Backend) -> Reduction | str:
         return "matrices so large that each keeps the machine busy"
     flat = m.array.reshape(-1, p.n, p.n)
     q = p.but(known, matrix=replace(m, array=flat), home=None, in_place=False)
-    return _Together(why, p, [q], quiet=known.potentials is not None)
+    return Reduction(why, p, [q], _close_together, in_home=True, quiet=known.potentials is not None)
+
+
+def _close_together(node: Node, D: Any) -> Any:
+    flat = D.reshape(-1, *D.shape[-2:])
+    node.children[0].run(flat)
+    if not array_namespace(flat).may_share_memory(flat, D):  # strides that allow no view
+        D[...] = flat.reshape(D.shape)
+    return D
 
 
 def _how(p: Problem, plan: Plan, backend: Backend) -> str:
@@ -113,37 +108,6 @@ def _how(p: Problem, plan: Plan, backend: Backend) -> str:
 
 
 # ----------------------------------------------------------------------------------------------------- one by one
-
-
-@dataclass
-class _Each(Reduction):
-    stack: Problem | None = None
-    one: Callable[[int, tuple[int, ...]], Problem] | None = None
-    alike: bool = False  # whether what is planned for the first serves all
-
-    in_home = True
-    divides = True
-
-    def run(self, node: Node, D: Any) -> Any:
-        assert self.one is not None
-        assert self.stack is not None
-        same: Passes | None = None
-        for position, index in enumerate(np.ndindex(D.shape[:-2])):
-            if same is not None:
-                try:
-                    same.run(self.stack.matrix.array[index], D[index])
-                except _DATA as error:
-                    raise self.blame(error, position) from None
-                continue
-            planned = node.children[position] if node.children else node.plan(self.one(position, index), position)
-            planned.run(D[index])
-            if self.alike and adjacent(D):
-                same = planned.passes()
-        return D
-
-    def blame(self, error: SemiringError, which: int) -> SemiringError:
-        assert self.stack is not None
-        return self.stack.blame(error, which)
 
 
 def _each(p: Problem, why: str) -> Reduction:
@@ -172,4 +136,21 @@ def _each(p: Problem, why: str) -> Reduction:
 
     alike = shared is not None and progress is None and p.request.inspect is None
     problems = [one(k, index) for k, index in enumerate(np.ndindex(shape))] if first else []
-    return _Each(f"one matrix after the other: {why}", None, problems, True, p, one, alike)
+    why = f"one matrix after the other: {why}"
+    return Reduction(why, None, problems, partial(_close_each, one, alike), in_home=True, blame=p.blame)
+
+
+def _close_each(one: Callable[[int, tuple[int, ...]], Problem], alike: bool, node: Node, D: Any) -> Any:
+    p, same = node.inner, None
+    for position, index in enumerate(np.ndindex(D.shape[:-2])):
+        if same is not None:
+            try:
+                same.run(p.matrix.array[index], D[index])
+            except DATA as error:
+                raise p.blame(error, position) from None
+            continue
+        planned = node.children[position] if node.children else node.plan(one(position, index), position)
+        planned.run(D[index])
+        if alike and adjacent(D):
+            same = planned.passes()
+    return D

@@ -16,14 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["turned"]
 
 
-class _Turned(Reduction):
-    in_home = True
-
-    def run(self, node: Node, D: Any) -> Any:
-        node.children[0].run(D.T)
-        return D
-
-
 def turned(p: Problem) -> No | Reduction:
     """The transpose, where the result has adjacent columns and not rows."""
     home = p.home
@@ -33,4 +25,9 @@ def turned(p: Problem) -> No | Reduction:
         # The result is made elsewhere, so what was given is still there at the end.
         return Reduction("the result is strided", p.but(p.facts, in_place=False), quiet=True)
     q = p.but(p.facts, array=p.matrix.array.T, turned=not p.matrix.turned, home=home.T)
-    return _Turned("the transpose, whose rows are adjacent", p, [q], quiet=True)
+    return Reduction("the transpose, whose rows are adjacent", p, [q], _turned, in_home=True, quiet=True)
+
+
+def _turned(node: Node, D: Any) -> Any:
+    node.children[0].run(D.T)
+    return D

@@ -6,7 +6,7 @@ them. See `semiring.algorithms.unbounded`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,20 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["unbounded"]
 
 
-@dataclass
-class _Inserted(Reduction):
-    edges: dict[int, Any] = field(default_factory=dict)
-
-    def run(self, node: Node, D: Any) -> Any:
-        node.children[0].run(D)
-        insert_unbounded(D, self.edges, 1, np.inf)
-        return D
-
-
 def unbounded(p: Problem) -> No | Reduction:
     """The matrix without them. Raises `NegativeCycleError` where one lies on a cycle."""
     if p.semiring is not min_plus or p.known.least is None or not np.isneginf(p.known.least):
-        return No("no edge gains without bound", "data")
+        return No("no edge gains without bound")
     m = p.matrix
     edges = unbounded_edges(m.array, m.sign)
     try:
@@ -50,4 +40,10 @@ def unbounded(p: Problem) -> No | Reduction:
     if least >= 0:
         q = q.mapped(UNSIGNED, Facts(least, greatest, True))
     why = f"{sum(map(len, edges.values()))} edges of unbounded gain, inserted last"
-    return _Inserted(why, q, [q], edges=edges)
+    return Reduction(why, q, [q], partial(_insert, edges))
+
+
+def _insert(edges: dict[int, Any], node: Node, D: Any) -> Any:
+    node.children[0].run(D)
+    insert_unbounded(D, edges, 1, np.inf)
+    return D
