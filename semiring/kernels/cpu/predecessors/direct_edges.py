@@ -37,6 +37,8 @@ UNDECIDED = -2  # while the work lasts
 DOUBT = 1 << 30  # added to a vertex whose edge meets the distance within the loose tolerance only
 
 BLOCK = 128  # columns of a tile that is transposed: they stay in the first-level cache
+FEW = 32  # columns that are looked at together: most such pieces of a row have no direct edge
+TURNED = 16  # rows that are turned back at a time: a line of the cache holds so many vertices
 
 
 def kernel(function: Any) -> Any:
@@ -161,6 +163,16 @@ def extremes(sr, D, zero, j0, j1, best, worst):
             worst[j] = d if replaces else worst[j]
 
 
+@_part
+def _any_direct(D, evidence, i, start, stop, zero, tight):
+    """Whether there is a direct edge, or the diagonal, among these columns of row i: by vector instructions."""
+    row, clues = D[i, start:stop], row_of(evidence, i, start, stop)
+    found = np.int32(0)
+    for c in range(row.size):
+        found |= np.int32(is_direct_there(row, clues, c, tight) & (weight_there(row, clues, c) != zero))
+    return found != 0
+
+
 @kernel
 def edges_into(sr, D, evidence, zero, one, tight, best, worst, j0, j1, sources, weights, counts):
     """The direct edges into the columns j0 … j1 - 1, up to ``width`` of a column, and whether none improves on 1̄.
@@ -174,10 +186,12 @@ def edges_into(sr, D, evidence, zero, one, tight, best, worst, j0, j1, sources, 
     last = np.full(j1 - j0, -1)  # where the worst edge of a full column stands; -1 while that is not known
     monotone = True
     for i in range(D.shape[0]):
-        for j in range(j0, j1):
-            if is_direct(D, evidence, i, j, tight):
+        for b in range(j0, j1, FEW):
+            if not _any_direct(D, evidence, i, b, min(j1, b + FEW), zero, tight):
+                continue
+            for j in range(b, min(j1, b + FEW)):
                 w = weight_of(D, evidence, i, j)
-                if w != zero and i != j:
+                if is_direct(D, evidence, i, j, tight) and w != zero and i != j:
                     if best.size:
                         s = times(sr, best[i], w)
                         if plus(sr, s, worst[j]) != s:
@@ -238,7 +252,8 @@ def last_edges(
     best = np.empty(lanes, D.dtype)
     arg = np.empty(lanes, np.int32)
     doubts = np.empty(lanes, np.int32)
-    line = np.empty(BLOCK, np.int32)
+    # Rows of a power of two would share the places of the cache.
+    lines = np.empty((TURNED, n + 32), np.int32)
     total = np.full(2, one)  # of the type of the sums
     chain = np.empty(n, np.int64)
     for i0 in range(r0, r1, lanes):
@@ -249,12 +264,11 @@ def last_edges(
             _best_edges(sr, rows, j, sources, weights, counts[j], zero, tight, loose, best, arg, chosen[j], doubts)
         for lane in range(m):
             chosen[i0 + lane, lane] = NO_PREDECESSOR  # the diagonal
-        for b in range(0, n, BLOCK):
-            for lane in range(m):
-                _put_edges(
-                    *(D, evidence, pred, i0 + lane, b, chosen[b : b + BLOCK, lane], zero, tight, line),
-                    *(crowded, pending, open_rows),
-                )
+        for first in range(0, m, TURNED):
+            _turn(chosen, first, lines)
+            for lane in range(first, min(m, first + TURNED)):
+                line = lines[lane - first]
+                _put_edges(D, evidence, pred, i0 + lane, line, zero, tight, crowded, pending, open_rows)
         for lane in range(m):
             if doubts[lane]:
                 doubtful[i0 + lane] = not _doubts_dispelled(
@@ -306,14 +320,21 @@ def _best_edges(sr, rows, j, sources, weights, count, zero, tight, loose, best, 
 
 
 @_part
-def _put_edges(D, evidence, pred, i, b, column, zero, tight, line, crowded, pending, open_rows):
-    """pred[i, b : b + BLOCK] from the column of choices, a direct edge before any other; marks as `last_edges`."""
-    row, found = D[i, b : b + BLOCK], pred[i, b : b + BLOCK]
-    clues = row_of(evidence, i, b, b + BLOCK)
-    for c in range(row.size):
-        line[c] = column[c]
+def _turn(chosen, first, lines):
+    """The lanes from ``first`` on of chosen (n, lanes), each as a row of lines."""
+    for j in range(chosen.shape[0]):
+        choices = chosen[j, first : first + TURNED]
+        for lane in range(TURNED):
+            lines[lane, j] = choices[lane]
+
+
+@_part
+def _put_edges(D, evidence, pred, i, line, zero, tight, crowded, pending, open_rows):
+    """pred[i] from a row of choices, a direct edge before any other; marks as `last_edges`."""
+    row, found, n = D[i], pred[i], D.shape[0]
+    clues = row_of(evidence, i, 0, n)
     undecided = np.int32(0)
-    for c in range(row.size):
+    for c in range(n):
         v = line[c]
         v -= np.int32(DOUBT) if v >= DOUBT else np.int32(0)
         # A weight of 0̄ can meet a tiny distance within the tolerance, and is no edge all the same.
@@ -323,9 +344,9 @@ def _put_edges(D, evidence, pred, i, b, column, zero, tight, line, crowded, pend
         undecided |= np.int32(v == UNDECIDED)
     if undecided:
         open_rows[i] = True
-        for c in range(row.size):
-            if found[c] == UNDECIDED and crowded[b + c]:
-                pending[b + c] = True
+        for c in range(n):
+            if found[c] == UNDECIDED and crowded[c]:
+                pending[c] = True
 
 
 @kernel
