@@ -26,7 +26,7 @@ from math import inf, log2
 
 import numpy as np
 
-from semiring.algorithms.bellman_ford import bellman_ford
+from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.potentials import cycle_error
 from semiring.algorithms.views import Array
 
@@ -57,7 +57,7 @@ class Exact:
             first = candidates.argmin(axis=0)
             return candidates[first, np.arange(len(first))], tails[first]
 
-        if cycle := bellman_ford(potentials, relax):
+        if cycle := bellman_ford(Labels(potentials, relax)):
             error = cycle_error(cycle, lambda i, j: Fraction(float(W[i, j])), 1, epsilon)
             assert error is not None  # raised weights were summed exactly
             raise error

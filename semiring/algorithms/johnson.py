@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.bellman_ford import bellman_ford
+from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.potentials import cycle_error
 from semiring.algorithms.rounding import covers
 from semiring.algorithms.views import Array
@@ -126,7 +126,7 @@ def edge_potentials(graph: SparseGraph) -> Array:
         offered_by[graph.heads[attains]] = graph.tails[attains]
         return best, offered_by
 
-    while cycle := bellman_ford(h, relax):
+    while cycle := bellman_ford(Labels(h, relax)):
         error = cycle_error(cycle, _exact_weights(graph), graph.sign, graph.epsilon)
         if error is not None:
             raise error

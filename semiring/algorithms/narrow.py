@@ -32,7 +32,9 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
+from semiring.algorithms.bellman_ford import swept
 from semiring.algorithms.views import Array
+from semiring.algorithms.weights import Weights
 from semiring.arrays.encoding import inner_zero
 from semiring.arrays.parts import on_host, pieces
 from semiring.kernels import backend_for
@@ -93,10 +95,11 @@ def _largest_whole(A: Array, passes: Passes | None) -> float:
 
 
 class _Lengths:
-    """Lengths of walks from vertex 0 to all vertices, (n,) float64, better with every sweep."""
+    """Lengths of walks from vertex 0 to all vertices, (n,) float64, better with every sweep of Bellman-Ford."""
 
     def __init__(self, A: Array, sign: int, relaxation: Relaxation | None) -> None:
-        self._A, self._sign, self._relaxation = A, sign, relaxation
+        self._weights = Weights(A, sign, sign * inner_zero(min_plus, A.dtype), np.dtype(np.float64), 0.0)
+        self._relaxation = relaxation
         self._lengths = A[0].astype(np.float64) * sign
         self._lengths[0] = 0.0
 
@@ -106,7 +109,7 @@ class _Lengths:
         Every sweep has to double the vertices within the limit, or to halve those beyond it; once all are within, to
         bring the greatest length down.
         """
-        n, near, farthest = self._A.shape[0], 0, np.inf
+        n, near, farthest = self._weights.n, 0, np.inf
         for sweep in range(_SWEEPS + 1):
             if sweep:
                 self.sweep()
@@ -119,11 +122,5 @@ class _Lengths:
         return farthest
 
     def sweep(self) -> None:
-        """One of Bellman-Ford: every length ← min(itself, the minimum over i of lengths[i] + w[i, j])."""
-        xp, A, lengths = array_namespace(self._A), self._A, self._lengths
-        if self._relaxation is not None:
-            self._lengths = xp.minimum(lengths, self._relaxation.relax(A, lengths, self._sign, 0.0))
-            return
-        for rows in pieces(A):
-            reached = (A[rows] * np.float64(self._sign) + lengths[rows, None]).min(axis=0)
-            self._lengths = xp.minimum(self._lengths, reached)
+        """Improve the lengths once."""
+        self._lengths = swept(self._lengths, self._weights, self._relaxation)

@@ -27,19 +27,21 @@ closures take each strong component alone (`components`), and `exact` where that
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.bellman_ford import find_cycle
+from semiring.algorithms.bellman_ford import bellman_ford, rounded_up, swept
 from semiring.algorithms.views import Array
 from semiring.algorithms.weights import Weights, relative_rounding
-from semiring.algorithms.whole_sweeps import WholeSweeps
 from semiring.arrays.parts import on_host
 from semiring.errors import DomainError, NegativeCycleError
 from semiring.kernels import backend_for
+from semiring.kernels.contract import Relaxation
+from semiring.namespaces import array_namespace
 
 __all__ = ["cycle_error", "potentials", "verified"]
 
@@ -47,6 +49,7 @@ _CHUNK = 1 << 15  # entries relaxed at a time: the temporary stays in the second
 _ROUNDS = 8  # of improvements among the rows of a chunk
 _SWEEPS_BEFORE_TREE = 2  # sweeps without the tree of predecessors: it costs an argmin, and most matrices settle first
 _SMALL = 256  # up to this size an elimination costs less than the sweeps
+_TOGETHER = 4  # sweeps between two questions to a device that has a kernel for them
 _PATIENCE = 6  # sweeps' worth of relaxed rows, after which an elimination begins
 
 
@@ -57,35 +60,21 @@ def potentials(weights: Weights, close: Callable[[Array], bool] | None = None, m
     only sweeps, and as many as it takes or what ``most`` readings of the matrix cost. Raises `NegativeCycleError` with
     the vertices of a negative cycle, as A counts them, and `DomainError` after ``most``. A is not changed.
     """
-    n = weights.n
     loops = np.flatnonzero(_diagonal(weights) < 0)
     if loops.size and (error := verified(weights, weights.named([int(loops[0])]))):
         raise error
-    solver: _Sweeps | WholeSweeps
-    sweeps, before_tree = 0, _SWEEPS_BEFORE_TREE
     capabilities = backend_for(weights.A, min_plus, weights.work).capabilities
+    sweeps: _Potentials
     if capabilities.queues is not None:  # a sweep costs a small part of what it costs beside an elimination on the host
-        solver = WholeSweeps(weights, capabilities.relaxation)
-        budget, before_tree = max(_PATIENCE, n // 100) * n, max(_PATIENCE, n // 400)
+        sweeps = _WholeSweeps(weights, close, most, capabilities.relaxation)
     else:
-        solver, budget = _Sweeps(weights), 0 if n <= _SMALL else _PATIENCE * n
-    while not solver.settled:
-        if close is not None and solver.relaxed > budget:
-            solver.start_from_closure(close)
-            close = None
-        if most is not None and solver.relaxed > most * n:
-            raise DomainError(
-                f"no potentials for the weights below 0 were found in {most} sweeps over the matrix: close it in memory"
-            )
-        solver.sweep(remember=sweeps >= before_tree)
-        sweeps += 1
-        cycle = find_cycle(solver.previous)
-        if cycle:
-            error = verified(weights, weights.named(cycle))
-            if error is not None:
-                raise error
-            solver.widen_margin()  # rounding alone closed this cycle
-    return solver.h
+        sweeps = _RowSweeps(weights, close, most)
+    while cycle := bellman_ford(sweeps):
+        error = verified(weights, weights.named(cycle))
+        if error is not None:
+            raise error
+        sweeps.widen_margin()  # rounding alone closed this cycle
+    return sweeps.h
 
 
 def _diagonal(weights: Weights) -> Array:
@@ -95,97 +84,175 @@ def _diagonal(weights: Weights) -> Array:
     return np.where(np.isneginf(loops), 0, loops) if weights.work.kind == "f" else loops
 
 
-class _Sweeps:
-    """Bellman-Ford on all rows that improved since they were last relaxed, a chunk of rows at a time."""
+class _Potentials(ABC):
+    """Potentials h (n,) while sweeps lower them, where the matrix lives; see `bellman_ford.Sweeps`.
 
-    def __init__(self, weights: Weights) -> None:
-        n = weights.n
+    An elimination gives the start when more than ``budget`` rows have been relaxed; which vertex improved each is
+    remembered from the sweep ``before_tree`` on.
+    """
+
+    def __init__(
+        self, weights: Weights, close: Callable[[Array], bool] | None, most: int | None, budget: int, before_tree: int
+    ) -> None:
         self.weights = weights
-        self.h: Array = np.zeros(n, weights.work)
-        self.dirty = np.ones(n, bool)
-        self.previous = np.full(n, -1)
-        self.relaxed = 1 if n <= _SMALL else 0  # rows relaxed so far, and something for every sweep
+        self.h: Array = array_namespace(weights.A).zeros(weights.n, weights.work)
         # A product and a sum, each rounded once.
-        self._margin = 2 * relative_rounding(np.float64) if weights.epsilon else 0.0
+        self.margin = 2 * relative_rounding(np.float64) if weights.epsilon else 0.0
+        self._close, self._most, self._budget, self._before_tree = close, most, budget, before_tree
+        self._relaxed = self._sweeps = 0
+        self._tree: Array | None = None
+
+    @property
+    @abstractmethod
+    def settled(self) -> bool:
+        """Whether no edge improves anything any more."""
+
+    @property
+    def previous(self) -> Array:
+        """On the host: the vertex from which each was improved last, -1 for none."""
+        return np.full(len(self.h), -1) if self._tree is None else on_host(self._tree)
+
+    def sweep(self) -> None:
+        """Relax the rows that improved, or begin with an elimination where that has taken long enough."""
+        if self._close is not None and self._relaxed > self._budget:
+            self._start_from_closure(self._close)
+            self._close = None
+        if self._most is not None and self._relaxed > self._most * self.weights.n:
+            raise DomainError(
+                f"no potentials for the weights below 0 were found in {self._most} sweeps over the matrix: close it in "
+                "memory"
+            )
+        if self._tree is None and self._sweeps >= self._before_tree:
+            self._tree = array_namespace(self.h).full(len(self.h), -1, np.int64)
+        self._relaxed += self._sweep(self._tree)
+        self._sweeps += 1
+
+    def widen_margin(self) -> None:
+        """Ignore more of the rounding of sums, and begin a new tree."""
+        self.margin *= 16
+        self._tree = None
+
+    @abstractmethod
+    def _sweep(self, tree: Array | None) -> int:
+        """Lower h; ``tree`` (n,), if there is one, is told which vertex improved each. Returns the work in rows."""
+
+    @abstractmethod
+    def _restart(self) -> None:
+        """All rows count as improved."""
+
+    def _start_from_closure(self, close: Callable[[Array], bool]) -> None:
+        """Lower the potentials to what elimination finds, if it comes through."""
+        xp, weights = array_namespace(self.h), self.weights
+        integers = weights.work.kind == "i"
+        D = xp.empty((weights.n, weights.n), np.float64)
+        for rows in weights.pieces():
+            part = weights.raised(rows, None if integers else D[rows])
+            if integers:
+                D[rows] = xp.where(part == weights.no_edge, np.inf, part)
+        if self.margin:  # of the pivots' own rounding
+            D -= 4 * self.margin * xp.minimum(D.min(), 0.0)
+        vertices = xp.arange(weights.n)
+        D[vertices, vertices] = 0.0
+        if close(D):
+            found = D.min(axis=0)
+            self.h = xp.minimum(self.h, xp.rint(found).astype(np.int64) if integers else found)
+            self._tree = None
+            self._restart()
+
+
+class _WholeSweeps(_Potentials):
+    """Sweeps over whole matrices: where kernels only enqueue, picking rows is not worth a question to the device.
+
+    Whether anything improved it is asked after each sweep, or after `_TOGETHER` where one kernel does a sweep. A sweep
+    reads the matrix once; one that remembers a tree forms some float64 temporaries of a piece. A path of h edges
+    settles within h sweeps, most within a few.
+    """
+
+    def __init__(
+        self,
+        weights: Weights,
+        close: Callable[[Array], bool] | None,
+        most: int | None,
+        relaxation: Relaxation | None,
+    ) -> None:
+        n = weights.n
+        super().__init__(weights, close, most, max(_PATIENCE, n // 100) * n, max(_PATIENCE, n // 400))
+        self._unsettled = n > 0
+        floating = weights.vertices is None and weights.A.dtype.kind == "f" and weights.A.dtype.itemsize >= 4
+        self._relaxation = relaxation if floating else None
+
+    @property
+    def settled(self) -> bool:
+        """Whether the last sweeps improved nothing."""
+        return not self._unsettled
+
+    def _restart(self) -> None:
+        self._unsettled = True
+
+    def _sweep(self, tree: Array | None) -> int:
+        before = self.h
+        for _ in range(1 if self._relaxation is None or tree is not None else _TOGETHER):
+            self.h = swept(self.h, self.weights, self._relaxation, self.margin, tree)
+        self._unsettled = bool((self.h < before).any())
+        return len(before)
+
+
+class _RowSweeps(_Potentials):
+    """Sweeps over the rows that improved since they were last relaxed, a chunk of rows at a time, on the host."""
+
+    def __init__(self, weights: Weights, close: Callable[[Array], bool] | None, most: int | None) -> None:
+        n = weights.n
+        super().__init__(weights, close, most, -1 if n <= _SMALL else _PATIENCE * n, _SWEEPS_BEFORE_TREE)
+        self._dirty = np.ones(n, bool)
         self._step = min(n, max(1, _CHUNK // max(1, n)))
         self._rows, self._scratch = np.empty((2, self._step, n), weights.work)
 
     @property
     def settled(self) -> bool:
-        """Whether no edge improves anything any more."""
-        return not self.dirty.any()
+        """Whether all rows have been relaxed since they improved."""
+        return not self._dirty.any()
 
-    def widen_margin(self) -> None:
-        """Ignore more of the rounding of sums, and begin a new tree."""
-        self._margin *= 16
-        self.previous[:] = -1
+    def _restart(self) -> None:
+        self._dirty[:] = True
 
-    def start_from_closure(self, close: Callable[[Array], bool]) -> None:
-        """Lower the potentials to what elimination finds, if it comes through."""
-        n = len(self.h)
-        D = np.empty((n, n))
-        low = 0.0
-        for start in range(0, n, self._step):
-            rows = slice(start, start + self._step)
-            D[rows] = self.weights.raised(rows, self._rows, self._scratch)
-            low = min(low, float(D[rows].min()))
-            if self.weights.work.kind == "i":
-                D[rows][D[rows] >= float(self.weights.no_edge)] = np.inf
-        if self._margin:  # of the pivots' own rounding
-            D += 4 * self._margin * -low
-        np.fill_diagonal(D, 0.0)
-        if close(D):
-            np.minimum(
-                self.h,
-                np.rint(D.min(axis=0)) if self.weights.work.kind == "i" else D.min(axis=0),
-                out=self.h,
-                casting="unsafe",
-            )
-            self.dirty[:] = True
-            self.previous[:] = -1
-
-    def sweep(self, remember: bool) -> None:
-        """Relax every dirty row once, high potentials first: along a path they mostly fall."""
-        order = np.flatnonzero(self.dirty)
+    def _sweep(self, tree: Array | None) -> int:
+        """Every dirty row once, high potentials first: along a path they mostly fall."""
+        order = np.flatnonzero(self._dirty)
         order = order[np.argsort(-self.h[order], kind="stable")]
-        self.relaxed += order.size + self.h.size // 64
         for start in range(0, order.size, self._step):
             index = order[start : start + self._step]
             first, last = int(index[0]), int(index[-1])
             contiguous = last - first == index.size - 1 and bool((np.diff(index) == 1).all())
-            self._relax(slice(first, last + 1) if contiguous else index, index, remember)
+            self._relax(slice(first, last + 1) if contiguous else index, index, tree)
+        return order.size + len(self.h) // 64  # something for every sweep
 
-    def _rounded_up(self, h: Array) -> Array:
-        """Potentials raised by what a sum with them may lose: each by its own, for other parts may be far smaller."""
-        return h * (1 - self._margin) if self._margin else h
-
-    def _relax(self, rows: slice | Array, index: Array, remember: bool) -> None:
+    def _relax(self, rows: slice | Array, index: Array, tree: Array | None) -> None:
         h = self.h
         candidates = self.weights.raised(rows, self._rows, self._scratch)
-        self.dirty[index] = False
+        self._dirty[index] = False
         if index.size > 1:
-            self._settle(candidates[:, rows], index, remember)
-        candidates += self._rounded_up(h[index])[:, np.newaxis]
+            self._settle(candidates[:, rows], index, tree)
+        candidates += rounded_up(h[index], self.margin)[:, np.newaxis]
         best = candidates.min(axis=0)
         improved = np.flatnonzero(best < h)
         if improved.size:
             h[improved] = best[improved]
-            self.dirty[improved] = True
-            if remember:
-                self.previous[improved] = index[candidates[:, improved].argmin(axis=0)]
+            self._dirty[improved] = True
+            if tree is not None:
+                tree[improved] = index[candidates[:, improved].argmin(axis=0)]
 
-    def _settle(self, inner: Array, index: Array, remember: bool) -> None:
+    def _settle(self, inner: Array, index: Array, tree: Array | None) -> None:
         """Let the rows of a chunk improve each other first: a path that stays inside needs no second sweep."""
         local = self.h[index]
         for _ in range(min(_ROUNDS, index.size)):
-            candidates = inner + self._rounded_up(local)[:, np.newaxis]
+            candidates = inner + rounded_up(local, self.margin)[:, np.newaxis]
             best = candidates.min(axis=0)
             improved = np.flatnonzero(best < local)
             if not improved.size:
                 break
             local[improved] = best[improved]
-            if remember:
-                self.previous[index[improved]] = index[candidates[:, improved].argmin(axis=0)]
+            if tree is not None:
+                tree[index[improved]] = index[candidates[:, improved].argmin(axis=0)]
         self.h[index] = local
 
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_times, min_times
-from semiring.algorithms.bellman_ford import bellman_ford
+from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.views import Array
 from semiring.algorithms.weights import relative_rounding
 from semiring.arrays.parts import on_host, pieces
@@ -65,7 +65,7 @@ def scales(A: Array, semiring: Semiring) -> Array | list[int] | None:
 
     while True:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            cycle = bellman_ford(p, relax, np.greater if most else np.less)
+            cycle = bellman_ford(Labels(p, relax, np.greater if most else np.less))
         if cycle and _is_beyond(A, cycle, epsilon, most):
             return cycle
         if not (np.isfinite(p).all() and p.all()):

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import oracles
 import pytest
 
 import semiring as sr
+from semiring.algorithms import potentials as algorithm
+from semiring.algorithms.weights import Weights
 from semiring.closures import closure
+from semiring.errors import NegativeCycleError
 
 
 def height_grid(rng, side, dtype, scale=1.0):
@@ -351,3 +356,50 @@ def test_negative_sums_that_leave_the_dtype():
     A[0, 1], A[1, 2], A[2, 3] = -20_000, -20_000, 5
     with pytest.raises(sr.errors.IntegerOverflowError, match="-40000"):
         closure(A)
+
+
+class OnePass:
+    """A relaxation as a backend of a device has it."""
+
+    def relax(self, A, h, sign, epsilon):
+        W = A.astype(np.float64) * sign
+        return (W + epsilon * np.abs(W) + h[:, np.newaxis]).min(axis=0)
+
+
+@pytest.mark.parametrize("relaxation", [None, OnePass()], ids=["pieces", "one kernel"])
+@pytest.mark.parametrize("eliminating", [False, True])
+def test_sweeps_over_whole_matrices_do_what_sweeps_over_rows_do(rng, monkeypatch, relaxation, eliminating):
+    """A device sweeps over all rows; here the host is told to."""
+    capabilities = SimpleNamespace(queues=object(), relaxation=relaxation)
+    monkeypatch.setattr(algorithm, "backend_for", lambda *_: SimpleNamespace(capabilities=capabilities))
+    monkeypatch.setattr(algorithm, "_PATIENCE", 1)
+    asked = []
+
+    def close(D):
+        asked.append(len(D))
+        D[...] = oracles.closure(D, "min_plus")
+        return bool((D.diagonal() >= 0).all())
+
+    for n, dtype in ((1, "float32"), (7, "float64"), (40, "float32"), (40, "int32"), (90, "float64")):
+        heights = rng.integers(0, 50, n) if dtype == "int32" else 50 * rng.random(n)
+        A = np.where(rng.random((n, n)) < 4 / n, rng.integers(0, 9, (n, n)) + heights - heights[:, np.newaxis], np.inf)
+        none = np.iinfo(dtype).max if dtype == "int32" else np.inf
+        A = np.where(np.isinf(A), none, A).astype(dtype)
+        edges = none != A
+        for sign in (1, -1):
+            shown = A if sign > 0 else np.where(edges, -A, -none)
+            low, high = (shown[edges].min(), shown[edges].max()) if edges.any() else (0, 0)
+            weights = Weights.of(shown, sign, sign * none, low, high)
+            h = algorithm.potentials(weights, close if eliminating else None)
+            tails, heads = np.nonzero(edges)
+            W = A[tails, heads].astype(np.float64)
+            slack = 2 * weights.epsilon * np.abs(W) + 1e-14 * np.abs(h).max(initial=0)
+            assert (W + h[tails] - h[heads] >= -slack).all()
+            if n > 1 and dtype != "int32":
+                cycle = shown.copy()
+                cycle[0, 1], cycle[1, 0] = -200 * sign, 199 * sign
+                with pytest.raises(NegativeCycleError) as error:
+                    algorithm.potentials(Weights.of(cycle, sign, sign * none, -200, 200))
+                around = [*error.value.cycle, error.value.cycle[0]]
+                assert sum(Fraction(float(cycle[pair])) * sign for pair in pairwise(around)) < 0
+    assert bool(asked) == eliminating
