@@ -1,26 +1,14 @@
 """Whole numbers in fewer bits: min-plus closures in narrower integers than came in, where every distance fits them.
 
-On a GPU a product costs what its element does: float64 some nine times what int16 costs (the numbers stand in
-`semiring.kernels.machines.h200`). Where the edges are whole numbers ≥ 0, and no distance exceeds a bound B below the
-"no path" of a narrower dtype (half its range, so that no sum of two entries wraps), the closure there is the same,
-number by number:
-
-* An edge of more than B is on no best path, so it may count as none; hence so may whatever reaches "no path".
-* Every part of a best path is at most B, and all sums below "no path" are exact: here, and in the floats that came in,
-  which hold every whole number of the narrower dtype. A sum beyond B, rounded or not, stays beyond it.
-* Of A⁺ the diagonal counts too: so B bounds shortest cycles as well.
-
-Two bounds are proven, the cheaper first. A path or cycle that repeats no vertex has at most n edges, so n times the
-greatest edge. And for one vertex v, any path from i to v and on to j is as long as the best at least:
-max d(·, v) + max d(v, ·), which is finite where the graph is strongly connected. It bounds cycles too: from any vertex
-to v and back is one, from v to any other and back another. The lengths of *some* walks will do for these, so that the
-sweeps of Bellman-Ford that find them may end early; they go on only while they gain ground fast, so that a chain costs
-one, and a graph in several parts as many as its parts take.
+On a GPU a product costs what its element does: float64 some nine times what int16 costs. Where the edges are whole
+numbers ≥ 0, and no distance exceeds a bound below the "no path" of a narrower dtype, the closure there is the same,
+number by number. Two bounds are tried, the cheaper first: n times the greatest edge; and for one vertex v, the longest
+way to v plus the longest way from v. The proof, and what it gains, stand in docs/measurements.md.
 
 The narrow matrix lies in the memory of the result, row by row at the start of its rows, so there is no second one.
 
-Cost: one pass over floats (over `_SAMPLE` rows, where they show a fraction), a sweep or a few in either direction for
-the bound, a pass each to narrow and to widen. What is not here: weights below 0, and graphs of
+Cost: one pass over floats (over `_SAMPLE` rows, where they show a fraction), a few sweeps of Bellman-Ford in either
+direction for the second bound, a pass each to narrow and to widen. What is not here: weights below 0, and graphs of
 several parts whose edges are too large for the first bound. No hazards: where nothing is proven, nothing is done.
 """
 

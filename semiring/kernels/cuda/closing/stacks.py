@@ -22,18 +22,8 @@ _WIDTH = 64  # pivots of a stage
 _THREADS = 256
 #: Bytes of copies at a time: parts of a stack lose some percent.
 _COPIES = 1 << 28
-#: Bytes of the elements of which a single matrix, too, goes this way. H200, 2026-11-21, milliseconds by kernel 6 and
-#: this way (`benchmarks.gpu.staged`):
-#:                     n = 129      512          1024         1536       2048       3072       4096
-#:   float64 min-plus  0.150 0.121  0.368 0.300  0.733 0.714  1.92 1.40  3.04 2.67  9.42 7.74  19.0 17.5
-#:   float64 max-min   0.180 0.153  0.465 0.381  0.924 0.892  2.50 1.83  4.05 3.53  11.8 10.2  26.2 23.3
-#:   int64 min-plus    0.191 0.156  0.490 0.389  0.981 0.928  2.60 1.94  4.25 3.79  12.9 11.1  26.7 25.3
-#:   int16 max-min     0.088 0.095  0.193 0.229  0.377 0.559  1.26 1.19  2.12 2.30  6.42 6.63
-#:   float32 min-plus               0.105 0.134  0.202 0.295  0.49 0.56  0.83 1.04  3.14 2.91
-#: Kernel 6 holds tiles of 128 x 64 up to n = 1024, where it comes closest, and streams them from there on. For elements
-#: of 1, 2 and 4 bytes it is faster but here and there by some percent, and at 2560 and 3072, where blocked
-#: Floyd-Warshall is faster than both. Beside products every launch waits for places: a closure of n = 3072 by blocks of
-#: 256 takes 8.19 ms with kernel 6 in float64, and 8.61 this way.
+#: Sizes of elements, in bytes, of which a single matrix is closed the way of stacks too: of others kernel 6 is faster,
+#: see docs/measurements.md.
 ALONE = frozenset({8})
 
 
