@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from semiring.chain.steps import register_step
     from semiring.closures import closure
     from semiring.data import load_network
+    from semiring.factors import Factor, factor
     from semiring.io import Network, network_of, read, write
     from semiring.kernels.listing import code
     from semiring.paths import (
@@ -73,6 +74,8 @@ _LATER = {
     "register_method": "semiring.algorithms.methods",
     "register_step": "semiring.chain.steps",
     "closure": "semiring.closures",
+    "Factor": "semiring.factors",
+    "factor": "semiring.factors",
     "code": "semiring.kernels.listing",
     "Paths": "semiring.paths",
     "best_paths": "semiring.paths",
@@ -106,6 +109,7 @@ __all__ = [
     "METHODS",
     "BitMatrix",
     "Domain",
+    "Factor",
     "Network",
     "Paths",
     "Semiring",
@@ -121,6 +125,7 @@ __all__ = [
     "dot",
     "exp",
     "expm1",
+    "factor",
     "floor",
     "gemm",
     "gemv",

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 
-__all__ = ["scatter"]
+__all__ = ["added", "scatter"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -24,13 +24,16 @@ def scatter(matrix: Array, rows: Array, columns: Array, values: Array, semiring:
     cells = np.asarray(rows, np.int64) * matrix.shape[1] + columns
     if not (cells[1:] > cells[:-1]).all():
         order = np.argsort(cells, kind="stable")
-        cells, values = _added(cells[order], values[order], semiring)
+        cells, values = added(cells[order], values[order], semiring)
     matrix.reshape(-1)[cells] = values
     return int(cells.size) < int(np.size(rows))
 
 
-def _added(cells: Array, values: Array, semiring: Semiring) -> tuple[Array, Array]:
-    """Sorted cells, each once, with the ⊕ of its values: neighbours in pairs, until no two are left of any cell."""
+def added(cells: Array, values: Array, semiring: Semiring) -> tuple[Array, Array]:
+    """Sorted cells, each once, with the ⊕ of its values: neighbours in pairs, until no two are left of any cell.
+
+    The values are overwritten.
+    """
     while True:
         heads = np.ones(cells.size, bool)
         heads[1:] = cells[1:] != cells[:-1]

@@ -22,7 +22,7 @@ from semiring.errors import DTypeError, FormatError
 from semiring.io.edge_frames import edges_of_frame
 from semiring.io.network import Edges, Network, assemble, both_directions, over
 
-__all__ = ["network_of"]
+__all__ = ["edges_of_graph", "network_of"]
 
 Weight = str | Callable[[Any], Any] | None
 
@@ -124,6 +124,12 @@ class Graph:
 
 
 def _of_graph(x: Any, semiring: Semiring, weight: Weight, directed: bool | None, dtype: Any) -> Network:
+    edges, one_way = edges_of_graph(x, weight, directed)
+    return assemble(edges, semiring, dtype, directed=one_way)
+
+
+def edges_of_graph(x: Any, weight: Weight = None, directed: bool | None = None) -> tuple[Edges, bool]:
+    """The edges of a graph of NetworkX, igraph or rustworkx, and whether they are directed; see `network_of`."""
     graph = _READERS[_library(x)](x, "weight" if weight is None else weight)
     if directed and not graph.directed:
         raise ValueError("the graph is undirected: its edges have no direction that directed=True could keep")
@@ -136,7 +142,7 @@ def _of_graph(x: Any, semiring: Semiring, weight: Weight, directed: bool | None,
     values = None if weight is None and not _any_weight(graph.weights) else _weights(graph.weights, locate, weight)
     names = None if graph.names == tuple(range(n)) else graph.names
     edges = Edges(n, ends[:, 0], ends[:, 1], values, locate, typed=False, names=names)
-    return assemble(edges, semiring, dtype, directed=graph.directed if directed is None else directed)
+    return edges, graph.directed if directed is None else directed
 
 
 def _any_weight(weights: Sequence[Any]) -> bool:

@@ -7,9 +7,11 @@ from typing import Any
 
 from semiring.algebra import Semiring
 from semiring.arrays.labels import Taken, is_edge_frame, is_graph, labelled_square
-from semiring.io.graphs import network_of
+from semiring.io.edge_frames import edges_of_frame
+from semiring.io.graphs import edges_of_graph, network_of
+from semiring.io.network import Edges, Network
 
-__all__ = ["take"]
+__all__ = ["take", "take_edges"]
 
 
 def take(x: Any, semiring: Semiring) -> Taken:
@@ -21,3 +23,15 @@ def take(x: Any, semiring: Semiring) -> Taken:
         return labelled_square(x)
     network = network_of(x, semiring)
     return Taken(network.matrix, network.names, lambda result: replace(network, matrix=result), network)
+
+
+def take_edges(x: Any) -> tuple[Edges, bool] | None:
+    """The edges of a graph or of a frame of edges, and whether they are directed: without a matrix of all pairs.
+
+    None for what holds a matrix: a square frame, a `Network`.
+    """
+    if is_edge_frame(x):
+        return edges_of_frame(x, None, None, None), True
+    if is_graph(x) and not isinstance(x, Network):
+        return edges_of_graph(x)
+    return None

@@ -19,7 +19,7 @@ from semiring.algebra import Semiring
 from semiring.arrays.scatter import scatter
 from semiring.errors import AlgebraError, DomainError, FormatError, SemiringError, ShapeError
 
-__all__ = ["Edges", "Entries", "Network", "assemble", "both_directions", "convert", "over", "square"]
+__all__ = ["Edges", "Entries", "Network", "assemble", "both_directions", "convert", "over", "square", "weighted"]
 
 Locate: TypeAlias = Callable[[int], str]
 
@@ -119,6 +119,18 @@ def assemble(
 
 
 def _matrix_of_edges(found: Edges, semiring: Semiring, dtype: Any, directed: bool) -> tuple[np.ndarray[Any, Any], bool]:
+    rows, columns, weights = weighted(found, semiring, dtype, directed=directed)
+    matrix = _full(found.size, semiring, weights.dtype)
+    return matrix, scatter(matrix, rows, columns, weights, semiring)
+
+
+def weighted(
+    found: Edges, semiring: Semiring, dtype: Any = None, *, directed: bool = True
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The tails, the heads and the weights of edges, in the order in which they are listed; errors as in `assemble`.
+
+    ``directed=False`` lists each edge in the other direction too, behind all others.
+    """
     values = np.ones(len(found.rows), np.int64) if found.values is None else found.values
     weights = convert(values, semiring, dtype, found.locate, typed=found.typed, listed=True)
     rows, columns = found.rows, found.columns
@@ -126,8 +138,7 @@ def _matrix_of_edges(found: Edges, semiring: Semiring, dtype: Any, directed: boo
         proper = rows != columns
         rows, columns = np.concatenate([rows, columns[proper]]), np.concatenate([columns, rows[proper]])
         weights = np.concatenate([weights, weights[proper]])
-    matrix = _full(found.size, semiring, weights.dtype)
-    return matrix, scatter(matrix, rows, columns, weights, semiring)
+    return rows, columns, weights
 
 
 def over(network: Network, semiring: Semiring, dtype: Any = None) -> Network:

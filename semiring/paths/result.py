@@ -15,7 +15,8 @@ from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.predecessors import nearest_tree, path_sums
 from semiring.arrays.operands import as_matrix
 from semiring.arrays.parts import on_host
-from semiring.errors import AlgebraError, DeviceError, NoPathError, ShapeError, VertexError
+from semiring.arrays.vertices import Vertices
+from semiring.errors import AlgebraError, DeviceError, NoPathError, ShapeError
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Facts, Plan
 from semiring.kernels.tolerance import tolerance_for
@@ -76,7 +77,8 @@ class Paths:
         self._distances = as_matrix(matrix, semiring, square=True)
         self._weights = weights
         self._trees: dict[int, Array] = {}
-        self.names = None if names is None else _checked_names(names, len(self))
+        self._known = Vertices(len(self), names)
+        self.names = self._known.names
 
     def __len__(self) -> int:
         """The number of vertices."""
@@ -95,33 +97,12 @@ class Paths:
 
     # ------------------------------------------------------------------------------------------------- vertices
 
-    @cached_property
-    def _indices(self) -> dict[Hashable, int]:
-        return {name: vertex for vertex, name in enumerate(self.names or ())}
-
-    @cached_property
-    def _numbers_are_names(self) -> bool:
-        return any(isinstance(name, int | np.integer) for name in self.names or ())
-
     def index(self, vertex: Any) -> int:
         """The number of a vertex, given by name or by number (by name only, where names are numbers themselves).
 
         Raises `VertexError`.
         """
-        if self.names is not None and isinstance(vertex, Hashable) and vertex in self._indices:
-            return self._indices[vertex]
-        if isinstance(vertex, int | np.integer) and not isinstance(vertex, bool) and not self._numbers_are_names:
-            if 0 <= vertex < len(self):
-                return int(vertex)
-            raise VertexError(f"vertex {vertex} is not one of the {len(self)} from 0 on")
-        if self.names is None:
-            raise VertexError(f"vertex {vertex!r} is not an integer, and names= were not given")
-        from difflib import get_close_matches
-
-        near = get_close_matches(str(vertex), map(str, self.names), n=3)
-        some = ", ".join(map(repr, self.names[:5])) + ", …" * (len(self.names) > 5)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"they are {some or 'none'}"
-        raise VertexError(f"no vertex is named {vertex!r}: {hint}")
+        return self._known.index(vertex)
 
     def name(self, vertex: int) -> Any:
         """What the vertex of that number is called: its name, or the number."""
@@ -313,17 +294,3 @@ class Paths:
         vertices = array_namespace(self._distances).arange(len(self))
         proper = self.reachable & (vertices[:, None] != vertices)
         return float(self._distances[proper].mean(dtype=np.float64)) if proper.any() else float("nan")
-
-
-def _checked_names(names: Iterable[Hashable], n: int) -> tuple[Hashable, ...]:
-    found = tuple(names)
-    if len(found) != n:
-        raise ShapeError(f"{len(found)} names were given for {n} vertices")
-    try:
-        different = len(set(found))
-    except TypeError as error:  # a list, or a tuple that holds one
-        raise TypeError(f"a name of a vertex is hashable, such as a string or a number: {error}") from None
-    if different != n:
-        twice = next(name for position, name in enumerate(found) if name in found[:position])
-        raise ShapeError(f"the name {twice!r} was given to two vertices: names must differ")
-    return found

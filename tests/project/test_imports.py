@@ -24,9 +24,9 @@ LAYERS = [
     {"linalg"},
     {"algorithms"},
     {"io"},
-    {"strips"},
+    {"strips", "elimination"},
     {"chain"},
-    {"closures", "paths"},
+    {"closures", "paths", "factors"},
     {"plot", "data", "testing", "gradients"},
     {"compat", "torch", "jax"},
     {"cli", "__main__", "__init__"},
@@ -67,6 +67,7 @@ OPTIONAL = {
     "torch",
     "jax",
     "mpi4py",
+    "pymetis",
 }
 
 

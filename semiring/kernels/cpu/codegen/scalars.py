@@ -25,7 +25,17 @@ from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.codegen.vector import Element, Scalars
 from semiring.kernels.definition import define
 
-__all__ = ["ScalarSemiring", "SemiringType", "plus", "plus_numbers", "scalars_for", "times"]
+__all__ = [
+    "ScalarSemiring",
+    "SemiringType",
+    "accumulate",
+    "diverges",
+    "plus",
+    "plus_numbers",
+    "scalars_for",
+    "star",
+    "times",
+]
 
 
 class SemiringType(types.Type):  # type: ignore[misc]  # Numba has no types
@@ -40,9 +50,12 @@ class SemiringType(types.Type):  # type: ignore[misc]  # Numba has no types
         return self.text
 
     @cached_property
-    def operations(self) -> dict[str, Expression]:
-        _, add, mul = json.loads(self.text)
-        return {"add": parse(add, ("x", "y")), "mul": parse(mul, ("x", "y"))}
+    def operations(self) -> dict[str, Any]:
+        _, add, mul, *closing = json.loads(self.text)
+        found: dict[str, Any] = {"add": parse(add, ("x", "y")), "mul": parse(mul, ("x", "y"))}
+        for name, text in zip(("star", "divergence"), closing, strict=False):
+            found[name] = None if text is None else parse(text, ("x",))
+        return found
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
@@ -54,11 +67,28 @@ class SemiringType(types.Type):  # type: ignore[misc]  # Numba has no types
 
 
 class ScalarSemiring:
-    """The semiring of a plan as an argument of a Numba function. 0̄ ⊗ x is neutral under ⊕, as in every kernel."""
+    """The semiring of a plan as an argument of a Numba function. 0̄ ⊗ x is neutral under ⊕, as in every kernel.
 
-    def __init__(self, plan: Plan) -> None:
-        definition = define(plan)
-        self.type = SemiringType(json.dumps([definition.dtype.name, definition.add.text, definition.mul.text]))
+    ``closing``: with its star; the semiring must have one. ``opposite``: y ⊗ x in place of x ⊗ y.
+    """
+
+    def __init__(self, plan: Plan, *, closing: bool = False, opposite: bool = False) -> None:
+        definition = define(plan, closing=closing)
+        mul = definition.mul
+        if opposite:
+            mul = mul.substitute({"x": Expression("var", (), "y"), "y": Expression("var", (), "x")})
+        texts: list[str | None] = [definition.dtype.name, definition.add.text, mul.text]
+        if closing:
+            assert definition.star is not None
+            texts += [definition.star.text, _as_value(definition.divergence)]
+        self.type = SemiringType(json.dumps(texts))
+
+
+def _as_value(truth: Expression | None) -> str | None:
+    """A truth as text that is parsed again: 1 where it holds, else 0."""
+    if truth is None:
+        return None
+    return Expression("where", (truth, Expression("const", (), 1), Expression("const", (), 0))).text
 
 
 _known: dict[tuple[int, Any, bool, bool], tuple[Plan, ScalarSemiring, ScalarSemiring]] = {}
@@ -112,6 +142,51 @@ def _operation(name: str, *, may_be_nan: bool = True) -> Any:
         return kind(sr, kind, kind), code
 
     return intrinsic(generic)
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
+def accumulate(typing: Any, sr: Any, c: Any, x: Any, y: Any) -> Any:
+    """``accumulate(sr, c, x, y)``: c ⊕ (x ⊗ y), of values that are no NaN, as the tiles of products compute it."""
+    kind = types.boolean if sr.dtype.kind == "b" else numpy_support.from_dtype(sr.dtype)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        truths = sr.dtype.kind == "b"
+        scalars = Scalars(builder, Element(sr.dtype))
+        c, x, y = (builder.zext(arg, ir.IntType(8)) if truths else arg for arg in args[1:])
+        product = lower(scalars, host(), sr.operations["mul"], {"x": Operand(x), "y": Operand(y)})
+        found = lower(scalars, host(), sr.operations["add"], {"x": Operand(c), "y": product})
+        if found.nan:
+            found = lower(scalars, host(), sr.operations["add"], {"x": Operand(c, True), "y": product})
+        return builder.trunc(found.value, ir.IntType(1)) if truths else found.value
+
+    return kind(sr, kind, kind, kind), code
+
+
+def _unary(name: str) -> Any:
+    def generic(typing: Any, sr: Any, x: Any) -> Any:
+        kind = types.boolean if sr.dtype.kind == "b" else numpy_support.from_dtype(sr.dtype)
+        expression = sr.operations[name]
+
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            if expression is None:
+                return ir.Constant(ir.IntType(1), 0)
+            truths = sr.dtype.kind == "b"
+            x = builder.zext(args[1], ir.IntType(8)) if truths else args[1]
+            scalars = Scalars(builder, Element(sr.dtype))
+            value = lower(scalars, host(), expression, {"x": Operand(x)}).value
+            if name == "divergence":
+                return scalars.compare("!=", value, scalars.constant(0))
+            return builder.trunc(value, ir.IntType(1)) if truths else value
+
+        return (types.boolean if name == "divergence" else kind)(sr, kind), code
+
+    return intrinsic(generic)
+
+
+#: ``star(sr, x)``: x*, of a semiring that was made ``closing``; the zero where there is none.
+star = _unary("star")
+#: ``diverges(sr, x)``: whether x has no star.
+diverges = _unary("divergence")
 
 
 #: ``plus(sr, x, y)``: x ⊕ y. Either may be NaN: a minimum drops it.

@@ -1,0 +1,87 @@
+"""Vertices by number or by name."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from semiring.errors import ShapeError, VertexError
+
+__all__ = ["Vertices"]
+
+
+class Vertices:
+    """n vertices, 0 … n - 1, that may have names. ``names``: a tuple of n different ones, or None.
+
+    Raises `ShapeError` where their number is another, or two are equal, and `TypeError` for what is no name.
+    """
+
+    def __init__(self, n: int, names: Iterable[Hashable] | None = None) -> None:
+        self.n = n
+        self.names = None if names is None else _checked_names(names, n)
+
+    def __len__(self) -> int:
+        return self.n
+
+    @cached_property
+    def _indices(self) -> dict[Hashable, int]:
+        return {name: vertex for vertex, name in enumerate(self.names or ())}
+
+    @cached_property
+    def _numbers_are_names(self) -> bool:
+        return any(isinstance(name, int | np.integer) for name in self.names or ())
+
+    def index(self, vertex: Any) -> int:
+        """The number of a vertex, given by name or by number (by name only, where names are numbers themselves).
+
+        Raises `VertexError`.
+        """
+        if self.names is not None and isinstance(vertex, Hashable) and vertex in self._indices:
+            return self._indices[vertex]
+        if isinstance(vertex, int | np.integer) and not isinstance(vertex, bool) and not self._numbers_are_names:
+            if 0 <= vertex < len(self):
+                return int(vertex)
+            raise VertexError(f"vertex {vertex} is not one of the {len(self)} from 0 on")
+        if self.names is None:
+            raise VertexError(f"vertex {vertex!r} is not an integer, and names= were not given")
+        from difflib import get_close_matches
+
+        near = get_close_matches(str(vertex), map(str, self.names), n=3)
+        some = ", ".join(map(repr, self.names[:5])) + ", …" * (len(self.names) > 5)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"they are {some or 'none'}"
+        raise VertexError(f"no vertex is named {vertex!r}: {hint}")
+
+    def indices(self, vertices: Any) -> np.ndarray[Any, Any]:
+        """The numbers of several vertices, int64, in their order; of all of them where that is None."""
+        if vertices is None:
+            return np.arange(self.n)
+        if isinstance(vertices, np.ndarray) and vertices.dtype.kind in "iu" and not self._numbers_are_names:
+            if vertices.ndim != 1:
+                raise ShapeError(f"vertices are a list of one dimension, not of shape {vertices.shape}")
+            if vertices.size and not (vertices.min() >= 0 and vertices.max() < self.n):
+                self.index(int(next(v for v in vertices if not 0 <= v < self.n)))
+            return vertices.astype(np.int64)
+        if isinstance(vertices, str) or not hasattr(vertices, "__iter__"):
+            raise TypeError(f"vertices are a list of them, and {vertices!r} is one: give [{vertices!r}]")
+        return np.array([self.index(vertex) for vertex in vertices], np.int64)
+
+    def name(self, vertex: int) -> Any:
+        """What the vertex of that number is called: its name, or the number."""
+        return int(vertex) if self.names is None else self.names[vertex]
+
+
+def _checked_names(names: Iterable[Hashable], n: int) -> tuple[Hashable, ...]:
+    found = tuple(names)
+    if len(found) != n:
+        raise ShapeError(f"{len(found)} names were given for {n} vertices")
+    try:
+        different = len(set(found))
+    except TypeError as error:  # a list, or a tuple that holds one
+        raise TypeError(f"a name of a vertex is hashable, such as a string or a number: {error}") from None
+    if different != n:
+        twice = next(name for position, name in enumerate(found) if name in found[:position])
+        raise ShapeError(f"the name {twice!r} was given to two vertices: names must differ")
+    return found

@@ -1,0 +1,118 @@
+"""What lists the edges of a graph, as a pattern and its values; nothing of size n² is made on the way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.algebra import Semiring
+from semiring.arrays.bits import BitMatrix
+from semiring.arrays.encoding import check_entries, convert
+from semiring.arrays.labels import names_vertices
+from semiring.arrays.operands import as_matrix, common_dtype, in_host_memory
+from semiring.arrays.scans import Scan
+from semiring.arrays.scatter import added
+from semiring.elimination.analysis import Pattern
+from semiring.errors import DomainError, ShapeError
+from semiring.io.inputs import take, take_edges
+from semiring.io.network import weighted
+from semiring.kernels.cpu.elimination import structure
+
+__all__ = ["Edges", "edges_of"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """The entries of a matrix that are not 0̄."""
+
+    pattern: Pattern
+    values: Array  # in the order of the pattern, as the caller holds them
+    names: tuple[Hashable, ...] | None
+    scan: Scan  # what a look at the values found
+
+
+def edges_of(A: Any, semiring: Semiring, dtype: Any = None) -> Edges:
+    """The edges of a dense or sparse matrix, a frame, a graph, or a `Network`; edges listed twice are added by ⊕.
+
+    Raises `ShapeError`, `DTypeError`, `DeviceError` for an array on a GPU, and `DomainError` for an entry that is NaN,
+    outside the domain, or of unbounded gain.
+    """
+    names = None
+    if names_vertices(A):
+        listed = take_edges(A)
+        if listed is not None:
+            found, directed = listed
+            rows, columns, values = weighted(found, semiring, dtype, directed=directed)
+            return _of_lists(found.size, rows, columns, values, semiring, found.names)
+        taken = take(A, semiring)
+        A, names = taken.matrix, taken.names
+    A = A.unpack() if isinstance(A, BitMatrix) else in_host_memory(A)
+    if hasattr(A, "tocoo"):
+        return _of_sparse(A, semiring, dtype, names)
+    dense = as_matrix(A, semiring, dtype, square=True)
+    rows, columns = np.nonzero(dense != semiring.zero_for(dense.dtype))
+    return _checked(_pattern(len(dense), rows, columns), dense[rows, columns], semiring, names)
+
+
+def _pattern(n: int, rows: Array, columns: Array) -> Pattern:
+    """Of entries sorted by row and column."""
+    starts = np.searchsorted(rows, np.arange(n + 1)).astype(np.int64)
+    return Pattern(n, starts, columns.astype(np.int32))
+
+
+def _of_sparse(A: Any, semiring: Semiring, dtype: Any, names: Any) -> Edges:
+    if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
+        raise ShapeError(f"A is {A.shape}: a square matrix is needed")
+    dtype = common_dtype(semiring, A) if dtype is None else np.dtype(dtype)
+    semiring.check_dtype(dtype)
+    n = int(A.shape[0])
+    if A.format == "csr" and A.has_canonical_format:
+        values = convert(np.asarray(A.data), semiring, dtype)
+        if not (values == semiring.zero_for(dtype)).any():
+            pattern = Pattern(n, A.indptr.astype(np.int64), A.indices.astype(np.int32))
+            return _checked(pattern, values, semiring, names)
+    entries = A.tocoo()
+    rows, columns = entries.row, entries.col
+    return _of_lists(n, rows, columns, convert(np.asarray(entries.data), semiring, dtype), semiring, names)
+
+
+def _of_lists(n: int, rows: Array, columns: Array, values: Array, semiring: Semiring, names: Any) -> Edges:
+    kept = values != semiring.zero_for(values.dtype)  # NaN too
+    if not kept.all():
+        rows, columns, values = rows[kept], columns[kept], values[kept]
+    rows, columns = rows.astype(np.int32), columns.astype(np.int32)
+    starts, order = structure.compressed(n, rows, columns)
+    rows, columns, values = rows[order], columns[order], values[order]
+    if not ((rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])).all():
+        cells, values = added(rows.astype(np.int64) * n + columns, values, semiring)
+        return _checked(_pattern(n, cells // n, cells % n), values, semiring, names)
+    return _checked(Pattern(n, starts, columns), values, semiring, names)
+
+
+def _checked(pattern: Pattern, values: Array, semiring: Semiring, names: Any) -> Edges:
+    try:
+        scan = check_entries(values, semiring)
+        unbounded = semiring.tropical is not None and values.dtype.kind == "f" and not np.isfinite(values).all()
+    except DomainError as error:
+        place = re.match(r"A\[(\d+)\]", str(error))
+        if place is None:
+            raise
+        raise DomainError(f"{_at(pattern, int(place[1]))}{str(error)[place.end() :]}") from None
+    if unbounded:
+        first = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise DomainError(
+            f"{_at(pattern, first)} is {values[first]}, an edge of unbounded gain: factor takes finite weights, "
+            "closure takes these too"
+        )
+    return Edges(pattern, values, names, scan)
+
+
+def _at(pattern: Pattern, entry: int) -> str:
+    return f"A[{pattern.rows[entry]}, {pattern.indices[entry]}]"

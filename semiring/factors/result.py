@@ -1,0 +1,447 @@
+"""`factor`: the elimination of a sparse graph, done once, and `Factor`: what can be asked of it.
+
+x = A ⊗ x ⊕ b has the least solution A* ⊗ b, and A* is a product of sparse triangular factors: their numbers are the
+paths over vertices eliminated earlier (`semiring.elimination`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.algebra import Semiring
+from semiring.algebra.catalogue import as_semiring, max_times, min_times
+from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, widen
+from semiring.arrays.operands import as_array, as_output
+from semiring.arrays.scans import limits_of
+from semiring.arrays.vertices import Vertices
+from semiring.chain.leaf import divergence_error
+from semiring.elimination.analysis import Analysis, analyse
+from semiring.elimination.numbers import NoStar, Numbers, eliminate
+from semiring.elimination.questions import Sweeps, table
+from semiring.elimination.signs import find_potentials, name_negative_cycle
+from semiring.errors import AlgebraError, DivergenceError, DTypeError, IntegerOverflowError, ShapeError
+from semiring.factors.inputs import Edges, edges_of
+from semiring.kernels.contract import Plan
+from semiring.kernels.engine import make_plan
+from semiring.threads import checked_threads, get_threads
+
+__all__ = ["Factor", "factor"]
+
+Array = NDArray[Any]
+
+_BLOCK = 1 << 24  # entries of rows that are handed over at a time, unless the caller says
+
+
+def factor(
+    A: Any, semiring: Semiring | str = "min_plus", ordering: Any = "auto", *, threads: int | None = None
+) -> Factor:
+    """The `Factor` of a graph: A* in sparse triangular factors, for as many questions as come.
+
+    Parameters
+    ----------
+    A
+        (n, n): what lists edges. A SciPy sparse matrix (what it does not store is no edge, a stored 0 is one), a frame
+        of edges, a graph of NetworkX, igraph or rustworkx; a dense matrix, a square frame, a `Network`. Only the first
+        three never take n² of memory.
+    semiring
+        Any with a star: ``"min_plus"`` for shortest paths, ``"log_plus"`` and ``"plus_times"`` for sums over all paths,
+        ``"boolean"``, ``"max_min"``, your own.
+    ordering
+        In which order vertices are eliminated, which decides the fill, and of results only the rounding: ``"metis"``
+        (nested dissection; package pymetis, ``pip install semiring[sparse]``), ``"minimum_degree"``, ``"natural"``
+        (0, 1, …), or a permutation (n,). ``"auto"`` is METIS from 100,000 vertices on, where it is installed, else
+        minimum degree.
+    threads
+        How many threads this call and the questions use; by default `semiring.get_threads()` at each call.
+
+    Cost: `Factor.operations`, known before the numbers begin; some 10⁸ for a road network or a planar graph of 65,000
+    vertices. Graphs without small separators (random ones of six edges a vertex) fill up: `Factor.nnz` tends to n²/4.
+
+    Weights of both signs: a negative cycle is decided by exact sums on the edges, so height differences raise no false
+    alarm. Floats of both signs that are no whole numbers are eliminated under potentials, in float64.
+
+    Raises `NegativeCycleError` with the vertices of a cycle (`DivergenceError` where another semiring's pivot has no
+    star), `AlgebraError` for a semiring without a star, `DomainError` for NaN and for edges of unbounded gain,
+    `IntegerOverflowError` where n weights in a row leave int64, `DTypeError`, `ShapeError`, `MissingExtraError`.
+
+    Sources: B. A. Carré, J. Inst. Maths. Applics. 7 (1971); R. E. Tarjan, JACM 28 (1981); J. Dibbelt, B. Strasser,
+    D. Wagner, "Customizable contraction hierarchies", ACM JEA 21 (2016).
+
+    >>> import numpy as np, scipy.sparse as sp
+    >>> roads = sp.csr_array(np.array([[0.0, 7.0, 1.0], [0.0, 0.0, 0.0], [0.0, 2.0, 0.0]]))
+    >>> F = factor(roads)
+    >>> F.table([0, 2], [1])
+    array([[3.],
+           [2.]])
+    """
+    algebra = as_semiring(semiring)
+    if algebra.star_expression is None:
+        raise AlgebraError(f"{algebra.name} has no star, and a factor needs one: give one, Semiring(..., star=...)")
+    count = None if threads is None else checked_threads(threads)
+    edges = edges_of(A, algebra)
+    return Factor(algebra, edges, analyse(edges.pattern, ordering), count)
+
+
+class Factor:
+    """A* of a sparse matrix A (n, n), in factors; made by `factor`. Vertices are 0 … n - 1, or the names A brought.
+
+    Attributes
+    ----------
+    semiring, dtype, names
+        Of the matrix. Results are of this dtype.
+    ordering
+        The name of the method that found the elimination order.
+    order
+        (n,) int32: the vertices in the order of their elimination.
+    symmetric
+        Whether A equals its transpose and ⊗ commutes: half of the work and of the memory is spared.
+    nnz
+        How many numbers the factors hold.
+    operations
+        How many pairs of one ⊗ and one ⊕ it took to find them.
+    memory
+        Bytes: of the factors and of what is known of their structure.
+    """
+
+    def __init__(self, semiring: Semiring, edges: Edges, analysis: Analysis, threads: int | None) -> None:
+        """Made by `factor`, and by `refactor`."""
+        self.semiring, self.dtype, self.names = semiring, edges.values.dtype, edges.names
+        self._edges, self._analysis, self._threads = edges, analysis, threads
+        self._vertices = Vertices(edges.pattern.n, edges.names)
+        self.ordering, self.order = analysis.ordering, analysis.order
+        self._shift: Array | None = None
+        commutes = semiring.commutative
+        self.symmetric = bool(commutes and edges.pattern.is_symmetric(edges.values))
+        self._largest = _largest(edges)
+        self._inner = _inner_dtype(self)
+        try:
+            self._numbers = self._eliminate()
+        except DivergenceError as error:
+            raise error.named(self.names) from None
+
+    def __len__(self) -> int:
+        """The number of vertices."""
+        return self._analysis.n
+
+    def __repr__(self) -> str:
+        n = len(self)
+        return (
+            f"<Factor of {n:,} {'vertex' if n == 1 else 'vertices'} in {self.semiring.name}, {self.dtype}, "
+            f"by {self.ordering.replace('_', ' ')}: {self.nnz:,} numbers>"
+        )
+
+    @property
+    def nnz(self) -> int:
+        return self._numbers.layout.size
+
+    @property
+    def operations(self) -> int:
+        return int(self._analysis.pairs(self.symmetric).sum())
+
+    @property
+    def memory(self) -> int:
+        a, layout = self._analysis, self._numbers.layout
+        kept = (a.order, a.place, a.of, a.above, a.firsts, a.begins, a.rows, layout.slots, self._edges.values)
+        return int(self._numbers.memory.nbytes + sum(array.nbytes for array in kept))
+
+    # ------------------------------------------------------------------------------------------------- elimination
+
+    def _plan(self, nonnegative: bool, dtype: Any = None) -> Plan:
+        threads = get_threads() if self._threads is None else self._threads
+        dtype = self._inner if dtype is None else dtype
+        return make_plan(self.semiring, dtype, nonnegative=nonnegative, threads=threads)
+
+    def _eliminate(self) -> Numbers:
+        """The numbers; sets the shift, and the dtype that is computed in, where they are found under potentials."""
+        edges, semiring = self._edges, self.semiring
+        nonnegative = edges.scan.nonnegative and semiring.tropical == "min"
+        if not nonnegative and self._is_rounded():
+            h, component = find_potentials(*self._signed_edges())
+            if h.any():
+                return self._eliminate_under(h, component)
+        values = encode(edges.values, semiring, self._inner) if has_inner_zero(semiring, self._inner) else edges.values
+        try:
+            return eliminate(self._analysis, self._analysis.layout(self.symmetric), self._plan(nonnegative), values)
+        except NoStar as error:
+            vertex = int(self.order[error.place])
+        if semiring.tropical is not None:
+            name_negative_cycle(*self._signed_edges())
+        found = divergence_error(semiring, vertex)
+        if semiring in (max_times, min_times):
+            found = DivergenceError(f"{found}; where its product is 1 but for rounding, closure tells", vertex)
+        raise found
+
+    def _is_rounded(self) -> bool:
+        """Whether floats of both signs are summed, and sums are rounded."""
+        if self.semiring.tropical is None or self.dtype.kind != "f":
+            return False
+        values, limit = self._edges.values, 2 ** np.finfo(self.dtype).nmant
+        signed = bool((values < 0).any() if self.semiring.tropical == "min" else (values > 0).any())
+        whole = self._largest * (len(self) + 1) < limit and bool((values == np.rint(values)).all())
+        return signed and not whole
+
+    def _signed_edges(self) -> tuple[int, Array, Array, Array, int]:
+        """The vertices, the edges, and the sign that makes them min-plus edges."""
+        pattern, sign = self._edges.pattern, 1 if self.semiring.tropical == "min" else -1
+        kept = self._edges.values != self.semiring.zero_for(self.dtype)
+        return pattern.n, pattern.rows[kept], pattern.indices[kept], self._edges.values[kept], sign
+
+    def _eliminate_under(self, h: Array, component: Array) -> Numbers:
+        sign = 1.0 if self.semiring.tropical == "min" else -1.0
+        rows, columns = self._edges.pattern.rows, self._edges.pattern.indices
+        reduced = sign * self._edges.values.astype(np.float64) + (h[rows] - h[columns])
+        inside = component[rows] == component[columns]
+        values = sign * np.maximum(reduced, 0.0, where=inside, out=reduced)
+        self._shift, self._inner, self.symmetric = sign * h, np.dtype(np.float64), False
+        return eliminate(self._analysis, self._analysis.layout(False), self._plan(False), values)
+
+    # -------------------------------------------------------------------------------------------------- vectors
+
+    def _sweeps(self, *, columns: bool = False, nonnegative: bool = True) -> Sweeps:
+        """For vectors of zeros and ones, or any."""
+        plan = self._plan(nonnegative and self._numbers.plan.facts.nonnegative)
+        return Sweeps(self._numbers, plan, columns=columns)
+
+    def solve(self, b: Any, *, transposed: bool = False) -> Array:
+        """The least x = A ⊗ x ⊕ b, (n,) or (n, k) for b of that shape: x = A* ⊗ b.
+
+        ``transposed``: the least x = x ⊗ A ⊕ b, for every column of b. In min-plus x[i] is then the least sum of b[j]
+        and of a path from j to i (to j from i without it).
+
+        b is of the factor's dtype, or one that fits into it. Costs twice `nnz` for every column; many columns together
+        take less time for each than one. Raises `ShapeError`, `DTypeError`, `DomainError`, `IntegerOverflowError`.
+
+        >>> inf = float("inf")
+        >>> F = factor([[inf, 3.0, inf], [inf, inf, 1.0], [inf, inf, inf]])
+        >>> F.solve([inf, inf, 0.0])  # to vertex 2, from each
+        array([4., 1., 0.])
+        """
+        given = self._right_side(b)
+        n = len(self)
+        if given.ndim not in (1, 2) or given.shape[0] != n:
+            raise ShapeError(f"b is {given.shape}: ({n},) or ({n}, k) is needed")
+        scan = check_entries(given, self.semiring, "b")
+        if has_inner_zero(self.semiring, self._inner):
+            ends = [abs(int(end)) for end in (scan.low, scan.high) if end is not None]
+            if max(ends, default=0) + self._largest * n >= limits_of(self._inner).half:
+                raise IntegerOverflowError(
+                    f"b has entries of size {max(ends)}, and with paths of {n} edges of weights up to {self._largest} "
+                    f"sums may leave the half of the range of {self._inner} that is computed in: use int64 or float64"
+                )
+            B = encode(given, self.semiring, self._inner)
+        else:
+            B = given.astype(self._inner)
+        matrix = B.reshape(n, -1)
+        shift = None if self._shift is None else self._shift[:, np.newaxis] * (-1.0 if transposed else 1.0)
+        if shift is not None:
+            matrix = matrix + shift
+        found = np.empty(matrix.shape, self._inner)
+        sweeps = self._sweeps(columns=not transposed, nonnegative=scan.nonnegative)
+        if matrix.shape[1]:
+            sweeps.solve(np.ascontiguousarray(matrix), found)
+        if shift is not None:
+            found -= shift
+        return self._handed_over(found.reshape(given.shape))
+
+    def _right_side(self, b: Any) -> Array:
+        typed = hasattr(b, "dtype")
+        if hasattr(b, "loc") and hasattr(b, "index") and self.names is not None:  # a series or a frame with labels
+            if set(b.index) != set(self.names):
+                raise ShapeError("b has other labels than the vertices of the factor")
+            b = b.loc[list(self.names)]
+        given = np.asarray(as_array(b, self.semiring, None if typed else self.dtype, name="b"))
+        if typed and given.dtype != self.dtype:
+            if not np.can_cast(given.dtype, self.dtype, "safe"):
+                raise DTypeError(
+                    f"b is {given.dtype} and the factor {self.dtype}: convert b, or factor A in {given.dtype}"
+                )
+            given = as_array(given, self.semiring, self.dtype, name="b")
+        return given
+
+    def _handed_over(self, found: Array) -> Array:
+        """What kernels computed, as the caller holds it."""
+        if has_inner_zero(self.semiring, self._inner):
+            return np.asarray(decode(found, self.semiring, self.dtype))
+        return found if found.dtype == self.dtype else found.astype(self.dtype)
+
+    # ------------------------------------------------------------------------------------------------ rows of A*
+
+    def _each_rows(self, vertices: Array, give: Callable[[Array, Array], None], columns: bool = False) -> None:
+        """``give(which, block)`` with rows of A* as the caller holds them, on several threads."""
+        shift = None if self._shift is None else self._shift * (-1.0 if columns else 1.0)
+
+        def hand_over(which: Array, block: Array) -> None:
+            if shift is not None:
+                block += shift - shift[vertices[which], np.newaxis]
+            give(which, self._handed_over(block))
+
+        if vertices.size:
+            self._sweeps(columns=columns).unit_vectors(vertices, hand_over)
+
+    def table(self, sources: Any, targets: Any = None) -> Array:
+        """(p, q): the entries of A* from each of p sources to each of q targets, by number or name; to all without.
+
+        In min-plus the distances. Costs, with targets, what leads from each vertex to those above it in the elimination
+        tree, and p q times as many operations as the sources and targets have in common there; without, p rows.
+
+        >>> import networkx as nx
+        >>> G = nx.Graph()
+        >>> G.add_weighted_edges_from([("Ulm", "Kiel", 7.0), ("Kiel", "Jena", 4.0)])
+        >>> factor(G).table(["Ulm", "Kiel"], ["Jena"])
+        array([[11.],
+               [ 4.]])
+        """
+        rows = self._vertices.indices(sources)
+        if targets is None:
+            out = np.empty((rows.size, len(self)), self.dtype)
+
+            def give(which: Array, block: Array) -> None:
+                out[which] = block
+
+            self._each_rows(rows, give)
+            return out
+        columns = self._vertices.indices(targets)
+        found = np.empty((rows.size, columns.size), self._inner)
+        if found.size:
+            table(self._sweeps(), self._sweeps(columns=True), rows, columns, found)
+        if self._shift is not None:
+            found += self._shift[columns] - self._shift[rows, np.newaxis]
+        return self._handed_over(found)
+
+    def rows(
+        self, chunk: int | None = None, *, vertices: Any = None, reduce: Callable[[Array], Any] | None = None
+    ) -> Any:
+        """All rows of A*, some at a time: n² is never held.
+
+        Without ``reduce`` an iterator over pairs of the numbers of up to ``chunk`` vertices, in their order, and their
+        rows (k, n). With it what it makes of them, for all vertices: ``reduce(block)`` takes rows (k, n), in any order
+        and on several threads, and returns an array (k, …); an array (n, …) comes back.
+
+        ``vertices``: whose rows, by number or name, in place of all. Costs twice `nnz` a row.
+
+        >>> inf = float("inf")
+        >>> F = factor([[inf, 3.0, inf], [inf, inf, 1.0], [2.0, inf, inf]])
+        >>> F.rows(reduce=lambda block: block.max(axis=1))  # the eccentricity of every vertex
+        array([4., 3., 5.])
+        """
+        chosen = self._vertices.indices(vertices)
+        if chunk is not None and chunk < 1:
+            raise ValueError(f"chunk is {chunk}: at least one row comes at a time")
+        if reduce is None:
+            return self._iterated(chosen, chunk or max(1, _BLOCK // max(1, len(self))))
+        parts: list[tuple[Array, Array]] = []
+
+        def give(which: Array, block: Array) -> None:
+            reduced = np.asarray(reduce(block))
+            if reduced.shape[:1] != (which.size,):
+                raise ShapeError(f"reduce made shape {reduced.shape} of {which.size} rows: one result a row is needed")
+            parts.append((which, reduced))
+
+        self._each_rows(chosen, give)
+        if not parts:
+            return np.asarray(reduce(np.empty((0, len(self)), self.dtype)))
+        out = np.empty((chosen.size, *parts[0][1].shape[1:]), np.result_type(*(part.dtype for _, part in parts)))
+        for which, reduced in parts:
+            out[which] = reduced
+        return out
+
+    def _iterated(self, chosen: Array, chunk: int) -> Iterator[tuple[Array, Array]]:
+        for start in range(0, chosen.size, chunk):
+            part = chosen[start : start + chunk]
+            yield part, self.table(part if self.names is None else [self.names[v] for v in part])
+
+    def closure(self, out: Any = None) -> Array:
+        """A* as a dense matrix (n, n), in ``out`` where it is given: an array of the factor's dtype, or a memmap.
+
+        Raises `MemoryError`, before any work, where n² entries do not fit into memory.
+        """
+        n = len(self)
+        if out is None:
+            needed, free = n * n * self.dtype.itemsize, _free_memory()
+            if needed > free:
+                raise MemoryError(
+                    f"A* of {n:,} vertices takes {needed / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are free: ask for a "
+                    "table of sources and targets, for rows one after the other, or give out=numpy.memmap(...)"
+                )
+            target = np.empty((n, n), self.dtype)
+        else:
+            target = as_output(out, (n, n), self.dtype)
+
+        def give(which: Array, block: Array) -> None:
+            target[which] = block
+
+        self._each_rows(np.arange(n), give)
+        return target if out is None else out
+
+    # ------------------------------------------------------------------------------------------------- new weights
+
+    def refactor(self, A: Any) -> Factor:
+        """The factor of a matrix with the same edges and other weights; the structure is not analysed again.
+
+        A is of any kind that `factor` takes, in which some of the edges may be missing. It is converted to the dtype
+        of this factor, which stays as it is. Raises as `factor`, and `ShapeError` where A has an edge that this factor
+        has no place for.
+        """
+        edges = edges_of(A, self.semiring, self.dtype)
+        own = self._edges
+        if edges.pattern.n != len(self):
+            raise ShapeError(f"A has {edges.pattern.n} vertices, the factor {len(self)}")
+        if own.names is not None and edges.names is not None and own.names != edges.names:
+            raise ShapeError("A has other vertices than the factor, or the same in another order")
+        values = edges.values
+        if edges.pattern != own.pattern:
+            n = np.int64(len(self))
+            there = own.pattern.rows * n + own.pattern.indices
+            here = edges.pattern.rows * n + edges.pattern.indices
+            at = np.searchsorted(there, here)
+            at[at == there.size] = 0
+            strange = np.flatnonzero(there[at] != here) if there.size else np.arange(here.size)
+            if strange.size:
+                i, j = divmod(int(here[strange[0]]), int(n))
+                name = self._vertices.name
+                raise ShapeError(
+                    f"the edge {name(i)} → {name(j)} is new, and the factor has no place for it: use factor"
+                )
+            values = np.full(there.size, self.semiring.zero_for(self.dtype), self.dtype)
+            values[at] = edges.values
+        return Factor(self.semiring, Edges(own.pattern, values, own.names, edges.scan), self._analysis, self._threads)
+
+
+def _largest(edges: Edges) -> Any:
+    """The size of the greatest weight, "no path" left out; of floats for semirings with sums alone."""
+    values, scan = edges.values, edges.scan
+    if values.dtype.kind == "i":
+        return max((abs(int(end)) for end in (scan.low, scan.high) if end is not None), default=0)
+    finite = np.abs(values, where=np.isfinite(values), out=np.zeros(values.shape)) if values.dtype.kind == "f" else None
+    return 0 if finite is None else float(finite.max(initial=0.0))
+
+
+def _inner_dtype(F: Factor) -> np.dtype[Any]:
+    """The dtype that is computed in: in which no sum along a path reaches "no path"."""
+    inner: np.dtype[Any] | None = F.dtype
+    if not has_inner_zero(F.semiring, F.dtype):
+        return F.dtype
+    while inner is not None:
+        if F._largest * (len(F) + 1) < limits_of(inner).half:
+            return inner
+        inner = widen(inner)
+    raise IntegerOverflowError(
+        f"paths of {len(F)} edges of weights up to {F._largest} leave the half of the range of int64 that "
+        f"{F.semiring.name} computes in: use float64, which holds every sum, rounded"
+    )
+
+
+def _free_memory() -> float:
+    """Bytes that may be allocated without moving others out, as far as the system says."""
+    try:
+        with open("/proc/meminfo") as lines:
+            return 1024.0 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+            return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return float("inf")

@@ -1,0 +1,247 @@
+"""The numbers of a sparse elimination: fronts of supernodes, one after the other up the tree.
+
+The memory of a factor is one array. For each supernode with k pivots K and m rows U below it holds three blocks, C
+order: S (k, k) = F[K, K]*, R (k, m) = S ⊗ F[K, U] and Tᵀ for T (m, k) = F[U, K] ⊗ S, where F is the matrix over all
+paths through earlier pivots. What the pivots of K lead to, F[U, U] ⊕ F[U, K] ⊗ R, is the *update* of the supernode: it
+is added to the front of its parent, entry by entry, in the order of the children. Of a symmetric matrix under a
+commutative ⊗ Tᵀ is R and is not stored, and of updates only the upper triangle is.
+
+Every entry meets its candidates once, in an order that the structure alone decides; so ⊕ need not be idempotent, and
+the bits do not depend on threads.
+
+Sources: B. A. Carré, "An algebra for network routing problems", IMA J. Appl. Math. 7 (1971); R. E. Tarjan, "A unified
+approach to path problems", JACM 28 (1981); I. S. Duff, J. K. Reid, "The multifrontal solution of indefinite sparse
+symmetric linear equations", ACM TOMS 9 (1983). Cost: `semiring.elimination.analysis` counts it.
+"""
+
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
+# (the functions below are compiled: their types are Numba's)
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from semiring.kernels.cpu.codegen.scalars import accumulate, diverges, plus, star, times
+from semiring.kernels.cpu.elimination.structure import kernel
+
+__all__ = ["extend", "reduce_front", "reduce_subtree", "scatter_values"]
+
+_inner = njit(nogil=True, error_model="numpy")
+
+
+@kernel
+def scatter_values(values, found, memory):
+    """memory[found[e]] ← values[e] where found[e] ≥ 0."""
+    for e in range(found.size):
+        if found[e] >= 0:
+            memory[found[e]] = values[e]
+
+
+@_inner
+def _combine(sr, out, o, factors, f, step, count, x, p, stride, width):
+    """out[o:o + width] ⊕= ⊕ over a < count of factors[f + a·step] ⊗ x[p + a·stride:][:width]."""
+    a = 0
+    while a + 4 <= count:
+        c0, c1, c2, c3 = factors[f], factors[f + step], factors[f + 2 * step], factors[f + 3 * step]
+        p1, p2, p3 = p + stride, p + 2 * stride, p + 3 * stride
+        for c in range(width):
+            v = accumulate(sr, out[o + c], c0, x[p + c])
+            v = accumulate(sr, v, c1, x[p1 + c])
+            v = accumulate(sr, v, c2, x[p2 + c])
+            out[o + c] = accumulate(sr, v, c3, x[p3 + c])
+        a += 4
+        f += 4 * step
+        p += 4 * stride
+    while a < count:
+        c0 = factors[f]
+        for c in range(width):
+            out[o + c] = accumulate(sr, out[o + c], c0, x[p + c])
+        a += 1
+        f += step
+        p += stride
+
+
+@_inner
+def _combine_right(sr, out, o, factors, f, step, count, x, p, stride, width):
+    """The same with x ⊗ factors."""
+    a = 0
+    while a + 4 <= count:
+        c0, c1, c2, c3 = factors[f], factors[f + step], factors[f + 2 * step], factors[f + 3 * step]
+        p1, p2, p3 = p + stride, p + 2 * stride, p + 3 * stride
+        for c in range(width):
+            v = accumulate(sr, out[o + c], x[p + c], c0)
+            v = accumulate(sr, v, x[p1 + c], c1)
+            v = accumulate(sr, v, x[p2 + c], c2)
+            out[o + c] = accumulate(sr, v, x[p3 + c], c3)
+        a += 4
+        f += 4 * step
+        p += 4 * stride
+    while a < count:
+        c0 = factors[f]
+        for c in range(width):
+            out[o + c] = accumulate(sr, out[o + c], x[p + c], c0)
+        a += 1
+        f += step
+        p += stride
+
+
+@_inner
+def _close(sr, memory, s, k, row):
+    """S ← S*, (k, k) at memory[s:]; ``row`` (k,) is workspace. The first pivot without a star, or -1."""
+    for p in range(k):
+        at = s + p * k
+        pivot = memory[at + p]
+        if diverges(sr, pivot):
+            return p
+        closed = star(sr, pivot)
+        for c in range(k):
+            row[c] = times(sr, closed, memory[at + c])
+        row[p] = closed
+        for i in range(k):
+            if i != p:
+                factor = memory[s + i * k + p]
+                o = s + i * k
+                memory[o + p] = times(sr, factor, closed)
+                for c in range(p):
+                    memory[o + c] = accumulate(sr, memory[o + c], factor, row[c])
+                for c in range(p + 1, k):
+                    memory[o + c] = accumulate(sr, memory[o + c], factor, row[c])
+        for c in range(k):
+            memory[at + c] = row[c]
+    return -1
+
+
+@_inner
+def _reduce(sr, memory, s, r, t, k, m, symmetric, zero, update, u, work):
+    """Eliminate the pivots of one front whose update (m, m) lies at update[u:]; the pivot without a star, or -1."""
+    failed = _close(sr, memory, s, k, work)
+    if failed >= 0 or m == 0:
+        return failed
+    size = k * m
+    for c in range(size):
+        work[c] = memory[r + c]
+    for i in range(k):
+        o = r + i * m
+        for c in range(m):
+            memory[o + c] = zero
+        _combine(sr, memory, o, memory, s + i * k, 1, k, work, 0, m, m)
+    if not symmetric:
+        for c in range(size):
+            work[c] = memory[t + c]
+        for i in range(k):
+            o = t + i * m
+            for c in range(m):
+                memory[o + c] = zero
+            _combine_right(sr, memory, o, memory, s + i, k, k, work, 0, m, m)
+    for i in range(m):
+        start = i if symmetric else 0
+        _combine(sr, update, u + i * m + start, work, i, m, k, memory, r + start, m, m - start)
+    return -1
+
+
+@_inner
+def _extend(sr, memory, s, r, t, k, m, first, symmetric, update, u, child, c, rows, a, count, place):
+    """Add the update (count, count) of a child at child[c:], of the places rows[a:], to the front of its parent.
+
+    ``place`` holds the column of each of the parent's rows.
+    """
+    own = 0  # how many of the child's rows are pivots of the parent
+    while own < count and rows[a + own] < first + k:
+        own += 1
+    for i in range(count):
+        line = c + i * count
+        if i < own:
+            x = rows[a + i] - first
+            for j in range(i if symmetric else 0, own):
+                y = rows[a + j] - first
+                value = child[line + j]
+                at = s + x * k + y
+                memory[at] = plus(sr, memory[at], value)
+                if symmetric and i != j:
+                    at = s + y * k + x
+                    memory[at] = plus(sr, memory[at], value)
+            for j in range(own, count):
+                at = r + x * m + place[rows[a + j]]
+                memory[at] = plus(sr, memory[at], child[line + j])
+        else:
+            x = place[rows[a + i]]
+            if not symmetric:
+                for j in range(own):
+                    at = t + (rows[a + j] - first) * m + x
+                    memory[at] = plus(sr, memory[at], child[line + j])
+            for j in range(i if symmetric else own, count):
+                at = u + x * m + place[rows[a + j]]
+                update[at] = plus(sr, update[at], child[line + j])
+
+
+@_inner
+def _mark(rows, a, m, place):
+    for i in range(m):
+        place[rows[a + i]] = i
+
+
+@kernel
+def extend(sr, memory, node, firsts, begins, rows, blocks, right, below, symmetric, update, kid, child, place):
+    """Add the ``child`` update of the supernode ``kid`` to the front of its parent ``node``; ``place`` (n,) int32."""
+    first, a, m = firsts[node], begins[node], begins[node + 1] - begins[node]
+    b, count = begins[kid], begins[kid + 1] - begins[kid]
+    _mark(rows, a, m, place)
+    s, r, t, k = blocks[node], right[node], below[node], firsts[node + 1] - first
+    _extend(sr, memory, s, r, t, k, m, first, symmetric, update, 0, child, 0, rows, b, count, place)
+
+
+@kernel
+def reduce_front(sr, memory, node, firsts, begins, blocks, right, below, symmetric, zero, update):
+    """Eliminate the pivots of the supernode ``node``, whose ``update`` holds those of its children.
+
+    The place of the first pivot without a star, or -1.
+    """
+    first, k, m = firsts[node], firsts[node + 1] - firsts[node], begins[node + 1] - begins[node]
+    work = np.empty(max(k, k * m), memory.dtype)
+    s, r, t = blocks[node], right[node], below[node]
+    failed = _reduce(sr, memory, s, r, t, k, m, symmetric, zero, update, 0, work)
+    return failed if failed < 0 else first + failed
+
+
+@kernel
+def reduce_subtree(
+    sr, memory, start, end, firsts, begins, rows, above, blocks, right, below, symmetric, zero, place, stack, work, out
+):
+    """Eliminate the supernodes start … end - 1, a whole subtree, and leave the update of its root in ``out``.
+
+    ``place`` (n,) int32, ``stack`` for the updates that wait, and ``work`` are workspace: see
+    `semiring.elimination.analysis`. The place of the first pivot without a star, or -1.
+    """
+    waiting = np.empty(end - start, np.int64)  # the supernodes whose updates lie on the stack
+    count, top = 0, 0
+    for node in range(start, end):
+        first, k = firsts[node], firsts[node + 1] - firsts[node]
+        a, m = begins[node], begins[node + 1] - begins[node]
+        s, r, t = blocks[node], right[node], below[node]
+        base, kids = top, count
+        while kids > 0 and above[waiting[kids - 1]] == node:
+            kids -= 1
+            size = begins[waiting[kids] + 1] - begins[waiting[kids]]
+            base -= size * size
+        own = top
+        for e in range(m * m):
+            stack[own + e] = zero
+        if kids < count:
+            _mark(rows, a, m, place)
+            at = base
+            for i in range(kids, count):
+                b = begins[waiting[i]]
+                size = begins[waiting[i] + 1] - b
+                _extend(sr, memory, s, r, t, k, m, first, symmetric, stack, own, stack, at, rows, b, size, place)
+                at += size * size
+        failed = _reduce(sr, memory, s, r, t, k, m, symmetric, zero, stack, own, work)
+        if failed >= 0:
+            return first + failed
+        if own > base:
+            for e in range(m * m):
+                stack[base + e] = stack[own + e]
+        waiting[kids], count, top = node, kids + 1, base + m * m
+    for e in range(out.size):
+        out[e] = stack[e]
+    return -1

@@ -1,0 +1,298 @@
+"""What a sparse elimination needs to know before it sees a number: the tree, the fill, and the supernodes.
+
+Vertices are *places* here, 0 … n - 1 in the order of elimination. Patterns are compressed rows without the diagonal,
+equal to their transposes, with sorted int32 indices.
+
+Sources: J. W. H. Liu, "The role of elimination trees in sparse factorization", SIAM J. Matrix Anal. Appl. 11 (1990);
+C. Ashcraft, R. Grimes, "The influence of relaxed supernode partitions on the multifrontal method", ACM TOMS 15 (1989).
+Cost: the tree nearly O(edges), the rest O(entries of the factor).
+"""
+
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
+# (the functions below are compiled: their types are Numba's)
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from semiring.kernels.cpu.codegen.jit import cached
+
+__all__ = [
+    "column_counts",
+    "compressed",
+    "elimination_tree",
+    "kernel",
+    "mark_ancestors",
+    "rows_of",
+    "slots",
+    "structures",
+    "supernodes",
+    "symmetric_pattern",
+    "transposed",
+]
+
+
+def kernel(function: Any) -> Any:
+    """A compiled function, kept on disk."""
+    return cached(njit(function, nogil=True, error_model="numpy"))
+
+
+@kernel
+def rows_of(starts, count):
+    """The row of each of the ``count`` entries of compressed rows, int32."""
+    rows = np.empty(count, np.int32)
+    for i in range(starts.size - 1):
+        for e in range(starts[i], starts[i + 1]):
+            rows[e] = i
+    return rows
+
+
+@kernel
+def compressed(n, rows, columns):
+    """Where the rows of listed entries start, (n + 1,) int64, and which entry comes when they are sorted, stably."""
+    starts, at = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    for e in range(rows.size):
+        starts[rows[e] + 1] += 1
+        at[columns[e] + 1] += 1
+    for i in range(n):
+        starts[i + 1] += starts[i]
+        at[i + 1] += at[i]
+    by_column, order = np.empty(rows.size, np.int64), np.empty(rows.size, np.int64)
+    for e in range(rows.size):
+        by_column[at[columns[e]]] = e
+        at[columns[e]] += 1
+    at[:] = starts
+    for e in by_column:
+        order[at[rows[e]]] = e
+        at[rows[e]] += 1
+    return starts, order
+
+
+@kernel
+def transposed(starts, indices):
+    """The compressed columns of compressed rows: where columns start, the rows of their entries, and which these are.
+
+    Rows of a column are sorted.
+    """
+    n = starts.size - 1
+    first = np.zeros(n + 1, np.int64)
+    for e in range(indices.size):
+        first[indices[e] + 1] += 1
+    for j in range(n):
+        first[j + 1] += first[j]
+    rows, entries, at = np.empty(indices.size, np.int32), np.empty(indices.size, np.int64), first[:n].copy()
+    for i in range(n):
+        for e in range(starts[i], starts[i + 1]):
+            j = indices[e]
+            rows[at[j]], entries[at[j]] = i, e
+            at[j] += 1
+    return first, rows, entries
+
+
+@kernel
+def symmetric_pattern(starts, indices, first, rows):
+    """The pattern of A ∪ Aᵀ without its diagonal, of sorted compressed rows and columns of A."""
+    n = starts.size - 1
+    begins = np.zeros(n + 1, np.int64)
+    joined = np.empty(2 * indices.size, np.int32)
+    count = 0
+    for i in range(n):
+        a, b, c, d = starts[i], starts[i + 1], first[i], first[i + 1]
+        while a < b or c < d:
+            x = indices[a] if a < b else n
+            y = rows[c] if c < d else n
+            j = min(x, y)
+            a += x == j
+            c += y == j
+            if j != i:
+                joined[count] = j
+                count += 1
+        begins[i + 1] = count
+    return begins, joined[:count].copy()
+
+
+@kernel
+def elimination_tree(starts, indices, order):
+    """The parent of every place in the elimination tree (-1 at a root), and the places in postorder.
+
+    ``order`` (n,): the vertex at each place. The parent of a place is the next that its elimination touches.
+    """
+    n = order.size
+    place = np.empty(n, np.int32)
+    for j in range(n):
+        place[order[j]] = j
+    parent, ancestor = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
+    for j in range(n):
+        vertex = order[j]
+        for e in range(starts[vertex], starts[vertex + 1]):
+            i = place[indices[e]]
+            while i != -1 and i < j:
+                following = ancestor[i]
+                ancestor[i] = j
+                if following == -1:
+                    parent[i] = j
+                i = following
+    head, sibling = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
+    for j in range(n - 1, -1, -1):
+        if parent[j] >= 0:
+            sibling[j] = head[parent[j]]
+            head[parent[j]] = j
+    post, stack, count = np.empty(n, np.int32), np.empty(n, np.int32), 0
+    for root in range(n):
+        if parent[root] >= 0:
+            continue
+        top = 0
+        stack[0] = root
+        while top >= 0:
+            j = stack[top]
+            child = head[j]
+            if child == -1:
+                post[count] = j
+                count += 1
+                top -= 1
+            else:
+                head[j] = sibling[child]
+                top += 1
+                stack[top] = child
+    return parent, post
+
+
+@kernel
+def column_counts(starts, indices, order, parent):
+    """How many entries every column of the factor has, its diagonal included, int64; parents in postorder."""
+    n = order.size
+    place = np.empty(n, np.int32)
+    for j in range(n):
+        place[order[j]] = j
+    counts, seen = np.ones(n, np.int64), np.full(n, -1, np.int32)
+    for i in range(n):
+        seen[i] = i
+        vertex = order[i]
+        for e in range(starts[vertex], starts[vertex + 1]):
+            j = place[indices[e]]
+            while j < i and seen[j] != i:
+                counts[j] += 1
+                seen[j] = i
+                j = parent[j]
+    return counts
+
+
+@kernel
+def supernodes(parent, counts, leaf, small, relaxed):
+    """Where supernodes start, (count + 1,) int64: runs of places that are eliminated together, as one dense block.
+
+    A subtree of at most ``leaf`` places is one. Beyond that a supernode joins the one before it where that is its last
+    child and the entries that are no fill at all stay below a share ``relaxed``, or both have at most ``small`` places
+    together, or there are none.
+    """
+    n = parent.size
+    size = np.ones(n, np.int64)
+    for j in range(n):
+        if parent[j] >= 0:
+            size[parent[j]] += size[j]
+    first, last, empty = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    count, j = 0, 0
+    while j < n:
+        root = j
+        while parent[root] >= 0 and size[parent[root]] <= leaf and parent[root] - size[parent[root]] + 1 == j:
+            root = parent[root]
+        first[count], last[count], empty[count] = j, root, 0
+        for i in range(j, root + 1):
+            empty[count] += root - i + counts[root] - counts[i]
+        while count > 0 and parent[last[count - 1]] == first[count]:
+            low, high = last[count - 1] - first[count - 1] + 1, last[count] - first[count] + 1
+            below, above = counts[last[count - 1]] - 1, counts[last[count]] - 1
+            holes = empty[count - 1] + empty[count] + low * (high + above - below)
+            entries = (low + high) * (low + high + 1) // 2 + (low + high) * above
+            if holes > empty[count - 1] + empty[count] and low + high > small and holes > relaxed * entries:
+                break
+            count -= 1
+            last[count], empty[count] = last[count + 1], holes
+        count += 1
+        j = root + 1
+    starts = np.empty(count + 1, np.int64)
+    starts[:count] = first[:count]
+    starts[count] = n
+    return starts
+
+
+@kernel
+def structures(starts, indices, order, parent, counts, firsts):
+    """The rows below every supernode.
+
+    Returns the supernode of every place, the parent of every supernode (-1 at a root), where its rows begin, int64
+    (count + 1,), and the rows, sorted places int32.
+    """
+    n, count = order.size, firsts.size - 1
+    place, of = np.empty(n, np.int32), np.empty(n, np.int32)
+    above, begins = np.full(count, -1, np.int32), np.zeros(count + 1, np.int64)
+    for j in range(n):
+        place[order[j]] = j
+    for s in range(count):
+        for j in range(firsts[s], firsts[s + 1]):
+            of[j] = s
+        begins[s + 1] = begins[s] + counts[firsts[s + 1] - 1] - 1
+    for s in range(count):
+        up = parent[firsts[s + 1] - 1]
+        if up >= 0:
+            above[s] = of[up]
+    rows, at, seen = np.empty(begins[count], np.int32), begins[:count].copy(), np.full(count, -1, np.int32)
+    for i in range(n):  # in this order the rows of every supernode come sorted
+        own, vertex = of[i], order[i]
+        for e in range(starts[vertex], starts[vertex + 1]):
+            j = place[indices[e]]
+            if j < i:
+                s = of[j]
+                while s != own and seen[s] != i:
+                    rows[at[s]] = i
+                    at[s] += 1
+                    seen[s] = i
+                    s = above[s]
+    return of, above, begins, rows
+
+
+@kernel
+def slots(starts, indices, place, of, firsts, begins, rows, blocks, right, below, symmetric):
+    """Where each entry of A (compressed rows) goes in the memory of a factor, int64; -1: nowhere, as its mirror does.
+
+    ``blocks``, ``right``, ``below`` (count,): where the pivot block, the entries right of it, and those below it,
+    transposed, of each supernode begin.
+    """
+    found = np.empty(indices.size, np.int64)
+    for vertex in range(starts.size - 1):
+        i = place[vertex]
+        for e in range(starts[vertex], starts[vertex + 1]):
+            j = place[indices[e]]
+            s = of[min(i, j)]
+            first, width = firsts[s], firsts[s + 1] - firsts[s]
+            low, high = min(i, j) - first, max(i, j)
+            if high < first + width:
+                found[e] = blocks[s] + (i - first) * width + (j - first)
+                continue
+            a, b = begins[s], begins[s + 1]
+            depth = b - a
+            while b - a > 1:
+                middle = (a + b) // 2
+                if rows[middle] <= high:
+                    a = middle
+                else:
+                    b = middle
+            column = low * depth + a - begins[s]
+            if i < j:
+                found[e] = right[s] + column
+            else:
+                found[e] = -1 if symmetric else below[s] + column
+    return found
+
+
+@kernel
+def mark_ancestors(places, of, above, found):
+    """Set found[s] of the supernodes of the places, and of all above them."""
+    for i in range(places.size):
+        s = of[places[i]]
+        while s >= 0 and not found[s]:
+            found[s] = True
+            s = above[s]
