@@ -8,7 +8,7 @@ it. So when the first node runs, every look of the call is over.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 from semiring.arrays.entries import check_entries
@@ -56,7 +56,8 @@ def solve(problem: Problem, steps: Sequence[Step]) -> Any:
     return result if out is None or is_name(out) else out
 
 
-def name_of(step: Step) -> str:
+@cache
+def name_of(step: Callable[..., Any]) -> str:
     """What a step is called in an explanation."""
     return str(getattr(step, "__name__", type(step).__name__)).replace("_", " ")
 
@@ -85,7 +86,7 @@ class Node:
             if p.taken:
                 explanation.about(p.matrix)
                 if p.facts is None and not getattr(step, "blind", False):
-                    p = replace(p, facts=looked_at(p))
+                    p = p.but(looked_at(p))
             with span("step", name_of(step)):
                 found = step(p)
             self._by_data |= found.by == "data"

@@ -30,7 +30,7 @@ def is_closed_wider(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
 def rounded(p: Problem) -> No | Reduction:
     """The same matrix in float32."""
     if not is_closed_wider(p.semiring, p.dtype):
-        return No(f"{p.dtype} is wide enough")
+        return No("the dtype is wide enough")
     wide = p.matrix.array.astype(np.float32)
     zero = p.semiring.zero_for(wide.dtype)
     q = p.but(None, matrix=Matrix(wide, zero, wide.dtype, zero), home=wide, in_place=True)

@@ -26,7 +26,7 @@ __all__ = ["unbounded"]
 
 def unbounded(p: Problem) -> No | Reduction:
     """The matrix without them. Raises `NegativeCycleError` where one lies on a cycle."""
-    if p.semiring is not min_plus or p.known.least is None or not np.isneginf(p.known.least):
+    if p.semiring is not min_plus or p.known.least is None or p.known.least != -np.inf:
         return No("no edge gains without bound")
     m = p.matrix
     edges = unbounded_edges(m.array, m.sign)
