@@ -8,7 +8,6 @@ it. So when the first node runs, every look of the call is over.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 from semiring.arrays.entries import check_entries
@@ -56,8 +55,7 @@ def solve(problem: Problem, steps: Sequence[Step]) -> Any:
     return result if out is None or is_name(out) else out
 
 
-@cache
-def name_of(step: Callable[..., Any]) -> str:
+def name_of(step: Step) -> str:
     """What a step is called in an explanation."""
     return str(getattr(step, "__name__", type(step).__name__)).replace("_", " ")
 
@@ -87,11 +85,12 @@ class Node:
                 explanation.about(p.matrix)
                 if p.facts is None and not getattr(step, "blind", False):
                     p = p.but(looked_at(p))
-            with span("step", name_of(step)):
+            name = name_of(step)
+            with span("step", name):
                 found = step(p)
             self._by_data |= found.by == "data"
             if not self._silent:
-                explanation.say(self._depth, name_of(step), isinstance(found, Reduction), found.why)
+                explanation.say(self._depth, name, isinstance(found, Reduction), found.why)
             if isinstance(found, No):
                 continue
             if not found.quiet:
