@@ -61,7 +61,7 @@ def cycles_from_closure(engine: Engine, loops: Array, closed: Array) -> None:
 
 
 def _fold(add: Any, first: Array, terms: Array) -> Array:
-    """Fold: first ⊕ the sum of each row of ``terms``, by halves, so that it takes log n array operations."""
+    """``first`` ⊕ the sum of each row of ``terms``, which are added by halves: that takes log n array operations."""
     width = terms.shape[1]
     while width > 1:
         half = width // 2

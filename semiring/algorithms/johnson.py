@@ -110,7 +110,10 @@ def johnson(graph: SparseGraph, h: Array, out: Array, *, reflexive: bool = True,
 
 
 def edge_potentials(graph: SparseGraph) -> Array:
-    """As `potentials.potentials`, on edges: every sweep relaxes all edges at once."""
+    """Potentials h (n,) of a sparse graph, as `potentials.potentials` finds them; a sweep relaxes all edges at once.
+
+    Raises `NegativeCycleError` with the vertices of a negative cycle.
+    """
     h = np.zeros(graph.n)
     first = np.flatnonzero(np.append(True, graph.heads[1:] != graph.heads[:-1]))
     into = graph.heads[first]

@@ -52,7 +52,7 @@ def from_integers(bits: Array, semiring: Semiring, out: Array) -> None:
 
 @lru_cache(maxsize=256)
 def _identities(semiring: Semiring, back: bool) -> tuple[tuple[Any, Any], ...]:
-    """The zero and the one: what the order of the floats makes of them, and as the integers have them."""
+    """For the zero and the one of the semiring: what the map makes of the float, and its value in int32, or back."""
     floats, integers = np.dtype(np.float32), np.dtype(np.int32)
     elements = semiring.zero_for, semiring.one_for
     pairs = [(flipped(np.asarray(typed(floats), floats).view(np.int32))[()], typed(integers)) for typed in elements]
@@ -60,7 +60,7 @@ def _identities(semiring: Semiring, back: bool) -> tuple[tuple[Any, Any], ...]:
 
 
 def _replace(bits: Array, out: Array, semiring: Semiring, *, back: bool) -> None:
-    """Out ← the bits with their order put right, and some values, as ordered integers, replaced."""
+    """Out ← the bits of floats as integers in the same order, or ``back``, with the zero and the one replaced."""
     pairs = _identities(semiring, back)
     passes = backend_for(bits, semiring, bits.dtype).capabilities.passes
     if passes is not None:

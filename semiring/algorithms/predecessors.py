@@ -7,39 +7,21 @@ that keeps them (`multiply_add_pivots`): P is -1 where no pivot improved an entr
 run that did.
 
 The result is pred (n, n) int32 by SciPy's convention: pred[i, j] is the vertex before j, -9999 where there is none
-and on the diagonal. Row i is a tree with root i, whatever ties and zero-weight cycles there are:
+and on the diagonal. Row i is a tree with root i, whatever ties and zero-weight cycles there are. An edge p → j is
+*tight* in row i if D[i, p] ⊗ w(p, j) = D[i, j]. Four steps, of which docs/measurements.md proves that they suffice:
 
 1. Where i → j is direct, pred[i, j] = i.
-2. p may stand before j where p → j is direct, D[i, p] ⊗ w(p, j) = D[i, j] (the edge is *tight* in row i) and D[i, p]
-   is strictly better than D[i, j]. Where no edge improves on 1̄, values never improve along a path, for
-   a ⊕ a ⊗ w = a ⊗ (1̄ ⊕ w) = a; so such pointers lead to strictly better values and never in a circle.
-   A vertex tries the direct edges into it: on a complete graph with random weights they are about log n. Where there
-   are many, it leaves out those that, after the best path of all, are worse than the worst to be explained, and tries
-   the best that remain: on a GPU all of them. A CPU tries a fixed number, and only then P says where to look (all
-   vertices, without a P): in the run that it names, some k attains D[i, k] ⊗ D[k, j] = D[i, j], and the last edge of
-   i ⇝ j is that of k ⇝ j. Pointers (i, j) → (k, j) are followed where D[k, j] is strictly better than D[i, j], so that
-   this ends; what they lead to is taken if it meets the two conditions above.
-3. Ties: what is left is attached by a breadth-first search over tight edges, an undecided vertex only ever to a
-   decided one that is no worse. In a circle all values would be the same; so no pointer of step 2 is in it, and those
-   of step 3 lead to vertices decided earlier: the row is a tree, even where rounding makes too many edges tight.
-   It is also complete. For let j be left over, with the best value of all such, and among those with the fewest edges
-   on a best path. The edge p → j that ends the path is tight. If D[i, p] is strictly better, p was decided and so
-   was j. If not, D[i, p] = D[i, j], the rest of the path is a best path to p with fewer edges, so p is decided, and the
-   search went on to j. What is left out is not missed, for ⊗ keeps the order. An edge p → j that even after the best
-   path to p, of all rows, is worse than all that is to be explained is tight nowhere. One that even after the best path
-   of row i, to any vertex, is worse than D[i, j] is not tight in row i, nor are edges of worse weights: there a list
-   in the order of its weights ends.
-   (Where an edge improves on 1̄, all of row i is searched like this, from its direct edges, and without the comparison
-   of values; there completeness needs ⊗ to be strictly monotone, as products are.)
-4. Rounding: an edge counts as tight within ε of the value, so a path of h edges misses D by less than h·ε of it. Where
-   an edge met D within 16·ε only, the path, or all of the row's, is added up in float64 and compared with D within
-   n·ε / 2. A row that fails this, or where a vertex could not be attached, is repaired: Dijkstra's algorithm under
-   the edge lengths |D[i, p] ⊗ w(p, j) - D[i, j]|, ties broken by the number of edges. These lengths are ≥ 0 whatever
-   the signs of the weights (in min-plus they are the weights under the potentials D[i, ·]), and their sum is what a
-   path misses.
+2. Where no edge improves on 1̄, p may stand before j if p → j is direct and tight and D[i, p] is strictly better than
+   D[i, j]: then pointers never lead in a circle. A vertex tries the direct edges into it; a CPU tries a fixed number of
+   them, and follows the pivots P where there are more.
+3. Ties, or all of a row where some edge improves on 1̄: a breadth-first search over tight edges, which attaches an
+   undecided vertex only to a decided one.
+4. Rounding: an edge counts as tight within ε. Where one met D within 16 ε only, the path is added up in float64 and
+   compared with D within n ε / 2. A row that fails is repaired by Dijkstra's algorithm under the edge lengths
+   |D[i, p] ⊗ w(p, j) - D[i, j]|.
 
-With mixed signs all this happens under potentials, before the distances are shifted back: there every weight is ≥ 0,
-and step 2 applies, though zero-weight edges abound. The order in which an algorithm meets the pivots does not matter.
+With mixed signs in one strong component all this happens under potentials, before the distances are shifted back: there
+every weight is ≥ 0, and step 2 applies. Of several components it happens in the weights as they came.
 
 Cost: O(n² log n) on complete graphs with random weights, some 8 ns a pair on one Zen 4 core; some 50 where ties abound,
 and 90 where hundreds of direct edges lead to every vertex; at worst O(n·m) for m direct edges, or O(n²) runs of
@@ -105,9 +87,9 @@ def _found(
 
 
 def _is_too_coarse(plan: Plan, D: Array, weights: Array, tolerance: Tolerance) -> bool:
-    """Whether an error in units of the largest distance is no measure for all edges: weights differ too much in size.
+    """Whether the tolerance, in units of the largest distance, may exceed some edge: weights differ too much in size.
 
-    So it may be of distances from which no potentials were subtracted, see docs/rounding.md.
+    This happens only to distances that were not found under potentials: docs/rounding.md.
     """
     if tolerance.exact or plan.semiring.tropical is None or plan.facts.nonnegative or not D.size:
         return False
@@ -117,7 +99,10 @@ def _is_too_coarse(plan: Plan, D: Array, weights: Array, tolerance: Tolerance) -
 
 
 def _by_rows(backend: Backend, plan: Plan, D: Array, weights: Array, tolerance: Tolerance) -> Array:
-    """The same where each path is added up, and compared in units of its own weights. Cost: O(n²) a row that fails."""
+    """`predecessors` where the tolerance is too coarse: each path is added up and compared in units of its own weights.
+
+    Cost: O(n²) for each row that fails.
+    """
     xp, n = array_namespace(D), D.shape[0]
     closed, edges = on_host(D), on_host(weights)
     try:

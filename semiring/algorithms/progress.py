@@ -29,7 +29,7 @@ _AHEAD = 64  # kernels that may be under way on a device while the host goes on
 
 
 class _Meter:
-    """How much has been done, of how much. Where kernels only enqueue their work, what counts is what has ended."""
+    """The pairs that are done, out of a total. Where kernels only enqueue their work, those count that have ended."""
 
     def __init__(self, progress: Progress, total: int, mark: Callable[[], Any] | None) -> None:
         self.progress, self.total, self._mark = progress, total, mark

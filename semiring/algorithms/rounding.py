@@ -35,22 +35,28 @@ def least_magnitude(A: Array) -> Any:
 
 
 def least_weight(weights: Weights) -> float:
-    """The same of weights in floats, a piece at a time; waits for a device once."""
+    """`least_magnitude` of the weights of a graph in floats, a piece of rows at a time; waits for a device once."""
     found = [least_magnitude(weights.part(rows)) for rows in weights.pieces()]
     xp = array_namespace(weights.A)
     return float(xp.stack([xp.asarray(one) for one in found]).min()) if found else np.inf
 
 
 def shift_bound(n: int, spread: Any) -> Any:
-    """What potentials of n vertices that are ``spread`` apart, in float64, may do to a distance."""
+    """How far the rounding of n potentials may move a distance; ``spread`` is the greatest less the least of them."""
     return 16 * n * _EPSILON * spread
 
 
 def covers(h: Array, least: Any) -> bool:
-    """Whether potentials h (..., n) of components disturb no weight: ``least`` (...) is the least not 0, in size."""
+    """Whether the rounding of potentials h (..., n) is below every weight, so that none drowns in it.
+
+    ``least`` (...) is the least |w| of each component that is not 0. One component for each row of h.
+    """
     return bool((shift_bound(h.shape[-1], h.max(axis=-1, initial=0) - h.min(axis=-1, initial=0)) < least).all())
 
 
 def distance_bound(n: int, epsilon: float, spread: float, there: Any, back: Any, weights: Any = 0.0) -> Any:
-    """The bound above, entry by entry: of distances D[i, j] and D[j, i], and Σ |w| of best paths from i to j."""
+    """The bound on the error of a distance that docs/rounding.md proves, entry by entry.
+
+    ``there`` and ``back`` are the distances D[i, j] and D[j, i], ``weights`` is Σ |w| along a best path from i to j.
+    """
     return 2 * n * epsilon * (np.abs(there) + np.abs(back)) + epsilon * weights + shift_bound(n, spread)

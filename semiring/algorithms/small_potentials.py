@@ -34,7 +34,7 @@ _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 
 def small_potentials(A: Array) -> Array | None:
-    """Potentials (n,) float64 of a matrix of finite weights and ∞ by one elimination; None where it takes more care."""
+    """Potentials (n,) float64 of a matrix of finite weights and ∞, or None: then `potentials` has to find them."""
     plan = _plan().renewed(min_plus)
     D = A.astype(_FLOAT64, order="C")
     backend_for(D, min_plus, _FLOAT64).close_block(plan, D)
@@ -57,9 +57,9 @@ def _plan() -> Plan:
 
 
 def stack_potentials(A: Array, threads: int) -> Array | None:
-    """Potentials (count, n) float64 of the matrices of A (count, n, n), n > 0; None where one takes more care.
+    """Potentials (count, n) float64 of the matrices of A (count, n, n), n > 0; None where one needs `potentials`.
 
-    On the host, by a backend that closes stacks.
+    A lies on the host, and its backend closes stacks.
     """
     count, n = A.shape[:2]
     step = max(1, _PIECE // (8 * n * n))
@@ -72,7 +72,7 @@ def stack_potentials(A: Array, threads: int) -> Array | None:
 
 
 def _find(A: Array, h: Array, threads: int) -> bool:
-    """Potentials: h (count, n) ← those of every matrix, as `small_potentials` finds them; whether that was possible."""
+    """Write the potentials of every matrix into h (count, n), as `small_potentials` finds them; False if one fails."""
     plan = make_plan(min_plus, _FLOAT64, threads=threads)
     D = A.astype(_FLOAT64, order="C")
     backend: Any = backend_for(D, min_plus, _FLOAT64)

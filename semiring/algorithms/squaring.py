@@ -56,7 +56,7 @@ def squaring(engine: Engine, A: Array) -> None:
 
 
 def most_pairs(n: int, width: int) -> int:
-    """The pairs of all squarings that may be needed of n rows of ``width`` entries; how many are depends on them."""
+    """The pairs of all squarings that a matrix of n rows of ``width`` entries may need; most matrices need fewer."""
     return max(0, n - 1).bit_length() * n * n * width
 
 

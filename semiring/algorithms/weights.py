@@ -26,10 +26,10 @@ _LARGEST_INTEGER = 2**61
 
 @dataclass(frozen=True)
 class Weights:
-    """A matrix as the sweeps see it: min-plus weights in ``work`` dtype, `no_edge` where there is none.
+    """A matrix as the sweeps of Bellman-Ford see it: weights of min-plus in the dtype ``work``.
 
-    A max-plus matrix is the min-plus matrix of its negatives. An edge of unbounded gain (-∞ in min-plus) counts as
-    none: it is treated on its own (see `unbounded`).
+    Where there is no edge they are `no_edge`. A max-plus matrix is the min-plus matrix of its negatives. An edge of
+    unbounded gain (-∞ in min-plus) counts as no edge, because it is inserted later (`unbounded`).
     """
 
     A: Array

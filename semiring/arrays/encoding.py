@@ -56,7 +56,7 @@ Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 @lru_cache(maxsize=1024)
 def _extremes(semiring: Semiring, source: np.dtype[Any], target: np.dtype[Any]) -> tuple[tuple[Any, Any], ...]:
-    """Which values of the source mean ±∞ (as zero or one of the semiring), and what they are in the target."""
+    """The values of the source that stand for ±∞ (the zero or one of the semiring), each with that of the target."""
     if not (semiring.supports(source) and semiring.supports(target)):
         return ()
     pairs = []
@@ -158,7 +158,7 @@ def product_encoding(semiring: Semiring, dtype: np.dtype[Any], a: Scan, b: Scan,
 
 
 def _mirrored(scan: Scan, sign: int) -> tuple[int, int]:
-    """The range of the numbers as min-plus sees it; (0, 0) where there are none."""
+    """The least and the greatest number, both negated where ``sign`` is -1 (max-plus); (0, 0) where there is none."""
     if scan.low is None or scan.high is None:
         return 0, 0
     return (int(scan.low), int(scan.high)) if sign > 0 else (-int(scan.high), -int(scan.low))
@@ -167,8 +167,8 @@ def _mirrored(scan: Scan, sign: int) -> tuple[int, int]:
 def encode(array: Array, semiring: Semiring, dtype: Any = None, *, out: Array | None = None) -> Array:
     """The caller's integers as the kernels hold them, in ``dtype`` (by default the array's own).
 
-    Into ``out`` (which may be the array itself), or a new array. The numbers must lie inside half the dtype's range:
-    see `product_encoding`. On other semirings and dtypes a copy.
+    The result is written into ``out``, which may be the array itself, or into a new array. The numbers must lie inside
+    half the range of the dtype: see `product_encoding`. Semirings and dtypes without a sentinel get a copy.
     """
     dtype = array.dtype if dtype is None else np.dtype(dtype)
     if out is None:
@@ -188,9 +188,10 @@ def encode(array: Array, semiring: Semiring, dtype: Any = None, *, out: Array | 
 
 
 def clamp(array: Array, bound: Any, least: bool, out: Array, sign: int = 1) -> None:
-    """Out ← ±array, signed integers of any shape, once held to the bound at most (at least, where not ``least``).
+    """Out ← ``sign`` · min(array, bound), or ``sign`` · max(array, bound) where not ``least``.
 
-    Out, of the same dtype, may be the array.
+    The array holds signed integers, in any shape; ``sign`` is 1 or -1. Out has the same shape and dtype, and may be the
+    array itself.
     """
     if is_device_array(array):
         from semiring.arrays.device import elements as kernels
@@ -242,9 +243,10 @@ def decode(
 
 
 def _select(target: Array, absent: Array, numbers: Array, least: bool) -> None:
-    """The extreme value of the dtype where absent (the largest where ``least``), else the numbers.
+    """Target ← an extreme value of its dtype where ``absent``, and the numbers elsewhere.
 
-    Without a branch for every entry, which a mask of no pattern would mispredict: five times the speed of np.where.
+    The extreme value is the largest where ``least``, else the smallest. There is no branch for every entry, which a
+    mask without a pattern would mispredict: this has five times the speed of np.where.
     """
     low, high, _ = limits_of(target.dtype)
     if is_device_array(target):
@@ -252,7 +254,7 @@ def _select(target: Array, absent: Array, numbers: Array, least: bool) -> None:
 
         select(target, absent, numbers, high if least else low)
         return
-    # 0 and -1 are the bits of False and True; flipped by one extreme they are that extreme and the other one.
+    # -1 where absent, else 0. By "xor" with one extreme value, 0 becomes that one and -1, all ones, the other one.
     extremes = np.empty_like(target)
     np.multiply(absent, target.dtype.type(-1), out=extremes)
     np.bitwise_xor(extremes, low if least else high, out=extremes)

@@ -130,7 +130,7 @@ def _is_real_number(entry: Any) -> bool:
 
 
 def refuse_unreal(x: Any, name: str = "A") -> None:
-    """Nothing for real numbers; else `ShapeError` for rows of different lengths, `DTypeError` that names an entry."""
+    """Raise for what is no real numbers: `ShapeError` for rows of different lengths, `DTypeError` naming an entry."""
     if _is_sparse(x):
         return
     try:
@@ -348,7 +348,8 @@ _HERE = nullcontext()
 def device_of(given: tuple[Any, ...], device: Any) -> AbstractContextManager[Any]:
     """The GPU of the arguments as the current one, on the current stream of their library: see `on_their_device`.
 
-    Where none lives on a GPU and no ``device`` is named, nothing. Raises `DeviceError` for arrays on different GPUs.
+    The context changes nothing where none lives on a GPU and no ``device`` is named. Raises `DeviceError` for arrays on
+    different GPUs.
     """
     if device is None and _AT_HOME.issuperset(map(type, given)):
         return _HERE
@@ -366,7 +367,8 @@ def on_their_device(function: Callable[Parameters, Result]) -> Callable[Paramete
     """A public function that runs where its arrays live: on their GPU, and on the current stream of their library.
 
     That is CuPy's current stream, or PyTorch's for its tensors. Where no argument lives on a GPU and no ``device`` is
-    named, the function alone. Raises `DeviceError` where two live on different GPUs. A span of a profile that is open.
+    named, the function runs as it is. While a profile is open, each call is a span of it. Raises `DeviceError` where
+    two arguments live on different GPUs.
     """
 
     @wraps(function)

@@ -36,7 +36,7 @@ class Scan(NamedTuple):
     nonnegative: bool = False  # no entry is below zero and no sign bit is set
 
     def __or__(self, other: Scan) -> Scan:
-        """What holds of the entries of both arrays together."""
+        """What holds for the entries of both arrays together."""
         lows = [scan.low for scan in (self, other) if scan.low is not None]
         highs = [scan.high for scan in (self, other) if scan.high is not None]
         return Scan(
@@ -68,9 +68,9 @@ class Rule:
     tropical: str | None  # "min" or "max": integers with a value for "no path"
     ask_nothing: bool
     ask_high: bool
-    restricted: bool  # the domain is not everything
+    restricted: bool  # some values of the dtype lie outside the domain
     floating: bool
-    sign_view: np.dtype[Any] | None  # the integers that show a float's sign bit, where there are any (not of 16 bytes)
+    sign_view: np.dtype[Any] | None  # integers as wide as the floats, to see their sign bits; None of 16 bytes
 
 
 @lru_cache(maxsize=1024)

@@ -121,7 +121,7 @@ def _names_columns(fields: Sequence[str]) -> bool:
 
 
 def _is_header(first: Row, ahead: Sequence[Row], weight: str | None, place: str) -> bool:
-    """Whether the first line names the columns; `FormatError` where it may as well be an edge, and would be lost.
+    """Whether the first line names the columns. Raises `FormatError` where it may be an edge, which would be lost.
 
     ``ahead`` holds the next line, if there is one, where the first ends in a quoted field.
     """
@@ -147,7 +147,10 @@ def _is_header(first: Row, ahead: Sequence[Row], weight: str | None, place: str)
 
 
 def _is_title(text: str) -> bool:
-    """Whether a field is more than "not a number": a usual title of weights, or a word that stands for no number."""
+    """Whether a field reads like the title of a column: a usual one for weights, or a word that means no number.
+
+    That it is no number is not enough, for a weight may be mistyped.
+    """
     words = re.findall(r"[^\W\d_]+", text)
     if any(word.casefold() in WEIGHTS for word in words):
         return True

@@ -25,11 +25,14 @@ _PRODUCTS = {Expression("mul", (_X, _Y)), Expression("mul", (_Y, _X))}
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far rounding may take a sum from D[i, j]: less than a·|D[i, j]| + b for a pair (a, b). Zeros: ⊗ is exact."""
+    """How far rounding may take the weight of a path from the distance D[i, j].
 
-    tight: tuple[float, float] = (0.0, 0.0)  # one edge, accepted
-    loose: tuple[float, float] = (0.0, 0.0)  # one edge, accepted if its row adds up
-    bound: tuple[float, float] = (0.0, 0.0)  # a path
+    Each limit is a pair (a, b), and means: by less than a·|D[i, j]| + b. Where ⊗ is exact, all are (0, 0).
+    """
+
+    tight: tuple[float, float] = (0.0, 0.0)  # for D[i, p] ⊗ w(p, j): such an edge may end a best path
+    loose: tuple[float, float] = (0.0, 0.0)  # the same, where the path is added up and compared with ``bound`` as well
+    bound: tuple[float, float] = (0.0, 0.0)  # for the sum of a whole path
     relative: bool = False  # whether errors add up in units of |D[i, j]|
     one_is_exact: bool = True  # whether 1̄ ⊗ x is x, bit by bit
 
@@ -47,8 +50,10 @@ class Tolerance:
 
 
 def tolerance_for(plan: Plan, D: Array) -> Tolerance:
-    """What rounding may do: nothing on integers and where ⊗ only selects; a relative error where ⊗ is a product, or a
-    sum of non-negative numbers; otherwise an error in units of the largest finite entry of D, or of 1.
+    """What rounding may have done to the entries of D, a closure under ``plan``.
+
+    It does nothing on integers and where ⊗ only selects. The error is relative to an entry where ⊗ is a product, or a
+    sum of numbers ≥ 0; otherwise its unit is the largest finite entry of D, or 1 where that is less.
     """
     mul = plan.semiring.mul.expression
     if not is_floating(plan.dtype) or mul.operations <= _EXACT:

@@ -66,7 +66,7 @@ def overlaps(array: Array, *others: Array) -> bool:
         if all(are_apart(array, other) for other in others):
             return False
         array, others = addresses(array), tuple(addresses(other) for other in others)
-    # Exact within that much work, which views of one matrix never exceed; True beyond it.
+    # NumPy's answer is exact if it takes no more work than this, as for views of one matrix; else it is True.
     work: Any = 10_000  # NumPy's stubs admit only 0 and -1
     return any(np.may_share_memory(array, other, max_work=work) for other in others)
 
@@ -76,8 +76,9 @@ def destination(
 ) -> Array:
     """``target`` where kernels may write into it, else a new array where the operands live.
 
-    They may where it lives with the operands and shares nothing with them. An ``addend`` is copied into it first: NumPy
-    does that whatever the two share; on a GPU they must be one view, or share nothing either.
+    Kernels may write into a target that lives where the operands do and shares no element with them. The caller copies
+    the ``addend`` into it first: NumPy copies rightly whatever the two share; on a GPU they must be the same view, or
+    share no element either.
     """
     if target is None and type(operands[0]) is np.ndarray:
         return np.empty(shape, dtype)

@@ -153,7 +153,10 @@ def _gathered(semiring: Semiring, check: bool, device: Any, **named: Any) -> _Ga
 
 
 def _sums_fit(dtype: np.dtype[Any], a: Scan, b: Scan) -> bool:
-    """Whether no sum of two integers can leave the dtype or be its extreme value: then nobody has to wait for it."""
+    """Whether the ranges of two arrays of integers show that no sum leaves the dtype or is its extreme value.
+
+    Then nobody has to look at the sums, which on a GPU means to wait for them.
+    """
     if dtype.kind != "i":
         return False
     if a.low is None or b.low is None or a.high is None or b.high is None:
@@ -163,7 +166,7 @@ def _sums_fit(dtype: np.dtype[Any], a: Scan, b: Scan) -> bool:
 
 
 def _apply(semiring: Semiring, which: str, left: Array, right: Array, check: bool) -> Array:
-    """⊕ or ⊗ of arrays; on a GPU without ``check`` no sum of integers is looked at, and so nothing waits."""
+    """⊕ or ⊗ of arrays. On a GPU without ``check`` nobody looks at sums of integers, so the host does not wait."""
     operation: Operation = getattr(semiring, which)
     if not (is_device_array(left) or is_device_array(right)):
         return operation(left, right)

@@ -232,7 +232,7 @@ class Paths:
         return reachable
 
     def _fold(self, values: Array, *, worst: bool) -> Array:
-        """⊕ over each row of ``values``, or what it never selects; by halves, which takes log n array operations."""
+        """The best of each row of ``values`` by ⊕, or the worst, (n,). Halves are compared: log n array operations."""
         while values.shape[1] > 1:
             half = values.shape[1] // 2
             x, y = values[:, :half], values[:, half : 2 * half]

@@ -122,7 +122,7 @@ _SPOIL = Pass("spoil", "u", "y = nan", ("nan",), word=True, idle="word[0] == 0")
 
 
 def spoil(A: Array, word: Array) -> None:
-    """Make every float of A a NaN where the word says so: nobody may wait to be told."""
+    """A ← NaN everywhere, if the word is not 0: so a caller who may not wait for the device still learns of it."""
     _SPOIL(A, A, _bits(np.nan, A.dtype), word)
 
 
@@ -148,9 +148,9 @@ _REPLACE = Pass(
 
 
 def replace_beyond(A: Array, bound: Any, replacement: Any, out: Array, *, least: bool = True, sign: int = 1) -> None:
-    """Out ← ±A of integers, but the replacement for what is the bound or more (less, where not ``least``).
+    """Out ← ``sign`` · A of integers, except that entries ≥ the bound become the replacement.
 
-    Out may be A.
+    Where not ``least``, these are the entries ≤ the bound. ``sign`` is 1 or -1. Out may be A.
     """
     _REPLACE(A, out, bound, replacement, least, sign)
 
@@ -181,8 +181,8 @@ _ORDERED = Pass(
 def in_order(bits: Array, out: Array, replaced: Sequence[tuple[Any, Any]], back: bool) -> None:
     """Out ← the bits (int32) of floats as integers in the same order, or ``back``; out may be the bits. One pass.
 
-    Of a negative float all bits but the sign are inverted. Two integers are ``replaced``, each (before, after): behind
-    the map, or ahead of the way back.
+    The map is that of `semiring.arrays.order.flipped`. Two integers are replaced: ``replaced`` has two pairs
+    (before, after), which apply after the map, or before the map back.
     """
     _ORDERED(bits, out, back, *replaced[0], *replaced[1])
 

@@ -23,16 +23,16 @@ Array: TypeAlias = Any  # a CuPy array
 _THREADS, _BLOCKS = 256, 1024
 _IS_NAN, _IS_ZERO, _HAS_SIGN, _IS_OUTSIDE, _IS_NUMBER = 1, 2, 4, 8, 16
 _UNSIGNED, _SIGNED, _FLOATING = 0, 1, 2
-_WORDS = 3  # of the result for one array: flags, the greatest ~key, the greatest key
+_WORDS = 3  # in the result for one array: the flags, the complement of the least key, the greatest key
 
 
 def look(array: Array, semiring: Semiring, name: str = "A") -> Scan:
-    """`semiring.arrays.entries.check_entries` of a CuPy array of any strides. Waits, and raises, as `look_at`."""
+    """`semiring.arrays.entries.check_entries` for a CuPy array of any strides; waits and raises as `look_at` does."""
     return look_at(semiring, {name: array})[name]
 
 
 def look_at(semiring: Semiring, arrays: Mapping[str, Array]) -> dict[str, Scan]:
-    """What holds of each array, by one kernel an array; waits once, for the few words in which the kernels say it.
+    """What holds for the entries of each array. One kernel reads each array; the host waits once, for some words.
 
     Raises `DomainError` for the first entry of the first array that is NaN or outside the domain.
     """

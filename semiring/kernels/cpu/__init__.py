@@ -1,8 +1,9 @@
 """The CPU backend: any semiring, compiled to the vector instructions of the machine.
 
-From the bottom up: `lower` turns expressions into vector instructions, `tile` and `eliminate` make native functions of
-them (`native` compiles, `cache` keeps), `macro` and `closing` hold the loops around those, compiled by Numba (`jit`),
-`matvec` those of a matrix and a vector, `pool` and `team` the threads. `assembly` shows the code for any CPU.
+From the bottom up: `codegen` turns expressions into vector instructions, compiles them and keeps the code on disk;
+`product` has the micro-kernel of a tile and the loops around it, `closing` the closure of a block, `bits` truth values
+packed into words, `predecessors` the search for them; `threads` has the threads. `compiled` holds the kernels of one
+definition, and `listing` shows their code for any CPU.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 C interface: every argument a 64-bit integer, strides in bytes. Words of matrices are uint32 at any strides; buffers are
 aligned to `VECTOR_BYTES`. ``flip`` (all ones or none) complements words on the way in and out, ``tail`` masks the last
-word of a row on the way out, ``exclusive`` chooses ⊕ = xor, else or; ⊗ is and. See `bits` for the method.
+word of a row on the way out, ``exclusive`` chooses ⊕ = xor, else or; ⊗ is and. `operations` describes the method.
 """
 
 from __future__ import annotations
