@@ -117,7 +117,7 @@ def _look_ahead(lanes: Lanes, elimination: Elimination, blocks: Sequence[Range])
 
 
 def _rows_ahead(lanes: Lanes, elimination: Elimination, blocks: Sequence[Range]) -> None:
-    """The same with all rows of the next pivot block as one task."""
+    """All rounds, as in `_look_ahead`, with all rows of the next pivot block as one task."""
     n = blocks[-1][1]
     closed = lanes.run(_CHAIN, lambda lane: elimination.close_rows(lane, blocks[0]))
     below: Any = None

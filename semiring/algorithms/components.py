@@ -51,7 +51,7 @@ class Components:
 
 
 def strong_components(A: Array, none: Any) -> Components:
-    """Those of the edges of a matrix (n, n), which are the entries that are not ``none``."""
+    """The strong components of a matrix (n, n), whose edges are the entries that are not ``none``."""
     n = A.shape[0]
     if n < 2 or (_reaches_all(A, none) and _reaches_all(A.T, none)):
         return Components(np.arange(n), np.array([0, n] if n else [0]))
@@ -67,14 +67,14 @@ def strong_components(A: Array, none: Any) -> Components:
 
 
 def of_words(words: Array, n: int) -> Components:
-    """Those of packed edges: words (n, ⌈n/32⌉) uint32 on the host, bit b of word w is the edge to 32·w + b."""
+    """The strong components of packed edges, words (n, ⌈n/32⌉) uint32 on the host: bit b of word w is 32·w + b."""
     if n == 0:
         return Components(np.arange(0), np.array([0]))
     return _tarjan(n, each_unpacked(words, n))
 
 
 def of_sparse(matrix: Any) -> Components:
-    """Those of what a SciPy sparse matrix (n, n) stores, but for stored False."""
+    """The strong components of what a SciPy sparse matrix (n, n) stores, but for stored False."""
     from scipy.sparse.csgraph import connected_components
 
     n = matrix.shape[0]

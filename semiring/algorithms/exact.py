@@ -39,7 +39,7 @@ class Exact:
     """Exact potentials of one strong component, under which it is closed."""
 
     def __init__(self, W: Array, epsilon: float, h: Array) -> None:
-        """For min-plus weights W (n, n) in float64, ∞ for no edge, of one strong component.
+        """Find exact potentials for min-plus weights W (n, n) of one strong component, in float64, ∞ for no edge.
 
         ``epsilon`` is the relative rounding of a weight, a power of two or 0; h (n,) are the potentials that float64
         gave, where the search begins. Raises `NegativeCycleError` with the vertices of a cycle for which

@@ -44,7 +44,7 @@ class SparseGraph:
 
 
 def sparse_graph(matrix: Any, sign: int) -> SparseGraph:
-    """From a SciPy sparse matrix of floats; stored zeros are edges, parallel edges keep the best.
+    """The graph of a SciPy sparse matrix of floats; stored zeros are edges, of parallel edges the best is kept.
 
     Raises `DomainError` for NaN, and for an edge of unbounded gain.
     """

@@ -109,7 +109,7 @@ class _Potentials(ABC):
 
     @property
     def previous(self) -> Array:
-        """On the host: the vertex from which each was improved last, -1 for none."""
+        """The vertex from which each was improved last, -1 for none; (n,) on the host."""
         return np.full(len(self.h), -1) if self._tree is None else on_host(self._tree)
 
     def sweep(self) -> None:

@@ -77,7 +77,7 @@ def rkleene(
 
 
 def _split(n: int, grain: int) -> int:
-    """Where to cut n: near the middle, on a multiple of the kernels' tiles where n is large, else of a word."""
+    """The row at which n is cut: near the middle, a multiple of the kernels' tiles where n is large, else of a word."""
     half = -(-n // 2)
     unit = grain if n >= 4 * grain else WORD
     rounded = -(-half // unit) * unit

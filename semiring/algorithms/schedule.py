@@ -46,7 +46,7 @@ class Schedule:
         return blocks
 
     def together(self, n: int) -> int:
-        """From how many matrices of n rows on a stack is closed as a whole, rather than one after the other."""
+        """The fewest matrices of n rows that a stack closes as a whole, rather than one after the other."""
         return _entry(self.stacks, n)
 
     def method(self, n: int, selecting: bool = False) -> str:

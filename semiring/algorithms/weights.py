@@ -43,7 +43,7 @@ class Weights:
 
     @classmethod
     def of(cls, A: Array, sign: int, none: Any, low: Any, high: Any, unbounded: bool = False) -> Weights:
-        """For a matrix whose finite entries lie in [low, high]."""
+        """The weights of a matrix whose finite entries lie in [low, high]."""
         n, lowest, highest = A.shape[0], *((low, high) if sign > 0 else (-high, -low))
         exact_in_float = max(-lowest, highest) * (n + 1) < _EXACT_FLOAT
         if A.dtype.kind == "i":

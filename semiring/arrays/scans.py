@@ -36,7 +36,7 @@ class Scan(NamedTuple):
     nonnegative: bool = False  # no entry is below zero and no sign bit is set
 
     def __or__(self, other: Scan) -> Scan:
-        """What holds for the entries of both arrays together."""
+        """The scan of both arrays together."""
         lows = [scan.low for scan in (self, other) if scan.low is not None]
         highs = [scan.high for scan in (self, other) if scan.high is not None]
         return Scan(

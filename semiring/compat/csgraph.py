@@ -261,7 +261,7 @@ def _without_loops(D: Array) -> None:
 
 
 def _as_dense(graph: Any) -> Array:
-    """From csr, ∞ for what is not stored; stored zeros are edges, of parallel edges the lightest counts."""
+    """A dense matrix from csr: ∞ for what is not stored; stored zeros are edges, of parallel ones the least."""
     dense: Array = _scipy.csgraph_to_dense(graph, null_value=np.inf)
     return np.ascontiguousarray(dense)
 

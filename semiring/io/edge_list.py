@@ -51,7 +51,7 @@ class Sink(Protocol):
 
 @dataclass(frozen=True)
 class Columns:
-    """Where a line holds what: indices of fields."""
+    """The indices of the fields of a line."""
 
     source: int = 0
     target: int = 1

@@ -234,7 +234,7 @@ def _own_dtype(values: np.ndarray[Any, Any], semiring: Semiring, *, typed: bool)
 
 
 def _no_edge(values: np.ndarray[Any, Any], semiring: Semiring) -> np.ndarray[Any, Any]:
-    """Where a value says "no edge" in the dtype that it has."""
+    """Which values mean "no edge" in the dtype that they have."""
     if values.dtype.kind == "f":
         zero = semiring.zero.leaf if semiring.zero.op == "const" else None
         infinite = isinstance(zero, float) and math.isinf(zero)

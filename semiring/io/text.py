@@ -82,7 +82,7 @@ def at_line(source: str, lines: Sequence[int]) -> Callable[[int], str]:
 
 
 def listed(matrix: np.ndarray[Any, Any], zero: Any) -> np.ndarray[Any, Any]:
-    """Where a file lists an entry: it is not zero, or it is −0.0 and zero is 0.0, which are equal but not the same."""
+    """Which entries a file lists: those that are not zero, and −0.0 where zero is 0.0, its equal with other bits."""
     other = np.asarray(matrix != zero)
     if zero == 0 and matrix.dtype.kind not in "biu":
         other |= np.signbit(matrix) != np.signbit(zero)

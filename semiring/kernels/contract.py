@@ -191,7 +191,7 @@ class StackClosures(Protocol):
     """Closures of all matrices of a stack by one call."""
 
     def stack_rows(self, plan: Plan) -> int:
-        """Up to how many rows the matrices of a stack are closed side by side, each as a whole."""
+        """The most rows of matrices that are closed side by side in a stack, each as a whole."""
         ...
 
     def close_stack(self, plan: Plan, A: Any) -> None:

@@ -20,7 +20,7 @@ _WORD = 32  # truth values in a word
 
 @cache
 def profiled(backend: Any) -> Backend:
-    """The same backend, of a class derived from its own, so that it can whatever the backend can."""
+    """A backend that does what the given one does, inside spans; its class is derived, so that nothing is missing."""
     kind = type(backend)
     methods = {
         name: _measured(getattr(backend, name), describe) for name, describe in _KERNELS.items() if hasattr(kind, name)

@@ -61,7 +61,7 @@ class Pass:
 
     @cached_property
     def _elementwise(self) -> Any:
-        """The same for any strides."""
+        """The statement as a kernel of CuPy, for any strides."""
         inputs = ", ".join(("T x", *(f"T {name}" for name in self.parameters)))
         code = f"if (!({self.idle})) {{ y = x; {self.statement}; }}"
         return load_cupy().ElementwiseKernel(inputs, "T y, raw int32 word" if self.word else "T y", code, self.name)

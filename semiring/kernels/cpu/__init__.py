@@ -130,7 +130,7 @@ class CpuBackend:
         _report(plan, kernels_for(plan).close(A))
 
     def stack_rows(self, plan: Plan) -> int:
-        """Up to how many rows matrices of a stack are closed together."""
+        """The most rows of matrices that are closed together in a stack."""
         return _STACK_ROWS_OF_BOOL if plan.dtype == np.bool_ else _STACK_ROWS
 
     def close_stack(self, plan: Plan, A: Array) -> None:

@@ -1,15 +1,15 @@
 """The CUDA backend: any semiring on NVIDIA GPUs from sm_80 on, by kernels of the CUTLASS Python DSL.
 
-What is decided in plain numbers: `words` says how elements lie in registers, `product` what a kernel depends on,
-`tiles`, `layouts` and `calls` which kernel for which operands. What is compiled, by the DSL: `lower` turns expressions
-into instructions, `gemm` with `staging` is the product, `fold` joins the parts of one whose k was split, `search` finds
-witnesses, `registers` says what all of them do with words, `compilation` runs the compiler. `cubins` keeps machine code
-on disk, so that a process that finds it there needs no DSL.
+`product` has the product. Decided in plain numbers: `words` says how elements lie in registers, `specification` what
+a kernel depends on, `tiles`, `layouts` and `calls` which kernel serves which operands. Compiled by the DSL: `gemm` with
+`shared_memory` is the kernel, `fold` joins the parts of a product whose k was split, `search` finds witnesses,
+`registers` says what all of them do with words. On CuPy arrays: `launches` prepares one product, `operations` and
+`witnesses` are the operations of the contract, `classical` hands plus_times to cuBLAS, `entrywise` is ⊕ and ⊗ without a
+product.
 
-What runs on CuPy arrays: `loading` brings kernels onto a device and launches them, `launches` prepares one product,
-`products` and `recording` put them together, `truths` packs bits; `classical` hands plus_times to cuBLAS. `staged`
-closes blocks and matrices, in CUDA C++; `streams` runs work side by side and records closures. `predecessors` finds
-paths, `entrywise` is ⊕ and ⊗ without a product.
+`compile` turns expressions into instructions, runs the compiler, keeps machine code on disk, so that a process that
+finds it there needs no DSL, and launches it. `closing` closes blocks and matrices, in CUDA C++; `streams` runs work
+side by side and records closures; `predecessors` finds paths.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class CudaBackend:
         return plan.storage == "elements" and plan.semiring.idempotent and n > 0 and self._staged.fits(plan, n)
 
     def stack_rows(self, plan: Plan) -> int:
-        """Up to how many rows `close_stack` takes the matrices of a stack in one launch; beyond, in some."""
+        """The most rows of matrices that `close_stack` closes in one launch; larger ones take several."""
         return self._staged.fast_rows(self._staged.arithmetic_of(plan))
 
     def copy_nonnegative(self, A: Any, out: Any) -> Any:

@@ -145,7 +145,7 @@ def _record(
 
 @contextmanager
 def _own_streams() -> Iterator[dict[int, dict[int, Any]]]:
-    """For a while `Streams` are new ones in this thread."""
+    """Inside this context `Streams` that are made in this thread are new ones."""
     kept = _local.__dict__.get("streams", {})
     _local.streams = {}
     try:

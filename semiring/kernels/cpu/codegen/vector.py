@@ -110,7 +110,7 @@ class Vectors:
 
 
 class Scalars(Vectors):
-    """The same on single elements. Truths are i1."""
+    """Builds instructions on single elements, as `Vectors` does on vectors. Truths are i1."""
 
     def __init__(self, builder: Any, element: Element) -> None:
         super().__init__(builder, element, 1)

@@ -109,7 +109,7 @@ def _is_direct_there(row, clues, c, tight):
 
 
 def weight_there(row, clues, c):
-    """See `is_direct_there`."""
+    """The weights of direct edges, `weight_of` on a piece of a row: see `is_direct_there`."""
     raise NotImplementedError("compiled code only")
 
 
@@ -141,7 +141,7 @@ def _deviation(x, y, relative):
 
 @kernel
 def _worst_place(sr, weights):
-    """Where the worst of some weights stands."""
+    """The place of the worst of some weights."""
     at = 0
     for c in range(1, weights.size):
         if plus(sr, weights[c], weights[at]) != weights[c]:

@@ -105,7 +105,7 @@ def _direct_edges(case: _Case) -> _Edges:
 def _take_direct_edges(
     case: _Case, edges: _Edges, pred: Array, pending: Array, open_rows: Array, doubtful: Array
 ) -> None:
-    """All of pred by `last_edges`, which marks what is left to do."""
+    """Fill pred from direct edges, by `last_edges`, which marks what is left to do."""
     D, counts, width = case.D, edges.counts, edges.tails.shape[1]
     promising = _promising(case.plan, edges.best, edges.worst)
     tried = np.where(promising, np.minimum(counts, width), 0) if edges.monotone else 0 * counts
@@ -153,7 +153,7 @@ def _grow_trees(case: _Case, edges: _Edges, pred: Array, open_rows: Array) -> No
 
 
 def _promising(plan: Plan, best: Array, worst: Array) -> Any:
-    """Where a vertex can be strictly nearer than the vertex of the column; everywhere, if that was not looked at."""
+    """For which columns some vertex can be strictly nearer; for all, if the best and worst weights are not known."""
     if not best.size:
         return True
     add = plan.semiring.add.expression

@@ -283,7 +283,7 @@ class _Tile:
                 prefetch(self.builder, self.builder.inttoptr(address, I8.as_pointer()), second_level=True)
 
     def mark_row(self, row: list[Value], old: list[Value], marks: list[Value], mark: Value) -> Value:
-        """Where a row of the tile differs from what it was, ``mark`` into its marks; whether it does anywhere."""
+        """Write ``mark`` into the marks of a row of the tile where it differs from before; whether it does anywhere."""
         b, v = self.builder, self.vectors
         changes = [v.compare("!=", value, b.load(address)) for value, address in zip(row, old, strict=True)]
         anywhere = changes[0]

@@ -106,7 +106,7 @@ def padded_rows(matrix: Array, lanes: int, zero: Any) -> Array:
 def find_witnesses(
     find: int, C: Array, A: Array, B: Array, marks: Array, W: Array, k0: int, lanes: int, zero: Any, threads: int
 ) -> None:
-    """Where ``marks`` is not -1, W becomes k0 + the smallest k from the mark on with A[i, k] ⊗ B[k, j] = C[i, j].
+    """W ← k0 + the smallest k from the mark on with A[i, k] ⊗ B[k, j] = C[i, j], where the mark is not -1.
 
     W is int64 with contiguous rows; ``find`` is the address of a `build_find`.
     """

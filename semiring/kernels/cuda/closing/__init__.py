@@ -2,7 +2,7 @@
 
 From the bottom up: `printer` turns expressions into CUDA C++, `sources` puts them in front of a ``.cu`` file of this
 folder, `modules` compiles, `blocks` is the contract's `close_block`, `barriers` keeps the words by which thread blocks
-meet, `stacks` closes many matrices at once, `kernels` is the table of the numbered kernels, `limits` says what fits a
+meet, `stacks` closes many matrices at once, `numbered` is the table of the numbered kernels, `limits` says what fits a
 device.
 """
 

@@ -50,7 +50,7 @@ class RecordedWords:
         self._places: dict[tuple[int, int], int] = {}
 
     def of(self, key: tuple[int, int]) -> Any:
-        """Those of a device and stream."""
+        """The words of a stream of a device in this recording."""
         return self._all[self._places.setdefault(key, len(self._places))]
 
 

@@ -34,7 +34,7 @@ class BlockKernel:
 
 
 def fast_rows(arithmetic: Arithmetic, *, pivots: bool = False) -> int:
-    """Up to how many rows a block is closed in registers; packed bits in shared memory.
+    """The most rows of a block that is closed in registers; packed bits are closed in shared memory.
 
     128 rows of a heavy ⊕ and ⊗ would compile for 10 s, those of 8 bytes with marks would spill 700 (NVRTC 13, sm_90a).
     """
@@ -45,7 +45,7 @@ def fast_rows(arithmetic: Arithmetic, *, pivots: bool = False) -> int:
 
 @lru_cache(maxsize=1024)
 def block_kernel(n: int, arithmetic: Arithmetic, *, pivots: bool = False) -> BlockKernel:
-    """For a block of n rows. Raises `ShapeError` where it is too large for one thread block."""
+    """The kernel for a block of n rows. Raises `ShapeError` where it is too large for one thread block."""
     marks = ("PIVOTS",) if pivots else ()
     if n <= fast_rows(arithmetic, pivots=pivots) and not arithmetic.is_packed:
         side = max(32, -(-n // 8) * 8)
@@ -61,7 +61,7 @@ def block_kernel(n: int, arithmetic: Arithmetic, *, pivots: bool = False) -> Blo
 
 
 def alone_rows(arithmetic: Arithmetic) -> int:
-    """Up to how many rows one thread block closes a matrix faster than many that wait for each other.
+    """The most rows of a matrix that one thread block closes faster than many that wait for each other.
 
     H200, 2026-11-21, µs by one block and by the fastest of the others: float32 22 and 38 at n = 100, 30 and 32 at 128;
     without pairs float64 29 and 84 at n = 65, 62 and 84 at 100, 100 and 77 at 128; int16 max-min 51 and 63 at 100, 79
@@ -76,7 +76,7 @@ def _in_pairs(arithmetic: Arithmetic) -> bool:
 
 
 def _pairs(side: int) -> BlockKernel:
-    """Up to 64 rows 4 × 4 entries a thread, 8 × 4 up to 104, then 8 × 8: as measured, see close_pairs.cu."""
+    """The entries of a thread: 4 × 4 up to 64 rows, 8 × 4 up to 104, then 8 × 8; measured, see close_pairs.cu."""
     places_y, places_x = 1 + (side > 64), 1 + (side > 104)
     threads = side // (4 * places_x), side // (4 * places_y)
     places = f"PLACES_Y {places_y}", f"PLACES_X {places_x}"
@@ -112,7 +112,10 @@ def _launch(
     P_strides: tuple[Any, Any] | None,
     device: int,
 ) -> Prepared:
-    """Of ``count`` blocks on the current device: the entries, status, its first vertex, pivots, the first of them."""
+    """The prepared launch for ``count`` blocks on the current device.
+
+    What comes with each launch: the entries, status, its first vertex, pivots, and the number of the first of them.
+    """
     chosen = block_kernel(n, arithmetic, pivots=P_strides is not None)
     compiled = kernel(chosen.file, "close_block", arithmetic, chosen.defines, chosen.shared)
     marks = P_strides or (np.int64(0), np.int64(0))
@@ -121,5 +124,5 @@ def _launch(
 
 
 def strides(array: Any) -> tuple[Any, Any]:
-    """Of the last two axes, in elements."""
+    """The strides of the last two axes, in elements."""
     return np.int64(array.strides[-2] // array.itemsize), np.int64(array.strides[-1] // array.itemsize)

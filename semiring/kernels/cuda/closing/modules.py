@@ -77,7 +77,7 @@ def current_device() -> int:
 
 
 def multiprocessors() -> int:
-    """Of the current device."""
+    """The number of multiprocessors of the current device."""
     return _multiprocessors(current_device())
 
 

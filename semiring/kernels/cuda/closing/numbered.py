@@ -39,9 +39,11 @@ WIDTH = 64  # pivots of a stage of kernel 6
 
 @dataclass(frozen=True)
 class Shape:
-    """How kernel 6 is compiled: rows and columns of its tiles, and whether each thread block holds one of them in
-    registers from the first stage to the last, or all come from memory and go back, stage by stage. Where it holds one,
-    a block takes a multiprocessor for itself, or half of one, if ``narrow``.
+    """How kernel 6 is compiled: the rows and columns of its tiles, and where they are between the stages.
+
+    If ``held``, each thread block holds one tile in registers from the first stage to the last, and takes a
+    multiprocessor for itself, or half of one if ``narrow``. Otherwise tiles are read from memory and written back in
+    every stage.
     """
 
     rows: int
@@ -55,7 +57,7 @@ class Shape:
 
     @property
     def blocks(self) -> int:
-        """That share a multiprocessor."""
+        """How many thread blocks share a multiprocessor."""
         return 512 // self.threads
 
     @property
@@ -66,11 +68,11 @@ class Shape:
 
     @property
     def step(self) -> int:
-        """Of the sizes that it takes."""
+        """The number of rows of a matrix must be a multiple of this."""
         return lcm(self.rows, self.columns)
 
     def tiles(self, n: int) -> int:
-        """Of a matrix of n rows, padded."""
+        """How many tiles a matrix of n rows has, once it is padded."""
         size = -(-n // self.step) * self.step
         return size // self.rows * (size // self.columns)
 
@@ -245,7 +247,10 @@ class Cut:
     launches: dict[int, Prepared] = field(default_factory=dict)  # by the elements from row to row
 
     def launch(self, stride: int) -> Prepared:
-        """Of matrices whose rows are so many elements apart: the matrix, status, first vertex, barrier and aside."""
+        """The prepared launch for matrices whose rows are so many elements apart.
+
+        What comes with each launch: the matrix, status, its first vertex, barrier and the copies aside.
+        """
         if stride not in self.launches:
             parameters = (None, np.int64(stride), *self.sizes, None, None, None, None)
             grid = (self.blocks,), (self.threads,)
@@ -255,7 +260,7 @@ class Cut:
 
 @lru_cache(maxsize=1024)
 def cut_for(file: str, arithmetic: Arithmetic, n: int, device: int, beside: bool = False) -> Cut:
-    """For matrices of n rows on a device, which is the current one; ``beside`` products or alone."""
+    """The `Cut` of matrices of n rows on the current device, which is ``device``; ``beside`` products or alone."""
     shape = look_ahead_shape(n, arithmetic, multiprocessors(), granted(), beside)
     shared = shape.shared(np.dtype(arithmetic.dtype).itemsize)
     kernel = compiled(file, "all_stages", arithmetic, shape.defines, shared, cooperative=True)
@@ -341,7 +346,10 @@ def close(plan: Plan, A: Any, kernel: str | int | None = None, *, beside: bool =
 def _way(
     arithmetic: Arithmetic, n: int, stacked: bool, named: bool, any_star: bool, shared_memory: int, beside: bool
 ) -> Literal["block", "stages", "one launch", "launches"]:
-    """How matrices of n rows are closed where a block may have so many bytes; ``named``: by a kernel of that name."""
+    """How matrices of n rows are closed where a block may have so many bytes.
+
+    ``named``: whether the caller named the kernel, so that few rows take it too.
+    """
     if stacked:
         return "stages" if n > fast_rows(arithmetic) else "block"
     if any_star and n <= (WIDTH if named else alone_rows(arithmetic)):
@@ -352,7 +360,7 @@ def _way(
 
 
 def _in_launches(plan: Plan, A: Any, chosen: Staged, arithmetic: Arithmetic) -> None:
-    """By one of kernels 1 to 5, and what they leave to others: 1̄ on the diagonal, and a look at it in the end."""
+    """Close A by one of kernels 1 to 5. Here 1̄ is set on the diagonal, and looked at in the end: they do neither."""
     assert chosen.run is not None
     matrix = _padded(A, chosen.tile, plan.zero)
     around = Launcher("diagonal.cu", arithmetic, plan, matrix, 1)

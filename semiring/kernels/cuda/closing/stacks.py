@@ -74,7 +74,7 @@ def _fits(A: Any) -> bool:
 
 
 def _close(plan: Plan, A: Any, arithmetic: Arithmetic, rows: int, before: int) -> None:
-    """Close matrices whose sides are multiples of 64, of so many rows without padding; as many came ``before``."""
+    """Close a part of a stack: sides are multiples of 64, ``rows`` without padding; ``before`` matrices came before."""
     count, n = A.shape[:2]
     stages, memory = n // _WIDTH, shared(A.itemsize)
     names = ("first_pivots", "panels", "remainders")

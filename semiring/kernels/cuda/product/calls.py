@@ -37,7 +37,7 @@ class Call:
 
     @property
     def transposed(self) -> Call:
-        """For Cᵀ ← Bᵀ ⊗' Aᵀ: the operands of ⊗ change places, unless the order is nothing to its one operation."""
+        """The call for Cᵀ ← Bᵀ ⊗' Aᵀ: the operands of ⊗ change places, unless its one operation commutes."""
         if self.mul.op in _COMMUTATIVE and set(self.mul.args) == {_X, _Y}:
             return self
         return replace(self, mul=self.mul.substitute({"x": _Y, "y": _X}))

@@ -5,7 +5,7 @@ of them, or the parts into which the k of one was split.
 
 Layout. A block computes a tile of ``tile_m`` rows × ``tile_n`` words of C. Both operands are staged in shared memory as
 ``[stage][k][row or column]``, so that a thread reads its rows and columns for one k as 16-byte vectors, whatever the
-layout in global memory (`staging`).
+layout in global memory (`shared_memory`).
 
 V words are 16 bytes. Thread t of a warp owns the V rows from ``V·(t % 8) + 8·V·i`` and the V columns from
 ``V·(t // 8) + 4·V·j`` on, for all i and j, so that the 8 and 4 distinct addresses of a warp's vector loads cover all
@@ -65,13 +65,13 @@ def _rows(tile: Tile) -> list[tuple[int, int]]:
 
 
 def _squares(tile: Tile) -> list[tuple[int, int]]:
-    """The same in squares of 2 × 2."""
+    """(row, column) of a thread's accumulators in squares of 2 × 2."""
     rows, columns = range(0, tile.thread_m, 2), range(0, tile.thread_n, 2)
     return [(i + di, j + dj) for i in rows for j in columns for di in range(2) for dj in range(2)]
 
 
 def _diagonals(tile: Tile) -> list[tuple[int, int]]:
-    """The same along the diagonals, which go around."""
+    """(row, column) of a thread's accumulators along the diagonals, which go around."""
     return [(i, (i + shift) % tile.thread_n) for shift in range(tile.thread_n) for i in range(tile.thread_m)]
 
 
@@ -95,7 +95,7 @@ class GemmKernel(Staging):
     def __call__(
         self, addresses: tuple[Int64, ...], strides: tuple[Int64, ...], sizes: tuple[Int32, ...], blocks: Int32
     ) -> None:
-        """For compilation alone: launches pass `product.PARAMETERS` to the kernel itself."""
+        """The kernel with its grid, to compile; launches pass `specification.PARAMETERS` to the kernel."""
         t = self.tile
         self.kernel(addresses, strides, sizes).launch(
             grid=[blocks, 1, 1],
@@ -334,7 +334,7 @@ class GemmKernel(Staging):
     def fold_balanced(
         self, c: Any, a0: Any, b0: Any, a1: Any, b1: Any, one: Any, *, loc: Any = None, ip: Any = None
     ) -> Any:
-        """The same with a · 1 + b for a + b: two IMAD and a 3-input minimum for two pairs."""
+        """Two pairs by a 3-input minimum, with a · 1 + b for a + b, which takes two IMAD."""
         c_, a0_, b0_, a1_, b1_, one_ = (x.ir_value(loc=loc, ip=ip) for x in (c, a0, b0, a1, b1, one))
         best = arith.minsi if self.add.op == "min" else arith.maxsi
         first, second = (arith.addi(arith.muli(a, one_), b) for a, b in ((a0_, b0_), (a1_, b1_)))

@@ -29,7 +29,7 @@ class Placement:
 
     @classmethod
     def of(cls, array: Any) -> Placement:
-        """Of a 2-D or 3-D CuPy array. Raises `DeviceError` where elements do not lie at multiples of their size."""
+        """The layout of a 2-D or 3-D CuPy array. Raises `DeviceError` where an element is not aligned."""
         size = array.itemsize
         if array.data.ptr % size or any(stride % size for stride in array.strides if stride):
             raise unaligned("an operand", array.dtype)

@@ -36,7 +36,7 @@ class SearchKernel:
     def __call__(
         self, addresses: tuple[Int64, ...], strides: tuple[Int64, ...], sizes: tuple[Int32, ...], blocks: Int32
     ) -> None:
-        """For compilation alone: launches pass `product.SEARCH_PARAMETERS` to the kernel itself."""
+        """The kernel with its grid, to compile; launches pass `specification.SEARCH_PARAMETERS` to the kernel."""
         self.kernel(addresses, strides, sizes).launch(grid=[blocks, 1, 1], block=[THREADS, 1, 1])
 
     @cute.jit

@@ -154,7 +154,7 @@ class Staging:
 
     @cute.jit
     def read_pieces(self, mA: Any, staged: Any, row: Any, k: Any, count: cutlass.Constexpr) -> None:
-        """The same by 16 bytes: two elements a word, taken apart as they are written."""
+        """`read_splat` by 16 bytes: two elements a word, taken apart as they are written."""
         for g in cutlass.range_constexpr(count // 2):
             staged[g] = self.word(self.zero)
         if row < mA.shape[0]:
