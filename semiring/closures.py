@@ -41,6 +41,7 @@ def closure(
     threads: int | None = None,
     device: Any = None,
     memory: int | str | None = None,
+    journal: Any = None,
     explain: bool = False,
 ) -> Any:
     """A* = I ⊕ A ⊕ A² ⊕ …; with ``reflexive=False`` A⁺ = A ⊗ A*. In min-plus: all shortest distances.
@@ -72,6 +73,10 @@ def closure(
         How much of the memory a matrix in a file may take, in bytes or as a text such as ``"8 GiB"``: where it does
         not fit, it is closed by strips of rows that are read and written while others are worked on, with the same
         bits. By default what is free, less an eighth.
+    journal
+        The name of a file that says how far a closure by strips is. After whatever stopped it, the same call goes on
+        from there, and gives the bits that an undisturbed one would; after its end it returns at once. Without one, a
+        matrix that is closed in place is lost with the run.
     progress
         ``progress(done, total)`` is called as the work goes on, ``done`` never falling; an exception it raises stops
         it.
@@ -115,12 +120,12 @@ def closure(
            [1., 4., 0.]])
     """
     plain = reflexive and progress is None and device is None and not explain and not profiling.active
-    plain = plain and memory is None
+    plain = plain and memory is None and journal is None
     if plain and (out is None or is_home(out, A)):
         program = program_for(A, semiring, method, threads, check)
         if program is not None:
             return program.run(A, out)
-    request = _request(semiring, method, threads, progress, bool(check), out, device, memory=memory)
+    request = _request(semiring, method, threads, progress, bool(check), out, device, memory=memory, journal=journal)
     p = Problem(request, request.semiring, A, plus=not reflexive, progress=progress)
     with profiling.span("call", "closure", semiring=request.semiring.name), device_of((A, out), device):
         result = solve(p, steps_in_order())
@@ -137,6 +142,7 @@ def _request(
     device: Any = None,
     inspect: Any = None,
     memory: int | str | None = None,
+    journal: Any = None,
 ) -> Request:
     """What a call asks for. Raises where that cannot be."""
     algebra = as_semiring(semiring)
@@ -145,7 +151,7 @@ def _request(
         raise UnknownNameError("closure method", method, METHODS)
     count = get_threads() if threads is None else checked_threads(threads)
     explanation = Explanation(algebra.name, method=method, threads=count)
-    return Request(algebra, method, count, check, out, device, inspect, memory, explanation)
+    return Request(algebra, method, count, check, out, device, inspect, memory, journal, explanation)
 
 
 class _Predecessors:

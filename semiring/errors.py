@@ -19,6 +19,7 @@ __all__ = [
     "NoPathError",
     "SemiringError",
     "ShapeError",
+    "StorageError",
     "UnknownNameError",
     "VertexError",
 ]
@@ -134,6 +135,10 @@ class UnknownNameError(SemiringError, LookupError):
 
 class FormatError(SemiringError, ValueError):
     """A file does not hold what its format promises; the message names the file and, where there is one, the line."""
+
+
+class StorageError(SemiringError, ValueError):
+    """A matrix in a file cannot be closed as asked: the memory, the file or the journal does not allow it."""
 
 
 class MissingExtraError(SemiringError, ImportError):

@@ -85,6 +85,7 @@ class Request:
     device: Any = None  # where the caller wants it computed
     inspect: Inspection | None = None
     memory: int | str | None = None  # how much of it a matrix in a file may take
+    journal: Any = None  # the name of the file that says how far it is
     explanation: Explanation = field(default_factory=Explanation)
 
 

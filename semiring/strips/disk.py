@@ -92,6 +92,9 @@ class System:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return False
+            except OSError as error:
+                if error.errno not in (*_UNSUPPORTED, errno.ENOLCK):  # file systems of other machines may have no locks
+                    raise
         return True
 
     def replace(self, old: str, new: str) -> None:
@@ -166,9 +169,18 @@ class File:
                 self._system.close(file)
 
     def _move(self, call: Any, memory: Array, position: int) -> None:
-        """All bytes of the memory, the pages in the middle past the cache."""
+        """`_move_all`, with the name of the file in the system's errors."""
         if not memory.size:
             return
+        try:
+            self._move_all(call, memory, position)
+        except OSError as error:
+            if error.filename is None:
+                error.filename = self.path
+            raise
+
+    def _move_all(self, call: Any, memory: Array, position: int) -> None:
+        """All bytes of the memory, the pages in the middle past the cache."""
         view, address = memoryview(memory).cast("B"), memory.ctypes.data
         size, head = len(view), -position % PAGE
         body = (size - head) // PAGE * PAGE

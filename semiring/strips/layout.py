@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from semiring.errors import StorageError
 from semiring.kernels.engine import cut
 from semiring.strips.disk import PAGE
 
-__all__ = ["BUFFERS", "Layout", "bytes_moved", "bytes_of", "free_memory", "layout_for", "shown"]
+__all__ = ["BUFFERS", "Layout", "Range", "bytes_moved", "bytes_of", "free_memory", "layout_for", "shown"]
 
 Range: TypeAlias = tuple[int, int]
 
@@ -43,6 +44,7 @@ class Layout:
     rounds: tuple[tuple[Range, ...], ...]  # the pivot blocks of each
     rows: int  # of a strip
     workspace: int  # bytes of the copies that products need
+    shift: int = 0  # rows by which a file with a journal moves, there and back
 
     @property
     def strips(self) -> list[Range]:
@@ -62,12 +64,25 @@ class Layout:
     @property
     def moved(self) -> int:
         """Bytes that are read and written."""
-        return bytes_moved(self.n, self.itemsize, len(self.rounds))
+        return bytes_moved(self.n, self.itemsize, len(self.rounds), self.shift > 0)
+
+    def about(self) -> dict[str, Any]:
+        """All of it, as JSON takes it."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, about: Mapping[str, Any]) -> Layout:
+        """What `about` gave."""
+        rounds = tuple(tuple((start, stop) for start, stop in blocks) for blocks in about["rounds"])
+        return cls(**{**about, "rounds": rounds})
 
 
-def bytes_moved(n: int, itemsize: int, rounds: int) -> int:
-    """What a closure of n vertices by strips reads and writes, together, in so many rounds."""
-    return 2 * n * n * itemsize * rounds
+def bytes_moved(n: int, itemsize: int, rounds: int, journal: bool = False) -> int:
+    """What a closure of n vertices by strips reads and writes, together, in so many rounds.
+
+    With a journal all panels are logged, and the input is read once for its checksums: n² entries each.
+    """
+    return 2 * n * n * itemsize * (rounds + journal)
 
 
 def layout_for(
@@ -107,7 +122,7 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 
 
 def bytes_of(size: int | str) -> int:
-    """A number of bytes, or a text such as ``"8 GiB"``, ``"512MiB"`` or ``"1.5 GB"``. Raises `ValueError`."""
+    """A number of bytes, or a text such as ``"8 GiB"``, ``"512MiB"`` or ``"1.5 GB"``. Raises `StorageError`."""
     if isinstance(size, str):
         found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([KMGTP]?)(i?)B?\s*", size, re.IGNORECASE)
         if found and (found[2] or not found[3]):
@@ -115,7 +130,7 @@ def bytes_of(size: int | str) -> int:
             return int(float(found[1]) * unit)
     elif isinstance(size, int) and not isinstance(size, bool) and size >= 0:
         return size
-    raise ValueError(f"memory is {size!r}, and a number of bytes is needed, or a text such as '8 GiB'")
+    raise StorageError(f"memory is {size!r}, and a number of bytes is needed, or a text such as '8 GiB'")
 
 
 def shown(size: int) -> str:
@@ -129,12 +144,12 @@ def shown(size: int) -> str:
 def free_memory() -> int:
     """Bytes that a new computation may take, less a margin of an eighth: of the machine, and of what a container has.
 
-    Raises `ValueError` where the system does not tell.
+    Raises `StorageError` where the system does not tell.
     """
     free = [_available(), _left_in_container()]
     known = [size for size in free if size is not None]
     if not known:
-        raise ValueError("this system does not tell how much memory is free: say it, memory='8 GiB'")
+        raise StorageError("this system does not tell how much memory is free: say it, memory='8 GiB'")
     return max(0, min(known)) * 7 // 8
 
 

@@ -16,15 +16,17 @@ summed in another order than one with more. So a row that is alone here and is n
 two.)
 
 Strips are visited in turns from the first to the last and back, so that those that were written last are read first.
-One thread reads and one writes; each strip's memory is read, worked on, written, and read again. Cost: n³ pairs, and
-the bytes of `layout.bytes_moved`; memory `Layout.memory`.
+A `Log` is told what was written, and a run that was stopped goes on where it says (`semiring.strips.journal`). One
+thread reads and one writes; each strip's memory is read, worked on, written, and read again. Cost: n³ pairs, and the
+bytes of `layout.bytes_moved`; memory `Layout.memory`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeAlias
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -34,30 +36,71 @@ from semiring.kernels.machines import closure_speed
 from semiring.strips.disk import Memory, Place
 from semiring.strips.layout import BUFFERS, Layout
 
-__all__ = ["close_strips"]
+__all__ = ["Log", "NoStarError", "Pass", "Progress", "close_strips"]
 
 Array: TypeAlias = Any
 Range: TypeAlias = tuple[int, int]
+Progress: TypeAlias = Callable[[int, int], None]  # of the pairs done and all of them
 Pass: TypeAlias = Callable[[int, Array], None]  # of the number of the first row and some rows, which change in place
+
+
+class NoStarError(Exception):
+    """The pivot of a vertex has no star."""
+
+    def __init__(self, vertex: int) -> None:
+        super().__init__(vertex)
+        self.vertex = vertex
+
+
+class Log(Protocol):
+    """Who is told what was written, by the thread that writes. What it raises stops the run."""
+
+    @property
+    def begun(self) -> tuple[int, bool, int]:
+        """The round to begin with, whether its panel was kept, and how many of its strips are done."""
+        ...
+
+    def read_panel(self, panel: Array, phase: int) -> None:
+        """The panel that was kept."""
+        ...
+
+    def keep_panel(self, panel: Array, phase: int) -> None:
+        """Keep the panel of a round, before a strip of it is written."""
+        ...
+
+    def before(self, rows: Range) -> None:
+        """Rows are about to be written."""
+        ...
+
+    def after(self, which: int, rows: Array) -> None:
+        """A strip was written."""
+        ...
+
+    def end_round(self) -> None:
+        """All strips of a round were written."""
+        ...
 
 
 def close_strips(
     engine: Engine,
     layout: Layout,
     places: Sequence[Place],
+    descending: Sequence[bool],
     *,
     encode: Pass,
     decode: Pass,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
+    log: Log | None = None,
 ) -> None:
     """The closure of the matrix in ``places[0]``, in ``places[-1]``.
 
     ``places``: where the rows are before each round, and after the last; the same one may stand several times.
+    ``descending``: whether a round goes from the last strip to the first.
     ``encode`` makes of rows as they are read first what kernels take, and ``decode`` undoes it before they are written
-    last. A pivot without a star stops the work and sets ``engine.plan.status.diverged``. Raises `OSError`, and what
-    encode, decode and progress raise; what was written is then undefined.
+    last. Raises `NoStarError`, `OSError`, and what encode, decode and progress raise; what was written is then
+    undefined, but for a log.
     """
-    run = _Run(engine, layout, places, encode, decode, progress)
+    run = _Run(engine, layout, places, descending, encode, decode, progress, log)
     try:
         run.all_rounds()
     finally:
@@ -86,12 +129,14 @@ class _Run:
         engine: Engine,
         layout: Layout,
         places: Sequence[Place],
+        descending: Sequence[bool],
         encode: Pass,
         decode: Pass,
-        progress: Callable[[int, int], None] | None,
+        progress: Progress | None,
+        log: Log | None,
     ) -> None:
-        self._engine, self._layout, self._places = engine, layout, places
-        self._encode, self._decode, self._progress = encode, decode, progress
+        self._engine, self._layout, self._places, self._descending = engine, layout, places, descending
+        self._encode, self._decode, self._progress, self._log = encode, decode, progress, log
         n, dtype = layout.n, engine.plan.dtype
         self._strips = layout.strips
         self._hand = _AtHand()
@@ -105,45 +150,85 @@ class _Run:
         self._reader, self._writer = ThreadPoolExecutor(1, "reader"), ThreadPoolExecutor(1, "writer")
         self._freed: list[Future[None] | None] = [None] * BUFFERS  # the last write of each
         self._written: dict[int, Future[None]] = {}  # the last write of each strip
+        self._kept: Future[None] | None = None  # the panel, by the log
         self._visits = self._done = 0
+        self._error: BaseException | None = None  # of the thread that writes, which then does nothing more
 
     def all_rounds(self) -> None:
+        first = 0 if self._log is None else self._log.begun[0]
         for number in range(len(self._layout.rounds)):
-            self._round(number)
-            if self._engine.plan.status.diverged >= 0:
-                return
+            if number < first:
+                self._done += self._layout.n**2 * _width(self._layout.rounds[number])
+            else:
+                self._round(number)
+        self._in_writer(lambda: None).result()
         for write in self._written.values():
             write.result()
 
     def end(self) -> None:
         """Let go of the threads; what waits in them is not done."""
+        self._error = self._error or CancelledError()
         for thread in (self._reader, self._writer):
             thread.shutdown(wait=True, cancel_futures=True)
 
+    def _in_writer(self, task: Callable[[], None]) -> Future[None]:
+        """Have the thread that writes do something, unless something before it has failed."""
+
+        def unless_broken() -> None:
+            if self._error is not None:
+                raise self._error
+            try:
+                task()
+            except BaseException as error:
+                self._error = error
+                raise
+
+        return self._writer.submit(unless_broken)
+
     def _round(self, number: int) -> None:
-        blocks, count = self._layout.rounds[number], len(self._strips)
-        order = range(count - 1, -1, -1) if number % 2 else range(count)
-        panel = (blocks[0][0], blocks[-1][1])
-        hand = self._hand
-        hand.panel = self._panel.at(self._places[number].phase(panel[0]), panel[1] - panel[0])
-        hand.first_of_panel = panel[0]
-        before = [
-            self._written[k] for k, strip in enumerate(self._strips) if k in self._written and _meet(strip, panel)
-        ]
-        reading = self._reader.submit(self._read, number, panel[0], hand.panel, before)
-        reads = [self._begin(number, which, panel) for which in order[: BUFFERS - 1]]
-        reading.result()
+        """One round."""
+        blocks, count, log = self._layout.rounds[number], len(self._strips), self._log
+        order = list(range(count))
+        if self._descending[number]:
+            order.reverse()
+        kept, done = False, 0
+        if log is not None and log.begun[0] == number:
+            _, kept, done = log.begun
+        panel = (blocks[0][0], blocks[-1][1]) if blocks else (0, 0)
+        reads = [self._begin(number, which, panel) for which in order[done : done + BUFFERS - 1]]
+        self._panel_of_round(number, blocks, panel, kept)
+        for which in order[:done]:
+            self._done += self._pairs(number, which)
+        for position, which in enumerate(order[done:]):
+            if done + position + BUFFERS - 1 < count:
+                reads.append(self._begin(number, order[done + position + BUFFERS - 1], panel))
+            self._visit(number, which, *reads[position])
+        if log is not None:
+            self._in_writer(log.end_round)
+
+    def _panel_of_round(self, number: int, blocks: Sequence[Range], panel: Range, kept: bool) -> None:
+        """Read and close the panel, or read it from the log."""
+        hand, log = self._hand, self._log
+        phase = self._places[number].phase(panel[0])
+        if self._kept is not None:
+            self._kept.result()  # the log may still read the panel before
+        hand.panel, hand.first_of_panel = self._panel.at(phase, panel[1] - panel[0]), panel[0]
+        if kept:
+            assert log is not None
+            log.read_panel(hand.panel, phase)
+            for k, K in enumerate(blocks):
+                self._done += _width([K]) * self._layout.n * _width(blocks[: k + 1])
+            return
+        before = [self._written[k] for k, rows in enumerate(self._strips) if k in self._written and _meet(rows, panel)]
+        self._reader.submit(self._read, number, panel[0], hand.panel, before).result()
         if number == 0:
             self._encode(panel[0], hand.panel)
-        if not self._close_panel(blocks):
-            return
-        for position, which in enumerate(order):
-            if position + BUFFERS - 1 < count:
-                reads.append(self._begin(number, order[position + BUFFERS - 1], panel))
-            self._visit(number, which, *reads[position])
+        self._close_panel(blocks)
+        if log is not None:
+            self._kept = self._in_writer(partial(log.keep_panel, hand.panel, phase))
 
-    def _close_panel(self, blocks: Sequence[Range]) -> bool:
-        """The rows of each block as they stand when it is closed; whether all pivots have a star."""
+    def _close_panel(self, blocks: Sequence[Range]) -> None:
+        """The rows of each block as they stand when it is closed."""
         hand = self._hand
         for k, K in enumerate(blocks):
             hand.rows, hand.first = hand.panel, hand.first_of_panel
@@ -151,9 +236,8 @@ class _Run:
                 self._eliminate(J, K)
             self._elimination.close_rows(self._engine, K)
             if self._engine.plan.status.diverged >= 0:
-                return False
+                raise NoStarError(self._engine.plan.status.diverged)
             self._count(K, K)
-        return True
 
     def _begin(self, number: int, which: int, panel: Range) -> tuple[Future[Array], int]:
         """Read a strip, as soon as memory is free, and what was written to it before is there. Which memory it is."""
@@ -161,7 +245,7 @@ class _Run:
         self._visits += 1
         memory = self._buffers[buffer].at(self._places[number + 1].phase(start), stop - start)
         before = [write for write in (self._freed[buffer], self._written.get(which)) if write is not None]
-        in_panel = panel[0] <= start and stop <= panel[1]
+        in_panel = panel[0] <= start < stop <= panel[1]
         return self._reader.submit(self._read, None if in_panel else number, start, memory, before), buffer
 
     def _read(self, number: int | None, first: int, memory: Array, before: Sequence[Future[None]]) -> Array:
@@ -176,7 +260,7 @@ class _Run:
         """One strip through all blocks of a round, and on its way to its place."""
         strip = reading.result()
         (start, stop), hand, blocks = self._strips[which], self._hand, self._layout.rounds[number]
-        first, last = blocks[0][0], blocks[-1][1]
+        first, last = (blocks[0][0], blocks[-1][1]) if blocks else (0, 0)
         if number == 0 and not first <= start <= stop <= last:
             self._encode(start, strip)
         low, high = max(start, first), min(stop, last)
@@ -188,8 +272,23 @@ class _Run:
             self._eliminate(K, (max(start, last), stop))
         if number == len(self._layout.rounds) - 1:
             self._decode(start, strip)
-        write = self._writer.submit(self._places[number + 1].write, start, strip)
-        self._written[which] = self._freed[buffer] = write
+        self._written[which] = self._freed[buffer] = self._in_writer(partial(self._write, number, which, strip))
+
+    def _write(self, number: int, which: int, strip: Array) -> None:
+        """In the thread that writes."""
+        log, rows = self._log, self._strips[which]
+        if log is not None:
+            log.before(rows)
+        self._places[number + 1].write(rows[0], strip)
+        if log is not None:
+            log.after(which, strip)
+
+    def _pairs(self, number: int, which: int) -> int:
+        """Of the visit of a strip."""
+        (start, stop), blocks = self._strips[which], self._layout.rounds[number]
+        beyond = blocks[-1][1] if blocks else 0
+        rows = [max(0, min(stop, K[0]) - start) + max(0, stop - max(start, beyond)) for K in blocks]
+        return sum(_width([K]) * many for K, many in zip(blocks, rows, strict=True)) * self._layout.n
 
     def _eliminate(self, pivots: Range, rows: Range) -> None:
         start, stop = rows
@@ -213,6 +312,11 @@ class _Run:
         self._done += (pivots[1] - pivots[0]) * (rows[1] - rows[0]) * n
         if self._progress is not None:
             self._progress(self._done, n**3)
+
+
+def _width(blocks: Sequence[Range]) -> int:
+    """Pivots of some blocks."""
+    return sum(stop - start for start, stop in blocks)
 
 
 def _meet(one: Range, other: Range) -> bool:

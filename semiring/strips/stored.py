@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
-from semiring.errors import DTypeError, FormatError, ShapeError
+from semiring.errors import DTypeError, FormatError, ShapeError, StorageError
 
 __all__ = ["Stored", "header", "is_name", "let_go", "new_file", "stored"]
 
@@ -31,6 +31,11 @@ class Stored:
     given: Any = None
 
     @property
+    def is_new(self) -> bool:
+        """Whether nothing of it was there when it was named."""
+        return self.given is None
+
+    @property
     def row(self) -> int:
         """Bytes of a row, or of a column."""
         return self.n * self.dtype.itemsize
@@ -48,6 +53,15 @@ class Stored:
         """Whether they share bytes of one file."""
         apart = self.start + self.size <= other.start or other.start + other.size <= self.start
         return self.same_file(other) and not apart
+
+    @property
+    def resolved(self) -> str:
+        """The one name of the file."""
+        return os.path.realpath(self.path)
+
+    def result(self) -> Array:
+        """What was given, or where that is a name, the file that it names, which is only read."""
+        return self.given if isinstance(self.given, np.ndarray) else np.load(self.path, mmap_mode="r")
 
     def view(self) -> Array:
         """The entries as the file has them, row by row, through the page cache; they cannot be written."""
@@ -118,13 +132,13 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, np
 
 def _of_map(given: Any, what: str) -> Stored:
     if given.mode == "c":
-        raise ValueError(
+        raise StorageError(
             f"{what} maps {given.filename} in the mode 'c', whose changes are in memory alone: open it in the mode 'r' "
             "or 'r+'"
         )
     adjacent, turned = given.flags.c_contiguous, given.flags.f_contiguous and not given.flags.c_contiguous
     if not adjacent and not turned:
-        raise ValueError(
+        raise StorageError(
             f"{what} maps some columns of {given.filename}, and whole rows are read: give a map of all of them"
         )
     base = np.frombuffer(given._mmap, np.uint8)

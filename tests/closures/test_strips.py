@@ -5,15 +5,13 @@ from __future__ import annotations
 import itertools
 import os
 import tracemalloc
-from dataclasses import replace
-from importlib import import_module
 
 import matrices
 import numpy as np
 import pytest
+from strips import METHOD, least, make_small, rounded, same_bits
 
 import semiring as sr
-from semiring.algorithms import schedule
 from semiring.errors import (
     AlgebraError,
     DeviceError,
@@ -29,48 +27,11 @@ from semiring.strips import layout
 from semiring.strips.disk import PAGE, File, Memory, Rows, System
 
 SIZES = (2, 3, 31, 32, 33, 63, 64, 65, 97, 150)
-METHOD = "blocked_floyd_warshall"
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """Blocks of 32 pivots, memory without what is nothing beside a large matrix, and nothing closed in memory."""
-    for name in ("cpu", "reference"):
-        monkeypatch.setitem(schedule._TABLE, name, replace(schedule._TABLE[name], pivots=((0, 32),)))
-    monkeypatch.setattr(layout, "_BESIDE", 0)
-    monkeypatch.setattr(layout, "_FEWEST", 2)
-    monkeypatch.setattr(import_module("semiring.chain.steps.files"), "_BESIDE", 1 << 60)
-
-
-def rounded(rng, n, name, dtype):
-    """Entries whose closures round, where they are floats."""
-    if np.dtype(dtype).kind != "f" and name != "xor_and":
-        return matrices.matrix(rng, n, name, dtype)
-    values = rng.random((n, n))
-    if name == "xor_and":
-        return np.triu(matrices.matrix(rng, n, name, dtype), 1)
-    if name == "plus_times":
-        return (values / (2 * n)).astype(dtype)
-    if name == "log_plus":
-        return (np.log(values) - np.log(2 * n)).astype(dtype)
-    if name == "max_plus":
-        values = -values
-    if name == "min_times":
-        values = 1 / values
-    values[rng.random((n, n)) < 0.5] = sr.as_semiring(name).zero_for(np.dtype(dtype))
-    return values.astype(dtype)
-
-
-def least(path, name="min_plus", **options):
-    """The least memory for the closure of a file, as the error says."""
-    with pytest.raises(ValueError, match="too small") as caught:
-        sr.closure(path, name, out=path.with_name("none.npy"), memory=1, **options)
-    size, unit = str(caught.value).rsplit("takes ", 1)[1].split()
-    return int(size) * {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20}[unit]
-
-
-def same_bits(x, y):
-    return x.dtype == y.dtype and x.shape == y.shape and np.asarray(x).tobytes() == np.asarray(y).tobytes()
+    make_small(monkeypatch)
 
 
 @pytest.fixture
@@ -81,6 +42,7 @@ def path(tmp_path):
 CASES = [(name, dtype) for name, dtypes in matrices.DTYPES.items() for dtype in dtypes]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_strips_have_the_bits_of_the_closure_in_memory(rng, path, name, dtype):
     for n in (33, 65, 97):
@@ -93,6 +55,7 @@ def test_strips_have_the_bits_of_the_closure_in_memory(rng, path, name, dtype):
         assert same_bits(np.load(path), A)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["min_plus", "plus_times", "log_plus"])
 def test_neither_the_size_nor_the_memory_changes_a_bit(rng, path, name):
     for n in SIZES:
@@ -128,7 +91,7 @@ def _closed_by(run, path, name):
     place = Rows(file, 0, n * A.itemsize)
     engine = Engine(backend_for(A, semiring, A.dtype), make_plan(semiring, A.dtype), 64)
     nothing = lambda first, rows: None  # noqa: E731
-    close_strips(engine, run, [place] * (len(run.rounds) + 1), encode=nothing, decode=nothing)
+    close_strips(engine, run, [place] * (len(run.rounds) + 1), [False, True], encode=nothing, decode=nothing)
     file.close()
     return np.frombuffer(target.read_bytes(), A.dtype).reshape(n, n)
 
@@ -249,6 +212,7 @@ def test_truth_values_that_fit(monkeypatch, rng, path):
 # --------------------------------------------------------------------------------------------------------------- memory
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_plus", "int32"), ("plus_times", "float64")])
 @pytest.mark.parametrize("share", [1, 1.4, 3])
 def test_the_memory_is_kept_to(monkeypatch, rng, path, name, dtype, share):
@@ -363,7 +327,7 @@ def test_files_and_maps_that_cannot_be_served(rng, path):
         sr.closure(path, out=np.load(path, mmap_mode="r"), memory=200_000)
     with pytest.raises(ValueError, match="some columns"):
         sr.closure(np.load(path, mmap_mode="r")[:50, :50], out=path.with_name("D.npy"), memory=200_000)
-    with pytest.raises(ValueError, match="give the name of a file"):
+    with pytest.raises(ValueError, match="give its name"):
         sr.closure(path, memory=100_000)
     other = path.with_name("B.npy")
     np.save(other, A.astype(np.float32))

@@ -9,6 +9,7 @@ Cost: a pass there and one back, and where distances may come near the value one
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +24,22 @@ from semiring.errors import IntegerOverflowError
 if TYPE_CHECKING:
     from semiring.chain.planner import Node
 
-__all__ = ["integers"]
+__all__ = ["Near", "integers"]
 
 _OVERWRITTEN = "the input is overwritten: pass {}, or do not compute in place"
 _STRIPS = "strips of a file have no room for wider ones: convert the file to {}"
+
+
+@dataclass(frozen=True)
+class Near:
+    """What closed rows are asked: whether a distance came near "no path". Raises `IntegerOverflowError`."""
+
+    problem: Problem
+    largest: int  # weight
+
+    def __call__(self, rows: Any) -> None:
+        if _near(self.problem, rows, self.largest):
+            _wider(self.problem, self.problem.dtype, _STRIPS)
 
 
 def integers(p: Problem) -> No | Reduction:
@@ -44,7 +57,7 @@ def integers(p: Problem) -> No | Reduction:
     why = f"integers, {int(q.matrix.inner)} for “no path” inside"
     if (p.n + 1) * largest < int(q.matrix.inner):  # no distance comes near it
         return Reduction(why, q, quiet=True, by="kind")
-    return Reduction(why, q, [q], partial(_checked, largest), by_strips=partial(_check, q, largest), quiet=True)
+    return Reduction(why, q, [q], partial(_checked, largest), by_strips=Near(q, largest), quiet=True)
 
 
 def _checked(largest: int, node: Node, D: Any) -> Any:
@@ -54,11 +67,6 @@ def _checked(largest: int, node: Node, D: Any) -> Any:
         return D
     overwritten = p.in_place and p.dtype == p.matrix.array.dtype
     return Again(_read_in(p, _wider(p, p.dtype, _OVERWRITTEN if overwritten else "")))
-
-
-def _check(p: Problem, largest: int, rows: Any) -> None:
-    if _near(p, rows, largest):
-        _wider(p, p.dtype, _STRIPS)
 
 
 def _read_in(p: Problem, dtype: np.dtype[Any]) -> Problem:

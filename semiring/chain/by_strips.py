@@ -1,0 +1,182 @@
+"""A problem closed by strips of rows: what the steps left of it, done when a strip is read first and written last.
+
+What they left are maps, and what closed rows are asked; a journal holds both, so that a run goes on without its input.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from semiring.algebra.catalogue import min_plus
+from semiring.arrays.encoding import inner_zero
+from semiring.chain.leaf import Leaf, divergence_error
+from semiring.chain.maps import NEGATED, UNSIGNED, Scaled, Shifted
+from semiring.chain.matrix import Map, Way
+from semiring.chain.problem import Facts, Problem, is_tropical
+from semiring.chain.steps.integers import Near
+from semiring.errors import AlgebraError, StorageError
+from semiring.kernels.definition import define
+from semiring.kernels.engine import make_plan
+from semiring.strips.disk import System
+from semiring.strips.journal import Journal, opened
+from semiring.strips.layout import shown
+from semiring.strips.rounds import NoStarError
+from semiring.strips.run import Run
+from semiring.strips.stored import Stored, let_go
+
+if TYPE_CHECKING:
+    from semiring.chain.planner import Node
+
+__all__ = ["by_strips", "found_journal"]
+
+Array: TypeAlias = Any
+
+
+@dataclass
+class _Work:
+    """What is left to do when all looks are over."""
+
+    outer: Problem  # as it was given
+    inner: Problem  # as the method sees it
+    asked: list[Callable[[Array], None]]  # of closed rows, as the outer ones see them
+
+    def close(self, run: Run, about: Mapping[str, Any] | None, vectors: Mapping[str, Array] | None) -> None:
+        way, m = Way(self.outer.matrix, self.inner.matrix), self.inner.matrix
+
+        def read(first: int, strip: Array) -> None:
+            if m.maps or not m.as_it_is:
+                way.there(strip, strip, first)
+
+        def written(first: int, strip: Array) -> None:
+            for ask in self.asked[::-1]:
+                ask(strip)
+            way.back(strip, strip, first)
+
+        try:
+            run.close(Leaf(self.inner).engine(), read, written, self.outer.progress, about, vectors)
+        except NoStarError as error:
+            raise divergence_error(self.outer.request.semiring, error.vertex) from None
+
+
+def by_strips(p: Problem, run: Run, node: Node, D: Any) -> Any:
+    """What the step `files` runs: the closure of p by strips, from where the journal says if there is one."""
+    try:
+        if run.journal is not None and run.journal.state.finished:
+            run.check_finished()
+            return run.home.result()
+        if run.journal is not None:
+            work, about, vectors = _of_journal(p, run.journal), None, None
+        else:
+            work = _planned(node.children[0], run.source)
+            about, vectors = (None, None) if run.keep is None else _about(work, run.source, run.home)
+        let_go(p.matrix.array)
+        work.close(run, about, vectors)
+    finally:
+        if run.journal is not None:
+            run.journal.close()
+    return run.home.result()
+
+
+def _planned(child: Node, source: Stored) -> _Work:
+    """What the steps left, where that can be done by strips. Raises `AlgebraError`."""
+    last, asked = child, []
+    while last.leaf is None:
+        assert last.reduction is not None
+        if last.reduction.by_strips is None:
+            raise AlgebraError(
+                f"{last.reduction.why}: that takes more than some rows at a time, and this matrix is closed by strips "
+                f"of a file; read it and close it in memory, which takes {shown(source.size)} at least"
+            )
+        asked.append(last.reduction.by_strips)
+        (last,) = last.children
+    if last.inner.dtype != source.dtype:
+        raise AlgebraError(f"strips of {source.dtype} have no room for {last.inner.dtype}: close the matrix in memory")
+    return _Work(child.outer, last.inner, asked)
+
+
+# -------------------------------------------------------------------------------------------------------- in a journal
+
+
+def _identity(p: Problem, source: Stored, home: Stored) -> dict[str, Any]:
+    """What must be the same for a run to go on, by the names that an error gives it."""
+    plan = make_plan(p.request.semiring, source.dtype)
+    return {
+        "version of semiring": sys.modules["semiring"].__version__,  # loaded, for this module is a part of it
+        "semiring": define(plan, closing=True).key,
+        "number of vertices": source.n,
+        "dtype": source.dtype.str,
+        "order of the entries": "column after column" if source.turned else "row after row",
+        "file of A": source.resolved,
+        "file of out": home.resolved,
+        "place of A in its file": source.start,
+        "place of out in its file": home.start,
+    }
+
+
+def _about(work: _Work, source: Stored, home: Stored) -> tuple[dict[str, Any], dict[str, Array]]:
+    """What a journal says of a run, and the vectors that belong to it. Raises `AlgebraError` for what it cannot say."""
+    m, vectors, maps = work.inner.matrix, {}, []
+    for map_ in m.maps:
+        if isinstance(map_, Shifted | Scaled):
+            maps.append("shifted" if isinstance(map_, Shifted) else "scaled")
+            vectors["potentials"] = map_.h if isinstance(map_, Shifted) else map_.p
+        elif map_ is NEGATED or map_ is UNSIGNED:
+            maps.append("negated" if map_ is NEGATED else "unsigned")
+        else:
+            raise _unknown(type(map_).__name__)
+    for ask in work.asked:
+        if not isinstance(ask, Near):
+            raise _unknown(repr(ask))
+    return {
+        "identity": _identity(work.outer, source, home),
+        "maps": maps,
+        "sentinel": m.sentinel,
+        "signless": bool(work.inner.known.signless),
+        "largest": [int(ask.largest) for ask in work.asked if isinstance(ask, Near)],
+        "in place": home.given is not None,
+    }, vectors
+
+
+def _unknown(what: str) -> AlgebraError:
+    return AlgebraError(f"a journal cannot keep what a step of your own left, {what}: leave journal out, or the step")
+
+
+def _of_journal(p: Problem, journal: Journal) -> _Work:
+    """What the steps had left when the run began."""
+    about, semiring = journal.about, min_plus if is_tropical(p.semiring) else p.semiring
+    known: Mapping[str, Callable[[], Map]] = {
+        "negated": lambda: NEGATED,
+        "unsigned": lambda: UNSIGNED,
+        "shifted": lambda: Shifted(journal.vectors["potentials"]),
+        "scaled": lambda: Scaled(journal.vectors["potentials"], p.semiring),
+    }
+    maps = tuple(known[name]() for name in about["maps"])
+    dtype = p.matrix.dtype
+    inner = dtype.type(inner_zero(semiring, dtype))
+    matrix = replace(p.matrix, maps=maps, inner=inner, sentinel=about["sentinel"])
+    facts = Facts(signless=about["signless"])
+    q = replace(p, semiring=semiring, matrix=matrix, facts=facts, method=p.request.method)
+    return _Work(p, q, [Near(q, largest) for largest in about["largest"]])
+
+
+def found_journal(system: System, name: str, p: Problem, source: Stored, home: Stored) -> Journal | None:
+    """The journal of that name, if there is one.
+
+    Raises `OSError`, and `StorageError` for one of another run, which names what differs.
+    """
+    journal = opened(system, name)
+    if journal is None:
+        return None
+    now, then = _identity(p, source, home), journal.about["identity"]
+    differ = [
+        f"the {what} was {then.get(what)}, and is {value}" for what, value in now.items() if then.get(what) != value
+    ]
+    if differ:
+        journal.close()
+        raise StorageError(
+            f"{name} is the journal of another run: {'; '.join(differ)}. Give another name, or remove it"
+        )
+    return journal

@@ -1,0 +1,347 @@
+"""The journal of a closure by strips: after a kill, a full disk or a power cut the same call goes on, to the same bits.
+
+**Why a round is not simply done again.** Over torn strips that would be right only where ⊗ does not round. Let a strip
+hold the new a'[i, k] in a column k of the pivots, and the old values elsewhere. Done again, entry j meets
+a'[i, k] ⊗ p[k, j] = (a[i, l] ⊗ p[l, k]) ⊗ p[k, j], which it never met in an undisturbed run: where ⊗ rounds, as every
+float addition does, that may lie below a[i, l] ⊗ (p[l, k] ⊗ p[k, j]), and the bits differ. And where ⊕ is not
+idempotent, an entry would count its paths twice. So here no strip is ever written over the only copy of what it came
+from, whatever ⊕ and ⊗ are, and that costs no byte more.
+
+**The file moves.** Behind the n rows of the file lie d more, in the journal. Rounds write in turns d rows further down,
+from the last strip to the first, and back, from the first to the last. In an even number of rounds a matrix that is
+closed in place comes home; into another file the first round writes where the others will end.
+
+**What is written when.** A *record* says: this is round r, its panel is logged or not, so many strips are done, these
+are their checksums, and those of the other strips as they were before. Two slots take turns, each with a number and a
+checksum of its own; the valid one with the greater number counts. A record is written by these steps, in this order:
+the file is synced; the journal is synced; the record is written to the older slot; the journal is synced. So
+
+1. a record that is found is true: all it speaks of was on the disk before it was written, and a torn record is
+   no record, which leaves the one before, in the other slot;
+2. *panels*: the panel of round r is logged while the record says "round r, not logged". The panel before it was needed
+   for round r - 1 only, all of whose strips are recorded. Nothing of round r is written before a record says "logged",
+   so until then the panel can be computed again from the strips as round r - 1 left them;
+3. *strips*: in a round downwards strip [x, y) is written to places [x + d, y + d), which hold old rows from x + d on,
+   or none. It is not written before rows from x + d on are recorded as done, that is while the rows done and not
+   recorded, with its own, are at most d: their places are [y, y + c) with y + c ≤ x + d. So the old version of a strip
+   that is not recorded is whole: strips that are recorded as done stand elsewhere, and what was begun after the record
+   was written over strips that were recorded. Upwards it is the same, mirrored.
+
+So at every moment the record tells which panel is whole, or how to make it, and where a whole version of every strip
+is. To go on is to read that panel and to take the strips that are not recorded as done through it: the same
+operations on the same bits. What was written after the record is written again, by nobody read.
+
+4. *the end*: a new file gets its header when all rows are recorded and synced: until then no program takes it for an
+   .npy file. The record "finished" comes last, with the time of the file's last change.
+
+Before a run goes on all strips are compared with their checksums, so that a file which others have changed is refused.
+
+Cost: each panel is written once, n² entries in all; a pass over the input for its checksums; d rows and a panel of
+disk, and some syncs a round. Source of the two slots: *How SQLite implements atomic commit*.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import gcd
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from semiring.errors import StorageError
+from semiring.strips.disk import PAGE, File, Memory, Place, Rows, System
+from semiring.strips.layout import Layout, Range
+
+__all__ = ["Journal", "State", "checksum", "checksums", "create", "journaled", "opened", "shifts"]
+
+Array: TypeAlias = Any
+
+_MAGIC = b"semiring journal 1\n\0"
+_HEAD = struct.Struct("<20sQI")  # magic, bytes and checksum of the text that follows
+_RECORD = struct.Struct("<IQIIIIIq")  # checksum of all that follows, number, round, logged, done, panel, finished, time
+_NEW = ".new"  # behind the name of a journal that is being made
+
+
+def checksum(rows: Array) -> int:
+    """Of the bytes of rows that lie side by side: a cyclic one of the sums of their pages, at the speed of memory."""
+    data = rows.reshape(-1).view(np.uint8)
+    whole = data.size // PAGE * PAGE
+    pages = data[:whole].view(np.uint64).reshape(-1, PAGE // 8).sum(axis=1)
+    return zlib.crc32(data[whole:].tobytes(), zlib.crc32(pages.tobytes()))
+
+
+def checksums(places: Iterable[Place], strips: Sequence[Range], memory: Memory) -> Array:
+    """Those of all strips (count,), each as its place has it."""
+    found = np.zeros(len(strips), np.uint32)
+    for which, (place, (start, stop)) in enumerate(zip(places, strips, strict=True)):
+        rows = memory.at(place.phase(start), stop - start)
+        place.read(start, rows)
+        found[which] = checksum(rows)
+    return found
+
+
+def journaled(layout: Layout, in_place: bool) -> Layout:
+    """The layout with the rows by which the file moves, and in place with an even number of rounds."""
+    n, tallest = layout.n, max((stop - start for start, stop in layout.strips), default=0)
+    step = PAGE // gcd(PAGE, max(1, n * layout.itemsize))  # rows that are whole pages: so they move past the cache
+    by = max(2 * tallest, n // 16)
+    rounded = -(-by // step) * step
+    rounds = list(layout.rounds)
+    if in_place and len(rounds) % 2:
+        widest = max(range(len(rounds)), key=lambda k: len(rounds[k]))
+        blocks = rounds[widest]
+        half = len(blocks) // 2  # 0: a round that only brings the rows home
+        rounds[widest : widest + 1] = [blocks[:half], blocks[half:]] if half else [blocks, ()]
+    return replace(layout, rounds=tuple(rounds), shift=rounded if rounded <= n else min(n, by))
+
+
+def shifts(layout: Layout, in_place: bool) -> list[int]:
+    """By how many rows the file is moved before each round, and after the last; not at all without a journal."""
+    count = len(layout.rounds)
+    moved = [layout.shift * ((count - number) % 2) for number in range(count + 1)]
+    return moved if in_place else [layout.shift - moved[1], *moved[1:]]  # another file: the first direction is free
+
+
+@dataclass(frozen=True)
+class State:
+    """What a record says."""
+
+    number: int = 0
+    round: int = 0
+    logged: bool = False
+    done: int = 0  # strips of this round, in its order
+    panel: int = 0  # checksum
+    finished: bool = False
+    changed: int = 0  # when the file was, in nanoseconds, where it is finished
+    sums: Array = field(default_factory=lambda: np.zeros(0, np.uint32))  # (strips,) as they are now
+
+    def packed(self) -> bytes:
+        fields = (self.number, self.round, self.logged, self.done, self.panel, self.finished, self.changed)
+        body: bytes = _RECORD.pack(0, *map(int, fields))[4:] + self.sums.astype("<u4").tobytes()
+        return struct.pack("<I", zlib.crc32(body)) + body
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> State | None:
+        """The record, None where it is torn."""
+        check, number, round_, logged, done, panel, finished, changed = _RECORD.unpack(data[: _RECORD.size])
+        if number == 0 or zlib.crc32(data[4:]) != check:
+            return None
+        sums = np.frombuffer(data[_RECORD.size :], "<u4").astype(np.uint32)
+        return cls(number, round_, bool(logged), done, panel, bool(finished), changed, sums)
+
+
+@dataclass(frozen=True)
+class _Map:
+    """Where what is in a journal."""
+
+    slots: int
+    slot: int  # bytes of a record
+    panel: int
+    spare: int
+    size: int
+
+    @classmethod
+    def of(cls, head: int, layout: Layout, phase: int) -> _Map:
+        row = layout.n * layout.itemsize
+        slot, slots = _RECORD.size + 4 * len(layout.strips), _pages(head)
+        panel = slots + 2 * _pages(slot)
+        spare = _pages(panel + layout.panel * row) + PAGE
+        spare += (phase - spare) % PAGE  # so that rows there have the addresses that they have in the file
+        return cls(slots, slot, panel, spare, spare + layout.shift * row)
+
+
+def _pages(size: int) -> int:
+    return -(-size // PAGE) * PAGE
+
+
+class Journal:
+    """An open journal, and where its run is. Of the thread that writes, once the run has begun."""
+
+    def __init__(
+        self, system: System, file: File, about: Mapping[str, Any], vectors: Mapping[str, Array], where: _Map
+    ) -> None:
+        self.about, self.vectors = about, vectors
+        self._system, self._file, self._where = system, file, where
+        self.state = State()
+        self.layout = Layout.of(about["layout"])
+        self._home: File | None = None
+        self._sums: Array = None
+        self._begun = (0, False, 0)
+        self._done = 0  # strips of the round that are written
+        self._rows = 0  # rows that are written and not recorded
+
+    # ------------------------------------------------------------------------------------------------------- at rest
+
+    def spare(self) -> Rows:
+        """The rows behind those of the file."""
+        return Rows(self._file, self._where.spare, self.layout.n * self.layout.itemsize)
+
+    def begin(self, home: File) -> None:
+        """From now on strips are written to that file, from where the record is."""
+        state = self.state
+        self._home, self._sums = home, state.sums.copy()
+        self._done, self._rows = state.done, 0
+        self._begun = (state.round, state.logged, state.done)
+
+    def finish(self, changed: int) -> None:
+        """All is done, and the file was changed last at that time. The room for panels and rows is given back."""
+        self._record(replace(self.state, finished=True, changed=changed))
+        self._system.truncate(self._file.number, self._where.panel)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    # ------------------------------------------------------------------------------------------------ while strips move
+
+    @property
+    def begun(self) -> tuple[int, bool, int]:
+        """The round to begin with, whether its panel was kept, and how many of its strips are done."""
+        return self._begun
+
+    def read_panel(self, panel: Array, phase: int) -> None:
+        """The panel of the round, as it was logged. Raises `StorageError` where it is damaged."""
+        self._file.read(self._panel_at(phase), panel)
+        if checksum(panel) != self.state.panel:
+            raise StorageError(f"{self._file.path}: the panel of round {self.state.round} is damaged")
+
+    def keep_panel(self, panel: Array, phase: int) -> None:
+        """Log the panel of a round, whose place in the file is ``phase`` modulo a page; then strips may be written."""
+        self._file.write(self._panel_at(phase), panel)
+        self._commit(replace(self.state, logged=True, done=0, panel=checksum(panel)))
+
+    def before(self, rows: Range) -> None:
+        """Rows are about to be written, perhaps over others that are not recorded."""
+        if self._rows + rows[1] - rows[0] > self.layout.shift:
+            self._commit(replace(self.state, done=self._done))
+
+    def after(self, which: int, rows: Array) -> None:
+        """A strip was written."""
+        self._sums[which] = checksum(rows)
+        self._done += 1
+        self._rows += len(rows)
+
+    def end_round(self) -> None:
+        """All strips of a round were written."""
+        self._commit(replace(self.state, round=self.state.round + 1, logged=False, done=0))
+
+    def _panel_at(self, phase: int) -> int:
+        """Where it is congruent to its place in the file, and so to its memory."""
+        return self._where.panel + (phase - self._where.panel) % PAGE
+
+    def _commit(self, state: State) -> None:
+        """Record what was written, when it is on the disk."""
+        assert self._home is not None
+        self._home.sync()
+        self._file.sync()
+        self._record(replace(state, sums=self._sums.copy()))
+        self._done, self._rows = state.done, 0
+
+    def _record(self, state: State) -> None:
+        state = replace(state, number=self.state.number + 1)
+        slot = self._where.slots + state.number % 2 * _pages(self._where.slot)
+        self._file.write(slot, np.frombuffer(state.packed(), np.uint8))
+        self._file.sync()
+        self.state = state
+
+
+def create(
+    system: System,
+    path: str,
+    about: Mapping[str, Any],
+    vectors: Mapping[str, Array],
+    layout: Layout,
+    sums: Array,
+    phase: int,
+) -> Journal:
+    """A new journal, whole on the disk or not there. Raises `OSError`, also where it has no room.
+
+    ``about``: what the run is, in JSON; ``vectors`` belong to it. ``sums``: of the strips as they are; ``phase``: the
+    place of row n of the file, modulo a page.
+    """
+    arrays = {name: np.ascontiguousarray(vector) for name, vector in vectors.items()}
+    listed = [
+        {"name": name, "dtype": vector.dtype.str, "count": vector.size, "sum": zlib.crc32(vector.tobytes())}
+        for name, vector in arrays.items()
+    ]
+    about = {**about, "layout": layout.about(), "phase": phase, "vectors": listed}
+    text = json.dumps(about).encode()
+    head = _HEAD.pack(_MAGIC, len(text), zlib.crc32(text)) + text + b"".join(v.tobytes() for v in arrays.values())
+    where = _Map.of(len(head), layout, phase)
+    new = path + _NEW
+    file = File(system, new, os.O_RDWR | os.O_CREAT)
+    try:
+        if not system.lock(file.number):
+            raise _taken(path)
+        system.truncate(file.number, 0)
+        file.allocate(where.size)
+        file.write(0, np.frombuffer(head, np.uint8))
+        journal = Journal(system, file, about, arrays, where)
+        journal.state = State(sums=sums)
+        journal._record(journal.state)
+        system.replace(new, path)
+        system.sync_folder(os.path.dirname(os.path.abspath(path)))
+    except BaseException:
+        file.close()
+        raise
+    return journal
+
+
+def opened(system: System, path: str) -> Journal | None:
+    """The journal of that name, None where there is none. Raises `OSError`, and `StorageError` for what is none."""
+    try:
+        file = File(system, path, os.O_RDWR)
+    except FileNotFoundError:
+        return None
+    try:
+        if not system.lock(file.number):
+            raise _taken(path)
+        return _read(system, file, path)
+    except BaseException:
+        file.close()
+        raise
+
+
+def _taken(path: str) -> StorageError:
+    return StorageError(f"{path}: another process is at work with this journal")
+
+
+def _read(system: System, file: File, path: str) -> Journal:
+    size = os.fstat(file.number).st_size
+    if size < _HEAD.size:
+        raise StorageError(f"{path}: no journal of a closure")
+    magic, length, check = _HEAD.unpack(_bytes(file, 0, _HEAD.size))
+    if magic != _MAGIC:
+        raise StorageError(f"{path}: no journal of a closure, or one of another version")
+    text = _bytes(file, _HEAD.size, length) if _HEAD.size + length <= size else b""
+    if zlib.crc32(text) != check or not text:
+        raise StorageError(f"{path}: the journal is damaged")
+    about = json.loads(text)
+    position, vectors = _HEAD.size + length, {}
+    for listed in about["vectors"]:
+        dtype = np.dtype(listed["dtype"])
+        data = _bytes(file, position, dtype.itemsize * listed["count"])
+        if zlib.crc32(data) != listed["sum"]:
+            raise StorageError(f"{path}: the journal is damaged")
+        vectors[listed["name"]] = np.frombuffer(data, dtype)
+        position += len(data)
+    layout = Layout.of(about["layout"])
+    where = _Map.of(position, layout, about["phase"])
+    journal = Journal(system, file, about, vectors, where)
+    records = [State.unpacked(_bytes(file, where.slots + k * _pages(where.slot), where.slot)) for k in (0, 1)]
+    valid = [record for record in records if record is not None]
+    if not valid:
+        raise StorageError(f"{path}: the journal is damaged")
+    journal.state = max(valid, key=lambda record: record.number)
+    return journal
+
+
+def _bytes(file: File, position: int, size: int) -> bytes:
+    data = bytearray(size)
+    file.read(position, np.frombuffer(data, np.uint8))
+    return bytes(data)

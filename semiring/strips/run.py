@@ -1,0 +1,188 @@
+"""A closure by strips from one file to another, or in place; with a journal or without."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from semiring.errors import StorageError
+from semiring.kernels.engine import Engine
+from semiring.strips.disk import File, Memory, Moved, Place, Rows, System
+from semiring.strips.journal import Journal, checksums, create, shifts
+from semiring.strips.layout import Layout
+from semiring.strips.rounds import Pass, Progress, close_strips
+from semiring.strips.stored import Stored, header
+
+__all__ = ["Run", "complete", "written"]
+
+Array: TypeAlias = Any
+
+
+@dataclass
+class Run:
+    """What is read, what is written, and how it is cut.
+
+    ``keep``: the name of a journal that is to be made; ``journal``: one that was found, and says where to go on.
+    """
+
+    system: System
+    source: Stored
+    home: Stored
+    layout: Layout
+    keep: str | None = None
+    journal: Journal | None = None
+
+    def close(
+        self,
+        engine: Engine,
+        encode: Pass,
+        decode: Pass,
+        progress: Progress | None = None,
+        about: Mapping[str, Any] | None = None,
+        vectors: Mapping[str, Array] | None = None,
+    ) -> None:
+        """As `close_strips`; ``about`` and ``vectors`` go to a new journal.
+
+        Raises `StorageError` where a file is not what the journal says, before anything is written.
+        """
+        source, home, layout = self.source, self.home, self.layout
+        places: list[Place]
+        given = File(self.system, source.path, os.O_RDONLY)
+        try:
+            first = Rows(given, source.start, source.row)
+            with written(self.system, home, self) as target:
+                rows = Rows(target, home.start, home.row)
+                if self.journal is not None:
+                    places, descending = self._places(self.journal, first, rows)
+                    self._check(self.journal, first, places, descending)
+                elif self.keep is not None:
+                    found = self._sums([first] * len(layout.strips))
+                    phase = rows.phase(layout.n)
+                    own = {**(about or {}), "changed": _changed(source.path)}
+                    vectors = {**(vectors or {}), "sums": found}
+                    self.journal = create(self.system, self.keep, own, vectors, layout, found, phase)
+                    places, descending = self._places(self.journal, first, rows)
+                else:
+                    places = [first, *[rows] * len(layout.rounds)]
+                    descending = [bool(number % 2) for number in range(len(layout.rounds))]
+                if self.journal is not None:
+                    self.journal.begin(target)
+                close_strips(
+                    engine,
+                    layout,
+                    places,
+                    descending,
+                    encode=encode,
+                    decode=decode,
+                    progress=progress,
+                    log=self.journal,
+                )
+                complete(target, home)
+        finally:
+            given.close()
+        if self.journal is not None:
+            self.journal.finish(_changed(home.path))
+
+    def check_finished(self) -> None:
+        """Raise `StorageError` unless the files are those of the run that has finished."""
+        assert self.journal is not None
+        source, home, journal = self.source, self.home, self.journal
+        given, target = File(self.system, source.path, os.O_RDONLY), File(self.system, home.path, os.O_RDONLY)
+        try:
+            if not self.in_place:
+                self._check_source(journal, Rows(given, source.start, source.row))
+            if _changed(home.path) != journal.state.changed:
+                rows = Rows(target, home.start, home.row)
+                if not np.array_equal(self._sums([rows] * len(self.layout.strips)), journal.state.sums):
+                    raise _other(home.path, "finished")
+        finally:
+            given.close()
+            target.close()
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the matrix is closed where it is."""
+        return self.home.given is not None and self.home.overlaps(self.source)
+
+    def _places(self, journal: Journal, first: Rows, rows: Rows) -> tuple[list[Place], list[bool]]:
+        """Where the rows are before each round and after the last, and which way each goes."""
+        n, spare, moved = self.layout.n, journal.spare(), shifts(self.layout, self.in_place)
+        places: list[Place] = [Moved(rows, spare, n, by) if by else rows for by in moved]
+        if not self.in_place:
+            places[0] = first
+        return places, [after > before for before, after in pairwise(moved)]
+
+    def _check(self, journal: Journal, first: Rows, places: list[Place], descending: list[bool]) -> None:
+        """Raise `StorageError` unless all strips are as the journal says."""
+        if not self.in_place:
+            self._check_source(journal, first)
+        state, count = journal.state, len(self.layout.strips)
+        if state.round == len(self.layout.rounds):
+            now = [places[-1]] * count
+        else:
+            order = list(range(count))
+            if descending[state.round]:
+                order.reverse()
+            done = set(order[: state.done])
+            now = [places[state.round + (which in done)] for which in range(count)]
+        if not np.array_equal(self._sums(now), state.sums):
+            raise _other(self.home.path, "stopped")
+
+    def _check_source(self, journal: Journal, first: Rows) -> None:
+        if _changed(self.source.path) != journal.about["changed"]:
+            found = self._sums([first] * len(self.layout.strips))
+            if not np.array_equal(found, journal.vectors["sums"]):
+                raise _other(self.source.path, "began")
+
+    def _sums(self, places: list[Any]) -> Array:
+        strips = self.layout.strips
+        tallest = max(stop - start for start, stop in strips)
+        return checksums(places, strips, Memory(tallest, self.layout.n, self.source.dtype))
+
+
+def complete(file: File, home: Stored) -> None:
+    """All rows are there: a new file gets its header, when they are on the disk."""
+    file.sync()
+    if home.is_new:
+        file.write(home.start - len(header(home)), np.frombuffer(header(home), np.uint8))
+        file.sync()
+
+
+def _other(path: str, when: str) -> StorageError:
+    return StorageError(
+        f"{path} has been changed since the run of this journal {when}: put it back, or remove the journal"
+    )
+
+
+def _changed(path: str) -> int:
+    return os.stat(path).st_mtime_ns
+
+
+@contextmanager
+def written(system: System, home: Stored, run: Run | None = None) -> Iterator[File]:
+    """A file that is written. A new one has room for all before the first row is written.
+
+    Where all fails, a new one is removed: but for one that a journal knows.
+    """
+    found = run is not None and run.journal is not None  # by an earlier run
+    new = home.is_new and not found
+    if found and not os.path.exists(home.path):
+        raise _other(home.path, "stopped")
+    file = File(system, home.path, os.O_RDWR | (os.O_CREAT | os.O_TRUNC if new else 0))
+    try:
+        if new:
+            file.allocate(home.start + home.size)
+            system.sync_folder(os.path.dirname(os.path.abspath(home.path)))
+        yield file
+    except BaseException:
+        if new and (run is None or run.journal is None):
+            system.remove(home.path)
+        raise
+    finally:
+        file.close()

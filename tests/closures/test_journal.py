@@ -1,0 +1,694 @@
+"""Runs that are killed, refused by the disk or lose what was not synced go on, to the bits of an undisturbed one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+import tracemalloc
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from strips import METHOD, least, make_small, rounded, same_bits
+
+import semiring as sr
+from semiring.errors import DivergenceError, StorageError
+from semiring.strips import journal as journals
+from semiring.strips.disk import System
+
+SECTOR = 512  # bytes that a disk writes as one
+N = 97
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    make_small(monkeypatch)
+
+
+class Work:
+    """A closure of a file with a journal, as often as it takes."""
+
+    def __init__(self, folder, rng, name, dtype, in_place, share=1.0):
+        self.path, self.journal = folder / "A.npy", folder / "run"
+        self.out = self.path if in_place else folder / "D.npy"
+        self.name, self.A = name, weights(rng, name, dtype)
+        self.expected = sr.closure(self.A, name, method=METHOD)
+        np.save(self.path, self.A)
+        self.memory = int(least(self.path, name) * share)
+
+    def again(self):
+        """From the beginning."""
+        for path in (self.out, self.journal, Path(f"{self.journal}.new")):
+            path.unlink(missing_ok=True)
+        np.save(self.path, self.A)
+
+    def run(self, **options):
+        return sr.closure(self.path, self.name, out=self.out, memory=self.memory, journal=self.journal, **options)
+
+    def check(self):
+        """It ends, with the bits of an undisturbed run, and once more it has ended already."""
+        assert same_bits(self.run(), self.expected)
+        assert same_bits(np.load(self.out), self.expected)
+        assert same_bits(self.run(), self.expected)
+
+
+def weights(rng, name, dtype):
+    if name == "max_plus":  # under potentials, with the value for "no path" of integers
+        h = rng.integers(0, 500, N)
+        A = (-rng.integers(0, 1000, (N, N)) + h[:, None] - h).astype(dtype)
+        A[rng.random((N, N)) < 0.3] = sr.as_semiring(name).zero_for(np.dtype(dtype))
+        return A
+    return rounded(rng, N, name, dtype)
+
+
+KINDS = [("min_plus", "float64"), ("plus_times", "float64"), ("max_plus", "int32")]
+
+
+@pytest.fixture(params=[(*kind, in_place) for kind in KINDS for in_place in (True, False)], ids=str)
+def work(request, rng, tmp_path):
+    return Work(tmp_path, rng, *request.param)
+
+
+def use(monkeypatch, system):
+    monkeypatch.setattr(import_module("semiring.chain.steps.files"), "SYSTEM", system)
+    return system
+
+
+# ---------------------------------------------------------------------------------------------------------- undisturbed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [1, 1.3, 2, 100])
+def test_a_run_with_a_journal_has_the_same_bits(rng, tmp_path, share):
+    for name, dtype in KINDS:
+        for in_place in (True, False):
+            work = Work(tmp_path, rng, name, dtype, in_place, share)
+            work.again()
+            work.check()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [1, 2, 3, 31, 32, 33, 64, 65, 129])
+def test_matrices_of_any_size(rng, tmp_path, n):
+    """Also where no row begins a page, and where one round is all there is."""
+    path = tmp_path / "A.npy"
+    for dtype in ("float32", "float64", "bool"):
+        name = "boolean" if dtype == "bool" else "min_plus"
+        A = rounded(rng, n, name, dtype)
+        np.save(path, A)
+        for memory in (least(path, name), "1 GiB"):
+            np.save(path, A)
+            (tmp_path / "run").unlink(missing_ok=True)
+            found = sr.closure(path, name, out=path, memory=memory, journal=tmp_path / "run")
+            assert same_bits(found, sr.closure(A, name, method=METHOD))
+
+
+@pytest.mark.slow
+def test_rows_of_whole_pages(rng, tmp_path):
+    """So that strips move past the page cache, at both places."""
+    n = 512
+    A = rng.random((n, n))
+    np.save(tmp_path / "A.npy", A)
+    found = sr.closure(
+        tmp_path / "A.npy", out=tmp_path / "A.npy", memory=least(tmp_path / "A.npy"), journal=tmp_path / "run"
+    )
+    assert same_bits(found, sr.closure(A, method=METHOD))
+
+
+def test_a_finished_run_reads_no_strip(monkeypatch, work):
+    work.run()
+    size = work.journal.stat().st_size
+    assert size < 50_000
+
+    class Watched(System):
+        most = 0
+
+        def read(self, file, memory, position):
+            done = super().read(file, memory, position)
+            Watched.most = max(Watched.most, done)
+            return done
+
+    use(monkeypatch, Watched())
+    _, why = work.run(explain=True)
+    assert "a run that has finished" in str(why)
+    assert f"{N} × {N}" in str(why)
+    assert Watched.most < 4096
+
+
+def test_the_layout_of_a_run():
+    layout = journals.journaled
+    for rounds in (((0, 32),),), (((0, 32), (32, 64)),), (((0, 32),), ((32, 64),), ((64, 96), (96, 97))):
+        for in_place in (True, False):
+            given = sr.strips.layout.Layout(97, 8, rounds, 8, 0)
+            found = layout(given, in_place)
+            assert [block for blocks in found.rounds for block in blocks] == [
+                block for blocks in rounds for block in blocks
+            ]
+            moved = journals.shifts(found, in_place)
+            assert len(moved) == len(found.rounds) + 1
+            assert moved[-1] == 0
+            assert all(abs(after - before) == found.shift for before, after in pairwise(moved))
+            assert not in_place or moved[0] == 0
+            assert found.shift >= 2 * 8 or found.shift == 97
+
+
+# --------------------------------------------------------------------------------------------------------------- killed
+
+
+class CrashError(BaseException):
+    """The process is no more."""
+
+
+class Dying(System):
+    """Kills at a call: nothing is done any more. A write may have been done in part."""
+
+    calls = ("open", "read", "write", "sync", "allocate", "truncate", "lock", "replace", "sync_folder", "remove")
+
+    def __init__(self, at, rng=None):
+        super().__init__()
+        self.at, self.rng, self.count, self.dead = at, rng, 0, False
+
+    def step(self):
+        if self.dead:
+            raise CrashError
+        self.count += 1
+        if self.count == self.at:
+            self.die()
+
+    def die(self):
+        self.dead = True
+        raise CrashError
+
+    def write(self, file, memory, position):
+        if self.count + 1 == self.at and not self.dead:
+            torn = int(self.rng.integers(0, len(memory) + 1))
+            os.pwrite(os.open(f"/proc/self/fd/{file}", os.O_WRONLY), bytes(memory[:torn]), position)
+        self.step()
+        return super().write(file, memory, position)
+
+
+def _stepping(name):
+    def call(self, *arguments):
+        self.step()
+        return getattr(System, name)(self, *arguments)
+
+    return call
+
+
+for _name in Dying.calls:
+    if _name != "write":
+        setattr(Dying, _name, _stepping(_name))
+
+
+def calls_of(monkeypatch, work, kind=Dying):
+    """How many calls an undisturbed run takes."""
+    system = use(monkeypatch, kind(-1))
+    work.run()
+    return system.count
+
+
+def sample(count, few):
+    """Some calls of so many; all of them where there is time."""
+    if "SEMIRING_KILLS" in os.environ:
+        return range(1, count + 1)
+    return sorted({round(1 + k * (count - 1) / (few - 1)) for k in range(few)})
+
+
+@pytest.mark.slow
+def test_killed_at_any_call(monkeypatch, rng, work):
+    count = calls_of(monkeypatch, work)
+    for at in sample(count, 25):
+        work.again()
+        use(monkeypatch, Dying(at, rng))
+        with pytest.raises(CrashError):
+            work.run()
+        use(monkeypatch, System())
+        work.check()
+
+
+@pytest.mark.slow
+def test_killed_again_and_again(monkeypatch, rng, work):
+    """Every run gets some calls further; so many that a panel is logged."""
+    work.again()
+    for _ in range(300):
+        use(monkeypatch, Dying(int(rng.integers(1, 300)), rng))
+        try:
+            work.run()
+        except CrashError:
+            continue
+        break
+    else:
+        pytest.fail("no progress in 300 runs")
+    use(monkeypatch, System())
+    work.check()
+
+
+# -------------------------------------------------------------------------------------------------------------- refused
+
+
+class Failing(Dying):
+    """One call fails, and the process lives on."""
+
+    code = errno.EIO
+
+    def die(self):
+        raise OSError(self.code, os.strerror(self.code))
+
+    def write(self, file, memory, position):
+        if self.count + 1 == self.at:
+            super(Dying, self).write(file, memory[: int(self.rng.integers(0, len(memory) + 1))], position)
+        self.step()
+        return System.write(self, file, memory, position)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
+def test_any_call_may_fail(monkeypatch, rng, work, code):
+    count = calls_of(monkeypatch, work)
+    for at in sample(count, 25):
+        work.again()
+        system = use(monkeypatch, Failing(at, rng))
+        system.code = code
+        try:
+            found = work.run()
+        except OSError as error:
+            assert error.errno == code  # noqa: PT017
+        else:
+            assert same_bits(found, work.expected)  # a second way past the cache that did not open
+        use(monkeypatch, System())
+        work.check()
+
+
+@pytest.mark.slow
+def test_short_writes_and_reads(monkeypatch, rng, work):
+    class Short(System):
+        def read(self, file, memory, position):
+            return super().read(file, memory[: int(rng.integers(1, 5000))], position)
+
+        def write(self, file, memory, position):
+            return super().write(file, memory[: int(rng.integers(1, 5000))], position)
+
+    use(monkeypatch, Short())
+    work.check()
+
+
+# ---------------------------------------------------------------------------------------------------------- a power cut
+
+
+class Volatile(Dying):
+    """A disk that forgets: of what was not synced, any sectors may be there when the power is back, or not.
+
+    Names that were given are there only when their folder was synced, and so is the size of a file when it was.
+    """
+
+    def __init__(self, at, rng=None):
+        super().__init__(at, rng)
+        self.before = {}  # what the disk has, sector by sector, of files that were written since
+        self.sizes, self.names = {}, []
+
+    @staticmethod
+    def identity(file):
+        about = os.fstat(file)
+        return about.st_dev, about.st_ino
+
+    def path_of(self, file):
+        return os.readlink(f"/proc/self/fd/{file}")
+
+    def write(self, file, memory, position):
+        self.step()
+        known = self.before.setdefault(self.identity(file), {})
+        with open(self.path_of(file), "rb") as stream:
+            for sector in range(position // SECTOR, -(-(position + len(memory)) // SECTOR)):
+                if sector not in known:
+                    stream.seek(sector * SECTOR)
+                    known[sector] = stream.read(SECTOR)
+        return System.write(self, file, memory, position)
+
+    def sync(self, file):
+        self.step()
+        self.before.pop(self.identity(file), None)
+        System.sync(self, file)
+
+    def open(self, path, flags):
+        self.step()
+        if flags & os.O_CREAT and not os.path.exists(path):
+            self.names.append((path, None))
+        return System.open(self, path, flags)
+
+    def replace(self, old, new):
+        self.step()
+        self.names.append((new, old))
+        System.replace(self, old, new)
+
+    def sync_folder(self, path):
+        self.step()
+        self.names.clear()
+        System.sync_folder(self, path)
+
+    def cut(self):
+        """The power goes."""
+        for path, old in self.names[::-1]:
+            if not os.path.exists(path) or self.rng.random() < 0.5:
+                continue
+            if old is None:
+                os.unlink(path)
+            else:
+                os.replace(path, old)
+        for folder in {Path(path).parent for path, _ in self.names} | {self.folder}:
+            for path in folder.iterdir():
+                about = path.stat()
+                kept = self.rng.random()
+                with path.open("r+b") as stream:
+                    for sector, data in self.before.get((about.st_dev, about.st_ino), {}).items():
+                        if self.rng.random() < kept:
+                            stream.seek(sector * SECTOR)
+                            stream.write(data)
+
+
+def cut_off(monkeypatch, rng, work, at):
+    system = use(monkeypatch, Volatile(at, rng))
+    system.folder = work.path.parent
+    try:
+        work.run()
+    except CrashError:
+        system.cut()
+        return True
+    return False
+
+
+@pytest.mark.slow
+def test_what_was_not_synced_is_lost(monkeypatch, rng, work):
+    count = calls_of(monkeypatch, work, Volatile)
+    for at in sample(count, 25):
+        work.again()
+        assert cut_off(monkeypatch, rng, work, at)
+        use(monkeypatch, System())
+        work.check()
+
+
+@pytest.mark.slow
+def test_the_power_goes_again_and_again(monkeypatch, rng, work):
+    work.again()
+    for _ in range(300):
+        if not cut_off(monkeypatch, rng, work, int(rng.integers(1, 300))):
+            break
+    else:
+        pytest.fail("no progress in 300 runs")
+    use(monkeypatch, System())
+    work.check()
+
+
+@pytest.mark.slow
+def test_the_stand_in_does_lose_what_was_not_synced(monkeypatch, rng, work):
+    """Without a sync of the strips runs are lost, so that the tests above prove something."""
+
+    class Careless(Volatile):
+        def sync(self, file):
+            if "run" in self.path_of(file):
+                super().sync(file)
+
+    lost = 0
+    for at in range(60, 120, 4):
+        work.again()
+        system = use(monkeypatch, Careless(at, rng))
+        system.folder = work.path.parent
+        try:
+            work.run()
+        except CrashError:
+            system.cut()
+        use(monkeypatch, System())
+        try:
+            lost += not same_bits(work.run(), work.expected)
+        except StorageError:
+            lost += 1
+    assert lost
+
+
+# ------------------------------------------------------------------------------------------------------------- kill -9
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, "tests/support")
+import pytest
+from strips import make_small
+import semiring as sr
+make_small(pytest.MonkeyPatch())
+path, name, out, memory, journal = sys.argv[1:]
+print("ready", flush=True)
+sr.closure(path, name, out=out, memory=int(memory), journal=journal, progress=lambda *done: print(*done, flush=True))
+print("end", flush=True)
+"""
+
+
+def kill_at_random(work, rng, times):
+    """How often a process was killed before one came to the end."""
+    root, killed = Path(__file__).parents[2], 0
+    command = [
+        sys.executable,
+        "-c",
+        SCRIPT,
+        str(work.path),
+        work.name,
+        str(work.out),
+        str(work.memory),
+        str(work.journal),
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    while killed < times:
+        process = subprocess.Popen(command, cwd=root, env=environment, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        for _ in range(int(rng.integers(1, 60))):
+            line = process.stdout.readline()
+            if line in ("end\n", ""):
+                break
+        time.sleep(float(rng.random()) * 0.003)
+        process.send_signal(signal.SIGKILL)
+        process.stdout.close()
+        killed += process.wait() == -signal.SIGKILL
+        if line == "end\n":
+            work.check()
+            work.again()
+    return killed
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9 on Windows")
+def test_killed_from_outside(rng, tmp_path):
+    work = Work(tmp_path, rng, "min_plus", "float64", True)
+    assert kill_at_random(work, rng, 4) == 4
+    work.check()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9 on Windows")
+@pytest.mark.skipif("SEMIRING_KILLS" not in os.environ, reason="some minutes: SEMIRING_KILLS=200 kills as often")
+def test_killed_from_outside_many_times(rng, tmp_path):
+    times = int(os.environ["SEMIRING_KILLS"])
+    done = 0
+    for name, dtype in KINDS:
+        work = Work(tmp_path, rng, name, dtype, True)
+        work.again()
+        done += kill_at_random(work, rng, -(-times // len(KINDS)))
+        work.check()
+    assert done >= times
+
+
+# ---------------------------------------------------------------------------------------------------------- interrupted
+
+
+def test_an_interrupt_leaves_a_journal_that_goes_on(work):
+    def interrupt(done, total):
+        if done > total * 2 // 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work.run(progress=interrupt)
+    seen = []
+    found = work.run(progress=lambda done, total: seen.append(done))
+    assert seen[0] > N**3 // 3
+    assert seen == sorted(seen)
+    assert seen[-1] == N**3
+    assert same_bits(found, work.expected)
+
+
+def test_a_new_file_is_no_npy_file_before_the_end(rng, tmp_path):
+    work = Work(tmp_path, rng, "min_plus", "float64", False)
+
+    def stop(done, total):
+        if done == total:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work.run(progress=stop)
+    with pytest.raises(ValueError):  # noqa: PT011
+        np.load(work.out)
+    work.check()
+
+
+# -------------------------------------------------------------------------------------------------------------- refused
+
+
+def stopped(work):
+    def interrupt(done, total):
+        if done > total // 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work.run(progress=interrupt)
+
+
+def test_another_run_is_refused_and_said_to_differ(monkeypatch, rng, tmp_path):
+    work = Work(tmp_path, rng, "min_plus", "float64", True)
+    stopped(work)
+    before = work.path.read_bytes(), work.journal.read_bytes()
+    other = tmp_path / "B.npy"
+    np.save(other, work.A)
+
+    def refused(match, *arguments, **options):
+        given = {"out": work.path, "memory": work.memory, "journal": work.journal, **options}
+        with pytest.raises(StorageError, match=match):
+            sr.closure(*(arguments or (work.path,)), **given)
+        assert (work.path.read_bytes(), work.journal.read_bytes()) == before
+
+    refused("the semiring was", work.path, "max_min")
+    refused("the file of A was", other)
+    refused("the file of out was", out=tmp_path / "D.npy")
+    refused("goes on in as much", memory=work.memory // 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(sr, "__version__", "0.0")
+        refused("the version of semiring was")
+    np.save(other, work.A.astype(np.float32))
+    refused("the dtype was", other, out=other)
+    np.save(other, work.A[:50, :50])
+    refused("the number of vertices was", other, out=other)
+    held = journals.opened(System(), str(work.journal))
+    refused("another process")
+    held.close()
+    (tmp_path / "notes").write_text("no journal " * 100)
+    refused("no journal", journal=tmp_path / "notes")
+    work.check()
+
+
+def test_a_file_that_others_have_changed_is_refused(rng, work):
+    stopped(work)
+    whole = work.out.read_bytes()
+    for position in rng.integers(len(whole) // 2, len(whole), 4):
+        work.out.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
+        try:
+            found = work.run()
+        except StorageError as error:
+            assert "changed since" in str(error)  # noqa: PT017
+            work.out.write_bytes(whole)
+        else:  # a place that was to be written anyway
+            assert same_bits(found, work.expected)
+            return
+    work.check()
+
+
+@pytest.mark.slow
+def test_a_finished_run_knows_its_files(work):
+    work.run()
+    os.utime(work.out)  # the same bytes
+    assert same_bits(work.run(), work.expected)
+    whole = work.out.read_bytes()
+    work.out.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(StorageError, match="changed since"):
+        work.run()
+    work.out.write_bytes(whole)
+    if work.out != work.path:
+        np.save(work.path, work.A * 2)
+        with pytest.raises(StorageError, match=r"A.npy has been changed since"):
+            work.run()
+        np.save(work.path, work.A)
+    work.check()
+
+
+def test_a_damaged_journal_is_refused(rng, tmp_path):
+    work = Work(tmp_path, rng, "max_plus", "int32", True)
+    stopped(work)
+    whole = work.journal.read_bytes()
+    for position in (25, 100, whole.index(b"vectors") + 300):
+        work.journal.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
+        with pytest.raises(StorageError, match=r"damaged|no journal"):
+            work.run()
+    work.journal.write_bytes(whole[:10])
+    with pytest.raises(StorageError, match="no journal"):
+        work.run()
+    work.journal.write_bytes(whole)
+    work.check()
+
+
+def test_journals_are_for_files(rng, tmp_path):
+    with pytest.raises(StorageError, match="in memory as a whole"):
+        sr.closure(rng.random((4, 4)), journal=tmp_path / "run")
+    np.save(tmp_path / "A.npy", rng.random((4, 4)))
+    with pytest.raises(StorageError, match="give its name"):
+        sr.closure(tmp_path / "A.npy", journal=tmp_path / "run")
+
+
+def test_a_journal_is_a_file_of_its_own(rng, tmp_path):
+    np.save(tmp_path / "A.npy", rng.random((4, 4)))
+    for name in ("A.npy", "D.npy"):
+        with pytest.raises(StorageError, match="of its own"):
+            sr.closure(tmp_path / "A.npy", out=tmp_path / "D.npy", journal=tmp_path / name)
+    assert not (tmp_path / "D.npy").exists()
+
+
+def test_a_result_that_is_gone(rng, tmp_path):
+    work = Work(tmp_path, rng, "min_plus", "float64", False)
+    stopped(work)
+    work.out.unlink()
+    with pytest.raises(StorageError, match=r"D\.npy has been changed since"):
+        work.run()
+
+
+@pytest.mark.slow
+def test_the_memory_is_kept_to_with_a_journal(monkeypatch, rng, tmp_path):
+    monkeypatch.undo()
+    A, path = rng.random((1500, 1500), np.float32), tmp_path / "A.npy"
+    np.save(path, A)
+    memory, expected = least(path), sr.closure(A, method=METHOD)
+    tracemalloc.start()
+    try:
+        found = sr.closure(path, out=path, memory=memory, journal=tmp_path / "run")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= memory
+    assert same_bits(found, expected)
+
+
+def test_an_error_of_the_entries_is_said_again(rng, tmp_path):
+    A = rng.random((N, N))
+    A[50, 50], A[:50, 50] = 1, 0
+    np.save(tmp_path / "A.npy", A)
+    for _ in range(2):
+        with pytest.raises(DivergenceError, match="vertex 50"):
+            sr.closure(
+                tmp_path / "A.npy", "plus_times", out=tmp_path / "A.npy", memory=200_000, journal=tmp_path / "run"
+            )
+
+
+def test_to_do_a_round_again_over_torn_strips_would_change_bits(rng):
+    """Why rows are never written over the only copy of what they came from: ⊗ of floats rounds."""
+    A = rng.random((64, 64)) ** 3
+    panel = sr.closure(A[:32, :32])
+    panel = sr.matmul(panel, A[:32])
+    panel[:, :32] = sr.closure(A[:32, :32])
+    old = A[32:]
+
+    def eliminated(rows):
+        return np.minimum(rows, sr.matmul(rows[:, :32].copy(), panel))
+
+    new = eliminated(old)
+    torn = old.copy()
+    torn[:, :32] = new[:, :32]
+    assert not same_bits(eliminated(torn), new)

@@ -1,0 +1,56 @@
+"""Small files that are closed by strips as large ones are: small blocks of pivots, and memory that counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+
+import matrices
+import numpy as np
+import pytest
+
+import semiring as sr
+from semiring.algorithms import schedule
+from semiring.strips import layout
+
+METHOD = "blocked_floyd_warshall"
+
+
+def make_small(patch):
+    """Blocks of 32 pivots, memory without what is nothing beside a large matrix, and nothing closed in memory."""
+    for name in ("cpu", "reference"):
+        patch.setitem(schedule._TABLE, name, replace(schedule._TABLE[name], pivots=((0, 32),)))
+    patch.setattr(layout, "_BESIDE", 0)
+    patch.setattr(layout, "_FEWEST", 2)
+    patch.setattr(import_module("semiring.chain.steps.files"), "_BESIDE", 1 << 60)
+
+
+def rounded(rng, n, name, dtype):
+    """Entries whose closures round, where they are floats."""
+    if np.dtype(dtype).kind != "f" and name != "xor_and":
+        return matrices.matrix(rng, n, name, dtype)
+    values = rng.random((n, n)) ** 3  # of random multiples of 2⁻⁵³ below 1 no sum would be rounded
+    if name == "xor_and":
+        return np.triu(matrices.matrix(rng, n, name, dtype), 1)
+    if name == "plus_times":
+        return (values / (2 * n)).astype(dtype)
+    if name == "log_plus":
+        return (np.log(values) - np.log(2 * n)).astype(dtype)
+    if name == "max_plus":
+        values = -values
+    if name == "min_times":
+        values = 1 / values
+    values[rng.random((n, n)) < 0.5] = sr.as_semiring(name).zero_for(np.dtype(dtype))
+    return values.astype(dtype)
+
+
+def least(path, name="min_plus", **options):
+    """The least memory for the closure of a file, as the error says."""
+    with pytest.raises(ValueError, match="too small") as caught:
+        sr.closure(path, name, out=path.with_name("none.npy"), memory=1, **options)
+    size, unit = str(caught.value).rsplit("takes ", 1)[1].split()
+    return int(size) * {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20}[unit]
+
+
+def same_bits(x, y):
+    return x.dtype == y.dtype and x.shape == y.shape and np.asarray(x).tobytes() == np.asarray(y).tobytes()
