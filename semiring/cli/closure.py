@@ -18,6 +18,7 @@ from semiring.cli.common import (
     size_of,
 )
 from semiring.cli.cycles import cycles_by_name
+from semiring.cli.file_closure import run_on_file
 from semiring.cli.progress import ProgressBar
 from semiring.closures import closure
 from semiring.io import Network
@@ -29,6 +30,8 @@ SMALL = 12  # vertices up to which the matrix is printed
 
 def run(arguments: argparse.Namespace) -> int:
     """Close the matrix of INPUT, print facts about the result, write and draw it."""
+    if arguments.memory is not None or arguments.journal is not None:
+        return run_on_file(arguments)
     check_outputs(arguments)
     semiring = chosen_semiring(arguments)
     network = load(arguments, semiring)

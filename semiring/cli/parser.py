@@ -115,6 +115,12 @@ def _add_closure(commands: argparse._SubParsersAction[Parser]) -> None:
     )
     parser.add_argument("--irreflexive", action="store_true", help="A⁺ = A ⊗ A*: without the empty path")
     parser.add_argument("--explain", action="store_true", help="say which method was chosen, and why")
+    parser.add_argument(
+        "--memory", metavar="SIZE", help="leave the matrix in its .npy file, and take so much memory: 8GiB, 512MiB"
+    )
+    parser.add_argument(
+        "--journal", metavar="FILE", help="keep in FILE how far it is: after a kill the same command goes on"
+    )
     _add_work(parser, "closure")
     parser.set_defaults(run=_lazily("closure"))
 

@@ -12,6 +12,7 @@ from typing import IO
 __all__ = ["Compilations", "ProgressBar"]
 
 PATIENCE = 0.4  # seconds before the bar appears: what is over by then needs none
+PATIENT = 20.0  # seconds from which on a small part of the work tells how long the rest will take
 INTERVAL = 0.1  # seconds between two drawings
 NOTEWORTHY = 0.1  # seconds from which on a compilation stays on the screen
 
@@ -24,8 +25,8 @@ class ProgressBar:
 
     def __init__(self, label: str, stream: IO[str] | None = None) -> None:
         self._label, self._stream = label, sys.stderr if stream is None else stream
-        self._start = time.monotonic()
-        self._next = self._start + PATIENCE
+        self._next = time.monotonic() + PATIENCE
+        self._first: tuple[float, float] | None = None  # when it was told first, and how much was done by then
         self._drawn = False
 
     def __enter__(self) -> ProgressBar | None:
@@ -34,12 +35,16 @@ class ProgressBar:
 
     def __call__(self, done: int, total: int) -> None:
         now = time.monotonic()
-        if now < self._next or total <= 0:
+        if total <= 0:
+            return
+        share = min(1.0, done / total)
+        if self._first is None:  # a run that goes on where another ended begins with much done
+            self._first = (now, share)
+        if now < self._next:
             return
         self._next = now + INTERVAL
-        share = min(1.0, done / total)
-        elapsed = now - self._start
-        left = elapsed / share - elapsed if share > 0.02 else None
+        elapsed, gone = now - self._first[0], share - self._first[1]
+        left = elapsed / gone * (1 - share) if gone > 0.02 or (gone > 0 and elapsed > PATIENT) else None
         remaining = "" if left is None else f"  {_duration(left)} left"
         width = max(10, min(40, shutil.get_terminal_size().columns - len(self._label) - 26))
         filled = round(share * width)

@@ -593,6 +593,60 @@ def test_help_is_quick_to_load():
     assert not loaded & {"numba", "scipy", "sympy", "matplotlib"}
 
 
+# ------------------------------------------------------------------------------------------------- files
+
+
+def test_a_matrix_that_stays_in_its_file(run, tmp_path):
+    A = np.random.default_rng(0).random((600, 600), np.float32)
+    source, out, journal = tmp_path / "big.npy", tmp_path / "closed.npy", tmp_path / "run"
+    np.save(source, A)
+    words = ["closure", source, "-o", out, "--memory", "6MiB", "--journal", journal]
+    code, printed, err = run(*words)
+    assert code == 0, err
+    assert "rounds, which read and write" in printed
+    assert f"wrote {out}" in printed
+    expected = semiring.closure(A, method="blocked_floyd_warshall")
+    assert np.array_equal(np.load(out), expected)
+    assert "a run that has finished" in run(*words)[1]
+    assert run("closure", source, "-o", source, "--memory", "6 MiB", "--explain")[0] == 0
+    assert np.array_equal(np.load(source), expected)
+
+
+def test_files_that_cannot_stay_where_they_are(run, towns):
+    np.save("A.npy", np.ones((300, 300)))
+    assert "for a matrix in an .npy file" in failure(run, "closure", "towns.csv", "-o", "D.npy", "--memory", "1GiB")
+    assert "for a matrix in an .npy file" in failure(run, "closure", "A.npy", "--memory", "1GiB")
+    assert "for a matrix in an .npy file" in failure(run, "closure", "A.npy", "-o", "D.csv", "--journal", "run")
+    assert "--dtype is for networks" in failure(
+        run, "closure", "A.npy", "-o", "D.npy", "--journal", "run", "--dtype", "int32"
+    )
+    assert "memory is 'much'" in failure(run, "closure", "A.npy", "-o", "D.npy", "--memory", "much")
+    assert "too small" in failure(run, "closure", "A.npy", "-o", "D.npy", "--memory", "1kB")
+    assert not os.path.exists("D.npy")
+
+
+def test_an_interrupted_closure_says_how_it_goes_on(run, tmp_path, monkeypatch):
+    source, out, journal = tmp_path / "big.npy", tmp_path / "closed.npy", tmp_path / "run"
+    A = np.random.default_rng(0).random((600, 600), np.float32)
+    np.save(source, A)
+    words = ["closure", source, "-o", out, "--memory", "6MiB", "--journal", journal]
+
+    def interrupt(self, done, total):
+        if done > total // 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ProgressBar, "__enter__", lambda self: self)
+        patch.setattr(ProgressBar, "__call__", interrupt)
+        code, _, err = run(*words)
+    assert code == 130
+    assert f"the same command goes on from where {journal} ends" in err
+    code, printed, _ = run(*words)
+    assert code == 0
+    assert "going on in round" in printed
+    assert np.array_equal(np.load(out), semiring.closure(A, method="blocked_floyd_warshall"))
+
+
 # ------------------------------------------------------------------------------------------------- details
 
 
@@ -610,7 +664,7 @@ def test_the_progress_bar_is_drawn_on_a_terminal_and_wiped(monkeypatch):
         assert screen.getvalue() == "", "what is over soon needs no bar"
         now[0] = 10.0
         progress(25, 100)
-        assert re.fullmatch(r"\rclosure █+░+  25%  30 s left\x1b\[K", screen.getvalue())
+        assert re.fullmatch(r"\rclosure █+░+  25%  31 s left\x1b\[K", screen.getvalue())
         before = screen.getvalue()
         now[0] = 10.05
         progress(26, 100)
@@ -619,6 +673,17 @@ def test_the_progress_bar_is_drawn_on_a_terminal_and_wiped(monkeypatch):
         progress(100, 100)
         progress(0, 0)
     assert screen.getvalue().endswith("\r\x1b[K")
+
+
+def test_the_time_that_is_left_counts_from_where_a_run_goes_on(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("semiring.cli.progress.time.monotonic", lambda: now[0])
+    screen = Terminal()
+    with ProgressBar("closure", screen) as progress:
+        progress(80, 100)
+        now[0] = 10.0
+        progress(90, 100)
+    assert "90%  10 s left" in screen.getvalue()
 
 
 def test_the_progress_bar_is_wiped_after_an_error(monkeypatch):

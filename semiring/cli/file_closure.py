@@ -1,0 +1,58 @@
+"""``semiring closure big.npy -o closed.npy --memory 8GiB --journal run``: a matrix that stays in its file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from semiring.cli.common import Report, check_outputs, chosen_semiring
+from semiring.cli.progress import ProgressBar
+from semiring.closures import closure
+from semiring.errors import SemiringError
+
+__all__ = ["run_on_file"]
+
+#: What a network is read with, or drawn: a matrix that stays in its file is neither. By the option's name.
+_OF_NETWORKS = {"dtype": None, "undirected": False, "header": None, "weight": None, "plot": None}
+
+
+def run_on_file(arguments: argparse.Namespace) -> int:
+    """Close the matrix in the file INPUT, in the file of ``-o``, which may be the same."""
+    source, out, journal = arguments.input, arguments.output, arguments.journal
+    others = [name for name, default in _OF_NETWORKS.items() if getattr(arguments, name) != default]
+    if others:
+        raise SemiringError(f"--{others[0]} is for networks that are read; with --memory or --journal none is")
+    if not (source.endswith(".npy") and os.path.exists(source)) or out is None or not out.endswith(".npy"):
+        raise SemiringError(
+            "--memory and --journal are for a matrix in an .npy file, whose closure goes to one: -o FILE.npy"
+        )
+    check_outputs(arguments)
+    semiring = chosen_semiring(arguments)
+    report = Report(out)
+    try:
+        with ProgressBar("closure") as progress:
+            result, explanation = closure(
+                source,
+                semiring,
+                method=arguments.method,
+                reflexive=not arguments.irreflexive,
+                out=out,
+                progress=progress,
+                check=arguments.check,
+                threads=arguments.threads,
+                memory=arguments.memory,
+                journal=journal,
+                explain=True,
+            )
+    except (KeyboardInterrupt, OSError):
+        if journal is not None and os.path.exists(journal):
+            print(f"semiring: note: the same command goes on from where {journal} ends", file=sys.stderr)
+        raise
+    report(f"{source}: {len(result):,} vertices, {semiring.name} {result.dtype}")
+    if arguments.explain:
+        report(*str(explanation).splitlines())
+    else:
+        report(*(f"  {reason}" for reason in explanation.reasons))
+    report(f"wrote {out}")
+    return 0
