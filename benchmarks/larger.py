@@ -1,0 +1,137 @@
+"""Closures of matrices in files, beside the closure in memory, the rate of the disk and the bytes of the model.
+
+    python -m benchmarks.larger [--n 8192] [--memory 64MiB] [--folder .] [--threads 2] [--rows new place journal]
+
+float32, min-plus. Every result is compared with that of the closure in memory, bit by bit. Bytes are counted where the
+system is asked for them; the model is `semiring.strips.layout.bytes_moved`. The disk's rate is that of one thread which
+reads and writes the file by pieces of 16 MiB, past the page cache where the file system allows it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import semiring as sr
+from benchmarks.common import Table, by_clock, random_matrix, run
+from semiring.algorithms.schedule import schedule_for
+from semiring.strips.disk import File, Memory, Rows, System
+from semiring.strips.layout import bytes_of, shown
+
+__all__ = ["main"]
+
+FILES = import_module("semiring.chain.steps.files")
+METHOD = "blocked_floyd_warshall"
+ROWS = {"new": "to another file", "place": "in place", "journal": "in place, with a journal"}
+GIB = 1 << 30
+
+
+class Counting(System):
+    """Counts the bytes that are moved."""
+
+    moved = 0
+
+    def read(self, file: int, memory: memoryview, position: int) -> int:
+        done = super().read(file, memory, position)
+        self.moved += done
+        return done
+
+    def write(self, file: int, memory: memoryview, position: int) -> int:
+        done = super().write(file, memory, position)
+        self.moved += done
+        return done
+
+
+def disk_rate(path: Path, n: int) -> float:
+    """Bytes a second, of reading and writing all rows of a file."""
+    row = 4 * n
+    rows = max(1, (16 << 20) // row)
+    file = File(System(), str(path), os.O_RDWR)
+    place, memory = Rows(file, 128, row), Memory(rows, n, np.dtype(np.float32))
+    start = time.perf_counter()
+    for first in range(0, n, rows):
+        strip = memory.at(place.phase(first), min(rows, n - first))
+        place.read(first, strip)
+        place.write(first, strip)
+    file.sync()
+    seconds = time.perf_counter() - start
+    file.close()
+    return 2 * n * row / seconds
+
+
+def strips(options: argparse.Namespace) -> Table:
+    """A file by strips."""
+    n, threads = options.n, options.threads
+    A = random_matrix(n, np.float32, seed=n)
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        source, out, journal = (Path(folder) / name for name in ("A.npy", "D.npy", "run"))
+        np.save(source, A)
+        sr.closure(A[:1024, :1024], method=METHOD, threads=threads)  # compiles
+        alone = by_clock(lambda: sr.closure(A, out=A, method=METHOD, threads=threads))
+        rate = disk_rate(source, n)
+        table: list[list[Any]] = [["in memory", f"{alone:.1f}", "100 %", "", "", "", "", ""]]
+        for kind in options.rows:
+            if kind != "new":
+                np.save(source, random_matrix(n, np.float32, seed=n))
+            os.sync()
+            system = FILES.SYSTEM = Counting()
+            target = out if kind == "new" else source
+            more = {"journal": journal} if kind == "journal" else {}
+            start = time.perf_counter()
+            found, why = sr.closure(source, out=target, memory=options.memory, threads=threads, explain=True, **more)
+            seconds = time.perf_counter() - start
+            assert np.array_equal(found, A), "the bits differ"
+            rounds, model = _said(why.reasons)
+            bound = max(alone, system.moved / rate)
+            table.append(
+                [
+                    ROWS[kind],
+                    f"{seconds:.1f}",
+                    f"{100 * alone / seconds:.1f} %",
+                    rounds,
+                    f"{system.moved / GIB:.2f}",
+                    f"{100 * system.moved / model:.0f} %",
+                    f"{system.moved / seconds / 1e9:.2f}",
+                    f"{seconds / bound:.2f}",
+                ]
+            )
+            out.unlink(missing_ok=True)
+    columns = ["how", "s", "of the rate in memory", "rounds", "GiB moved", "of the model's", "GB/s", "of the bound"]
+    title = (
+        f"A file of {shown(4 * n * n)} in {shown(bytes_of(options.memory))} of memory, float32, n = {n}, "
+        f"blocks of {schedule_for('cpu', np.dtype(np.float32)).blocks(n)[0][1]}; the disk: {rate / 1e9:.2f} GB/s"
+    )
+    return Table(title, columns, table)
+
+
+def _said(reasons: Sequence[str]) -> tuple[int, float]:
+    """Rounds, and bytes of the model, as the explanation tells them."""
+    (words,) = (reason.split() for reason in reasons if "rounds" in reason)
+    size, unit = words[-2:]
+    return int(words[words.index("rounds,") - 1]), float(size) * {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": GIB}[unit]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table."""
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--n", type=int, default=8192)
+        parser.add_argument("--memory", default="64MiB")
+        parser.add_argument("--folder", default=".", help="where the files are: on the disk that is measured")
+        parser.add_argument("--threads", type=int, default=sr.get_threads())
+        parser.add_argument("--rows", nargs="+", choices=list(ROWS), default=list(ROWS))
+
+    return run("benchmarks.larger", str(__doc__), {"strips": strips}, arguments, configure)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
