@@ -26,7 +26,7 @@ from semiring.algorithms.views import Array
 from semiring.algorithms.weights import check_range
 from semiring.errors import DomainError
 
-__all__ = ["SparseGraph", "edge_potentials", "graph_potentials", "johnson", "sparse_graph"]
+__all__ = ["SparseGraph", "edge_potentials", "graph_potentials", "johnson", "reweighted", "sparse_graph"]
 
 _SOURCES = 1 << 22  # distances that SciPy hands over at a time, in float64
 
@@ -86,14 +86,19 @@ def graph_potentials(graph: SparseGraph, dtype: np.dtype[Any]) -> Array | None:
     return h if not graph.epsilon or covers(h, sizes.min(initial=np.inf, where=sizes > 0)) else None
 
 
+def reweighted(graph: SparseGraph, h: Array) -> Any:
+    """The edges in compressed rows, their weights under potentials h (n,): w[i, j] + h[i] - h[j], and 0 for less."""
+    from scipy.sparse import csr_array
+
+    reduced = np.maximum(graph.weights + (h[graph.tails] - h[graph.heads]), 0.0)
+    return csr_array((reduced, (graph.tails, graph.heads)), shape=(graph.n, graph.n))
+
+
 def johnson(graph: SparseGraph, h: Array, out: Array, *, reflexive: bool = True, progress: Any = None) -> None:
     """Write all distances into out (n, n), ``sign`` applied; h (n,) are `graph_potentials`."""
-    from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra
 
-    n, sign = graph.n, graph.sign
-    reduced = np.maximum(graph.weights + (h[graph.tails] - h[graph.heads]), 0.0)
-    lengths = csr_array((reduced, (graph.tails, graph.heads)), shape=(n, n))
+    n, sign, lengths = graph.n, graph.sign, reweighted(graph, h)
     step = max(1, _SOURCES // max(1, n))
     for start in range(0, n, step):
         rows = slice(start, min(n, start + step))

@@ -26,7 +26,7 @@ from scipy.sparse.csgraph import NegativeCycleError
 from scipy.sparse.csgraph._validation import validate_graph as _validate_graph
 
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.johnson import edge_potentials, sparse_graph
+from semiring.algorithms.johnson import edge_potentials, reweighted, sparse_graph
 from semiring.algorithms.schedule import dense_is_faster
 from semiring.arrays.parts import pieces
 from semiring.closures import closure, closure_with_predecessors
@@ -380,7 +380,6 @@ def _negative_cycle(message: str, cycle: tuple[int, ...]) -> NegativeCycleError:
 
 def _johnson_sparse(graph: Any, directed: bool, rows: Array, shape: tuple[int, ...], return_predecessors: bool) -> Any:
     """Potentials, then SciPy's Dijkstra on the weights that they make ≥ 0."""
-    n = graph.shape[0]
     edges = graph.tocoo()
     if not directed:  # there and back over a negative edge is a negative cycle
         worst = int(np.argmin(edges.data))
@@ -392,9 +391,7 @@ def _johnson_sparse(graph: Any, directed: bool, rows: Array, shape: tuple[int, .
             h = edge_potentials(kept)
     except NegativeCycle as error:
         raise _negative_cycle(f"Negative cycle detected on node {error.cycle[0]}", error.cycle) from error
-    reduced = np.maximum(kept.weights + (h[kept.tails] - h[kept.heads]), 0.0)
-    lengths = csr_array((reduced, (kept.tails, kept.heads)), shape=(n, n))
-    found = _scipy.dijkstra(lengths, indices=rows, return_predecessors=return_predecessors)
+    found = _scipy.dijkstra(reweighted(kept, h), indices=rows, return_predecessors=return_predecessors)
     D, P = found if return_predecessors else (found, None)
     D += h - h[rows, np.newaxis]
     return D.reshape(shape) if P is None else (D.reshape(shape), P.reshape(shape))
