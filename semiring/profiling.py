@@ -132,12 +132,17 @@ class _Nothing:
 _NOTHING = _Nothing()
 
 
+def collects() -> bool:
+    """Whether a profile is open here: in this Python thread, or asyncio task."""
+    return active and _current.get() is not None
+
+
 def span(kind: str, name: str, *, pairs: int = 0, moved: int = 0, **details: Any) -> Span | _Nothing:
     """A context in which something is done: a `Span` of the open profile, or nothing where there is none.
 
     ``pairs`` and ``moved`` (bytes) are what it does by itself, outside its children.
     """
-    if not active or _current.get() is None:
+    if not collects():
         return _NOTHING
     return Span(kind, name, pairs=pairs, moved=moved, **details)
 

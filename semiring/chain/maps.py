@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from threading import local
 from typing import Any, TypeAlias
 
@@ -87,11 +88,16 @@ class Shifted(Map):
         return out
 
     def decode(self, rows: Array, at: At, out: Array) -> Array:
-        with np.errstate(over="ignore"):  # a distance beyond the range of the dtype is ∞, as without potentials
-            return array_namespace(rows).subtract(rows, self._shift(at), out=out)
+        return array_namespace(rows).subtract(rows, self._shift(at), out=out)
 
     def _shift(self, at: At | None) -> Any:
-        return 0 if at is None else self.h[at][..., None] - self.h[at[:-1]][..., None, :]
+        if at is None:
+            return 0
+        return self.h[at][..., None] - self.h[at[:-1]][..., None, :] if at else self._whole_shift
+
+    @cached_property
+    def _whole_shift(self) -> Array:
+        return self.h[..., None] - self.h[..., None, :]
 
 
 class Scaled(Map):
@@ -108,9 +114,7 @@ class Scaled(Map):
         return (xp.minimum if self._most else xp.maximum)(scaled, 1, out=out)
 
     def decode(self, rows: Array, at: At, out: Array) -> Array:
-        with np.errstate(over="ignore"):
-            out[...] = rows * self.p[at[:-1]][..., None, :] / self.p[at][..., None]
-        return out
+        return rows * self.p[at[:-1]][..., None, :] / self.p[at][..., None]
 
 
 class Watched(Map):

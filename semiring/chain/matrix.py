@@ -10,6 +10,7 @@ they are in the cache.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -94,10 +95,15 @@ class Matrix:
             return self.sentinel == "held" and self.dtype == self.array.dtype
         return all(map_.whole for map_ in self.maps)
 
+    @cached_property
+    def _bound(self) -> tuple[Any, int]:
+        """What integers in the array are held to, and the sign under which they are read."""
+        return self.array.dtype.type(self.sign * int(self.inner)), self.sign
+
     def read(self, part: Array, at: At | None, out: Array) -> None:
         """Out ← some entries of the array, or of one like it, through all maps; the loops where ``at`` is None."""
         if self.sentinel == "held":
-            bound, sign = part.dtype.type(self.sign * int(self.inner)), self.sign
+            bound, sign = self._bound
             if part.dtype == out.dtype:
                 clamp(part, bound, sign > 0, out, sign)
             else:
@@ -169,11 +175,13 @@ class Way:
     def __init__(self, outer: Matrix, inner: Matrix) -> None:
         self.inner = inner
         self._maps = [map_ for map_ in inner.maps[len(outer.maps) :][::-1] if map_.undone]
+        self._shifts = [map_ for map_ in self._maps if map_.moves]
         self._packs = inner.storage != outer.storage
         self._decodes = bool(inner.sentinel) and (outer.dtype, outer.inner) != (inner.dtype, inner.inner)
-        self._none = outer.none
-        alone = not self._decodes or (inner.there and inner.dtype == inner.array.dtype)  # a device's kernel does all
-        self._at_once = alone and all(map_.whole for map_ in self._maps)
+        self._none, self._there = outer.none, inner.there
+        # A device has one kernel that makes of integers those of the caller.
+        self._fused = self._decodes and self._there and inner.dtype == inner.array.dtype and not self._shifts
+        self._at_once = (self._fused or not self._decodes) and all(map_.whole for map_ in self._maps)
         self.ends = bool(self._maps) or self._packs or self._decodes  # whether there is anything to undo
 
     def there(self, source: Any, D: Any, first: int = 0) -> Any:
@@ -190,7 +198,7 @@ class Way:
         elif m.at_once:
             m.read(source, (), D)
         else:
-            for at in parts(source.shape, m.there):
+            for at in parts(source.shape, self._there):
                 m.read(source[at], _below(at, first), D[at])
         return D
 
@@ -200,35 +208,34 @@ class Way:
         Raises `IntegerOverflowError` where a distance does not fit the caller's integers.
         """
         if self.inner.storage == "bits":
-            for rows in pieces(out, _ENTRIES) if self._packs else ():
-                out[rows] = D[rows].unpack()
+            if self._packs:
+                _unpack(D, out)
             return
         everything: Iterable[At] = [()]
-        for at in everything if self._at_once else parts(D.shape, is_device_array(D)):
-            rows, target = D[at], out[at]
-            at = _below(at, first)
-            if self._decodes:
-                self._decode(rows, at, target)
-                continue
-            for map_ in self._maps:
-                rows = map_.decode(rows, at, target)
-            if not same_memory(rows, target):
-                target[...] = rows
+        # A distance beyond the range of floats is ∞, as it is without potentials.
+        with np.errstate(over="ignore") if self._shifts else _LOUD:
+            for at in everything if self._at_once else parts(D.shape, self._there):
+                (self._numbers if self._decodes else self._undo)(D[at], _below(at, first), out[at])
 
-    def _decode(self, rows: Array, at: At, out: Array) -> None:
+    def _undo(self, rows: Array, at: At, out: Array) -> None:
+        for map_ in self._maps:
+            rows = map_.decode(rows, at, out)
+        if not same_memory(rows, out):
+            out[...] = rows
+
+    def _numbers(self, rows: Array, at: At, out: Array) -> None:
         """Out ← integers: what reaches "no path" is that of the caller; all else must fit his dtype beside it."""
-        limit, none = rows.dtype.type(self.inner.inner), self._none
-        shifts = [map_ for map_ in self._maps if not map_.negates]
-        sign = -1 if len(shifts) < len(self._maps) else 1
-        if not shifts and rows.dtype == out.dtype and is_device_array(rows):
+        limit, none = self.inner.inner, self._none
+        sign = -1 if len(self._shifts) < len(self._maps) else 1
+        if self._fused:
             from semiring.arrays.device.elements import replace_beyond
 
             replace_beyond(rows, limit, none, out, sign=sign)
             return
         absent = rows >= limit
-        if shifts or out.dtype.itemsize < rows.dtype.itemsize:
+        if self._shifts or out.dtype.itemsize < rows.dtype.itemsize:
             rows = rows.astype(np.int64)
-            for map_ in shifts:
+            for map_ in self._shifts:
                 rows = map_.decode(rows, at, rows)
             rows *= sign
             put(rows, absent, 0)
@@ -240,6 +247,17 @@ class Way:
         if rows is not out:
             out[...] = rows
         put(out, absent, none)
+
+
+_LOUD = nullcontext()
+
+
+def _unpack(words: BitMatrix, out: Array) -> None:
+    if out.size <= _ENTRIES:
+        out[...] = words.unpack()
+        return
+    for rows in pieces(out, _ENTRIES):
+        out[rows] = words[rows].unpack()
 
 
 def _below(at: At, first: int) -> At:

@@ -20,8 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.algebra.catalogue import as_semiring, min_plus
-from semiring.algorithms.scales import gains
+from semiring.algebra.catalogue import as_semiring, max_times, min_plus, min_times
 from semiring.algorithms.small_potentials import SMALL, small_potentials
 from semiring.arrays.encoding import inner_zero
 from semiring.arrays.entries import check_entries
@@ -111,83 +110,53 @@ def _guard(
     """The guard of the programs of a kind; None where it has none."""
     if n == 0 or dtype.kind not in "fiub" or not dtype.isnative:
         return None
+    there = device is not None
     try:
         semiring = as_semiring(name)
         semiring.check_dtype(dtype)
         check_star(semiring, dtype)
         request = Request(semiring, "auto", threads, check)
-        tropical = is_tropical(semiring)
-        there = device is not None
-        if tropical and dtype.kind == "f":
-            return _of_floats(request, dtype, n, there)
-        if tropical:
-            return _of_integers(request, dtype, n, there)
-        return _of_others(request, dtype, n, there)
+        planned = [(promise, _planned(request, dtype, n, there, promise)) for promise in _promises(semiring, dtype, n)]
     except SemiringError:  # the chain will say it
         return None
-
-
-def _of_floats(request: Request, dtype: np.dtype[Any], n: int, there: bool) -> Guard | None:
-    semiring, dual = request.semiring, request.semiring.tropical == "max"
-    program = _planned(request, dtype, n, there, Facts(None, 0) if dual else Facts(0))
-    if program is None:
+    programs = [(promise, program) for promise, program in planned if program is not None]
+    if len(programs) < len(planned):
         return None
-    if there:
-        if not request.check:
-            return lambda A: program
+    tropical = is_tropical(semiring)
+    if not check and (there or not tropical):
+        _, unseen = programs[-1]
+        return lambda A: unseen
+    signs = tropical and dtype.kind == "f" and not there  # is all that must be known
+    dual, few = semiring.tropical == "max", n <= SMALL
 
-        def looked(A: Array) -> Passes | None:
-            scan = check_entries(A, semiring)
-            end = scan.high if dual else scan.low
-            return program if end is None or (end <= 0 if dual else end >= 0) else None
-
-        return looked
-    if dual:
-        return lambda A: program if _greatest(A, None) <= 0 else None
-    if n > SMALL:
-        return lambda A: program if _least(A, None) >= 0 else None
-    leaf = program.leaf
-
-    def any_signs(A: Array) -> Passes | _Shifting | None:
-        low = _least(A, None)
-        if low >= 0:  # and no NaN
-            return program
-        h = small_potentials(A) if low > -np.inf else None
-        return None if h is None else _Shifting(leaf, Shifted(h))
-
-    return any_signs
-
-
-def _of_integers(request: Request, dtype: np.dtype[Any], n: int, there: bool) -> Guard | None:
-    semiring, dual = request.semiring, request.semiring.tropical == "max"
-    largest = (int(inner_zero(min_plus, dtype)) - 1) // (n + 1)  # so that no sum comes near "no path"
-    unseen = there and not request.check
-    promise = Facts(0, 0) if unseen else Facts(-largest, 0) if dual else Facts(0, largest)
-    program = _planned(request, dtype, n, there, promise)
-    if program is None or unseen:
-        return None if program is None else lambda A: program
-
-    def looked(A: Array) -> Passes | None:
+    def scanned(A: Array) -> tuple[Any, Any, bool]:
         scan = check_entries(A, semiring)
-        low, high = (0, 0) if scan.low is None else (scan.low, scan.high)
-        return program if (-largest <= low and high <= 0 if dual else low >= 0 and high <= largest) else None
+        return scan.low or 0, scan.high or 0, scan.nonnegative
 
-    return looked
-
-
-def _of_others(request: Request, dtype: np.dtype[Any], n: int, there: bool) -> Guard | None:
-    semiring = request.semiring
-    programs = [_planned(request, dtype, n, there, Facts(signless=signless)) for signless in (False, True)]
-    if None in programs:
+    def guard(A: Array) -> Passes | _Shifting | None:
+        if signs:
+            low, high, signless = (0, _greatest(A, None), False) if dual else (_least(A, None), 0, False)
+        else:
+            low, high, signless = scanned(A)
+        for (least, greatest, bare, _), program in programs:
+            if low >= least and high <= greatest and signless >= bare:  # and no NaN
+                return program
+        if signs and few and -np.inf < low < 0:
+            h = small_potentials(A)
+            return None if h is None else _Shifting(programs[0][1].leaf, Shifted(h))
         return None
-    if not request.check:
-        return lambda A: programs[False]
 
-    def looked(A: Array) -> Passes | None:
-        scan = check_entries(A, semiring)
-        return None if gains(semiring, scan.low, scan.high) else programs[scan.nonnegative]
+    return guard
 
-    return looked
+
+def _promises(semiring: Semiring, dtype: np.dtype[Any], n: int) -> list[Facts]:
+    """What entries may keep: that no weight is below 0, that no product gains, and that there are no sign bits."""
+    if is_tropical(semiring):
+        # Of integers, that no sum comes near "no path".
+        far = (int(inner_zero(min_plus, dtype)) - 1) // (n + 1) if dtype.kind == "i" else np.inf
+        return [Facts(-far, 0) if semiring.tropical == "max" else Facts(0, far)]
+    least, greatest = 1 if semiring == min_times else -np.inf, 1 if semiring == max_times else np.inf
+    return [Facts(least, greatest, signless) for signless in (True, False)]
 
 
 def _planned(request: Request, dtype: np.dtype[Any], n: int, there: bool, promise: Facts) -> Passes | None:
@@ -198,8 +167,7 @@ def _planned(request: Request, dtype: np.dtype[Any], n: int, there: bool, promis
 
         xp = load_cupy()
     A = xp.broadcast_to(xp.zeros((), dtype), (n, n))  # it has no memory of its own, and nothing to look at
-    semiring = request.semiring
-    zero = semiring.zero_for(dtype)
+    zero = request.semiring.zero_for(dtype)
     matrix, waits = Matrix(A, zero, dtype, zero), request.check or not there
-    problem = Problem(request, semiring, matrix=matrix, facts=promise, waits=waits, blank=True)
+    problem = Problem(request, request.semiring, matrix=matrix, facts=promise, waits=waits, blank=True)
     return Node(problem, STEPS[STEPS.index(arrays) + 1 :]).passes()

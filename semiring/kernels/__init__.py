@@ -61,13 +61,13 @@ def backend_for(array: Any, semiring: Semiring, dtype: np.dtype[Any], storage: s
     computes on a GPU.
     """
     found = _backend(semiring, dtype, storage, named_backend(), array is not None and is_device_array(array))
-    return found if not profiling.active else _profiled(found)
+    return _profiled(found) if profiling.active and profiling.collects() else found
 
 
 def device_backend(semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> Backend:
     """`backend_for` an array on a GPU."""
     found = _backend(semiring, dtype, storage, None, True)
-    return found if not profiling.active else _profiled(found)
+    return _profiled(found) if profiling.active and profiling.collects() else found
 
 
 def _profiled(backend: Any) -> Backend:

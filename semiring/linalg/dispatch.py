@@ -105,7 +105,8 @@ def engine_for(
     """The engine for products of ``dtype`` where ``array`` lives."""
     count = get_threads() if threads is None else checked_threads(threads)
     if type(array) is not np.ndarray and is_device_array(array):
-        return _device_engine(semiring, dtype, nonnegative, array.data.device_id, profiling.active)
+        profiled = profiling.active and profiling.collects()
+        return _device_engine(semiring, dtype, nonnegative, array.data.device_id, profiled)
     backend: Any = backend_for(None, semiring, dtype)  # a protocol, which mypy takes for not hashable
     return _engine(semiring, dtype, nonnegative, count, backend)
 

@@ -100,6 +100,21 @@ def test_a_step_is_asked_about_stacks_and_other_semirings(registered, half_of, g
     assert {p.semiring.name for p in asked} == {"min_plus", "max_min"}
 
 
+def test_what_a_step_saw_in_one_matrix_of_a_stack_is_not_taken_for_the_others(registered, rng):
+    def single(p):
+        m = p.matrix
+        if m.dtype != np.float64 or m.maps or m.array.max() > 2**20:
+            return No("no float64, or a large one", "data")
+        return Reduction("closed in float32", p.but(p.facts, dtype=np.dtype(np.float32), inner=np.float32(np.inf)))
+
+    stack = rng.integers(1, 99, (3, 9, 9)).astype(np.float64)
+    stack[1:] += 2**25
+    expected = sr.closure(stack, method="rkleene")
+    registered(single, before="unbounded")
+    assert np.array_equal(sr.closure(stack, method="rkleene"), expected)
+    assert not np.array_equal(stack, stack.astype(np.float32))
+
+
 def test_by_default_a_step_is_the_last(registered, half_of, graph):
     step, _ = half_of
     registered(step)

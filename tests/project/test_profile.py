@@ -170,6 +170,17 @@ def test_a_profile_sees_its_own_thread_alone():
     assert [one.kind for one in ran.walk()] == ["profile", "product"]
 
 
+def test_a_profile_of_another_thread_leaves_backends_as_they_are():
+    """What is planned meanwhile is kept, as programs are, and would tell that profile for ever."""
+    found = []
+    with sr.profile():
+        thread = threading.Thread(target=lambda: found.append(backend_for(None, sr.min_plus, np.dtype("f8"))))
+        thread.start()
+        thread.join()
+        assert backend_for(None, sr.min_plus, np.dtype("f8")) is not get_backend(found[0].name)
+    assert found == [get_backend(found[0].name)]
+
+
 def test_a_profile_inside_another_belongs_to_both():
     with sr.profile() as outer:
         with sr.profile() as inner:
