@@ -40,7 +40,7 @@ def check_unbounded(A: Array, edges: dict[int, Array], semiring: Semiring) -> No
             cycle = [tail, *path[:-1]]
             shown = " → ".join(map(str, (*cycle, tail)))
             raise NegativeCycleError(
-                f"the first edge of the cycle {shown} has the weight {A[tail, path[0]]}: no closure exists "
+                f"the first edge of the cycle {shown} has the weight {float(A[tail, path[0]])}: no closure exists "
                 f"(no edge in {semiring.name} is {none})",
                 cycle,
             )
