@@ -65,11 +65,12 @@ class Leaf:
 
         Raises `DivergenceError`, naming the vertex, where a pivot has no star; D is then undefined.
         """
-        p, plan, close = self.problem, self._plan.renewed(self.problem.semiring), self.method.close
+        plan = self._plan.renewed(self.problem.semiring)
         if self._is_block and inspect is None and not profiling.active:
             self.backend.close_block(plan, D)
             self._check(plan)
             return
+        p, close = self.problem, self.method.close
         A, inspect = (D.words, None) if self._words else (D, inspect)
         if self.there and p.waits and self._diverges:
             plan.status.word = self.xp.full(1, -1, np.int32)

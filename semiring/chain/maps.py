@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from threading import local
 from typing import Any, TypeAlias
 
@@ -77,7 +76,7 @@ class Shifted(Map):
     moves = True
 
     def __init__(self, h: Array) -> None:
-        self.h = h
+        self.h, self._whole_shift = h, None
 
     def encode(self, rows: Array, at: At | None, out: Array) -> Array:
         xp = array_namespace(rows)
@@ -93,11 +92,11 @@ class Shifted(Map):
     def _shift(self, at: At | None) -> Any:
         if at is None:
             return 0
-        return self.h[at][..., None] - self.h[at[:-1]][..., None, :] if at else self._whole_shift
-
-    @cached_property
-    def _whole_shift(self) -> Array:
-        return self.h[..., None] - self.h[..., None, :]
+        if at:
+            return self.h[at][..., None] - self.h[at[:-1]][..., None, :]
+        if self._whole_shift is None:
+            self._whole_shift = self.h[:, np.newaxis] - self.h
+        return self._whole_shift
 
 
 class Scaled(Map):

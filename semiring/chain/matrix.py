@@ -93,7 +93,7 @@ class Matrix:
         """Whether a whole array is read in one pass a map."""
         if self.sentinel:
             return self.sentinel == "held" and self.dtype == self.array.dtype
-        return all(map_.whole for map_ in self.maps)
+        return self.storage == "elements" and all(map_.whole for map_ in self.maps)
 
     @cached_property
     def _bound(self) -> tuple[Any, int]:
@@ -122,7 +122,7 @@ class Matrix:
         else:
             for map_ in self.maps:
                 part = map_.encode(part, at, out)
-            if not same_memory(part, out):
+            if part is not out and not same_memory(part, out):
                 out[...] = part
 
     def rows(self, at: At) -> Array:
@@ -176,13 +176,13 @@ class Way:
         self.inner = inner
         self._maps = [map_ for map_ in inner.maps[len(outer.maps) :][::-1] if map_.undone]
         self._shifts = [map_ for map_ in self._maps if map_.moves]
-        self._packs = inner.storage != outer.storage
+        self.packs = inner.storage != outer.storage
         self._decodes = bool(inner.sentinel) and (outer.dtype, outer.inner) != (inner.dtype, inner.inner)
         self._none, self._there = outer.none, inner.there
         # A device has one kernel that makes of integers those of the caller.
         self._fused = self._decodes and self._there and inner.dtype == inner.array.dtype and not self._shifts
         self._at_once = (self._fused or not self._decodes) and all(map_.whole for map_ in self._maps)
-        self.ends = bool(self._maps) or self._packs or self._decodes  # whether there is anything to undo
+        self.ends = bool(self._maps) or self.packs or self._decodes  # whether there is anything to undo
 
     def there(self, source: Any, D: Any, first: int = 0) -> Any:
         """D ← the entries of ``source`` through all maps: the first write of a call. Returns D, or new words.
@@ -190,16 +190,15 @@ class Way:
         D may be the memory of the source, or the beginnings of its rows. Of a strip of rows, ``first`` is the first.
         """
         m = self.inner
-        if m.storage == "bits":
-            if not isinstance(source, BitMatrix):
-                return pack(source)
-            if D.words is not source.words:
-                D.words[...] = source.words
-        elif m.at_once:
+        if m.at_once:
             m.read(source, (), D)
-        else:
+        elif m.storage == "elements":
             for at in parts(source.shape, self._there):
                 m.read(source[at], _below(at, first), D[at])
+        elif not isinstance(source, BitMatrix):
+            return pack(source)
+        elif D.words is not source.words:
+            D.words[...] = source.words
         return D
 
     def back(self, D: Any, out: Any, first: int = 0) -> None:
@@ -208,19 +207,20 @@ class Way:
         Raises `IntegerOverflowError` where a distance does not fit the caller's integers.
         """
         if self.inner.storage == "bits":
-            if self._packs:
+            if self.packs:
                 _unpack(D, out)
             return
         everything: Iterable[At] = [()]
         # A distance beyond the range of floats is ∞, as it is without potentials.
         with np.errstate(over="ignore") if self._shifts else _LOUD:
             for at in everything if self._at_once else parts(D.shape, self._there):
-                (self._numbers if self._decodes else self._undo)(D[at], _below(at, first), out[at])
+                rows = D[at]
+                (self._numbers if self._decodes else self._undo)(rows, _below(at, first), rows if D is out else out[at])
 
     def _undo(self, rows: Array, at: At, out: Array) -> None:
         for map_ in self._maps:
             rows = map_.decode(rows, at, out)
-        if not same_memory(rows, out):
+        if rows is not out and not same_memory(rows, out):
             out[...] = rows
 
     def _numbers(self, rows: Array, at: At, out: Array) -> None:

@@ -119,32 +119,30 @@ def _guard(
         planned = [(promise, _planned(request, dtype, n, there, promise)) for promise in _promises(semiring, dtype, n)]
     except SemiringError:  # the chain will say it
         return None
-    programs = [(promise, program) for promise, program in planned if program is not None]
+    programs = [(*promise[:3], program) for promise, program in planned if program is not None]
     if len(programs) < len(planned):
         return None
     tropical = is_tropical(semiring)
     if not check and (there or not tropical):
-        _, unseen = programs[-1]
+        unseen = programs[-1][-1]
         return lambda A: unseen
-    signs = tropical and dtype.kind == "f" and not there  # is all that must be known
-    dual, few = semiring.tropical == "max", n <= SMALL
-
-    def scanned(A: Array) -> tuple[Any, Any, bool]:
-        scan = check_entries(A, semiring)
-        return scan.low or 0, scan.high or 0, scan.nonnegative
+    signs, dual = tropical and dtype.kind == "f" and not there, semiring.tropical == "max"
+    small = signs and n <= SMALL  # so that one elimination finds potentials
 
     def guard(A: Array) -> Passes | _Shifting | None:
-        if signs:
-            low, high, signless = (0, _greatest(A, None), False) if dual else (_least(A, None), 0, False)
+        low, high, bare = 0, 0, False
+        if not signs:
+            scan = check_entries(A, semiring)
+            low, high, bare = scan.low or 0, scan.high or 0, scan.nonnegative
+        elif dual:
+            high = _greatest(A, None)
         else:
-            low, high, signless = scanned(A)
-        for (least, greatest, bare, _), program in programs:
-            if low >= least and high <= greatest and signless >= bare:  # and no NaN
+            low = _least(A, None)
+        for least, greatest, signless, program in programs:
+            if low >= least and high <= greatest and bare >= signless:  # and no NaN
                 return program
-        if signs and few and -np.inf < low < 0:
-            h = small_potentials(A)
-            return None if h is None else _Shifting(programs[0][1].leaf, Shifted(h))
-        return None
+        h = small_potentials(A) if small and -np.inf < low < 0 else None
+        return None if h is None else _Shifting(programs[0][-1].leaf, Shifted(h))
 
     return guard
 
