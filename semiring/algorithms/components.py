@@ -60,10 +60,19 @@ def strong_components(A: Array, none: Any) -> Components:
         return rows != none
 
     if n <= _SPARSE:
-        from scipy.sparse import csr_array
-
-        return of_sparse(csr_array(on_host(are_edges(A))))
+        return of_sparse(_rows_of(on_host(are_edges(A))))
     return _tarjan(n, each_row(A, are_edges))
+
+
+def _rows_of(edges: Array) -> Any:
+    """The SciPy matrix of some True, put together as SciPy wants it: its own way there takes three times as long."""
+    from scipy.sparse import csr_array
+
+    n = len(edges)
+    heads = (np.flatnonzero(edges) % n).astype(np.int32)
+    starts = np.zeros(n + 1, np.int32)
+    np.cumsum(np.count_nonzero(edges, axis=1), out=starts[1:])
+    return csr_array((np.ones(len(heads)), heads, starts), shape=(n, n))
 
 
 def of_words(words: Array, n: int) -> Components:
