@@ -24,6 +24,8 @@ import semiring as sr
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.parts import on_host
 from semiring.chain.leaf import Leaf
+from semiring.chain.maps import Shifted
+from semiring.chain.matrix import Matrix
 from semiring.chain.planner import Node, name_of
 from semiring.chain.problem import No, Problem, Reduction, Request
 from semiring.chain.program import program_for
@@ -207,6 +209,16 @@ def narrowing_device(monkeypatch):
             always = tuple((name, 0) for name in dtypes)
             patch.setattr(h200, speed, replace(getattr(h200, speed), narrow=always))
         yield
+
+
+def test_a_changed_matrix_knows_nothing_of_the_former_one():
+    A = np.zeros((2, 2))
+    m = Matrix(A, INF, A.dtype, INF)
+    assert m.at_once
+    request = Request(sr.min_plus, "auto", 1)
+    q = Problem(request, sr.min_plus, matrix=m).mapped(Shifted(np.array([0.0, -1.0])), None)
+    assert not q.matrix.at_once
+    np.testing.assert_array_equal(q.matrix.rows((slice(1, 2),)), [[0, 0]])
 
 
 # ---------------------------------------------------------------------------------------- all looks before any write
