@@ -5,7 +5,7 @@ write. The blocks are those of the schedule, whatever the memory: a wider panel 
 passes over the file.
 
 Bytes: a strip is read and written once a round, ``2 · n² · itemsize · rounds`` (`bytes_moved`); rows of the panel are
-read once, as the panel. So all memory that strips do not need goes to the panel. Pairs are n³, so that a round of a
+read once, as the panel. So memory that strips do not need goes to the panel. Pairs are n³, so that a round of a
 panel of p rows computes n² p while it moves 2 n²: with F pairs and D bytes a second files cost no time from
 p ≈ 2 · itemsize · F / D rows on.
 """
@@ -28,9 +28,13 @@ __all__ = ["BUFFERS", "Layout", "Range", "bytes_moved", "bytes_of", "free_memory
 Range: TypeAlias = tuple[int, int]
 
 BUFFERS = 3  # strips in memory: one that is read, one that is worked on, one that is written
-_ROWS = 1024  # of a strip: from some 500 on products reach their speed, and more only take memory from the panel
-_FEWEST = 16  # and at least
-_SHARE = 3 / 8  # of the memory that strips may take
+_ROWS = (32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)  # of a strip
+_FEWEST = 16  # where the memory has no room for more
+# Granite Rapids, two cores, 2026-11-22, float32, n = 6144, strips copied from memory to memory in blocks of 768: strips
+# of 64, 128, 256, 512 and 1024 rows took 1.29, 1.17, 1.12, 1.09 and 1.06 times as long as in memory with two blocks in
+# a panel, and 1.33, 1.20, 1.16, 1.18 and 1.13 with one.
+_LOST_BY_STRIPS = 15.0  # rows: a strip of r rows takes 1 + 15 / r times as long as its share of a large product
+_LOST_BY_ROUNDS = 20.0  # and a panel of p rows costs 12 · itemsize / p more for what is moved; slower disks take more
 #: Temporaries of looks and maps, some pieces of 2¹⁵ entries or of a row; vectors of n; and Python's own objects.
 _BESIDE, _VECTORS = 3 << 20, 16 * 8
 
@@ -66,6 +70,10 @@ class Layout:
         """Bytes that are read and written."""
         return bytes_moved(self.n, self.itemsize, len(self.rounds), self.shift > 0)
 
+    def loss(self) -> float:
+        """What it loses, about, as a part of the time of the closure in memory."""
+        return _LOST_BY_STRIPS / self.rows + _LOST_BY_ROUNDS * self.itemsize * len(self.rounds) / max(1, self.n)
+
     def about(self) -> dict[str, Any]:
         """All of it, as JSON takes it."""
         return asdict(self)
@@ -88,28 +96,29 @@ def bytes_moved(n: int, itemsize: int, rounds: int, journal: bool = False) -> in
 def layout_for(
     n: int, itemsize: int, blocks: Sequence[Range], workspace: Callable[[int], int], memory: int
 ) -> Layout | int:
-    """The layout with the fewest rounds in so many bytes of memory; if there is none, the bytes that it would take.
+    """The layout with the least `Layout.loss` in so many bytes of memory; if none fits, the bytes that it would take.
 
     ``workspace(rows)``: bytes of the copies that products with strips of so many rows need.
     """
     widest = max((stop - start for start, stop in blocks), default=0)
     fewest = min(n, _FEWEST)
+    least = _memory(n, itemsize, widest, fewest, workspace(fewest))
+    if least > memory:
+        return least
+    heights = sorted({fewest, *(min(n, max(fewest, rows)) for rows in _ROWS)}, reverse=True)
+    fit = [rows for rows in heights if _memory(n, itemsize, widest, rows, workspace(rows)) <= memory]
+    return min((_of_rows(n, itemsize, blocks, rows, workspace(rows), memory) for rows in fit), key=Layout.loss)
 
-    def takes(panel: int, rows: int) -> int:
-        return _memory(n, itemsize, panel, rows, workspace(rows))
 
-    if takes(widest, fewest) > memory:
-        return takes(widest, fewest)
-    rows = min(n, _ROWS)
-    while rows > fewest and (takes(0, rows) - takes(0, 0) > _SHARE * memory or takes(widest, rows) > memory):
-        rows = max(fewest, rows // 2)
+def _of_rows(n: int, itemsize: int, blocks: Sequence[Range], rows: int, workspace: int, memory: int) -> Layout:
+    """The layout with strips of so many rows, and as many blocks in a round as the memory holds."""
     rounds: list[list[Range]] = []
     for block in blocks:
-        if rounds and takes(block[1] - rounds[-1][0][0], rows) <= memory:
+        if rounds and _memory(n, itemsize, block[1] - rounds[-1][0][0], rows, workspace) <= memory:
             rounds[-1].append(block)
         else:
             rounds.append([block])
-    return Layout(n, itemsize, tuple(map(tuple, rounds)), rows, workspace(rows))
+    return Layout(n, itemsize, tuple(map(tuple, rounds)), rows, workspace)
 
 
 def _memory(n: int, itemsize: int, panel: int, rows: int, workspace: int) -> int:

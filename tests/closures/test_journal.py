@@ -214,9 +214,8 @@ def calls_of(monkeypatch, work, kind=Dying):
 
 
 def sample(count, few):
-    """Some calls of so many; all of them where there is time."""
-    if "SEMIRING_KILLS" in os.environ:
-        return range(1, count + 1)
+    """Some calls of so many, evenly; more where there is time."""
+    few = int(os.environ.get("SEMIRING_KILLS", few))
     return sorted({round(1 + k * (count - 1) / (few - 1)) for k in range(few)})
 
 

@@ -20,7 +20,9 @@ import numpy as np
 
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.blocked_floyd_warshall import workspace
+from semiring.algorithms.methods import method_named
 from semiring.algorithms.schedule import schedule_for
+from semiring.arrays.bits import WORD_BITS, BitMatrix, pack
 from semiring.arrays.parts import pieces
 from semiring.chain.by_strips import by_strips, found_journal
 from semiring.chain.matrix import Matrix
@@ -46,6 +48,7 @@ __all__ = ["SYSTEM", "files"]
 SYSTEM = System()
 _METHOD = "blocked_floyd_warshall"
 _BESIDE = 16 << 20  # bytes of a closure in memory beside its matrices
+_PIECE = 1 << 22  # truth values that are packed or unpacked at a time
 
 
 def files(p: Problem) -> No | Reduction:
@@ -100,6 +103,8 @@ def _of_file(p: Problem, source: Stored, home: Stored | None) -> Reduction:
     if fits or source.n == 0 or (home is None and request.memory is None and request.journal is None):
         request.explanation.note(f"a file of {shown(source.size)}, closed in memory")
         return _in_memory(p, source, home)
+    if home is not None and request.journal is None and _fits_packed(p, source, memory):
+        return _packed_in_memory(p, source, home)
     if home is None:
         raise StorageError(
             f"the closure of a file of {shown(source.size)} by strips, in {shown(memory)} of memory, goes to a file: "
@@ -166,6 +171,46 @@ def _closed_in_memory(home: Stored | None, node: Node, D: Any) -> Any:
         rows = found.T if home.turned else found
         for part in pieces(rows, 1 << 22):
             place.write(part.start, np.ascontiguousarray(rows[part]))
+        complete(file, home)
+    return home.result()
+
+
+def _fits_packed(p: Problem, source: Stored, memory: int) -> bool:
+    """Whether truth values are closed in memory 32 to a word: an eighth of the file."""
+    method, n = p.request.method, source.n
+    if source.dtype != np.bool_ or (source.turned and not p.semiring.commutative):
+        return False
+    if method != "auto" and "bits" not in method_named(method).storages:
+        return False
+    try:
+        backend_for(np.empty(0, np.uint32), p.semiring, source.dtype, "bits")
+    except DTypeError:
+        return False
+    matrices = 1 if p.semiring.idempotent or not p.plus else 2
+    rows = max(n, _PIECE) * 2  # that are packed, and copies of panels of words
+    return matrices * n * -(-n // WORD_BITS) * 4 + rows + 256 * n + _BESIDE <= memory
+
+
+def _packed_in_memory(p: Problem, source: Stored, home: Stored) -> Reduction:
+    A = BitMatrix.zeros((source.n, source.n))
+    file = File(SYSTEM, source.path, os.O_RDONLY)
+    try:
+        for rows in pieces(A, _PIECE // WORD_BITS):
+            truths = np.empty((rows.stop - rows.start, source.n), np.bool_)
+            file.read(source.start + rows.start * source.row, truths)
+            A.words[rows] = pack(truths).words
+    finally:
+        file.close()
+    q = replace(p, given=A, request=replace(p.request, out=A, memory=None))
+    why = f"a file of {shown(source.size)}, closed in memory, 32 truth values to a word"
+    return Reduction(why, None, [q], partial(_unpacked, home))
+
+
+def _unpacked(home: Stored, node: Node, D: Any) -> Any:
+    found = node.children[0].run()
+    with written(SYSTEM, home) as file:
+        for rows in pieces(found, _PIECE // WORD_BITS):
+            file.write(home.start + rows.start * home.row, found[rows].unpack())
         complete(file, home)
     return home.result()
 
