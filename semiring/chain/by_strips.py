@@ -100,12 +100,13 @@ def _planned(child: Node, source: Stored) -> _Work:
 # -------------------------------------------------------------------------------------------------------- in a journal
 
 
-def _identity(p: Problem, source: Stored, home: Stored) -> dict[str, Any]:
+def _identity(p: Problem, source: Stored, home: Stored, backend: str) -> dict[str, Any]:
     """What must be the same for a run to go on, by the names that an error gives it."""
     plan = make_plan(p.request.semiring, source.dtype)
     return {
         "version of semiring": sys.modules["semiring"].__version__,  # loaded, for this module is a part of it
         "semiring": define(plan, closing=True).key,
+        "backend": backend,
         "number of vertices": source.n,
         "dtype": source.dtype.str,
         "order of the entries": "column after column" if source.turned else "row after row",
@@ -131,12 +132,11 @@ def _about(work: _Work, source: Stored, home: Stored) -> tuple[dict[str, Any], d
         if not isinstance(ask, Near):
             raise _unknown(repr(ask))
     return {
-        "identity": _identity(work.outer, source, home),
+        "identity": _identity(work.outer, source, home, Leaf(work.inner).backend.name),
         "maps": maps,
         "sentinel": m.sentinel,
         "signless": bool(work.inner.known.signless),
         "largest": [int(ask.largest) for ask in work.asked if isinstance(ask, Near)],
-        "in place": home.given is not None,
     }, vectors
 
 
@@ -162,15 +162,15 @@ def _of_journal(p: Problem, journal: Journal) -> _Work:
     return _Work(p, q, [Near(q, largest) for largest in about["largest"]])
 
 
-def found_journal(system: System, name: str, p: Problem, source: Stored, home: Stored) -> Journal | None:
-    """The journal of that name, if there is one.
+def found_journal(system: System, name: str, p: Problem, source: Stored, home: Stored, backend: str) -> Journal | None:
+    """The journal of that name, if there is one. ``backend``: the name of the one that would do the work.
 
     Raises `OSError`, and `StorageError` for one of another run, which names what differs.
     """
     journal = opened(system, name)
     if journal is None:
         return None
-    now, then = _identity(p, source, home), journal.about["identity"]
+    now, then = _identity(p, source, home, backend), journal.about["identity"]
     differ = [
         f"the {what} was {then.get(what)}, and is {value}" for what, value in now.items() if then.get(what) != value
     ]

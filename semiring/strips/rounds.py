@@ -195,8 +195,13 @@ class _Run:
         if log is not None and log.begun[0] == number:
             _, kept, done = log.begun
         panel = (blocks[0][0], blocks[-1][1]) if blocks else (0, 0)
+        panel_is_read = self._begin_panel(number, panel, kept)
         reads = [self._begin(number, which, panel) for which in order[done : done + BUFFERS - 1]]
-        self._panel_of_round(number, blocks, panel, kept)
+        panel_is_read.result()
+        if kept:
+            self._done += sum(_width([K]) * self._layout.n * _width(blocks[: k + 1]) for k, K in enumerate(blocks))
+        else:
+            self._close_panel(number, blocks, panel)
         for which in order[:done]:
             self._done += self._pairs(number, which)
         for position, which in enumerate(order[done:]):
@@ -206,30 +211,23 @@ class _Run:
         if log is not None:
             self._in_writer(log.end_round)
 
-    def _panel_of_round(self, number: int, blocks: Sequence[Range], panel: Range, kept: bool) -> None:
-        """Read and close the panel, or read it from the log."""
-        hand, log = self._hand, self._log
-        phase = self._places[number].phase(panel[0])
+    def _begin_panel(self, number: int, panel: Range, kept: bool) -> Future[Any]:
+        """Read the rows of a panel, or the panel that the log has kept."""
+        hand, phase = self._hand, self._places[number].phase(panel[0])
         if self._kept is not None:
             self._kept.result()  # the log may still read the panel before
         hand.panel, hand.first_of_panel = self._panel.at(phase, panel[1] - panel[0]), panel[0]
         if kept:
-            assert log is not None
-            log.read_panel(hand.panel, phase)
-            for k, K in enumerate(blocks):
-                self._done += _width([K]) * self._layout.n * _width(blocks[: k + 1])
-            return
+            assert self._log is not None
+            return self._reader.submit(self._log.read_panel, hand.panel, phase)
         before = [self._written[k] for k, rows in enumerate(self._strips) if k in self._written and _meet(rows, panel)]
-        self._reader.submit(self._read, number, panel[0], hand.panel, before).result()
+        return self._reader.submit(self._read, number, panel[0], hand.panel, before)
+
+    def _close_panel(self, number: int, blocks: Sequence[Range], panel: Range) -> None:
+        """The rows of each block as they stand when it is closed."""
+        hand, log = self._hand, self._log
         if number == 0:
             self._encode(panel[0], hand.panel)
-        self._close_panel(blocks)
-        if log is not None:
-            self._kept = self._in_writer(partial(log.keep_panel, hand.panel, phase))
-
-    def _close_panel(self, blocks: Sequence[Range]) -> None:
-        """The rows of each block as they stand when it is closed."""
-        hand = self._hand
         for k, K in enumerate(blocks):
             hand.rows, hand.first = hand.panel, hand.first_of_panel
             for J in blocks[:k]:
@@ -238,6 +236,9 @@ class _Run:
             if self._engine.plan.status.diverged >= 0:
                 raise NoStarError(self._engine.plan.status.diverged)
             self._count(K, K)
+        if log is not None:
+            phase = self._places[number].phase(panel[0])
+            self._kept = self._in_writer(partial(log.keep_panel, hand.panel, phase))
 
     def _begin(self, number: int, which: int, panel: Range) -> tuple[Future[Array], int]:
         """Read a strip, as soon as memory is free, and what was written to it before is there. Which memory it is."""

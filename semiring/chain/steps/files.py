@@ -235,7 +235,7 @@ def _by_strips(p: Problem, source: Stored, home: Stored, memory: int) -> Reducti
 
     if name is not None and os.path.realpath(name) in (source.resolved, home.resolved):
         raise StorageError(f"{name} is the matrix itself, and the journal is a file of its own: give another name")
-    if name is not None and (journal := found_journal(SYSTEM, name, q, source, home)) is not None:
+    if name is not None and (journal := found_journal(SYSTEM, name, q, source, home, backend.name)) is not None:
         run = Run(SYSTEM, source, home, journal.layout, name, journal)
         if journal.layout.memory > memory:
             journal.close()
