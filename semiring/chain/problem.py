@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.arrays.scans import Scan
 from semiring.chain.explanation import Explanation
 from semiring.chain.matrix import Matrix
 from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, SemiringError
@@ -108,7 +109,8 @@ class Problem:
     home: Any = None
     in_place: bool = False
     blank: bool = False
-    strips: bool = False  # whether the matrix is closed by strips of rows: then it is mapped, and nothing more
+    #: Where a matrix is closed by strips of rows, which are mapped, and nothing more: `check_entries` of them.
+    strips: Callable[[Array, Semiring], Scan] | None = None
     waits: bool = True  # whether a device may be waited for; if not, nothing that depends on the data is raised
     progress: Callable[[int, int], None] | None = None
 

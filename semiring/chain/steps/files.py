@@ -18,23 +18,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from semiring.algebra import Semiring
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.blocked_floyd_warshall import workspace
 from semiring.algorithms.methods import method_named
 from semiring.algorithms.schedule import schedule_for
 from semiring.arrays.bits import WORD_BITS, BitMatrix, pack
+from semiring.arrays.entries import check_entries
 from semiring.arrays.parts import pieces
+from semiring.arrays.scans import Scan
 from semiring.chain.by_strips import by_strips, found_journal
 from semiring.chain.matrix import Matrix
 from semiring.chain.problem import No, Problem, Reduction, is_tropical
 from semiring.chain.steps.arrays import check_star
-from semiring.errors import AlgebraError, DeviceError, DTypeError, ShapeError, StorageError
+from semiring.errors import AlgebraError, DeviceError, DomainError, DTypeError, ShapeError, StorageError
 from semiring.io.atomic import atomic_file
 from semiring.io.npy import write_npy
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
-from semiring.strips.disk import File, Rows, System
+from semiring.strips.disk import File, Memory, Rows, System
 from semiring.strips.journal import journaled
 from semiring.strips.layout import bytes_of, free_memory, layout_for, shown
 from semiring.strips.run import Run, complete, written
@@ -48,6 +51,7 @@ __all__ = ["SYSTEM", "files"]
 SYSTEM = System()
 _METHOD = "blocked_floyd_warshall"
 _BESIDE = 16 << 20  # bytes of a closure in memory beside its matrices
+_LOOK = 1 << 20  # bytes that are read at a time to look at them
 _PIECE = 1 << 22  # truth values that are packed or unpacked at a time
 
 
@@ -218,11 +222,29 @@ def _unpacked(home: Stored, node: Node, D: Any) -> Any:
 # ------------------------------------------------------------------------------------------------------------ by strips
 
 
+def _looked_at(source: Stored, view: Any, semiring: Semiring) -> Scan:
+    """`check_entries`, some rows at a time: to read them takes a fifth of the time of touching them in a map."""
+    found, rows = Scan(nonnegative=True), max(1, _LOOK // source.row)
+    file, memory = File(SYSTEM, source.path, os.O_RDONLY), Memory(min(rows, source.n), source.n, source.dtype)
+    place = Rows(file, source.start, source.row)
+    try:
+        for first in range(0, source.n, rows):
+            part = memory.at(place.phase(first), min(rows, source.n - first))
+            place.read(first, part)
+            found |= check_entries(part, semiring)
+    except DomainError:
+        check_entries(view, semiring)  # says where
+        raise
+    finally:
+        file.close()
+    return found
+
+
 def _by_strips(p: Problem, source: Stored, home: Stored, memory: int) -> Reduction:
     request, zero = p.request, p.semiring.zero_for(source.dtype)
     matrix = Matrix(source.view(), zero, source.dtype, zero, turned=source.turned)
     request = replace(request, method=_METHOD)
-    q = p.but(matrix=matrix, strips=True, in_place=True, request=request)
+    q = p.but(matrix=matrix, strips=partial(_looked_at, source), in_place=True, request=request)
     name = None if request.journal is None else os.fsdecode(request.journal)
     semiring = min_plus if is_tropical(p.semiring) else p.semiring
     backend = backend_for(matrix.array, semiring, source.dtype)
