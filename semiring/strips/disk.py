@@ -14,6 +14,7 @@ import errno
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -155,11 +156,13 @@ class File:
 
     def sync(self) -> None:
         """Force all that was written to the disk."""
-        self._system.sync(self.number)
+        with self._named():
+            self._system.sync(self.number)
 
     def allocate(self, size: int) -> None:
         """Make the file that large."""
-        self._system.allocate(self.number, size)
+        with self._named():
+            self._system.allocate(self.number, size)
 
     def close(self) -> None:
         """Let go of the file; more than once does no harm."""
@@ -169,11 +172,15 @@ class File:
                 self._system.close(file)
 
     def _move(self, call: Any, memory: Array, position: int) -> None:
-        """`_move_all`, with the name of the file in the system's errors."""
-        if not memory.size:
-            return
+        if memory.size:
+            with self._named():
+                self._move_all(call, memory, position)
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """The name of the file in the system's errors."""
         try:
-            self._move_all(call, memory, position)
+            yield
         except OSError as error:
             if error.filename is None:
                 error.filename = self.path

@@ -59,6 +59,8 @@ class Run:
             with written(self.system, home, self) as target:
                 rows = Rows(target, home.start, home.row)
                 if self.journal is not None:
+                    assert self.keep is not None
+                    self.system.sync_folder(os.path.dirname(os.path.abspath(self.keep)))  # it may have failed to be
                     places, descending = self._places(self.journal, first, rows)
                     self._check(self.journal, first, places, descending)
                 elif self.keep is not None:
@@ -181,7 +183,7 @@ def written(system: System, home: Stored, run: Run | None = None) -> Iterator[Fi
             system.sync_folder(os.path.dirname(os.path.abspath(home.path)))
         yield file
     except BaseException:
-        if new and (run is None or run.journal is None):
+        if new and not (run is not None and run.keep is not None and os.path.exists(run.keep)):
             system.remove(home.path)
         raise
     finally:

@@ -173,11 +173,13 @@ class Dying(System):
     def __init__(self, at, rng=None):
         super().__init__()
         self.at, self.rng, self.count, self.dead = at, rng, 0, False
+        self.kinds = []
 
-    def step(self):
+    def step(self, kind):
         if self.dead:
             raise CrashError
         self.count += 1
+        self.kinds.append(kind)
         if self.count == self.at:
             self.die()
 
@@ -189,13 +191,13 @@ class Dying(System):
         if self.count + 1 == self.at and not self.dead:
             torn = int(self.rng.integers(0, len(memory) + 1))
             os.pwrite(os.open(f"/proc/self/fd/{file}", os.O_WRONLY), bytes(memory[:torn]), position)
-        self.step()
+        self.step("write")
         return super().write(file, memory, position)
 
 
 def _stepping(name):
     def call(self, *arguments):
-        self.step()
+        self.step(name)
         return getattr(System, name)(self, *arguments)
 
     return call
@@ -207,22 +209,23 @@ for _name in Dying.calls:
 
 
 def calls_of(monkeypatch, work, kind=Dying):
-    """How many calls an undisturbed run takes."""
+    """The kinds of the calls that an undisturbed run takes."""
     system = use(monkeypatch, kind(-1))
     work.run()
-    return system.count
+    return system.kinds
 
 
-def sample(count, few):
-    """Some calls of so many, evenly; more where there is time."""
+def sample(kinds, few):
+    """Some of these calls, evenly, and all that are rare; more where there is time."""
     few = int(os.environ.get("SEMIRING_KILLS", few))
-    return sorted({round(1 + k * (count - 1) / (few - 1)) for k in range(few)})
+    rare = {at for at, kind in enumerate(kinds, 1) if kind not in ("read", "write", "sync", "close")}
+    return sorted(rare | {round(1 + k * (len(kinds) - 1) / (few - 1)) for k in range(few)})
 
 
 @pytest.mark.slow
 def test_killed_at_any_call(monkeypatch, rng, work):
-    count = calls_of(monkeypatch, work)
-    for at in sample(count, 25):
+    kinds = calls_of(monkeypatch, work)
+    for at in sample(kinds, 25):
         work.again()
         use(monkeypatch, Dying(at, rng))
         with pytest.raises(CrashError):
@@ -262,15 +265,15 @@ class Failing(Dying):
     def write(self, file, memory, position):
         if self.count + 1 == self.at:
             super(Dying, self).write(file, memory[: int(self.rng.integers(0, len(memory) + 1))], position)
-        self.step()
+        self.step("write")
         return System.write(self, file, memory, position)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
 def test_any_call_may_fail(monkeypatch, rng, work, code):
-    count = calls_of(monkeypatch, work)
-    for at in sample(count, 25):
+    kinds = calls_of(monkeypatch, work)
+    for at in sample(kinds, 25):
         work.again()
         system = use(monkeypatch, Failing(at, rng))
         system.code = code
@@ -320,7 +323,7 @@ class Volatile(Dying):
         return os.readlink(f"/proc/self/fd/{file}")
 
     def write(self, file, memory, position):
-        self.step()
+        self.step("write")
         known = self.before.setdefault(self.identity(file), {})
         with open(self.path_of(file), "rb") as stream:
             for sector in range(position // SECTOR, -(-(position + len(memory)) // SECTOR)):
@@ -330,23 +333,23 @@ class Volatile(Dying):
         return System.write(self, file, memory, position)
 
     def sync(self, file):
-        self.step()
+        self.step("sync")
         self.before.pop(self.identity(file), None)
         System.sync(self, file)
 
     def open(self, path, flags):
-        self.step()
+        self.step("open")
         if flags & os.O_CREAT and not os.path.exists(path):
             self.names.append((path, None))
         return System.open(self, path, flags)
 
     def replace(self, old, new):
-        self.step()
+        self.step("replace")
         self.names.append((new, old))
         System.replace(self, old, new)
 
     def sync_folder(self, path):
-        self.step()
+        self.step("sync_folder")
         self.names.clear()
         System.sync_folder(self, path)
 
@@ -383,8 +386,8 @@ def cut_off(monkeypatch, rng, work, at):
 
 @pytest.mark.slow
 def test_what_was_not_synced_is_lost(monkeypatch, rng, work):
-    count = calls_of(monkeypatch, work, Volatile)
-    for at in sample(count, 25):
+    kinds = calls_of(monkeypatch, work, Volatile)
+    for at in sample(kinds, 25):
         work.again()
         assert cut_off(monkeypatch, rng, work, at)
         use(monkeypatch, System())
