@@ -15,6 +15,7 @@ from semiring.arrays.device.elements import flip
 from semiring.arrays.device.packing import empty_words, pack, unpack
 from semiring.arrays.order import flipped
 from semiring.kernels.contract import Plan
+from semiring.kernels.cuda.product import bit_products
 from semiring.kernels.cuda.product.calls import Call, call_for, format_of
 from semiring.kernels.cuda.product.launches import prepare
 from semiring.kernels.cuda.product.layouts import LARGEST, Placement, pieces
@@ -96,6 +97,10 @@ def _route(plan: Plan, given: Call | None, C: Any, A: Any, B: Any, accumulate: b
             if not call.nonnegative:
                 return partial(_through_order, integers)
             call = integers
+    on_tensor_cores = bit_products.route(call, C, A, B)
+    if on_tensor_cores is not None:
+        found: Route = on_tensor_cores
+        return found
     launch = prepare(call, Placement.of(A), Placement.of(B), Placement.of(C), C.data.device_id)
     return partial(_through_pairs, call) if launch is None else launch
 

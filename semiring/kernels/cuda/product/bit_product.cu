@@ -1,0 +1,253 @@
+// C <- C (+) A B of truth values, 32 to a word, by the 1-bit tensor cores of Hopper: the instruction adds up 256 ands, and
+// a sum becomes a bit as "not 0" (or) or by its parity (PARITY: xor).
+//
+// Both operands lie along k: B comes transposed, in a panel of SLABS x 1024 bits whose rows are padded with zeros to a
+// multiple of 512. A block keeps 256 rows of the panel in shared memory and lets tiles of 64 rows of A pass, in a ring.
+// Two blocks form a cluster, work on neighbouring columns and share every tile of A. In a block one warp loads, and two
+// warpgroups take turns on the tensor cores: while one multiplies, the other turns its sums into bits and writes them.
+//
+// The rows of the panel come permuted, so that a lane holds 64 neighbouring columns of two rows of C: a word each, which
+// needs no exchange between lanes. It is loaded one turn ahead, and written only where it changes.
+//
+// WHOLE: rows of C are words of 64 bits, and there are whole tiles; otherwise every word of 32 bits is guarded.
+// READS: C is read; otherwise it is only written. The sizes of shared memory: see bit_products.py.
+typedef unsigned long long Word64;
+
+struct __align__(64) TensorMap {
+    Word64 opaque[16];
+};
+
+constexpr int PANEL = 32768, TILE = 8192;  // bytes of 256 rows of the panel and of 64 rows of A, for 1024 bits of each
+constexpr int PANELS = SLABS <= 2 ? 2 : 1, STAGES = SLABS == 1 ? 16 : SLABS == 2 ? 6 : 3;
+
+__device__ __forceinline__ unsigned shared_address(const void *p) { return unsigned(__cvta_generic_to_shared(p)); }
+
+__device__ __forceinline__ void barrier_init(unsigned barrier, unsigned count) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
+}
+__device__ __forceinline__ void barrier_expect(unsigned barrier, unsigned bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void barrier_arrive(unsigned barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+__device__ __forceinline__ void barrier_arrive_at(unsigned barrier, unsigned block) {
+    asm volatile(
+        "{.reg .b32 r; mapa.shared::cluster.u32 r, %0, %1; mbarrier.arrive.shared::cluster.b64 _, [r];}" ::"r"(barrier),
+        "r"(block)
+        : "memory");
+}
+__device__ __forceinline__ void barrier_wait(unsigned barrier, unsigned parity) {
+    unsigned done = 0;
+    while (!done)
+        asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+                     : "=r"(done)
+                     : "r"(barrier), "r"(parity)
+                     : "memory");
+}
+
+// 32 rows of A at a row and a byte of its map, into both blocks of the cluster.
+__device__ __forceinline__ void load_a(unsigned to, const TensorMap *map, unsigned barrier, int byte, int row) {
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+                 "[%0], [%1, {%3, %4}], [%2], %5;" ::"r"(to),
+                 "l"(map), "r"(barrier), "r"(byte), "r"(row), "h"((unsigned short)3)
+                 : "memory");
+}
+// 256 rows of the panel: the row 2q + 8j + e of the tile is row 64q + 2j + e of the panel.
+__device__ __forceinline__ void load_panel(unsigned to, const TensorMap *map, unsigned barrier, int byte, int block) {
+    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%3, %4, %4, %4, %5}], [%2];" ::"r"(to),
+                 "l"(map), "r"(barrier), "r"(byte), "r"(0), "r"(block)
+                 : "memory");
+}
+
+__device__ __forceinline__ void turn_wait(int barrier) { asm volatile("bar.sync %0, 256;" ::"r"(barrier) : "memory"); }
+__device__ __forceinline__ void turn_give(int barrier) { asm volatile("bar.arrive %0, 256;" ::"r"(barrier) : "memory"); }
+__device__ __forceinline__ void cluster_sync() {
+    asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+}
+
+#define FOUR(i) "+r"(d[i]), "+r"(d[i + 1]), "+r"(d[i + 2]), "+r"(d[i + 3])
+#define SIXTEEN(i) FOUR(i), FOUR(i + 4), FOUR(i + 8), FOUR(i + 12)
+// The sums of 64 x 256 entries, 256 bits of k more. Of the descriptors only the low words differ: the high one says that
+// rows are swizzled by 128 bytes, and 8 of them are 1024 bytes.
+__device__ __forceinline__ void multiply(int (&d)[128], unsigned a, unsigned b, int adds) {
+    asm volatile("{.reg .pred p; .reg .b64 x, y; setp.ne.b32 p, %130, 0;\n"
+                 "mov.b64 x, {%128, 1073741888}; mov.b64 y, {%129, 1073741888};\n"
+                 "wgmma.mma_async.sync.aligned.m64n256k256.s32.b1.b1.and.popc {ACCUMULATORS}, x, y, p;}\n"
+                 : SIXTEEN(0), SIXTEEN(16), SIXTEEN(32), SIXTEEN(48), SIXTEEN(64), SIXTEEN(80), SIXTEEN(96), SIXTEEN(112)
+                 : "r"(a), "r"(b), "r"(adds));
+}
+
+// The bits of two rows of 64 columns. Sums stay below 65536, so that two of them share a register: their minimum with 1
+// is shifted into the word, 1.5 instructions a bit.
+__device__ __forceinline__ void to_bits(const int (&d)[128], Word64 (&bits)[2]) {
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+        unsigned half[2] = {0, 0};
+#pragma unroll
+        for (int word = 0; word < 2; ++word) {
+#if PARITY
+#pragma unroll
+            for (int i = 0; i < 32; ++i)
+                half[word] = __funnelshift_r(half[word], unsigned(d[4 * (16 * word + i / 2) + 2 * row + i % 2]), 1);
+#else
+#pragma unroll
+            for (int i = 15; i >= 0; --i) {
+                const int low = d[4 * (16 * word + i / 2) + 2 * row + i % 2];
+                const int high = d[4 * (16 * word + (i + 16) / 2) + 2 * row + i % 2];
+                unsigned both;
+                asm("mad.lo.u32 %0, %1, 65536, %2;" : "=r"(both) : "r"(high), "r"(low));
+                half[word] = half[word] * 2 + __vminu2(both, 0x00010001u);
+            }
+#endif
+        }
+        bits[row] = half[0] | Word64(half[1]) << 32;
+    }
+}
+
+struct Target {  // where a lane's words of C are; in words of 32 bits
+    unsigned *row;
+    int rows, words;  // that are left from there on
+
+    __device__ __forceinline__ Word64 load() const {
+#if !READS
+        return 0;
+#elif WHOLE
+        Word64 value;
+        asm volatile("ld.global.L1::no_allocate.b64 %0, [%1];" : "=l"(value) : "l"(row) : "memory");
+        return value;
+#else
+        Word64 value = 0;
+        if (rows > 0 && words > 0) value = row[0];
+        if (rows > 0 && words > 1) value |= Word64(row[1]) << 32;
+        return value;
+#endif
+    }
+    __device__ __forceinline__ void store(Word64 before, Word64 product) const {
+        const Word64 value = PARITY ? before ^ product : before | product;
+#if WHOLE
+        if (!READS || value != before) *(Word64 *)row = value;
+#else
+        if (rows > 0 && words > 0 && (!READS || unsigned(value) != unsigned(before))) row[0] = unsigned(value);
+        if (rows > 0 && words > 1 && (!READS || value >> 32 != before >> 32)) row[1] = unsigned(value >> 32);
+#endif
+    }
+};
+
+// Units of work: some pairs of tiles of 64 rows, for 512 columns. pairs: of all rows. a_byte: where k begins in A's map.
+extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1)
+    bit_product(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map, unsigned *C,
+                long long stride, int rows, int words, int pairs, int unit, int a_byte) {
+    extern __shared__ unsigned char raw[];
+    unsigned base = (shared_address(raw) + 1023) & ~1023u;
+    asm volatile("mov.u32 %0, %0;" : "+r"(base));  // opaque: otherwise it is computed anew wherever it is used
+    const unsigned panels = base, tiles = panels + PANELS * SLABS * PANEL, barriers = tiles + STAGES * SLABS * TILE;
+    const unsigned panel_full = barriers, panel_free = barriers + 16, tile_full = barriers + 32;
+    const unsigned tile_free = tile_full + 8 * STAGES;
+    const int group = threadIdx.x >> 7, warp = (threadIdx.x >> 5) & 3, lane = threadIdx.x & 31;
+    unsigned rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < 2; ++i) barrier_init(panel_full + 8 * i, 1), barrier_init(panel_free + 8 * i, 8);
+        for (int i = 0; i < STAGES; ++i) barrier_init(tile_full + 8 * i, 1), barrier_init(tile_free + 8 * i, 8);
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    cluster_sync();
+    const int columns = (words + 15) / 16;  // of clusters: 512 bits each
+    const int units = (pairs + unit - 1) / unit * columns, first = blockIdx.x >> 1, step = gridDim.x >> 1;
+    const auto height = [&](int u) { return min(unit, pairs - u / columns * unit); };  // of a unit, in pairs of tiles
+    const auto column = [&](int u) { return 2 * (u % columns) + int(rank); };          // of 256 bits
+
+    if (group == 0) {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        if (warp == 0) {
+            int stage = 0, panel = 0;
+            unsigned phase = 0, panel_phase = 0;
+            for (int u = first; u < units; u += step) {
+                const int top = u / columns * unit * 128;
+                if (lane == 0) {
+                    barrier_wait(panel_free + 8 * panel, panel_phase ^ 1);
+                    barrier_expect(panel_full + 8 * panel, SLABS * PANEL);
+#pragma unroll
+                    for (int s = 0; s < SLABS; ++s)
+                        load_panel(panels + (panel * SLABS + s) * PANEL, &b_map, panel_full + 8 * panel, s * 128, column(u));
+                }
+                if (++panel == PANELS) panel = 0, panel_phase ^= 1;
+                for (int t = 0; t < 2 * height(u); ++t) {
+                    const int row = top + 64 * t;
+                    if (lane == 0) {
+                        barrier_wait(tile_free + 8 * stage, phase ^ 1);
+                        barrier_expect(tile_full + 8 * stage, SLABS * TILE);
+#pragma unroll
+                        for (int s = 0; s < SLABS; ++s)
+                            load_a(tiles + (stage * SLABS + s) * TILE + rank * (TILE / 2), &a_map, tile_full + 8 * stage,
+                                   a_byte + s * 128, row + rank * 32);
+                    }
+                    __syncwarp();
+                    const unsigned *ahead = C + (row + lane) * stride + column(u) * 8;
+                    if (READS && column(u) * 8 < words) {
+                        if (row + lane < rows) asm volatile("prefetch.global.L2 [%0];" ::"l"(ahead));
+                        if (row + lane + 32 < rows) asm volatile("prefetch.global.L2 [%0];" ::"l"(ahead + 32 * stride));
+                    }
+                    if (++stage == STAGES) stage = 0, phase ^= 1;
+                }
+            }
+        }
+    } else {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        const int own = group - 1;  // the warpgroup takes the tiles own, own + 2, ... of each unit
+        int left = 0;
+        for (int u = first; u < units; u += step) left += height(u);
+        int stage = own, panel = 0;
+        unsigned phase = 0, panel_phase = 0;
+        int d[128];
+        const int row_in_tile = warp * 16 + (lane >> 2), word_in_tile = 2 * (lane & 3);
+        const auto start_of = [&](int u) {
+            const int row = (u / columns * unit * 2 + own) * 64 + row_in_tile, word = column(u) * 8 + word_in_tile;
+            return Target{C + row * stride + word, rows - row, words - word};
+        };
+        const auto below = [&](const Target &t, int by) { return Target{t.row + by * stride, t.rows - by, t.words}; };
+        int u = first;
+        Target here = start_of(u);
+        Word64 before[2] = {0, 0};
+        if (u < units) before[0] = here.load(), before[1] = below(here, 8).load();
+        if (own == 1) turn_give(1);
+        while (u < units) {
+            const int count = height(u);
+            u += step;
+            const Target next_unit = u < units ? start_of(u) : here;
+            const unsigned b = ((panels + panel * SLABS * PANEL) >> 4) + 0x10000;
+            barrier_wait(panel_full + 8 * panel, panel_phase);
+#pragma unroll 1
+            for (int i = count; i; --i) {
+                const unsigned a = ((tiles + stage * SLABS * TILE) >> 4) + 0x10000, free = tile_free + 8 * stage;
+                turn_wait(1 + own);
+                barrier_wait(tile_full + 8 * stage, phase);
+                asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+                for (int s = 0; s < SLABS; ++s)
+#pragma unroll
+                    for (int k = 0; k < 4; ++k)
+                        multiply(d, a + s * (TILE >> 4) + 2 * k, b + s * (PANEL >> 4) + 2 * k, (s | k) != 0);
+                asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+                --left;
+                if (left | (1 - own)) turn_give(2 - own);
+                // In the shadow of the products: the words of C that come next.
+                const Target next = i > 1 ? below(here, 128) : next_unit;
+                const Word64 ahead[2] = {next.load(), below(next, 8).load()};
+                stage += 2;
+                if (stage >= STAGES) stage -= STAGES, phase ^= 1;
+                asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+                if (lane < 2) barrier_arrive_at(free, lane);
+                Word64 bits[2];
+                to_bits(d, bits);
+                here.store(before[0], bits[0]), below(here, 8).store(before[1], bits[1]);
+                before[0] = ahead[0], before[1] = ahead[1], here = next;
+            }
+            if (lane == 0) barrier_arrive(panel_free + 8 * panel);
+            if (++panel == PANELS) panel = 0, panel_phase ^= 1;
+        }
+    }
+    cluster_sync();
+}
