@@ -135,10 +135,10 @@ struct Target {  // where a lane's words of C are; in words of 32 bits
     }
 };
 
-// Units of work: some pairs of tiles of 64 rows, for 512 columns. pairs: of all rows. a_byte: where k begins in A's map.
+// Units of work: some pairs of tiles of 64 rows, for 512 columns. pairs: of all rows.
 extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1)
     bit_product(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map, unsigned *C,
-                long long stride, int rows, int words, int pairs, int unit, int a_byte) {
+                long long stride, int rows, int words, int pairs, int unit) {
     extern __shared__ unsigned char raw[];
     unsigned base = (shared_address(raw) + 1023) & ~1023u;
     asm volatile("mov.u32 %0, %0;" : "+r"(base));  // opaque: otherwise it is computed anew wherever it is used
@@ -182,7 +182,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1)
 #pragma unroll
                         for (int s = 0; s < SLABS; ++s)
                             load_a(tiles + (stage * SLABS + s) * TILE + rank * (TILE / 2), &a_map, tile_full + 8 * stage,
-                                   a_byte + s * 128, row + rank * 32);
+                                   s * 128, row + rank * 32);
                     }
                     __syncwarp();
                     const unsigned *ahead = C + (row + lane) * stride + column(u) * 8;

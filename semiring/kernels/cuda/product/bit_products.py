@@ -2,8 +2,8 @@
 
 They multiply 256 ands into a sum by one instruction, 7.8 P bit pairs/s on an H200, where one LOP3 a word of 32 reaches
 0.53. Both operands must lie along k, and matrices are stored along rows: so B is transposed, 4096 rows at a time, into
-a panel, at the speed of memory. Workspace: one panel of 512 bytes a column of C, rounded up to a power of two; a copy
-of as much of A where its rows are not 16 bytes apart.
+a panel, at the speed of memory. Workspace: one panel of 512 bytes a column of C, rounded up to a power of two; and a
+copy of as much of A where its rows do not begin at multiples of 16 bytes, which the hardware that loads them asks for.
 
 The kernel is `bit_product.cu`, in CUDA C++ and not in the CUTLASS DSL, which reaches the instruction by inline PTX only
 and has no name for the swizzled operands of single bits. Sums are exact, so the bits are those of any other way.
@@ -72,9 +72,9 @@ def _multiply(parity: bool, accumulate: bool, plan: Plan, C: Any, A: Any, B: Any
         stop = min(k, start + DEPTH)
         slabs = _slabs(stop - start)
         _transpose(panel.ptr, 128 * slabs, B[start:stop], columns, slabs)
-        a, at, kept = _along(A[:, start // 32 : -(-stop // 32)])
+        a, kept = _along(A[:, start // 32 : -(-stop // 32)])
         defines = _Kind(slabs, parity, whole, accumulate or start > 0)
-        _launch(defines, C, a, at, _panel_map(panel.ptr, 128 * slabs, columns), columns)
+        _launch(defines, C, a, _panel_map(panel.ptr, 128 * slabs, columns), columns)
         del kept
 
 
@@ -91,21 +91,17 @@ def _memory(size: int) -> Any:
 # ------------------------------------------------------------------------------------------------- operands
 
 
-def _along(A: Any) -> tuple[Any, int, Any]:
-    """The tensor map of A (m, words), at which byte of it the rows begin, and what must live as long.
-
-    Rows begin at multiples of 16 bytes in a tensor map, and are as far apart.
-    """
-    kept = None
-    if A.shape[0] > 1 and (A.strides[0] % 16 or not 0 < A.strides[0] < _LONGEST):
-        kept = _memory(A.shape[0] * 4 * (-(-A.shape[1] // 4) * 4))
-        aligned = cupy.ndarray((A.shape[0], -(-A.shape[1] // 4) * 4), A.dtype, kept)[:, : A.shape[1]]
+def _along(A: Any) -> tuple[Any, Any]:
+    """The tensor map of A (m, words), and what must live as long. Its rows begin at multiples of 16 bytes."""
+    m, words = A.shape
+    width, kept = -(-words // 4) * 4, None
+    if A.data.ptr % 16 or (m > 1 and (A.strides[0] % 16 or not 0 < A.strides[0] < _LONGEST)):
+        kept = _memory(m * 4 * width)
+        aligned = cupy.ndarray((m, width), A.dtype, kept)[:, :words]
         copy(A, aligned)
         A = aligned
-    at = A.data.ptr % 16
-    stride = A.strides[0] if A.shape[0] > 1 else -(-(at + 4 * A.shape[1]) // 16) * 16
-    sizes, strides, box = (at + 4 * A.shape[1], A.shape[0]), (stride,), (128, 32)
-    return _map(A.data.ptr - at, sizes, strides, box), at, kept
+    stride = A.strides[0] if m > 1 else 4 * width
+    return _map(A.data.ptr, (4 * words, m), (stride,), (128, 32)), kept
 
 
 def _panel_map(address: int, row: int, columns: int) -> Any:
@@ -205,13 +201,13 @@ def _transpose(to: int, row: int, B: Any, columns: int, slabs: int) -> None:
     _enqueue(kernel, (columns, slabs), 512, _TRANSPOSE_SHARED, values, (_P, _L, _P, _L, _I, _I))
 
 
-def _launch(kind: _Kind, C: Any, a: Any, at: int, b: Any, columns: int) -> None:
+def _launch(kind: _Kind, C: Any, a: Any, b: Any, columns: int) -> None:
     m, words = C.shape
     pairs = -(-m // 128)
     unit = unit_for(kind[0], pairs, columns, multiprocessors())
     blocks = min(2 * -(-pairs // unit) * columns, multiprocessors() & ~1)
-    values = a, b, C.data.ptr, C.strides[0] // 4, m, words, pairs, unit, at
-    kinds = None, None, _P, _L, _I, _I, _I, _I, _I
+    values = a, b, C.data.ptr, C.strides[0] // 4, m, words, pairs, unit
+    kinds = None, None, _P, _L, _I, _I, _I, _I
     _enqueue(_product(kind, C.data.device_id), (blocks, 1), 384, shared_bytes(kind[0]), values, kinds)
 
 
