@@ -9,8 +9,8 @@
 // The rows of the panel come permuted, so that a lane holds 64 neighbouring columns of two rows of C: a word each, which
 // needs no exchange between lanes. It is loaded one turn ahead, and written only where it changes.
 //
-// WHOLE: rows of C are words of 64 bits, and there are whole tiles; otherwise every word of 32 bits is guarded.
-// READS: C is read; otherwise it is only written. The sizes of shared memory: see bit_products.py.
+// READS: C is read; otherwise it is only written. Every word of 32 bits is guarded by the rows and words that C has, which
+// costs nothing beside the products. The sizes of shared memory: see bit_products.py.
 typedef unsigned long long Word64;
 
 struct __align__(64) TensorMap {
@@ -111,27 +111,15 @@ struct Target {  // where a lane's words of C are; in words of 32 bits
     int rows, words;  // that are left from there on
 
     __device__ __forceinline__ Word64 load() const {
-#if !READS
-        return 0;
-#elif WHOLE
-        Word64 value;
-        asm volatile("ld.global.L1::no_allocate.b64 %0, [%1];" : "=l"(value) : "l"(row) : "memory");
-        return value;
-#else
         Word64 value = 0;
-        if (rows > 0 && words > 0) value = row[0];
-        if (rows > 0 && words > 1) value |= Word64(row[1]) << 32;
+        if (READS && rows > 0 && words > 0) value = row[0];
+        if (READS && rows > 0 && words > 1) value |= Word64(row[1]) << 32;
         return value;
-#endif
     }
     __device__ __forceinline__ void store(Word64 before, Word64 product) const {
         const Word64 value = PARITY ? before ^ product : before | product;
-#if WHOLE
-        if (!READS || value != before) *(Word64 *)row = value;
-#else
         if (rows > 0 && words > 0 && (!READS || unsigned(value) != unsigned(before))) row[0] = unsigned(value);
         if (rows > 0 && words > 1 && (!READS || value >> 32 != before >> 32)) row[1] = unsigned(value >> 32);
-#endif
     }
 };
 

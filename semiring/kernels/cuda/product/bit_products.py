@@ -14,7 +14,7 @@ from __future__ import annotations
 import ctypes
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import cuda.bindings.driver as driver
 import cupy
@@ -28,13 +28,13 @@ from semiring.kernels.cuda.product.calls import Call
 from semiring.kernels.cuda.product.launches import enter
 from semiring.logs import KEPT, Compilation
 
-__all__ = ["DEPTH", "product_source", "route", "shared_bytes", "takes", "unit_for"]
+__all__ = ["DEPTH", "defines", "product_source", "route", "shared_bytes", "takes", "unit_for"]
 
 _X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
 _AND, _OR, _XOR = (Expression(op, (_X, _Y)) for op in ("and", "or", "xor"))
 DEPTH = 4096  # bits of k at a time: beyond them a sum takes more shared memory than there is
 #: Bit pairs of a product from which on this way is the faster one.
-_PAIRS = 1 << 33
+_PAIRS = 1 << 34
 _SLABS = {1: (2, 16), 2: (2, 6), 4: (1, 3)}  # of 1024 bits of k: panels in shared memory, and tiles of A
 _LONGEST = 1 << 40  # bytes from row to row that a tensor map takes
 
@@ -64,17 +64,16 @@ def _multiply(parity: bool, accumulate: bool, plan: Plan, C: Any, A: Any, B: Any
         for c, a, b in zip(C, A, B, strict=True):
             _multiply(parity, accumulate, plan, c, a, b)
         return
-    (m, words), k = C.shape, B.shape[0]
+    words, k = C.shape[1], B.shape[0]
     columns = -(-words // 16)  # of clusters: 512 bits each
-    whole = m % 128 == 0 and words % 16 == 0 and (C.data.ptr | C.strides[0]) % 8 == 0
     panel = _memory(columns * 512 * (128 * _slabs(min(k, DEPTH))))
     for start in range(0, k, DEPTH):
         stop = min(k, start + DEPTH)
         slabs = _slabs(stop - start)
         _transpose(panel.ptr, 128 * slabs, B[start:stop], columns, slabs)
         a, kept = _along(A[:, start // 32 : -(-stop // 32)])
-        defines = _Kind(slabs, parity, whole, accumulate or start > 0)
-        _launch(defines, C, a, _panel_map(panel.ptr, 128 * slabs, columns), columns)
+        kind = slabs, parity, accumulate or start > 0
+        _launch(kind, C, a, _panel_map(panel.ptr, 128 * slabs, columns), columns)
         del kept
 
 
@@ -109,6 +108,7 @@ def _panel_map(address: int, row: int, columns: int) -> Any:
     return _map(address, (row, 2, 4, 32, 2 * columns), (row, 64 * row, 2 * row, 256 * row), (128, 2, 4, 32, 1))
 
 
+@lru_cache(maxsize=4096)
 def _map(address: int, sizes: tuple[int, ...], strides: tuple[int, ...], box: tuple[int, ...]) -> Any:
     """A tensor map of bytes, swizzled by 128 bytes; what lies beyond the sizes is read as zeros."""
     error, found = driver.cuTensorMapEncodeTiled(
@@ -140,13 +140,7 @@ def shared_bytes(slabs: int) -> int:
     return panels * slabs * 32768 + stages * slabs * 8192 + 1024 + 512
 
 
-class _Kind(tuple[int, bool, bool, bool]):
-    """How the product is compiled: slabs of 1024 bits, xor, whole tiles, whether C is read."""
-
-    __slots__ = ()
-
-    def __new__(cls, slabs: int, parity: bool, whole: bool, reads: bool) -> _Kind:
-        return super().__new__(cls, (slabs, parity, whole, reads))
+_Kind: TypeAlias = tuple[int, bool, bool]  # slabs of 1024 bits, xor, and whether C is read
 
 
 @lru_cache(maxsize=1)
@@ -158,12 +152,12 @@ def product_source() -> str:
 
 @lru_cache(maxsize=64)
 def _product(kind: _Kind, device: int) -> Any:
-    slabs, *flags = kind
-    defines = (f"-DSLABS={slabs}", *(f"-D{name}={flag:d}" for name, flag in zip(_FLAGS, flags, strict=True)))
-    return _loaded("bit_product", product_source(), defines, shared_bytes(slabs), device)
+    return _loaded("bit_product", product_source(), defines(*kind), shared_bytes(kind[0]), device)
 
 
-_FLAGS = ("PARITY", "WHOLE", "READS")
+def defines(slabs: int, parity: bool, reads: bool) -> tuple[str, ...]:
+    """Macros for the compiler."""
+    return f"-DSLABS={slabs}", f"-DPARITY={parity:d}", f"-DREADS={reads:d}"
 
 
 @lru_cache(maxsize=8)
@@ -172,7 +166,7 @@ def _transposing(device: int) -> Any:
     return _loaded("bit_transpose", text, (), _TRANSPOSE_SHARED, device)
 
 
-def _loaded(name: str, text: str, defines: tuple[str, ...], shared: int, device: int) -> Any:
+def _loaded(name: str, text: str, defines: tuple[str, ...], shared: int, device: int) -> int:
     """A kernel on the device, which is the current one. It compiles in 0.3 s."""
     under_way = Compilation(name.replace("_", " "), "this GPU")
     code, _ = compile_for(architecture(device), text, ("--std=c++17", *defines))
@@ -180,7 +174,7 @@ def _loaded(name: str, text: str, defines: tuple[str, ...], shared: int, device:
     attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
     _checked(driver.cuFuncSetAttribute(function, attribute, shared))
     under_way.done(KEPT)
-    return function
+    return int(function)
 
 
 def _checked(answer: tuple[Any, ...]) -> Any:
@@ -196,9 +190,9 @@ _P, _L, _I = ctypes.c_void_p, ctypes.c_longlong, ctypes.c_int
 def _transpose(to: int, row: int, B: Any, columns: int, slabs: int) -> None:
     """The panel, rows of so many bytes, of the words B (k, words); 0 for what B has not."""
     k, words = B.shape
-    values = to, row // 4, B.data.ptr, B.strides[0] // 4, k, 32 * words
+    parameters = _P(to), _L(row // 4), _P(B.data.ptr), _L(B.strides[0] // 4), _I(k), _I(32 * words)
     kernel = _transposing(B.data.device_id)
-    _enqueue(kernel, (columns, slabs), 512, _TRANSPOSE_SHARED, values, (_P, _L, _P, _L, _I, _I))
+    _enqueue(kernel, (columns, slabs), 512, _TRANSPOSE_SHARED, [*map(ctypes.addressof, parameters)])
 
 
 def _launch(kind: _Kind, C: Any, a: Any, b: Any, columns: int) -> None:
@@ -206,9 +200,9 @@ def _launch(kind: _Kind, C: Any, a: Any, b: Any, columns: int) -> None:
     pairs = -(-m // 128)
     unit = unit_for(kind[0], pairs, columns, multiprocessors())
     blocks = min(2 * -(-pairs // unit) * columns, multiprocessors() & ~1)
-    values = a, b, C.data.ptr, C.strides[0] // 4, m, words, pairs, unit
-    kinds = None, None, _P, _L, _I, _I, _I, _I
-    _enqueue(_product(kind, C.data.device_id), (blocks, 1), 384, shared_bytes(kind[0]), values, kinds)
+    parameters = _P(C.data.ptr), _L(C.strides[0] // 4), _I(m), _I(words), _I(pairs), _I(unit)
+    addresses = [a.getPtr(), b.getPtr(), *map(ctypes.addressof, parameters)]
+    _enqueue(_product(kind, C.data.device_id), (blocks, 1), 384, shared_bytes(kind[0]), addresses)
 
 
 def unit_for(slabs: int, pairs: int, columns: int, multiprocessors: int) -> int:
@@ -223,8 +217,8 @@ def unit_for(slabs: int, pairs: int, columns: int, multiprocessors: int) -> int:
     return unit
 
 
-def _enqueue(
-    kernel: Any, grid: tuple[int, int], threads: int, shared: int, values: tuple[Any, ...], kinds: tuple[Any, ...]
-) -> None:
+def _enqueue(kernel: int, grid: tuple[int, int], threads: int, shared: int, parameters: list[int]) -> None:
+    """A launch on the current stream, of parameters at these addresses, which are read before this returns."""
+    addresses = (_P * len(parameters))(*parameters)
     stream = cupy.cuda.get_current_stream().ptr
-    _checked(driver.cuLaunchKernel(kernel, *grid, 1, threads, 1, 1, shared, stream, (values, kinds), 0))
+    cupy.cuda.driver.launchKernel(kernel, *grid, 1, threads, 1, 1, shared, stream, ctypes.addressof(addresses), 0)
