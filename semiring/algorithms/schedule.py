@@ -104,9 +104,20 @@ _TABLE["cuda, 2 bytes"] = replace(
 _TABLE["cuda, 1 bytes"] = replace(_TABLE["cuda, 2 bytes"], selecting=(), stacks=((0, 2), (897, 3), (1025, _NEVER)))
 
 
-def schedule_for(backend: str, dtype: Any) -> Schedule:
+_TABLE["cpu, bits"] = replace(_TABLE["cpu"], methods=((0, "rkleene"),))
+# Bits on the tensor cores: a block of up to 2048 rows is squared, and products want k = 2048 or more.
+_TABLE["cuda, bits"] = replace(
+    _TABLE["cuda, 1 bytes"],
+    pivots=((0, 1024), (16384, 2048), (262144, 4096)),
+    first=((0, _NEVER),),
+    methods=((0, "rkleene"), (4096, BLOCKED)),
+    whole=4096,
+)
+
+
+def schedule_for(backend: str, dtype: Any, storage: str = "elements") -> Schedule:
     """The schedule for a backend and an element type."""
-    wide = f"{backend}, {dtype.itemsize} bytes"
+    wide = f"{backend}, bits" if storage == "bits" else f"{backend}, {dtype.itemsize} bytes"
     return _TABLE.get(wide, _TABLE.get(backend, _TABLE["reference"]))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from semiring.algorithms.methods import method_named
+from semiring.algorithms.schedule import schedule_for
 from semiring.arrays.bits import BitMatrix
 from semiring.chain.matrix import Matrix, same_memory
 from semiring.chain.problem import Facts, No, Problem, Reduction
@@ -32,8 +33,11 @@ def bits(p: Problem) -> No | Reduction:
         raise ShapeError(f"A is {A.shape}: a closure needs a square matrix")
     p.semiring.check_dtype(_BOOL)
     check_star(p.semiring, _BOOL)
-    method = "rkleene" if request.method == "auto" else request.method
-    method_named(method).check(backend_for(A.words, p.semiring, _BOOL, "bits"), "bits")
+    backend = backend_for(A.words, p.semiring, _BOOL, "bits")
+    method = request.method
+    if method == "auto":
+        method = schedule_for(backend.name, _BOOL, "bits").method(A.shape[0])
+    method_named(method).check(backend, "bits")
     if request.out is not None and (not isinstance(request.out, BitMatrix) or request.out.shape != A.shape):
         raise ShapeError(f"out must be a BitMatrix of shape {A.shape}, or None")
     home = A.copy() if request.out is None else request.out

@@ -53,13 +53,14 @@ class CudaBackend:
         try:
             from semiring.arrays.device import elements as kernels
             from semiring.kernels.cuda import closing as staged
+            from semiring.kernels.cuda.closing import squares
             from semiring.kernels.cuda.product import classical
             from semiring.kernels.cuda.product import operations as products
             from semiring.kernels.cuda.product import witnesses as recording
         except ImportError as error:
             raise MissingExtraError("CuPy", "cuda", "computing on an NVIDIA GPU") from error
         self._classical, self._products, self._recording = classical, products, recording
-        self._staged, self._kernels = staged, kernels
+        self._staged, self._squares, self._kernels = staged, squares, kernels
 
     @cached_property
     def capabilities(self) -> Capabilities:
@@ -107,7 +108,9 @@ class CudaBackend:
         """Whether `close` takes a matrix of n rows under this plan: an idempotent ⊕, elements, and a device that grants
         what the kernel needs.
         """
-        return plan.storage == "elements" and plan.semiring.idempotent and n > 0 and self._staged.fits(plan, n)
+        if plan.storage == "bits":
+            return self._squares.fits(plan, n)
+        return plan.semiring.idempotent and n > 0 and self._staged.fits(plan, n)
 
     def stack_rows(self, plan: Plan) -> int:
         """The most rows of matrices that `close_stack` closes in one launch; larger ones take several."""
@@ -192,7 +195,11 @@ class CudaBackend:
 
         ``beside``: whether other work keeps the device busy meanwhile.
         """
-        self._staged.close(plan, A, beside=beside)
+        if plan.storage == "bits":
+            with plan.stream or _NOTHING:
+                self._squares.close(plan, A)
+        else:
+            self._staged.close(plan, A, beside=beside)
 
     def close_stack(self, plan: Plan, A: Any) -> None:
         """Close every matrix of A (count, n, n) at once; pivots without a star count on from matrix to matrix."""

@@ -28,10 +28,22 @@ from semiring.kernels.cuda.product.calls import Call
 from semiring.kernels.cuda.product.launches import enter
 from semiring.logs import KEPT, Compilation
 
-__all__ = ["DEPTH", "defines", "product_source", "route", "shared_bytes", "takes", "unit_for"]
+__all__ = [
+    "DEPTH",
+    "TARGET",
+    "defines",
+    "is_reachability",
+    "multiply_add",
+    "product_source",
+    "route",
+    "shared_bytes",
+    "takes",
+    "unit_for",
+]
 
 _X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
 _AND, _OR, _XOR = (Expression(op, (_X, _Y)) for op in ("and", "or", "xor"))
+TARGET = "sm_90a"  # what has the instruction
 DEPTH = 4096  # bits of k at a time: beyond them a sum takes more shared memory than there is
 #: Bit pairs of a product from which on this way is the faster one.
 _PAIRS = 1 << 34
@@ -41,7 +53,7 @@ _LONGEST = 1 << 40  # bytes from row to row that a tensor map takes
 
 def takes(call: Call, m: int, words: int, k: int, target: str) -> bool:
     """Whether a product C (m, words) of k steps is for the tensor cores of the target."""
-    if target != "sm_90a" or not call.words.bits or call.record or call.mul != _AND or call.add not in (_OR, _XOR):
+    if target != TARGET or not call.words.bits or call.record or call.mul != _AND or call.add not in (_OR, _XOR):
         return False
     return m * 32 * words * k >= _PAIRS
 
@@ -55,6 +67,16 @@ def route(call: Call, C: Any, A: Any, B: Any) -> Any:
     if any(X.strides[-1] != X.itemsize or X.data.ptr % 4 or any(stride % 4 for stride in X.strides) for X in (A, B, C)):
         return None
     return partial(_multiply, call.add == _XOR, call.accumulate)
+
+
+def is_reachability(call: Call) -> bool:
+    """Whether a call on packed bits is the product of relations: or and and."""
+    return call.words.bits and (call.add, call.mul) == (_OR, _AND)
+
+
+def multiply_add(plan: Plan, C: Any, A: Any, B: Any) -> None:
+    """C ← C or A B for a plan of or and and, whatever the sizes. C may be A or B, whose bits are then read or not yet."""
+    _multiply(False, True, plan, C, A, B)
 
 
 def _multiply(parity: bool, accumulate: bool, plan: Plan, C: Any, A: Any, B: Any) -> None:
