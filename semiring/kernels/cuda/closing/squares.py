@@ -17,29 +17,28 @@ from semiring.kernels.contract import Plan
 from semiring.kernels.cuda.closing.modules import current_device
 from semiring.kernels.cuda.closing.sources import arithmetic_of
 from semiring.kernels.cuda.compile.loading import architecture
-from semiring.kernels.cuda.product import bit_products
+from semiring.kernels.cuda.product import bit_kernels, bit_products
 from semiring.kernels.cuda.product.calls import call_for, format_of
 
 __all__ = ["close", "fits"]
 
-_LEAST, _MOST = 129, bit_products.DEPTH  # rows
+_LEAST, _MOST = 129, bit_kernels.DEPTH  # rows
 
 
 def fits(plan: Plan, n: int) -> bool:
     """Whether `close` takes packed matrices of n rows under this plan: or and and, where every star is true."""
-    if not _LEAST <= n <= _MOST or architecture(current_device()) != bit_products.TARGET:
+    if not _LEAST <= n <= _MOST or architecture(current_device()) != bit_kernels.TARGET:
         return False
     arithmetic = arithmetic_of(plan)
     call = call_for(plan, format_of(plan), accumulate=True)
-    return bit_products.is_reachability(call) and arithmetic.star is None and arithmetic.divergence is None
+    return bit_kernels.is_reachability(call) and arithmetic.star is None and arithmetic.divergence is None
 
 
 def close(plan: Plan, A: Any) -> None:
     """A ← A* in place, words (n, ⌈n/32⌉) of any row stride. Enqueued on the current stream."""
     n = A.shape[0]
     _set_diagonal()(np.int64(A.strides[0] // 4), cupy.ndarray((1,), np.uint32, A.data), size=n)
-    for _ in range((n - 1).bit_length()):
-        bit_products.multiply_add(plan, A, A, A)
+    bit_products.square(A, (n - 1).bit_length())
 
 
 @cache

@@ -1,0 +1,94 @@
+"""What the product of bits on tensor cores is compiled from, and what is known of it without a GPU.
+
+`bit_products` launches it, and says how it works.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from semiring.algebra.expressions import Expression
+from semiring.kernels.cuda.product.calls import Call
+
+__all__ = [
+    "DEPTH",
+    "TARGET",
+    "TRANSPOSE_SHARED",
+    "defines",
+    "is_parity",
+    "is_reachability",
+    "product_source",
+    "shared_bytes",
+    "slabs_for",
+    "takes",
+    "transpose_source",
+    "unit_for",
+]
+
+_X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
+_AND, _OR, _XOR = (Expression(op, (_X, _Y)) for op in ("and", "or", "xor"))
+TARGET = "sm_90a"  # what has the instruction
+DEPTH = 4096  # bits of k at a time: beyond them a sum takes more shared memory than there is
+#: Bit pairs of a product from which on this way is the faster one.
+_PAIRS = 1 << 34
+_SLABS = {1: (2, 16), 2: (2, 6), 4: (1, 3)}  # of 1024 bits of k: panels in shared memory, and tiles of A
+TRANSPOSE_SHARED = 16 * 1026 * 4  # bytes: as in bit_transpose.cu
+
+
+def takes(call: Call, m: int, words: int, k: int, target: str) -> bool:
+    """Whether a product C (m, words) of k steps is for the tensor cores of the target."""
+    if target != TARGET or not call.words.bits or call.record or call.mul != _AND or call.add not in (_OR, _XOR):
+        return False
+    return m * 32 * words * k >= _PAIRS
+
+
+def is_reachability(call: Call) -> bool:
+    """Whether a call on packed bits is the product of relations: or and and."""
+    return call.words.bits and (call.add, call.mul) == (_OR, _AND)
+
+
+def is_parity(call: Call) -> bool:
+    """Whether ⊕ is xor."""
+    return call.add == _XOR
+
+
+def slabs_for(depth: int) -> int:
+    """How many times 1024 bits of k the kernel takes at once."""
+    return next(slabs for slabs in _SLABS if depth <= 1024 * slabs)
+
+
+def shared_bytes(slabs: int) -> int:
+    """Of a block of the product: panels, tiles, and what aligns and guards them."""
+    panels, stages = _SLABS[slabs]
+    return panels * slabs * 32768 + stages * slabs * 8192 + 1024 + 512
+
+
+def defines(slabs: int, parity: bool, reads: bool) -> tuple[str, ...]:
+    """Macros for the compiler."""
+    return f"-DSLABS={slabs}", f"-DPARITY={parity:d}", f"-DREADS={reads:d}"
+
+
+def unit_for(slabs: int, pairs: int, columns: int, multiprocessors: int) -> int:
+    """How many pairs of tiles of 64 rows a block takes at a time, for the same columns: more read the panel less often,
+    fewer keep all multiprocessors busy.
+    """
+    unit = 64 if slabs == 4 else 32
+    if pairs >= 4096:
+        unit *= 4
+    while unit > 1 and 20 * -(-pairs // unit) * columns < 9 * multiprocessors:
+        unit //= 2
+    return unit
+
+
+@lru_cache(maxsize=1)
+def product_source() -> str:
+    """The text of the product."""
+    text = Path(__file__).with_name("bit_product.cu").read_text("utf-8")
+    return text.replace("{ACCUMULATORS}", "{" + ", ".join(f"%{i}" for i in range(128)) + "}")
+
+
+@lru_cache(maxsize=1)
+def transpose_source() -> str:
+    """The text of the transpose of bits."""
+    return Path(__file__).with_name("bit_transpose.cu").read_text("utf-8")

@@ -1,0 +1,88 @@
+"""The products of bits on tensor cores without a GPU: how they compile, and which way a product goes."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+
+import pytest
+
+import semiring as sr
+from semiring import CATALOGUE
+from semiring.kernels.cuda.closing.modules import compile_for
+from semiring.kernels.cuda.listing import disassembled, disassembler
+from semiring.kernels.cuda.product import bit_kernels
+from semiring.kernels.cuda.product.calls import call_for
+from semiring.kernels.cuda.product.words import WordFormat
+from semiring.kernels.engine import make_plan
+
+needs_compiler = pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("cuda", "nvidia")),
+    reason="NVRTC is not installed: pip install cuda-bindings nvidia-cuda-nvrtc",
+)
+
+
+def call(name, *, accumulate=True, record=False):
+    plan = make_plan(CATALOGUE[name], "bool", storage="bits")
+    return call_for(plan, WordFormat("int32", 32), accumulate=accumulate, record=record)
+
+
+@needs_compiler
+@pytest.mark.parametrize("slabs", [1, 2, 4])
+@pytest.mark.parametrize(("parity", "reads"), [(False, True), (False, False), (True, True), (True, False)])
+def test_the_product_fits_its_registers_and_uses_the_tensor_cores(slabs, parity, reads):
+    """168 registers for each of 384 threads, which the kernel shares out anew; a spill would cost the speed."""
+    options = ("--std=c++17", *bit_kernels.defines(slabs, parity, reads))
+    code, log = compile_for("sm_90a", bit_kernels.product_source(), options)
+    assert re.findall(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log) == [("0", "0")]
+    assert [int(count) for count in re.findall(r"Used (\d+) registers", log)] == [168]
+    assert "serializ" not in log  # of tensor core instructions, where the compiler cannot tell registers apart
+    assert bit_kernels.shared_bytes(slabs) <= 227 << 10
+    tool = disassembler()
+    if tool is None:
+        return
+    text = disassembled(code, tool)
+    assert len(re.findall(r"\bBGMMA\.64x256x256\.AND\.POPC", text)) == 4 * slabs
+
+
+@needs_compiler
+def test_the_transpose_keeps_its_bits_in_registers():
+    _, log = compile_for("sm_90a", bit_kernels.transpose_source(), ("--std=c++17",))
+    assert re.findall(r"(\d+) bytes spill stores", log) == ["0"]
+    assert all(int(count) <= 64 for count in re.findall(r"Used (\d+) registers", log))  # two blocks a multiprocessor
+
+
+def test_which_products_go_to_the_tensor_cores():
+    for name in ("boolean", "max_min", "xor_and"):
+        assert bit_kernels.takes(call(name), 8192, 256, 8192, "sm_90a"), name
+        assert bit_kernels.takes(call(name, accumulate=False), 8192, 256, 8192, "sm_90a"), name
+        assert not bit_kernels.takes(call(name), 8192, 256, 8192, "sm_80"), name
+        assert not bit_kernels.takes(call(name), 64, 2, 64, "sm_90a"), name
+    assert not bit_kernels.takes(call("min_max"), 8192, 256, 8192, "sm_90a")  # ⊕ is and, ⊗ is or
+    assert not bit_kernels.takes(call("boolean", record=True), 8192, 256, 8192, "sm_90a")
+    floats = make_plan(sr.min_plus, "float32")
+    assert not bit_kernels.takes(call_for(floats, WordFormat("float32"), accumulate=True), 8192, 8192, 8192, "sm_90a")
+
+
+def test_what_the_product_is():
+    assert bit_kernels.is_reachability(call("boolean"))
+    assert not bit_kernels.is_reachability(call("xor_and"))
+    assert bit_kernels.is_parity(call("xor_and"))
+    assert not bit_kernels.is_parity(call("boolean"))
+
+
+@pytest.mark.parametrize(("depth", "slabs"), [(1, 1), (1024, 1), (1025, 2), (2048, 2), (2049, 4), (4096, 4)])
+def test_how_deep_a_panel_is(depth, slabs):
+    assert bit_kernels.slabs_for(depth) == slabs
+
+
+@pytest.mark.parametrize("slabs", [1, 2, 4])
+@pytest.mark.parametrize("multiprocessors", [78, 114, 132])
+def test_units_keep_the_device_busy_where_there_is_work_enough(slabs, multiprocessors):
+    """A unit has at least one pair of tiles; many rows never make fewer clusters than nine tenths of what fits."""
+    for pairs in (1, 2, 7, 64, 1000, 8192):
+        for columns in (1, 3, 16, 256, 2000):
+            unit = bit_kernels.unit_for(slabs, pairs, columns, multiprocessors)
+            clusters = -(-pairs // unit) * columns
+            assert unit >= 1
+            assert unit == 1 or 20 * clusters >= 9 * multiprocessors

@@ -1,0 +1,179 @@
+"""Products and closures of packed truth values on the tensor cores of a GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import semiring as sr
+from semiring import CATALOGUE, BitMatrix, pack
+from semiring.kernels import device_backend
+from semiring.kernels.engine import make_plan
+
+pytestmark = pytest.mark.gpu
+
+BOOL = np.dtype(bool)
+SIZES = (1, 2, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 500, 512, 513, 1000, 1024, 1025, 2048, 2049, 3000)
+DEPTHS = (*SIZES, 4096, 4097, 5000)
+
+
+@pytest.fixture
+def tensor_cores(monkeypatch):
+    """Products of every size go that way; the list has the operands' shapes of those that did."""
+    from semiring.kernels.cuda.closing.modules import current_device
+    from semiring.kernels.cuda.compile.loading import architecture
+    from semiring.kernels.cuda.product import bit_kernels, bit_products, operations
+
+    if architecture(current_device()) != bit_kernels.TARGET:
+        pytest.skip("the tensor cores of this GPU have no products of bits")
+    calls, multiply = [], bit_products._multiply
+
+    def counted(parity, accumulate, plan, C, A, B):
+        calls.append((C.shape, B.shape))
+        multiply(parity, accumulate, plan, C, A, B)
+
+    monkeypatch.setattr(bit_products, "_multiply", counted)
+    monkeypatch.setattr(bit_kernels, "_PAIRS", 1)
+    monkeypatch.setattr(operations, "routes_of", lambda plan: {})
+    return calls
+
+
+def embedded(words, before, behind):
+    """The words as a view inside larger memory, and all of it: what lies around must stay as it is."""
+    import cupy
+
+    rows, columns = words.shape
+    whole = cupy.full((rows + 2, before + columns + behind), 0xA5A5A5A5, np.uint32)
+    view = whole[1 : rows + 1, before : before + columns]
+    view[...] = cupy.asarray(words)
+    return whole, view
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_products_of_every_shape(seed, tensor_cores):
+    """Six shapes a seed: ragged sides, views at any word, C read or not, ⊕ or and xor; nothing around C is touched."""
+    rng = np.random.default_rng(seed)
+    for i in range(6):
+        name, accumulate = ("boolean", "xor_and")[(seed + i) % 2], bool(rng.integers(2))
+        m, n, k = (int(rng.choice(sizes)) for sizes in (SIZES, SIZES, DEPTHS))
+        density = min(0.5, (0.7 / k) ** 0.5) if name == "boolean" else 0.3
+        a, b, c = (rng.random(shape) < density for shape in ((m, k), (k, n), (m, n)))
+        _, A = embedded(pack(a).words, *rng.integers(0, 6, 2))
+        _, B = embedded(pack(b).words, *rng.integers(0, 6, 2))
+        around, C = embedded(pack(c).words, *rng.integers(0, 6, 2))
+        plan = make_plan(CATALOGUE[name], BOOL, storage="bits")
+        backend = device_backend(CATALOGUE[name], BOOL, "bits")
+        (backend.multiply_add if accumulate else backend.multiply)(plan, C, A, B)
+        counts = a.astype(np.float32) @ b.astype(np.float32)  # exact: below 2²⁴
+        product = counts > 0 if name == "boolean" else counts % 2 > 0
+        expected = product if not accumulate else c | product if name == "boolean" else c ^ product
+        np.testing.assert_array_equal(C.get(), pack(expected).words, f"{name} {m} × {k} × {n}")
+        C[...] = 0xA5A5A5A5
+        assert bool((around == 0xA5A5A5A5).all()), f"{name} {m} × {k} × {n} wrote beside C"
+    assert len(tensor_cores) == 6
+
+
+def test_a_stack_and_one_operand_for_all(tensor_cores, rng):
+    import cupy
+
+    a, b = rng.random((3, 200, 300)) < 0.05, rng.random((300, 400)) < 0.05
+    A = cupy.asarray(np.stack([pack(x).words for x in a]))
+    B = cupy.broadcast_to(cupy.asarray(pack(b).words), (3, 300, 13))
+    C = cupy.zeros((3, 200, 13), np.uint32)
+    plan = make_plan(sr.boolean, BOOL, storage="bits")
+    device_backend(sr.boolean, BOOL, "bits").multiply(plan, C, A, B)
+    for found, x in zip(C.get(), a, strict=True):
+        np.testing.assert_array_equal(found, pack(x.astype(np.float32) @ b.astype(np.float32) > 0).words)
+    assert len(tensor_cores) == 4  # the stack, and each of its matrices
+
+
+def reachable(a):
+    """The closure by squaring on the host."""
+    found = a | np.eye(len(a), dtype=bool)
+    while True:
+        further = found.astype(np.float32) @ found.astype(np.float32) > 0
+        if (further == found).all():
+            return found
+        found = further
+
+
+@pytest.mark.parametrize("n", [1, 100, 129, 130, 511, 1000, 1024, 1025, 2048, 3001, 4096, 4500])
+@pytest.mark.parametrize("degree", [0.6, 1.2])
+@pytest.mark.parametrize("method", ["auto", "rkleene", "blocked_floyd_warshall"])
+def test_closures(n, degree, method, rng):
+    """Those that are squared, and those that are eliminated in blocks of them; in place, and A⁺ too."""
+    a = np.zeros((n, n), bool)
+    count = int(degree * n)
+    a[rng.integers(0, n, count), rng.integers(0, n, count)] = True
+    expected = reachable(a)
+    given = pack(a).to_device()
+    np.testing.assert_array_equal(sr.closure(given, "boolean", method=method).to_host().unpack(), expected)
+    walks = a.astype(np.float32) @ expected.astype(np.float32) > 0
+    plus = sr.closure(given, "boolean", method=method, reflexive=False)
+    np.testing.assert_array_equal(plus.to_host().unpack(), walks)
+    assert sr.closure(given, "boolean", method=method, out=given) is given
+    np.testing.assert_array_equal(given.to_host().unpack(), expected)
+
+
+def test_a_path_through_all_vertices(rng):
+    """The longest way there is, in an order that no block knows: squares must not stop too early."""
+    for n in (129, 257, 1024, 4096):
+        order = rng.permutation(n)
+        a = np.zeros((n, n), bool)
+        a[order[:-1], order[1:]] = True
+        place = np.argsort(order)
+        found = sr.closure(pack(a).to_device(), "boolean").to_host().unpack()
+        np.testing.assert_array_equal(found, place[:, None] <= place[None, :])
+
+
+def test_rows_that_begin_between_multiples_of_sixteen_bytes(rng):
+    """Their squares are made of copies, one for each round."""
+    import cupy
+
+    n = 1000  # rows of 32 words, in memory of 35 words a row
+    order = rng.permutation(n)
+    a = np.zeros((n, n), bool)
+    a[order[:-1], order[1:]] = True
+    whole = cupy.zeros((n, 35), np.uint32)
+    whole[:, 1:33] = cupy.asarray(pack(a).words)
+    A = BitMatrix(whole[:, 1:33], (n, n))
+    sr.closure(A, "boolean", out=A)
+    place = np.argsort(order)
+    np.testing.assert_array_equal(A.to_host().unpack(), place[:, None] <= place[None, :])
+    assert not whole[:, 0].any()
+    assert not whole[:, 33:].any()
+
+
+def test_the_same_bits_every_time(rng):
+    n = 5000
+    a = np.zeros((n, n), bool)
+    a[rng.integers(0, n, 6000), rng.integers(0, n, 6000)] = True
+    A = pack(a).to_device()
+    first = sr.closure(A, "boolean").words
+    for _ in range(50):
+        assert bool((sr.closure(A, "boolean").words == first).all())
+
+
+def test_large_closures_against_searches_from_single_vertices(rng):
+    """64 rows of a closure of 32768 vertices, each by a breadth-first search of SciPy."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    n = 32768
+    tails, heads = rng.integers(0, n, (2, int(1.5 * n)))
+    graph = coo_array((np.ones(tails.size, np.int8), (tails, heads)), shape=(n, n)).tocsr()
+    graph.data[:] = 1
+    import cupy
+
+    words = cupy.zeros((n, n // 32), np.uint32)
+    edges = cupy.ElementwiseKernel(
+        "int64 i, int64 j", "raw uint32 W", f"atomicOr(&W[i * {n // 32} + j / 32], 1u << j % 32)", "edges"
+    )
+    edges(cupy.asarray(tails), cupy.asarray(heads), words)
+    A = BitMatrix(words, (n, n))
+    sr.closure(A, "boolean", out=A)
+    for vertex in rng.integers(0, n, 64):
+        expected = np.zeros(n, bool)
+        expected[breadth_first_order(graph, int(vertex), return_predecessors=False)] = True
+        found = np.unpackbits(words[int(vertex)].get().view(np.uint8), bitorder="little").astype(bool)
+        np.testing.assert_array_equal(found, expected)
