@@ -105,12 +105,12 @@ _TABLE["cuda, 1 bytes"] = replace(_TABLE["cuda, 2 bytes"], selecting=(), stacks=
 
 
 _TABLE["cpu, bits"] = replace(_TABLE["cpu"], methods=((0, "rkleene"),))
-# Bits on the tensor cores: a block of up to 2048 rows is squared, and products want k = 2048 or more.
+# Bits on the tensor cores: blocks of up to 4096 rows are squared, and products want k = 4096: see docs/measurements.md.
 _TABLE["cuda, bits"] = replace(
     _TABLE["cuda, 1 bytes"],
-    pivots=((0, 1024), (16384, 2048), (262144, 4096)),
+    pivots=((0, 4096),),
     first=((0, _NEVER),),
-    methods=((0, "rkleene"), (4096, BLOCKED)),
+    methods=((0, "rkleene"), (8193, BLOCKED)),
     whole=4096,
 )
 

@@ -167,7 +167,10 @@ def test_large_closures_against_searches_from_single_vertices(rng):
 
     words = cupy.zeros((n, n // 32), np.uint32)
     edges = cupy.ElementwiseKernel(
-        "int64 i, int64 j", "raw uint32 W", f"atomicOr(&W[i * {n // 32} + j / 32], 1u << j % 32)", "edges"
+        "int64 tail, int64 head",
+        "raw uint32 W",
+        f"atomicOr(&W[tail * {n // 32} + head / 32], 1u << head % 32)",
+        "edges",
     )
     edges(cupy.asarray(tails), cupy.asarray(heads), words)
     A = BitMatrix(words, (n, n))

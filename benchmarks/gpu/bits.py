@@ -1,0 +1,119 @@
+"""Packed truth values on a GPU: products and closures, by the tensor cores and by words of 32.
+
+    python -m benchmarks.gpu.bits [products] [closures] [--sizes 4096 8192 ...]
+
+By events of the device, ahead of which the host enqueues; entries are True with probability ½, which is the density
+that costs the most power. Closures are those of random digraphs of 1.2 edges a vertex, most of whose vertices reach
+none or a large part of the others, in place; their results are compared with each other. "Words of 32" are the kernels
+for GPUs without these tensor cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+import semiring as sr
+from benchmarks.common import Table, device_milliseconds, ours, run, theirs
+from semiring.arrays.bits import BitMatrix
+from semiring.kernels import device_backend
+from semiring.kernels.engine import make_plan
+
+__all__ = ["main"]
+
+BOOL = np.dtype(bool)
+PANELS = ((131072, 131072, 2048), (131072, 131072, 4096))
+_AHEAD = 20.0  # milliseconds
+
+
+@contextmanager
+def _words_of_32() -> Any:
+    """Without the tensor cores, in calls that begin here."""
+    from semiring.kernels.cuda.closing import squares
+    from semiring.kernels.cuda.product import bit_kernels, operations
+
+    kept = bit_kernels._PAIRS, squares._MOST, operations.routes_of
+    bit_kernels._PAIRS, squares._MOST, operations.routes_of = 1 << 62, 0, lambda plan: {}  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        bit_kernels._PAIRS, squares._MOST, operations.routes_of = kept
+
+
+def _seconds(call: Callable[[], Any], label: str = "", repeats: int = 5) -> float:
+    clock = lambda call: device_milliseconds(call, _AHEAD) / 1e3  # noqa: E731
+    return ours(label, call, clock=clock, repeats=repeats) if label else theirs(call, clock=clock)
+
+
+def products(options: argparse.Namespace) -> Table:
+    """C ← C ⊕ A ⊗ B."""
+    import cupy
+
+    def random(rows: int, columns: int) -> Any:
+        return cupy.random.randint(0, 2**32, (rows, columns // 32), dtype=np.uint32)
+
+    rows = []
+    for name in ("boolean", "xor_and"):
+        semiring = sr.as_semiring(name)
+        plan, backend = make_plan(semiring, BOOL, storage="bits"), device_backend(semiring, BOOL, "bits")
+        for m, n, k in (*((n, n, n) for n in options.sizes), *PANELS):
+            A, B, C = random(m, k), random(k, n), random(m, n)
+            call = lambda: backend.multiply_add(plan, C, A, B)  # noqa: B023, E731
+            taken = _seconds(call, f"{name}, {m} × {k} × {n}")
+            with _words_of_32():
+                words = _seconds(call) if m * n * k < 1 << 44 else None
+            rate = m * n * k / 1e12
+            rows.append([name, f"{m} × {k} × {n}", taken * 1e3, rate / taken, None if words is None else rate / words])
+    columns = ["semiring", "m × k × n", "ms", "T bit pairs/s", "by words of 32"]
+    return Table("Products of packed bits on a GPU", columns, rows)
+
+
+def closures(options: argparse.Namespace) -> Table:
+    """A ← A* in place."""
+    import cupy
+
+    edges = cupy.ElementwiseKernel(
+        "int64 tail, int64 head, int64 words",
+        "raw uint32 W",
+        "atomicOr(&W[tail * words + head / 32], 1u << head % 32)",
+        "edges",
+    )
+    rows = []
+    for n in (*options.sizes, 131072):
+        random = cupy.random.RandomState(n)
+        tails, heads = random.randint(0, n, (2, int(1.2 * n)))
+        words = cupy.zeros((n, -(-n // 32)), np.uint32)
+        A, found = BitMatrix(words, (n, n)), []
+
+        def call() -> None:
+            words[...] = 0  # noqa: B023
+            edges(tails, heads, words.shape[1], words)  # noqa: B023
+            sr.closure(A, "boolean", out=A)  # noqa: B023
+
+        taken = _seconds(call, f"closure, n = {n}")
+        found.append(words.copy())
+        with _words_of_32():
+            others = _seconds(call) if n <= 1 << 15 else None
+        assert others is None or bool((words == found[0]).all())
+        rows.append([n, taken * 1e3, n**3 / taken / 1e12, None if others is None else others / taken])
+    columns = ["n", "ms, edges put in included", "T bit pairs/s", "faster than by words of 32"]
+    return Table("Closures of packed bits on a GPU", columns, rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the tables."""
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--sizes", type=int, nargs="+", default=[4096, 8192, 16384, 32768])
+
+    tables = {"products": products, "closures": closures}
+    return run("benchmarks.gpu.bits", str(__doc__), tables, arguments, configure)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
