@@ -48,12 +48,12 @@ class _Work:
 
         def read(first: int, strip: Array) -> None:
             if m.maps or not m.as_it_is:
-                way.there(strip, strip, first)
+                way.encode(strip, strip, first)
 
         def written(first: int, strip: Array) -> None:
             for ask in self.asked[::-1]:
                 ask(strip)
-            way.back(strip, strip, first)
+            way.decode(strip, strip, first)
 
         try:
             run.close(Leaf(self.inner).engine(), read, written, self.outer.progress, about, vectors)
@@ -135,7 +135,7 @@ def _about(work: _Work, source: Stored, home: Stored) -> tuple[dict[str, Any], d
         "identity": _identity(work.outer, source, home, Leaf(work.inner).backend.name),
         "maps": maps,
         "sentinel": m.sentinel,
-        "signless": bool(work.inner.known.signless),
+        "nonnegative": bool(work.inner.known.nonnegative),
         "largest": [int(ask.largest) for ask in work.asked if isinstance(ask, Near)],
     }, vectors
 
@@ -157,7 +157,7 @@ def _of_journal(p: Problem, journal: Journal) -> _Work:
     dtype = p.matrix.dtype
     inner = dtype.type(inner_zero(semiring, dtype))
     matrix = replace(p.matrix, maps=maps, inner=inner, sentinel=about["sentinel"])
-    facts = Facts(signless=about["signless"])
+    facts = Facts(nonnegative=about["nonnegative"])
     q = replace(p, semiring=semiring, matrix=matrix, facts=facts, method=p.request.method)
     return _Work(p, q, [Near(q, largest) for largest in about["largest"]])
 

@@ -23,7 +23,7 @@ from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace
 
-__all__ = ["Leaf", "divergence_error", "eliminates", "engine_of", "may_diverge"]
+__all__ = ["Leaf", "close_any_signs", "divergence_error", "engine_of", "may_diverge"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
@@ -38,11 +38,11 @@ class Leaf:
         self.problem, m = p, p.matrix
         self.method: Method = method_named(p.method)
         array = m.array.words if isinstance(m.array, BitMatrix) else m.array
-        self.dtype, self.there, self.xp = m.dtype, m.there, array_namespace(array)
+        self.dtype, self.on_device, self.xp = m.dtype, m.on_device, array_namespace(array)
         self._words = m.storage == "bits"
         self.backend = backend_for(array, p.semiring, m.dtype, m.storage)
         self.method.check(self.backend, m.storage)
-        self._plan = p.plan()
+        self._plan = p.kernel_plan()
         self._diverges = may_diverge(self._plan)
         speed, capabilities = closure_speed(self.backend.name, m.dtype), self.backend.capabilities
         self._panel, self._stacks = speed.panel, capabilities.stack_closures
@@ -51,7 +51,7 @@ class Leaf:
         self._recorder = capabilities.recorder if recorded else None
         # R-Kleene of a block is the block's closure, and a microsecond less is much where there are few vertices.
         few = p.n <= schedule_for(self.backend.name, m.dtype).leaf
-        self._is_block = self.method.close is rkleene and few and alone and not self.there and not self._words
+        self._is_block = self.method.close is rkleene and few and alone and not self.on_device and not self._words
 
     def __str__(self) -> str:
         m = self.problem.matrix
@@ -72,7 +72,7 @@ class Leaf:
             return
         p, close = self.problem, self.method.close
         A, inspect = (D.words, None) if self._words else (D, inspect)
-        if self.there and p.waits and self._diverges:
+        if self.on_device and p.waits and self._diverges:
             plan.status.word = self.xp.full(1, -1, np.int32)
         if A.ndim == 3:
             assert self._stacks is not None
@@ -109,7 +109,7 @@ class Leaf:
 
     def _engine(self, plan: Plan) -> Engine:
         """The engine of a plan. One that is recorded may ask a device nothing."""
-        waits = not self.there or (self.problem.waits and self._recorder is None)
+        waits = not self.on_device or (self.problem.waits and self._recorder is None)
         return Engine(self.backend, plan, self._panel, waits=waits)
 
     def _check(self, plan: Plan) -> None:
@@ -127,7 +127,7 @@ def engine_of(plan: Plan, A: Array) -> Engine:
     return Engine(backend, plan, closure_speed(backend.name, plan.dtype).panel)
 
 
-def eliminates(D: Array, threads: int) -> bool:
+def close_any_signs(D: Array, threads: int) -> bool:
     """D ← D* for a min-plus matrix of float64 and any signs; False where a pivot is negative, and D undefined."""
     plan = make_plan(min_plus, D.dtype, threads=threads)
     engine = engine_of(plan, D)

@@ -1,10 +1,10 @@
 """A matrix that is read through maps, and the two passes that they are fused into: the first read and the last write.
 
 A step that only changes how entries look (their sign, a shift by potentials, another value for "no path") adds a map,
-and nothing is done. When the method is about to close the matrix, `Way.there` reads the caller's array once, through
-all maps, into the memory of the result; when it is closed, `Way.back` undoes the maps in one pass. Maps that do a whole
-array by themselves in one pass are let do so; otherwise some rows are taken at a time, and all maps done to them while
-they are in the cache.
+and nothing is done. When the method is about to close the matrix, `Way.encode` reads the caller's array once, through
+all maps, into the memory of the result; when it is closed, `Way.decode` undoes the maps in one pass. Maps that do a
+whole array by themselves in one pass are let do so; otherwise some rows are taken at a time, and all maps done to them
+while they are in the cache.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Matrix:
         return found
 
     @property
-    def there(self) -> bool:
+    def on_device(self) -> bool:
         """Whether it lives on a GPU."""
         return is_device_array(self.array.words if isinstance(self.array, BitMatrix) else self.array)
 
@@ -142,7 +142,7 @@ class Matrix:
     def range(self) -> tuple[Any, Any]:
         """Bounds of the numbers, as they are read."""
         ends = []
-        for at in parts(self.shape, self.there):
+        for at in parts(self.shape, self.on_device):
             rows = self.rows(at)
             if self.sentinel:
                 put(rows, rows == self.inner, 0)
@@ -178,13 +178,13 @@ class Way:
         self._shifts = [map_ for map_ in self._maps if map_.moves]
         self.packs = inner.storage != outer.storage
         self._decodes = bool(inner.sentinel) and (outer.dtype, outer.inner) != (inner.dtype, inner.inner)
-        self._none, self._there = outer.none, inner.there
+        self._none, self._on_device = outer.none, inner.on_device
         # A device has one kernel that makes of integers those of the caller.
-        self._fused = self._decodes and self._there and inner.dtype == inner.array.dtype and not self._shifts
+        self._fused = self._decodes and self._on_device and inner.dtype == inner.array.dtype and not self._shifts
         self._at_once = (self._fused or not self._decodes) and all(map_.whole for map_ in self._maps)
         self.ends = bool(self._maps) or self.packs or self._decodes  # whether there is anything to undo
 
-    def there(self, source: Any, D: Any, first: int = 0) -> Any:
+    def encode(self, source: Any, D: Any, first: int = 0) -> Any:
         """D ← the entries of ``source`` through all maps: the first write of a call. Returns D, or new words.
 
         D may be the memory of the source, or the beginnings of its rows. Of a strip of rows, ``first`` is the first.
@@ -193,7 +193,7 @@ class Way:
         if m.at_once:
             m.read(source, (), D)
         elif m.storage == "elements":
-            for at in parts(source.shape, self._there):
+            for at in parts(source.shape, self._on_device):
                 m.read(source[at], _below(at, first), D[at])
         elif not isinstance(source, BitMatrix):
             return pack(source)
@@ -201,7 +201,7 @@ class Way:
             D.words[...] = source.words
         return D
 
-    def back(self, D: Any, out: Any, first: int = 0) -> None:
+    def decode(self, D: Any, out: Any, first: int = 0) -> None:
         """Out ← D with the maps undone: the last write of a call. Out may be D, or have D in its rows' beginnings.
 
         Raises `IntegerOverflowError` where a distance does not fit the caller's integers.
@@ -213,7 +213,7 @@ class Way:
         everything: Iterable[At] = [()]
         # A distance beyond the range of floats is ∞, as it is without potentials.
         with np.errstate(over="ignore") if self._shifts else _LOUD:
-            for at in everything if self._at_once else parts(D.shape, self._there):
+            for at in everything if self._at_once else parts(D.shape, self._on_device):
                 rows = D[at]
                 (self._numbers if self._decodes else self._undo)(rows, _below(at, first), rows if D is out else out[at])
 

@@ -18,10 +18,10 @@ from semiring.errors import SemiringError
 from semiring.profiling import span
 from semiring.strips.stored import is_name
 
-__all__ = ["Node", "Passes", "name_of", "solve"]
+__all__ = ["Node", "Program", "name_of", "solve"]
 
 
-class Passes(NamedTuple):
+class Program(NamedTuple):
     """What is left of a planned problem where nothing but maps stands before its method."""
 
     leaf: Leaf
@@ -34,17 +34,17 @@ class Passes(NamedTuple):
         """
         leaf, way = self
         if out is None and way.packs:
-            leaf.close(words := way.there(A, None))
+            leaf.close(words := way.encode(A, None))
             return words.unpack()
         if out is None:
             out = leaf.xp.empty(A.shape, A.dtype)
-        D = way.there(A, out if leaf.dtype is out.dtype else way.inner.memory(out))
+        D = way.encode(A, out if leaf.dtype is out.dtype else way.inner.memory(out))
         if inspect is None:
             leaf.close(D)
         else:
             leaf.close(D, inspect, A if way.inner.as_it_is and A is not out else None)
         if way.ends:
-            way.back(D, out)
+            way.decode(D, out)
         return out
 
 
@@ -99,7 +99,7 @@ class Node:
             if not found.quiet:
                 explanation.note(found.why)
             p = found.mapped or p
-            if found.divides:
+            if not found.only_maps:
                 self.reduction, self._rest = found, steps[i + 1 :]
                 break
         self._read_as(p)
@@ -125,9 +125,9 @@ class Node:
     def _told(self, error: SemiringError) -> SemiringError:
         return error if self._blame is None else self._blame(error)
 
-    def passes(self) -> Passes | None:
+    def program(self) -> Program | None:
         """The same for any matrix with these facts; None where there is more than maps, or the entries decided."""
-        return None if self.leaf is None or self._by_data else Passes(self.leaf, self.way)
+        return None if self.leaf is None or self._by_data else Program(self.leaf, self.way)
 
     def run(self, home: Any = None) -> Any:
         """Solve the problem. Returns its result, in ``home``, by default its own, where there is one.
@@ -143,7 +143,7 @@ class Node:
         reduction, m = self.reduction, self.inner.matrix
         if reduction is None:
             assert self.leaf is not None
-            D = self.way.there(m.array, m.memory(home))
+            D = self.way.encode(m.array, m.memory(home))
             original = m.array if m.as_it_is and not same_memory(m.array, D) else None
             self.leaf.close(D, self.outer.request.inspect, original)
         else:
@@ -158,7 +158,7 @@ class Node:
                 return self._run(home)
         if home is None:
             return D
-        self.way.back(D, home)
+        self.way.decode(D, home)
         return home
 
 

@@ -54,7 +54,7 @@ class Facts(NamedTuple):
 
     least: Any = None
     greatest: Any = None
-    signless: bool = False  # no entry is below 0, and no sign bit is set
+    nonnegative: bool = False  # no entry is below 0, and no sign bit is set
     potentials: Any = None  # (n,) or of a stack (count, n), or `Exact` ones, where a look has found them
 
 
@@ -160,13 +160,15 @@ class Problem:
         """Of the entries as they are read."""
         return self.matrix.dtype
 
-    def plan(self) -> Plan:
+    def kernel_plan(self) -> Plan:
         """The plan under which kernels close the matrix."""
         m, semiring = self.matrix, self.semiring
-        signless = self.facts is not None and self.facts.signless
-        if signless and semiring.tropical is None:  # then 0̄ and 1̄ are among the operands as they are
-            signless = m.dtype.kind == "f" and min(semiring.zero_for(m.dtype), semiring.one_for(m.dtype)) >= 0
-        return make_plan(semiring, m.dtype, nonnegative=bool(signless), storage=m.storage, threads=self.request.threads)
+        nonnegative = self.facts is not None and self.facts.nonnegative
+        if nonnegative and semiring.tropical is None:  # then 0̄ and 1̄ are among the operands as they are
+            nonnegative = m.dtype.kind == "f" and min(semiring.zero_for(m.dtype), semiring.one_for(m.dtype)) >= 0
+        return make_plan(
+            semiring, m.dtype, nonnegative=bool(nonnegative), storage=m.storage, threads=self.request.threads
+        )
 
 
 def _changed(frozen: Any, **fields: Any) -> Any:
@@ -230,9 +232,9 @@ class Reduction:
     by: Ground = "data"  # "kind" where the same holds for every matrix of these facts
 
     @property
-    def divides(self) -> bool:
-        """Whether the steps that follow look at other problems than this one."""
-        return bool(self.problems) or self.run is not _solved
+    def only_maps(self) -> bool:
+        """Whether the steps that follow look at this problem still, as ``mapped`` reads it."""
+        return not self.problems and self.run is _solved
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from semiring.arrays.entries import check_entries
 from semiring.chain.leaf import Leaf
 from semiring.chain.maps import Shifted
 from semiring.chain.matrix import Matrix, adjacent
-from semiring.chain.planner import Node, Passes
+from semiring.chain.planner import Node, Program
 from semiring.chain.problem import Facts, Inspection, Problem, Request, is_tropical
 from semiring.chain.steps import STEPS, registered_steps
 from semiring.chain.steps.arrays import arrays, check_star
@@ -57,10 +57,10 @@ class _Shifting(NamedTuple):
 
 
 _NAMES = (str, Semiring)
-Guard: TypeAlias = Callable[[Array], "Passes | _Shifting | None"]
+Guard: TypeAlias = Callable[[Array], "Program | _Shifting | None"]
 
 
-def program_for(A: Array, semiring: Any, method: Any, threads: Any, check: bool) -> Passes | _Shifting | None:
+def program_for(A: Array, semiring: Any, method: Any, threads: Any, check: bool) -> Program | _Shifting | None:
     """The program of one matrix (n, n), None where it takes the chain.
 
     Its ``run(A)`` gives A* in a new array, ``run(A, out)`` in one that `is_home`.
@@ -110,36 +110,39 @@ def _guard(
     """The guard of the programs of a kind; None where it has none."""
     if n == 0 or dtype.kind not in "fiub" or not dtype.isnative:
         return None
-    there = device is not None
+    on_device = device is not None
     try:
         semiring = as_semiring(name)
         semiring.check_dtype(dtype)
         check_star(semiring, dtype)
         request = Request(semiring, "auto", threads, check)
-        planned = [(promise, _planned(request, dtype, n, there, promise)) for promise in _promises(semiring, dtype, n)]
+        planned = [
+            (promise, _planned(request, dtype, n, on_device, promise)) for promise in _promises(semiring, dtype, n)
+        ]
     except SemiringError:  # the chain will say it
         return None
     programs = [(*promise[:3], program) for promise, program in planned if program is not None]
     if len(programs) < len(planned):
         return None
     tropical = is_tropical(semiring)
-    if not check and (there or not tropical):
+    if not check and (on_device or not tropical):
         unseen = programs[-1][-1]
         return lambda A: unseen
-    signs, dual = tropical and dtype.kind == "f" and not there, semiring.tropical == "max"
+    signs, dual = tropical and dtype.kind == "f" and not on_device, semiring.tropical == "max"
     small = signs and n <= SMALL  # so that one elimination finds potentials
 
-    def guard(A: Array) -> Passes | _Shifting | None:
-        low, high, bare = 0, 0, False
+    def guard(A: Array) -> Program | _Shifting | None:
+        low, high, nonnegative = 0, 0, False
         if not signs:
             scan = check_entries(A, semiring)
-            low, high, bare = scan.low or 0, scan.high or 0, scan.nonnegative
+            low, high, nonnegative = scan.low or 0, scan.high or 0, scan.nonnegative
         elif dual:
             high = _greatest(A, None)
         else:
             low = _least(A, None)
-        for least, greatest, signless, program in programs:
-            if low >= least and high <= greatest and bare >= signless:  # and no NaN
+        # Comparisons with NaN are false: no promise holds then, and the chain, which looks again, names the entry.
+        for least, greatest, asked, program in programs:
+            if low >= least and high <= greatest and nonnegative >= asked:
                 return program
         h = small_potentials(A) if small and -np.inf < low < 0 else None
         return None if h is None else _Shifting(programs[0][-1].leaf, Shifted(h))
@@ -154,18 +157,18 @@ def _promises(semiring: Semiring, dtype: np.dtype[Any], n: int) -> list[Facts]:
         far = (int(inner_zero(min_plus, dtype)) - 1) // (n + 1) if dtype.kind == "i" else np.inf
         return [Facts(-far, 0) if semiring.tropical == "max" else Facts(0, far)]
     least, greatest = 1 if semiring == min_times else -np.inf, 1 if semiring == max_times else np.inf
-    return [Facts(least, greatest, signless) for signless in (True, False)]
+    return [Facts(least, greatest, nonnegative) for nonnegative in (True, False)]
 
 
-def _planned(request: Request, dtype: np.dtype[Any], n: int, there: bool, promise: Facts) -> Passes | None:
+def _planned(request: Request, dtype: np.dtype[Any], n: int, on_device: bool, promise: Facts) -> Program | None:
     """The program of all matrices that keep a promise; None where the chain looks at more than that."""
     xp: Any = np
-    if there:
+    if on_device:
         from semiring.arrays.device.memory import load_cupy
 
         xp = load_cupy()
     A = xp.broadcast_to(xp.zeros((), dtype), (n, n))  # it has no memory of its own, and nothing to look at
     zero = request.semiring.zero_for(dtype)
-    matrix, waits = Matrix(A, zero, dtype, zero), request.check or not there
+    matrix, waits = Matrix(A, zero, dtype, zero), request.check or not on_device
     problem = Problem(request, request.semiring, matrix=matrix, facts=promise, waits=waits, blank=True)
-    return Node(problem, STEPS[STEPS.index(arrays) + 1 :]).passes()
+    return Node(problem, STEPS[STEPS.index(arrays) + 1 :]).program()

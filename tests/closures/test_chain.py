@@ -135,7 +135,7 @@ def check_facts(p):
     facts = p.facts
     assert facts.least is None or (numbers >= facts.least).all()
     assert facts.greatest is None or (numbers <= facts.greatest).all()
-    assert not facts.signless or not np.signbit(rows).any()
+    assert not facts.nonnegative or not np.signbit(rows).any()
     return facts.least is not None
 
 
@@ -504,7 +504,9 @@ def test_an_explanation_lists_every_step_with_its_verdict(rng):
             assert said[: len(expected)] == expected
             assert all(why for _, _, why in said)
             asked = [step for step, *_ in said]
-            assert asked == [*names, "method"] or (asked == names[: len(asked)] and said[-1][1])  # a step that divides
+            assert asked == [*names, "method"] or (
+                asked == names[: len(asked)] and said[-1][1]
+            )  # or one that asks for others to be solved
             complete += asked[-1] == "method" and len(asked) > len(names)
     assert complete > 60
 

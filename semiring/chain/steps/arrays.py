@@ -35,13 +35,13 @@ def arrays(p: Problem) -> No | Reduction:
         return No("a matrix already")
     request, A, out = p.request, p.given, p.request.out
     (array,) = operands(p.semiring, device=request.device, A=A)
-    there = is_device_array(array)
-    moved = there and not is_device_array(A)
+    on_device = is_device_array(array)
+    moved = on_device and not is_device_array(A)
     run: Callable[[Node, Any], Any] = _computed
     home = array if moved and array.dtype.kind != "i" else p.home
     if out is None:
         run = partial(_returned, as_result(A))
-    elif there and request.device is not None and not is_device_array(out):
+    elif on_device and request.device is not None and not is_device_array(out):
         run = partial(_stored, as_output(out, array.shape, array.dtype))
     else:
         home = out
@@ -62,7 +62,7 @@ def arrays(p: Problem) -> No | Reduction:
             array = array.copy()
     zero = p.semiring.zero_for(array.dtype)
     matrix = Matrix(array, zero, array.dtype, zero)
-    q = p.but(matrix=matrix, home=home, in_place=in_place, waits=request.check or not there)
+    q = p.but(matrix=matrix, home=home, in_place=in_place, waits=request.check or not on_device)
     return Reduction("moved to the GPU" if moved else "an array", None, [q], run, quiet=True)
 
 

@@ -42,7 +42,7 @@ class _Part(NamedTuple):
 def _close(found: Components, parts: list[_Part], node: Node, D: Any) -> Any:
     p, xp = node.inner, array_namespace(D)
     inspect = p.request.inspect
-    node.way.there(p.matrix.array, D)
+    node.way.encode(p.matrix.array, D)
     before = None if inspect is None else D.copy()
     permute(D, found.order)
     done = 0
@@ -53,7 +53,7 @@ def _close(found: Components, parts: list[_Part], node: Node, D: Any) -> Any:
     vertices = xp.arange(p.n)
     loops = D[vertices, vertices] if p.plus else 0
     D[vertices, vertices] = 0
-    engine = engine_of(p.plan(), D)
+    engine = engine_of(p.kernel_plan(), D)
     join_components(engine, D, found.bounds)
     D[vertices, vertices] = loops
     permute(D, np.argsort(found.order))
@@ -76,7 +76,7 @@ def _block(p: Problem, part: _Part, block: Any, done: int) -> Problem:
         part.facts,
         array=block,
         none=p.matrix.inner,
-        maps=(UNSIGNED,) if part.facts.signless else (),
+        maps=(UNSIGNED,) if part.facts.nonnegative else (),
         home=block,
         in_place=True,
         request=replace(p.request, inspect=None),
@@ -114,7 +114,7 @@ def components(p: Problem) -> No | Reduction:
         if stop - start > 1:
             part = replace(weights, vertices=xp.asarray(found.order[start:stop]))
             least = min(float(part.rows(rows).min()) for rows in part.pieces())
-            facts = Facts(least, p.known.greatest, signless=least >= 0)
+            facts = Facts(least, p.known.greatest, nonnegative=least >= 0)
             if least < 0:
                 facts = facts._replace(potentials=part_potentials(p, part))
             parts.append(_Part(start, stop, facts))

@@ -85,7 +85,7 @@ def _near(p: Problem, D: Any, largest: int) -> bool:
     """Whether a distance lies within ``largest`` of "no path": then a longer one may have been taken for none."""
     none = D.dtype.type(int(p.matrix.inner))
     bound = D.dtype.type(int(none) - largest)
-    return some(((D[at] >= bound) & (D[at] < none)).any() for at in parts(D.shape, p.matrix.there))
+    return some(((D[at] >= bound) & (D[at] < none)).any() for at in parts(D.shape, p.matrix.on_device))
 
 
 def _wider(p: Problem, dtype: np.dtype[Any], forbidden: str) -> np.dtype[Any]:

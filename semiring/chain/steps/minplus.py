@@ -52,7 +52,7 @@ def minplus(p: Problem) -> No | Reduction:
         why = f"{why}, of weights that nobody waits to see"
         return Reduction(why, p.but(Facts(0, None, True), **changes), quiet=True, by="kind")
     nonnegative = bool(least >= 0)
-    if not integers and not dual and nonnegative and not facts.signless:
+    if not integers and not dual and nonnegative and not facts.nonnegative:
         changes["maps"] = (*changes["maps"], UNSIGNED)
     found = Facts(least, greatest, nonnegative, facts.potentials)
     return Reduction(why, p.but(found, **changes), quiet=True, by="kind")

@@ -21,7 +21,7 @@ def narrow(p: Problem) -> No | Reduction:
     if p.semiring is not min_plus or len(m.shape) != 2 or p.request.method != "auto":
         return No("only one matrix of min-plus, where the choice is ours")
     A = m.array
-    candidates = closure_speed(backend_for(A, min_plus, A.dtype).name, A.dtype).narrower(p.n, A.dtype)
+    candidates = closure_speed(backend_for(A, min_plus, A.dtype).name, A.dtype).faster_dtypes(p.n, A.dtype)
     if not candidates or not p.waits:
         return No("no narrower integers are faster here")
     if p.known.least is None or p.known.least < 0 or any(map_.moves for map_ in m.maps):

@@ -23,7 +23,7 @@ def ordered(p: Problem) -> No | Reduction:
     capabilities = backend_for(m.array, p.semiring, m.dtype).capabilities
     if capabilities.passes is None:
         return No("integers are no faster here")
-    plan = p.plan()
+    plan = p.kernel_plan()
     if plan.facts.nonnegative:
         return No("no sign bit is set: floats are compared as integers as they are")
     stacks = capabilities.stack_closures

@@ -45,7 +45,7 @@ def _cycles(loops: Any, node: Node, D: Any) -> Any:
     if isinstance(closed, BitMatrix):
         set_cycles(p.semiring, closed, loops)
     else:
-        cycles_from_closure(engine_of(p.plan(), closed), loops, closed)
+        cycles_from_closure(engine_of(p.kernel_plan(), closed), loops, closed)
     return closed
 
 
@@ -58,8 +58,8 @@ def _product(node: Node, D: Any) -> Any:
         A = A.copy()
     closed = node.children[0].run(D)
     if isinstance(closed, BitMatrix):
-        irreflexive_product(engine_of(p.plan(), closed.words), A.words, closed.words)
+        irreflexive_product(engine_of(p.kernel_plan(), closed.words), A.words, closed.words)
         clear_tail(p.semiring, closed)
     else:
-        irreflexive_product(engine_of(p.plan(), closed), A, closed)
+        irreflexive_product(engine_of(p.kernel_plan(), closed), A, closed)
     return closed

@@ -39,6 +39,6 @@ def rounded(p: Problem) -> No | Reduction:
 
 def _rounded(node: Node, D: Any) -> Any:
     wide = node.children[0].run()
-    for at in parts(D.shape, node.inner.matrix.there) if D.ndim <= 3 else [...]:
+    for at in parts(D.shape, node.inner.matrix.on_device) if D.ndim <= 3 else [...]:
         D[at] = wide[at].astype(D.dtype)
     return D

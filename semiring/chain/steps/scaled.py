@@ -25,4 +25,4 @@ def scaled(p: Problem) -> No | Reduction:
     if found is None:
         return No("products of paths leave the range of float64", "data")
     why = "weights that gain: scaled by potentials, so that none does"
-    return Reduction(why, p.mapped(Scaled(found, p.semiring), Facts(signless=known.signless)))
+    return Reduction(why, p.mapped(Scaled(found, p.semiring), Facts(nonnegative=known.nonnegative)))

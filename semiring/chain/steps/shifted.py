@@ -21,7 +21,7 @@ from semiring.algorithms.rounding import covers, least_weight
 from semiring.algorithms.small_potentials import SMALL, small_potentials
 from semiring.algorithms.weights import Weights, check_range, finite_range
 from semiring.arrays.parts import on_host
-from semiring.chain.leaf import eliminates, engine_of
+from semiring.chain.leaf import close_any_signs, engine_of
 from semiring.chain.maps import WITHOUT, Shifted
 from semiring.chain.problem import Facts, No, Problem, Reduction
 from semiring.errors import DomainError, NegativeCycleError
@@ -60,7 +60,7 @@ def shifted(p: Problem) -> No | Reduction:
 def _exactly(exact: Exact, node: Node, D: Any) -> Any:
     p, xp = node.inner, array_namespace(D)
     inspect = p.request.inspect
-    node.way.there(p.matrix.array, D)
+    node.way.encode(p.matrix.array, D)
     before = None if inspect is None else D.copy()
     W = on_host(D).astype(np.float64)
 
@@ -75,7 +75,7 @@ def _exactly(exact: Exact, node: Node, D: Any) -> Any:
     with np.errstate(over="ignore"):  # a distance beyond the range of the dtype is ∞
         D[...] = xp.asarray(exact.distances(W, close).astype(D.dtype))
     if inspect is not None:
-        inspect.look(engine_of(p.plan(), D), D, before=before, pivots=None)
+        inspect.look(engine_of(p.kernel_plan(), D), D, before=before, pivots=None)
     return D
 
 
@@ -102,7 +102,7 @@ def part_potentials(p: Problem, weights: Weights) -> Any:
     with np.errstate(over="ignore", invalid="ignore"):  # seen below
         if (
             weights.n <= SMALL
-            and not m.there
+            and not m.on_device
             and (m.sign > 0 or weights.vertices is not None)
             and not weights.unbounded
         ):
@@ -130,7 +130,7 @@ def potentials_of(p: Problem, weights: Weights) -> Any:
         with np.errstate(over="ignore", invalid="ignore"):  # `check_range` sees it
             if p.strips:
                 return potentials(weights, most=_SWEEPS)
-            return potentials(weights, lambda D: eliminates(D, p.request.threads))
+            return potentials(weights, lambda D: close_any_signs(D, p.request.threads))
     except NegativeCycleError as error:
         raise _named(p, weights, list(error.cycle)) or error from None
 

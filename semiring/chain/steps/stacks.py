@@ -30,7 +30,7 @@ from semiring.kernels.engine import make_plan
 from semiring.namespaces import array_namespace
 
 if TYPE_CHECKING:
-    from semiring.chain.planner import Node, Passes
+    from semiring.chain.planner import Node, Program
 
 __all__ = ["stacks"]
 
@@ -46,9 +46,9 @@ def stacks(p: Problem) -> No | Reduction:
         return _each(p, care, "A* of the method that the library chooses, and nobody asks how far it is")
     if closures is None or not p.semiring.idempotent:
         return _each(p, care, "the backend closes one matrix after the other")
-    plan = make_plan(min_plus, m.dtype, nonnegative=True) if is_tropical(p.semiring) else p.plan()
+    plan = make_plan(min_plus, m.dtype, nonnegative=True) if is_tropical(p.semiring) else p.kernel_plan()
     flat, small = m.array.reshape(-1, p.n, p.n), p.n <= closures.stack_rows(plan)
-    if care == _BELOW and m.dtype.kind == "f" and known.least > -np.inf and small and p.n <= SMALL and not m.there:
+    if care == _BELOW and m.dtype.kind == "f" and known.least > -np.inf and small and p.n <= SMALL and not m.on_device:
         h = stack_potentials(flat, p.request.threads) if p.semiring.tropical == "min" else None
         care, known = (care, known) if h is None else ("", known._replace(potentials=h))
     least = schedule_for(backend.name, m.dtype).together(p.n)
@@ -110,14 +110,14 @@ def _one(p: Problem, facts: Facts | None, position: int, index: tuple[int, ...])
 def _close_each(node: Node, D: Any) -> Any:
     p = node.inner
     alike = not node.children and adjacent(D) and p.progress is None and p.request.inspect is None
-    same: Passes | None = None  # what was planned for the first, where it serves all
+    same: Program | None = None  # what was planned for the first, where it serves all
     for position, index in enumerate(np.ndindex(D.shape[:-2])):
         if same is None:
             planned = (
                 node.children[position] if node.children else node.plan(_one(p, p.facts, position, index), position)
             )
             planned.run(D[index])
-            same = planned.passes() if alike else None
+            same = planned.program() if alike else None
             continue
         try:
             same.run(p.matrix.array[index], D[index])

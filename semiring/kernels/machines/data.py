@@ -46,7 +46,7 @@ class ClosureSpeed:
         """What the algorithms rely on."""
         return self.panel >= 32 and self.strip >= 32 and self.pack >= 1 and self.graph >= 0
 
-    def narrower(self, n: int, dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
+    def faster_dtypes(self, n: int, dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
         """The dtypes, narrowest first, in which a min-plus matrix of n rows of whole numbers closes faster."""
         fast = [np.dtype(name) for name, size in self.narrow if n >= size]
         return [narrow for narrow in fast if narrow.itemsize < dtype.itemsize]
