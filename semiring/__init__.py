@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from semiring.chain.steps import register_step
     from semiring.closures import closure
     from semiring.data import load_network
-    from semiring.factors import Factor, factor
+    from semiring.factors import Factor, factor, fixed_point
     from semiring.io import Network, network_of, read, write
     from semiring.kernels.listing import code
     from semiring.paths import (
@@ -76,6 +76,7 @@ _LATER = {
     "closure": "semiring.closures",
     "Factor": "semiring.factors",
     "factor": "semiring.factors",
+    "fixed_point": "semiring.factors",
     "code": "semiring.kernels.listing",
     "Paths": "semiring.paths",
     "best_paths": "semiring.paths",
@@ -126,6 +127,7 @@ __all__ = [
     "exp",
     "expm1",
     "factor",
+    "fixed_point",
     "floor",
     "gemm",
     "gemv",

@@ -75,6 +75,7 @@ class Analysis:
     begins: Array  # (count + 1,) int64: where its rows begin
     rows: Array  # int32: the rows below each supernode, sorted places
     _descents: dict[int, list[Array]] = field(default_factory=dict, init=False, repr=False)
+    _layouts: dict[bool, Layout] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def n(self) -> int:
@@ -144,7 +145,12 @@ class Analysis:
         return self._descents[threads]
 
     def layout(self, symmetric: bool) -> Layout:
-        """Where the numbers of a symmetric matrix go, or of any."""
+        """Where the numbers of a symmetric matrix go, or of any; the same object at every call."""
+        if symmetric not in self._layouts:
+            self._layouts[symmetric] = self._new_layout(symmetric)
+        return self._layouts[symmetric]
+
+    def _new_layout(self, symmetric: bool) -> Layout:
         k, m = self.pivots, self.depths
         blocks = np.concatenate([[0], np.cumsum(k * k)])
         right = blocks[-1] + np.concatenate([[0], np.cumsum(k * m)])

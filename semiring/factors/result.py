@@ -7,7 +7,8 @@ paths over vertices eliminated earlier (`semiring.elimination`).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,21 +17,22 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, max_times, min_times
 from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, widen
-from semiring.arrays.operands import as_array, as_output
-from semiring.arrays.scans import limits_of
+from semiring.arrays.operands import as_array, as_output, in_host_memory
+from semiring.arrays.scans import Scan, limits_of
 from semiring.arrays.vertices import Vertices
 from semiring.chain.leaf import divergence_error
 from semiring.elimination.analysis import Analysis, analyse
 from semiring.elimination.numbers import NoStar, Numbers, eliminate
+from semiring.elimination.paths import OpenFactor
 from semiring.elimination.questions import Sweeps, table
 from semiring.elimination.signs import find_potentials, name_negative_cycle
-from semiring.errors import AlgebraError, DivergenceError, DTypeError, IntegerOverflowError, ShapeError
+from semiring.errors import AlgebraError, DivergenceError, DTypeError, IntegerOverflowError, NoPathError, ShapeError
 from semiring.factors.inputs import Edges, edges_of
 from semiring.kernels.contract import Plan
 from semiring.kernels.engine import make_plan
 from semiring.threads import checked_threads, get_threads
 
-__all__ = ["Factor", "factor"]
+__all__ = ["Factor", "aligned", "factor", "fitting", "inner_dtype", "largest_size"]
 
 Array = NDArray[Any]
 
@@ -117,8 +119,8 @@ class Factor:
         self._shift: Array | None = None
         commutes = semiring.commutative
         self.symmetric = bool(commutes and edges.pattern.is_symmetric(edges.values))
-        self._largest = _largest(edges)
-        self._inner = _inner_dtype(self)
+        self._largest = largest_size(edges.values, edges.scan)
+        self._inner = inner_dtype(semiring, self.dtype, len(self), self._largest)
         try:
             self._numbers = self._eliminate()
         except DivergenceError as error:
@@ -164,9 +166,11 @@ class Factor:
             h, component = find_potentials(*self._signed_edges())
             if h.any():
                 return self._eliminate_under(h, component)
-        values = encode(edges.values, semiring, self._inner) if has_inner_zero(semiring, self._inner) else edges.values
+        integers = has_inner_zero(semiring, self._inner)
+        self._values = encode(edges.values, semiring, self._inner) if integers else edges.values
+        layout = self._analysis.layout(self.symmetric)
         try:
-            return eliminate(self._analysis, self._analysis.layout(self.symmetric), self._plan(nonnegative), values)
+            return eliminate(self._analysis, layout, self._plan(nonnegative), self._values)
         except NoStar as error:
             vertex = int(self.order[error.place])
         if semiring.tropical is not None:
@@ -196,9 +200,9 @@ class Factor:
         rows, columns = self._edges.pattern.rows, self._edges.pattern.indices
         reduced = sign * self._edges.values.astype(np.float64) + (h[rows] - h[columns])
         inside = component[rows] == component[columns]
-        values = sign * np.maximum(reduced, 0.0, where=inside, out=reduced)
+        self._values = sign * np.maximum(reduced, 0.0, where=inside, out=reduced)
         self._shift, self._inner, self.symmetric = sign * h, np.dtype(np.float64), False
-        return eliminate(self._analysis, self._analysis.layout(False), self._plan(False), values)
+        return eliminate(self._analysis, self._analysis.layout(False), self._plan(False), self._values)
 
     # -------------------------------------------------------------------------------------------------- vectors
 
@@ -221,7 +225,7 @@ class Factor:
         >>> F.solve([inf, inf, 0.0])  # to vertex 2, from each
         array([4., 1., 0.])
         """
-        given = self._right_side(b)
+        given = fitting(aligned(b, self.names), self.semiring, self.dtype)
         n = len(self)
         if given.ndim not in (1, 2) or given.shape[0] != n:
             raise ShapeError(f"b is {given.shape}: ({n},) or ({n}, k) is needed")
@@ -247,21 +251,6 @@ class Factor:
         if shift is not None:
             found -= shift
         return self._handed_over(found.reshape(given.shape))
-
-    def _right_side(self, b: Any) -> Array:
-        typed = hasattr(b, "dtype")
-        if hasattr(b, "loc") and hasattr(b, "index") and self.names is not None:  # a series or a frame with labels
-            if set(b.index) != set(self.names):
-                raise ShapeError("b has other labels than the vertices of the factor")
-            b = b.loc[list(self.names)]
-        given = np.asarray(as_array(b, self.semiring, None if typed else self.dtype, name="b"))
-        if typed and given.dtype != self.dtype:
-            if not np.can_cast(given.dtype, self.dtype, "safe"):
-                raise DTypeError(
-                    f"b is {given.dtype} and the factor {self.dtype}: convert b, or factor A in {given.dtype}"
-                )
-            given = as_array(given, self.semiring, self.dtype, name="b")
-        return given
 
     def _handed_over(self, found: Array) -> Array:
         """What kernels computed, as the caller holds it."""
@@ -312,6 +301,41 @@ class Factor:
         if self._shift is not None:
             found += self._shift[columns] - self._shift[rows, np.newaxis]
         return self._handed_over(found)
+
+    def distance(self, source: Any, target: Any) -> Any:
+        """The entry of A* from one vertex to another, by number or name: the weight of `path`, in min-plus."""
+        return self.table([source], [target])[0, 0]
+
+    def path(self, source: Any, target: Any) -> list[Any]:
+        """The vertices of a best path, by name where there are names, both ends included; ``[source]`` to itself.
+
+        For a ⊕ that selects, and stars that are 1̄. The first path eliminates once more, on one thread, and keeps as
+        many numbers as the factor has; then a path costs what lies above its ends in the elimination tree, and for each
+        of its edges a search over the supernodes at its vertices. Ties, weights of 0 and cycles of weight 0 do no harm.
+
+        Raises `NoPathError` where no path leads there, `VertexError`, `AlgebraError` for a ⊕ that adds up.
+
+        >>> inf = float("inf")
+        >>> F = factor([[inf, 7.0, 1.0], [inf, inf, inf], [inf, 2.0, inf]])
+        >>> F.path(0, 1)
+        [0, 2, 1]
+        """
+        i, j = self._vertices.index(source), self._vertices.index(target)
+        found = self._open.path(i, j)
+        if not found:
+            raise NoPathError(f"no path leads from {self._vertices.name(i)} to {self._vertices.name(j)}")
+        return [self._vertices.name(vertex) for vertex in found]
+
+    @cached_property
+    def _open(self) -> OpenFactor:
+        semiring = self.semiring
+        if not semiring.selective:
+            raise AlgebraError(f"the ⊕ of {semiring.name} adds paths up instead of selecting one: none is best")
+        numbers = self._numbers
+        try:
+            return OpenFactor(self._analysis, numbers.layout, numbers.plan.renewed(semiring), self._values)
+        except NoStar as error:  # that rounding hid from the other elimination
+            raise divergence_error(semiring, int(self.order[error.place])).named(self.names) from None
 
     def rows(
         self, chunk: int | None = None, *, vertices: Any = None, reduce: Callable[[Array], Any] | None = None
@@ -412,27 +436,48 @@ class Factor:
         return Factor(self.semiring, Edges(own.pattern, values, own.names, edges.scan), self._analysis, self._threads)
 
 
-def _largest(edges: Edges) -> Any:
-    """The size of the greatest weight, "no path" left out; of floats for semirings with sums alone."""
-    values, scan = edges.values, edges.scan
+def aligned(b: Any, names: tuple[Hashable, ...] | None) -> Any:
+    """A right-hand side in the order of the vertices: labels of a series or a frame are matched with their names.
+
+    Raises `ShapeError` where these are others.
+    """
+    if names is None or not (hasattr(b, "loc") and hasattr(b, "index")):
+        return b
+    if len(b.index) != len(names) or set(b.index) != set(names):
+        raise ShapeError("b has other labels than the vertices of A")
+    return b.loc[list(names)]
+
+
+def fitting(b: Any, semiring: Semiring, dtype: np.dtype[Any]) -> Array:
+    """A right-hand side in the dtype of the matrix; `DTypeError` where it is of one that does not fit into it."""
+    if not hasattr(b, "dtype") and not hasattr(b, "to_numpy"):
+        return np.asarray(as_array(b, semiring, dtype, name="b"))
+    given = np.asarray(in_host_memory(b, "b"))
+    if given.dtype != dtype and not np.can_cast(given.dtype, dtype, "safe"):
+        raise DTypeError(f"b is {given.dtype} and the matrix {dtype}: convert one of them")
+    return np.asarray(as_array(given, semiring, dtype, name="b"))
+
+
+def largest_size(values: Array, scan: Scan) -> Any:
+    """The size of the greatest number in an array that a look has seen, "no path" and infinities left out."""
     if values.dtype.kind == "i":
         return max((abs(int(end)) for end in (scan.low, scan.high) if end is not None), default=0)
     finite = np.abs(values, where=np.isfinite(values), out=np.zeros(values.shape)) if values.dtype.kind == "f" else None
     return 0 if finite is None else float(finite.max(initial=0.0))
 
 
-def _inner_dtype(F: Factor) -> np.dtype[Any]:
-    """The dtype that is computed in: in which no sum along a path reaches "no path"."""
-    inner: np.dtype[Any] | None = F.dtype
-    if not has_inner_zero(F.semiring, F.dtype):
-        return F.dtype
+def inner_dtype(semiring: Semiring, dtype: np.dtype[Any], n: int, largest: Any, more: int = 0) -> np.dtype[Any]:
+    """The dtype to compute in, where n weights in a row of at most a size, and ``more``, stay below "no path"."""
+    inner: np.dtype[Any] | None = dtype
+    if not has_inner_zero(semiring, dtype):
+        return dtype
     while inner is not None:
-        if F._largest * (len(F) + 1) < limits_of(inner).half:
+        if largest * (n + 1) + more < limits_of(inner).half:
             return inner
         inner = widen(inner)
     raise IntegerOverflowError(
-        f"paths of {len(F)} edges of weights up to {F._largest} leave the half of the range of int64 that "
-        f"{F.semiring.name} computes in: use float64, which holds every sum, rounded"
+        f"paths of {n} edges of weights up to {largest} leave the half of the range of int64 that {semiring.name} "
+        "computes in: use float64, which holds every sum, rounded"
     )
 
 

@@ -371,7 +371,7 @@ def test_bad_input_is_refused():
     with pytest.raises(DivergenceError, match="closure tells"):
         sr.factor([[0.0, 2.0], [0.6, 0.0]], "max_times")
     F = sr.factor(np.array([[np.inf, 1], [2, np.inf]], np.float32))
-    with pytest.raises(DTypeError, match="b is float64 and the factor float32"):
+    with pytest.raises(DTypeError, match="b is float64 and the matrix float32"):
         F.solve(np.zeros(2))
     assert F.solve([0, 5]).tolist() == [0, 2]
     with pytest.raises(ShapeError, match=r"b is \(3,\)"):

@@ -25,7 +25,7 @@ from numba import njit
 from semiring.kernels.cpu.codegen.scalars import accumulate, diverges, plus, star, times
 from semiring.kernels.cpu.elimination.structure import kernel
 
-__all__ = ["extend", "reduce_front", "reduce_subtree", "scatter_values"]
+__all__ = ["extend", "reduce_front", "reduce_open", "reduce_subtree", "scatter_values"]
 
 _inner = njit(nogil=True, error_model="numpy")
 
@@ -204,14 +204,57 @@ def reduce_front(sr, memory, node, firsts, begins, blocks, right, below, symmetr
     return failed if failed < 0 else first + failed
 
 
-@kernel
-def reduce_subtree(
-    sr, memory, start, end, firsts, begins, rows, above, blocks, right, below, symmetric, zero, place, stack, work, out
-):
-    """Eliminate the supernodes start … end - 1, a whole subtree, and leave the update of its root in ``out``.
+@_inner
+def _reduce_open(sr, memory, s, r, t, k, m, symmetric, zero, update, u, work):
+    """As `_reduce`, of a semiring whose stars are 1̄, but no block is closed: entries are those over earlier pivots."""
+    for p in range(k):
+        if diverges(sr, memory[s + p * k + p]):
+            return p
+        for i in range(p + 1, k):
+            factor = memory[s + i * k + p]
+            for j in range(p + 1, k):
+                at = s + i * k + j
+                memory[at] = accumulate(sr, memory[at], factor, memory[s + p * k + j])
+            for j in range(m):
+                at = r + i * m + j
+                memory[at] = accumulate(sr, memory[at], factor, memory[r + p * m + j])
+        if not symmetric:
+            for i in range(p + 1, k):
+                factor = memory[s + p * k + i]
+                for j in range(m):
+                    at = t + i * m + j
+                    memory[at] = accumulate(sr, memory[at], memory[t + p * m + j], factor)
+        for i in range(m):
+            factor = memory[t + p * m + i]
+            for j in range(i if symmetric else 0, m):
+                at = u + i * m + j
+                update[at] = accumulate(sr, update[at], factor, memory[r + p * m + j])
+    return -1
 
-    ``place`` (n,) int32, ``stack`` for the updates that wait, and ``work`` are workspace: see
-    `semiring.elimination.analysis`. The place of the first pivot without a star, or -1.
+
+@_inner
+def _run(
+    sr,
+    reduce,
+    memory,
+    start,
+    end,
+    firsts,
+    begins,
+    rows,
+    above,
+    blocks,
+    right,
+    below,
+    symmetric,
+    zero,
+    place,
+    stack,
+    work,
+):
+    """Eliminate the supernodes start … end - 1 by ``reduce``, whole subtrees; the last update is left in the stack.
+
+    The place of the first pivot without a star, or -1.
     """
     waiting = np.empty(end - start, np.int64)  # the supernodes whose updates lie on the stack
     count, top = 0, 0
@@ -235,13 +278,72 @@ def reduce_subtree(
                 size = begins[waiting[i] + 1] - b
                 _extend(sr, memory, s, r, t, k, m, first, symmetric, stack, own, stack, at, rows, b, size, place)
                 at += size * size
-        failed = _reduce(sr, memory, s, r, t, k, m, symmetric, zero, stack, own, work)
+        failed = reduce(sr, memory, s, r, t, k, m, symmetric, zero, stack, own, work)
         if failed >= 0:
             return first + failed
         if own > base:
             for e in range(m * m):
                 stack[base + e] = stack[own + e]
         waiting[kids], count, top = node, kids + 1, base + m * m
+    return -1
+
+
+@kernel
+def reduce_subtree(
+    sr, memory, start, end, firsts, begins, rows, above, blocks, right, below, symmetric, zero, place, stack, work, out
+):
+    """Eliminate the supernodes start … end - 1, a whole subtree, and leave the update of its root in ``out``.
+
+    ``place`` (n,) int32, ``stack`` for the updates that wait, and ``work`` are workspace: see
+    `semiring.elimination.analysis`. The place of the first pivot without a star, or -1.
+    """
+    failed = _run(
+        sr,
+        _reduce,
+        memory,
+        start,
+        end,
+        firsts,
+        begins,
+        rows,
+        above,
+        blocks,
+        right,
+        below,
+        symmetric,
+        zero,
+        place,
+        stack,
+        work,
+    )
     for e in range(out.size):
         out[e] = stack[e]
-    return -1
+    return failed
+
+
+@kernel
+def reduce_open(sr, memory, firsts, begins, rows, above, blocks, right, below, symmetric, zero, place, stack):
+    """Eliminate all supernodes and close no block: S, R and Tᵀ then hold F itself, the paths over earlier pivots.
+
+    For semirings whose stars are 1̄. The place of the first pivot without a star, or -1.
+    """
+    count = firsts.size - 1
+    return _run(
+        sr,
+        _reduce_open,
+        memory,
+        0,
+        count,
+        firsts,
+        begins,
+        rows,
+        above,
+        blocks,
+        right,
+        below,
+        symmetric,
+        zero,
+        place,
+        stack,
+        stack,
+    )

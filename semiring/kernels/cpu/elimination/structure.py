@@ -31,6 +31,7 @@ __all__ = [
     "structures",
     "supernodes",
     "symmetric_pattern",
+    "topological_order",
     "transposed",
 ]
 
@@ -296,3 +297,27 @@ def mark_ancestors(places, of, above, found):
         while s >= 0 and not found[s]:
             found[s] = True
             s = above[s]
+
+
+@kernel
+def topological_order(starts, indices):
+    """The vertices of compressed rows, heads before tails, int64 (n,); fewer where there is a cycle."""
+    n = starts.size - 1
+    waits, order, count = np.empty(n, np.int64), np.empty(n, np.int64), 0
+    first, tails, _ = transposed(starts, indices)
+    for i in range(n):
+        waits[i] = starts[i + 1] - starts[i]
+        if waits[i] == 0:
+            order[count] = i
+            count += 1
+    at = 0
+    while at < count:
+        j = order[at]
+        at += 1
+        for e in range(first[j], first[j + 1]):
+            i = tails[e]
+            waits[i] -= 1
+            if waits[i] == 0:
+                order[count] = i
+                count += 1
+    return order[:count]

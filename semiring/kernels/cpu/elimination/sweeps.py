@@ -19,7 +19,7 @@ from numba import njit
 from semiring.kernels.cpu.codegen.scalars import accumulate, plus, times
 from semiring.kernels.cpu.elimination.structure import kernel
 
-__all__ = ["ascend", "descend", "gather_columns", "join", "labels", "rows_at_once", "scatter_rows"]
+__all__ = ["ascend", "descend", "gather_columns", "join", "labels", "rows_at_once", "scatter_rows", "sweep_acyclic"]
 
 _inner = njit(nogil=True, error_model="numpy")
 
@@ -244,3 +244,15 @@ def join(sr, X, S, Y, zero, work, out):
             if value != zero:
                 for c in range(q):
                     line[c] = accumulate(sr, line[c], value, work[i, c])
+
+
+@kernel
+def sweep_acyclic(sr, X, order, starts, indices, values):
+    """X ← A* ⊗ X for a matrix without cycles in compressed rows; ``order``: heads before tails."""
+    width = X.shape[1]
+    for i in order:
+        line = X[i]
+        for e in range(starts[i], starts[i + 1]):
+            value, other = values[e], X[indices[e]]
+            for c in range(width):
+                line[c] = accumulate(sr, line[c], value, other[c])

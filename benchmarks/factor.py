@@ -1,0 +1,113 @@
+"""Sparse graphs factored once: against SciPy's Dijkstra, and METIS alone.
+
+python -m benchmarks.factor [planar] [--vertices 65536] [--table 1000]
+
+Every ratio is of times of one run on one graph: a Delaunay triangulation of random points, whole weights from 1 to 999
+in both directions. METIS needs pymetis; a row without it says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+import semiring as sr
+from benchmarks.common import Table, comparing, ours, run, shown, theirs
+
+__all__ = ["main", "planar_graph"]
+
+
+def planar_graph(n: int, seed: int = 0) -> Any:
+    """A Delaunay triangulation of n random points as a sparse matrix of float32, the same in both directions."""
+    import scipy.sparse as sp
+    from scipy.spatial import Delaunay
+
+    rng = np.random.default_rng(seed)
+    corners = Delaunay(rng.random((n, 2))).simplices
+    edges = np.unique(np.sort(np.concatenate([corners[:, :2], corners[:, 1:], corners[:, ::2]]), axis=1), axis=0)
+    weights = rng.integers(1, 1000, len(edges)).astype(np.float32)
+    tails, heads = edges.T
+    found = sp.coo_array((np.r_[weights, weights], (np.r_[tails, heads], np.r_[heads, tails])), shape=(n, n)).tocsr()
+    found.sort_indices()
+    return found
+
+
+def planar(options: argparse.Namespace) -> Table:
+    """The calls of `Factor` beside what users would call instead."""
+    from scipy.sparse.csgraph import dijkstra
+
+    from semiring.elimination.analysis import analyse
+    from semiring.factors.inputs import edges_of
+
+    A = planar_graph(options.vertices)
+    n, rng = A.shape[0], np.random.default_rng(1)
+    double = A.astype(np.float64)
+    sources, targets = rng.integers(0, n, (2, options.table))
+    some = rng.integers(0, n, 256)
+    one = theirs(lambda: dijkstra(double, indices=int(some[0])), repeats=9)
+    metis = metis_seconds(A)
+    F = sr.factor(A)
+    if not comparing():
+        expected = dijkstra(double, indices=sources[:3])
+        assert np.array_equal(F.table(sources[:3]), expected)
+        assert np.array_equal(F.table(sources, targets)[:3], expected[:, targets])
+    analysis = ours("analysis", lambda: analyse(edges_of(A, sr.min_plus).pattern))
+    numbers = ours("refactor", lambda: F.refactor(A))
+    single = ours("one source", lambda: F.table(some[:1]), repeats=15)
+    many = ours("256 sources", lambda: F.table(some))
+    pairs = ours("table", lambda: F.table(sources, targets))
+    rows = [
+        [
+            "analysis",
+            shown(analysis),
+            "METIS alone",
+            shown(metis) if metis == metis else "no pymetis",
+            ratio(analysis, metis),
+        ],
+        ["numbers (refactor)", shown(numbers), "one Dijkstra", shown(one), ratio(numbers, one)],
+        ["one source", shown(single), "one Dijkstra", shown(one), faster(one, single)],
+        ["256 sources", shown(many), "256 Dijkstras", shown(256 * one), faster(256 * one, many)],
+        [
+            *(f"table {options.table:,} × {options.table:,}", shown(pairs), f"{options.table:,} Dijkstras"),
+            *(shown(options.table * one), faster(options.table * one, pairs)),
+        ],
+    ]
+    title = f"A planar graph of {n:,} vertices, {F.nnz:,} numbers, {F.operations / 1e9:.2f}·10⁹ pairs"
+    return Table(title, ["", "Factor", "beside it", "", "ratio"], rows)
+
+
+def metis_seconds(A: Any) -> float:
+    """What METIS takes for the order of a symmetric pattern; NaN where it is not installed."""
+    if find_spec("pymetis") is None:
+        return float("nan")
+    import pymetis
+
+    adjacency = pymetis.CSRAdjacency(adj_starts=A.indptr, adjacent=A.indices)
+    return theirs(lambda: pymetis.nested_dissection(adjacency=adjacency), repeats=3)
+
+
+def ratio(took: float, beside: float) -> str:
+    return f"{took / beside:.2f}" if beside == beside else ""
+
+
+def faster(beside: float, took: float) -> str:
+    return f"{beside / took:.1f}× faster"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line."""
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--vertices", type=int, default=65_536, help="of the planar graph (65,536)")
+        parser.add_argument("--table", type=int, default=1000, help="sources and targets of the table (1000)")
+
+    return run("benchmarks.factor", str(__doc__), {"planar": planar}, arguments, configure)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

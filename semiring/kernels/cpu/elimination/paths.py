@@ -1,0 +1,214 @@
+"""The walks behind the entries of a factor.
+
+F[u, v], the paths from u to v over pivots before both, is an edge, or F[u, k] ⊗ F[k, v] for a pivot k < min(u, v):
+⊕ selects, and what it selected is computed again, bit by bit. So an entry is expanded over any such k until edges are
+left; k falls at every step, so that this ends whatever the ties. A best path climbs from its source up the tree to the
+pivot above all others on it, and down to its target, each step an entry. Loops, which weigh 1̄, are cut.
+
+Source: J. Dibbelt, B. Strasser, D. Wagner, "Customizable contraction hierarchies", ACM JEA 21 (2016), sections 3 and 6.
+Cost: the entries above both ends in the tree, and for every edge of the path the supernodes that end in it.
+"""
+
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
+# (the functions below are compiled: their types are Numba's)
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from semiring.kernels.cpu.codegen.scalars import plus, times
+from semiring.kernels.cpu.elimination.structure import kernel
+
+__all__ = ["find_walk"]
+
+_inner = njit(nogil=True, error_model="numpy")
+
+
+@_inner
+def _position(rows, a, b, row):
+    """Where a row is among the sorted rows[a:b], counted from a; -1 where it is not."""
+    end = b
+    low = a
+    while low < end:
+        middle = (low + end) // 2
+        if rows[middle] < row:
+            low = middle + 1
+        else:
+            end = middle
+    return low - a if low < b and rows[low] == row else -1
+
+
+@_inner
+def _entry(memory, s, u, v, firsts, begins, rows, blocks, right, below):
+    """F[u, v] of two places of the front of supernode s, one of them a pivot."""
+    first, k, a, b = firsts[s], firsts[s + 1] - firsts[s], begins[s], begins[s + 1]
+    if u < first + k and v < first + k:
+        return memory[blocks[s] + (u - first) * k + v - first]
+    if u < v:
+        return memory[right[s] + (u - first) * (b - a) + _position(rows, a, b, v)]
+    return memory[below[s] + (v - first) * (b - a) + _position(rows, a, b, u)]
+
+
+@_inner
+def _climb(sr, start, down, tree, numbers, zero, reached, label, via):
+    """What leads from a place (``down``: to it) to all above it, and over which place the last step went."""
+    of, above, firsts, begins, rows = tree
+    memory, blocks, right, below = numbers
+    s = of[start]
+    while s >= 0:
+        first, k, a = firsts[s], firsts[s + 1] - firsts[s], begins[s]
+        m = begins[s + 1] - a
+        panel = below[s] if down else right[s]
+        for p in range(k):
+            place = first + p
+            if not reached[place]:
+                continue
+            for q in range(p + 1, k + m):
+                if q < k:
+                    other = first + q
+                    weight = memory[blocks[s] + (q * k + p if down else p * k + q)]
+                else:
+                    other = rows[a + q - k]
+                    weight = memory[panel + p * m + q - k]
+                if weight == zero:
+                    continue
+                candidate = times(sr, weight, label[place]) if down else times(sr, label[place], weight)
+                if not reached[other] or plus(sr, label[other], candidate) != label[other]:
+                    label[other], reached[other], via[other] = candidate, True, place
+        s = above[s]
+
+
+@_inner
+def _edge(starts, indices, values, u, v, zero):
+    """The weight of an edge between vertices, 0̄ where there is none."""
+    a, b = starts[u], starts[u + 1]
+    at = _position(indices, a, b, v)
+    return values[a + at] if at >= 0 else zero
+
+
+@_inner
+def _between(sr, u, v, value, tree, numbers, symmetric, ends, lists):
+    """A pivot k < min(u, v) with F[u, k] ⊗ F[k, v] = F[u, v]; -1 where there is none."""
+    of, _, firsts, begins, rows = tree
+    memory, blocks, right, below = numbers
+    if symmetric and u > v:  # computed as F[v, u]
+        u, v = v, u
+    low, high = min(u, v), max(u, v)
+    s = of[low]
+    for k in range(firsts[s], low):
+        x = _entry(memory, s, u, k, firsts, begins, rows, blocks, right, below)
+        if times(sr, x, _entry(memory, s, k, v, firsts, begins, rows, blocks, right, below)) == value:
+            return k
+    for e in range(ends[low], ends[low + 1]):
+        s = lists[e]
+        a, b = begins[s], begins[s + 1]
+        y = _position(rows, a, b, high)
+        if y < 0:
+            continue
+        x = _position(rows, a, b, low)
+        i, j = (x, y) if u < v else (y, x)
+        for p in range(firsts[s + 1] - firsts[s]):
+            at = p * (b - a)
+            if times(sr, memory[below[s] + at + i], memory[right[s] + at + j]) == value:
+                return firsts[s] + p
+    return -1
+
+
+@kernel
+def find_walk(
+    sr,
+    source,
+    target,
+    order,
+    starts,
+    indices,
+    values,
+    of,
+    above,
+    firsts,
+    begins,
+    rows,
+    memory,
+    blocks,
+    right,
+    below,
+    symmetric,
+    ends,
+    lists,
+    zero,
+    one,
+):
+    """The vertices of a best path between two places, int32, both ends included; empty where there is none.
+
+    -1 alone: the memory is not that of these edges.
+
+    ``memory``: as `numbers.reduce_open` leaves it. ``starts``, ``indices``, ``values``: the edges, by vertex. ``ends``,
+    ``lists``: the supernodes that have each place among their rows. ``order``: the vertex at each place.
+    """
+    n = order.size
+    up, down = np.full(n, zero), np.full(n, zero)
+    up_reached, down_reached = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+    came, goes = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
+    up[source], down[target], up_reached[source], down_reached[target] = one, one, True, True
+    tree = (of, above, firsts, begins, rows)
+    numbers = (memory, blocks, right, below)
+    _climb(sr, source, False, tree, numbers, zero, up_reached, up, came)
+    _climb(sr, target, True, tree, numbers, zero, down_reached, down, goes)
+    top, best = -1, zero
+    s = of[target]
+    while s >= 0:
+        for place in range(firsts[s], firsts[s + 1]):
+            if up_reached[place] and down_reached[place]:
+                length = times(sr, up[place], down[place])
+                if top < 0 or plus(sr, best, length) != best:
+                    top, best = place, length
+        s = above[s]
+    if top < 0:
+        return np.empty(0, np.int32)
+    steps = [np.int32(source)]
+    steps.clear()
+    place = top
+    while place >= 0:
+        steps.append(np.int32(place))
+        place = came[place]
+    walk = [np.int32(order[source])]
+    seen = np.full(n, -1, np.int64)  # where in the walk each vertex is
+    seen[order[source]] = 0
+    chain = steps[::-1]
+    place = goes[top]
+    while place >= 0:
+        chain.append(np.int32(place))
+        place = goes[place]
+    tails, heads = [chain[0]], [chain[0]]
+    tails.clear()
+    heads.clear()
+    for step in range(len(chain) - 1):
+        tails.append(chain[step])
+        heads.append(chain[step + 1])
+        while len(tails) > 0:
+            u, v = tails.pop(), heads.pop()
+            s = of[min(u, v)]
+            value = _entry(memory, s, u, v, firsts, begins, rows, blocks, right, below)
+            k = -1
+            if _edge(starts, indices, values, order[u], order[v], zero) != value:
+                k = _between(sr, u, v, value, tree, numbers, symmetric, ends, lists)
+                if k < 0:
+                    return np.full(1, -1, np.int32)
+            if k >= 0:
+                tails.append(np.int32(k))
+                heads.append(v)
+                tails.append(u)
+                heads.append(np.int32(k))
+                continue
+            vertex = order[v]
+            if seen[vertex] >= 0:  # a loop: it weighs nothing
+                while len(walk) > seen[vertex] + 1:
+                    seen[walk.pop()] = -1
+            else:
+                seen[vertex] = len(walk)
+                walk.append(np.int32(vertex))
+    found = np.empty(len(walk), np.int32)
+    for i in range(len(walk)):
+        found[i] = walk[i]
+    return found
