@@ -10,9 +10,11 @@ from semiring.kernels.machines.data import ClosureSpeed
 NAME, MEASURED = "H200", "2026-11-21"
 
 _CLOSURES = ClosureSpeed(panel=8192, pack=64, graph=4096, narrow=(("int16", 8192),))
+# Truth values are closed as bits: 65536 columns of them are 8192 bytes a row, and each panel costs the host a launch more.
+_OF_1_BYTE = replace(_CLOSURES, panel=1 << 16)
 _OF_8_BYTES = replace(_CLOSURES, narrow=(("int16", 4096), ("int32", 4096)))
 
 
 def closures(itemsize: int) -> ClosureSpeed:
     """The data for elements of that many bytes."""
-    return _OF_8_BYTES if itemsize == 8 else _CLOSURES
+    return {1: _OF_1_BYTE, 8: _OF_8_BYTES}.get(itemsize, _CLOSURES)
