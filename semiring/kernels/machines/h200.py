@@ -10,8 +10,8 @@ from semiring.kernels.machines.data import ClosureSpeed
 NAME, MEASURED = "H200", "2026-11-21"
 
 _CLOSURES = ClosureSpeed(panel=8192, pack=64, graph=4096, narrow=(("int16", 8192),))
-# Truth values are closed as bits: 65536 columns of them are 8192 bytes a row, and each panel costs the host two launches.
-_OF_1_BYTE = replace(_CLOSURES, panel=1 << 16)
+# Truth values are closed as bits: 32768 columns are 4096 bytes a row, and each panel costs the host two launches.
+_OF_1_BYTE = replace(_CLOSURES, panel=1 << 15)
 _OF_8_BYTES = replace(_CLOSURES, narrow=(("int16", 4096), ("int32", 4096)))
 
 
