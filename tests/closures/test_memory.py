@@ -244,6 +244,7 @@ def products(monkeypatch):
 
     fakes = {
         "cupy": SimpleNamespace(empty=empty, zeros=lambda shape, dtype: np.zeros(shape, dtype)),
+        "semiring.kernels.cuda.product.bit_products": SimpleNamespace(),
         "semiring.kernels.cuda.product.launches": SimpleNamespace(prepare=None),
     }
     for name, module in fakes.items():
