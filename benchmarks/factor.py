@@ -1,9 +1,9 @@
-"""Sparse graphs factored once: against SciPy's Dijkstra, and METIS alone.
+"""Sparse graphs factored once: against SciPy's Dijkstra, METIS alone, and customizable contraction hierarchies.
 
-python -m benchmarks.factor [planar] [--vertices 65536] [--table 1000]
+python -m benchmarks.factor [planar] [hierarchies] [--vertices 65536] [--table 1000]
 
 Every ratio is of times of one run on one graph: a Delaunay triangulation of random points, whole weights from 1 to 999
-in both directions. METIS needs pymetis; a row without it says so.
+in both directions. METIS needs pymetis, the hierarchies pyroutingkit; what is not installed is said.
 """
 
 from __future__ import annotations
@@ -22,19 +22,23 @@ from benchmarks.common import Table, comparing, ours, run, shown, theirs
 __all__ = ["main", "planar_graph"]
 
 
-def planar_graph(n: int, seed: int = 0) -> Any:
-    """A Delaunay triangulation of n random points as a sparse matrix of float32, the same in both directions."""
+def planar_graph(n: int, seed: int = 0) -> tuple[Any, np.ndarray]:
+    """A Delaunay triangulation of n random points, and the points (n, 2).
+
+    The graph is a sparse matrix of float32, the same in both directions.
+    """
     import scipy.sparse as sp
     from scipy.spatial import Delaunay
 
     rng = np.random.default_rng(seed)
-    corners = Delaunay(rng.random((n, 2))).simplices
+    points = rng.random((n, 2))
+    corners = Delaunay(points).simplices
     edges = np.unique(np.sort(np.concatenate([corners[:, :2], corners[:, 1:], corners[:, ::2]]), axis=1), axis=0)
     weights = rng.integers(1, 1000, len(edges)).astype(np.float32)
     tails, heads = edges.T
     found = sp.coo_array((np.r_[weights, weights], (np.r_[tails, heads], np.r_[heads, tails])), shape=(n, n)).tocsr()
     found.sort_indices()
-    return found
+    return found, points
 
 
 def planar(options: argparse.Namespace) -> Table:
@@ -44,7 +48,7 @@ def planar(options: argparse.Namespace) -> Table:
     from semiring.elimination.analysis import analyse
     from semiring.factors.inputs import edges_of
 
-    A = planar_graph(options.vertices)
+    A, _ = planar_graph(options.vertices)
     n, rng = A.shape[0], np.random.default_rng(1)
     double = A.astype(np.float64)
     sources, targets = rng.integers(0, n, (2, options.table))
@@ -81,6 +85,37 @@ def planar(options: argparse.Namespace) -> Table:
     return Table(title, ["", "Factor", "beside it", "", "ratio"], rows)
 
 
+def hierarchies(options: argparse.Namespace) -> Table:
+    """The same elimination, written for roads: RoutingKit's customizable contraction hierarchies, one thread each."""
+    title = "Beside customizable contraction hierarchies (pyroutingkit), one thread each"
+    columns = ["", "Factor", "RoutingKit", "ratio"]
+    if find_spec("pyroutingkit") is None:
+        return Table(f"{title}: not installed", columns, [])
+    import pyroutingkit
+
+    A, points = planar_graph(options.vertices)
+    n, rng = A.shape[0], np.random.default_rng(1)
+    entries, weights = A.tocoo(), A.data.astype(np.uint32)
+    sources, targets = rng.integers(0, n, (2, options.table)).astype(np.uint32)
+    topology = pyroutingkit.CCHTopology()
+    latitude, longitude = points.T.astype(np.float32)
+    topology.build(entries.row.astype(np.uint32), entries.col.astype(np.uint32), latitude, longitude, n)
+    metric = pyroutingkit.CCHMetric(topology)
+    customized = theirs(lambda: metric.customize(weights, 1))
+    with sr.threads(1):
+        F = sr.factor(A)
+        numbers = ours("refactor, one thread", lambda: F.refactor(A))
+        pairs = ours("table, one thread", lambda: F.table(sources, targets))
+        if not comparing():
+            assert np.array_equal(F.table(sources, targets), metric.distances_many_to_many(sources, targets))
+    asked = theirs(lambda: metric.distances_many_to_many(sources, targets))
+    rows = [
+        ["numbers (refactor, customize)", shown(numbers), shown(customized), ratio(numbers, customized)],
+        [f"table {options.table:,} × {options.table:,}", shown(pairs), shown(asked), ratio(pairs, asked)],
+    ]
+    return Table(f"{title}: a planar graph of {n:,} vertices", columns, rows)
+
+
 def metis_seconds(A: Any) -> float:
     """What METIS takes for the order of a symmetric pattern; NaN where it is not installed."""
     if find_spec("pymetis") is None:
@@ -106,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument("--vertices", type=int, default=65_536, help="of the planar graph (65,536)")
         parser.add_argument("--table", type=int, default=1000, help="sources and targets of the table (1000)")
 
-    return run("benchmarks.factor", str(__doc__), {"planar": planar}, arguments, configure)
+    return run("benchmarks.factor", str(__doc__), {"planar": planar, "hierarchies": hierarchies}, arguments, configure)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from semiring.kernels import backend_for
 from semiring.kernels.contract import Plan
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring
 from semiring.kernels.cpu.elimination import numbers as kernels
+from semiring.kernels.cpu.elimination.panels import folds_for
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.engine import Engine
 
@@ -65,6 +66,7 @@ class _Elimination:
         self.numbers, self.memory, self.plan = numbers, numbers.memory, numbers.plan
         a, layout = numbers.analysis, numbers.layout
         self.sr = ScalarSemiring(self.plan, closing=True)
+        self.folds = folds_for(self.plan, int(a.pivots.max(initial=0)))
         self.tree = (a.firsts, a.begins)
         self.where = (layout.blocks, layout.right, layout.below, layout.symmetric)
         self.updates: dict[int, Array] = {}
@@ -92,7 +94,10 @@ class _Elimination:
             if large[s]:
                 self.large_front(engine, s, update)
             else:
-                place = kernels.reduce_front(self.sr, self.memory, s, *self.tree, *self.where, self.plan.zero, update)
+                end = (self.plan.zero, update)
+                place = kernels.reduce_front(
+                    self.sr, self.folds.addresses, self.memory, s, *self.tree, *self.where, *end
+                )
                 if place >= 0:
                     self.failed.append(place)
             self.check()
@@ -113,6 +118,7 @@ class _Elimination:
             work, update = np.empty(widest, dtype), np.empty(m * m, dtype)
             failed = kernels.reduce_subtree(
                 self.sr,
+                self.folds.addresses,
                 self.memory,
                 low,
                 root + 1,

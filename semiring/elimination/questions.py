@@ -23,6 +23,7 @@ from semiring.kernels import backend_for
 from semiring.kernels.contract import Plan
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring
 from semiring.kernels.cpu.elimination import sweeps as kernels
+from semiring.kernels.cpu.elimination.panels import folds_for
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.engine import Engine
 
@@ -30,7 +31,7 @@ __all__ = ["ABREAST", "Sweeps", "table"]
 
 Array = NDArray[Any]
 
-ABREAST = 64  # vectors that are swept together
+ABREAST = 32  # vectors that are swept together: of 64 those of a subtree would not stay in the second-level cache
 _SIDES = 256  # sources, and targets, whose labels are held together
 _KERNEL_PAIRS = 1 << 18  # from so many on, labels are joined by the kernels of products
 
@@ -47,6 +48,10 @@ class Sweeps:
         self.numbers, self.plan, self.analysis, self.columns = numbers, plan, a, columns
         opposite = columns and not plan.semiring.commutative
         self.sr = ScalarSemiring(plan, opposite=opposite)
+        folds = folds_for(plan, int(a.pivots.max(initial=0)))
+        # x ⊗ R, or of the columns Tᵀ ⊗ x, where the vector lies in one row and the factors go along it: or across.
+        self.across, self.along = (folds.left, folds.right) if columns else (folds.right, folds.left)
+        self.ordinals = folds.ordinals
         self.tree = (a.firsts, a.begins, a.rows)
         self.towards, self.back = (layout.below, layout.right) if columns else (layout.right, layout.below)
 
@@ -55,7 +60,8 @@ class Sweeps:
     def vector(self, x: Array, source: int = -1) -> None:
         """The vector x ← x ⊗ A*, (n,) in the order of elimination; ``source``: the only place where it is not 0̄."""
         a, plan, memory = self.analysis, self.plan, self.numbers.memory
-        kernels.ascend(self.sr, x, source, a.of, a.above, *self.tree, memory, self.towards, plan.zero, self.depth)
+        up = (x, source, a.of, a.above, *self.tree, memory, self.towards, plan.zero, self.depth)
+        kernels.ascend(self.along, self.ordinals.ctypes.data, *up)
 
         def descend(nodes: Array) -> None:
             blocks, zero = self.numbers.layout.blocks, plan.zero
@@ -70,9 +76,8 @@ class Sweeps:
     def several(self, X: Array, active: Array) -> None:
         """The same of X (n, r), a vector a column, on this thread; ``active``: see `rows_at_once`."""
         memory, blocks, zero = self.numbers.memory, self.numbers.layout.blocks, self.plan.zero
-        kernels.rows_at_once(
-            self.sr, X, active, *self.tree, memory, blocks, self.towards, self.back, self.columns, zero, self.width
-        )
+        through = (*self.tree, memory, blocks, self.towards, self.back, self.columns, zero, self.width)
+        kernels.rows_at_once(self.across, self.ordinals.ctypes.data, X, active, *through)
 
     def solve(self, B: Array, out: Array) -> None:
         """Out ← A* ⊗ B (or (Bᵀ ⊗ A*)ᵀ), both (n, r), rows by vertex."""
@@ -92,10 +97,13 @@ class Sweeps:
 
         run_tasks(some, [(part,) for part in parts(B.shape[1], self.plan.threads)], self.plan.threads)
 
-    def unit_vectors(self, vertices: Array, give: Callable[[Array, Array], None]) -> None:
+    def unit_vectors(
+        self, vertices: Array, give: Callable[[Array, Array], None] | None = None, out: Array | None = None
+    ) -> None:
         """``give(which, Y)`` with rows of A* (columns, where this is for them), some at a time and on several threads.
 
         ``which``: indices into ``vertices`` (r,); Y (len(which), n), by vertex, is workspace and may be overwritten.
+        Without ``give`` they are written into ``out`` (r, n).
         """
         a, plan = self.analysis, self.plan
         if vertices.size == 1:
@@ -103,19 +111,29 @@ class Sweeps:
             source = int(a.place[vertices[0]])
             x[source] = plan.one
             self.vector(x, source)
-            give(np.zeros(1, np.int64), x[a.place][np.newaxis])
+            if give is None:
+                out[0] = x[a.place]  # type: ignore[index]  # one of the two is given
+            else:
+                give(np.zeros(1, np.int64), x[a.place][np.newaxis])
             return
         nearby = np.argsort(a.place[vertices], kind="stable")  # neighbours share what lies above them
+        free: list[Array] = []  # memory that is used again: append and pop are atomic
 
         def some(part: slice) -> None:
             which = nearby[part]
             places = a.place[vertices[which]]
-            X = np.full((a.n, which.size), plan.zero, plan.dtype)
+            kept = free.pop() if free else np.empty((a.n * ABREAST), plan.dtype)
+            X = kept[: a.n * which.size].reshape(a.n, which.size)
+            X[...] = plan.zero
             X[places, np.arange(which.size)] = plan.one
             self.several(X, a.ancestors(places))
-            Y = np.empty((which.size, a.n), plan.dtype)
-            kernels.scatter_rows(X, a.place, Y)
-            give(which, Y)
+            if give is None:
+                kernels.scatter_rows(X, a.place, which, out)
+            else:
+                Y = np.empty((which.size, a.n), plan.dtype)
+                kernels.scatter_rows(X, a.place, np.arange(which.size), Y)
+                give(which, Y)
+            free.append(kept)
 
         run_tasks(some, [(part,) for part in parts(vertices.size, plan.threads)], plan.threads)
 
@@ -152,7 +170,8 @@ def _labels(sweeps: Sweeps, vertices: Array, which: Array) -> _Labels:
     begin = np.concatenate([[0], np.cumsum(a.pivots * held)])
     label = np.empty(int(begin[-1]), plan.dtype)
     kernels.labels(
-        sweeps.sr,
+        sweeps.across,
+        sweeps.ordinals.ctypes.data,
         places,
         low,
         a.of,

@@ -272,6 +272,18 @@ class Factor:
         if vertices.size:
             self._sweeps(columns=columns).unit_vectors(vertices, hand_over)
 
+    def _fill(self, vertices: Array, out: Array) -> None:
+        """Rows of A* into ``out``, (r, n) of the caller's dtype."""
+
+        def give(which: Array, block: Array) -> None:
+            out[which] = block
+
+        direct = self._shift is None and not has_inner_zero(self.semiring, self._inner)
+        if direct and vertices.size:  # as kernels hold them
+            self._sweeps().unit_vectors(vertices, out=out)
+        else:
+            self._each_rows(vertices, give)
+
     def table(self, sources: Any, targets: Any = None) -> Array:
         """(p, q): the entries of A* from each of p sources to each of q targets, by number or name; to all without.
 
@@ -288,11 +300,7 @@ class Factor:
         rows = self._vertices.indices(sources)
         if targets is None:
             out = np.empty((rows.size, len(self)), self.dtype)
-
-            def give(which: Array, block: Array) -> None:
-                out[which] = block
-
-            self._each_rows(rows, give)
+            self._fill(rows, out)
             return out
         columns = self._vertices.indices(targets)
         found = np.empty((rows.size, columns.size), self._inner)
@@ -395,11 +403,7 @@ class Factor:
             target = np.empty((n, n), self.dtype)
         else:
             target = as_output(out, (n, n), self.dtype)
-
-        def give(which: Array, block: Array) -> None:
-            target[which] = block
-
-        self._each_rows(np.arange(n), give)
+        self._fill(np.arange(n), target)
         return target if out is None else out
 
     # ------------------------------------------------------------------------------------------------- new weights

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -41,6 +42,7 @@ MATRICES = sr.Semiring(
     dtypes=("uint8",),
 )
 
+HERE = [name for name in ORDERINGS if name != "metis" or find_spec("pymetis") is not None]
 QUICK = [("min_plus", "float32"), ("min_plus", "int16"), ("log_plus", "float64"), (MATRICES, "uint8")]
 SLOW = [
     *[("min_plus", dtype) for dtype in ("float64", "int32", "int64")],
@@ -96,7 +98,7 @@ def agree(x, y, exact):
     if exact:
         np.testing.assert_array_equal(x, y)
     else:
-        np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(x, y, rtol=1e-5 if x.dtype == np.float32 else 1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize(("semiring", "dtype"), CASES)
@@ -113,7 +115,7 @@ def test_all_questions_against_the_dense_closure(rng, semiring, dtype):
                     sr.factor(A, semiring)
             continue
         try:
-            F = sr.factor(A, semiring, ordering=ORDERINGS[case % 4])
+            F = sr.factor(A, semiring, ordering=HERE[case % len(HERE)])
         except DivergenceError:
             assert algebra.name == "xor_and"
             continue

@@ -19,6 +19,7 @@ __all__ = [
     "WIDENED",
     "address",
     "call3",
+    "call8",
     "call9",
     "call13",
     "close3",
@@ -152,6 +153,7 @@ def _caller(count: int, result: Any) -> Any:
 
 
 call3 = _caller(3, types.void)
+call8 = _caller(8, types.void)
 call9 = _caller(9, types.void)
 call13 = _caller(13, types.void)
 close3 = _caller(3, types.intp)

@@ -22,6 +22,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from semiring.kernels.cpu.codegen.memory import address, call8
 from semiring.kernels.cpu.codegen.scalars import accumulate, diverges, plus, star, times
 from semiring.kernels.cpu.elimination.structure import kernel
 
@@ -36,54 +37,6 @@ def scatter_values(values, found, memory):
     for e in range(found.size):
         if found[e] >= 0:
             memory[found[e]] = values[e]
-
-
-@_inner
-def _combine(sr, out, o, factors, f, step, count, x, p, stride, width):
-    """out[o:o + width] ⊕= ⊕ over a < count of factors[f + a·step] ⊗ x[p + a·stride:][:width]."""
-    a = 0
-    while a + 4 <= count:
-        c0, c1, c2, c3 = factors[f], factors[f + step], factors[f + 2 * step], factors[f + 3 * step]
-        p1, p2, p3 = p + stride, p + 2 * stride, p + 3 * stride
-        for c in range(width):
-            v = accumulate(sr, out[o + c], c0, x[p + c])
-            v = accumulate(sr, v, c1, x[p1 + c])
-            v = accumulate(sr, v, c2, x[p2 + c])
-            out[o + c] = accumulate(sr, v, c3, x[p3 + c])
-        a += 4
-        f += 4 * step
-        p += 4 * stride
-    while a < count:
-        c0 = factors[f]
-        for c in range(width):
-            out[o + c] = accumulate(sr, out[o + c], c0, x[p + c])
-        a += 1
-        f += step
-        p += stride
-
-
-@_inner
-def _combine_right(sr, out, o, factors, f, step, count, x, p, stride, width):
-    """The same with x ⊗ factors."""
-    a = 0
-    while a + 4 <= count:
-        c0, c1, c2, c3 = factors[f], factors[f + step], factors[f + 2 * step], factors[f + 3 * step]
-        p1, p2, p3 = p + stride, p + 2 * stride, p + 3 * stride
-        for c in range(width):
-            v = accumulate(sr, out[o + c], x[p + c], c0)
-            v = accumulate(sr, v, x[p1 + c], c1)
-            v = accumulate(sr, v, x[p2 + c], c2)
-            out[o + c] = accumulate(sr, v, x[p3 + c], c3)
-        a += 4
-        f += 4 * step
-        p += 4 * stride
-    while a < count:
-        c0 = factors[f]
-        for c in range(width):
-            out[o + c] = accumulate(sr, out[o + c], x[p + c], c0)
-        a += 1
-        f += step
-        p += stride
 
 
 @_inner
@@ -113,30 +66,32 @@ def _close(sr, memory, s, k, row):
 
 
 @_inner
-def _reduce(sr, memory, s, r, t, k, m, symmetric, zero, update, u, work):
+def _reduce(sr, folds, memory, s, r, t, k, m, symmetric, zero, update, u, work):
     """Eliminate the pivots of one front whose update (m, m) lies at update[u:]; the pivot without a star, or -1."""
     failed = _close(sr, memory, s, k, work)
     if failed >= 0 or m == 0:
         return failed
-    size = k * m
+    fold, fold_right, ordinals = folds
+    size, each = k * m, memory.itemsize
+    line, here, there = m * each, address(memory), address(work)
     for c in range(size):
         work[c] = memory[r + c]
+        memory[r + c] = zero
     for i in range(k):
-        o = r + i * m
-        for c in range(m):
-            memory[o + c] = zero
-        _combine(sr, memory, o, memory, s + i * k, 1, k, work, 0, m, m)
+        factors = here + (s + i * k) * each
+        call8(fold, (here + r * each + i * line, m, there, line, ordinals, k, factors, each))
     if not symmetric:
         for c in range(size):
             work[c] = memory[t + c]
+            memory[t + c] = zero
         for i in range(k):
-            o = t + i * m
-            for c in range(m):
-                memory[o + c] = zero
-            _combine_right(sr, memory, o, memory, s + i, k, k, work, 0, m, m)
+            factors = here + (s + i) * each
+            call8(fold_right, (here + t * each + i * line, m, there, line, ordinals, k, factors, k * each))
+    panel, square = here + r * each, address(update) + u * each
     for i in range(m):
-        start = i if symmetric else 0
-        _combine(sr, update, u + i * m + start, work, i, m, k, memory, r + start, m, m - start)
+        start = i * each if symmetric else 0
+        width = m - i if symmetric else m
+        call8(fold, (square + i * line + start, width, panel + start, line, ordinals, k, there + i * each, line))
     return -1
 
 
@@ -192,7 +147,7 @@ def extend(sr, memory, node, firsts, begins, rows, blocks, right, below, symmetr
 
 
 @kernel
-def reduce_front(sr, memory, node, firsts, begins, blocks, right, below, symmetric, zero, update):
+def reduce_front(sr, folds, memory, node, firsts, begins, blocks, right, below, symmetric, zero, update):
     """Eliminate the pivots of the supernode ``node``, whose ``update`` holds those of its children.
 
     The place of the first pivot without a star, or -1.
@@ -200,12 +155,12 @@ def reduce_front(sr, memory, node, firsts, begins, blocks, right, below, symmetr
     first, k, m = firsts[node], firsts[node + 1] - firsts[node], begins[node + 1] - begins[node]
     work = np.empty(max(k, k * m), memory.dtype)
     s, r, t = blocks[node], right[node], below[node]
-    failed = _reduce(sr, memory, s, r, t, k, m, symmetric, zero, update, 0, work)
+    failed = _reduce(sr, folds, memory, s, r, t, k, m, symmetric, zero, update, 0, work)
     return failed if failed < 0 else first + failed
 
 
 @_inner
-def _reduce_open(sr, memory, s, r, t, k, m, symmetric, zero, update, u, work):
+def _reduce_open(sr, folds, memory, s, r, t, k, m, symmetric, zero, update, u, work):
     """As `_reduce`, of a semiring whose stars are 1̄, but no block is closed: entries are those over earlier pivots."""
     for p in range(k):
         if diverges(sr, memory[s + p * k + p]):
@@ -235,6 +190,7 @@ def _reduce_open(sr, memory, s, r, t, k, m, symmetric, zero, update, u, work):
 @_inner
 def _run(
     sr,
+    folds,
     reduce,
     memory,
     start,
@@ -278,7 +234,7 @@ def _run(
                 size = begins[waiting[i] + 1] - b
                 _extend(sr, memory, s, r, t, k, m, first, symmetric, stack, own, stack, at, rows, b, size, place)
                 at += size * size
-        failed = reduce(sr, memory, s, r, t, k, m, symmetric, zero, stack, own, work)
+        failed = reduce(sr, folds, memory, s, r, t, k, m, symmetric, zero, stack, own, work)
         if failed >= 0:
             return first + failed
         if own > base:
@@ -290,15 +246,33 @@ def _run(
 
 @kernel
 def reduce_subtree(
-    sr, memory, start, end, firsts, begins, rows, above, blocks, right, below, symmetric, zero, place, stack, work, out
+    sr,
+    folds,
+    memory,
+    start,
+    end,
+    firsts,
+    begins,
+    rows,
+    above,
+    blocks,
+    right,
+    below,
+    symmetric,
+    zero,
+    place,
+    stack,
+    work,
+    out,
 ):
     """Eliminate the supernodes start … end - 1, a whole subtree, and leave the update of its root in ``out``.
 
-    ``place`` (n,) int32, ``stack`` for the updates that wait, and ``work`` are workspace: see
-    `semiring.elimination.analysis`. The place of the first pivot without a star, or -1.
+    ``folds``: see `panels`. ``place`` (n,) int32, ``stack`` for the updates that wait, and ``work`` are workspace, as
+    `semiring.elimination.analysis` says. The place of the first pivot without a star, or -1.
     """
     failed = _run(
         sr,
+        folds,
         _reduce,
         memory,
         start,
@@ -330,6 +304,7 @@ def reduce_open(sr, memory, firsts, begins, rows, above, blocks, right, below, s
     count = firsts.size - 1
     return _run(
         sr,
+        (0, 0, 0),
         _reduce_open,
         memory,
         0,

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from semiring.kernels.cpu.codegen.memory import address, call8
 from semiring.kernels.cpu.codegen.scalars import accumulate, plus, times
 from semiring.kernels.cpu.elimination.structure import kernel
 
@@ -54,27 +55,24 @@ def _dot(sr, value, x, y, at, count):
 
 
 @kernel
-def ascend(sr, x, source, of, above, firsts, begins, rows, memory, towards, zero, depth):
+def ascend(fold, ordinals, x, source, of, above, firsts, begins, rows, memory, towards, zero, depth):
     """The first sweep for one vector x (n,): from every pivot to the rows below it in the factor.
 
     ``source``: the only place where x is not 0̄, or -1. No supernode has more than ``depth`` rows.
     """
-    work = np.empty(depth, x.dtype)
+    work, each = np.empty(depth, x.dtype), x.itemsize
     count = firsts.size - 1
     s = of[source] if source >= 0 else 0
     while 0 <= s < count:
         first, k, a, m = firsts[s], firsts[s + 1] - firsts[s], begins[s], begins[s + 1] - begins[s]
-        gathered = False
+        silent = True
         for i in range(k):
-            value, at = x[first + i], towards[s] + i * m
-            if value != zero:
-                if not gathered:
-                    for j in range(m):
-                        work[j] = x[rows[a + j]]
-                    gathered = True
-                for j in range(m):
-                    work[j] = accumulate(sr, work[j], value, memory[at + j])
-        if gathered:
+            silent &= x[first + i] == zero
+        if not silent:
+            for j in range(m):
+                work[j] = x[rows[a + j]]
+            panel = address(memory) + towards[s] * each
+            call8(fold, (address(work), m, panel, m * each, ordinals, k, address(x) + first * each, each))
             for j in range(m):
                 x[rows[a + j]] = work[j]
         s = above[s] if source >= 0 else s + 1
@@ -109,88 +107,49 @@ def descend(sr, x, nodes, firsts, begins, rows, memory, blocks, back, turned, ze
             x[first + i] = _dot(sr, x[first + i], work, memory, back[s] + i * m, m)
 
 
-@_inner
-def _gathered(sr, out, factors, f, step, count, X, rows, a, width):
-    """out[:width] ⊕= ⊕ over j < count of X[rows[a + j]] ⊗ factors[f + j·step]."""
-    j = 0
-    while j + 4 <= count:
-        c0, c1, c2, c3 = factors[f], factors[f + step], factors[f + 2 * step], factors[f + 3 * step]
-        x0, x1, x2, x3 = X[rows[a + j]], X[rows[a + j + 1]], X[rows[a + j + 2]], X[rows[a + j + 3]]
-        for c in range(width):
-            v = accumulate(sr, out[c], x0[c], c0)
-            v = accumulate(sr, v, x1[c], c1)
-            v = accumulate(sr, v, x2[c], c2)
-            out[c] = accumulate(sr, v, x3[c], c3)
-        j += 4
-        f += 4 * step
-    while j < count:
-        c0, x0 = factors[f], X[rows[a + j]]
-        for c in range(width):
-            out[c] = accumulate(sr, out[c], x0[c], c0)
-        j += 1
-        f += step
-
-
-@_inner
-def _product(sr, out, X, first, k, factors, f, step, width):
-    """out[:width] ⊕= ⊕ over i < k of X[first + i] ⊗ factors[f + i·step]."""
-    i = 0
-    while i + 4 <= k:
-        c0, c1, c2, c3 = factors[f], factors[f + step], factors[f + 2 * step], factors[f + 3 * step]
-        x0, x1, x2, x3 = X[first + i], X[first + i + 1], X[first + i + 2], X[first + i + 3]
-        for c in range(width):
-            v = accumulate(sr, out[c], x0[c], c0)
-            v = accumulate(sr, v, x1[c], c1)
-            v = accumulate(sr, v, x2[c], c2)
-            out[c] = accumulate(sr, v, x3[c], c3)
-        i += 4
-        f += 4 * step
-    while i < k:
-        c0, x0 = factors[f], X[first + i]
-        for c in range(width):
-            out[c] = accumulate(sr, out[c], x0[c], c0)
-        i += 1
-        f += step
-
-
 @kernel
-def rows_at_once(sr, X, active, firsts, begins, rows, memory, blocks, towards, back, turned, zero, most):
-    """X ← (Xᵀ ⊗ A*)ᵀ, (n, r) with contiguous rows.
+def rows_at_once(fold, ordinals, X, active, firsts, begins, rows, memory, blocks, towards, back, turned, zero, most):
+    """X ← (Xᵀ ⊗ A*)ᵀ, (n, r) with contiguous rows. ``fold``, ``ordinals``: see `panels`.
 
     ``active`` (supernodes,) bool: which may hold anything else than 0̄ in X or below them in the tree. No supernode has
     more than ``most`` pivots.
     """
     width = X.shape[1]
     work = np.empty((most, width), X.dtype)
-    count = firsts.size - 1
+    each, here, numbers, copy, list_ = X.itemsize, address(X), address(memory), address(work), address(rows)
+    line, count = width * each, firsts.size - 1
     for s in range(count):
         if active[s]:
             first, k, a, m = firsts[s], firsts[s + 1] - firsts[s], begins[s], begins[s + 1] - begins[s]
+            own, panel = here + first * line, numbers + towards[s] * each
             for j in range(m):
-                _product(sr, X[rows[a + j]], X, first, k, memory, towards[s] + j, m, width)
+                call8(fold, (here + rows[a + j] * line, width, own, line, ordinals, k, panel + j * each, m * each))
     for s in range(count - 1, -1, -1):
         first, k, a, m = firsts[s], firsts[s + 1] - firsts[s], begins[s], begins[s + 1] - begins[s]
+        own, panel, block = here + first * line, numbers + back[s] * each, numbers + blocks[s] * each
         if active[s]:
             for i in range(k):
                 for c in range(width):
                     work[i, c] = X[first + i, c]
                     X[first + i, c] = zero
             for j in range(k):
-                f, step = (blocks[s] + j * k, 1) if turned else (blocks[s] + j, k)
-                _product(sr, X[first + j], work, 0, k, memory, f, step, width)
+                factors = block + (j * k if turned else j) * each
+                step = each if turned else k * each
+                call8(fold, (own + j * line, width, copy, line, ordinals, k, factors, step))
         for i in range(k):
-            _gathered(sr, X[first + i], memory, back[s] + i * m, 1, m, X, rows, a, width)
+            call8(fold, (own + i * line, width, here, line, list_ + 4 * a, m, panel + i * m * each, each))
 
 
 @kernel
-def scatter_rows(X, place, out):
-    """out[c, v] ← X[place[v], c] for every vertex v; out (r, n), X (n, ≥ r)."""
-    count, n = out.shape
+def scatter_rows(X, place, which, out):
+    """out[which[c], v] ← X[place[v], c] for every vertex v; X (n, r), which (r,)."""
+    n = place.size
     for start in range(0, n, 64):
         stop = min(n, start + 64)
-        for c in range(count):
+        for c in range(which.size):
+            line = out[which[c]]
             for v in range(start, stop):
-                out[c, v] = X[place[v], c]
+                line[v] = X[place[v], c]
 
 
 @kernel
@@ -202,12 +161,13 @@ def gather_columns(B, order, X):
 
 
 @kernel
-def labels(sr, places, low, of, firsts, begins, rows, memory, towards, begin, held, zero, one, label):
+def labels(fold, ordinals, places, low, of, firsts, begins, rows, memory, towards, begin, held, zero, one, label):
     """What leads from each of the ``places`` (r,), sorted, to all above them in the tree.
 
     ``label`` holds for each supernode s a matrix (pivots, those of the places that lie in its subtree), C order, at
     begin[s]: from place number low[s] on, held[s] of them.
     """
+    each, here, numbers = label.itemsize, address(label), address(memory)
     for at in range(label.size):
         label[at] = zero
     for c in range(places.size):
@@ -218,11 +178,12 @@ def labels(sr, places, low, of, firsts, begins, rows, memory, towards, begin, he
         if width == 0:
             continue
         k, a, m = firsts[s + 1] - firsts[s], begins[s], begins[s + 1] - begins[s]
-        own = label[begin[s] : begin[s] + k * width].reshape((k, width))
+        own, panel = here + begin[s] * each, numbers + towards[s] * each
         for j in range(m):
             up = of[rows[a + j]]
             at = begin[up] + (rows[a + j] - firsts[up]) * held[up] + low[s] - low[up]
-            _product(sr, label[at : at + width], own, 0, k, memory, towards[s] + j, m, width)
+            line = width * each
+            call8(fold, (here + at * each, width, own, line, ordinals, k, panel + j * each, m * each))
 
 
 @kernel

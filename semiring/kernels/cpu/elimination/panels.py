@@ -1,0 +1,147 @@
+"""One row of a product whose rows lie here and there: the loop in which sweeps and fronts spend their time.
+
+A native function, C interface, 64-bit integers, addresses and strides in bytes, any alignment:
+
+    fold(c, width, base, stride, index, count, factors, step)
+        c[e] ← c[e] ⊕ ⊕ over a < count of factor[a] ⊗ x[a, e],  e < width
+
+where factor[a] is at factors + a·step and x[a] at base + index[a]·stride, index being int32. ``vector_first``: with
+x ⊗ factor. The candidates of an entry come in the order of a. Entries stay in registers while a runs: four vectors of
+them at a time, then two, one, and halves of one, so that nothing is padded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import llvmlite.ir as ir
+import numpy as np
+from numba.core import cgutils
+from numpy.typing import NDArray
+
+from semiring.kernels.contract import Plan
+from semiring.kernels.cpu.codegen.native import compile_native
+from semiring.kernels.cpu.codegen.target import Target, host
+from semiring.kernels.cpu.codegen.vector import I32, I64, Element, Scalars, Value, Vectors
+from semiring.kernels.cpu.product.tile import Pair
+from semiring.kernels.definition import KernelDefinition, define
+
+__all__ = ["Folds", "build_fold", "folds_for"]
+
+ARGUMENTS = ("c", "width", "base", "stride", "index", "count", "factors", "step")
+_ABREAST = 4  # vectors of a row that stay in registers together
+
+
+@dataclass(frozen=True)
+class Folds:
+    """The functions of a semiring on a dtype, factor ⊗ x and x ⊗ factor, and the indices of rows side by side."""
+
+    left: int
+    right: int
+    ordinals: NDArray[Any]  # int32, 0, 1, …
+
+    @property
+    def addresses(self) -> tuple[int, int, int]:
+        """Of all three."""
+        return self.left, self.right, self.ordinals.ctypes.data
+
+
+def folds_for(plan: Plan, rows: int) -> Folds:
+    """The functions for a plan, compiled where they are new; at most ``rows`` rows lie side by side."""
+    left = _address(plan, vector_first=False)
+    right = left if plan.semiring.commutative else _address(plan, vector_first=True)
+    return Folds(left, right, np.arange(rows, dtype=np.int32))
+
+
+def _address(plan: Plan, *, vector_first: bool) -> int:
+    definition = define(plan)
+    return compile_native(
+        f"fold {vector_first} {definition.key}",
+        lambda module, name: build_fold(module, name, definition, host(), vector_first=vector_first),
+        f"the rows of {plan.semiring.name} {plan.dtype}",
+    )
+
+
+def build_fold(
+    module: Any, name: str, definition: KernelDefinition, target: Target, *, vector_first: bool = False
+) -> None:
+    """Add the function to an LLVM module."""
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * len(ARGUMENTS)), name)
+    for argument, label in zip(function.args, ARGUMENTS, strict=True):
+        argument.name = label
+    _Fold(function, definition, target, vector_first).build()
+
+
+class _PlainPair(Pair):
+    """Without sums written as multiply-adds, which change no bit, and which only whole registers need."""
+
+    one = None
+
+
+class _Fold:
+    def __init__(self, function: Any, definition: KernelDefinition, target: Target, vector_first: bool) -> None:
+        self.arguments = {argument.name: argument for argument in function.args}
+        self.builder = ir.IRBuilder(function.append_basic_block("entry"))
+        self.element = Element(definition.dtype)
+        self.definition, self.target, self.vector_first = definition, target, vector_first
+
+    def build(self) -> None:
+        b, lanes = self.builder, self.target.vector_bytes // self.element.size
+        done = cgutils.alloca_once_value(b, ir.Constant(I64, 0))
+        pieces = [(lanes, _ABREAST), (lanes, 2), *((lanes >> half, 1) for half in range(lanes.bit_length()))]
+        kinds = [(self.vectors(lanes), count) for lanes, count in pieces]
+        pairs = [
+            (Pair if vectors.lanes == lanes else _PlainPair)(vectors, self.definition, self.target)
+            for vectors, _ in kinds
+        ]
+        for pair in pairs:
+            _ = pair.one  # made in the first block, used in others
+        for (vectors, count), pair in zip(kinds, pairs, strict=True):
+            self.pass_over(done, vectors, count, pair)
+        b.ret_void()
+
+    def vectors(self, lanes: int) -> Vectors:
+        return Vectors(self.builder, self.element, lanes) if lanes > 1 else Scalars(self.builder, self.element)
+
+    def pass_over(self, done: Value, vectors: Vectors, count: int, pair: Pair) -> None:
+        """As many pieces of ``count`` vectors as there still are."""
+        b, width = self.builder, self.arguments["width"]
+        size = ir.Constant(I64, vectors.lanes * count)
+        check, body, after = (b.append_basic_block() for _ in range(3))
+        b.branch(check)
+        b.position_at_end(check)
+        start = b.load(done)
+        end = b.add(start, size)
+        b.cbranch(b.icmp_signed("<=", end, width), body, after)
+        b.position_at_end(body)
+        self.piece(b.mul(start, ir.Constant(I64, self.element.size)), vectors, count, pair)
+        b.store(end, done)
+        b.branch(check)
+        b.position_at_end(after)
+
+    def piece(self, offset: Value, vectors: Vectors, count: int, pair: Pair) -> None:
+        b, arguments = self.builder, self.arguments
+        bytes_each = vectors.lanes * self.element.size
+        cells = [b.add(arguments["c"], b.add(offset, ir.Constant(I64, bytes_each * i))) for i in range(count)]
+        sums = [cgutils.alloca_once_value(b, self.load(cell, vectors.type)) for cell in cells]
+        with cgutils.for_range(b, arguments["count"]) as loop:
+            a = loop.index
+            row = b.sext(self.load(b.add(arguments["index"], b.mul(a, ir.Constant(I64, 4))), I32), I64)
+            line = b.add(b.add(arguments["base"], b.mul(row, arguments["stride"])), offset)
+            scalar = self.load(b.add(arguments["factors"], b.mul(a, arguments["step"])), self.element.ir)
+            factor = vectors.splat(scalar)
+            for i, held in enumerate(sums):
+                x = self.load(b.add(line, ir.Constant(I64, bytes_each * i)), vectors.type)
+                left, right = (x, factor) if self.vector_first else (factor, x)
+                b.store(pair.accumulate(b.load(held), left, right), held)
+        for held, cell in zip(sums, cells, strict=True):
+            self.store(b.load(held), cell)
+
+    def load(self, address: Value, kind: Any) -> Value:
+        value = self.builder.load(self.builder.inttoptr(address, kind.as_pointer()))
+        value.align = 1
+        return value
+
+    def store(self, value: Value, address: Value) -> None:
+        self.builder.store(value, self.builder.inttoptr(address, value.type.as_pointer())).align = 1
