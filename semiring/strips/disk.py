@@ -65,7 +65,10 @@ class System:
 
     def sync(self, file: int) -> None:
         """Force what was written to the disk."""
-        if hasattr(os, "fdatasync"):
+        whole = getattr(fcntl, "F_FULLFSYNC", None)
+        if fcntl is not None and whole is not None:  # macOS, whose other calls leave it in the disk's own cache
+            fcntl.fcntl(file, whole)
+        elif hasattr(os, "fdatasync"):
             os.fdatasync(file)
         else:
             os.fsync(file)

@@ -49,7 +49,8 @@ class Work:
         np.save(self.path, self.A)
 
     def run(self, **options):
-        return sr.closure(self.path, self.name, out=self.out, memory=self.memory, journal=self.journal, **options)
+        options = {"memory": self.memory, "journal": self.journal, **options}
+        return sr.closure(self.path, self.name, out=self.out, **options)
 
     def check(self):
         """It ends, with the bits of an undisturbed run, and once more it has ended already."""
@@ -538,6 +539,10 @@ def test_a_new_file_is_no_npy_file_before_the_end(rng, tmp_path):
 # -------------------------------------------------------------------------------------------------------------- refused
 
 
+def _interrupted(done, total):
+    raise KeyboardInterrupt
+
+
 def stopped(work):
     def interrupt(done, total):
         if done > total // 2:
@@ -564,6 +569,11 @@ def test_another_run_is_refused_and_said_to_differ(monkeypatch, rng, tmp_path):
     refused("the file of A was", other)
     refused("the file of out was", out=tmp_path / "D.npy")
     refused("goes on in as much", memory=work.memory // 2)
+    with monkeypatch.context() as patch:  # what is free is not asked for
+        patch.setattr(import_module("semiring.chain.steps.files"), "free_memory", lambda: 1000)
+        with pytest.raises(KeyboardInterrupt):
+            work.run(memory=None, progress=_interrupted)
+    before = work.path.read_bytes(), work.journal.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(sr, "__version__", "0.0")
         refused("the version of semiring was")

@@ -369,6 +369,33 @@ def test_files_and_maps_that_cannot_be_served(rng, path):
     assert same_bits(np.load(path), A)
 
 
+def test_maps_that_nobody_wants_by_strips_are_arrays(rng, path):
+    A = rng.random((2, 50, 50))
+    np.save(path, A)
+    expected = sr.closure(A)
+    assert same_bits(sr.closure(np.load(path, mmap_mode="r")), expected)
+    copied = np.load(path, mmap_mode="c")
+    copied[0, 0, 1] = 0.0
+    assert sr.closure(copied[0])[0, 1] == 0
+    assert same_bits(sr.closure(np.load(path, mmap_mode="r")[1, :20, :20]), sr.closure(A[1, :20, :20]))
+    written = np.load(path, mmap_mode="r+")
+    assert sr.closure(written, out=written) is written
+    assert same_bits(np.load(path), expected)
+    np.save(path, A[0].astype(A.dtype.newbyteorder()))
+    assert np.array_equal(sr.closure(np.load(path, mmap_mode="r")), expected[0])
+
+
+def test_a_map_that_is_larger_than_what_is_free(monkeypatch, rng, path):
+    monkeypatch.setattr(import_module("semiring.chain.steps.files"), "free_memory", lambda: 170_000)
+    A = rng.random((150, 150)) ** 3
+    np.save(path, A)
+    mapped = np.load(path, mmap_mode="r+")
+    result, why = sr.closure(mapped, out=mapped, explain=True)
+    assert "rounds" in str(why)
+    assert result is mapped
+    assert same_bits(mapped, sr.closure(A, method=METHOD))
+
+
 def test_a_pivot_without_a_star_leaves_no_file(rng, path):
     A = rng.random((97, 97))
     A[50, 50] = 1 - (A[50, :0] @ A[:0, 50])

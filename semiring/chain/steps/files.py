@@ -65,6 +65,9 @@ def files(p: Problem) -> No | Reduction:
     request, out = p.request, p.request.out
     if p.taken:
         return No("a matrix already")
+    asked = request.memory is not None or request.journal is not None or is_name(p.given) or is_name(out)
+    if not (asked or _is_too_large(p.given, out)):
+        return No("in memory")
     source = stored(p.given)
     if source is None:
         if request.memory is not None or request.journal is not None:
@@ -72,19 +75,19 @@ def files(p: Problem) -> No | Reduction:
                 "memory= and journal= are for a matrix in a file, and A is in memory as a whole: leave them out, or "
                 "save A and give the name of the file"
             )
-        if not is_name(out):
-            return No("in memory")
         q = replace(p, request=replace(request, out=None))
         return Reduction("in memory", None, [q], partial(_save, os.fspath(out)), quiet=True)
     home = _home(out, source)
-    asked = request.memory is not None or request.journal is not None or is_name(p.given) or is_name(out)
-    if not asked and (home is None or source.size <= free_memory()):
-        return No("mapped to memory")
     if request.device is not None:
         raise DeviceError(
             "a matrix in a file is closed on the host: leave device out, or read the file and pass the array"
         )
     return _of_file(p, source, home)
+
+
+def _is_too_large(A: Any, out: Any) -> bool:
+    """Whether both are maps of files, of more than the memory that is free."""
+    return isinstance(A, np.memmap) and isinstance(out, np.memmap) and A.ndim == 2 and A.nbytes > free_memory()
 
 
 def _home(out: Any, source: Stored) -> Stored | None:
@@ -259,7 +262,7 @@ def _by_strips(p: Problem, source: Stored, home: Stored, memory: int) -> Reducti
         raise StorageError(f"{name} is the matrix itself, and the journal is a file of its own: give another name")
     if name is not None and (journal := found_journal(SYSTEM, name, q, source, home, backend.name)) is not None:
         run = Run(SYSTEM, source, home, journal.layout, name, journal)
-        if journal.layout.memory > memory:
+        if request.memory is not None and journal.layout.memory > memory and not journal.state.finished:
             journal.close()
             raise StorageError(
                 f"{name}: the run was begun in {shown(journal.layout.memory)} of memory and goes on in as much, which "
