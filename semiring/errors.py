@@ -50,7 +50,29 @@ class DeviceError(SemiringError, TypeError):
 
 
 class DomainError(SemiringError, ValueError):
-    """An entry is NaN or lies outside the domain of the semiring."""
+    """An entry is NaN or lies outside the domain of the semiring.
+
+    ``position`` is its index, where one entry is to blame; else ().
+    """
+
+    def __init__(self, message: str, position: Sequence[int] = ()) -> None:
+        super().__init__(message)
+        self.position = tuple(position)
+
+    def at(self, *position: int) -> DomainError:
+        """The same error of the entry ``position`` of a matrix, where it was looked at in a list of entries."""
+        before, after = (f"[{', '.join(map(str, index))}]" for index in (self.position, position))
+        return DomainError(str(self).replace(before, after, 1), position)
+
+    def named(self, names: Sequence[object] | None) -> DomainError:
+        """The same error, which also says what the vertices of the edge are called; itself where they have no names."""
+        if names is None or len(self.position) != 2 or not max(self.position) < len(names):
+            return self
+        tail, head = (names[vertex] for vertex in self.position)
+        return DomainError(f"{self}; by name, it is the edge {tail} → {head}", self.position)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.args[0], self.position), self.__dict__
 
 
 class IntegerOverflowError(SemiringError, OverflowError):

@@ -19,11 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algebra.catalogue import max_plus, min_plus
 from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.potentials import cycle_error
 from semiring.algorithms.rounding import covers
 from semiring.algorithms.views import Array
 from semiring.algorithms.weights import check_range
+from semiring.arrays.entries import check_entries
 from semiring.errors import DomainError
 
 __all__ = ["SparseGraph", "edge_potentials", "graph_potentials", "johnson", "reweighted", "sparse_graph"]
@@ -46,15 +48,23 @@ class SparseGraph:
 def sparse_graph(matrix: Any, sign: int) -> SparseGraph:
     """The graph of a SciPy sparse matrix of floats; stored zeros are edges, of parallel edges the best is kept.
 
-    Raises `DomainError` for NaN, and for an edge of unbounded gain.
+    Raises `DomainError` for NaN, as `check_entries` does, and for an edge of unbounded gain.
     """
     entries = matrix.tocoo()
     tails, heads, stored = entries.row.astype(np.int64), entries.col.astype(np.int64), np.asarray(entries.data)
     weights = sign * stored.astype(np.float64)
-    bad = np.flatnonzero(np.isnan(weights) | np.isneginf(weights))
-    if bad.size:
-        first = bad[0]
-        raise DomainError(f"A[{tails[first]}, {heads[first]}] is {stored[first]}: johnson takes finite weights")
+    try:
+        check_entries(stored, min_plus if sign > 0 else max_plus)
+    except DomainError as error:
+        (entry,) = error.position
+        raise error.at(int(tails[entry]), int(heads[entry])) from None
+    if (gaining := np.flatnonzero(weights == -np.inf)).size:
+        tail, head = int(tails[gaining[0]]), int(heads[gaining[0]])
+        raise DomainError(
+            f"A[{tail}, {head}] is {stored[gaining[0]]}, an edge of unbounded gain: Dijkstra's algorithm takes none, "
+            "and closure takes another method",
+            (tail, head),
+        )
     order = np.lexsort((weights, tails, heads))
     order = order[weights[order] < np.inf]
     tails, heads, weights = tails[order], heads[order], weights[order]

@@ -105,10 +105,13 @@ def refuse_entries(array: Array, semiring: Semiring, name: str, *, nan: bool) ->
             first = np.unravel_index(int(bad.argmax()), bad.shape)
             position = (start + int(first[0]), *(int(index) for index in first[1:]))
             value = array.dtype.type(rows[position].item())
-            where = f"{name}[{', '.join(map(str, position))}]" if array.ndim else name
+            if array.ndim == 0:
+                position = ()
+            where = f"{name}[{', '.join(map(str, position))}]" if position else name
             if value != value:
                 zero = semiring.zero_for(array.dtype)
                 raise DomainError(
-                    f"{where} is nan, which is no element of any semiring; the zero of {semiring.name} is {zero}"
+                    f"{where} is nan, which is no element of any semiring; the zero of {semiring.name} is {zero}",
+                    position,
                 )
-            raise DomainError(f"{where} is {value}, outside the domain {semiring.domain} of {semiring.name}")
+            raise DomainError(f"{where} is {value}, outside the domain {semiring.domain} of {semiring.name}", position)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -101,10 +100,8 @@ def _checked(pattern: Pattern, values: Array, semiring: Semiring, names: Any) ->
         scan = check_entries(values, semiring)
         unbounded = semiring.tropical is not None and values.dtype.kind == "f" and not np.isfinite(values).all()
     except DomainError as error:
-        place = re.match(r"A\[(\d+)\]", str(error))
-        if place is None:
-            raise
-        raise DomainError(f"{_at(pattern, int(place[1]))}{str(error)[place.end() :]}") from None
+        (entry,) = error.position
+        raise error.at(int(pattern.rows[entry]), int(pattern.indices[entry])).named(names) from None
     if unbounded:
         first = int(np.flatnonzero(~np.isfinite(values))[0])
         raise DomainError(

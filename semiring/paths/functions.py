@@ -104,7 +104,7 @@ def _best_paths(
             return Paths(taken.back(closed), semiring, names=names, weights=A)
         matrix = as_matrix(A.unpack() if isinstance(A, BitMatrix) else A, semiring, square=True, device=device)
         distances, found = closure_with_predecessors(matrix, semiring, **options)
-    except DivergenceError as error:
+    except (DivergenceError, DomainError) as error:
         raise error.named(names) from None
     back = as_result(A)
     weights = matrix if device is None else A

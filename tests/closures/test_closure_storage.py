@@ -10,6 +10,7 @@ from scipy import sparse
 import semiring as sr
 from semiring.algorithms import irreflexive
 from semiring.algorithms import packed as packing
+from semiring.algorithms.johnson import sparse_graph
 from semiring.arrays import bits
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.chain import matrix as chain_matrix
@@ -223,3 +224,27 @@ def test_johnson_takes_edges_of_unbounded_gain(semiring, sign):
     A[2, 0] = sign * 5.0
     with pytest.raises(sr.errors.NegativeCycleError):
         closure(A, semiring, method="johnson")
+
+
+def test_a_nan_of_a_sparse_matrix_is_refused_as_that_of_the_dense_one():
+    A = np.array([[np.inf, 1.0, np.nan], [2.0, np.inf, np.inf], [np.inf, np.nan, np.inf]])
+    entries = np.nonzero(np.inf != A)
+    for given in (A, sparse.coo_array((A[entries], entries), shape=A.shape)):
+        for method in ("rkleene", "johnson"):
+            with pytest.raises(sr.errors.DomainError) as caught:
+                closure(given, method=method)
+            assert (
+                str(caught.value) == "A[0, 2] is nan, which is no element of any semiring; the zero of min_plus is inf"
+            )
+            assert caught.value.position == (0, 2)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_graph_of_edges_has_none_of_unbounded_gain(sign):
+    """`closure` closes such a matrix by another method."""
+    A = sparse.coo_array(([sign * 3.0, -sign * np.inf], ([0, 2], [1, 0])), shape=(3, 3))
+    with pytest.raises(
+        sr.errors.DomainError, match=rf"A\[2, 0\] is {-sign * np.inf}, an edge of unbounded gain"
+    ) as caught:
+        sparse_graph(A, sign)
+    assert caught.value.position == (2, 0)

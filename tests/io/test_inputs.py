@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import pickle
 import subprocess
 import sys
 from decimal import Decimal
+from functools import partial
 from types import SimpleNamespace
 
 import igraph
@@ -192,6 +194,15 @@ def test_paths_of_a_frame(frame, predecessors):
     with pytest.raises(NegativeCycleError, match=r"by name, it is (Ulm → Kiel → Ulm|Kiel → Ulm → Kiel)") as caught:
         sr.closure(cycle)
     assert set(caught.value.names) == {"Ulm", "Kiel"}
+    cycle.loc["Kiel", "Ulm"] = math.nan
+    place = TOWNS.index("Kiel"), TOWNS.index("Ulm")
+    said = rf"^A\[{place[0]}, {place[1]}\] is nan, .*; by name, it is the edge Kiel → Ulm$"
+    for solve in (sr.closure, partial(sr.shortest_paths, predecessors=predecessors), sr.factor):
+        with pytest.raises(DomainError, match=said) as missing:
+            solve(cycle)
+        assert missing.value.position == place
+        copied = pickle.loads(pickle.dumps(missing.value))
+        assert (str(copied), copied.position) == (str(missing.value), place)
     with pytest.raises(DivergenceError, match=r"a cycle through vertex (Ulm|Kiel), "):
         sr.closure(pd.DataFrame([[0.0, 2.0], [1.0, 0.0]], index=["Ulm", "Kiel"], columns=["Ulm", "Kiel"]), "max_times")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from semiring.arrays.labels import Taken, names_vertices
 from semiring.chain.problem import No, Problem, Reduction
-from semiring.errors import DivergenceError, SemiringError
+from semiring.errors import DivergenceError, DomainError, SemiringError
 
 if TYPE_CHECKING:
     from semiring.chain.planner import Node
@@ -37,4 +37,4 @@ def _with_names(taken: Taken, node: Node, D: Any) -> Any:
 
 
 def _named(taken: Taken, error: SemiringError, which: int) -> SemiringError:
-    return error.named(taken.names) if isinstance(error, DivergenceError) else error
+    return error.named(taken.names) if isinstance(error, DivergenceError | DomainError) else error
