@@ -504,11 +504,30 @@ def test_an_explanation_lists_every_step_with_its_verdict(rng):
             assert said[: len(expected)] == expected
             assert all(why for _, _, why in said)
             asked = [step for step, *_ in said]
-            assert asked == [*names, "method"] or (
-                asked == names[: len(asked)] and said[-1][1]
-            )  # or one that asks for others to be solved
+            others = asked == names[: len(asked)] and said[-1][1]  # the last step asks for other problems
+            assert asked == [*names, "method"] or others
             complete += asked[-1] == "method" and len(asked) > len(names)
     assert complete > 60
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "why"),
+    [
+        ((2, 5, 5), {"reflexive": False}, "A⁺ of each is made of its own A*"),
+        ((2, 5, 5), {"method": "squaring"}, "squaring was named, and a method closes one matrix"),
+        ((2, 5, 5), {"progress": lambda done, total: None}, "progress is reported matrix by matrix"),
+        ((0, 5, 5), {}, "there is nothing to close"),
+        ((2, 0, 0), {"reflexive": False}, "there is nothing to close"),
+    ],
+)
+def test_an_explanation_says_why_the_matrices_of_a_stack_go_alone(shape, options, why):
+    A = np.ones(shape)
+    D, said = closure(A, explain=True, **options)
+    (link,) = [link for link in said.chain if link.step == "stacks"]
+    assert link.applies
+    assert link.why == f"one matrix after the other: {why}"
+    expected = A if not options.get("reflexive", True) else np.where(np.eye(shape[-1], dtype=bool), 0, A)
+    np.testing.assert_array_equal(D, expected)
 
 
 def test_an_explanation_is_of_the_method_that_ran(rng, monkeypatch):

@@ -1,10 +1,10 @@
 """A stack of matrices: all of them together where the values of all allow it, else one after the other.
 
 Together they go through the steps as one problem with an axis more, and a backend closes them by one call. That takes
-an idempotent ⊕ and A*, and of min-plus weights ≥ 0 (of floats on the host also such as have simple potentials), and of
-integers sums that stay in half their range. Matrices so large that each keeps the machine busy by itself go alone.
-The result of one never depends on the others; only where nobody may wait to see the weights, one below 0 makes all of
-them NaN.
+A*, not A⁺, and an idempotent ⊕. Of min-plus it takes weights ≥ 0; small float matrices on the host may have weights
+below 0 too, where `stack_potentials` finds potentials. Of integers it takes sums that stay in half their range.
+Matrices so large that each keeps the machine busy by itself go alone. The result of one never depends on the others;
+only where nobody may wait to see the weights, one below 0 makes all of them NaN.
 
 Cost: count · n³ pairs. The bits are those of the matrices closed alone.
 """
@@ -42,8 +42,8 @@ def stacks(p: Problem) -> No | Reduction:
         return No("one matrix")
     backend, care = backend_for(m.array, p.semiring, m.dtype), _care(p)
     closures = backend.capabilities.stack_closures
-    if p.request.method != "auto" or p.plus or p.progress is not None or not m.array.size:
-        return _each(p, care, "A* of the method that the library chooses, and nobody asks how far it is")
+    if asked := _asked_of_each(p):
+        return _each(p, care, asked)
     if closures is None or not p.semiring.idempotent:
         return _each(p, care, "the backend closes one matrix after the other")
     plan = make_plan(min_plus, m.dtype, nonnegative=True) if is_tropical(p.semiring) else p.kernel_plan()
@@ -65,6 +65,17 @@ def stacks(p: Problem) -> No | Reduction:
 
 
 _BELOW = "weights below 0"
+
+
+def _asked_of_each(p: Problem) -> str:
+    """What the call asks for that is done one matrix after the other, if there is such a thing."""
+    if not p.matrix.array.size:
+        return "there is nothing to close"
+    if p.request.method != "auto":
+        return f"{p.request.method} was named, and a method closes one matrix"
+    if p.plus:
+        return "A⁺ of each is made of its own A*"
+    return "progress is reported matrix by matrix" if p.progress is not None else ""
 
 
 def _care(p: Problem) -> str:
