@@ -63,7 +63,7 @@ class CpuSpeed:
 
     rows: int  # of a tile of C, for a ⊗ and ⊕ of few instructions,
     vectors: int  # and its vectors in a row
-    heavy_rows: int  # the same for many instructions
+    heavy_rows: int  # the same for many instructions: from `HEAVY` in kernels/cpu/compiled.py on, for each pair
     heavy_vectors: int
     depth: int = 512
     packed: int = 1 << 19
@@ -96,7 +96,7 @@ class CpuSpeed:
         return TileShape(self.rows, self.vectors, vector_bytes)
 
     def heavy(self, vector_bytes: int) -> TileShape:
-        """The tile of many."""
+        """The tile of many: of a ⊗ and ⊕ of ``HEAVY`` instructions or more, which need registers of their own."""
         return TileShape(self.heavy_rows, self.heavy_vectors, vector_bytes)
 
     @property
