@@ -62,11 +62,15 @@ def closure(
         ``explain`` says what and why.
     out
         Where the result goes; may be A itself. In place the memory beyond the matrix is that of some panels, O(n ·
-        1024), and for truth values also an eighth of the matrix. A copy more is taken where ⊕ is not idempotent and
-        ``reflexive`` is False, by `squaring`, where neither the entries of a row nor those of a column are adjacent,
-        for a stack whose rows are not, of bfloat16 in float32, and in float64 while potentials are found, if the
-        shortest paths are so long that it takes an elimination. ``johnson`` takes what SciPy does. For more on a GPU
-        see the page on closures.
+        1024), and for truth values also an eighth of the matrix. One copy more of the matrix is taken
+
+        - by `squaring`;
+        - where ⊕ is not idempotent and ``reflexive`` is False;
+        - where neither the entries of a row nor those of a column are adjacent, and for a stack whose rows are not;
+        - of bfloat16, in float32;
+        - in float64 while potentials are found, if shortest paths are so long that it takes an elimination.
+
+        ``johnson`` takes what SciPy does. For more on a GPU see the page on closures.
         The name of an .npy file is written, and ``numpy.memmap`` of it returned. Without it the closure of a file is
         an array in memory.
     memory

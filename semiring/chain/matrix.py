@@ -41,10 +41,13 @@ class Map:
     negates = False  # whether all it does is to turn the sign
     moves = False  # whether it changes numbers, apart from their sign
     whole = False  # whether it does a whole array in one pass
-    undone = True  # whether the result has something of it
+    undone = True  # whether `decode` has anything to do
 
     def encode(self, rows: Array, at: At | None, out: Array) -> Array:
-        """Some rows as the next reader sees them. Of loops (1, n) ``at`` is None: what depends on a vertex cancels."""
+        """Some rows as the next reader sees them.
+
+        ``at`` None: ``rows`` (1, n) holds the diagonal. There h[i] - h[i] = 0, so a shift leaves it alone.
+        """
         raise NotImplementedError
 
     def decode(self, rows: Array, at: At, out: Array) -> Array:
@@ -61,8 +64,8 @@ class Matrix:
     dtype: np.dtype[Any]
     inner: Any  # "no path" as it is read
     maps: tuple[Map, ...] = ()
-    #: Integers hold another value for "no path" inside. Where every weight is ≥ 0 and below it or of no use, they are
-    #: "held" to it, by one minimum; else what was "no path" is "masked".
+    #: How integers get another value for "no path" inside. "held": min(entry, inner) is enough, because weights are ≥ 0
+    #: and one that reaches ``inner`` may count as no edge. "masked": the absent entries are remembered and put back.
     sentinel: Literal["", "masked", "held"] = ""
     storage: Literal["elements", "bits"] = "elements"
     turned: bool = False  # whether the edges of the array are the caller's, reversed
@@ -170,7 +173,10 @@ class Matrix:
 
 
 class Way:
-    """From a matrix as one reader sees it to the same behind more maps, and back; for all arrays of its kind."""
+    """The maps between a matrix as one reader sees it and as the next one does: `encode` does them, `decode` undoes.
+
+    It keeps no entries, so that it serves all arrays of its kind.
+    """
 
     def __init__(self, outer: Matrix, inner: Matrix) -> None:
         self.inner = inner
@@ -187,7 +193,8 @@ class Way:
     def encode(self, source: Any, D: Any, first: int = 0) -> Any:
         """D ← the entries of ``source`` through all maps: the first write of a call. Returns D, or new words.
 
-        D may be the memory of the source, or the beginnings of its rows. Of a strip of rows, ``first`` is the first.
+        D may be the memory of the source, or the beginnings of its rows. The source may be a strip of the matrix, which
+        begins with its row ``first``.
         """
         m = self.inner
         if m.at_once:
@@ -261,7 +268,7 @@ def _unpack(words: BitMatrix, out: Array) -> None:
 
 
 def _below(at: At, first: int) -> At:
-    """The part of a strip as a part of the matrix."""
+    """Where some rows of a strip lie in the matrix, which has the strip from its row ``first`` on."""
     return (slice(at[0].start + first, at[0].stop + first),) if first and at else at
 
 

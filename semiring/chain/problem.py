@@ -95,8 +95,8 @@ class Problem:
     """A closure to be computed: A*, or A⁺ where ``plus``.
 
     At first there is only what was ``given``; the steps of the intake make a ``matrix`` of it. ``home`` is the memory
-    that the result belongs in, None where any will do; ``in_place`` says that it is the memory that is read. One that
-    is ``blank`` stands for all that have its facts: there are no entries to look at.
+    that the result belongs in, None where any will do; with ``in_place`` it is the caller's input itself: writing
+    destroys it. A ``blank`` problem stands for all that have its facts: there are no entries to look at.
     """
 
     request: Request
@@ -115,9 +115,10 @@ class Problem:
     progress: Callable[[int, int], None] | None = None
 
     def but(self, facts: Facts | None = None, **changes: Any) -> Problem:
-        """Another problem. Its facts are those given: what is not mentioned is forgotten.
+        """Another problem, with ``changes`` of this one or of its matrix. Its facts are those given, no others.
 
-        ``changes`` are those of the problem, or of its matrix.
+        Without ``facts`` (None) all entries are looked at again before the next step that is not `blind`. `Facts()`
+        means that nothing is known, and nobody looks.
         """
         own = {name: changes.pop(name) for name in list(changes) if name in _FIELDS}
         matrix = own.pop("matrix", self.matrix)
@@ -164,7 +165,7 @@ class Problem:
         """The plan under which kernels close the matrix."""
         m, semiring = self.matrix, self.semiring
         nonnegative = self.facts is not None and self.facts.nonnegative
-        if nonnegative and semiring.tropical is None:  # then 0̄ and 1̄ are among the operands as they are
+        if nonnegative and semiring.tropical is None:  # kernels also read 0̄ and 1̄, so these need a clear sign bit too
             nonnegative = m.dtype.kind == "f" and min(semiring.zero_for(m.dtype), semiring.one_for(m.dtype)) >= 0
         return make_plan(
             semiring, m.dtype, nonnegative=bool(nonnegative), storage=m.storage, threads=self.request.threads
@@ -214,10 +215,10 @@ def _solved(node: Node, D: Any) -> Any:
 class Reduction:
     """What a look that applies returns. Nothing is written yet.
 
-    ``run(node, D)`` makes the result in D, by those of the problems, which ``node.children`` will solve. D is memory
-    for the entries as ``mapped`` reads them. It returns D; words that were made here, of packed bits without a D; or an
-    `Again`. That of the intake returns what the caller gets. Whatever it needs of the look is bound to a function of
-    the module by `functools.partial`.
+    ``run(node, D)`` makes the result in D, by those of the problems, which ``node.children`` will solve. D has the
+    shape and dtype in which ``mapped`` is read. `run` returns D; or, where D is None because bits are packed first, the
+    new `BitMatrix`; or `Again`. The `run` of a step of the intake returns what the caller gets. Whatever it needs of
+    the look is bound to a function of the module by `functools.partial`.
     """
 
     why: str
@@ -228,7 +229,7 @@ class Reduction:
     #: What `run` does to closed rows beyond having its problem solved, some rows at a time; None if it does more.
     by_strips: Callable[[Array], None] | None = None
     blame: Callable[[SemiringError, int], SemiringError] | None = None  # an error of a problem, as one of this problem
-    quiet: bool = False  # whether the explanation has nothing to gain from it
+    quiet: bool = False  # listed in the chain, but not among the reasons
     by: Ground = "data"  # "kind" where the same holds for every matrix of these facts
 
     @property

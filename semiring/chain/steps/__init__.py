@@ -1,8 +1,8 @@
 """The steps, one reduction a file, in the order in which a problem meets them.
 
 The intake makes a matrix of what was given. What follows it may look at all entries, and the order matters where errors
-and memory do: all that can fail on the data fails in a look, before the first write. Steps of your own are put between
-them by `register_step`.
+and memory do: all that can fail on the data fails in a look, before the first write. The reason for the place of each
+step stands beside it in `STEPS`. Steps of your own are put between them by `register_step`.
 """
 
 from __future__ import annotations
@@ -33,10 +33,29 @@ from semiring.errors import MethodError, UnknownNameError
 
 __all__ = ["STEPS", "register_step", "registered_steps", "steps_in_order", "unregister_step"]
 
-#: The steps of the library. Those of the intake come first: they alone see what the caller gave.
+#: The steps of the library. A step stands behind those whose work it reads, and before those that it spares any.
 STEPS: tuple[Step, ...] = (
-    *(files, names, bits, sparse, arrays, rounded, method, stacks, turned, edges),
-    *(minplus, unbounded, components, shifted, scaled, narrow, integers, ordered, packed, plus),
+    # The intake, which alone sees what the caller gave. What is not an array yet is taken apart before `arrays`: it
+    # would read a file into memory, and make a dense array of words and of edges.
+    *(files, names, bits, sparse, arrays),
+    # Blind to the entries: the dtype and the method. The look comes after them, in float32 where bfloat16 came in.
+    *(rounded, method),
+    # The shape. One matrix of a stack and a transpose are whole problems of their own; what follows knows (n, n), or a
+    # stack that is closed together.
+    *(stacks, turned),
+    # Dijkstra's algorithm reads the weights as they are: before any map.
+    edges,
+    # The sign. What follows knows min-plus alone, and weights whose sign the maps turn.
+    minplus,
+    # Weights below 0: -∞ has no potentials, so it goes first; then each component has potentials of its own; `shifted`
+    # is left with one component. `scaled` is the same for products.
+    *(unbounded, components, shifted, scaled),
+    # The width, when weights are ≥ 0: `integers` does what `narrow` could not prove to fit fewer bits.
+    *(narrow, integers),
+    # The storage: the steps above read numbers, and would not know them again.
+    *(ordered, packed),
+    # A⁺ of the matrix as the method will see it, so that the diagonal is kept in its dtype and under its maps.
+    plus,
 )
 _steps = STEPS  # and those that were registered, in their places
 

@@ -1,8 +1,8 @@
 """Integers of min-plus with another value for "no path" inside: half the range, so that no sum of two entries wraps.
 
-With weights ≥ 0 nothing was lost if no distance lies within one largest weight of that value, for an overlong path has
-a prefix there. Otherwise the work is done again in the next wider dtype. That needs the input: in place, and in int64,
-it is an `IntegerOverflowError`.
+Weights are ≥ 0. A path that reached that value (``inner``) had, one edge before, a length in [inner - largest, inner),
+for no edge is longer than the largest. If no distance lies there, no path was cut off. Otherwise the work is done again
+in the next wider dtype. That needs the input: in place, and in int64, it is an `IntegerOverflowError`.
 
 Cost: a pass there and one back, and where distances may come near the value one look more. The bits are exact.
 """

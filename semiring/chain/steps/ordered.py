@@ -16,7 +16,7 @@ __all__ = ["ordered"]
 
 
 def ordered(p: Problem) -> No | Reduction:
-    """The same matrix as int32, where no sign is known to be clear: that would do as well."""
+    """The same matrix as int32, unless all sign bits are clear: then kernels compare floats as integers anyway."""
     m = p.matrix
     if m.storage == "bits" or not has_order(p.semiring, m.dtype):
         return No("⊕ and ⊗ do more than to select floats")
