@@ -76,8 +76,8 @@ def let_go(view: Array) -> None:
 
 
 def is_name(given: Any) -> bool:
-    """Whether it is the name of a file."""
-    return isinstance(given, (str, os.PathLike))
+    """Whether it is the name of an .npy file; `semiring.read` reads those of other formats."""
+    return isinstance(given, (str, os.PathLike)) and os.fspath(given).endswith(".npy")
 
 
 def stored(given: Any, what: str = "A") -> Stored | None:
