@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.kernels.contract import Capabilities, Plan
 from semiring.kernels.cpu.compiled import Kernels, copy, kernels_for
+from semiring.kernels.cpu.product import log_sums
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.tolerance import Tolerance
 
@@ -52,6 +53,8 @@ class CpuBackend:
 
     def multiply(self, plan: Plan, C: Array, A: Array, B: Array) -> None:
         """C ← A ⊗ B without reading C; matrices, or stacks of them."""
+        if self._by_numbers(plan, C, A, B, 0):
+            return
         if C.ndim == 3:
             self._on_stacks(plan, C, A, B, 0)
         elif plan.storage == "bits":
@@ -65,6 +68,8 @@ class CpuBackend:
 
     def multiply_add(self, plan: Plan, C: Array, A: Array, B: Array) -> None:
         """C ← C ⊕ A ⊗ B; matrices, or stacks of them."""
+        if self._by_numbers(plan, C, A, B, 1):
+            return
         if C.ndim == 3:
             self._on_stacks(plan, C, A, B, 1)
         elif plan.storage == "bits":
@@ -73,6 +78,17 @@ class CpuBackend:
             bits.multiply_add(plan, C, A, B)
         elif A.shape[1]:
             _product(plan, kernels_for(plan), C, A, B, accumulate=1)
+
+    def _by_numbers(self, plan: Plan, C: Array, A: Array, B: Array, accumulate: int) -> bool:
+        """C ← [C ⊕] A ⊗ B for log_plus by products of plus_times; False where that is not done."""
+        if C.size == 0 or C.shape[-2] == 1 or not log_sums.takes(plan, *B.shape[-2:]):
+            return False
+        if C.ndim == 3:
+            log_sums.multiply(self, plan, kernels_for(plan), C, A, B, accumulate)
+        else:
+            stack = C[None]
+            log_sums.multiply(self, plan, kernels_for(plan), stack, A[None], stack if C is B else B[None], accumulate)
+        return True
 
     def _on_stacks(self, plan: Plan, C: Array, A: Array, B: Array, accumulate: int) -> None:
         """Small products in one compiled loop, each on one thread; large ones in turn, each on all of them."""
@@ -86,6 +102,8 @@ class CpuBackend:
 
     def replaces(self, plan: Plan, m: int, n: int) -> bool:
         """Whether C may be B in a product: where whole columns of it are packed before any is written."""
+        if m > 1 and log_sums.takes(plan, m, n):
+            return True
         deepest = 2 * cpu_speed().depth  # beyond that they would not stay in the cache
         return plan.storage == "elements" and 1 < m <= deepest and n > 1
 

@@ -18,6 +18,7 @@ __all__ = [
     "LANE_BYTES",
     "WIDENED",
     "address",
+    "bits_of",
     "call3",
     "call8",
     "call9",
@@ -26,8 +27,10 @@ __all__ = [
     "close7",
     "copy_bytes",
     "fetch",
+    "number_of",
     "put",
     "put_repeated",
+    "scaled",
     "widen",
 ]
 
@@ -53,6 +56,37 @@ def address(typing: Context, array: Any) -> Code:
         return builder.ptrtoint(data, I64)
 
     return types.intp(array), code
+
+
+@intrinsic
+def bits_of(typing: Context, value: Any) -> Code:
+    """The bits of a double as a 64-bit integer."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], I64)
+
+    return types.int64(types.float64), code
+
+
+@intrinsic
+def number_of(typing: Context, bits: Any) -> Code:
+    """The double of which a 64-bit integer holds the bits."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.DoubleType())
+
+    return types.float64(types.int64), code
+
+
+@intrinsic
+def scaled(typing: Context, value: Any, exponent: Any) -> Code:
+    """The float32 value · 2ⁿ, a normal number as the value is, for the float32 exponent n + 3 · 2²²."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        bits, last = (builder.bitcast(argument, I32) for argument in args)
+        return builder.bitcast(builder.add(bits, builder.shl(last, ir.Constant(I32, 23))), ir.FloatType())
+
+    return types.float32(types.float32, types.float32), code
 
 
 @intrinsic

@@ -1,0 +1,282 @@
+"""Products of log_plus by products of numbers, against arithmetic of fifty digits and more."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+
+import semiring as sr
+from semiring.kernels.cpu import CpuBackend
+from semiring.kernels.cpu.product import log_sums
+from semiring.kernels.engine import make_plan
+
+INF = np.inf
+M, K, N = 70, 200, 90
+KINDS = {}
+BOUND = {"float32": 4, "float64": 16}  # in units in the last place of max(1, |c|)
+
+
+def kind(function):
+    KINDS[function.__name__] = function
+    return function
+
+
+def normal(rng, *shape, scale=1.0):
+    return rng.normal(0, scale, shape)
+
+
+@kind
+def scores(rng):
+    return normal(rng, M, K), normal(rng, K, N)
+
+
+@kind
+def scores_to_1000(rng):
+    return rng.uniform(-1000, 1000, (M, K)), rng.uniform(-1000, 1000, (K, N))
+
+
+@kind
+def hidden_markov_models(rng):
+    def sparse(*shape):
+        return np.where(rng.random(shape) < 0.05, np.log(rng.random(shape)), -INF)
+
+    return sparse(M, K), sparse(K, N)
+
+
+@kind
+def probabilities(rng):
+    A, B = normal(rng, M, K, scale=3), normal(rng, K, N, scale=3)
+    A -= np.log(np.exp(A).sum(1))[:, None]
+    return A, B - np.log(np.exp(B).sum(0)) + np.log(K)
+
+
+@kind
+def equal_terms(rng):
+    return np.full((M, K), 0.3), np.full((K, N), -0.7)
+
+
+@kind
+def cancelling(rng):
+    A = rng.uniform(0, 2e4, (90, K))
+    return A, -A.T
+
+
+@kind
+def of_rows_and_columns(rng):
+    k = normal(rng, K, scale=1e4)
+    return normal(rng, M, 1, scale=1e4) + k + normal(rng, M, K), normal(rng, N, scale=1e4) - k[:, None] + normal(
+        rng, K, N
+    )
+
+
+@kind
+def masks(rng):
+    A, B = scores(rng)
+    A[3, 5], A[9], B[:50] = -1e30, -1e9, -1e9
+    B[:, 7] = -INF
+    return A, B
+
+
+@kind
+def maxima_that_never_meet(rng):
+    A, B = scores(rng)
+    A[:, 1::2] -= 4000
+    B[::2] -= 4000
+    A[:9, ::3] -= 9000
+    return A, B
+
+
+@kind
+def one_huge_entry(rng):
+    A, B = scores(rng)
+    A[3, 5], A[7, 8], B[11, 13] = 1e6, 4e5, 1e25
+    return A, B
+
+
+@kind
+def ranges_of_400000(rng):
+    return rng.uniform(-4e5, 4e5, (M, K)), rng.uniform(-4e5, 4e5, (K, N))
+
+
+@kind
+def one_path(rng):
+    A = np.full((M, K), -INF)
+    A[np.arange(M), rng.integers(0, K, M)] = normal(rng, M)
+    A[5], A[6, ::2] = -INF, 3.0
+    return A, normal(rng, K, N)
+
+
+@kind
+def subnormal_sums(rng):
+    A, B = scores(rng)
+    A[:, 1:], B[0] = A[:, 1:] - 705, B[0] - 705
+    A[:, 0], B[1:, 0] = 0, 0
+    return A, B
+
+
+@kind
+def barely_lost(rng):
+    A, B = scores(rng)
+    A[:, 1::2] -= 300
+    B[::2] -= np.linspace(100, 400, N)
+    return A, B
+
+
+def exact(A, B, C=None):
+    """The result of each entry as a number of two hundred bits, or -∞."""
+    with mpmath.workprec(200):
+        found = np.full((A.shape[0], B.shape[1]), mpmath.mpf(-INF), object)
+        for i, j in np.ndindex(*found.shape):
+            terms = [mpmath.mpf(float(a)) + mpmath.mpf(float(b)) for a, b in zip(A[i], B[:, j], strict=True)]
+            terms += [] if C is None else [mpmath.mpf(float(C[i, j]))]
+            top = max(terms)
+            if top > -INF:
+                near = [term - top for term in terms if term > top - 200]
+                found[i, j] = top + mpmath.log(mpmath.fsum(map(mpmath.exp, near)))
+        return found
+
+
+def errors(found, expected, dtype):
+    """Differences in units of max(1, |c|)."""
+    with mpmath.workprec(200):
+        return np.array(
+            [
+                0.0
+                if float(c) == (true := float(e)) == -INF
+                else float(abs(mpmath.mpf(float(c)) - e)) / max(1.0, abs(true)) / np.finfo(dtype).eps
+                for c, e in zip(found.ravel(), expected.ravel(), strict=True)
+            ]
+        ).reshape(found.shape)
+
+
+def multiplied(A, B, C=None, threads=1):
+    assert log_sums.takes(make_plan(sr.log_plus, A.dtype), *B.shape)
+    plan, result = make_plan(sr.log_plus, A.dtype, threads=threads), np.empty((A.shape[0], B.shape[1]), A.dtype)
+    if C is None:
+        CpuBackend().multiply(plan, result, A, B)
+    else:
+        result[...] = C
+        CpuBackend().multiply_add(plan, result, A, B)
+    return result
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", KINDS)
+def test_errors_are_small_on_data_of_every_kind(rng, name, dtype):
+    A, B = (matrix.astype(dtype) for matrix in KINDS[name](rng))
+    rows, columns = [0, 3, 5, 6, 7, 9, *rng.integers(10, M, 4)], [0, 7, 13, *rng.integers(14, N, 5)]
+    expected = exact(A[rows], B[:, columns])
+    found = multiplied(A, B)
+    assert errors(found[np.ix_(rows, columns)], expected, dtype).max() <= BOUND[dtype]
+    for threads in (1, 2):
+        assert multiplied(A, B, threads=threads).tobytes() == found.tobytes()
+    C = np.where(rng.random(found.shape) < 0.2, -INF, found + normal(rng, *found.shape)).astype(dtype)
+    C[::7] += 1000
+    total = multiplied(A, B, C)
+    expected = exact(A[rows], B[:, columns], C[np.ix_(rows, columns)])
+    assert errors(total[np.ix_(rows, columns)], expected, dtype).max() <= BOUND[dtype]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_single_path_is_exact(rng, dtype):
+    A, B = (matrix.astype(dtype) for matrix in KINDS["hidden_markov_models"](rng))
+    paths = np.isfinite(A).astype(int) @ np.isfinite(B).astype(int)
+    single = paths == 1
+    assert single.sum() > 100
+    best = sr.matmul(A, B, "max_plus")
+    found = multiplied(A, B)
+    np.testing.assert_array_equal(found[single], best[single])
+    np.testing.assert_array_equal(found == -INF, paths == 0)
+    one = np.where(np.eye(K, dtype=bool), 0, -INF).astype(dtype)
+    np.testing.assert_array_equal(multiplied(A, one), A)
+    np.testing.assert_array_equal(multiplied(one, B), B)
+
+
+def test_the_rows_of_a_do_not_know_each_other(rng):
+    for name in ("scores", "maxima_that_never_meet", "masks", "one_huge_entry", "hidden_markov_models"):
+        A, B = (matrix.astype(np.float32) for matrix in KINDS[name](rng))
+        found = multiplied(A, B)
+        for rows in (slice(0, 2), slice(3, 40), slice(40, None)):
+            assert multiplied(A[rows], B).tobytes() == found[rows].tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_blocks_and_depths(rng, dtype):
+    """Sizes above those of a block in every direction, by a matrix of ordinary numbers."""
+    A, B = (normal(rng, *shape).astype(dtype) for shape in ((1030, 700), (700, 1100)))
+    expected = np.log(np.exp(A.astype(float)) @ np.exp(B.astype(float)))
+    tolerance = BOUND[dtype] * np.finfo(dtype).eps
+    np.testing.assert_allclose(multiplied(A, B), expected, rtol=tolerance, atol=tolerance)
+    assert multiplied(A, B, threads=2).tobytes() == multiplied(A, B).tobytes()
+
+
+def test_c_may_be_b(rng):
+    A, B = normal(rng, 1100, 1100).astype(np.float32), normal(rng, 1100, 1050).astype(np.float32)
+    plan, expected = make_plan(sr.log_plus, "float32"), multiplied(A, B)
+    assert CpuBackend().replaces(plan, *B.shape)
+    CpuBackend().multiply(plan, B, A, B)
+    np.testing.assert_array_equal(B, expected)
+
+
+@pytest.mark.parametrize("m", [2, 3, 49])
+def test_strides(rng, m):
+    A, B = normal(rng, m, 60).astype(np.float32), normal(rng, 60, 50).astype(np.float32)
+    expected = multiplied(A, B)
+    views = (
+        lambda X: np.asfortranarray(X),
+        lambda X: np.repeat(X, 2, 1)[:, ::2],
+        lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
+    )
+    for view in views:
+        result = view(np.empty_like(expected))
+        CpuBackend().multiply(make_plan(sr.log_plus, "float32"), result, view(A), view(B))
+        np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("count", [1, 40, 300])
+def test_stacks_are_their_matrices(rng, count):
+    A, B = normal(rng, count, 20, 64).astype(np.float32), normal(rng, count, 64, 50).astype(np.float32)
+    A[0, 3], B[-1, 5], B[count // 2, ::2] = -INF, 5e6, -INF
+    expected = np.stack([multiplied(*pair) for pair in zip(A, B, strict=True)])
+    for threads in (1, 2):
+        C = np.empty_like(expected)
+        CpuBackend().multiply(make_plan(sr.log_plus, "float32", threads=threads), C, A, B)
+        np.testing.assert_array_equal(C, expected)
+    C = np.empty_like(expected)
+    same = np.broadcast_to(B[0], B.shape)
+    CpuBackend().multiply(make_plan(sr.log_plus, "float32"), C, A, same)
+    np.testing.assert_array_equal(C, np.stack([multiplied(a, B[0]) for a in A]))
+
+
+def test_infinity_and_nan_do_as_in_small_products(rng):
+    A, B = KINDS["scores"](rng)
+    A[2, 3], B[4, 5], B[:, 6] = INF, INF, -INF
+    B[9, 8] = -INF
+    A[11, 9] = INF
+    plan, none = make_plan(sr.log_plus, "float64"), np.empty((0, 0), np.int32)
+    from semiring.kernels.cpu.compiled import kernels_for
+
+    expected = np.empty((M, N))
+    kernels_for(plan).product(expected, A, B, none, 0, 0, 0, 1)
+    found = multiplied(A, B)
+    np.testing.assert_array_equal(found == INF, expected == INF)
+    np.testing.assert_array_equal(found == -INF, expected == -INF)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_the_floating_point_state_stays(rng):
+    A, B = (matrix.astype(np.float32) for matrix in KINDS["subnormal_sums"](rng))
+    tiny = np.array([2.0**-1060, 2.0**-1070])
+    with np.errstate(all="raise"):
+        multiplied(A, B, threads=2)
+    assert np.all(tiny * 1.0 == [2.0**-1060, 2.0**-1070])
+    assert np.all(tiny + tiny > 0)
+    assert np.float32(2.0**-140) * np.float32(1) > 0
+
+
+def test_other_semirings_and_few_columns_are_left_to_their_kernels():
+    own = sr.Semiring("own", sr.log_plus.add.expression.text, "x + y", -INF, 0)
+    assert log_sums.takes(make_plan(own, "float32"), 64, 64)
+    for semiring, k, n in ((sr.max_plus, 64, 64), (sr.log_plus, 5, 64), (sr.log_plus, 64, 1)):
+        assert not log_sums.takes(make_plan(semiring, "float32"), k, n)
