@@ -1,0 +1,132 @@
+"""Products of log_plus beside what else computes them, and their errors.
+
+    python -m benchmarks.log_plus [products] [peers] [--size 2048] [--threads 1]
+
+The kernel of the definition treats one pair after the other, as any semiring's does; products of numbers take its place
+from 48 rows and columns of B on. Errors are in units of 2⁻²³ · max(1, |c|), against sums in float64 with their maximum
+taken out, of some entries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+import semiring as sr
+from benchmarks.common import Table, ours, run, theirs
+from semiring.kernels.cpu.compiled import kernels_for
+from semiring.kernels.engine import make_plan
+
+__all__ = ["main"]
+
+_SAMPLE = 500  # entries whose errors are looked at
+_SLOW = 512  # rows and columns for what takes a nanosecond a pair
+
+
+def _kinds(n: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    rng = np.random.default_rng(1)
+
+    def normal() -> np.ndarray:
+        return rng.standard_normal((n, n), np.float32)
+
+    def uniform(bound: float) -> np.ndarray:
+        return rng.uniform(-bound, bound, (n, n)).astype(np.float32)
+
+    def sparse() -> np.ndarray:
+        return np.where(rng.random((n, n)) < 0.02, normal(), np.float32(-np.inf))
+
+    yield "normal", normal(), normal()
+    yield "uniform, ±1000", uniform(1000), uniform(1000)
+    yield "2 % finite, else -∞", sparse(), sparse()
+    A, B = normal(), normal()
+    A[:, 1::2] -= 4000
+    B[::2] -= 4000
+    yield "maxima that never meet", A, B
+    A, B = normal(), normal()
+    A[: n // 16, 1::2] -= 4000
+    B[::2, : n // 16] -= 4000
+    yield "the same in a corner", A, B
+    yield "uniform, ±10⁴", uniform(1e4), uniform(1e4)
+    yield "uniform, ±4 · 10⁵", uniform(4e5), uniform(4e5)
+
+
+def _error(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> float:
+    rng = np.random.default_rng(2)
+    i, j = rng.integers(0, A.shape[0], _SAMPLE), rng.integers(0, B.shape[1], _SAMPLE)
+    i[::2] %= max(1, A.shape[0] // 16)
+    j[::2] %= max(1, B.shape[1] // 16)  # half of them in the corner that one kind of data has
+    terms = A[i].astype(np.float64) + B.T[j]
+    expected = np.logaddexp.reduce(terms, axis=1)
+    with np.errstate(invalid="ignore"):
+        difference = np.where(C[i, j] == expected, 0, np.abs(C[i, j] - expected))
+    scale = np.where(np.isfinite(expected), np.maximum(1, np.abs(expected)), 1) * 2.0**-23
+    return float(np.nan_to_num(difference / scale, nan=np.inf).max())
+
+
+def _products(options: argparse.Namespace) -> Table:
+    n, rows = options.size, []
+    for name, A, B in _kinds(n):
+        C = sr.matmul(A, B, "log_plus", threads=options.threads)
+        call: Callable[[], object] = lambda A=A, B=B: sr.matmul(A, B, "log_plus", threads=options.threads)  # noqa: E731
+        seconds = ours(f"log_plus, {name}, n = {n}", call)
+        rows.append([name, n**3 / seconds / 1e9, _error(A, B, C)])
+    return Table(f"log_plus, float32, n = {n}, {options.threads} threads", ["data", "G pairs/s", "error, u"], rows)
+
+
+def _by_hand(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Shift, exponentials, BLAS, logarithm: what users write, and wrong where exponentials underflow."""
+    u, w = A.max(1, keepdims=True), B.max(0, keepdims=True)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.exp(A - u) @ np.exp(B - w)) + u + w)
+
+
+def _peers(options: argparse.Namespace) -> Table:
+    kinds = {name: (A, B) for name, A, B in _kinds(_SLOW)}
+    rows, none = [], np.empty((0, 0), np.int32)
+    plan = make_plan(sr.log_plus, np.float32, threads=options.threads)
+
+    def definition(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        C = np.empty((A.shape[0], B.shape[1]), np.float32)
+        kernels_for(plan).product(C, A, B, none, 0, 0, 0, options.threads)
+        return C
+
+    calls = {
+        "semiring": lambda A, B: sr.matmul(A, B, "log_plus", threads=options.threads),
+        "semiring, the kernel of the definition": definition,
+        "shift, exp, BLAS, log (NumPy)": _by_hand,
+    }
+    try:
+        import torch
+
+        torch.set_num_threads(options.threads)
+        calls["torch.logsumexp of a broadcast"] = lambda A, B: torch.logsumexp(
+            torch.from_numpy(A)[:, :, None] + torch.from_numpy(B)[None], dim=1
+        ).numpy()
+    except ImportError:
+        print("torch is not installed (pip install 'semiring[bench]')")
+    for name, call in calls.items():
+        A, B = kinds["normal"]
+        clock = ours if name == "semiring" else None
+        run_once = lambda call=call, A=A, B=B: call(A, B)  # noqa: E731
+        seconds = clock("log_plus beside peers", run_once) if clock else theirs(run_once)
+        errors = [_error(*kinds[kind], call(*kinds[kind])) for kind in ("normal", "the same in a corner")]
+        rows.append([name, _SLOW**3 / seconds / 1e9, *errors])
+    columns = ["who", "G pairs/s", "error on normal data, u", "error where maxima never meet in a corner, u"]
+    return Table(f"log_plus, float32, n = {_SLOW}, {options.threads} threads", columns, rows)
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--size", type=int, default=2048)
+    parser.add_argument("--threads", type=int, default=1)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print the tables that are named, or all."""
+    return run("benchmarks.log_plus", str(__doc__), {"products": _products, "peers": _peers}, arguments, _options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
