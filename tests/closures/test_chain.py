@@ -453,6 +453,7 @@ def test_edges_of_unbounded_gain(rng, name, sign, reflexive):
     np.testing.assert_array_equal(result, sign * expected)
 
 
+@pytest.mark.slow
 def test_single_components_are_no_problems_of_their_own(rng):
     """An acyclic graph of both signs, whatever its size, is planned as few Python objects."""
     kinds, nodes, counts = (Node, Problem, Reduction, Leaf), [], []

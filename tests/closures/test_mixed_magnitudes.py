@@ -153,6 +153,7 @@ def test_edges_without_bound_beside_components():
     assert (D[:4, 4] == INF).all()
 
 
+@pytest.mark.slow
 def test_an_acyclic_graph_is_products_alone(rng):
     """Longest paths: whole numbers, so exactly; and of many components nothing is said one by one."""
     n = 300

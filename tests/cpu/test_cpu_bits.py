@@ -316,6 +316,7 @@ def test_every_machine_gets_vector_code(target, instruction):
     assert code.count("\n") < 250  # straight: nothing was split into words
 
 
+@pytest.mark.slow
 def test_kernels_come_from_the_cache_in_another_process(tmp_path):
     """The second process finds what the first one compiled, and both are right; a folder that cannot be is survived."""
     program = (

@@ -27,6 +27,7 @@ def call(name, *, accumulate=True, record=False):
     return call_for(plan, WordFormat("int32", 32), accumulate=accumulate, record=record)
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("slabs", [1, 2, 4])
 @pytest.mark.parametrize(("parity", "reads"), [(False, True), (False, False), (True, True), (True, False)])

@@ -416,6 +416,7 @@ def test_rows_one_after_the_other(rng):
     assert np.array_equal(out, D)
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_is_said_before_any_work():
     A = sp.diags_array(np.ones(999_999), offsets=1, format="csr", dtype=np.float32)
     F = sr.factor(A, ordering="natural")

@@ -65,6 +65,7 @@ def compared(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_two_libraries_are_compared_call_by_call(tmp_path):
     done = compared("--compare", str(ROOT), "--save", str(tmp_path / "t.csv"))
     assert done.returncode in (0, 1), done.stderr  # 1: one was slower

@@ -117,6 +117,7 @@ def test_the_whole_source_of_a_closure_compiles():
         assert len(compile_for("sm_80", text, ("--std=c++17",))[0]) > 1000
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     importlib.util.find_spec("cutlass") is None,
     reason="nvidia-cutlass-dsl is not installed: pip install semiring[code]",

@@ -260,6 +260,7 @@ def test_a_semiring_is_defined_and_used_without_anything_heavy():
 PUBLIC = [name for name in MODULES if name.count(".") <= 1 and not name.endswith("__main__")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PUBLIC)
 def test_each_public_module_imports_alone(name):
     """In a fresh interpreter: what it needs it imports itself. Its ``__all__`` holds nothing that is not there."""

@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [(), ("-n", "2")], ids=["one process", "two processes"])
 def test_skipped_gpu_tests_are_one_line(processes):
     if processes:
