@@ -41,9 +41,7 @@ class Negated(Map):
         negate(rows, out)
         return out
 
-    def decode(self, rows: Array, at: At, out: Array) -> Array:
-        negate(rows, out)
-        return out
+    decode = encode
 
 
 class Unsigned(Map):
