@@ -87,12 +87,13 @@ def closure(
     reflexive
         Whether the empty path counts: A*, or A⁺, whose diagonal holds only cycles.
     check
-        Whether to look for NaN and entries outside the domain. Without the look such entries give any result; min_plus
-        and max_plus look in any case, for the signs of the weights decide how they are closed. On a GPU a call waits
-        for it after the look and at its end, and in between for large matrices of min_plus and max_plus, to see
-        whether whole numbers fit narrower integers; without the look it waits for nothing and raises nothing that
-        depends on the data: min_plus weights below 0 (in max_plus above) then make the result NaN, and integers must
-        be ≥ 0 and small enough for no path to come near half their range.
+        Whether to look for NaN and entries outside the domain, and to warn of what looks like the "no edge" of another
+        convention (`SuspiciousWeightsWarning`, in the memory of the host). Without the look such entries give any
+        result; min_plus and max_plus look in any case, for the signs of the weights decide how they are closed. On a
+        GPU a call waits for it after the look and at its end, and in between for large matrices of min_plus and
+        max_plus, to see whether whole numbers fit narrower integers; without the look it waits for nothing and raises
+        nothing that depends on the data: min_plus weights below 0 (in max_plus above) then make the result NaN, and
+        integers must be ≥ 0 and small enough for no path to come near half their range.
     threads
         How many threads; by default `get_threads`. The result does not depend on it.
     device
@@ -106,9 +107,10 @@ def closure(
     Raises `NegativeCycleError` with the vertices of a negative (max-plus: positive) cycle, before anything is
     written; a cycle whose weight the rounding of its own entries explains does not count, and neither does one of
     weight 0. `DivergenceError` where another semiring's pivot has no star, `DomainError`, `IntegerOverflowError`,
-    `AlgebraError` for a semiring without a star, `DTypeError`, `ShapeError`. After a `DivergenceError` other than a
-    negative cycle, and after an `IntegerOverflowError`, what was closed in place is undefined. Of a stack all matrices
-    are looked at before the first is written, and the error says which one it is about: `DivergenceError.matrix`.
+    `AlgebraError` for a semiring without a star or one whose laws are refuted (`RoundingWarning` where only rounding
+    breaks them), `DTypeError`, `ShapeError`. After a `DivergenceError` other than a negative cycle, and after an
+    `IntegerOverflowError`, what was closed in place is undefined. Of a stack all matrices are looked at before the
+    first is written, and the error says which one it is about: `DivergenceError.matrix`.
 
     A sum of floats beyond their range is ∞, which is "no path": weights of 10³⁸ need float64.
 

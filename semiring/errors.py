@@ -1,4 +1,4 @@
-"""Every error this library raises on purpose. Each says what was given, what was expected, and what to do."""
+"""Every error and warning of this library. Each says what was given, what was expected, and what to do."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ __all__ = [
     "MissingExtraError",
     "NegativeCycleError",
     "NoPathError",
+    "RoundingWarning",
     "SemiringError",
     "ShapeError",
     "StorageError",
+    "SuspiciousWeightsWarning",
     "UnknownNameError",
     "VertexError",
 ]
@@ -27,6 +29,14 @@ __all__ = [
 
 class SemiringError(Exception):
     """The base of every error of this library; each one is also the built-in exception a caller would expect."""
+
+
+class SuspiciousWeightsWarning(UserWarning):
+    """Most entries are what another convention calls "no edge", such as the 0 of SciPy's matrices in min-plus."""
+
+
+class RoundingWarning(UserWarning):
+    """The laws of a semiring hold for numbers, and the rounding of a dtype breaks one of them by far."""
 
 
 class ExpressionError(SemiringError, ValueError):

@@ -24,6 +24,7 @@ from semiring.algebra.catalogue import as_semiring, max_times, min_plus, min_tim
 from semiring.algorithms.small_potentials import SMALL, small_potentials
 from semiring.arrays.encoding import inner_zero
 from semiring.arrays.entries import check_entries
+from semiring.arrays.other_zeros import warn_of_other_zeros
 from semiring.chain.leaf import Leaf
 from semiring.chain.maps import Shifted
 from semiring.chain.matrix import Matrix, adjacent
@@ -131,7 +132,11 @@ def _guard(
     signs, dual = tropical and dtype.kind == "f" and not on_device, semiring.tropical == "max"
     small = signs and n <= SMALL  # so that one elimination finds potentials
 
+    asked_about_zeros = check and not on_device
+
     def guard(A: Array) -> Program | _Shifting | None:
+        if asked_about_zeros:
+            warn_of_other_zeros(A, semiring)
         low, high, nonnegative = 0, 0, False
         if not signs:
             scan = check_entries(A, semiring)

@@ -29,7 +29,16 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
     values = None if column is None else frame_values(frame[column], f"the column {column!r}")
     unit = "" if column is None or str(column).casefold() in WEIGHTS else str(column)
     known = None if names == tuple(range(len(names))) else names
-    return Edges(len(names), rows, columns, values, locate, typed=True, names=known, unit=unit)
+    return Edges(
+        len(names),
+        rows,
+        columns,
+        values,
+        locate,
+        typed=values is not None and values.dtype.kind not in "iu",
+        names=known,
+        unit=unit,
+    )
 
 
 def _column(titles: Sequence[Any], asked: str | None, usual: Sequence[str], what: str) -> Any:

@@ -16,11 +16,11 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.labels import is_edge_frame, is_frame, is_graph, labelled_square
+from semiring.arrays.labels import WEIGHTS, is_edge_frame, is_frame, is_graph, labelled_square
 from semiring.arrays.operands import as_matrix
 from semiring.errors import DTypeError, FormatError
 from semiring.io.edge_frames import edges_of_frame
-from semiring.io.network import Edges, Network, assemble, both_directions, over
+from semiring.io.network import Edges, Network, assemble, both_directions, dtype_of_frame, over
 
 __all__ = ["edges_of_graph", "network_of"]
 
@@ -51,15 +51,16 @@ def network_of(
     semiring
         A `Semiring` or the name of one: its zero fills the matrix where there is no edge.
     weight
-        The attribute, column or key that holds the weights. By default ``"weight"`` where there is one (of a frame the
-        first of the usual titles, or its only other column), else every edge weighs 1. Of rustworkx also a function of
-        the payload; a payload that is a number is the weight.
+        The attribute, column or key that holds the weights. By default the first of the usual titles (weight, distance,
+        length, cost, …) under which there are numbers, of a frame also its only other column; else every edge weighs 1.
+        Of rustworkx also a function of the payload; a payload that is a number is the weight.
     source, target
         The columns of a frame of edges, by default the usual titles: source, from, u, …, target, to, v, …
     directed
         False takes each edge in both directions, a loop once. By default what the graph says; lists are directed.
     dtype
-        Of the matrix, by default that of a column of weights or of the matrix; of graphs float64 or the nearest.
+        Of the matrix, by default that of a column of weights or of the matrix; of graphs, and of frames of integers,
+        which have no ∞ for "no path", float64 or the nearest.
 
     What is not listed is no edge; what is listed is an edge, of weight 0 too; parallel edges are added by ⊕.
     Raises `DomainError`, `FormatError` and `DTypeError` that name the edge; `ShapeError`; `TypeError` for what is none
@@ -91,6 +92,7 @@ def network_of(
     _refuse(x, columns)
     if is_frame(x):
         labelled = labelled_square(x)
+        dtype = dtype_of_frame(labelled.matrix, algebra) if dtype is None else dtype
         network = Network(as_matrix(labelled.matrix, algebra, dtype, square=True), labelled.names, semiring=algebra)
     else:
         values = x.unpack() if isinstance(x, BitMatrix) else x
@@ -130,7 +132,9 @@ def _of_graph(x: Any, semiring: Semiring, weight: Weight, directed: bool | None,
 
 def edges_of_graph(x: Any, weight: Weight = None, directed: bool | None = None) -> tuple[Edges, bool]:
     """The edges of a graph of NetworkX, igraph or rustworkx, and whether they are directed; see `network_of`."""
-    graph = _READERS[_library(x)](x, "weight" if weight is None else weight)
+    library = _library(x)
+    title = _guessed_title(_titles(x, library)) if weight is None else weight
+    graph = _READERS[library](x, title)
     if directed and not graph.directed:
         raise ValueError("the graph is undirected: its edges have no direction that directed=True could keep")
 
@@ -139,10 +143,33 @@ def edges_of_graph(x: Any, weight: Weight = None, directed: bool | None = None) 
         return f"the edge {graph.names[i]} → {graph.names[j]}"
 
     n, ends = len(graph.names), np.array(graph.ends, np.int64).reshape(-1, 2)
-    values = None if weight is None and not _any_weight(graph.weights) else _weights(graph.weights, locate, weight)
+    values = None if weight is None and not _any_weight(graph.weights) else _weights(graph.weights, locate, title)
     names = None if graph.names == tuple(range(n)) else graph.names
     edges = Edges(n, ends[:, 0], ends[:, 1], values, locate, typed=False, names=names)
     return edges, graph.directed if directed is None else directed
+
+
+def _titles(x: Any, library: str) -> dict[str, list[Any]]:
+    """The attributes of the edges of a graph whose titles are those of weights, with their values."""
+    if library == "igraph":
+        return {title: x.es[title] for title in x.es.attributes() if title.casefold() in WEIGHTS}
+    payloads = (x.weighted_edge_list() if library == "rustworkx" else x.edges(data=True)) if len(x) else ()
+    found: dict[str, list[Any]] = {}
+    for *_, payload in payloads:
+        for title, value in payload.items() if isinstance(payload, Mapping) else ():
+            if isinstance(title, str) and title.casefold() in WEIGHTS:
+                found.setdefault(title, []).append(value)
+    return found
+
+
+def _guessed_title(titles: Mapping[str, list[Any]]) -> str:
+    """The first of the usual titles under which there is a number; "weight" where that is one of them, or none is."""
+    numbers = [title for title, values in titles.items() if any(isinstance(value, Real) for value in values)]
+    return (
+        "weight"
+        if "weight" in titles
+        else min(numbers, key=lambda title: WEIGHTS.index(title.casefold()), default="weight")
+    )
 
 
 def _any_weight(weights: Sequence[Any]) -> bool:

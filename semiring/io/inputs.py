@@ -7,9 +7,10 @@ from typing import Any
 
 from semiring.algebra import Semiring
 from semiring.arrays.labels import Taken, is_edge_frame, is_graph, labelled_square
+from semiring.arrays.operands import as_matrix
 from semiring.io.edge_frames import edges_of_frame
 from semiring.io.graphs import edges_of_graph, network_of
-from semiring.io.network import Edges, Network
+from semiring.io.network import Edges, Network, dtype_of_frame
 
 __all__ = ["take", "take_edges"]
 
@@ -20,7 +21,10 @@ def take(x: Any, semiring: Semiring) -> Taken:
     Errors as in `network_of`.
     """
     if not (is_graph(x) or is_edge_frame(x)):
-        return labelled_square(x)
+        taken = labelled_square(x)
+        dtype = dtype_of_frame(taken.matrix, semiring)
+        same = dtype == taken.matrix.dtype
+        return taken if same else taken._replace(matrix=as_matrix(taken.matrix, semiring, dtype))
     network = network_of(x, semiring)
     return Taken(network.matrix, network.names, lambda result: replace(network, matrix=result), network)
 

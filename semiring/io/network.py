@@ -19,7 +19,18 @@ from semiring.algebra import Semiring
 from semiring.arrays.scatter import scatter
 from semiring.errors import AlgebraError, DomainError, FormatError, SemiringError, ShapeError
 
-__all__ = ["Edges", "Entries", "Network", "assemble", "both_directions", "convert", "over", "square", "weighted"]
+__all__ = [
+    "Edges",
+    "Entries",
+    "Network",
+    "assemble",
+    "both_directions",
+    "convert",
+    "dtype_of_frame",
+    "over",
+    "square",
+    "weighted",
+]
 
 Locate: TypeAlias = Callable[[int], str]
 
@@ -224,6 +235,12 @@ def convert(
     reason = f"the weight {{}} lies outside the domain {semiring.domain} of {semiring.name}"
     _refuse(outside, values, locate, DomainError, reason)
     return result
+
+
+def dtype_of_frame(values: np.ndarray[Any, Any], semiring: Semiring) -> np.dtype[Any]:
+    """What the numbers of a frame are computed in: float64 for its integers, which have no ∞ for "no path"."""
+    floats = values.dtype.kind in "iu" and semiring.supports(np.float64)
+    return np.dtype(np.float64) if floats else values.dtype
 
 
 def _own_dtype(values: np.ndarray[Any, Any], semiring: Semiring, *, typed: bool) -> np.dtype[Any]:

@@ -112,8 +112,11 @@ class Paths:
 
     @_where_it_lives
     def distance(self, source: Any, target: Any) -> Any:
-        """The weight of the best path from ``source`` to ``target``; the semiring's zero where there is none."""
-        return on_host(self._distances[self.index(source), self.index(target)])[()]
+        """The weight of the best path from ``source`` to ``target``; the semiring's zero where there is none.
+
+        Of signed integers that is a float then: ∞ in min-plus, not the greatest integer.
+        """
+        return self._told(on_host(self._distances[self.index(source), self.index(target)])[()])
 
     def path(self, source: Any, target: Any) -> list[Any]:
         """The vertices of a best path, both ends included; ``[source]`` from a vertex to itself (a cycle where
@@ -222,6 +225,16 @@ class Paths:
 
     # ---------------------------------------------------------------------------------------------- all of them
 
+    def _told(self, values: Any) -> Any:
+        """Integers as they are told: in float64 where some are "no path", for that is ±∞, and no number."""
+        if values.dtype.kind != "i":
+            return values
+        none = values == self.semiring.zero_for(values.dtype)
+        if not none.any():
+            return values
+        told = values.astype(np.float64)
+        return array_namespace(told).where(none, self.semiring.zero_for(np.float64), told)[()]
+
     @cached_property
     @_where_it_lives
     def reachable(self) -> NDArray[np.bool_]:
@@ -253,15 +266,16 @@ class Paths:
     def eccentricity(self, vertex: Any = None) -> Any:
         """The worst of the best paths from each vertex, (n,), or from one: in min-plus the distance of the farthest.
 
-        The semiring's zero for a vertex that does not reach all others.
+        The semiring's zero for a vertex that does not reach all others, ∞ in min-plus; integers are float64 then.
         """
-        return self._eccentricities.copy() if vertex is None else self._eccentricities[self.index(vertex)]
+        told = self._told(self._eccentricities)
+        return told.copy() if vertex is None else told[self.index(vertex)]
 
     @_where_it_lives
     def _extreme(self, *, worst: bool) -> Any:
         if not len(self):
             raise ShapeError("a network without vertices has no diameter, radius, center or periphery")
-        return self._fold(self._eccentricities[np.newaxis], worst=worst)[0]
+        return self._fold(self._told(self._eccentricities)[np.newaxis], worst=worst)[0]
 
     @cached_property
     def diameter(self) -> Any:
@@ -276,12 +290,12 @@ class Paths:
     @property
     def center(self) -> list[Any]:
         """The vertices with the best eccentricity."""
-        return self._named(self._eccentricities == self.radius)
+        return self._named(self._told(self._eccentricities) == self.radius)
 
     @property
     def periphery(self) -> list[Any]:
         """The vertices with the worst eccentricity."""
-        return self._named(self._eccentricities == self.diameter)
+        return self._named(self._told(self._eccentricities) == self.diameter)
 
     @_where_it_lives
     def _named(self, chosen: Array) -> list[Any]:

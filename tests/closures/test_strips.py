@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 import tracemalloc
 from importlib import import_module
 
@@ -132,7 +133,7 @@ def test_products_that_gain_are_closed_under_factors(rng, path):
 
 
 def test_a_semiring_of_ones_own(rng, path):
-    capped = sr.Semiring("capped", add="min(x, y)", mul="min(9, x + y)", zero=np.inf, one=0.0, domain="[0, inf)")
+    capped = sr.Semiring("capped", add="min(x, y)", mul="min(9, x + y)", zero=9.0, one=0.0, domain="[0, 9]")
     A = rng.random((70, 70)) * 5
     np.save(path, A)
     found = sr.closure(path, capped, out=path, memory=least(path, capped))
@@ -164,12 +165,16 @@ def test_a_part_of_the_rows_of_a_map(rng, tmp_path):
     assert same_bits(after[130:], A[130:])
 
 
-def test_columns_for_rows_where_the_product_commutes(rng, path):
+def test_columns_for_rows_where_the_product_commutes(rng, path, monkeypatch):
     A = np.asfortranarray(rng.random((97, 97)))
     np.save(path, A)
     found = sr.closure(path, out=path.with_name("D.npy"), memory=200_000)
     assert found.flags.f_contiguous
     assert np.array_equal(found, sr.closure(A.T.copy(), method=METHOD).T)
+    arrays = sys.modules["semiring.chain.steps.arrays"]  # where the package has the step
+    monkeypatch.setattr(
+        arrays, "_check_laws", lambda semiring: None
+    )  # no ⊗ of numbers is associative and does not commute
     left = sr.Semiring("left", add="min(x, y)", mul="x + 2 * y", zero=np.inf, one=0.0, star="0")
     with pytest.raises(AlgebraError, match="does not commute"):
         sr.closure(path, left, out=path.with_name("E.npy"), memory=200_000)

@@ -235,7 +235,7 @@ def test_products_of_frames_match_columns_with_rows(frame):
 def test_frames_of_nullable_numbers():
     whole = pd.DataFrame({"a": pd.array([0, 3], "Int64"), "b": pd.array([2, 0], "Int32")}, index=["a", "b"])
     assert sr.closure(whole).to_numpy().tolist() == [[0, 2], [3, 0]]
-    assert sr.closure(whole).to_numpy().dtype == np.int64
+    assert sr.closure(whole).to_numpy().dtype == np.float64
     whole.loc["a", "b"] = pd.NA
     with pytest.raises(DTypeError, match="A has missing entries"):
         sr.closure(whole)
@@ -381,7 +381,9 @@ def test_weights_that_are_chosen():
     graph.add_edge("a", "b", km=3, weight=1)
     graph.add_edge("b", "c", km=4)
     assert sr.network_of(graph, weight="km").matrix[0, 1] == 3
-    with pytest.raises(FormatError, match=r"b → c has no weight, others have one: give it one \(NetworkX takes 1"):
+    with pytest.raises(
+        FormatError, match=r"b → c has no weight 'weight', others have one: give it one \(NetworkX takes 1"
+    ):
         sr.network_of(graph)
     with pytest.raises(FormatError, match=r"the edge a → b has no weight 'miles'\Z"):
         sr.network_of(graph, weight="miles")
@@ -396,7 +398,8 @@ def test_weights_that_are_chosen():
     assert sr.network_of(lines, weight=lambda payload: payload[1]).matrix[0, 2] == 1
     frame = pd.DataFrame({"u": ["a"], "v": ["b"], "km": [5], "toll": [2]})
     assert sr.network_of(frame, weight="toll").matrix[0, 1] == 2
-    assert sr.network_of(frame, weight="toll").matrix.dtype == np.int64
+    assert sr.network_of(frame, weight="toll").matrix.dtype == np.float64
+    assert sr.network_of(frame, weight="toll", dtype="int64").matrix.dtype == np.int64
     with pytest.raises(FormatError, match="'km', 'toll': say weight="):
         sr.network_of(frame)
     with pytest.raises(UnknownNameError, match=r"no column is named 'tol'. Did you mean 'toll'"):

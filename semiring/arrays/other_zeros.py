@@ -1,0 +1,93 @@
+"""Entries that another convention takes for "no edge": the 0 of SciPy's matrices, the ∞ of tables of capacities.
+
+They are edges here, of weight 0 or ∞, and then every path is: the result is right, and not what was meant. So the
+first rows of a matrix are looked at, and where they are suspicious all of it. Cost: some microseconds.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.errors import SuspiciousWeightsWarning
+
+__all__ = ["outside", "warn_of_other_zeros"]
+
+Array: TypeAlias = Any
+
+_SAMPLE = 1 << 13  # entries: 4 µs
+
+
+def warn_of_other_zeros(A: Array, semiring: Semiring) -> None:
+    """Warn where most edges of A (..., n, n), in the memory of the host, look as if they were meant to be none.
+
+    Two thirds of the entries off the diagonal are 0, or ∞, and the diagonal is of one value; the zero of the semiring
+    does not occur; and the entries in question do not behave like a zero beside the others. Of a stack the first matrix
+    is looked at.
+    """
+    values = _other_zeros(semiring, A.dtype)
+    n = A.shape[-1]
+    if not values or n < 3 or not A.size:
+        return
+    matrix = A if A.ndim == 2 else A[(0,) * (A.ndim - 2)]
+    rows = matrix[:: 1 + n * n // _SAMPLE]
+    for value in values:
+        found = rows.size - np.count_nonzero(rows) if value == 0 else np.count_nonzero(rows == value)
+        if 3 * found >= 2 * len(rows) * (n - 1) and _are_meant(matrix, value, semiring):
+            warnings.warn(_message(value, semiring, A.dtype), SuspiciousWeightsWarning, stacklevel=outside())
+            return
+
+
+@lru_cache(maxsize=256)
+def _other_zeros(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[Any, ...]:
+    """What else could have been meant by "no edge": 0 and ∞, but for the zero of the semiring itself."""
+    if dtype.kind not in "fi":
+        return ()
+    infinity = np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+    zero = semiring.zero_for(dtype)
+    return tuple(value for value in (dtype.type(0), dtype.type(infinity)) if value != zero)
+
+
+def _are_meant(matrix: Array, value: Any, semiring: Semiring) -> bool:
+    """Whether the whole matrix is as suspicious as its first rows."""
+    n = len(matrix)
+    equal = matrix == value
+    loops = matrix.diagonal()
+    count = int(np.count_nonzero(equal)) - int(np.count_nonzero(loops == value))
+    if not 2 * n * (n - 1) <= 3 * count < 3 * n * (n - 1) or (loops != loops[0]).any():
+        return False
+    if (matrix == semiring.zero_for(matrix.dtype)).any():
+        return False
+    others = matrix[~equal]
+    with np.errstate(all="ignore"):
+        like_zero = (semiring.add(others, value) == others).all() and (semiring.mul(others, value) == value).all()
+    return not like_zero
+
+
+def _message(value: Any, semiring: Semiring, dtype: np.dtype[Any]) -> str:
+    def name(x: Any) -> tuple[str, str]:
+        if x == 0:
+            return "0", "0"
+        if dtype.kind == "f":
+            return ("∞", "np.inf") if x > 0 else ("-∞", "-np.inf")
+        return str(x), f"np.iinfo(A.dtype).{'max' if x > 0 else 'min'}"
+
+    (said, written), (zero, zero_written) = name(value), name(semiring.zero_for(dtype))
+    return (
+        f"most entries of A off the diagonal are {said}, none is {zero}: {semiring.name} takes {said} for the weight "
+        f"of an edge, and {zero} for no edge; if {said} means no edge, pass np.where(A == {written}, {zero_written}, A)"
+        "; if it is a weight, ignore this SuspiciousWeightsWarning, or say check=False"
+    )
+
+
+def outside() -> int:
+    """The level of the stack, as `warnings.warn` of the caller counts it, of the first frame that is not ours."""
+    frame, level = sys._getframe(2), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "semiring":
+        frame, level = frame.f_back, level + 1
+    return level

@@ -1,0 +1,200 @@
+"""What would be silently wrong: the "no edge" of another convention, integers without ∞, definitions that are none."""
+
+from __future__ import annotations
+
+import warnings
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+import semiring as sr
+from semiring import testing
+from semiring.data import NETWORKS
+from semiring.errors import AlgebraError, FormatError, RoundingWarning, SuspiciousWeightsWarning
+
+INF = np.inf
+SCIPYS = [[0, 5, 0], [0, 0, 3], [0, 0, 0]]
+TABLE = [[INF, 5, INF], [INF, INF, 3], [INF, INF, INF]]
+FUNCTIONS = {
+    "min_plus": sr.shortest_paths,
+    "max_plus": sr.longest_paths,
+    "max_min": sr.widest_paths,
+    "max_times": sr.most_reliable_paths,
+}
+
+
+# ------------------------------------------------------------------------------------------- "no edge" of others
+
+
+@pytest.mark.parametrize(
+    ("given", "function", "mend"),
+    [
+        (SCIPYS, sr.closure, "np.where(A == 0, np.inf, A)"),
+        (SCIPYS, sr.shortest_paths, "np.where(A == 0, np.inf, A)"),
+        (np.array(SCIPYS, np.int32), sr.closure, "np.where(A == 0, np.iinfo(A.dtype).max, A)"),
+        (-np.array(SCIPYS, float), sr.longest_paths, "np.where(A == 0, -np.inf, A)"),
+        (TABLE, sr.widest_paths, "np.where(A == np.inf, -np.inf, A)"),
+        (SCIPYS, lambda A: sr.closure(A, "min_max"), "np.where(A == 0, np.inf, A)"),
+        (np.array([SCIPYS, SCIPYS], float), sr.closure, "np.where(A == 0, np.inf, A)"),
+    ],
+)
+def test_the_zero_of_another_convention_is_warned_of_once_with_the_mend(given, function, mend):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            function(given)
+    assert [(warning.category, warning.filename) for warning in caught] == [(SuspiciousWeightsWarning, __file__)]
+    text = str(caught[0].message)
+    assert mend in text
+    A = np.asarray(given)
+    repaired = eval(mend, {"np": np, "A": A})  # what the warning says works, and is no reason for another one
+    function(repaired if A.dtype.kind == "i" else repaired.astype(float))
+
+
+def test_the_mend_gives_the_distances_that_were_meant():
+    A = np.array(SCIPYS, float)
+    found = sr.closure(np.where(A == 0, np.inf, A))
+    np.testing.assert_array_equal(found, [[0, 5, 8], [INF, 0, 3], [INF, INF, 0]])
+
+
+def test_the_warning_for_a_frame():
+    with pytest.warns(SuspiciousWeightsWarning, match="0 for the weight of an edge"):
+        sr.closure(pd.DataFrame(SCIPYS))
+
+
+def test_no_look_without_check():
+    sr.closure(SCIPYS, check=False)
+    sr.widest_paths(TABLE, check=False)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        np.zeros((4, 4)),  # no edges in one convention, all of weight 0 in the other: nothing tells them apart
+        np.ones((4, 4)),
+        [[0, 0], [5, 0]],
+        [[0, 0, 0], [0, 0, 5], [INF, 0, 0]],  # who writes ∞ knows it
+        1 - np.eye(5),
+        np.zeros((0, 0)),
+    ],
+)
+def test_what_is_not_suspicious(given):
+    for function in FUNCTIONS.values():
+        if function in (sr.shortest_paths, sr.widest_paths):
+            function(given)
+
+
+def test_zero_is_no_capacity_and_no_probability():
+    """There 0 does what the zero of the semiring does: an edge that no path gains by."""
+    sr.widest_paths(SCIPYS)
+    sr.most_reliable_paths(np.array(SCIPYS) / 10)
+    sr.closure(np.array(SCIPYS) / 10, "plus_times")
+    sr.closure(np.array(SCIPYS) > 0, "boolean")
+
+
+def _families():
+    for seed in range(3):
+        for n in (3, 8, 33, 130):
+            rng = np.random.default_rng([seed, n])
+            points = rng.random((n, 2))
+            yield "distances", np.linalg.norm(points[:, None] - points, axis=-1)
+            yield "uniform", rng.random((n, n))
+            yield "normal", rng.exponential(size=(n, n))
+            yield "digits", rng.integers(0, 10, (n, n))
+            yield "digits, loops of 0", rng.integers(0, 10, (n, n)) * (1 - np.eye(n, dtype=int))
+            yield "costs of 1", np.ones((n, n)) - np.eye(n)
+            if n > 3:
+                yield (
+                    "coins",
+                    np.where(np.eye(n, dtype=bool), 0, rng.integers(0, 2, (n, n))) if n > 8 else np.ones((n, n)),
+                )
+                yield "complete", testing.uniform_graph(n, n - 1, seed=seed)
+            yield "sparse", testing.uniform_graph(n, 2, seed=seed)
+            yield "path", testing.path_graph(n, seed=seed)
+            yield "cycle", testing.cycle_graph(n, seed=seed)
+    yield "rmat", testing.rmat_graph(6, 4, seed=1)
+    yield "grid", testing.grid_graph(8, 9, seed=1)
+
+
+def test_no_false_alarm_on_the_families_of_graphs():
+    """Warnings are errors here."""
+    for name, A in _families():
+        A = np.asarray(A)
+        for semiring in ("min_plus", "max_min", "min_max"):
+            try:
+                sr.closure(np.where(A == INF, sr.as_semiring(semiring).zero_for(A.dtype), A), semiring)
+            except SuspiciousWeightsWarning as error:
+                pytest.fail(f"{name}, {A.shape} in {semiring}: {error}")
+
+
+@pytest.mark.parametrize("name", sorted(NETWORKS))
+def test_no_false_alarm_on_real_networks(name):
+    for semiring, function in FUNCTIONS.items():
+        if semiring != "max_plus" and semiring != "max_times":
+            function(sr.load_network(name, semiring).matrix)
+
+
+# ------------------------------------------------------------------------------------------- integers
+
+
+def test_integers_say_that_there_is_no_path_by_infinity():
+    none = np.iinfo(np.int64).max
+    P = sr.shortest_paths(np.array([[0, 5, none], [none, 0, 1], [none, none, 0]]))
+    assert (P.diameter, P.radius, P.distance(2, 0), P.distance(0, 2)) == (INF, 6, INF, 6)
+    np.testing.assert_array_equal(P.eccentricity(), [6, INF, INF])
+    assert (P.eccentricity(0), P.eccentricity(2)) == (6, INF)
+    assert (P.center, P.periphery) == ([0], [1, 2])
+    assert P.matrix.dtype == np.int64
+    whole = sr.shortest_paths(np.array([[0, 5], [2, 0]]))
+    assert isinstance(whole.diameter, np.int64)
+    assert whole.eccentricity().dtype == np.int64
+    longest = sr.longest_paths(np.array([[0, -5], [-none - 1, 0]]))
+    assert longest.diameter == -INF
+
+
+def test_integers_of_frames_become_floats_unless_asked_otherwise():
+    edges = pd.DataFrame({"from": [0, 2], "to": [1, 3], "km": [5, 6]})
+    P = sr.shortest_paths(edges)
+    assert P.diameter == INF
+    assert P.matrix[2].sum() == INF
+    assert sr.network_of(edges, dtype="int64").matrix.dtype == np.int64
+    assert sr.closure(sr.network_of(edges, dtype="int64")).matrix.dtype == np.int64
+    none = np.iinfo(np.int64).max
+    assert sr.closure(pd.DataFrame([[0, none], [4, 0]])).to_numpy().tolist() == [[0, INF], [4, 0]]
+    assert sr.transitive_closure(pd.DataFrame([[0, 1], [0, 0]])).path(0, 1) == [0, 1]
+
+
+def test_the_usual_attributes_of_a_graph_are_weights():
+    graph = nx.DiGraph()
+    graph.add_edge("a", "b", length=3, color="red")
+    graph.add_edge("b", "c", length=4)
+    assert sr.shortest_paths(graph).distance("a", "c") == 7
+    graph["b"]["c"]["weight"] = 1
+    with pytest.raises(FormatError, match=r"a → b has no weight 'weight', others have one"):
+        sr.shortest_paths(graph)
+    named = nx.DiGraph([("a", "b", {"color": "red", "time": "noon"})])
+    assert sr.shortest_paths(named).distance("a", "b") == 1  # no numbers: every edge weighs 1
+
+
+# ------------------------------------------------------------------------------------------- no semirings
+
+
+def test_what_the_axioms_refute_has_no_closure():
+    signed = sr.Semiring("signed", add="max(x, y)", mul="x * y", zero=0, one=1, star="1")
+    for call in (sr.closure, lambda A, R: sr.best_paths(A, R)):
+        with pytest.raises(AlgebraError, match=r"signed is no semiring on .*x ⊕ 0̄ is 0, not x.*give domain='\[0, 1\]'"):
+            call([[0.5, 0.2], [0.1, 0.4]], signed)
+    on_domain = signed.on_domain("[0, 1]")
+    assert sr.closure([[0.5, 0.2], [0.1, 0.4]], on_domain).tolist() == [[1, 0.2], [0.1, 1]]
+
+
+def test_what_rounding_alone_breaks_is_warned_of():
+    naive = sr.Semiring(
+        *("naive", "log(exp(x) + exp(y))", "x + y", "-inf", 0), star="where(x < 0, -log(1 - exp(x)), nan)"
+    )
+    A = [[-1.0, -2.0], [-3.0, -1.0]]
+    with pytest.warns(RoundingWarning, match="naive is a semiring of numbers, but in float64 rounding breaks"):
+        found = sr.closure(A, naive)
+    np.testing.assert_allclose(found, sr.closure(A, "log_plus"), rtol=1e-12)
