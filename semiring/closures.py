@@ -70,7 +70,7 @@ def closure(
         - of bfloat16, in float32;
         - in float64 while potentials are found, if shortest paths are so long that it takes an elimination.
 
-        ``johnson`` takes what SciPy does. For more on a GPU see the page on closures.
+        ``johnson`` takes the edges, and 32 MiB. For more on a GPU see the page on closures.
         The name of an .npy file is written, and ``numpy.memmap`` of it returned. Without it the closure of a file is
         an array in memory.
     memory
