@@ -5,6 +5,7 @@ A call becomes a problem, and the chain of reductions (`semiring.chain`) solves 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from semiring import profiling
@@ -40,7 +41,7 @@ def closure(
     check: bool = True,
     threads: int | None = None,
     device: Any = None,
-    memory: int | str | None = None,
+    memory: int | str | Mapping[str, int | str] | None = None,
     journal: Any = None,
     explain: bool = False,
 ) -> Any:
@@ -70,13 +71,14 @@ def closure(
         - of bfloat16, in float32;
         - in float64 while potentials are found, if shortest paths are so long that it takes an elimination.
 
-        ``johnson`` takes what SciPy does. For more on a GPU see the page on closures.
+        ``johnson`` takes the edges, and 32 MiB. For more on a GPU see the page on closures.
         The name of an .npy file is written, and ``numpy.memmap`` of it returned. Without it the closure of a file is
         an array in memory.
     memory
-        How much of the memory a matrix in a file may take, in bytes or as a text such as ``"8 GiB"``: where it does
-        not fit, it is closed by strips of rows that are read and written while others are worked on, with the same
-        bits. By default what is free, less an eighth.
+        How much memory the work on a matrix in a file may take, in bytes or as a text such as ``"8 GiB"``: where it
+        does not fit, it is closed by strips of rows that are read and written while others are worked on, with the same
+        bits. With ``device`` the memory of the GPU, also for an array of the host; a dict such as
+        ``{"device": "40 GiB", "host": "1 GiB"}`` bounds both. By default what is free, less an eighth.
     journal
         The name of a file that says how far a closure by strips is. After whatever stopped it, the same call goes on
         from there, and gives the bits that an undisturbed one would; after its end it returns at once. Without one, a
@@ -97,7 +99,8 @@ def closure(
     threads
         How many threads; by default `get_threads`. The result does not depend on it.
     device
-        ``"cuda"``: move what lives in the memory of the host to the GPU, and the result back.
+        ``"cuda"``: move what lives in the memory of the host to the GPU, and the result back; by strips of rows where
+        the GPU has no room for all.
     explain
         Return ``(result, Explanation)``.
 
@@ -125,39 +128,39 @@ def closure(
            [3., 0., 2.],
            [1., 4., 0.]])
     """
-    plain = reflexive and progress is None and device is None and memory is None and journal is None and not explain
+    plain = reflexive and progress is None and device is None and not explain and not profiling.active
+    plain = plain and memory is None and journal is None
     if plain and (out is None or is_home(out, A)):
         program = program_for(A, semiring, method, threads, check)
-        if program is not None and (closed := program.run(A, out)) is not None:
-            return closed
-    asked = {"out": out, "device": device, "memory": memory, "journal": journal}
-    result, explanation = _by_chain(A, semiring, method, threads, progress, check, plus=not reflexive, **asked)
-    return (result, explanation) if explain else result
+        if program is not None:
+            return program.run(A, out)
+    request = _request(semiring, method, threads, progress, bool(check), out, device, memory=memory, journal=journal)
+    p = Problem(request, request.semiring, A, plus=not reflexive, progress=progress)
+    with profiling.span("call", "closure", semiring=request.semiring.name), device_of((A, out), device):
+        result = solve(p, steps_in_order())
+    return (result, request.explanation) if explain else result
 
 
-def _by_chain(
-    A: Any,
-    semiring: Any,
+def _request(
+    semiring: Semiring | str,
     method: str,
-    threads: Any,
-    progress: Any,
-    check: Any,
-    *,
-    plus: bool,
+    threads: int | None,
+    progress: Progress | None,
+    check: bool,
+    out: Any = None,
+    device: Any = None,
     inspect: Any = None,
-    **asked: Any,
-) -> tuple[Any, Explanation]:
-    """The result of the chain of reductions, and what was decided. Raises where no call can ask for that."""
+    memory: int | str | Mapping[str, int | str] | None = None,
+    journal: Any = None,
+) -> Request:
+    """What a call asks for. Raises where that cannot be."""
     algebra = as_semiring(semiring)
     check_progress(progress)
     if method not in METHODS:
         raise UnknownNameError("closure method", method, METHODS)
     count = get_threads() if threads is None else checked_threads(threads)
     explanation = Explanation(algebra.name, method=method, threads=count)
-    request = Request(algebra, method, count, bool(check), explanation=explanation, **asked)
-    p = Problem(request, algebra, A, plus=plus, progress=progress, inspect=inspect)
-    with profiling.span("call", "closure", semiring=algebra.name), device_of((A, request.out), request.device):
-        return solve(p, steps_in_order()), explanation
+    return Request(algebra, method, count, check, out, device, inspect, memory, journal, explanation)
 
 
 class _Predecessors:
@@ -186,16 +189,19 @@ def closure_with_predecessors(
 
     Errors as for `closure`; `AlgebraError` where ⊕ is not selective.
     """
+    check_progress(progress)
     if not semiring.selective:
         raise AlgebraError(f"predecessors need a selective ⊕, and that of {semiring.name} is not: use closure")
     if method not in METHODS or takes_edges(method):
         raise UnknownNameError("closure method with predecessors", method, matrix_methods())
-    inspection, D = _Predecessors(), None
-    program = None if progress is not None else program_for(A, semiring, method, threads, check)
+    inspection = _Predecessors()
+    program = None if progress is not None or profiling.active else program_for(A, semiring, method, threads, check)
     if program is not None:
         D = program.run(A, inspect=inspection)
-    if D is None:
-        D, _ = _by_chain(A, semiring, method, threads, progress, check, plus=False, inspect=inspection)
+    else:
+        request = _request(semiring, method, threads, progress, check, inspect=inspection)
+        with profiling.span("call", "closure", semiring=semiring.name), device_of((A,), None):
+            D = solve(Problem(request, semiring, A, progress=progress), steps_in_order())
     if inspection.found is None:  # closed as packed bits, or empty
         count = get_threads() if threads is None else threads
         plan = make_plan(semiring, D.dtype, threads=count)

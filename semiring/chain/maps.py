@@ -15,12 +15,23 @@ from semiring.chain.matrix import At, Map
 from semiring.kernels.contract import Passes
 from semiring.namespaces import array_namespace
 
-__all__ = ["NEGATED", "UNSIGNED", "WITHOUT", "Ordered", "Scaled", "Shifted", "Watched"]
+__all__ = [
+    "NEGATED",
+    "UNSIGNED",
+    "WITHOUT",
+    "Negated",
+    "Ordered",
+    "Scaled",
+    "Shifted",
+    "Unsigned",
+    "Watched",
+    "Without",
+]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 
-class _Negated(Map):
+class Negated(Map):
     """-w: max-plus is min-plus of the negatives. No -0.0 comes of 0 - w."""
 
     negates = True
@@ -33,10 +44,11 @@ class _Negated(Map):
     decode = encode
 
 
-class _Unsigned(Map):
+class Unsigned(Map):
     """0.0 for -0.0: kernels that may compare floats as integers look at sign bits."""
 
     whole = True
+    undone = False
 
     def encode(self, rows: Array, at: At | None, out: Array) -> Array:
         if type(rows) is np.ndarray:  # half a microsecond counts in small calls
@@ -46,10 +58,11 @@ class _Unsigned(Map):
         return out
 
 
-class _Without(Map):
+class Without(Map):
     """No edge for an edge of unbounded gain, which is inserted when the others are closed."""
 
     moves = True
+    undone = False
 
     def encode(self, rows: Array, at: At | None, out: Array) -> Array:
         return array_namespace(rows).where(rows == -np.inf, rows.dtype.type(np.inf), rows)
@@ -62,6 +75,9 @@ class Shifted(Map):
 
     def __init__(self, h: Array) -> None:
         self.h, self._whole_shift = h, None
+
+    def beside(self, array: Array) -> Shifted:
+        return Shifted(array_namespace(array).asarray(self.h))
 
     def encode(self, rows: Array, at: At | None, out: Array) -> Array:
         xp = array_namespace(rows)
@@ -90,7 +106,10 @@ class Scaled(Map):
     moves = True
 
     def __init__(self, p: Array, semiring: Semiring) -> None:
-        self.p, self._most = p, semiring == max_times
+        self.p, self._semiring, self._most = p, semiring, semiring == max_times
+
+    def beside(self, array: Array) -> Scaled:
+        return Scaled(array_namespace(array).asarray(self.p), self._semiring)
 
     def encode(self, rows: Array, at: At | None, out: Array) -> Array:
         xp = array_namespace(rows)
@@ -137,4 +156,4 @@ class Ordered(Map):
         return out
 
 
-NEGATED, UNSIGNED, WITHOUT = _Negated(), _Unsigned(), _Without()
+NEGATED, UNSIGNED, WITHOUT = Negated(), Unsigned(), Without()

@@ -10,7 +10,7 @@ never half overwritten by an error that a look could have found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -20,16 +20,31 @@ from semiring.algebra import Semiring
 from semiring.arrays.scans import Scan
 from semiring.chain.explanation import Explanation
 from semiring.chain.matrix import Matrix
-from semiring.errors import SemiringError
+from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, SemiringError
 from semiring.kernels.contract import Plan
 from semiring.kernels.engine import Engine, make_plan
 
 if TYPE_CHECKING:
     from semiring.chain.planner import Node
 
-__all__ = ["Again", "Facts", "Inspection", "No", "Problem", "Reduction", "Request", "Step", "blind", "is_tropical"]
+__all__ = [
+    "DATA",
+    "Again",
+    "Facts",
+    "Inspection",
+    "No",
+    "Problem",
+    "Reduction",
+    "Request",
+    "Step",
+    "Strips",
+    "blind",
+    "is_tropical",
+]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
+
+DATA = (DivergenceError, DomainError, IntegerOverflowError)  # errors that are about the entries of a matrix
 
 
 class Facts(NamedTuple):
@@ -70,9 +85,17 @@ class Request:
     check: bool = True
     out: Any = None  # where the caller wants the result
     device: Any = None  # where the caller wants it computed
-    memory: int | str | None = None  # how much of it a matrix in a file may take
+    inspect: Inspection | None = None
+    memory: int | str | Mapping[str, int | str] | None = None  # how much a matrix that is not all in it may take
     journal: Any = None  # the name of the file that says how far it is
     explanation: Explanation = field(default_factory=Explanation)
+
+
+class Strips(NamedTuple):
+    """How a matrix is closed of which there are only some rows at a time where they are worked on."""
+
+    look: Callable[[Array, Semiring], Scan]  # `check_entries` of its array
+    sample: Array  # (0, n): of the library of the rows that are worked on
 
 
 @dataclass(frozen=True)
@@ -94,11 +117,9 @@ class Problem:
     home: Any = None
     in_place: bool = False
     blank: bool = False
-    #: Where a matrix is closed by strips of rows, which are mapped, and nothing more: `check_entries` of them.
-    strips: Callable[[Array, Semiring], Scan] | None = None
+    strips: Strips | None = None  # where a matrix is closed by strips of rows, which are mapped, and nothing more
     waits: bool = True  # whether a device may be waited for; if not, nothing that depends on the data is raised
     progress: Callable[[int, int], None] | None = None
-    inspect: Inspection | None = None
 
     def but(self, facts: Facts | None = None, **changes: Any) -> Problem:
         """Another problem, with ``changes`` of this one or of its matrix. Its facts are those given, no others.
@@ -114,6 +135,17 @@ class Problem:
     def mapped(self, map_: Any, facts: Facts | None, **changes: Any) -> Problem:
         """The problem whose matrix is read through one map more."""
         return self.but(facts, maps=(*self.matrix.maps, map_), **changes)
+
+    def blame(self, error: SemiringError, which: int) -> SemiringError:
+        """An error of the matrix of that number of the caller's stack."""
+        where = tuple(map(int, np.unravel_index(which, self.request.explanation.shape[:-2])))
+        error.args = (
+            f"{error}; this is about the matrix A[{', '.join(map(str, where))}] of the stack",
+            *error.args[1:],
+        )
+        if isinstance(error, DivergenceError):
+            error.matrix = where
+        return error
 
     @property
     def taken(self) -> bool:
@@ -201,7 +233,6 @@ class Reduction:
     problems: Sequence[Problem] = ()  # what is to be solved instead
     run: Callable[[Node, Any], Any] = _solved
     in_home: bool = False  # whether `run` is given the home as it is, rather than memory in which kernels can work
-    closes: bool = False  # whether `run` is given the matrix as it is read through the maps, to close it where it lies
     #: What `run` does to closed rows beyond having its problem solved, some rows at a time; None if it does more.
     by_strips: Callable[[Array], None] | None = None
     blame: Callable[[SemiringError, int], SemiringError] | None = None  # an error of a problem, as one of this problem

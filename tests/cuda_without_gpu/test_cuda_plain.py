@@ -89,17 +89,19 @@ def test_a_tile_is_found_for_every_product():
 
 
 def test_the_parts_of_k_cover_it_and_fill_the_gpu_at_most_once():
-    for tile, rows, columns, inner in itertools.product(
-        TABLE.values(), (1, 64, 65, 1024, 8192), (1, 128, 1000, 8192), (1, 255, 256, 385, 8192, 1_000_003)
+    for words, nodes, rows, columns, inner in itertools.product(
+        FORMATS, (6, 8, 40), (1, 64, 65, 1024, 8192), (1, 128, 1000, 8192), (1, 255, 256, 385, 8192, 1_000_003)
     ):
-        parts, part = parts_for(tile, rows, columns, inner)
+        parts, part = parts_for(words, nodes, rows, columns, inner)
         assert (parts - 1) * part < inner <= parts * part
         if parts > 1:
             assert part % 32 == 0
             assert part >= 128
+            tile = tile_for(words, nodes, rows, columns)
             assert parts * tile.count(rows, columns) <= 132 * tile.min_blocks
-    assert parts_for(TABLE["_SMALL"], 64, 8192, 8192) == (4, 2048)
-    assert parts_for(TABLE["_SMALL"], 1024, 1024, 1024) == (1, 1024)
+    float32 = WordFormat("float32")
+    assert parts_for(float32, 6, 64, 8192, 8192) == (4, 2048)
+    assert parts_for(float32, 6, 1024, 1024, 1024) == (1, 1024)
 
 
 @pytest.mark.parametrize("words", FORMATS, ids=str)

@@ -260,7 +260,7 @@ def test_a_recording_has_streams_of_its_own(streams, main, monkeypatch):
     monkeypatch.setattr(Stream, "end_capture", lambda *_: graph, raising=False)
     fake = sys.modules["cupy"]
     fake.cuda.MemoryPool, fake.cuda.using_allocator = lambda: SimpleNamespace(malloc=None), lambda _: nullcontext()
-    fake.cuda.runtime = SimpleNamespace(streamCaptureModeRelaxed=0)
+    fake.cuda.runtime = SimpleNamespace(streamCaptureModeRelaxed=0, getDevice=lambda: 0)
     fake.empty = fake.zeros = lambda shape, dtype: np.zeros(shape, dtype)
     A = np.zeros((3, 3), np.float32)
     for _ in range(3):

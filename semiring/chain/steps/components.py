@@ -18,12 +18,11 @@ import numpy as np
 
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.components import Components, join_components, permute, strong_components
-from semiring.algorithms.reweighting import reweighting, swept_potentials
 from semiring.algorithms.weights import check_range, negligible
+from semiring.chain.leaf import engine_of
 from semiring.chain.maps import UNSIGNED
 from semiring.chain.problem import Facts, No, Problem, Reduction
-from semiring.chain.steps.shifted import weights_of
-from semiring.kernels.engine import engine_of
+from semiring.chain.steps.shifted import part_potentials, potentials_of, weights_of
 from semiring.namespaces import array_namespace
 
 if TYPE_CHECKING:
@@ -42,6 +41,9 @@ class _Part(NamedTuple):
 
 def _close(found: Components, parts: list[_Part], node: Node, D: Any) -> Any:
     p, xp = node.inner, array_namespace(D)
+    inspect = p.request.inspect
+    node.way.encode(p.matrix.array, D)
+    before = None if inspect is None else D.copy()
     permute(D, found.order)
     done = 0
     for k, part in enumerate(parts):
@@ -51,11 +53,15 @@ def _close(found: Components, parts: list[_Part], node: Node, D: Any) -> Any:
     vertices = xp.arange(p.n)
     loops = D[vertices, vertices] if p.plus else 0
     D[vertices, vertices] = 0
-    join_components(engine_of(p.kernel_plan(), D), D, found.bounds)
+    engine = engine_of(p.kernel_plan(), D)
+    join_components(engine, D, found.bounds)
     D[vertices, vertices] = loops
     permute(D, np.argsort(found.order))
     if p.progress is not None:
         p.progress(p.n**3, p.n**3)
+    if inspect is not None:
+        inspect.look(engine, D, before=before, pivots=None)
+    return D
 
 
 def _block(p: Problem, part: _Part, block: Any, done: int) -> Problem:
@@ -73,7 +79,7 @@ def _block(p: Problem, part: _Part, block: Any, done: int) -> Problem:
         maps=(UNSIGNED,) if part.facts.nonnegative else (),
         home=block,
         in_place=True,
-        inspect=None,
+        request=replace(p.request, inspect=None),
         progress=None if progress is None else report,
     )
 
@@ -95,14 +101,14 @@ def components(p: Problem) -> No | Reduction:
     found = strong_components(m.array, m.none)
     if len(found) == 1:
         return No("one strong component", "data")
-    xp, weights, threads = array_namespace(m.array), weights_of(p), p.request.threads
+    xp, weights = array_namespace(m.array), weights_of(p)
     alone = found.order[found.bounds[:-1][np.diff(found.bounds) == 1]]
     loops = m.diagonal()[xp.asarray(alone)]
     if alone.size and float(loops.min()) < 0:  # a negative cycle, which is named there
-        reweighting(replace(weights, vertices=xp.asarray(alone[[int(loops.argmin())]])), threads)
+        part_potentials(p, replace(weights, vertices=xp.asarray(alone[[int(loops.argmin())]])))
     least = float(weights.range[0])
     if not p.n * least > -negligible(m.array.dtype):  # a path through several components may leave the range of floats
-        check_range(swept_potentials(weights, threads), *weights.range, m.array.dtype)
+        check_range(potentials_of(p, weights), *weights.range, m.array.dtype)
     parts = []
     for start, stop in zip(found.bounds[:-1].tolist(), found.bounds[1:].tolist(), strict=True):
         if stop - start > 1:
@@ -110,7 +116,7 @@ def components(p: Problem) -> No | Reduction:
             least = min(float(part.rows(rows).min()) for rows in part.pieces())
             facts = Facts(least, p.known.greatest, nonnegative=least >= 0)
             if least < 0:
-                facts = facts._replace(potentials=reweighting(part, threads))
+                facts = facts._replace(potentials=part_potentials(p, part))
             parts.append(_Part(start, stop, facts))
     why = f"{len(found)} strong components, {len(parts)} of more than one vertex: each under its own potentials"
-    return Reduction(why, p, run=partial(_close, found, parts), closes=True)
+    return Reduction(why, p, run=partial(_close, found, parts))

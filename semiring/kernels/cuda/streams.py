@@ -74,6 +74,7 @@ def _stream(number: int) -> Any:
 class _Recording:
     """A closure of one kind on a matrix of its own: the launches of one run, and what they use."""
 
+    memo: Any  # of the plan: while it is held, nothing else has its identity
     uses: int = 0
     matrix: Any = None
     word: Any = None
@@ -95,10 +96,11 @@ def replay(plan: Plan, A: Any, engine_of: Callable[[Plan], Any], algorithm: Call
 
     The graph works on a matrix of its own, since the addresses are part of it: O(n²) more, and two copies.
     """
-    device = cupy.cuda.Device().id
-    key = (algorithm, device, A.shape, A.dtype.str, plan.semiring, plan.dtype, plan.facts, plan.storage, str(plan.zero))
+    key = (id(plan.memo), algorithm, cupy.cuda.runtime.getDevice(), A.shape, A.dtype)  # all plans of a kind share one
     with _guard:
-        recording = _recordings.setdefault(key, _Recording())
+        recording = _recordings.get(key)
+        if recording is None:
+            recording = _recordings[key] = _Recording(plan.memo)
         _recordings.move_to_end(key)
         while len(_recordings) > _KEPT:
             _recordings.popitem(last=False)
@@ -116,7 +118,7 @@ def replay(plan: Plan, A: Any, engine_of: Callable[[Plan], Any], algorithm: Call
         A[...] = recording.matrix
         if plan.status.word is not None:
             plan.status.word[...] = recording.word
-        recording.end = mark()
+        stream.record(recording.end)
 
 
 def _record(

@@ -12,7 +12,7 @@ from semiring.arrays.bits import to_bitwise
 from semiring.kernels.contract import Plan
 from semiring.kernels.cuda.product.layouts import Placement, is_nonnegative, on_pairs, without_neutral
 from semiring.kernels.cuda.product.specification import Product
-from semiring.kernels.cuda.product.tiles import Tile, tile_for
+from semiring.kernels.cuda.product.tiles import Tile, parts_for, tile_for
 from semiring.kernels.cuda.product.words import WordFormat
 from semiring.kernels.definition import define
 
@@ -42,15 +42,20 @@ class Call:
             return self
         return replace(self, mul=self.mul.substitute({"x": _Y, "y": _X}))
 
+    @property
+    def nodes(self) -> int:
+        """Of the expressions of ⊕ and ⊗ together."""
+        return self.add.size + self.mul.size
+
     def tile(self, C: Placement) -> Tile:
         """The tile for C, in words."""
-        return tile_for(
-            self.words,
-            self.add.size + self.mul.size,
-            *C.shape,
-            matrices=C.count,
-            record=self.record,
-        )
+        return tile_for(self.words, self.nodes, *C.shape, matrices=C.count, record=self.record)
+
+    def parts(self, C: Placement, inner: int) -> tuple[int, int]:
+        """How many parts k is split into, and the size of each but the last."""
+        if self.record or C.count > 1:
+            return 1, inner
+        return parts_for(self.words, self.nodes, *C.shape, inner)
 
     def product(self, A: Placement, B: Placement, C: Placement) -> Product:
         """The kernel for operands in words, A in elements."""

@@ -14,7 +14,7 @@ from semiring.kernels.cuda.compile.loading import Kernel, loaded
 from semiring.kernels.cuda.product.calls import Call
 from semiring.kernels.cuda.product.layouts import Placement
 from semiring.kernels.cuda.product.specification import THREADS, Fold, Product
-from semiring.kernels.cuda.product.tiles import Tile, parts_for
+from semiring.kernels.cuda.product.tiles import Tile
 
 __all__ = ["Launch", "enter", "prepare"]
 
@@ -73,7 +73,7 @@ def prepare(call: Call, A: Placement, B: Placement, C: Placement, device: int) -
         B, C = B.pairs, C.pairs
     (m, n), k = C.shape, B.shape[0]
     tile = call.tile(C)
-    parts, part = (1, k) if call.record or C.count > 1 else parts_for(tile, m, n, k)
+    parts, part = call.parts(C, k)
     fold, workspace, result = None, 0, C
     if parts > 1:
         parameters = (*C.strides, m, n, parts)

@@ -104,6 +104,8 @@ _MULTIPROCESSORS = 132
 #: of one element and few instructions a pair, four tiles a multiprocessor do: m = 3072, n = 4096, k = 512 (1536 tiles)
 #: 14.2 against 13.6, m = 512, n = 8192 (512 tiles) 13.6 against 13.3.
 _MANY_LARGE, _MANY_OTHERS, _MANY_PACKED = 528, 1584, 512
+#: Of C, what a multiprocessor is taken to work on at a time: bytes, and words where operations are heavy.
+_HELD_BYTES, _HELD_HEAVY = 1 << 16, 1 << 11
 #: The least k of a part, and what parts are multiples of (words of 32 truth values stay whole).
 _PART, _PART_STEP = 128, 32
 
@@ -129,12 +131,19 @@ def tile_for(
     return _LONG if nodes > _SIMPLE else _LARGE
 
 
-def parts_for(tile: Tile, rows: int, columns: int, inner: int) -> tuple[int, int]:
+def parts_for(words: WordFormat, nodes: int, rows: int, columns: int, inner: int) -> tuple[int, int]:
     """The number of parts to split k into, and the size of each but the last, so that a small C keeps the GPU busy.
+
+    The parts decide the order of sums. So they depend on the problem alone, and on no number of a tile.
 
     Two parts are not worth the second kernel that joins them (n = 1024: 12.4 against 13.0 T pairs/s).
     """
-    parts = min(_MULTIPROCESSORS * tile.min_blocks // tile.count(rows, columns), inner // _PART)
+    least = 64 if words.word_bytes == 8 else 32
+    height = least if rows <= 32 and columns <= 64 else 64
+    width = 128 if columns > 64 else max(height, least if columns <= 32 else 64)
+    entries = -(-rows // height) * height * -(-columns // width) * width
+    held = _HELD_HEAVY if nodes >= HEAVY else _HELD_BYTES // words.word_bytes
+    parts = min(_MULTIPROCESSORS * held // entries, inner // _PART)
     if parts < 3:
         return 1, inner
     part = -(-inner // (parts * _PART_STEP)) * _PART_STEP
