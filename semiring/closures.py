@@ -5,7 +5,7 @@ A call becomes a problem, and the chain of reductions (`semiring.chain`) solves 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from semiring import profiling
@@ -17,7 +17,7 @@ from semiring.algorithms.progress import Progress, check_progress
 from semiring.arrays.operands import device_of
 from semiring.chain.explanation import Explanation
 from semiring.chain.planner import solve
-from semiring.chain.problem import Problem, Request, is_tropical
+from semiring.chain.problem import STRUCTURES, Problem, Request, is_tropical
 from semiring.chain.program import is_home, program_for
 from semiring.chain.steps import steps_in_order
 from semiring.errors import AlgebraError, UnknownNameError
@@ -41,8 +41,9 @@ def closure(
     check: bool = True,
     threads: int | None = None,
     device: Any = None,
-    memory: int | str | Mapping[str, int | str] | None = None,
+    memory: int | str | None = None,
     journal: Any = None,
+    structure: bool | str | Iterable[str] = True,
     explain: bool = False,
 ) -> Any:
     """A* = I ⊕ A ⊕ A² ⊕ …; with ``reflexive=False`` A⁺ = A ⊗ A*. In min-plus: all shortest distances.
@@ -71,14 +72,13 @@ def closure(
         - of bfloat16, in float32;
         - in float64 while potentials are found, if shortest paths are so long that it takes an elimination.
 
-        ``johnson`` takes the edges, and 32 MiB. For more on a GPU see the page on closures.
+        ``johnson`` takes what SciPy does. For more on a GPU see the page on closures.
         The name of an .npy file is written, and ``numpy.memmap`` of it returned. Without it the closure of a file is
         an array in memory.
     memory
-        How much memory the work on a matrix in a file may take, in bytes or as a text such as ``"8 GiB"``: where it
-        does not fit, it is closed by strips of rows that are read and written while others are worked on, with the same
-        bits. With ``device`` the memory of the GPU, also for an array of the host; a dict such as
-        ``{"device": "40 GiB", "host": "1 GiB"}`` bounds both. By default what is free, less an eighth.
+        How much of the memory a matrix in a file may take, in bytes or as a text such as ``"8 GiB"``: where it does
+        not fit, it is closed by strips of rows that are read and written while others are worked on, with the same
+        bits. By default what is free, less an eighth.
     journal
         The name of a file that says how far a closure by strips is. After whatever stopped it, the same call goes on
         from there, and gives the bits that an undisturbed one would; after its end it returns at once. Without one, a
@@ -99,8 +99,11 @@ def closure(
     threads
         How many threads; by default `get_threads`. The result does not depend on it.
     device
-        ``"cuda"``: move what lives in the memory of the host to the GPU, and the result back; by strips of rows where
-        the GPU has no room for all.
+        ``"cuda"``: move what lives in the memory of the host to the GPU, and the result back.
+    structure
+        Whether work may be spared where the graph allows it: True; False; or the name of a step that may, or several of
+        ``"components"``: see the page on structure, which has the rounding of each. ``explain`` says what was found.
+        Only with ``method="auto"``, from 1,024 vertices on.
     explain
         Return ``(result, Explanation)``.
 
@@ -130,11 +133,14 @@ def closure(
     """
     plain = reflexive and progress is None and device is None and not explain and not profiling.active
     plain = plain and memory is None and journal is None
+    spared = spared_steps(structure)
     if plain and (out is None or is_home(out, A)):
-        program = program_for(A, semiring, method, threads, check)
+        program = program_for(A, semiring, method, threads, check, spared)
         if program is not None:
             return program.run(A, out)
-    request = _request(semiring, method, threads, progress, bool(check), out, device, memory=memory, journal=journal)
+    request = _request(
+        semiring, method, threads, progress, bool(check), spared, out, device, memory=memory, journal=journal
+    )
     p = Problem(request, request.semiring, A, plus=not reflexive, progress=progress)
     with profiling.span("call", "closure", semiring=request.semiring.name), device_of((A, out), device):
         result = solve(p, steps_in_order())
@@ -147,10 +153,11 @@ def _request(
     threads: int | None,
     progress: Progress | None,
     check: bool,
+    structure: frozenset[str],
     out: Any = None,
     device: Any = None,
     inspect: Any = None,
-    memory: int | str | Mapping[str, int | str] | None = None,
+    memory: int | str | None = None,
     journal: Any = None,
 ) -> Request:
     """What a call asks for. Raises where that cannot be."""
@@ -160,7 +167,22 @@ def _request(
         raise UnknownNameError("closure method", method, METHODS)
     count = get_threads() if threads is None else checked_threads(threads)
     explanation = Explanation(algebra.name, method=method, threads=count)
-    return Request(algebra, method, count, check, out, device, inspect, memory, journal, explanation)
+    return Request(algebra, method, count, check, out, device, inspect, memory, journal, structure, explanation)
+
+
+_ALL = frozenset(STRUCTURES)
+
+
+def spared_steps(structure: bool | str | Iterable[str]) -> frozenset[str]:
+    """The names of the steps that may spare work; `UnknownNameError` where there is no such step."""
+    if structure is True:
+        return _ALL
+    if structure is False:
+        return frozenset()
+    names = frozenset([structure] if isinstance(structure, str) else structure)
+    for name in names - _ALL:
+        raise UnknownNameError("step that spares work", str(name), STRUCTURES)
+    return names
 
 
 class _Predecessors:
@@ -184,6 +206,7 @@ def closure_with_predecessors(
     threads: int | None = None,
     progress: Progress | None = None,
     method: str = "auto",
+    structure: bool | str | Iterable[str] = True,
 ) -> tuple[Array, Array]:
     """(A*, predecessors) for a selective ⊕ and an array A (n, n); see `semiring.algorithms.predecessors`.
 
@@ -194,12 +217,13 @@ def closure_with_predecessors(
         raise AlgebraError(f"predecessors need a selective ⊕, and that of {semiring.name} is not: use closure")
     if method not in METHODS or takes_edges(method):
         raise UnknownNameError("closure method with predecessors", method, matrix_methods())
-    inspection = _Predecessors()
-    program = None if progress is not None or profiling.active else program_for(A, semiring, method, threads, check)
+    inspection, program, spared = _Predecessors(), None, spared_steps(structure)
+    if progress is None and not profiling.active:
+        program = program_for(A, semiring, method, threads, check, spared)
     if program is not None:
         D = program.run(A, inspect=inspection)
     else:
-        request = _request(semiring, method, threads, progress, check, inspect=inspection)
+        request = _request(semiring, method, threads, progress, check, spared, inspect=inspection)
         with profiling.span("call", "closure", semiring=semiring.name), device_of((A,), None):
             D = solve(Problem(request, semiring, A, progress=progress), steps_in_order())
     if inspection.found is None:  # closed as packed bits, or empty

@@ -10,7 +10,7 @@ never half overwritten by an error that a look could have found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -21,6 +21,7 @@ from semiring.arrays.scans import Scan
 from semiring.chain.explanation import Explanation
 from semiring.chain.matrix import Matrix
 from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, SemiringError
+from semiring.graphs.structure import Structure
 from semiring.kernels.contract import Plan
 from semiring.kernels.engine import Engine, make_plan
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DATA",
+    "STRUCTURES",
     "Again",
     "Facts",
     "Inspection",
@@ -37,12 +39,14 @@ __all__ = [
     "Reduction",
     "Request",
     "Step",
-    "Strips",
     "blind",
     "is_tropical",
 ]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
+
+#: The steps that spare work where the graph allows it, by their names: what ``structure=`` takes.
+STRUCTURES = ("components",)
 
 DATA = (DivergenceError, DomainError, IntegerOverflowError)  # errors that are about the entries of a matrix
 
@@ -86,16 +90,10 @@ class Request:
     out: Any = None  # where the caller wants the result
     device: Any = None  # where the caller wants it computed
     inspect: Inspection | None = None
-    memory: int | str | Mapping[str, int | str] | None = None  # how much a matrix that is not all in it may take
+    memory: int | str | None = None  # how much of it a matrix in a file may take
     journal: Any = None  # the name of the file that says how far it is
+    structure: frozenset[str] = frozenset()  # the names of the steps that may spare work
     explanation: Explanation = field(default_factory=Explanation)
-
-
-class Strips(NamedTuple):
-    """How a matrix is closed of which there are only some rows at a time where they are worked on."""
-
-    look: Callable[[Array, Semiring], Scan]  # `check_entries` of its array
-    sample: Array  # (0, n): of the library of the rows that are worked on
 
 
 @dataclass(frozen=True)
@@ -112,12 +110,14 @@ class Problem:
     given: Any = None
     matrix: Matrix = _NO_MATRIX
     facts: Facts | None = _NOTHING_KNOWN  # None: not looked for yet
+    seen: Structure | None = None  # of the graph, where a step has looked; maps leave it as it is, but for shifts
     plus: bool = False
     method: str = "auto"
     home: Any = None
     in_place: bool = False
     blank: bool = False
-    strips: Strips | None = None  # where a matrix is closed by strips of rows, which are mapped, and nothing more
+    #: Where a matrix is closed by strips of rows, which are mapped, and nothing more: `check_entries` of them.
+    strips: Callable[[Array, Semiring], Scan] | None = None
     waits: bool = True  # whether a device may be waited for; if not, nothing that depends on the data is raised
     progress: Callable[[int, int], None] | None = None
 

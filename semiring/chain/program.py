@@ -61,7 +61,9 @@ _NAMES = (str, Semiring)
 Guard: TypeAlias = Callable[[Array], "Program | _Shifting | None"]
 
 
-def program_for(A: Array, semiring: Any, method: Any, threads: Any, check: bool) -> Program | _Shifting | None:
+def program_for(
+    A: Array, semiring: Any, method: Any, threads: Any, check: bool, structure: frozenset[str] = frozenset()
+) -> Program | _Shifting | None:
     """The program of one matrix (n, n), None where it takes the chain.
 
     Its ``run(A)`` gives A* in a new array, ``run(A, out)`` in one that `is_home`.
@@ -82,7 +84,7 @@ def program_for(A: Array, semiring: Any, method: Any, threads: Any, check: bool)
         device = A.device.id
         if device != array_namespace(A).cuda.runtime.getDevice():
             return None
-    guard = _guard(semiring, A.dtype, shape[0], threads, bool(check), device, named_backend())
+    guard = _guard(semiring, A.dtype, shape[0], threads, bool(check), device, named_backend(), structure)
     return None if guard is None else guard(A)
 
 
@@ -107,6 +109,7 @@ def _guard(
     check: bool,
     device: int | None,
     backend: str | None,
+    structure: frozenset[str],
 ) -> Guard | None:
     """The guard of the programs of a kind; None where it has none."""
     if n == 0 or dtype.kind not in "fiub" or not dtype.isnative:
@@ -116,7 +119,7 @@ def _guard(
         semiring = as_semiring(name)
         semiring.check_dtype(dtype)
         check_star(semiring, dtype)
-        request = Request(semiring, "auto", threads, check)
+        request = Request(semiring, "auto", threads, check, structure=structure)
         planned = [
             (promise, _planned(request, dtype, n, on_device, promise)) for promise in _promises(semiring, dtype, n)
         ]

@@ -40,6 +40,7 @@ def best_paths(
     check: bool = True,
     threads: int | None = None,
     device: Any = None,
+    structure: bool | str | Iterable[str] = True,
 ) -> Paths:
     """The best paths between all pairs of vertices, in any semiring whose ⊕ selects one of its arguments.
 
@@ -58,7 +59,7 @@ def best_paths(
         Whether to find all paths now: for 1.1 to 1.3 times the time, and n² int32 of memory (a copy of A more while it
         runs), `Paths.path` costs nothing afterwards. Without them it makes a run of its own for each source, and A must
         not change meanwhile.
-    method, progress, check, threads, device
+    method, progress, check, threads, device, structure
         As in `semiring.closure`. Matrix and predecessors are of the library of A, and live where A does.
 
     Raises what `semiring.closure` raises, `NegativeCycleError` (and `DivergenceError`) among it; `AlgebraError` where
@@ -71,6 +72,7 @@ def best_paths(
         )
     taken = _taken(A, algebra)
     options: dict[str, Any] = {"method": method, "progress": progress, "check": check, "threads": threads}
+    options["structure"] = structure
     known = taken.names if names is None else tuple(names)
     return _best_paths(taken, algebra, known, predecessors, device, options)
 
@@ -133,6 +135,7 @@ def shortest_paths(
     check: bool = True,
     threads: int | None = None,
     device: Any = None,
+    structure: bool | str | Iterable[str] = True,
 ) -> Paths:
     """The shortest paths between all pairs, in min-plus: ∞ (the largest of an integer dtype) is no edge, 0 is a weight.
 
@@ -155,6 +158,7 @@ def shortest_paths(
         check=check,
         threads=threads,
         device=device,
+        structure=structure,
     )
 
 
@@ -168,6 +172,7 @@ def longest_paths(
     check: bool = True,
     threads: int | None = None,
     device: Any = None,
+    structure: bool | str | Iterable[str] = True,
 ) -> Paths:
     """The longest paths between all pairs, in max-plus: -∞ (the smallest of an integer dtype) is no edge.
 
@@ -184,6 +189,7 @@ def longest_paths(
         check=check,
         threads=threads,
         device=device,
+        structure=structure,
     )
 
 
@@ -197,6 +203,7 @@ def widest_paths(
     check: bool = True,
     threads: int | None = None,
     device: Any = None,
+    structure: bool | str | Iterable[str] = True,
 ) -> Paths:
     """The paths whose narrowest edge is widest, in max-min: -∞ is no edge (0 of a uint8).
 
@@ -212,6 +219,7 @@ def widest_paths(
         check=check,
         threads=threads,
         device=device,
+        structure=structure,
     )
 
 
@@ -225,6 +233,7 @@ def most_reliable_paths(
     check: bool = True,
     threads: int | None = None,
     device: Any = None,
+    structure: bool | str | Iterable[str] = True,
 ) -> Paths:
     """The paths with the greatest product of weights, in max-times: probabilities in [0, 1], 0 is no edge.
 
@@ -240,6 +249,7 @@ def most_reliable_paths(
         check=check,
         threads=threads,
         device=device,
+        structure=structure,
     )
 
 
@@ -255,6 +265,7 @@ def transitive_closure(
     check: bool = True,
     threads: int | None = None,
     device: Any = None,
+    structure: bool | str | Iterable[str] = True,
 ) -> Paths:
     """Which vertex reaches which: A (n, n) bool, or integers 0 and 1, a `BitMatrix`, or any list of edges.
 
@@ -265,6 +276,7 @@ def transitive_closure(
     """
     taken = _taken(A, boolean)
     options: dict[str, Any] = {"method": method, "progress": progress, "check": check, "threads": threads}
+    options["structure"] = structure
     known = taken.names if names is None else tuple(names)
     _refuse_stack(taken.matrix)
     truths = Taken(_truths(taken.matrix), known, _as_it_is)

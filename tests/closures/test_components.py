@@ -8,8 +8,8 @@ import pytest
 
 import semiring as sr
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms import components
-from semiring.algorithms.components import Components, join_components, of_sparse, of_words, permute, strong_components
+from semiring.graphs import components
+from semiring.graphs.components import Components, join_components, of_sparse, of_words, permute, strong_components
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
 
@@ -41,23 +41,37 @@ def check_numbering(edges, found):
     assert (number[tails] <= number[heads]).all()
 
 
-@pytest.mark.parametrize("way", ["dense", "rows", "words", "sparse"])
+@pytest.mark.parametrize("way", ["dense", "unconnected", "words", "packed", "sparse"])
 def test_components_are_numbered_in_topological_order(rng, way, monkeypatch):
     from scipy.sparse import csr_array
 
-    if way == "rows":
-        monkeypatch.setattr(components, "_SPARSE", 0)
+    if way == "unconnected":  # both quick answers are refused
+        monkeypatch.setattr(components, "_ROUNDS", 0)
+        monkeypatch.setattr(components, "_SWEEPS", 0)
     for n in [*range(1, 12), 33, 64, 100]:
         for _ in range(6):
             edges = random_edges(rng, n)
             A = np.where(edges, 1.0, np.inf)
             if way == "words":
                 found = of_words(sr.pack(edges).words, n)
+            elif way == "packed":
+                found = strong_components(sr.pack(~edges), True)
             elif way == "sparse":
                 found = of_sparse(csr_array(edges))
             else:
                 found = strong_components(A, np.inf)
             check_numbering(edges, found)
+            check_apart(edges, found)
+
+
+def check_apart(edges, found):
+    """Every weak component begins where it says, and no edge leads from one to another."""
+    weak = np.empty(len(edges), int)
+    ends = found.bounds[found.weak]
+    for k in range(len(found.weak) - 1):
+        weak[found.order[ends[k] : ends[k + 1]]] = k
+    both = oracles.reachable(edges | edges.T)
+    np.testing.assert_array_equal(both, weak[:, np.newaxis] == weak)
 
 
 def test_components_of_nothing():
@@ -83,28 +97,32 @@ def test_one_component_is_left_in_its_order(rng):
 
 
 def test_groups_hold_the_components_of_each_size():
-    found = Components(np.arange(9), np.array([0, 1, 4, 5, 6, 9]))
-    ones, threes = found.groups()
+    ones, threes = Components(np.arange(9), np.array([0, 1, 4, 5, 6, 9]), np.array([0, 5])).groups()
     assert ones.tolist() == [[0], [4], [5]]
     assert threes.tolist() == [[1, 2, 3], [6, 7, 8]]
 
 
-def test_permuting_in_place_takes_panels(rng, monkeypatch):
-    monkeypatch.setattr(components, "_PANEL", 7)
-    for n in (1, 6, 7, 30):
-        D, order = rng.random((n, n)), rng.permutation(n)
-        expected = D[np.ix_(order, order)]
-        permute(D, order)
-        np.testing.assert_array_equal(D, expected)
-        permute(D, np.argsort(order))
-        permute(D, order)
-        np.testing.assert_array_equal(D, expected)
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])
+def test_permuting_moves_chains_of_rows(rng, dtype):
+    for n in (1, 6, 7, 30, 65):
+        for order in (rng.permutation(n), np.arange(n), np.roll(np.arange(n), 1)):
+            A = rng.integers(0, 100, (n, n)).astype(dtype)
+            expected = A[np.ix_(order, order)]
+            D = A.copy()
+            permute(D, order)
+            np.testing.assert_array_equal(D, expected)
+            permute(D, np.argsort(order))
+            np.testing.assert_array_equal(D, A)
+            strided = np.zeros((n, 2 * n), dtype)[:, :n]
+            permute(strided, order, source=A.T)
+            np.testing.assert_array_equal(strided, expected.T)
 
 
-@pytest.mark.parametrize("acyclic", [1, 192])
-def test_closed_blocks_are_joined(rng, acyclic, monkeypatch):
+@pytest.mark.parametrize("most", [1, 8, 64])
+def test_closed_blocks_are_joined(rng, most, monkeypatch):
     """Whole numbers of both signs: exactly the closure, and the closed blocks bit for bit as they were."""
-    monkeypatch.setattr(components, "_ACYCLIC", acyclic)
+    monkeypatch.setattr(components, "_RUN", most)
+    monkeypatch.setattr(components, "_LEAF", most)
     for n in (1, 2, 5, 20, 60):
         for _ in range(5):
             edges = random_edges(rng, n)
@@ -114,13 +132,16 @@ def test_closed_blocks_are_joined(rng, acyclic, monkeypatch):
             same = number[:, np.newaxis] == number
             weights = np.where(same, rng.integers(0, 9, (n, n)), rng.integers(-9, 9, (n, n)))
             A = np.where(edges, weights, np.inf).astype(np.float32)
+            A[np.diag_indices(n)] = np.where(
+                np.repeat(found.sizes, found.sizes)[np.argsort(found.order)] > 1, A.diagonal(), 0
+            )
             D = A.copy()
             permute(D, found.order)
             for low, high in zip(found.bounds, found.bounds[1:], strict=False):
                 D[low:high, low:high] = oracles.closure(D[low:high, low:high], "min_plus")
             blocks = D.copy()
             plan = make_plan(min_plus, D.dtype)
-            join_components(Engine(backend_for(D, min_plus, D.dtype), plan), D, found.bounds)
+            join_components(Engine(backend_for(D, min_plus, D.dtype), plan), D, found, found.sizes > 1)
             inside = same[np.ix_(found.order, found.order)]
             np.testing.assert_array_equal(D[inside], blocks[inside])
             permute(D, np.argsort(found.order))

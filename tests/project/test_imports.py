@@ -24,7 +24,7 @@ LAYERS = [
     {"linalg"},
     {"algorithms"},
     {"io"},
-    {"strips", "elimination"},
+    {"strips", "elimination", "graphs"},
     {"chain"},
     {"closures", "paths", "factors"},
     {"plot", "data", "testing", "gradients"},

@@ -22,11 +22,13 @@ from semiring.chain.steps.narrow import narrow
 from semiring.chain.steps.ordered import ordered
 from semiring.chain.steps.packed import packed
 from semiring.chain.steps.plus import plus
+from semiring.chain.steps.raised import raised
 from semiring.chain.steps.rounded import rounded
 from semiring.chain.steps.scaled import scaled
 from semiring.chain.steps.shifted import shifted
 from semiring.chain.steps.sparse import sparse
 from semiring.chain.steps.stacks import stacks
+from semiring.chain.steps.structure import structure
 from semiring.chain.steps.turned import turned
 from semiring.chain.steps.unbounded import unbounded
 from semiring.errors import MethodError, UnknownNameError
@@ -47,13 +49,16 @@ STEPS: tuple[Step, ...] = (
     edges,
     # The sign. What follows knows min-plus alone, and weights whose sign the maps turn.
     minplus,
-    # Weights below 0: -∞ has no potentials, so it goes first; then each component has potentials of its own; `shifted`
-    # is left with one component. `scaled` is the same for products.
-    *(unbounded, components, shifted, scaled),
-    # The width, when weights are ≥ 0: `integers` does what `narrow` could not prove to fit fewer bits.
+    # Weights below 0, which it takes potentials for: -∞ has none, so it goes first; integers are not rounded, so theirs
+    # may be those of the whole graph.
+    *(unbounded, raised),
+    # The width, when integers are ≥ 0: `integers` does what `narrow` could not prove to fit fewer bits.
     *(narrow, integers),
-    # The storage: the steps above read numbers, and would not know them again.
+    # The storage: components are joined by products of what they are stored as.
     *(ordered, packed),
+    # The graph. What follows knows one component, where that matters: floats below 0 have potentials of their own in
+    # each, under which they are `shifted`; `scaled` is the same for products.
+    *(structure, components, shifted, scaled),
     # A⁺ of the matrix as the method will see it, so that the diagonal is kept in its dtype and under its maps.
     plus,
 )

@@ -1,11 +1,15 @@
-"""Strong components, each under potentials of its own: what one vertex cannot reach does not disturb it.
+"""Strong components: closed each by itself, and then what leads from one to the other, by products alone.
 
-Of weights in floats, some of which are below 0. The vertices are permuted so that the matrix is block upper triangular;
-the blocks on the diagonal are problems of their own, and those above are products of closed blocks in the weights as
-they are. A vertex that is a component alone is no problem at all, so an acyclic graph is products only.
+The vertices are permuted so that the matrix is block upper triangular, and block diagonal where there are several weak
+components. Blocks on the diagonal of more than `SMALL` vertices are problems of their own; those above are products of
+closed blocks. A graph without cycles is products only: n³/6 pairs.
 
-Cost: a search for the components, two passes in place for the permutation and two back, and n³ pairs at most; workspace
-O(n · panel). Rounding: docs/rounding.md.
+Weights in floats, some of which are below 0, are closed so in any case: each component under potentials of its own, and
+the blocks above in the weights as they are. So what one vertex cannot reach does not disturb it.
+
+Cost: a search for the components, two passes in place for the permutation and two back; workspace O(n · panel). The
+bits are those of ``structure=False`` where ⊗ and ⊕ are exact; else a path may be added up in another order, with the
+same bound (docs/rounding.md).
 """
 
 from __future__ import annotations
@@ -16,13 +20,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.components import Components, join_components, permute, strong_components
+from semiring.algorithms.irreflexive import cycles_from_closure
+from semiring.algorithms.scales import gains
 from semiring.algorithms.weights import check_range, negligible
-from semiring.chain.leaf import engine_of
+from semiring.chain.leaf import divergence_error, engine_of, may_diverge
 from semiring.chain.maps import UNSIGNED
+from semiring.chain.matrix import same_memory
 from semiring.chain.problem import Facts, No, Problem, Reduction
-from semiring.chain.steps.shifted import part_potentials, potentials_of, weights_of
+from semiring.chain.steps.plus import loops_of
+from semiring.chain.steps.shifted import is_signed, part_potentials, potentials_of, weights_of
+from semiring.errors import DivergenceError, NegativeCycleError
+from semiring.graphs.components import SMALL, Components, join_components, permute, strong_components
 from semiring.namespaces import array_namespace
 
 if TYPE_CHECKING:
@@ -30,79 +38,65 @@ if TYPE_CHECKING:
 
 __all__ = ["components"]
 
+_WORTH = 0.8  # of n³ pairs that may be left: two permutations and a search cost something
+
 
 class _Part(NamedTuple):
-    """A component of more than one vertex: where it lies, and what is known of its weights."""
+    """A component that is a problem of its own: where it lies, and what is known of its weights."""
 
     start: int
     stop: int
     facts: Facts
 
 
-def _close(found: Components, parts: list[_Part], node: Node, D: Any) -> Any:
-    p, xp = node.inner, array_namespace(D)
-    inspect = p.request.inspect
-    node.way.encode(p.matrix.array, D)
-    before = None if inspect is None else D.copy()
-    permute(D, found.order)
-    done = 0
-    for k, part in enumerate(parts):
-        block = D[part.start : part.stop, part.start : part.stop]
-        node.plan(_block(p, part, block, done), k).run(block)
-        done += (part.stop - part.start) ** 3
-    vertices = xp.arange(p.n)
-    loops = D[vertices, vertices] if p.plus else 0
-    D[vertices, vertices] = 0
-    engine = engine_of(p.kernel_plan(), D)
-    join_components(engine, D, found.bounds)
-    D[vertices, vertices] = loops
-    permute(D, np.argsort(found.order))
-    if p.progress is not None:
-        p.progress(p.n**3, p.n**3)
-    if inspect is not None:
-        inspect.look(engine, D, before=before, pivots=None)
-    return D
-
-
-def _block(p: Problem, part: _Part, block: Any, done: int) -> Problem:
-    """The closure of a component, in place."""
-    progress, n, size = p.progress, p.n, part.stop - part.start
-
-    def report(now: int, total: int) -> None:
-        assert progress is not None
-        progress(done + now * size**3 // max(1, total), n**3)
-
-    return p.but(
-        part.facts,
-        array=block,
-        none=p.matrix.inner,
-        maps=(UNSIGNED,) if part.facts.nonnegative else (),
-        home=block,
-        in_place=True,
-        request=replace(p.request, inspect=None),
-        progress=None if progress is None else report,
-    )
-
-
 def components(p: Problem) -> No | Reduction:
-    """Each component as a problem of its own.
+    """Each large component as a problem of its own; where weights are below 0, each of more than one vertex.
 
     Raises `NegativeCycleError`; `DomainError` where sums of weights may leave the range of floats.
     """
     m = p.matrix
-    if p.semiring is not min_plus or p.known.least is None or not p.known.least < 0:
-        return No("no weight is below 0")
-    if m.array.dtype.kind == "i":
-        return No("integers are not rounded")
     if len(m.shape) == 3:
         return No("each matrix of the stack is one component")
     if p.strips:
         return No("strips stay where they are")
-    found = strong_components(m.array, m.none)
-    if len(found) == 1:
+    if _is_signed(p):
+        found = strong_components(m.array, m.none, p.request.threads)
+        if len(found) == 1:
+            return No("one strong component", "data")
+        parts = _signed_parts(p, found)
+        why = f"{len(found)} strong components, {len(parts)} of more than one vertex: each under its own potentials"
+        return Reduction(why, p, run=partial(_close, found, parts, None))
+    if p.seen is None or p.seen.components is None:
+        return No("no weight is below 0, and nobody looked for components")
+    if "components" not in p.request.structure:
+        return No("not among what may be spared")
+    found = p.seen.components
+    if m.storage == "bits":
+        return No("rows of bits are joined without products")
+    if len(found) <= 1:
         return No("one strong component", "data")
+    if gains(p.semiring, p.known.least, p.known.greatest):
+        return No("products that gain are closed together, under factors")
+    if p.plus and not p.semiring.idempotent:
+        return No("A⁺ is a product of n³ pairs in any case, where ⊕ is not idempotent")
+    left = found.pairs() / p.n**3
+    if left > _WORTH:
+        return No(f"{len(p.seen.components)} strong components, and {left:.0%} of the work would be left", "data")
+    ends = zip(found.bounds[:-1].tolist(), found.bounds[1:].tolist(), strict=True)
+    parts = [_Part(start, stop, p.known) for start, stop in ends if stop - start > SMALL]
+    why = f"{len(p.seen.components)} strong components: {left:.0%} of the work is left"
+    return Reduction(why, p, run=partial(_close, found, parts, loops_of(p) if p.plus else None))
+
+
+def _is_signed(p: Problem) -> bool:
+    """Whether the weights are floats of min-plus, and some are below 0."""
+    return p.matrix.array.dtype.kind == "f" and is_signed(p)
+
+
+def _signed_parts(p: Problem, found: Components) -> list[_Part]:
+    m = p.matrix
     xp, weights = array_namespace(m.array), weights_of(p)
-    alone = found.order[found.bounds[:-1][np.diff(found.bounds) == 1]]
+    alone = found.order[found.bounds[:-1][found.sizes == 1]]
     loops = m.diagonal()[xp.asarray(alone)]
     if alone.size and float(loops.min()) < 0:  # a negative cycle, which is named there
         part_potentials(p, replace(weights, vertices=xp.asarray(alone[[int(loops.argmin())]])))
@@ -118,5 +112,74 @@ def components(p: Problem) -> No | Reduction:
             if least < 0:
                 facts = facts._replace(potentials=part_potentials(p, part))
             parts.append(_Part(start, stop, facts))
-    why = f"{len(found)} strong components, {len(parts)} of more than one vertex: each under its own potentials"
-    return Reduction(why, p, run=partial(_close, found, parts))
+    return parts
+
+
+def _close(found: Components, parts: list[_Part], loops: Any, node: Node, D: Any) -> Any:
+    """D ← D*, or D⁺: with ``loops``, the diagonal of A, it is made of D*, else its diagonal is that of each part."""
+    p, signed = node.inner, loops is None and _is_signed(node.inner)
+    inspect = p.request.inspect
+    m, before = p.matrix, None
+    if inspect is None and m.as_it_is and not m.on_device and not same_memory(m.array, D):
+        permute(D, found.order, p.request.threads, source=m.array)
+    else:
+        node.way.encode(m.array, D)
+        before = None if inspect is None else D.copy()
+        permute(D, found.order, p.request.threads)
+    closed, done = np.zeros(len(found), np.bool_), 0
+    for k, part in enumerate(parts):
+        block = D[part.start : part.stop, part.start : part.stop]
+        try:
+            node.plan(_block(p, part, block, done, signed), k).run(block)
+        except NegativeCycleError:
+            raise
+        except DivergenceError as error:
+            raise _of_caller(p, found, part.start + (error.vertex or 0)) from None
+        done += (part.stop - part.start) ** 3
+        closed[np.searchsorted(found.bounds, part.start)] = True
+    engine = engine_of(p.kernel_plan(), D)
+    if signed:  # cycles are closed, and nothing else is below 0 on the diagonal
+        vertices = array_namespace(D).arange(p.n)
+        cycles = D[vertices, vertices] if p.plus else 0
+        D[vertices, vertices] = 0
+    join_components(engine, D, found, closed)
+    if may_diverge(engine.plan) and engine.plan.status.diverged >= 0:
+        raise _of_caller(p, found, engine.plan.status.diverged)
+    if signed:
+        D[vertices, vertices] = cycles
+    permute(D, np.argsort(found.order), p.request.threads)
+    if loops is not None:
+        cycles_from_closure(engine, loops, D)
+    if p.progress is not None:
+        p.progress(p.n**3, p.n**3)
+    if inspect is not None:
+        inspect.look(engine, D, before=before, pivots=None)
+    return D
+
+
+def _block(p: Problem, part: _Part, block: Any, done: int, signed: bool) -> Problem:
+    """The closure of a component, in place."""
+    progress, n, size = p.progress, p.n, part.stop - part.start
+
+    def report(now: int, total: int) -> None:
+        assert progress is not None
+        progress(done + now * size**3 // max(1, total), n**3)
+
+    return p.but(
+        part.facts,
+        array=block,
+        none=p.matrix.inner,
+        maps=(UNSIGNED,) if signed and part.facts.nonnegative else (),
+        sentinel="",
+        seen=None if p.seen is None else p.seen.of_part(),
+        plus=p.plus and signed,
+        home=block,
+        in_place=True,
+        request=replace(p.request, inspect=None),
+        progress=None if progress is None else report,
+    )
+
+
+def _of_caller(p: Problem, found: Components, place: int) -> DivergenceError:
+    """The error of a pivot without a star."""
+    return divergence_error(p.request.semiring, int(found.order[place]))

@@ -18,7 +18,7 @@ from semiring.chain.problem import No, Problem, Reduction
 if TYPE_CHECKING:
     from semiring.chain.planner import Node
 
-__all__ = ["plus"]
+__all__ = ["loops_of", "plus"]
 
 
 def plus(p: Problem) -> No | Reduction:
@@ -27,12 +27,14 @@ def plus(p: Problem) -> No | Reduction:
         return No("A* is wanted")
     star = p.but(p.facts, plus=False)
     if p.semiring.idempotent:
-        return Reduction("A⁺ differs from A* on the diagonal alone", p, [star], partial(_cycles, _loops(p)), quiet=True)
+        return Reduction(
+            "A⁺ differs from A* on the diagonal alone", p, [star], partial(_cycles, loops_of(p)), quiet=True
+        )
     why = f"⊕ of {p.semiring.name} is not idempotent: A⁺ = A ⊗ A*, and A is kept until then"
     return Reduction(why, p, [star], _product)
 
 
-def _loops(p: Problem) -> Any:
+def loops_of(p: Problem) -> Any:
     """The diagonal of A, as the kernels see it."""
     m = p.matrix
     if isinstance(m.array, BitMatrix):

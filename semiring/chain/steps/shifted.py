@@ -1,4 +1,4 @@
-"""Weights below 0 under potentials: w[i, j] + h[i] - h[j] ≥ 0, and every distance differs by the same shift.
+"""Floats below 0 under potentials: w[i, j] + h[i] - h[j] ≥ 0, and every distance differs by the same shift.
 
 Cost: some sweeps over the matrix to find them, or one elimination, and a look at the sizes of the weights; no pass of
 their own. Distances are shifted back and rounded once. Where potentials in float64 would drown a weight, the matrix is
@@ -30,29 +30,39 @@ from semiring.namespaces import array_namespace
 if TYPE_CHECKING:
     from semiring.chain.planner import Node
 
-__all__ = ["part_potentials", "potentials_of", "shifted", "weights_of"]
+__all__ = ["is_signed", "part_potentials", "potentials_of", "shifted", "under", "weights_of"]
 
 _SWEEPS = 8  # that a matrix which is not in memory is worth: an elimination would need a copy of it in float64
 
 
 def shifted(p: Problem) -> No | Reduction:
-    """The matrix under potentials.
+    """The floats of one strong component under potentials.
 
-    Raises `NegativeCycleError`; `DomainError` or `IntegerOverflowError` where sums of weights may leave their range.
+    Raises `NegativeCycleError`; `DomainError` where sums of weights may leave the range of floats.
     """
-    if p.semiring is not min_plus or p.known.least is None or not p.known.least < 0:
-        return No("no weight is below 0")
     m = p.matrix
+    if not is_signed(p) or m.array.dtype.kind == "i":
+        return No("no float is below 0")
     h = p.known.potentials
     if h is None:
-        h = _of_integers(p) if m.array.dtype.kind == "i" else part_potentials(p, weights_of(p))
+        h = part_potentials(p, weights_of(p))
     elif not isinstance(h, Exact) and len(m.shape) == 3:
         why = "small matrices with weights below 0: potentials of all, and then all closed by one launch"
         return Reduction(why, p.mapped(Shifted(h), Facts(0, None, True)))
     if isinstance(h, Exact):
         why = "weights of very different size in one strong component: closed under exact potentials"
         return Reduction(why, p, run=partial(_exactly, h))
-    signs = f"both signs or all {'negative' if m.sign > 0 else 'positive'}"
+    return under(p, h)
+
+
+def is_signed(p: Problem) -> bool:
+    """Whether weights of min-plus are below 0."""
+    return bool(p.semiring is min_plus and p.known.least is not None and p.known.least < 0)
+
+
+def under(p: Problem, h: Any) -> Reduction:
+    """The matrix under potentials h."""
+    signs = f"both signs or all {'negative' if p.matrix.sign > 0 else 'positive'}"
     why = f"weights of {signs}: reweighted by potentials to ≥ 0"
     return Reduction(why, p.mapped(Shifted(h), Facts(0, None, True)))
 
@@ -77,13 +87,6 @@ def _exactly(exact: Exact, node: Node, D: Any) -> Any:
     if inspect is not None:
         inspect.look(engine_of(p.kernel_plan(), D), D, before=before, pivots=None)
     return D
-
-
-def _of_integers(p: Problem) -> Any:
-    m = p.matrix
-    low, high = (p.known.least, p.known.greatest) if m.sign > 0 else (-p.known.greatest, -p.known.least)
-    weights = Weights.of(m.array, m.sign, m.none, low, high)
-    return potentials_of(p, weights).astype(np.int64)  # whole numbers in any case
 
 
 def weights_of(p: Problem) -> Weights:

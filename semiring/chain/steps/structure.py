@@ -1,0 +1,30 @@
+"""What a look at the graph finds, for the steps that spare work: symmetry, few edges, one weight, components.
+
+Cost: a sixteenth of the matrix is read where there is nothing to find, else some passes. Nothing is changed.
+"""
+
+from __future__ import annotations
+
+from semiring.chain.problem import No, Problem, Reduction
+from semiring.graphs.structure import structure_of
+
+__all__ = ["structure"]
+
+_LEAST = 1024  # vertices: a closure of fewer takes no longer than to plan it anew for each matrix would
+
+
+def structure(p: Problem) -> No | Reduction:
+    """The same problem, with what was found."""
+    m, request = p.matrix, p.request
+    if not request.structure:
+        return No("nobody may ask for it")
+    if request.method != "auto":
+        return No("a method was named")
+    if len(m.shape) != 2 or p.strips or m.on_device:
+        return No("only of one matrix in the memory of the host")
+    if p.n < _LEAST:
+        return No("too few vertices to be worth a look")
+    if p.blank:
+        return No("the entries decide", "data")
+    found = structure_of(m.array, m.none, request.threads)
+    return Reduction(str(found) or "a dense graph, and nothing to be spared", p.but(p.facts, seen=found), quiet=True)

@@ -1,0 +1,94 @@
+"""One look at a matrix that asks what its graph spares: symmetry, few edges, one weight, components.
+
+It reads bits, of the memory of the host, and stops as soon as nothing can be found any more: of a dense matrix with
+nothing to find some sixteenth is read. Cost: O(n²) at most; workspace n² / 4 bits, where there are several components.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.arrays.bits import BitMatrix
+from semiring.graphs.components import Components, as_unsigned, in_strips, strong_components, transposed
+
+__all__ = ["FEW", "Structure", "structure_of"]
+
+FEW = 50  # edges are few where there are at most n² / 50 of them
+_STRIPS = 16  # that a matrix is looked at in: from the first of them on it may be clear that there is nothing to find
+
+
+class Structure(NamedTuple):
+    """What a look at the graph of a matrix found. Loops count as edges, and have any weight."""
+
+    symmetric: bool = False  # A = Aᵀ, bit by bit
+    edges: int | None = None  # how many there are; None is more than n² / `FEW`, or unknown
+    weight: Any = None  # the one weight that all of them have, as the matrix has it
+    components: Components | None = None  # None is unknown
+
+    def __str__(self) -> str:
+        found = ["undirected"] if self.symmetric else []
+        if self.edges is not None:
+            found.append(f"{self.edges} edges")
+        if self.weight is not None:
+            found.append(f"all edges of weight {self.weight}")
+        if self.components is not None and len(self.components) > 1:
+            found.append(f"{len(self.components)} strong components")
+        return ", ".join(found)
+
+    def of_part(self) -> Structure:
+        """What holds of a strong component too."""
+        return Structure(self.symmetric, None, self.weight)
+
+
+def structure_of(A: Any, none: Any, threads: int) -> Structure:
+    """The structure of a matrix (n, n), or a `BitMatrix`, in which ``none`` is no edge."""
+    if isinstance(A, BitMatrix):
+        return Structure(_is_mirrored_words(A, threads), components=strong_components(A, none, threads))
+    edges, weight = _edges(A, none, threads)
+    return Structure(_is_mirrored(A, threads), edges, weight, strong_components(A, none, threads))
+
+
+def _edges(A: Any, none: Any, threads: int) -> tuple[int | None, Any]:
+    """How many edges there are, where they are few; and the one weight that all have."""
+    from semiring.kernels.graphs.look import count_edges, first_edge
+
+    entries, absent, n = as_unsigned(A), np.asarray(none, A.dtype).view(f"u{A.itemsize}")[()], A.shape[0]
+    known, weight, edges, others = False, absent, 0, 0
+    step = max(1, -(-n // _STRIPS))
+    for start in range(0, n, step):
+        strip = slice(start, min(n, start + step))
+        if not known:
+            known, bits = first_edge(entries[strip], absent, start)
+            weight = entries.dtype.type(bits)
+        some, different = count_edges(entries[strip], absent, weight, start)
+        edges, others = edges + some, others + different
+        if others and edges * FEW > n * n:
+            return None, None
+    one = weight.reshape(1).view(A.dtype)[0] if known and not others else None
+    return (edges if edges * FEW <= n * n else None), one
+
+
+def _is_mirrored(A: Any, threads: int) -> bool:
+    from semiring.kernels.graphs.look import is_mirrored
+
+    entries, n = as_unsigned(A), A.shape[0]
+    differ: list[bool] = []
+
+    def compare(rows: slice) -> None:
+        if not differ and not is_mirrored(entries, rows.start, rows.stop):
+            differ.append(True)
+
+    compare(slice(0, min(n, 64)))
+    in_strips(compare, n, threads)
+    return not differ
+
+
+def _is_mirrored_words(A: BitMatrix, threads: int) -> bool:
+    n, words = A.shape[0], A.words
+    for row in range(min(n, 32)):  # the first word of a column is quickly read
+        column = (words[:, 0] >> np.uint32(row)) & np.uint32(1)
+        if not np.array_equal(A[row : row + 1].unpack()[0], column.astype(np.bool_)):
+            return False
+    return bool(np.array_equal(transposed(words, threads), words))

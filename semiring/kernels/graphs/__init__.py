@@ -1,0 +1,1 @@
+"""Graphs without their weights: components, permutations and trees, in loops that know no semiring."""

@@ -1,0 +1,129 @@
+"""Rows and columns of a matrix in another order, in place; and the transpose of packed bits.
+
+Entries are unsigned integers as wide as those of the matrix, whatever they mean.
+"""
+
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
+# (the functions below are compiled: their types are Numba's)
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiring.kernels.graphs.compiled import kernel
+
+__all__ = ["chains", "copy_rows", "gather_columns", "move_rows", "transpose_words"]
+
+
+@kernel
+def chains(order, longest):
+    """How to move rows in place: vertices in the order of their cycles, and where chains of at most ``longest`` begin.
+
+    The rows of a chain move one place forward; the last becomes what the first of the next chain was, or, at the end of
+    a cycle, the first of the cycle: ``heirs`` says of each chain, whose first row that is.
+    """
+    n = order.size
+    done, vertices = np.zeros(n, np.bool_), np.empty(n, np.int64)
+    starts, heirs = np.empty(n + 1, np.int64), np.empty(n, np.int64)
+    count = at = 0
+    for first in range(n):
+        if done[first] or order[first] == first:
+            continue
+        begun, v = count, first
+        length = 0
+        while not done[v]:
+            if length % longest == 0:
+                starts[count] = at
+                heirs[count] = count + 1
+                count += 1
+            done[v] = True
+            vertices[at] = v
+            at += 1
+            length += 1
+            v = order[v]
+        heirs[count - 1] = begun
+    starts[count] = at
+    return vertices[:at].copy(), starts[: count + 1].copy(), heirs[:count].copy()
+
+
+@kernel
+def move_rows(D, vertices, first, last, heir, order):
+    """The rows of the chain ``first`` … ``last`` - 1, each with its columns in the order too, where there is one.
+
+    ``heir``: the row that comes in at the end, as it was.
+    """
+    n = D.shape[1]
+    gathers = order.size > 0
+    for k in range(first, last):
+        to = D[vertices[k]]
+        source = heir if k + 1 == last else D[vertices[k + 1]]
+        if gathers:
+            for j in range(n):
+                to[j] = source[order[j]]
+        else:
+            for j in range(n):
+                to[j] = source[j]
+
+
+@kernel
+def copy_rows(A, order, first, last, out):
+    """Rows ``first`` … ``last`` - 1 of out (n, n) ← those of A with rows and columns in the order."""
+    n = A.shape[1]
+    for i in range(first, last):
+        source, to = A[order[i]], out[i]
+        for j in range(n):
+            to[j] = source[order[j]]
+
+
+@kernel
+def gather_columns(D, rows, order):
+    """Some rows of D, which stay where they are, with their columns in another order."""
+    n = D.shape[1]
+    row = np.empty(n, D.dtype)
+    for i in rows:
+        for j in range(n):
+            row[j] = D[i, j]
+        for j in range(n):
+            D[i, j] = row[order[j]]
+
+
+@kernel
+def transpose_words(words, out, first, last):
+    """Out ← the transpose of packed bits, words (m, ⌈n/32⌉) uint32, out (n, ⌈m/32⌉): its word columns first … last - 1.
+
+    Blocks of 32 × 32 bits by five exchanges, 16 of them side by side (Warren, Hacker's Delight, 7-3), and as many below
+    each other, so that whole cache lines are read and written.
+    """
+    m, n, width = words.shape[0], out.shape[0], words.shape[1]
+    tile, lines = np.empty((32, 16), np.uint32), np.empty((512, 16), np.uint32)
+    for b0 in range(first, last, 16):
+        b1 = min(last, b0 + 16)
+        for w0 in range(0, width, 16):
+            w1 = min(width, w0 + 16)
+            for block in range(b0, b1):
+                rows = min(32, m - 32 * block)
+                if rows == 32 and w1 - w0 == 16:
+                    for r in range(32):
+                        for c in range(16):
+                            tile[r, c] = words[32 * block + r, w0 + c]
+                else:
+                    tile[:] = 0
+                    for r in range(rows):
+                        for c in range(w1 - w0):
+                            tile[r, c] = words[32 * block + r, w0 + c]
+                mask = np.uint32(0x0000FFFF)
+                for size in (16, 8, 4, 2, 1):
+                    for start in range(0, 32, 2 * size):
+                        for k in range(start, start + size):
+                            upper, lower = tile[k], tile[k + size]
+                            for c in range(16):
+                                x = ((upper[c] >> np.uint32(size)) ^ lower[c]) & mask
+                                upper[c] ^= x << np.uint32(size)
+                                lower[c] ^= x
+                    mask ^= mask << np.uint32(size // 2)
+                for r in range(32):
+                    for c in range(16):
+                        lines[32 * c + r, block - b0] = tile[r, c]
+            for r in range(min(512, n - 32 * w0)):
+                for b in range(b1 - b0):
+                    out[32 * w0 + r, b0 + b] = lines[r, b]

@@ -1,0 +1,146 @@
+"""Closures that spare work where the graph allows it: against those that do not, and against oracles."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+
+import numpy as np
+import oracles
+import pytest
+import structured
+
+import semiring as sr
+from semiring.chain.program import _guard
+from semiring.errors import DivergenceError, UnknownNameError
+from semiring.graphs import components as algorithm
+from semiring.graphs.structure import structure_of
+
+
+@pytest.fixture
+def of_few(monkeypatch):
+    """Few vertices are looked at as many are, and closed in small blocks."""
+    monkeypatch.setattr(sys.modules["semiring.chain.steps.structure"], "_LEAST", 0)
+    step = sys.modules["semiring.chain.steps.components"]
+    monkeypatch.setattr(step, "SMALL", 8)
+    monkeypatch.setattr(algorithm, "_RUN", 4)
+    monkeypatch.setattr(algorithm, "_LEAF", 6)
+    monkeypatch.setattr(algorithm, "_CHAINS", 3)
+    _guard.cache_clear()
+    yield
+    _guard.cache_clear()
+
+
+def applied(A, name, **options):
+    """The steps that an explanation says applied."""
+    _, explanation = sr.closure(A, name, explain=True, **options)
+    return [link.step for link in explanation.chain if link.applies]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_cases(seed, of_few):
+    rng = np.random.default_rng(seed)
+    for _ in range(25):
+        structured.compare(structured.random_case(rng, 40))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8, 16))
+def test_more_random_cases(seed, of_few):
+    rng = np.random.default_rng(seed)
+    for _ in range(60):
+        structured.compare(structured.random_case(rng))
+
+
+# --------------------------------------------------------------------------------------------------------- the look
+
+
+def test_what_a_look_finds(rng):
+    for n in (0, 1, 2, 7, 40, 130):
+        for _ in range(6):
+            edges = structured.edges_of(rng, n, str(rng.choice(structured.KINDS)))
+            A = np.where(edges, np.float32(rng.choice([1.0, 2.5])), np.inf).astype(np.float32)
+            if rng.random() < 0.5:
+                A[edges] = rng.random(int(edges.sum()))
+            found = structure_of(A, np.inf, 2)
+            off = A[~np.eye(n, dtype=bool) & edges]
+            assert found.symmetric == np.array_equal(A, A.T)
+            assert found.edges == (edges.sum() if 50 * edges.sum() <= n * n else None)
+            one = np.unique(off)
+            dense = found.edges is None
+            if one.size == 1:
+                assert found.weight == one[0]
+            else:
+                assert found.weight is None
+            assert dense or found.edges >= 0
+            words = structure_of(sr.pack(edges), False, 2)
+            assert words.symmetric == np.array_equal(edges, edges.T)
+            assert len(words.components) == len(found.components)
+
+
+def test_names_of_structure():
+    A = np.zeros((3, 3))
+    with pytest.raises(UnknownNameError, match="components"):
+        sr.closure(A, structure="component")
+    for structure in (True, False, (), "components", ["components"]):
+        np.testing.assert_array_equal(sr.closure(A, structure=structure), A)
+
+
+# ------------------------------------------------------------------------------------------------------- components
+
+
+def test_components_spare_products(rng, of_few):
+    edges = structured.edges_of(rng, 60, "acyclic")
+    A = np.where(edges, 1.0, np.inf)
+    assert "components" in applied(A, "min_plus")
+    assert "components" not in applied(A, "min_plus", structure=False)
+    assert "components" not in applied(A, "min_plus", structure=())
+    assert "components" not in applied(A, "min_plus", method="rkleene")
+
+
+def test_a_pivot_without_a_star_is_named_in_the_vertices_of_the_caller(rng, of_few):
+    edges = structured.edges_of(rng, 40, "acyclic") & ~np.eye(40, dtype=bool)
+    A = np.where(edges, 0.01, 0.0)
+    A[17, 17] = 1.0
+    with pytest.raises(DivergenceError) as caught:
+        sr.closure(A, "plus_times")
+    assert caught.value.vertex == 17
+    apart = np.zeros((40, 40))
+    apart[:20, :20] = apart[20:, 20:] = 0.001
+    apart[25, 25] = 1.0  # the first pivot that is 1 but for what led over those before it
+    apart[25, :25] = 0.0
+    order = np.arange(40).reshape(2, 20).T.ravel()
+    with pytest.raises(DivergenceError) as caught:
+        sr.closure(apart[np.ix_(order, order)], "plus_times")
+    assert order[caught.value.vertex] == 25
+
+
+def test_progress_of_components_ends(rng, of_few):
+    edges = structured.edges_of(rng, 60, "apart")
+    A = np.where(edges, 1.0, np.inf)
+    reports = []
+    sr.closure(A, progress=lambda done, total: reports.append((done, total)))
+    assert reports[-1][0] == reports[-1][1]
+    assert [done for done, _ in reports] == sorted(done for done, _ in reports)
+
+
+def test_predecessors_of_components(rng, of_few):
+    for kind in ("acyclic", "apart", "tail"):
+        edges = structured.edges_of(rng, 50, kind)
+        A = np.where(edges, rng.integers(1, 9, (50, 50)), np.inf)
+        found = sr.shortest_paths(A)
+        np.testing.assert_array_equal(found.matrix, oracles.closure(A, "min_plus"))
+        for i in range(0, 50, 7):
+            for j in np.flatnonzero(np.isfinite(found.matrix[i]))[::5]:
+                path = found.path(i, int(j))
+                assert sum(A[a, b] for a, b in itertools.pairwise(path)) == found.matrix[i, j]
+
+
+@pytest.mark.slow
+def test_components_of_many_vertices(rng):
+    """At the sizes that are looked at without being asked to, with several blocks of every kind."""
+    for kind in ("acyclic", "apart", "tail"):
+        edges = structured.edges_of(rng, 1100, kind)
+        A = np.where(edges, rng.integers(1, 50, edges.shape), np.inf).astype(np.float32)
+        assert "components" in applied(A, "min_plus")
+        np.testing.assert_array_equal(sr.closure(A), sr.closure(A, structure=False))
