@@ -1,7 +1,8 @@
-"""Products and closures of JAX arrays, with gradients.
+"""Products, closures and products along sequences of JAX arrays, with gradients.
 
 The work is done on the host, by a callback: arrays on the CPU are read without a copy, those of a GPU travel. The
-functions work under `jax.jit`, `jax.vmap` and `jax.grad`, and can be differentiated again and again, in reverse mode.
+functions work under `jax.jit`, `jax.vmap` and `jax.grad`, and can be differentiated again and again, in reverse mode;
+those of sequences once.
 """
 
 # mypy: disallow-untyped-decorators=False
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -20,8 +22,9 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions import Expression
 from semiring.algebra.expressions.tree import array_functions
 from semiring.errors import DTypeError, MissingExtraError, ShapeError
-from semiring.gradients import forward, scaled, trees
+from semiring.gradients import forward, scaled, sequences, trees
 from semiring.gradients.rules import Rule, factors, rule_of
+from semiring.linalg.sequences import arranged
 
 try:
     import jax
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 else:
     Array: TypeAlias = Any
 
-__all__ = ["closure", "matmul"]
+__all__ = ["closure", "matmul", "multi_dot", "reduce", "scan"]
 
 
 def matmul(A: Any, B: Any, semiring: Semiring | str = "min_plus", *, check: bool = True) -> Array:
@@ -105,6 +108,108 @@ def closure(A: Any, semiring: Semiring | str = "min_plus", *, reflexive: bool = 
     return jnp.where(jnp.eye(A.shape[-1], dtype=bool), loops[..., 0], closed)
 
 
+def multi_dot(
+    As: Any,
+    x: Any = None,
+    semiring: Semiring | str = "min_plus",
+    *,
+    weights: Any = None,
+    lengths: Any = None,
+    steps: int | None = None,
+    check: bool = True,
+) -> Array:
+    """A₁ ⊗ A₂ ⊗ … ⊗ A_T, or x ⊗ A₁ ⊗ … ⊗ A_T, differentiable by As, x and the weights: see `semiring.multi_dot`.
+
+    As (T, ..., n, n), or (n, n) for all steps; x (..., n); weights (T, ..., n), by which the entries are multiplied
+    after each step; lengths (...), how many of the steps a sequence takes. The result is (..., n), or (..., n, n).
+
+    The gradient is that of `matmul`, through all steps, and can be taken once. It has memory for √T vectors beside what
+    is given and returned: those between are computed again.
+
+    Raises what `matmul` and `semiring.multi_dot` raise. Costs T products with the vectors; with a gradient another
+    T, and T·2 backwards.
+
+    >>> import jax
+    >>> A = jax.numpy.array([[0.5, 1.0], [2.0, 0.0]])
+    >>> jax.grad(lambda A: multi_dot(A, jax.numpy.zeros(2), "max_plus", steps=3).max())(A).tolist()
+    [[0.0, 1.0], [2.0, 0.0]]
+    """
+    *given, steps = _sequence(As, x, as_semiring(semiring), weights, lengths, steps)
+    return _multi_dot(*given, steps, as_semiring(semiring), check)
+
+
+def scan(
+    As: Any,
+    x: Any = None,
+    semiring: Semiring | str = "min_plus",
+    *,
+    weights: Any = None,
+    lengths: Any = None,
+    steps: int | None = None,
+    check: bool = True,
+) -> Array:
+    """All prefixes of `multi_dot`, (T, ..., n), without x (T, ..., n, n), with gradients: see `semiring.scan`.
+
+    Beyond the length of a sequence its last state is repeated. Parameters, gradient, errors and cost as in `multi_dot`.
+
+    >>> import jax
+    >>> scan(jax.numpy.array([[1.0, 5.0], [2.0, 1.0]]), jax.numpy.array([0.0, 9.0]), steps=3).tolist()
+    [[1.0, 5.0], [2.0, 6.0], [3.0, 7.0]]
+    """
+    *given, steps = _sequence(As, x, as_semiring(semiring), weights, lengths, steps)
+    return jnp.moveaxis(_scan(*given, steps, as_semiring(semiring), check), -2, 0)
+
+
+def reduce(
+    A: Any,
+    semiring: Semiring | str = "min_plus",
+    axis: int | tuple[int, ...] | None = None,
+    *,
+    check: bool = True,
+) -> Array:
+    """The ⊕ of all entries, or along one axis or several, differentiable by A: see `semiring.reduce`.
+
+    It is the product with a vector of ones, and so is its gradient: that of `matmul`.
+
+    >>> import jax
+    >>> A = jax.numpy.array([[3.0, 1.0], [2.0, 5.0]])
+    >>> jax.grad(lambda A: reduce(A, "max_plus", axis=0).sum())(A).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    A, semiring = jnp.asarray(A), as_semiring(semiring)
+    axes = tuple(range(A.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = np.lib.array_utils.normalize_axis_tuple(axes, A.ndim, "axis")
+    kept = [size for place, size in enumerate(A.shape) if place not in axes]
+    lines = jnp.moveaxis(A, axes, tuple(range(A.ndim - len(axes), A.ndim)))
+    lines = lines.reshape(prod(kept), prod(A.shape[place] for place in axes))
+    ones = jnp.full(lines.shape[1:], semiring.one_for(A.dtype), A.dtype)
+    return matmul(lines, ones, semiring, check=check).reshape(kept)
+
+
+def _sequence(As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, steps: int | None) -> tuple[Any, ...]:
+    """What the functions of sequences take: the matrices, x, the weights, the lengths, and how many steps there are."""
+    As, square = jnp.asarray(As), x is None
+    if x is None:
+        n = As.shape[-1] if As.ndim else 0
+        x = jnp.where(jnp.eye(n, dtype=bool), semiring.one_for(As.dtype), semiring.zero_for(As.dtype))
+    x = jnp.asarray(x)
+    _same_dtype(As, x=x)
+    if weights is not None:
+        weights = jnp.asarray(weights)
+        _same_dtype(As, weights=weights)
+    if lengths is not None:
+        lengths = jnp.asarray(lengths)
+        if not jnp.issubdtype(lengths.dtype, jnp.integer):
+            raise DTypeError(f"lengths has dtype {lengths.dtype}: how many steps a sequence takes is a whole number")
+    return arranged(jnp, As, x, weights, lengths, steps, square=square)
+
+
+def _same_dtype(As: Array, **named: Array) -> None:
+    for name, array in named.items():
+        if array.dtype != As.dtype:
+            raise DTypeError(f"As has dtype {As.dtype}, {name} {array.dtype}: convert one, {name}.astype(As.dtype)")
+
+
 def _check_operands(A: Array, B: Array) -> None:
     if not A.ndim or not B.ndim:
         raise ShapeError(f"A is {A.shape}, B is {B.shape}: a scalar is no operand of a product")
@@ -112,11 +217,11 @@ def _check_operands(A: Array, B: Array) -> None:
         raise DTypeError(f"A has dtype {A.dtype}, B {B.dtype}: convert one, B.astype(A.dtype)")
 
 
-def _on_host(function: Callable[..., Any], shapes: Any, arrays: tuple[Array, ...], *others: Any) -> Any:
+def _on_host(function: Callable[..., Any], shapes: Any, arrays: tuple[Array | None, ...], *others: Any) -> Any:
     """The function on NumPy views of arrays of one number of leading dimensions; ``vmap`` adds one in front of all."""
 
     def call(*values: Any) -> Any:
-        return function(*(np.asarray(value) for value in values), *others)
+        return function(*(None if value is None else np.asarray(value) for value in values), *others)
 
     return jax.pure_callback(call, shapes, *arrays, vmap_method="broadcast_all")
 
@@ -288,6 +393,98 @@ def _trees_backward(semiring: Semiring, check: bool, kept: Any, g: Any) -> tuple
 
 _closure.defvjp(_closure_forward, _closure_backward)
 _closure_trees.defvjp(_trees_forward, _trees_backward)
+
+
+# ----------------------------------------------------------------------------------------------------------- sequences
+
+
+def _batch(A: Array, x: Array, weights: Array | None, lengths: Array | None) -> tuple[int, ...]:
+    batches = [A.shape[:-3], x.shape[:-1]]
+    batches += [] if weights is None else [weights.shape[:-2]]
+    return jnp.broadcast_shapes(*batches, *([] if lengths is None else [lengths.shape]))
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(4, 5, 6))
+def _scan(
+    A: Array,
+    x: Array,
+    weights: Array | None,
+    lengths: Array | None,
+    steps: int,
+    semiring: Semiring,
+    check: bool,
+) -> Array:
+    """The states after every step, (..., steps, n), of what `semiring.linalg.sequences.Chain` takes."""
+    shape = jax.ShapeDtypeStruct((*_batch(A, x, weights, lengths), steps, x.shape[-1]), x.dtype)
+    return _on_host(sequences.scanned, shape, (A, x, weights, lengths), steps, semiring, check)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(4, 5, 6))
+def _multi_dot(
+    A: Array,
+    x: Array,
+    weights: Array | None,
+    lengths: Array | None,
+    steps: int,
+    semiring: Semiring,
+    check: bool,
+) -> Array:
+    """The state after the last step, (..., n)."""
+    return _ended(A, x, weights, lengths, steps, semiring, check)[0]
+
+
+def _ended(A: Array, x: Array, weights: Any, lengths: Any, steps: int, semiring: Semiring, check: bool) -> Any:
+    """The state after the last step, and those before each segment, which the gradient begins with."""
+    batch, n = _batch(A, x, weights, lengths), x.shape[-1]
+    shapes = ((*batch, n), (*batch, len(sequences.segments(steps)), n))
+    structs = tuple(jax.ShapeDtypeStruct(shape, x.dtype) for shape in shapes)
+    return _on_host(sequences.ended, structs, (A, x, weights, lengths), steps, semiring, check)
+
+
+def _scan_forward(
+    A: Array, x: Array, weights: Any, lengths: Any, steps: int, semiring: Semiring, check: bool
+) -> tuple[Array, Any]:
+    rule_of(semiring)
+    X = _scan(A, x, weights, lengths, steps, semiring, check)
+    return X, (A, x, weights, lengths, X)
+
+
+def _multi_dot_forward(
+    A: Array, x: Array, weights: Any, lengths: Any, steps: int, semiring: Semiring, check: bool
+) -> tuple[Array, Any]:
+    rule_of(semiring)
+    end, borders = _ended(A, x, weights, lengths, steps, semiring, check)
+    return end, (A, x, weights, lengths, borders)
+
+
+def _scan_backward(steps: int, semiring: Semiring, check: bool, kept: Any, g: Array) -> tuple[Any, ...]:
+    A, x, weights, lengths, X = kept
+    first = jnp.broadcast_to(x, (*X.shape[:-2], x.shape[-1]))[..., None, :]
+    firsts = np.array([run.start - 1 for run in sequences.segments(steps)[1:]], int)
+    borders = jnp.concatenate([first, X[..., firsts, :]], axis=-2)
+    return _pulled(A, x, weights, lengths, borders, g, steps, semiring)
+
+
+def _multi_dot_backward(steps: int, semiring: Semiring, check: bool, kept: Any, g: Array) -> tuple[Any, ...]:
+    A, x, weights, lengths, borders = kept
+    return _pulled(A, x, weights, lengths, borders, g[..., None, :], steps, semiring)
+
+
+def _pulled(
+    A: Array, x: Array, weights: Any, lengths: Any, borders: Array, g: Array, steps: int, semiring: Semiring
+) -> tuple[Any, ...]:
+    arrays = [array for array in (A, x, weights) if array is not None]
+    structs = tuple(jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arrays)
+
+    def gradients(A: Any, x: Any, weights: Any, lengths: Any, borders: Any, g: Any) -> Any:
+        return sequences.pulled(A, x, weights, lengths, borders, g, steps, semiring)[: len(structs)]
+
+    dA, dx, *dw = _on_host(gradients, structs, (A, x, weights, lengths, borders, g))
+    return dA, dx, dw[0] if dw else None, None
+
+
+_scan.defvjp(_scan_forward, _scan_backward)
+_multi_dot.defvjp(_multi_dot_forward, _multi_dot_backward)
 
 
 # ------------------------------------------------------------------------------------------ what backward passes need

@@ -20,11 +20,12 @@ import numpy as np
 from semiring import profiling
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import ALIASES, CATALOGUE
-from semiring.algebra.expressions.tree import is_floating
+from semiring.algebra.expressions.tree import is_bfloat16, is_floating
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import convert
 from semiring.arrays.labels import frame_values, is_graph
 from semiring.arrays.scatter import scatter
+from semiring.arrays.tensors import array_of, is_half_tensor, refused_gradients, tensor_of
 from semiring.errors import DeviceError, DTypeError, ShapeError
 from semiring.namespaces import is_device_array, library_of
 
@@ -60,8 +61,10 @@ def in_host_memory(x: Any, name: str = "A") -> Any:
         return x
     if hasattr(x, "__dlpack__") and not is_device_array(x):
         if getattr(x, "requires_grad", False):
-            raise TypeError(f"{name} records gradients, which stop here: pass {name}.detach()")
+            raise refused_gradients(name)
         if x.__dlpack_device__()[0] in _HOST_DEVICES:
+            if is_half_tensor(x):
+                return array_of(x)
             try:
                 return np.from_dlpack(x)
             except (BufferError, RuntimeError, TypeError, ValueError):  # a dtype that one of the two cannot describe
@@ -332,6 +335,8 @@ def _hosted(result: Any) -> Any:
 
 def _exported(xp: Any, result: Any) -> Any:
     array = np.asarray(result)
+    if is_bfloat16(array.dtype) and xp.__name__ == "torch":
+        return tensor_of(array)
     try:
         return xp.from_dlpack(array)
     except (BufferError, RuntimeError, TypeError, ValueError):  # a dtype or layout the library does not import

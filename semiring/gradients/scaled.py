@@ -10,7 +10,7 @@ from semiring.algebra.catalogue import plus_times
 from semiring.linalg import matmul
 from semiring.namespaces import array_namespace
 
-__all__ = ["scaled_product"]
+__all__ = ["Right", "scaled_product"]
 
 Array: TypeAlias = Any
 
@@ -36,22 +36,32 @@ def scaled_product(X: Array, alpha: Array, Y: Array, beta: Array, gamma: Array) 
     if not wide[4].size or not wide[0].shape[-1]:
         return xp.zeros(shape, X.dtype)
     stacked = [operand.reshape(-1, *operand.shape[-2:]) for operand in wide]
-    result = xp.stack([_matrix(xp, *operands) for operands in zip(*stacked, strict=True)])
+    result = xp.stack(
+        [Right(xp, Y, beta).product(X, alpha, gamma) for X, alpha, Y, beta, gamma in zip(*stacked, strict=True)]
+    )
     return result.reshape(shape).astype(X.dtype, copy=False)
 
 
-def _matrix(xp: Any, X: Array, alpha: Array, Y: Array, beta: Array, gamma: Array) -> Array:
-    rows, columns = _largest(xp, alpha, 1), _largest(xp, beta, 0)
-    P = _mantissas(xp, X, alpha - rows)
-    Q = _mantissas(xp, Y, beta - columns)
-    exponent = gamma + rows + columns
-    far = exponent > _SAFE
-    # On the host by our own kernel, on our own threads: two libraries with threads of their own wait for each other.
-    product = matmul(P, Q, plus_times, check=False) if xp is np else P @ Q
-    R = product * xp.exp(xp.where(far, 0.0, exponent))
-    if bool(far.any()):
-        _add_terms(xp, R, X, alpha, Y, beta, gamma, xp.argwhere(far))
-    return R
+class Right:
+    """The right operand of products: matrices Y with exponents beta (k, n), prepared once."""
+
+    def __init__(self, xp: Any, Y: Array, beta: Array) -> None:
+        self.xp, self.Y, self.beta = xp, Y, beta
+        self.columns = _largest(xp, beta, 0)
+        self.mantissas = _mantissas(xp, Y, beta - self.columns)
+
+    def product(self, X: Array, alpha: Array, gamma: Array) -> Array:
+        """Σᵣ X[p, r] · Y[r, q] · exp(alpha[p, r] + beta[r, q] + gamma[p, q]), in float64."""
+        xp, rows = self.xp, _largest(self.xp, alpha, 1)
+        P = _mantissas(xp, X, alpha - rows)
+        exponent = gamma + rows + self.columns
+        far = exponent > _SAFE
+        # On the host by our own kernel, on our own threads: two libraries with threads wait for each other.
+        product = matmul(P, self.mantissas, plus_times, check=False) if xp is np else P @ self.mantissas
+        R = product * xp.exp(xp.where(far, 0.0, exponent))
+        if bool(far.any()):
+            _add_terms(xp, R, X, alpha, self.Y, self.beta, gamma, xp.argwhere(far))
+        return R
 
 
 def _largest(xp: Any, exponents: Array, axis: int) -> Array:

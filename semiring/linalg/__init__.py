@@ -8,6 +8,7 @@ dtypes.
 from semiring.linalg.blas import axpy, dot, gemm, gemv, ger
 from semiring.linalg.elementwise import add, identity, multiply, reduce, zeros
 from semiring.linalg.products import matmul, matmul_witness, power
+from semiring.linalg.sequences import multi_dot, multi_dot_witness, scan
 
 __all__ = [
     "add",
@@ -19,8 +20,11 @@ __all__ = [
     "identity",
     "matmul",
     "matmul_witness",
+    "multi_dot",
+    "multi_dot_witness",
     "multiply",
     "power",
     "reduce",
+    "scan",
     "zeros",
 ]

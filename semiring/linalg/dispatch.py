@@ -12,6 +12,7 @@ import numpy as np
 
 from semiring import profiling
 from semiring.algebra import Semiring
+from semiring.algebra.expressions.tree import is_bfloat16
 from semiring.arrays.encoding import (
     Encoding,
     Scan,
@@ -137,6 +138,11 @@ def inside(array: Array, semiring: Semiring, scan: Scan, code: Encoding) -> Arra
 def multiply_into(semiring: Semiring, C: Array, A: Array, B: Array, a: Scan, b: Scan, threads: int | None) -> None:
     """C ← A ⊗ B, stacks of matrices with k ≥ 1 of one dtype; C shares nothing with A and B and is not read."""
     dtype = C.dtype
+    if _is_rounded(C):
+        wide = np.empty(C.shape, np.float32)
+        multiply_into(semiring, wide, A.astype(np.float32), B.astype(np.float32), a, b, threads)
+        C[...] = wide
+        return
     if not has_inner_zero(semiring, dtype):
         engine = engine_for(C, semiring, dtype, a.nonnegative and b.nonnegative, threads)
         _each(engine.multiply, A, B, C, stacks=engine.backend.stacks)
@@ -155,6 +161,11 @@ def witness_into(
 ) -> None:
     """`multiply_into`, with the smallest k that attains each entry in W, -1 where the entry is zero."""
     dtype, code = C.dtype, None
+    if _is_rounded(C):
+        wide = np.empty(C.shape, np.float32)
+        witness_into(semiring, wide, W, A.astype(np.float32), B.astype(np.float32), a, b, threads)
+        C[...] = wide
+        return
     if has_inner_zero(semiring, dtype):
         code = product_encoding(semiring, dtype, a, b)
         A, B = inside(A, semiring, a, code), inside(B, semiring, b, code)
@@ -167,6 +178,11 @@ def witness_into(
         decode(result, semiring, dtype, limit=code.limit, out=C)
         # A sentinel plus a negative number looked better than the sentinel.
         xp.copyto(W, -1, where=xp.equal(C, semiring.zero_for(dtype)))
+
+
+def _is_rounded(C: Array) -> bool:
+    """Whether a product is computed in float32, and rounded once: bfloat16 on the host, whose sums would lose it."""
+    return type(C) is np.ndarray and is_bfloat16(C.dtype)
 
 
 def _each(kernel: Callable[..., None], A: Array, B: Array, C: Array, *more: Array, stacks: bool = False) -> None:

@@ -1,17 +1,21 @@
-"""Products and closures of PyTorch tensors, with gradients.
+"""Products, closures and products along sequences of PyTorch tensors, with gradients.
 
 Tensors on the CPU share their memory with NumPy, those of a GPU (with the extra ``cuda``) with CuPy. The functions are
 custom operators: they work under `torch.compile` without a graph break, under `torch.func.vmap` and `torch.func.grad`,
-and can be differentiated twice.
+and can be differentiated twice, those of sequences once.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+import math
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.errors import DeviceError, DTypeError, MissingExtraError, ShapeError
 from semiring.gradients.rules import Rule, key_of, rule_of, semiring_of
+from semiring.linalg.sequences import arranged
 
 try:
     import torch
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
 else:
     Tensor: TypeAlias = torch.Tensor
 
-__all__ = ["closure", "matmul"]
+__all__ = ["closure", "matmul", "multi_dot", "reduce", "scan"]
 
 # A semiring never changes: without this the compiler of PyTorch 2.11 takes names of semirings only.
 torch.utils._pytree.register_constant(Semiring)
@@ -104,6 +108,107 @@ def closure(A: Tensor, semiring: Semiring | str = "min_plus", *, reflexive: bool
     return result
 
 
+def multi_dot(
+    As: Tensor,
+    x: Tensor | None = None,
+    semiring: Semiring | str = "min_plus",
+    *,
+    weights: Tensor | None = None,
+    lengths: Tensor | None = None,
+    steps: int | None = None,
+    check: bool = True,
+) -> Tensor:
+    """A₁ ⊗ A₂ ⊗ … ⊗ A_T, or x ⊗ A₁ ⊗ … ⊗ A_T, differentiable by As, x and the weights: see `semiring.multi_dot`.
+
+    As (T, ..., n, n), or (n, n) for all steps; x (..., n); weights (T, ..., n), by which the entries are multiplied
+    after each step; lengths (...), how many of the steps a sequence takes. The result is (..., n), or (..., n, n).
+
+    The gradient is that of `matmul`, through all steps, and can be taken once. It has memory for √T vectors beside what
+    is given and returned: those between are computed again. In `log_plus` the gradient of the result by the weights
+    is the posterior of the states.
+
+    Raises what `matmul` and `semiring.multi_dot` raise. Costs T products with the vectors; with a gradient another
+    T, and T·2 backwards.
+
+    >>> A = torch.tensor([[0.5, 1.0], [2.0, 0.0]], requires_grad=True)
+    >>> total = multi_dot(A, torch.zeros(2), "max_plus", steps=3)
+    >>> total.max().backward()
+    >>> total.tolist(), A.grad.tolist()
+    ([5.0, 4.0], [[0.0, 1.0], [2.0, 0.0]])
+    """
+    result: Tensor = operators.multi_dot(*_sequence(As, x, semiring, weights, lengths, steps), check)[0]
+    return result
+
+
+def scan(
+    As: Tensor,
+    x: Tensor | None = None,
+    semiring: Semiring | str = "min_plus",
+    *,
+    weights: Tensor | None = None,
+    lengths: Tensor | None = None,
+    steps: int | None = None,
+    check: bool = True,
+) -> Tensor:
+    """All prefixes of `multi_dot`, (T, ..., n), without x (T, ..., n, n), with gradients: see `semiring.scan`.
+
+    Beyond the length of a sequence its last state is repeated. Parameters, gradient, errors and cost as in `multi_dot`.
+
+    >>> scan(torch.tensor([[1.0, 5.0], [2.0, 1.0]]), torch.tensor([0.0, 9.0]), steps=3).tolist()
+    [[1.0, 5.0], [2.0, 6.0], [3.0, 7.0]]
+    """
+    result: Tensor = operators.scan(*_sequence(As, x, semiring, weights, lengths, steps), check)
+    return result.movedim(-2, 0)
+
+
+def reduce(
+    A: Tensor,
+    semiring: Semiring | str = "min_plus",
+    axis: int | tuple[int, ...] | None = None,
+    *,
+    check: bool = True,
+) -> Tensor:
+    """The ⊕ of all entries, or along one axis or several, differentiable by A: see `semiring.reduce`.
+
+    It is the product with a vector of ones, and so is its gradient: that of `matmul`.
+
+    >>> A = torch.tensor([[3.0, 1.0], [2.0, 5.0]], requires_grad=True)
+    >>> reduce(A, "max_plus", axis=0).sum().backward()
+    >>> A.grad.tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    _check_tensors(A=A)
+    axes = tuple(range(A.dim())) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = tuple(sorted({range(A.dim())[one] for one in axes}))
+    kept = [size for place, size in enumerate(A.shape) if place not in axes]
+    size = math.prod([A.shape[place] for place in axes])
+    lines = A.movedim(axes, tuple(range(A.dim() - len(axes), A.dim()))).reshape(math.prod(kept), size)
+    _, one = _elements(_key(semiring), _name(A))
+    ones = torch.full(lines.shape[1:], one, dtype=A.dtype, device=A.device)
+    return matmul(lines, ones, semiring, check=check).reshape(kept)
+
+
+def _sequence(
+    As: Tensor, x: Tensor | None, semiring: Semiring | str, weights: Tensor | None, lengths: Any, steps: int | None
+) -> tuple[Any, ...]:
+    """What the operators of sequences take."""
+    named = {"As": As, "x": x, "weights": weights}
+    given = {name: tensor for name, tensor in named.items() if tensor is not None}
+    _check_tensors(**given)
+    key, square = _key(semiring), x is None
+    if _records_gradients(*given.values()):
+        _rule(key)
+    if lengths is not None:
+        lengths = torch.as_tensor(lengths, device=As.device)
+        if lengths.is_floating_point() or lengths.dtype == torch.bool:
+            raise DTypeError(f"lengths has dtype {lengths.dtype}: how many steps a sequence takes is a whole number")
+    if x is None:
+        zero, one = _elements(key, _name(As))
+        n = As.shape[-1] if As.dim() else 0
+        x = torch.full((n, n), zero, dtype=As.dtype, device=As.device).fill_diagonal_(one)
+    return *arranged(torch, As, x, weights, lengths, steps, square=square), key
+
+
 def _cycles(A: Tensor, closed: Tensor, semiring: Semiring | str, rule: Rule | None) -> Tensor:
     """A⁺ from A*. For a selective ⊕ they differ on the diagonal alone, where the empty path is one."""
     if rule != "selective":
@@ -150,3 +255,16 @@ def _key(semiring: Semiring | str) -> str:
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _rule(key: str) -> Rule:
     return rule_of(semiring_of(key))
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _elements(key: str, dtype: str) -> tuple[Any, Any]:
+    """0̄ and 1̄ as numbers of Python."""
+    semiring = semiring_of(key)
+    kind = np.dtype(np.float32 if dtype == "bfloat16" else dtype)
+    return semiring.zero_for(kind).item(), semiring.one_for(kind).item()
+
+
+def _name(x: Tensor) -> str:
+    """The name of the dtype, which NumPy has too."""
+    return str(x.dtype).removeprefix("torch.")

@@ -20,23 +20,42 @@ from torch import Tensor
 from semiring.algebra import Semiring
 from semiring.algebra.expressions import Expression
 from semiring.algebra.expressions.tree import array_functions
-from semiring.gradients import forward, scaled, trees
+from semiring.arrays.tensors import array_of, is_half_tensor, tensor_of
+from semiring.errors import AlgebraError
+from semiring.gradients import forward, scaled, sequences, trees
 from semiring.gradients.rules import factors, rule_of, semiring_of
 
-__all__ = ["closure", "closure_trees", "matmul", "matmul_witness", "scaled_product", "sums_down", "sums_up"]
+__all__ = [
+    "closure",
+    "closure_trees",
+    "matmul",
+    "matmul_witness",
+    "multi_dot",
+    "scaled_product",
+    "scan",
+    "sums_down",
+    "sums_up",
+]
 
 
-def _on_arrays(function: Callable[..., Any], tensors: tuple[Tensor, ...], *others: Any) -> Any:
+def _on_arrays(function: Callable[..., Any], tensors: tuple[Tensor | None, ...], *others: Any) -> Any:
     """The function on NumPy (on a GPU: CuPy) views of the tensors; its results as tensors that share their memory."""
-    plain = [tensor.detach() for tensor in tensors]
-    if tensors[0].device.type == "cpu":
-        results = function(*(tensor.numpy() for tensor in plain), *others)
-        return tuple(map(torch.from_numpy, results)) if isinstance(results, tuple) else torch.from_numpy(results)
+    plain = [None if tensor is None else tensor.detach() for tensor in tensors]
+    first = next(tensor for tensor in plain if tensor is not None)
+    if first.device.type == "cpu":
+        hosted = (x if x is None else array_of(x) if is_half_tensor(x) else x.numpy() for x in plain)
+        return _exported(tensor_of, function(*hosted, *others))
     from semiring.arrays.device.memory import as_cupy, on_device
 
-    with on_device(plain):
-        results = function(*map(as_cupy, plain), *others)
-        return tuple(map(torch.from_dlpack, results)) if isinstance(results, tuple) else torch.from_dlpack(results)
+    with on_device([tensor for tensor in plain if tensor is not None]):
+        arrays = (None if tensor is None else as_cupy(tensor) for tensor in plain)
+        return _exported(torch.from_dlpack, function(*arrays, *others))
+
+
+def _exported(convert: Callable[[Any], Tensor], results: Any) -> Any:
+    if isinstance(results, tuple):
+        return tuple(None if result is None else convert(result) for result in results)
+    return convert(results)
 
 
 class Differentiable:
@@ -230,6 +249,114 @@ def _trees_backward(ctx: Any, g: Tensor, _: Any) -> tuple[Tensor | None, ...]:
 
 closure = Differentiable(_closure, _keep_closure, _closure_backward)
 closure_trees = Differentiable(_closure_trees, _keep_closure, _trees_backward)
+
+
+# --------------------------------------------------------------------------------------------------------- sequences
+
+
+@torch.library.custom_op("semiring::scan", mutates_args=())
+def _scan(
+    A: Tensor, x: Tensor, weights: Tensor | None, lengths: Tensor | None, steps: int, key: str, check: bool
+) -> Tensor:
+    """The states after every step, (..., steps, n), of what `semiring.linalg.sequences.Chain` takes."""
+    return _on_arrays(sequences.scanned, (A, x, weights, lengths), steps, semiring_of(key), check)
+
+
+@torch.library.custom_op("semiring::multi_dot", mutates_args=())
+def _multi_dot(
+    A: Tensor, x: Tensor, weights: Tensor | None, lengths: Tensor | None, steps: int, key: str, check: bool
+) -> tuple[Tensor, Tensor]:
+    """The state after the last step, (..., n), and those before each segment, which the gradient begins with."""
+    end, borders = _on_arrays(sequences.ended, (A, x, weights, lengths), steps, semiring_of(key), check)
+    return end, borders
+
+
+@torch.library.custom_op("semiring::sequence_gradient", mutates_args=())
+def _sequence_gradient(
+    A: Tensor,
+    x: Tensor,
+    weights: Tensor | None,
+    lengths: Tensor | None,
+    borders: Tensor,
+    g: Tensor,
+    steps: int,
+    key: str,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`semiring.gradients.sequences.pulled`; without weights the last is empty."""
+    dA, dx, dw = _on_arrays(sequences.pulled, (A, x, weights, lengths, borders, g), steps, semiring_of(key))
+    return dA, dx, A.new_empty(0) if dw is None else dw
+
+
+def _batch(A: Tensor, x: Tensor, weights: Tensor | None, lengths: Tensor | None) -> tuple[int, ...]:
+    batches = [A.shape[:-3], x.shape[:-1]]
+    batches += [] if weights is None else [weights.shape[:-2]]
+    shape: tuple[int, ...] = torch.broadcast_shapes(*batches, *([] if lengths is None else [lengths.shape]))
+    return shape
+
+
+@_scan.register_fake
+def _(
+    A: Tensor, x: Tensor, weights: Tensor | None, lengths: Tensor | None, steps: int, key: str, check: bool
+) -> Tensor:
+    return x.new_empty((*_batch(A, x, weights, lengths), steps, x.shape[-1]))
+
+
+@_multi_dot.register_fake
+def _(
+    A: Tensor, x: Tensor, weights: Tensor | None, lengths: Tensor | None, steps: int, key: str, check: bool
+) -> tuple[Tensor, Tensor]:
+    batch, n = _batch(A, x, weights, lengths), x.shape[-1]
+    return x.new_empty((*batch, n)), x.new_empty((*batch, len(sequences.segments(steps)), n))
+
+
+@_sequence_gradient.register_fake
+def _(
+    A: Tensor,
+    x: Tensor,
+    weights: Tensor | None,
+    lengths: Tensor | None,
+    borders: Tensor,
+    g: Tensor,
+    steps: int,
+    key: str,
+) -> tuple[Tensor, Tensor, Tensor]:
+    last = A.new_empty(0) if weights is None else weights.new_empty(weights.shape)
+    return A.new_empty(A.shape), x.new_empty(x.shape), last
+
+
+def _keep_sequence(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    *arrays, ctx.steps, ctx.key, _ = inputs
+    ctx.save_for_backward(*arrays, output[1] if isinstance(output, tuple) else output)
+
+
+def _scan_backward(ctx: Any, g: Tensor) -> Any:
+    A, x, weights, lengths, X = ctx.saved_tensors
+    firsts = [run.start - 1 for run in sequences.segments(ctx.steps)[1:]]
+    first = x.expand(*X.shape[:-2], x.shape[-1]).unsqueeze(-2)
+    return _pulled(ctx, A, x, weights, lengths, torch.cat([first, X[..., firsts, :]], -2), g)
+
+
+def _multi_dot_backward(ctx: Any, g: Tensor, _: Any) -> Any:
+    A, x, weights, lengths, borders = ctx.saved_tensors
+    return _pulled(ctx, A, x, weights, lengths, borders, g.unsqueeze(-2))
+
+
+def _pulled(ctx: Any, A: Tensor, x: Tensor, weights: Any, lengths: Any, borders: Tensor, g: Tensor) -> Any:
+    dA, dx, dw = sequence_gradient(A, x, weights, lengths, borders, g, ctx.steps, ctx.key)
+    return dA, dx, None if weights is None else dw, None, None, None, None
+
+
+def _keep_nothing(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    pass
+
+
+def _once(ctx: Any, *gradients: Tensor) -> None:
+    raise AlgebraError("the gradient along a sequence is taken once: for a second, multiply step by step by matmul")
+
+
+sequence_gradient = Differentiable(_sequence_gradient, _keep_nothing, _once)
+scan = Differentiable(_scan, _keep_sequence, _scan_backward)
+multi_dot = Differentiable(_multi_dot, _keep_sequence, _multi_dot_backward)
 
 
 # ------------------------------------------------------------------------------------------ what backward passes need

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from semiring.arrays.tensors import refused_gradients
 from semiring.errors import DeviceError, DTypeError
 from semiring.namespaces import is_device_array, library_of
 from semiring.profiling import described, span
@@ -80,7 +81,7 @@ def as_cupy(x: Any, name: str = "A") -> Array:
         return x
     cupy = load_cupy(f"{name} is a {type(x).__module__}.{type(x).__qualname__} on a GPU: computing there")
     if getattr(x, "requires_grad", False):
-        raise TypeError(f"{name} records gradients, which stop here: pass {name}.detach()")
+        raise refused_gradients(name)
     failure: Exception | None = None
     for read in (cupy.from_dlpack, cupy.asarray):
         try:

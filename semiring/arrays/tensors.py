@@ -1,0 +1,45 @@
+"""Tensors of PyTorch where they are not like other arrays: they record gradients, and NumPy cannot read bfloat16."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.expressions.tree import is_bfloat16
+from semiring.errors import MissingExtraError
+
+__all__ = ["array_of", "is_half_tensor", "refused_gradients", "tensor_of"]
+
+
+def is_half_tensor(x: Any) -> bool:
+    """Whether x is a tensor of PyTorch's bfloat16."""
+    torch: Any = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor) and x.dtype == torch.bfloat16
+
+
+def array_of(tensor: Any) -> Any:
+    """A tensor in the memory of the host as an array of the dtype of ml_dtypes, without a copy."""
+    try:
+        dtype = import_module("ml_dtypes").bfloat16
+    except ImportError as error:
+        raise MissingExtraError("ml_dtypes", "torch", "bfloat16") from error
+    return tensor.view(sys.modules["torch"].int16).numpy().view(dtype)
+
+
+def tensor_of(array: Any) -> Any:
+    """An array of numbers as a tensor that shares its memory."""
+    torch: Any = sys.modules["torch"]
+    if is_bfloat16(array.dtype):
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def refused_gradients(name: str) -> TypeError:
+    """The error for a tensor that records gradients, where nothing could follow them."""
+    return TypeError(
+        f"{name} records gradients, which stop here: the functions of semiring.torch keep them (semiring.torch.matmul "
+        f"for semiring.matmul); without them pass {name}.detach()"
+    )

@@ -1,0 +1,228 @@
+"""Gradients of products along a sequence (`semiring.linalg.sequences`), with memory for √T of its T steps.
+
+Forward, the vectors before every ⌈√T⌉th step are kept. Backward, those between are computed again, segment by segment
+from the last one, and the gradient goes through each step by the rule of the semiring (`semiring.gradients`). Where one
+matrix serves all steps, the terms of its gradient in a segment are one product.
+"""
+
+from __future__ import annotations
+
+from math import isqrt, prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.algebra.catalogue import plus_times
+from semiring.algebra.expressions import Expression
+from semiring.gradients.rules import factors, rule_of
+from semiring.gradients.scaled import Right, scaled_product
+from semiring.linalg import matmul
+from semiring.linalg.dispatch import look
+from semiring.linalg.sequences import Chain
+from semiring.namespaces import array_namespace
+
+__all__ = ["ended", "pulled", "scanned", "segments"]
+
+Array: TypeAlias = Any
+
+
+def segments(steps: int) -> list[range]:
+    """The steps in runs of about √T."""
+    length = isqrt(max(0, steps - 1)) + 1
+    return [range(start, min(steps, start + length)) for start in range(0, steps, length)]
+
+
+def scanned(
+    A: Array, x: Array, weights: Array | None, lengths: Array | None, steps: int, semiring: Semiring, check: bool
+) -> Array:
+    """The state after each step, (..., steps, n), of what `Chain` takes."""
+    chain = _checked(A, x, weights, lengths, steps, semiring, check)
+    result = array_namespace(x).empty((*chain.batch, steps, x.shape[-1]), x.dtype)
+    chain.scan(result)
+    return result
+
+
+def ended(
+    A: Array, x: Array, weights: Array | None, lengths: Array | None, steps: int, semiring: Semiring, check: bool
+) -> tuple[Array, Array]:
+    """The state after the last step, (..., n), and those before each segment, (..., segments, n)."""
+    chain = _checked(A, x, weights, lengths, steps, semiring, check)
+    runs = segments(steps)
+    borders = array_namespace(x).empty((*chain.batch, len(runs), x.shape[-1]), x.dtype)
+    last = chain.start
+    for place, run in enumerate(runs):
+        borders[..., place, :] = last
+        for _, _, after in chain.states(last, run):
+            last = after
+    return last.copy(), borders
+
+
+def _checked(
+    A: Array, x: Array, weights: Array | None, lengths: Array | None, steps: int, semiring: Semiring, check: bool
+) -> Chain:
+    named = {"As": A, "x": x, "weights": weights}
+    look(semiring, check, **{name: array for name, array in named.items() if array is not None})
+    return Chain(semiring, A, x, weights, lengths, steps)
+
+
+def pulled(
+    A: Array,
+    x: Array,
+    weights: Array | None,
+    lengths: Array | None,
+    borders: Array,
+    g: Array,
+    steps: int,
+    semiring: Semiring,
+) -> tuple[Array, Array, Array | None]:
+    """The gradients by A, x and the weights, of what the ends (g (..., 1, n)) or all states (..., steps, n) have as g.
+
+    ``borders`` are the states before each segment.
+    """
+    return _Backward(Chain(semiring, A, x, weights, lengths, steps), g).run(borders)
+
+
+class _Backward:
+    """The gradients of a chain, summed up from its last step on."""
+
+    def __init__(self, chain: Chain, g: Array) -> None:
+        self.chain, self.g, self.xp = chain, g, array_namespace(chain.x)
+        self.rule = rule_of(chain.semiring)
+        self.one = prod(chain.A.shape[:-2]) == 1  # whether one matrix serves all
+        # What is added up is wide: a sum over all steps would lose digits of narrow terms.
+        self.dA = self.xp.zeros(chain.A.shape, np.float64)
+        rows = (0, 0) if chain.weights is None else chain.weights.shape[-2:]
+        self.dw = self.xp.zeros((*chain.batch, *rows))
+        self.right: Right | None = None
+        self.later: list[tuple[Array, Array, Array]] = []
+
+    def run(self, borders: Array) -> tuple[Array, Array, Array | None]:
+        """The gradients by A, x and the weights, in the dtype of the chain and the shapes of its arrays."""
+        chain, xp = self.chain, self.xp
+        every = self.g.shape[-2] == chain.steps
+        G = xp.zeros(chain.start.shape) if every else self.g[..., 0, :].astype(np.float64)
+        for place, run in reversed(list(enumerate(segments(chain.steps)))):
+            G = self._segment(borders[..., place, :], run, G, every)
+        dtype = chain.x.dtype
+        dx = _summed_to(G, chain.x.shape).astype(dtype)
+        dw = None if chain.weights is None else _summed_to(self.dw, chain.weights.shape).astype(dtype)
+        return self.dA.astype(dtype), dx, dw
+
+    def _segment(self, x: Array, run: range, G: Array, every: bool) -> Array:
+        chain, xp = self.chain, self.xp
+        kept, before = [], x
+        for t in run:
+            y, W = chain.witnesses(before, t) if self.rule == "selective" else (None, None)
+            y = next(chain.states(before, range(t, t + 1)))[1] if y is None else y
+            kept.append((before, y, W))
+            before = chain.after(t, before, y)
+        for t, (before, y, W) in zip(reversed(run), reversed(kept), strict=True):
+            G = G + self.g[..., t, :] if every else G
+            going = chain.going(t)
+            H = G if going is None else xp.where(going, G, 0)
+            if chain.weights is not None:
+                H = self._through_weights(t, y, chain.weights[..., t, :], H)
+            d = self._through_product(t, before, y, W, H)
+            G = d if going is None else xp.where(going, d, G)
+        if self.later:
+            self._add_later()
+        return G
+
+    def _through_weights(self, t: int, y: Array, weights: Array, H: Array) -> Array:
+        chain, xp = self.chain, self.xp
+        weights = xp.broadcast_to(weights, y.shape)
+        there = _there(chain.semiring, self.rule, y, weights)
+        by_y, by_w = (_evaluate(xp, half, y, weights, there) for half in factors(chain.semiring))
+        self.dw[..., t, :] = xp.where(there, H * by_w, 0)
+        return xp.where(there, H * by_y, 0)
+
+    def _through_product(self, t: int, x: Array, y: Array, W: Array | None, H: Array) -> Array:
+        """The gradient by x of y = x ⊗ Aₜ, (..., n), and that by Aₜ into ``dA``."""
+        chain, xp, n = self.chain, self.xp, x.shape[-1]
+        A = chain.matrix(t)
+        dA = self.dA[..., t if self.dA.shape[-3] > 1 else 0, :, :]
+        given = [array for array in (x, y, H, W) if array is not None]
+        if prod(A.shape[:-2]) == 1:
+            A, dA = A.reshape(n, n), dA.reshape(n, n)
+            given = [array.reshape(-1, n) for array in given]
+        elif A.shape[-3] == 1:
+            A, dA = A[..., 0, :, :], dA[..., 0, :, :]
+        else:
+            given = [array[..., None, :] for array in given]
+        rows, y, H = given[:3]
+        if self.rule == "plus_times":
+            d, dM = _product(xp, H, A.swapaxes(-1, -2)), _product(xp, rows.swapaxes(-1, -2), H)
+        elif self.rule == "selective":
+            d, dM = self._through_witness(rows, A, given[3], H)
+        else:
+            d, dM = self._through_sums(rows, A, y, H)
+        if dM is not None:
+            dA += _summed_to(dM, dA.shape)
+        return d.reshape(x.shape)
+
+    def _through_sums(self, x: Array, A: Array, y: Array, H: Array) -> tuple[Array, Array | None]:
+        """Of y = log Σₖ exp(x + A): exp(x[k] + A[k, j] − y[j]) is the derivative by both."""
+        xp = self.xp
+        minus = xp.where(xp.isneginf(y), -xp.inf, -y.astype(np.float64))
+        if x.shape[-2] == 1:
+            terms = xp.exp(x.swapaxes(-1, -2).astype(np.float64) + A + minus) * H
+            return terms.sum(-1)[..., None, :], terms
+        back = A.swapaxes(-1, -2)
+        if self.one:
+            if self.right is None:
+                self.right = Right(xp, xp.ones(A.shape), back.astype(np.float64))
+            self.later.append((x, H, minus))
+            return self.right.product(H, minus, x), None
+        whole = xp.broadcast_to(A, (*x.shape[:-2], *A.shape[-2:]))
+        d = scaled_product(H, minus, xp.ones(whole.shape), whole.swapaxes(-1, -2), x)
+        left = x.swapaxes(-1, -2)
+        return d, scaled_product(xp.ones(left.shape), left, H, minus, whole)
+
+    def _add_later(self) -> None:
+        """The gradient by the one matrix, of all steps of a segment: one product."""
+        xp, A = self.xp, self.chain.A
+        x, H, minus = (xp.concatenate(parts) for parts in zip(*self.later, strict=True))
+        self.later.clear()
+        terms = scaled_product(xp.ones(x.T.shape), x.T, H, minus, A.reshape(A.shape[-2:]))
+        self.dA += terms.reshape(A.shape)
+
+    def _through_witness(self, x: Array, A: Array, W: Array, H: Array) -> tuple[Array, Array]:
+        """Of y = x[W] ⊗ A[W]: to the one term that was selected."""
+        xp, there = self.xp, W >= 0
+        place = xp.maximum(W, 0)
+        A = xp.broadcast_to(A, (*W.shape[:-2], *A.shape[-2:]))
+        values = xp.take_along_axis(x, place, -1), xp.take_along_axis(A, place, -2)
+        by_x, by_a = (_evaluate(xp, half, *values, there) for half in factors(self.chain.semiring))
+        index = [xp.asarray(axis) for axis in np.indices(W.shape, sparse=True)]
+        d, dA = xp.zeros(x.shape), xp.zeros(A.shape)
+        xp.add.at(d, (*index[:-1], place), xp.where(there, H * by_x, 0))
+        xp.add.at(dA, (*index[:-2], place, index[-1]), xp.where(there, H * by_a, 0))
+        return d, dA
+
+
+def _there(semiring: Semiring, rule: str, y: Array, weights: Array) -> Array:
+    """Where y ⊗ w has a gradient: everywhere in plus_times, else where neither is "no path"."""
+    zero = semiring.zero_for(y.dtype)
+    if rule == "plus_times":
+        return np.True_
+    return (y != zero) & (weights != zero)
+
+
+def _evaluate(xp: Any, half: Expression, x: Array, y: Array, there: Array) -> Any:
+    """A derivative of ⊗; that of a place that is not used is not NaN."""
+    values = {"x": x, "y": y}
+    values = {name: xp.where(there, values[name], 1) for name in half.variables}
+    return half.evaluate(values, x.dtype, xp) if values else float(half.evaluate({}, np.dtype(np.float64)))
+
+
+def _product(xp: Any, X: Array, Y: Array) -> Array:
+    X, Y = X.astype(np.float64), Y.astype(np.float64)
+    return matmul(X, Y, plus_times, check=False) if xp is np else X @ Y
+
+
+def _summed_to(terms: Array, shape: tuple[int, ...]) -> Array:
+    """The sum over the dimensions that ``shape`` was broadcast along."""
+    terms = terms.sum(tuple(range(terms.ndim - len(shape)))) if terms.ndim > len(shape) else terms
+    axes = tuple(axis for axis, size in enumerate(shape) if size == 1 and terms.shape[axis] != 1)
+    return terms.sum(axes, keepdims=True) if axes else terms

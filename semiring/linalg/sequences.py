@@ -1,0 +1,413 @@
+"""Products along a sequence: x ⊗ A₁ ⊗ A₂ ⊗ …, all of its prefixes, and the states that attain it.
+
+A step takes a vector x, a row of states, to (x ⊗ Aₜ) ⊗ wₜ: a product, and a product entry by entry with the weights of
+the step. That is the forward algorithm of a hidden Markov model in `log_plus`, Viterbi's in `max_plus`, and the same
+for a linear-chain CRF: Aₜ are the transitions, wₜ the emissions.
+
+A `Chain` holds such a sequence with the dimensions of the batch in front, as many in each array, so that they
+broadcast. Steps follow each other, one product a step for the whole batch. Where matrices are small, that is mostly
+the cost of calls; then neighbours are multiplied side by side, in log₂ T calls and with more work (Blelloch, Prefix
+sums and their applications, 1990). Which way is taken depends on shapes alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.algebra.catalogue import as_semiring
+from semiring.arrays.encoding import has_inner_zero
+from semiring.arrays.operands import as_result, on_their_device, operands
+from semiring.errors import AlgebraError, DTypeError, ShapeError
+from semiring.linalg.dispatch import look
+from semiring.linalg.elementwise import identity, multiply, whole
+from semiring.linalg.products import matmul, matmul_witness
+from semiring.namespaces import array_namespace, is_device_array
+
+__all__ = ["Chain", "arranged", "multi_dot", "multi_dot_witness", "scan"]
+
+Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
+
+_FEWEST = 8  # steps from which on neighbours are multiplied side by side
+_SMALL = 1 << 12  # pairs of a step's matrices: products of fewer take less time than a call
+_SMALL_ON_DEVICE = 1 << 20
+_NARROW, _NARROW_ON_DEVICE = 16, 64  # rows of such matrices: one for each step takes so many times the result's memory
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A sequence of steps in one semiring, dtype and memory; leading dimensions, as many in each array, broadcast."""
+
+    semiring: Semiring
+    A: Array  # (..., 1 or steps, n, n): one for all steps, or one for each
+    x: Array  # (..., n)
+    weights: Array | None  # (..., steps, n)
+    lengths: Array | None  # (...) int64: a row of the batch stays as it is from that step on
+    steps: int
+    square: bool = False  # the vectors are the rows of the identity, along the last dimension of the batch
+    threads: int | None = None
+
+    @cached_property
+    def batch(self) -> tuple[int, ...]:
+        """The dimensions of the batch."""
+        shapes = [self.A.shape[:-3], self.x.shape[:-1]]
+        shapes += [] if self.weights is None else [self.weights.shape[:-2]]
+        shapes += [] if self.lengths is None else [self.lengths.shape]
+        return np.broadcast_shapes(*shapes)
+
+    @cached_property
+    def start(self) -> Array:
+        """X in the shape of the batch."""
+        return array_namespace(self.x).broadcast_to(self.x, (*self.batch, self.x.shape[-1]))
+
+    def matrix(self, t: int) -> Array:
+        """The matrix of a step, (..., n, n)."""
+        return self.A[..., t if self.A.shape[-3] > 1 else 0, :, :]
+
+    def going(self, t: int) -> Array | None:
+        """Where the batch takes a step, (..., 1); None for everywhere."""
+        return None if self.lengths is None else (self.lengths > t)[..., None]
+
+    def weighed(self, t: int, y: Array) -> Array:
+        """Y ⊗ wₜ."""
+        if self.weights is None:
+            return y
+        return multiply(y, self.weights[..., t, :], self.semiring, check=self._looks)
+
+    def states(self, x: Array, steps: range) -> Iterator[tuple[int, Array, Array]]:
+        """Each step t with x ⊗ Aₜ and the x after it, both (..., n), from the ``x`` before the first of the steps."""
+        for t in steps:
+            y = self._by(t, x, matmul)
+            yield t, y, (x := self.after(t, x, y))
+
+    def after(self, t: int, x: Array, y: Array) -> Array:
+        """The state after a step, from the one before it and y = x ⊗ Aₜ."""
+        found, going = self.weighed(t, y), self.going(t)
+        return found if going is None else array_namespace(x).where(going, found, x)
+
+    def witnesses(self, x: Array, t: int) -> tuple[Array, Array]:
+        """X ⊗ Aₜ, and the smallest state before that attains each entry, -1 where none does: (..., n)."""
+        found: tuple[Array, Array] = self._by(t, x, matmul_witness)
+        return found
+
+    @cached_property
+    def _looks(self) -> bool:
+        """Whether operands of every step must be looked at: for integers among which is "no path"."""
+        return has_inner_zero(self.semiring, self.x.dtype)
+
+    def _by(self, t: int, x: Array, product: Callable[..., Any]) -> Any:
+        """A product x ⊗ Aₜ for x (..., n); rows that meet the same matrix are rows of one product."""
+        A, n = self.matrix(t), x.shape[-1]
+        if prod(A.shape[:-2]) == 1:
+            left, right = x.reshape(-1, n), A.reshape(n, n)
+        elif A.shape[-3] == 1:
+            left, right = x, A[..., 0, :, :]
+        else:
+            left, right = x[..., None, :], A
+        results = product(left, right, self.semiring, check=self._looks, threads=self.threads)
+        if isinstance(results, tuple):
+            return tuple(result.reshape(x.shape) for result in results)
+        return results.reshape(x.shape)
+
+    # -------------------------------------------------------------------------------------------------- side by side
+
+    @cached_property
+    def _side_by_side(self) -> bool:
+        """Whether the matrices of all steps are so small that more products in fewer calls are faster."""
+        n, there = self.x.shape[-1], is_device_array(self.x)
+        pairs = prod(self._shape[:-3]) * n**3
+        small, narrow = (_SMALL_ON_DEVICE, _NARROW_ON_DEVICE) if there else (_SMALL, _NARROW)
+        return self.steps >= _FEWEST and n <= narrow and pairs <= small
+
+    @cached_property
+    def _shape(self) -> tuple[int, ...]:
+        shapes = [self.A.shape[:-3]]
+        shapes += [] if self.weights is None else [self.weights.shape[:-2]]
+        shapes += [] if self.lengths is None else [self.lengths.shape]
+        return (*np.broadcast_shapes(*shapes), self.steps, *self.A.shape[-2:])
+
+    def _matrices(self) -> Array:
+        """Aₜ ⊗ diag(wₜ) of every step, the identity where the batch takes none: (steps, ..., n, n)."""
+        xp = array_namespace(self.A)
+        M = xp.broadcast_to(self.A, self._shape)
+        if self.weights is not None:
+            M = multiply(M, self.weights[..., None, :], self.semiring, check=self._looks)
+        if self.lengths is not None:
+            t, n = xp.arange(self.steps)[:, None, None], self.A.shape[-1]
+            one = identity(n, self.semiring, self.A.dtype, device="cuda" if is_device_array(self.A) else None)
+            M = xp.where(t < self.lengths[..., None, None, None], M, one)
+        return xp.moveaxis(M, -3, 0)
+
+    @cached_property
+    def _given(self) -> bool:
+        """Whether the caller gave the matrices of all steps as they are, and nothing else."""
+        return self.square and self.A.shape[-3] == self.steps and self.weights is None and self.lengths is None
+
+    def _products(self, A: Array, B: Array) -> Array:
+        return matmul(A, B, self.semiring, check=self._looks, threads=self.threads)
+
+    def _prefixes(self, M: Array) -> Array:
+        """M₁, M₁ ⊗ M₂, … along the first axis: neighbours are joined, their prefixes found, and the rest from those."""
+        if M.shape[0] == 1:
+            return M
+        joined = self._prefixes(self._products(M[:-1:2], M[1::2]))
+        result = array_namespace(M).empty(M.shape, M.dtype)
+        result[0], result[1::2] = M[0], joined
+        if M.shape[0] > 2:
+            result[2::2] = self._products(joined[: (M.shape[0] - 1) // 2], M[2::2])
+        return result
+
+    def _joined(self, M: Array) -> Array:
+        """M₁ ⊗ M₂ ⊗ … along the first axis."""
+        while M.shape[0] > 1:
+            pairs = self._products(M[:-1:2], M[1::2])
+            M = array_namespace(M).concatenate([pairs, M[-1:]]) if M.shape[0] % 2 else pairs
+        return M[0]
+
+    # ------------------------------------------------------------------------------------------------------- results
+
+    def scan(self, out: Array) -> None:
+        """Out (..., steps, n) ← the state after each step."""
+        if self._side_by_side:
+            products = array_namespace(out).moveaxis(self._prefixes(self._matrices()), 0, -3)
+            if self.square:  # (..., 1, steps, n, n)
+                out[...] = products[..., 0, :, :, :].swapaxes(-2, -3)
+            else:
+                out[...] = self._products(self.start[..., None, None, :], products)[..., 0, :]
+            return
+        for t, _, x in self.states(self.start, range(self.steps)):
+            out[..., t, :] = x
+
+    def end(self) -> Array:
+        """The state after the last step, (..., n)."""
+        if self.steps and (self._side_by_side or self._given):
+            product = self._joined(self._matrices())
+            return (
+                product[..., 0, :, :] if self.square else self._products(self.start[..., None, :], product)[..., 0, :]
+            )
+        x = self.start
+        for _, _, after in self.states(x, range(self.steps)):
+            x = after
+        return x if self.steps else x.copy()
+
+    def attained(self) -> tuple[Array, Array]:
+        """The last state, and the states (..., steps, n) on the way there: one before each step, for every last one."""
+        xp, x = array_namespace(self.x), self.start
+        W = xp.empty((*self.batch, self.steps, x.shape[-1]), np.int32)
+        for t in range(self.steps):
+            y, W[..., t, :] = self.witnesses(x, t)
+            x = self.after(t, x, y)
+        here = xp.broadcast_to(xp.arange(x.shape[-1], dtype=np.int32), x.shape)
+        for t in reversed(range(self.steps)):
+            going = self.going(t)
+            before = xp.take_along_axis(W[..., t, :], xp.maximum(here, 0), -1)
+            before = xp.where(here < 0, here, before)
+            W[..., t, :] = before if going is None else xp.where(going, before, -1)
+            here = before if going is None else xp.where(going, before, here)
+        none = xp.equal(x, self.semiring.zero_for(x.dtype))
+        xp.copyto(W, -1, where=none[..., None, :])
+        return x, W
+
+
+# ------------------------------------------------------------------------------------------------------ what is given
+
+
+def arranged(
+    xp: Any, A: Any, x: Any, weights: Any, lengths: Any, steps: int | None, *, square: bool = False
+) -> tuple[Any, Any, Any, Any, int]:
+    """What `Chain` takes, from arrays of the namespace ``xp`` with their steps in front; and how many steps there are.
+
+    A (n, n) or (T, ..., n, n), x (..., n), weights (T, ..., n) or None, lengths (...) or None. ``square``: x (n, n)
+    holds the rows of the identity, which become the last dimension of the batch. Raises `ShapeError` and `ValueError`.
+    """
+    if A.ndim < 2 or A.shape[-2] != A.shape[-1]:
+        raise ShapeError(f"As is {tuple(A.shape)}: the matrices of a sequence are square, (n, n) or (T, ..., n, n)")
+    for name, array in (("x", x), ("weights", weights)):
+        if array is not None and (array.ndim < 1 + (name == "weights") or array.shape[-1] != A.shape[-1]):
+            raise ShapeError(f"As is {tuple(A.shape)}, {name} is {tuple(array.shape)}: its last size is not that of As")
+    steps = _steps(A, weights, steps)
+    if square:
+        A = A if A.ndim == 2 else A[..., None, :, :]
+        weights = None if weights is None else weights[..., None, :]
+        lengths = None if lengths is None else lengths[..., None]
+    A = A[None] if A.ndim == 2 else xp.moveaxis(A, 0, -3)
+    weights = None if weights is None else xp.moveaxis(weights, 0, -2)
+    parts = [(A, 3), (x, 1), (weights, 2), (lengths, 0)]
+    batches = [tuple(array.shape[: array.ndim - own]) for array, own in parts if array is not None]
+    try:
+        rank = len(np.broadcast_shapes(*batches))
+    except ValueError:
+        raise ShapeError(f"the dimensions of the batch, {', '.join(map(str, batches))}, do not broadcast") from None
+    A, x, weights, lengths = (
+        array
+        if array is None or array.ndim == rank + own
+        else array.reshape((1,) * (rank + own - array.ndim) + tuple(array.shape))
+        for array, own in parts
+    )
+    return A, x, weights, lengths, steps
+
+
+def _steps(A: Any, weights: Any, steps: int | None) -> int:
+    """How many steps the arrays, and the caller, say there are."""
+    said = {} if A.ndim == 2 else {"As": int(A.shape[0])}
+    said |= {} if weights is None else {"weights": int(weights.shape[0])}
+    said |= {} if steps is None else {"steps": whole(steps, "the number of steps")}
+    if not said:
+        raise ValueError("one matrix serves all steps, and nothing says how many there are: give steps, or weights")
+    if len(set(said.values())) > 1:
+        raise ShapeError(f"the number of steps is not one: {', '.join(f'{name} has {n}' for name, n in said.items())}")
+    count = next(iter(said.values()))
+    if count < 0:
+        raise ValueError(f"the number of steps is {count}, and at least 0")
+    return count
+
+
+def _chain(
+    As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, steps: Any, check: bool, threads: Any, device: Any
+) -> Chain:
+    named = {"As": As, "x": x, "weights": weights}
+    named = {name: value for name, value in named.items() if value is not None}
+    arrays = dict(zip(named, operands(semiring, device=device, **named), strict=True))
+    look(semiring, check, **arrays)
+    A, square = arrays["As"], x is None
+    xp = array_namespace(A)
+    rows = arrays.get("x")
+    if rows is None and A.ndim >= 2:
+        rows = identity(A.shape[-1], semiring, A.dtype, device="cuda" if is_device_array(A) else None)
+    if lengths is not None:
+        lengths = xp.asarray(lengths)
+        if lengths.dtype.kind not in "iu":
+            raise DTypeError(f"lengths has dtype {lengths.dtype}: how many steps a row takes is a whole number")
+    A, rows, weights, lengths, steps = arranged(xp, A, rows, arrays.get("weights"), lengths, steps, square=square)
+    if check and lengths is not None and bool(((lengths < 0) | (lengths > steps)).any()):
+        raise ValueError(
+            f"lengths reach from {int(lengths.min())} to {int(lengths.max())}, and there are {steps} steps"
+        )
+    return Chain(semiring, A, rows, weights, lengths, steps, square, threads)
+
+
+@on_their_device
+def multi_dot(
+    As: Any,
+    x: Any = None,
+    semiring: Semiring | str = "min_plus",
+    *,
+    weights: Any = None,
+    lengths: Any = None,
+    steps: int | None = None,
+    check: bool = True,
+    threads: int | None = None,
+    device: Any = None,
+) -> Any:
+    """A₁ ⊗ A₂ ⊗ … ⊗ A_T, or x ⊗ A₁ ⊗ … ⊗ A_T: the last of what `scan` returns.
+
+    Parameters
+    ----------
+    As
+        The matrices of all steps, (T, ..., n, n), or one that serves each of them, (n, n). Dimensions between are a
+        batch: they broadcast with those of ``x``, ``weights`` and ``lengths``.
+    x
+        Vectors (..., n), each a row on the left of the first matrix. Those that meet the same matrices are the rows of
+        one product a step. Without x the result is the product of the matrices themselves, (..., n, n).
+    semiring
+        A `Semiring` or the name of one in the catalogue.
+    weights
+        What the entries are multiplied by after each step, (T, ..., n): the step is (x ⊗ Aₜ) ⊗ wₜ, as if Aₜ were
+        Aₜ ⊗ diag(wₜ). Emissions of a hidden Markov model, which need no matrix for each sequence then.
+    lengths
+        How many of the steps each sequence of the batch takes, (...), from 0 to T.
+    steps
+        T, where neither As nor weights say it.
+    check, threads, device
+        As in `matmul`.
+
+    The result is (..., n), in the dtype and library of the operands: see `matmul`. Raises `ShapeError`, `ValueError`
+    for lengths or steps out of range, and what `matmul` raises. Costs T·n² pairs for each vector, T·n³ without x; where
+    few states make that less than a call costs, log₂ T calls of T·n³ pairs and as many matrices. On which way is taken,
+    and so on the shapes, the rounding depends.
+
+    >>> import numpy as np
+    >>> roads = np.array([[[0, 3], [9, 1]], [[5, 1], [1, 2]]])
+    >>> multi_dot(roads, [0.0, np.inf])
+    array([4., 1.])
+    >>> multi_dot(roads)
+    array([[4, 1],
+           [2, 3]])
+    """
+    semiring = as_semiring(semiring)
+    return as_result(As, x, weights)(_chain(As, x, semiring, weights, lengths, steps, check, threads, device).end())
+
+
+@on_their_device
+def scan(
+    As: Any,
+    x: Any = None,
+    semiring: Semiring | str = "min_plus",
+    *,
+    weights: Any = None,
+    lengths: Any = None,
+    steps: int | None = None,
+    check: bool = True,
+    threads: int | None = None,
+    device: Any = None,
+) -> Any:
+    """All prefixes of `multi_dot`: x ⊗ A₁, x ⊗ A₁ ⊗ A₂, …, x ⊗ A₁ ⊗ … ⊗ A_T, along a new first dimension.
+
+    (T, ..., n), without x (T, ..., n, n). Beyond the length of a sequence its last state is repeated. Parameters,
+    errors and cost as in `multi_dot`.
+
+    >>> scan([[1, 5], [2, 1]], [0, 9], steps=3)
+    array([[1., 5.],
+           [2., 6.],
+           [3., 7.]])
+    """
+    semiring = as_semiring(semiring)
+    chain = _chain(As, x, semiring, weights, lengths, steps, check, threads, device)
+    xp = array_namespace(chain.x)
+    result = xp.empty((chain.steps, *chain.batch, chain.x.shape[-1]), chain.x.dtype)
+    chain.scan(xp.moveaxis(result, 0, -2))
+    return as_result(As, x, weights)(result)
+
+
+@on_their_device
+def multi_dot_witness(
+    As: Any,
+    x: Any,
+    semiring: Semiring | str = "min_plus",
+    *,
+    weights: Any = None,
+    lengths: Any = None,
+    steps: int | None = None,
+    check: bool = True,
+    threads: int | None = None,
+    device: Any = None,
+) -> tuple[Any, Any]:
+    """`multi_dot` with an x, and the best path to each state: (C, W), C (..., n) and W (T, ..., n) of int32.
+
+    W[:, ..., j] are the states before the steps on a best path that ends in j:
+
+        C[j] = x[W[0, j]] ⊗ A₁[W[0, j], W[1, j]] ⊗ … ⊗ A_T[W[T−1, j], j], with the weights between.
+
+    Of several best paths it is the one whose states, from the last on, are the smallest. W is -1 where C is the zero,
+    and after the end of a sequence (``lengths``). Viterbi's algorithm: `max_plus` on logarithms. Parameters and errors
+    as in `multi_dot`, and `AlgebraError` where ⊕ is not selective. Costs T·n² pairs for each vector, and W.
+
+    >>> score, states = multi_dot_witness([[0, 5], [1, 0]], [0, 9], "max_plus", steps=3)
+    >>> score, states[:, score.argmax()].tolist()
+    (array([16., 15.]), [1, 0, 1])
+    """
+    semiring = as_semiring(semiring)
+    if not semiring.selective:
+        raise AlgebraError(f"{semiring.name} has no witnesses: x ⊕ y is not always one of x and y")
+    if x is None:
+        raise TypeError("x is None: paths begin somewhere, so the states before the first step are needed")
+    chain = _chain(As, x, semiring, weights, lengths, steps, check, threads, device)
+    C, W = chain.attained()
+    back = as_result(As, x, weights)
+    return back(C), back(array_namespace(W).moveaxis(W, -2, 0))
