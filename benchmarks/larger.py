@@ -28,7 +28,7 @@ from semiring.algorithms.schedule import schedule_for
 from semiring.strips.disk import File, Memory, Rows, System
 from semiring.strips.layout import bytes_moved, bytes_of, shown
 
-__all__ = ["main"]
+__all__ = ["FILES", "Counting", "disk_rate", "main", "rounds_of"]
 
 FILES = import_module("semiring.chain.steps.files")
 METHOD = "blocked_floyd_warshall"
@@ -90,7 +90,7 @@ def strips(options: argparse.Namespace) -> Table:
             found, why = sr.closure(source, out=target, memory=options.memory, threads=threads, explain=True, **more)
             seconds = time.perf_counter() - start
             assert np.array_equal(found, A), "the bits differ"
-            rounds = _rounds(why.reasons)
+            rounds = rounds_of(why.reasons)
             model = bytes_moved(n, 4, rounds, journal=kind == "journal") + 4 * n * n
             bound = max(alone, system.moved / rate)
             table.append(
@@ -114,7 +114,7 @@ def strips(options: argparse.Namespace) -> Table:
     return Table(title, columns, table)
 
 
-def _rounds(reasons: Sequence[str]) -> int:
+def rounds_of(reasons: Sequence[str]) -> int:
     """As the explanation tells them."""
     (words,) = (reason.split() for reason in reasons if "rounds" in reason)
     return int(words[words.index("rounds,") - 1])

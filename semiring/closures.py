@@ -5,7 +5,7 @@ A call becomes a problem, and the chain of reductions (`semiring.chain`) solves 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from semiring import profiling
@@ -41,7 +41,7 @@ def closure(
     check: bool = True,
     threads: int | None = None,
     device: Any = None,
-    memory: int | str | None = None,
+    memory: int | str | Mapping[str, int | str] | None = None,
     journal: Any = None,
     structure: bool | str | Iterable[str] = True,
     explain: bool = False,
@@ -72,13 +72,14 @@ def closure(
         - of bfloat16, in float32;
         - in float64 while potentials are found, if shortest paths are so long that it takes an elimination.
 
-        ``johnson`` takes what SciPy does. For more on a GPU see the page on closures.
+        ``johnson`` takes the edges, and 32 MiB. For more on a GPU see the page on closures.
         The name of an .npy file is written, and ``numpy.memmap`` of it returned. Without it the closure of a file is
         an array in memory.
     memory
-        How much of the memory a matrix in a file may take, in bytes or as a text such as ``"8 GiB"``: where it does
-        not fit, it is closed by strips of rows that are read and written while others are worked on, with the same
-        bits. By default what is free, less an eighth.
+        How much memory the work on a matrix in a file may take, in bytes or as a text such as ``"8 GiB"``: where it
+        does not fit, it is closed by strips of rows that are read and written while others are worked on, with the same
+        bits. With ``device`` the memory of the GPU, also for an array of the host; a dict such as
+        ``{"device": "40 GiB", "host": "1 GiB"}`` bounds both. By default what is free, less an eighth.
     journal
         The name of a file that says how far a closure by strips is. After whatever stopped it, the same call goes on
         from there, and gives the bits that an undisturbed one would; after its end it returns at once. Without one, a
@@ -99,7 +100,8 @@ def closure(
     threads
         How many threads; by default `get_threads`. The result does not depend on it.
     device
-        ``"cuda"``: move what lives in the memory of the host to the GPU, and the result back.
+        ``"cuda"``: move what lives in the memory of the host to the GPU, and the result back; by strips of rows where
+        the GPU has no room for all.
     structure
         Whether work may be spared where the graph allows it: True; False; or the name of a step that may, or several of
         ``"components"``: see the page on structure, which has the rounding of each. ``explain`` says what was found.
@@ -157,7 +159,7 @@ def _request(
     out: Any = None,
     device: Any = None,
     inspect: Any = None,
-    memory: int | str | None = None,
+    memory: int | str | Mapping[str, int | str] | None = None,
     journal: Any = None,
 ) -> Request:
     """What a call asks for. Raises where that cannot be."""

@@ -1,11 +1,10 @@
-"""Johnson's algorithm for sparse graphs: potentials, then Dijkstra from every vertex, by SciPy.
+"""Johnson's algorithm for sparse graphs: potentials, then Dijkstra's algorithm from every vertex.
 
 Sources: D. B. Johnson, "Efficient algorithms for shortest paths in sparse networks", JACM 24 (1977); Buluç, Gilbert,
 Budak 2010, section 4.4, for the comparison with dense elimination.
 
-Cost: O(n (m + n log n)) for m edges, at the speed of `scipy.sparse.csgraph.dijkstra` (one thread, float64); the
-result is dense. Worth it for large, very sparse graphs only: the dense closure does some 10⁷ pairs in the time of a
-thousand heap operations.
+Cost: O(n (m + n) log n) for m edges, in float64, the sources shared out over threads; the result is dense. Worth it for
+sparse graphs only: a dense closure does some thousand pairs in the time that a vertex takes (`schedule`).
 
 What it does not compute: other semirings than min-plus and max-plus, integer dtypes, pivots. Hazards: those of
 `potentials`, whose treatment of rounding and of negative cycles it shares; edges of unbounded gain are refused.
@@ -21,16 +20,19 @@ import numpy as np
 
 from semiring.algebra.catalogue import max_plus, min_plus
 from semiring.algorithms.bellman_ford import Labels, bellman_ford
+from semiring.algorithms.dijkstra import Searches
 from semiring.algorithms.potentials import cycle_error
 from semiring.algorithms.rounding import covers
 from semiring.algorithms.views import Array
 from semiring.algorithms.weights import check_range
 from semiring.arrays.entries import check_entries
 from semiring.errors import DomainError
+from semiring.kernels.engine import make_plan
+from semiring.threads import get_threads
 
-__all__ = ["SparseGraph", "edge_potentials", "graph_potentials", "johnson", "reweighted", "sparse_graph"]
+__all__ = ["SparseGraph", "edge_potentials", "graph_potentials", "johnson", "searches", "sparse_graph"]
 
-_SOURCES = 1 << 22  # distances that SciPy hands over at a time, in float64
+_ENTRIES = 1 << 22  # distances that are found at a time, in float64
 
 
 @dataclass(frozen=True)
@@ -96,24 +98,25 @@ def graph_potentials(graph: SparseGraph, dtype: np.dtype[Any]) -> Array | None:
     return h if not graph.epsilon or covers(h, sizes.min(initial=np.inf, where=sizes > 0)) else None
 
 
-def reweighted(graph: SparseGraph, h: Array) -> Any:
-    """The edges in compressed rows, their weights under potentials h (n,): w[i, j] + h[i] - h[j], and 0 for less."""
-    from scipy.sparse import csr_array
-
-    reduced = np.maximum(graph.weights + (h[graph.tails] - h[graph.heads]), 0.0)
-    return csr_array((reduced, (graph.tails, graph.heads)), shape=(graph.n, graph.n))
+def searches(graph: SparseGraph, h: Array) -> Searches:
+    """The edges for Dijkstra's algorithm, of weights w[i, j] + h[i] - h[j] under potentials h (n,), and 0 for less."""
+    order = np.argsort(graph.tails, kind="stable")  # heads stay sorted
+    tails, heads = graph.tails[order], graph.heads[order]
+    reduced = np.maximum(graph.weights[order] + (h[tails] - h[heads]), 0.0)
+    starts = np.searchsorted(tails, np.arange(graph.n + 1)).astype(np.int64)
+    plan = make_plan(min_plus, np.float64, nonnegative=True, threads=get_threads())
+    return Searches(plan, starts, heads.astype(np.int32), reduced)
 
 
 def johnson(graph: SparseGraph, h: Array, out: Array, *, reflexive: bool = True, progress: Any = None) -> None:
     """Write all distances into out (n, n), ``sign`` applied; h (n,) are `graph_potentials`."""
-    from scipy.sparse.csgraph import dijkstra
-
-    n, sign, lengths = graph.n, graph.sign, reweighted(graph, h)
-    step = max(1, _SOURCES // max(1, n))
+    n, sign, own = graph.n, graph.sign, searches(graph, h)
+    step, moved = max(1, _ENTRIES // max(1, n)), bool(h.any())
     for start in range(0, n, step):
         rows = slice(start, min(n, start + step))
-        distances = np.atleast_2d(dijkstra(lengths, directed=True, indices=np.arange(rows.start, rows.stop)))
-        distances += h - h[rows, np.newaxis]
+        distances, _ = own.table(np.arange(rows.start, rows.stop))
+        if moved:
+            distances += h - h[rows, np.newaxis]
         out[rows] = distances if sign > 0 else 0.0 - distances
         if progress is not None:
             progress(rows.stop * n * n, n * n * n)

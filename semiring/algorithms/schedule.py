@@ -8,10 +8,10 @@ What does is in `semiring.kernels.machines`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import log1p
+from math import log1p, log2
 from typing import Any, TypeVar
 
-__all__ = ["Schedule", "dense_is_faster", "dense_seconds", "johnson_seconds", "schedule_for"]
+__all__ = ["Schedule", "dense_is_faster", "dense_operations", "schedule_for", "search_operations"]
 
 
 _NEVER = 1 << 30  # matrices
@@ -121,22 +121,24 @@ def schedule_for(backend: str, dtype: Any, storage: str = "elements") -> Schedul
     return _TABLE.get(wide, _TABLE.get(backend, _TABLE["reference"]))
 
 
-def dense_is_faster(n: int, edges: int, itemsize: int = 8, part: float = 1.0, more: float = 0.0) -> bool:
-    """Whether a dense closure beats Dijkstra's algorithm from a ``part`` of n vertices and ``more`` seconds.
+def dense_is_faster(n: int, edges: int, itemsize: int = 8, sources: int | None = None, more: float = 0.0) -> bool:
+    """Whether a dense closure takes less than Dijkstra's algorithm from some vertices, from all without, and ``more``.
 
     It depends on the graph alone, so that equal calls get equal bits on any number of threads.
     """
-    return dense_seconds(n, itemsize) <= part * johnson_seconds(n, edges) + more
+    return dense_operations(n, itemsize) <= search_operations(n, edges, sources) + more
 
 
-def dense_seconds(n: int, itemsize: int) -> float:
-    """What a dense min-plus closure takes on the machine of the table: Zen 4, 3.7 GHz, AVX-512, two threads."""
-    return n**3 * itemsize / 400e9 + n * n * 5e-9 + 20e-6
+def dense_operations(n: int, itemsize: int) -> float:
+    """What a dense closure costs, in pairs of its own in float64: its n³, the passes over the matrix, and the call."""
+    return n**3 * itemsize / 8 + 250 * n * n + 1e6
 
 
-def johnson_seconds(n: int, edges: int) -> float:
-    """What SciPy's Dijkstra from every vertex takes there, on one thread, on random graphs.
+def search_operations(n: int, edges: int, sources: int | None = None) -> float:
+    """What Dijkstra's algorithm costs from some vertices, from all without, in pairs of a dense closure in float64.
 
-    Fitted to 2 to 20 edges a vertex, n = 1500 to 3000: docs/measurements.md.
+    A vertex goes through a queue of log n levels, and so does an edge that improves one: how many do grows like the
+    logarithm of the edges a vertex. docs/measurements.md says on which graphs it was fitted.
     """
-    return n * n * max(8e-9, 130e-9 * log1p(edges / max(1, n)) - 72e-9) + 200e-6
+    each = edges / max(1, n)
+    return (n if sources is None else sources) * n * (log2(n + 2) * (48 + 52 * log1p(each)) + 18 * each) + 1e7

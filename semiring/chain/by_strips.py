@@ -6,7 +6,7 @@ What they left are maps, and what closed rows are asked; a journal holds both, s
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,7 +24,7 @@ from semiring.strips.disk import System
 from semiring.strips.journal import Journal, opened
 from semiring.strips.layout import shown
 from semiring.strips.rounds import NoStarError
-from semiring.strips.run import Run
+from semiring.strips.run import HeldRun, Run
 from semiring.strips.stored import Stored, let_go
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["by_strips", "found_journal"]
 
 Array: TypeAlias = Any
+AnyRun: TypeAlias = Run | HeldRun
+
+_MAPPED = 1 << 21  # entries to which maps are done at a time: on a GPU there are some copies of them
 
 
 @dataclass
@@ -43,57 +46,72 @@ class _Work:
     inner: Problem  # as the method sees it
     asked: list[Callable[[Array], None]]  # of closed rows, as the outer ones see them
 
-    def close(self, run: Run, about: Mapping[str, Any] | None, vectors: Mapping[str, Array] | None) -> None:
-        way, m = Way(self.outer.matrix, self.inner.matrix), self.inner.matrix
+    def close(self, run: AnyRun, about: Mapping[str, Any] | None, vectors: Mapping[str, Array] | None) -> None:
+        assert self.inner.strips is not None
+        sample = self.inner.strips.sample
 
         def read(first: int, strip: Array) -> None:
             if m.maps or not m.as_it_is:
-                way.encode(strip, strip, first)
+                for start, rows in _some(strip):
+                    way.encode(rows, rows, first + start)
 
         def written(first: int, strip: Array) -> None:
-            for ask in self.asked[::-1]:
-                ask(strip)
-            way.decode(strip, strip, first)
+            for start, rows in _some(strip):
+                for ask in self.asked[::-1]:
+                    ask(rows)
+                way.decode(rows, rows, first + start)
 
         try:
-            run.close(Leaf(self.inner).engine(), read, written, self.outer.progress, about, vectors)
+            with run.room:
+                m = self.inner.matrix.beside(sample)
+                way = Way(self.outer.matrix.beside(sample), m)
+                run.close(Leaf(self.inner).engine(), read, written, self.outer.progress, about, vectors)
         except NoStarError as error:
             raise divergence_error(self.outer.request.semiring, error.vertex) from None
 
 
-def by_strips(p: Problem, run: Run, node: Node, D: Any) -> Any:
+def _some(strip: Array) -> Iterator[tuple[int, Array]]:
+    """Rows of a strip to which maps are done at a time, and the first of each."""
+    step = max(1, _MAPPED // max(1, strip.shape[1]))
+    for start in range(0, len(strip), step):
+        yield start, strip[start : start + step]
+
+
+def by_strips(p: Problem, run: AnyRun, node: Node, D: Any) -> Any:
     """What the step `files` runs: the closure of p by strips, from where the journal says if there is one."""
     try:
         if run.journal is not None and run.journal.state.finished:
             run.check_finished()
-            return run.home.result()
+            return run.result()
+        about, vectors = None, None
         if run.journal is not None:
-            work, about, vectors = _of_journal(p, run.journal), None, None
+            work = _of_journal(p, run.journal)
         else:
-            work = _planned(node.children[0], run.source)
-            about, vectors = (None, None) if run.keep is None else _about(work, run.source, run.home)
+            work = _planned(node.children[0])
+            if run.keep is not None:
+                about, vectors = _about(work, run.source, run.home)
         let_go(p.matrix.array)
         work.close(run, about, vectors)
     finally:
         if run.journal is not None:
             run.journal.close()
-    return run.home.result()
+    return run.result()
 
 
-def _planned(child: Node, source: Stored) -> _Work:
+def _planned(child: Node) -> _Work:
     """What the steps left, where that can be done by strips. Raises `AlgebraError`."""
-    last, asked = child, []
+    last, asked, array = child, [], child.outer.matrix.array
     while last.leaf is None:
         assert last.reduction is not None
         if last.reduction.by_strips is None:
             raise AlgebraError(
                 f"{last.reduction.why}: that takes more than some rows at a time, and this matrix is closed by strips "
-                f"of a file; read it and close it in memory, which takes {shown(source.size)} at least"
+                f"of them; read it and close it in memory, which takes {shown(array.nbytes)} at least"
             )
         asked.append(last.reduction.by_strips)
         (last,) = last.children
-    if last.inner.dtype != source.dtype:
-        raise AlgebraError(f"strips of {source.dtype} have no room for {last.inner.dtype}: close the matrix in memory")
+    if last.inner.dtype != array.dtype:
+        raise AlgebraError(f"strips of {array.dtype} have no room for {last.inner.dtype}: close the matrix in memory")
     return _Work(child.outer, last.inner, asked)
 
 

@@ -21,7 +21,7 @@ from semiring.kernels import backend_for
 from semiring.kernels.contract import Plan
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
-from semiring.namespaces import array_namespace
+from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["Leaf", "close_any_signs", "divergence_error", "engine_of", "may_diverge"]
 
@@ -38,7 +38,9 @@ class Leaf:
         self.problem, m = p, p.matrix
         self.method: Method = method_named(p.method)
         array = m.array.words if isinstance(m.array, BitMatrix) else m.array
-        self.dtype, self.on_device, self.xp = m.dtype, m.on_device, array_namespace(array)
+        if p.strips is not None:
+            array = p.strips.sample
+        self.dtype, self.on_device, self.xp = m.dtype, is_device_array(array), array_namespace(array)
         self._words = m.storage == "bits"
         self.backend = backend_for(array, p.semiring, m.dtype, m.storage)
         self.method.check(self.backend, m.storage)
@@ -72,8 +74,7 @@ class Leaf:
             return
         p, close = self.problem, self.method.close
         A, inspect = (D.words, None) if self._words else (D, inspect)
-        if self.on_device and p.waits and self._diverges:
-            plan.status.word = self.xp.full(1, -1, np.int32)
+        self._listen(plan)
         if A.ndim == 3:
             assert self._stacks is not None
             self._stacks.close_stack(plan, A)
@@ -105,7 +106,14 @@ class Leaf:
 
     def engine(self) -> Engine:
         """Its kernels, for a matrix that is not in one memory; what they notice goes to the status of its plan."""
-        return self._engine(self._plan.renewed(self.problem.semiring))
+        plan = self._plan.renewed(self.problem.semiring)
+        self._listen(plan)
+        return self._engine(plan)
+
+    def _listen(self, plan: Plan) -> None:
+        """Let the kernels of a device say that a pivot has no star."""
+        if self.on_device and self.problem.waits and self._diverges:
+            plan.status.word = self.xp.full(1, -1, np.int32)
 
     def _engine(self, plan: Plan) -> Engine:
         """The engine of a plan. One that is recorded may ask a device nothing."""

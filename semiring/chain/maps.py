@@ -76,6 +76,9 @@ class Shifted(Map):
     def __init__(self, h: Array) -> None:
         self.h, self._whole_shift = h, None
 
+    def beside(self, array: Array) -> Shifted:
+        return Shifted(array_namespace(array).asarray(self.h))
+
     def encode(self, rows: Array, at: At | None, out: Array) -> Array:
         xp = array_namespace(rows)
         xp.add(rows, self._shift(at), out=out)
@@ -103,7 +106,10 @@ class Scaled(Map):
     moves = True
 
     def __init__(self, p: Array, semiring: Semiring) -> None:
-        self.p, self._most = p, semiring == max_times
+        self.p, self._semiring, self._most = p, semiring, semiring == max_times
+
+    def beside(self, array: Array) -> Scaled:
+        return Scaled(array_namespace(array).asarray(self.p), self._semiring)
 
     def encode(self, rows: Array, at: At | None, out: Array) -> Array:
         xp = array_namespace(rows)

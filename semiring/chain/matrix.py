@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -53,6 +53,10 @@ class Map:
     def decode(self, rows: Array, at: At, out: Array) -> Array:
         """The same rows of the result, with the change undone."""
         raise NotImplementedError
+
+    def beside(self, array: Array) -> Map:
+        """The same map, with vectors where ``array`` lives."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,10 @@ class Matrix:
     def _bound(self) -> tuple[Any, int]:
         """What integers in the array are held to, and the sign under which they are read."""
         return self.array.dtype.type(self.sign * int(self.inner)), self.sign
+
+    def beside(self, array: Array) -> Matrix:
+        """The matrix as some rows of it are read that live where ``array`` (0, n) does."""
+        return replace(self, array=array, maps=tuple(map_.beside(array) for map_ in self.maps))
 
     def read(self, part: Array, at: At | None, out: Array) -> None:
         """Out ← some entries of the array, or of one like it, through all maps; the loops where ``at`` is None."""

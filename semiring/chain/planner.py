@@ -174,7 +174,7 @@ def looked_at(p: Problem) -> Facts:
         return Facts(*m.range())
     if not (p.request.check or (is_tropical(p.semiring) and p.waits)):
         return Facts(0, 0) if is_tropical(p.semiring) else Facts()
-    scan = check_entries(m.array, p.semiring) if p.strips is None else p.strips(m.array, p.semiring)
+    scan = check_entries(m.array, p.semiring) if p.strips is None else p.strips.look(m.array, p.semiring)
     if tropical and scan.low is None:  # no numbers at all
         return Facts(0, 0, scan.nonnegative)
     return Facts(scan.low, scan.high, scan.nonnegative)

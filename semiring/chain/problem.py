@@ -10,7 +10,7 @@ never half overwritten by an error that a look could have found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -39,6 +39,7 @@ __all__ = [
     "Reduction",
     "Request",
     "Step",
+    "Strips",
     "blind",
     "is_tropical",
 ]
@@ -90,10 +91,17 @@ class Request:
     out: Any = None  # where the caller wants the result
     device: Any = None  # where the caller wants it computed
     inspect: Inspection | None = None
-    memory: int | str | None = None  # how much of it a matrix in a file may take
+    memory: int | str | Mapping[str, int | str] | None = None  # how much a matrix that is not all in it may take
     journal: Any = None  # the name of the file that says how far it is
     structure: frozenset[str] = frozenset()  # the names of the steps that may spare work
     explanation: Explanation = field(default_factory=Explanation)
+
+
+class Strips(NamedTuple):
+    """How a matrix is closed of which there are only some rows at a time where they are worked on."""
+
+    look: Callable[[Array, Semiring], Scan]  # `check_entries` of its array
+    sample: Array  # (0, n): of the library of the rows that are worked on
 
 
 @dataclass(frozen=True)
@@ -116,8 +124,7 @@ class Problem:
     home: Any = None
     in_place: bool = False
     blank: bool = False
-    #: Where a matrix is closed by strips of rows, which are mapped, and nothing more: `check_entries` of them.
-    strips: Callable[[Array, Semiring], Scan] | None = None
+    strips: Strips | None = None  # where a matrix is closed by strips of rows, which are mapped, and nothing more
     waits: bool = True  # whether a device may be waited for; if not, nothing that depends on the data is raised
     progress: Callable[[int, int], None] | None = None
 

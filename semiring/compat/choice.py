@@ -13,9 +13,10 @@ __all__ = ["CONVERSION", "FEW", "POTENTIALS", "VALIDATED", "VALIDATION", "least_
 #: calls get equal bits, whenever they are made. Thousands of small graphs are closed together, by `closure` of a stack.
 FEW = 64
 
-VALIDATION, VALIDATED = 150e-6, 10e-9  # seconds of SciPy's validation of a dense array, and of an entry of it
-CONVERSION = 60e-6  # seconds from a sparse graph to a dense one
-POTENTIALS = 250e-6  # seconds for those of a small sparse graph
+# In pairs of a dense closure in float64, as in `semiring.algorithms.schedule`.
+VALIDATION, VALIDATED = 7.5e6, 500.0  # of SciPy's validation of a dense array, and of an entry of it
+CONVERSION = 3e6  # from a sparse graph to a dense one
+POTENTIALS = 1.25e7  # for those of a small sparse graph
 
 
 def least_weight(csgraph: Any) -> Any:

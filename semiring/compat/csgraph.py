@@ -20,13 +20,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse.csgraph
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
 from scipy.sparse import issparse as _issparse
 from scipy.sparse.csgraph import NegativeCycleError
 from scipy.sparse.csgraph._validation import validate_graph as _validate_graph
 
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.johnson import edge_potentials, reweighted, sparse_graph
+from semiring.algorithms.johnson import edge_potentials, searches, sparse_graph
 from semiring.algorithms.schedule import dense_is_faster
 from semiring.arrays.parts import pieces
 from semiring.closures import closure, closure_with_predecessors
@@ -103,27 +103,25 @@ def johnson(
     """Shortest distances for any signs, as `scipy.sparse.csgraph.johnson` returns them, all or those from ``indices``.
 
     csgraph as in `floyd_warshall`, in any sparse format. A negative loop is a negative cycle here. The graph is closed
-    densely, or Dijkstra's algorithm (of SciPy) runs from every one of the ``indices``, under potentials where weights
-    are negative: whichever takes less time, by the sizes.
+    densely, or Dijkstra's algorithm runs from each of the ``indices``, under potentials where weights are negative:
+    whichever takes less time, by the sizes.
 
     Returns distances, ``indices.shape + (n,)`` float64, and predecessors as in `floyd_warshall`. Raises SciPy's
     `NegativeCycleError`, and ValueError for indices out of range and for what is no square matrix.
     """
     csgraph = _plainer(csgraph)
     low = choice.least_weight(csgraph)
-    if low is not None and low >= 0:
-        n, part = csgraph.shape[0], 1.0 if indices is None else np.size(indices) / csgraph.shape[0]
-        dense = not issparse(csgraph) or dense_is_faster(n, csgraph.nnz, 8, part, -choice.CONVERSION)
-        if n <= choice.FEW or not dense:
-            return _scipy.dijkstra(csgraph, directed, indices, return_predecessors, unweighted)
-    elif low is not None and csgraph.shape[0] <= choice.FEW and not unweighted and _has_one_form(csgraph):
+    few = low is not None and csgraph.shape[0] <= choice.FEW
+    if few and low >= 0:
+        return _scipy.dijkstra(csgraph, directed, indices, return_predecessors, unweighted)
+    if few and not unweighted and _has_one_form(csgraph):
         sources = _sources(indices, csgraph)
         found = _floyd_by_scipy(csgraph, low, directed, return_predecessors, unweighted)
         if found is not None:
             return _from_sources(found, sources, return_predecessors)
     if _is_plain(csgraph):
-        n, part = csgraph.shape[0], 1.0 if indices is None else np.size(indices) / max(1, csgraph.shape[0])
-        if dense_is_faster(n, 0, 8, part, choice.VALIDATION + n * n * choice.VALIDATED):
+        n, count = csgraph.shape[0], None if indices is None else np.size(indices)
+        if dense_is_faster(n, 0, 8, count, choice.VALIDATION + n * n * choice.VALIDATED):
             sources = _sources(indices, csgraph)
             D = csgraph.copy(order="C")
             _without_null_edges(D)
@@ -138,12 +136,10 @@ def johnson(
     if unweighted:
         graph = csr_array((np.ones(graph.data.shape), graph.indices, graph.indptr), shape=graph.shape)
     signed = bool((graph.data < 0).any())
-    if n and dense_is_faster(n, graph.nnz, 8, rows.size / n, choice.POTENTIALS if signed else 0.0):
+    if n and dense_is_faster(n, graph.nnz, 8, rows.size, choice.POTENTIALS if signed else -choice.CONVERSION):
         found = _johnson_dense(_as_dense(graph), directed, return_predecessors)
         return _from_sources(found, None if indices is None else (rows, shape), return_predecessors)
-    if signed:
-        return _johnson_sparse(graph, directed, rows, shape, return_predecessors)
-    return _scipy.dijkstra(graph, directed, indices, return_predecessors)
+    return _johnson_sparse(graph, directed, rows, shape, return_predecessors)
 
 
 def shortest_path(
@@ -379,19 +375,23 @@ def _negative_cycle(message: str, cycle: tuple[int, ...]) -> NegativeCycleError:
 
 
 def _johnson_sparse(graph: Any, directed: bool, rows: Array, shape: tuple[int, ...], return_predecessors: bool) -> Any:
-    """Potentials, then SciPy's Dijkstra on the weights that they make ≥ 0."""
+    """Potentials where weights are below 0, then Dijkstra's algorithm on the weights that they make ≥ 0."""
     edges = graph.tocoo()
-    if not directed:  # there and back over a negative edge is a negative cycle
+    signed = bool((edges.data < 0).any())
+    if signed and not directed:  # there and back over a negative edge is a negative cycle
         worst = int(np.argmin(edges.data))
         cycle = tuple(dict.fromkeys((int(edges.row[worst]), int(edges.col[worst]))))
         raise _negative_cycle(f"Negative cycle detected on node {cycle[0]}", cycle)
-    kept = sparse_graph(edges, 1)
+    if not directed:
+        ends = np.r_[edges.row, edges.col], np.r_[edges.col, edges.row]
+        edges = coo_array((np.r_[edges.data, edges.data], ends), shape=edges.shape)
+    kept, h = sparse_graph(edges, 1), np.zeros(graph.shape[0])
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            h = edge_potentials(kept)
+            h = edge_potentials(kept) if signed else h
     except NegativeCycle as error:
         raise _negative_cycle(f"Negative cycle detected on node {error.cycle[0]}", error.cycle) from error
-    found = _scipy.dijkstra(reweighted(kept, h), indices=rows, return_predecessors=return_predecessors)
-    D, P = found if return_predecessors else (found, None)
-    D += h - h[rows, np.newaxis]
+    D, P = searches(kept, h).table(rows, trees=return_predecessors)
+    if signed:
+        D += h - h[rows, np.newaxis]
     return D.reshape(shape) if P is None else (D.reshape(shape), P.reshape(shape))

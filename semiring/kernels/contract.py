@@ -313,11 +313,30 @@ class TreeSearch(Protocol):
         ...
 
 
+class SourceSearch(Protocol):
+    """Best paths from some vertices of a sparse graph: see `semiring.algorithms.dijkstra`.
+
+    A graph is its compressed rows, starts (n + 1,) int64, heads (m,) int32 and weights (m,), and whether paths are
+    combined from their ends on; no weight improves on 1̄.
+    """
+
+    def search_table(self, plan: Plan, graph: Any, sources: Any, targets: Any, out: Any, trees: Any) -> None:
+        """Out (p, q) ← the best values from p sources to q targets; 0̄ where no path leads.
+
+        ``trees`` (p, n) int32 ← the vertex before each that was reached by then, -9999; (0, n) where nobody asks.
+        """
+        ...
+
+    def search_near(self, plan: Plan, graph: Any, sources: Any, wanted: Any, limit: Any) -> tuple[Any, Any, Any]:
+        """The ``wanted`` (n,) bool no worse than the limit from each source: rows as starts, vertices and values."""
+        ...
+
+
 @dataclass(frozen=True)
 class Capabilities:
     """What a backend can do beyond the contract; None is what it cannot.
 
-    Mostly the backend itself is what stands here. `semiring.kernels.cuda` has all, `semiring.kernels.reference` none.
+    Mostly the backend itself is what stands here. `semiring.kernels.reference` has none.
     """
 
     whole_closures: WholeClosures | None = None
@@ -329,6 +348,7 @@ class Capabilities:
     passes: Passes | None = None
     predecessors: PredecessorSearch | None = None
     trees: TreeSearch | None = None
+    searches: SourceSearch | None = None
 
     @classmethod
     def names(cls) -> tuple[str, ...]:

@@ -76,6 +76,11 @@ def _predecessors(name: str, plan: Plan, D: Any, *others: Any) -> Any:
     return span("predecessors", name, moved=moved, shape=tuple(D.shape), **_plan(plan))
 
 
+def _search(name: str, plan: Plan, graph: Any, sources: Any, *others: Any) -> Any:
+    starts, heads = graph[:2]
+    return span("search", name, shape=(sources.size, starts.size - 1), edges=heads.size, **_plan(plan))
+
+
 def _pass(name: str, *arrays: Any) -> Any:
     moved = sum(getattr(x, "nbytes", 0) for x in arrays)
     return span("pass", name, moved=moved, shape=tuple(arrays[0].shape), dtype=str(arrays[0].dtype))
@@ -94,6 +99,7 @@ _KERNELS: dict[str, Callable[..., Span | Any]] = {
     **dict.fromkeys(("multiply", "multiply_add", "multiply_add_witness", "multiply_add_pivots"), _product),
     **dict.fromkeys(("close_block", "close_block_pivots", "close", "close_stack"), _closing),
     **dict.fromkeys(("find_predecessors", "find_tree"), _predecessors),
+    **dict.fromkeys(("search_table", "search_near"), _search),
     **dict.fromkeys(("copy", "copy_nonnegative", "in_order", "largest_whole", "relax", "spoil"), _pass),
     "copy_panel": _copy,
     "replay": _replay,

@@ -14,7 +14,8 @@ import errno
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -24,7 +25,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["PAGE", "File", "Memory", "Moved", "Place", "Rows", "System"]
+__all__ = ["PAGE", "File", "Held", "Memory", "Moved", "Place", "Rows", "System"]
 
 Array: TypeAlias = Any
 
@@ -250,29 +251,61 @@ class Moved:
         return self._rows.phase(row + self._by)
 
     def read(self, row: int, memory: Array) -> None:
-        kept, row = self._kept(row, len(memory)), row + self._by
-        if kept:
-            self._rows.read(row, memory[:kept])
-        if kept < len(memory):
-            self._beyond.read(row + kept - self._n, memory[kept:])
+        for rows, first, part in self._parts(row, memory):
+            rows.read(first, part)
 
     def write(self, row: int, memory: Array) -> None:
-        kept, row = self._kept(row, len(memory)), row + self._by
-        if kept:
-            self._rows.write(row, memory[:kept])
-        if kept < len(memory):
-            self._beyond.write(row + kept - self._n, memory[kept:])
+        for rows, first, part in self._parts(row, memory):
+            rows.write(first, part)
 
-    def _kept(self, row: int, count: int) -> int:
-        """How many of so many rows from there on are not beyond."""
-        return min(count, max(0, self._n - self._by - row))
+    def _parts(self, row: int, memory: Array) -> Iterator[tuple[Rows, int, Array]]:
+        """Where which of the rows from there on are: those of ``rows``, and those beyond."""
+        row += self._by
+        kept = min(len(memory), max(0, self._n - row))
+        if kept:
+            yield self._rows, row, memory[:kept]
+        if kept < len(memory):
+            yield self._beyond, row + kept - self._n, memory[kept:]
+
+
+class Held:
+    """Rows of an array in the memory of the host, copied by several threads: a `Place`.
+
+    One core moves less than a GPU is sent.
+    """
+
+    def __init__(self, array: Array, threads: int) -> None:
+        self._array, self._threads = array, threads
+        self._pool = ThreadPoolExecutor(threads, "copier")
+
+    def phase(self, row: int) -> int:
+        return 0
+
+    def read(self, row: int, memory: Array) -> None:
+        self._copy(memory, self._array[row : row + len(memory)])
+
+    def write(self, row: int, memory: Array) -> None:
+        self._copy(self._array[row : row + len(memory)], memory)
+
+    def close(self) -> None:
+        """Let go of the threads."""
+        self._pool.shutdown()
+
+    def _copy(self, target: Array, source: Array) -> None:
+        step = max(1, -(-len(target) // self._threads))
+        parts = [slice(start, start + step) for start in range(0, len(target), step)]
+        list(self._pool.map(lambda part: np.copyto(target[part], source[part]), parts))
 
 
 class Memory:
-    """Memory for some rows, taken once; a `Place` says where in it rows move fastest."""
+    """Memory for some rows, taken once; a `Place` says where in it rows move fastest.
 
-    def __init__(self, rows: int, n: int, dtype: np.dtype[Any]) -> None:
-        self._bytes = np.empty(rows * n * dtype.itemsize + PAGE, np.uint8)
+    ``take(size)``: so many bytes, as an array of uint8.
+    """
+
+    def __init__(self, rows: int, n: int, dtype: np.dtype[Any], take: Callable[[int], Array] | None = None) -> None:
+        size = rows * n * dtype.itemsize + PAGE
+        self._bytes = np.empty(size, np.uint8) if take is None else take(size)
         self._n, self._dtype = n, dtype
 
     def at(self, phase: int, rows: int) -> Array:

@@ -46,7 +46,7 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Any, TypeAlias
@@ -57,7 +57,7 @@ from semiring.errors import StorageError
 from semiring.strips.disk import PAGE, File, Memory, Place, Rows, System
 from semiring.strips.layout import Layout, Range
 
-__all__ = ["Journal", "State", "checksum", "checksums", "create", "journaled", "opened", "shifts"]
+__all__ = ["Journal", "State", "Summed", "checksum", "checksums", "create", "journaled", "opened", "shifts"]
 
 Array: TypeAlias = Any
 
@@ -67,21 +67,43 @@ _RECORD = struct.Struct("<IQIIIIIq")  # checksum of all that follows, number, ro
 _NEW = ".new"  # behind the name of a journal that is being made
 
 
-def checksum(rows: Array) -> int:
-    """Of the bytes of rows that lie side by side: a cyclic one of the sums of their pages, at the speed of memory."""
+def checksum(rows: Array, before: int = 0) -> int:
+    """Of the bytes of rows that lie side by side: a cyclic one of the sums of their pages, at the speed of memory.
+
+    ``before``: that of the rows before, in parts that were cut in the same way.
+    """
     data = rows.reshape(-1).view(np.uint8)
     whole = data.size // PAGE * PAGE
     pages = data[:whole].view(np.uint64).reshape(-1, PAGE // 8).sum(axis=1)
-    return zlib.crc32(data[whole:].tobytes(), zlib.crc32(pages.tobytes()))
+    return zlib.crc32(data[whole:].tobytes(), zlib.crc32(pages.tobytes(), before))
 
 
-def checksums(places: Iterable[Place], strips: Sequence[Range], memory: Memory) -> Array:
-    """Those of all strips (count,), each as its place has it."""
+class Summed:
+    """A place that keeps the checksum of the rows that go through it, in their order."""
+
+    def __init__(self, place: Place) -> None:
+        self._place, self.sum, self.phase = place, 0, place.phase
+
+    def read(self, row: int, memory: Array) -> None:
+        self._place.read(row, memory)
+        self.sum = checksum(memory, self.sum)
+
+    def write(self, row: int, memory: Array) -> None:
+        self.sum = checksum(memory, self.sum)
+        self._place.write(row, memory)
+
+
+def checksums(places: Iterable[Place], layout: Layout, dtype: np.dtype[Any]) -> Array:
+    """Those of all strips (count,), each as its place has it, in the parts in which it will be moved."""
+    strips = layout.strips
     found = np.zeros(len(strips), np.uint32)
+    tallest = max((stop - start for start, stop in strips), default=0)
+    memory = Memory(min(tallest, layout.piece), layout.n, dtype)
     for which, (place, (start, stop)) in enumerate(zip(places, strips, strict=True)):
-        rows = memory.at(place.phase(start), stop - start)
-        place.read(start, rows)
-        found[which] = checksum(rows)
+        summed = Summed(place)
+        for first in range(start, stop, layout.piece):
+            summed.read(first, memory.at(place.phase(first), min(layout.piece, stop - first)))
+        found[which] = summed.sum
     return found
 
 
@@ -204,35 +226,34 @@ class Journal:
         """The round to begin with, whether its panel was kept, and how many of its strips are done."""
         return self._begun
 
-    def read_panel(self, panel: Array, phase: int) -> None:
-        """The panel of the round, as it was logged. Raises `StorageError` where it is damaged."""
-        self._file.read(self._panel_at(phase), panel)
-        if checksum(panel) != self.state.panel:
+    def panel(self, phase: int) -> Summed:
+        """Where the panel of a round is logged; ``phase``: where its first row is in the file, modulo a page."""
+        start = self._where.panel + (phase - self._where.panel) % PAGE  # congruent to that, and so to its memory
+        return Summed(Rows(self._file, start, self.layout.n * self.layout.itemsize))
+
+    def check_panel(self, panel: Summed) -> None:
+        """The panel was read. Raises `StorageError` where it is damaged."""
+        if panel.sum != self.state.panel:
             raise StorageError(f"{self._file.path}: the panel of round {self.state.round} is damaged")
 
-    def keep_panel(self, panel: Array, phase: int) -> None:
-        """Log the panel of a round, whose place in the file is ``phase`` modulo a page; then strips may be written."""
-        self._file.write(self._panel_at(phase), panel)
-        self._commit(replace(self.state, logged=True, done=0, panel=checksum(panel)))
+    def keep_panel(self, panel: Summed) -> None:
+        """The panel of a round was logged: record it, and then strips may be written."""
+        self._commit(replace(self.state, logged=True, done=0, panel=panel.sum))
 
     def before(self, rows: Range) -> None:
         """Rows are about to be written, perhaps over others that are not recorded."""
         if self._rows + rows[1] - rows[0] > self.layout.shift:
             self._commit(replace(self.state, done=self._done))
 
-    def after(self, which: int, rows: Array) -> None:
+    def after(self, which: int, rows: Range, checksum: int) -> None:
         """A strip was written."""
-        self._sums[which] = checksum(rows)
+        self._sums[which] = checksum
         self._done += 1
-        self._rows += len(rows)
+        self._rows += rows[1] - rows[0]
 
     def end_round(self) -> None:
         """All strips of a round were written."""
         self._commit(replace(self.state, round=self.state.round + 1, logged=False, done=0))
-
-    def _panel_at(self, phase: int) -> int:
-        """Where it is congruent to its place in the file, and so to its memory."""
-        return self._where.panel + (phase - self._where.panel) % PAGE
 
     def _commit(self, state: State) -> None:
         """Record what was written, when it is on the disk."""

@@ -15,28 +15,55 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from semiring.errors import StorageError
 from semiring.kernels.engine import cut
 from semiring.strips.disk import PAGE
 
-__all__ = ["BUFFERS", "Layout", "Range", "bytes_moved", "bytes_of", "free_memory", "layout_for", "shown"]
+__all__ = [
+    "BUFFERS",
+    "DEVICE",
+    "HOST",
+    "Costs",
+    "Layout",
+    "Limits",
+    "Range",
+    "bytes_moved",
+    "bytes_of",
+    "free_memory",
+    "layout_for",
+    "limits_of",
+    "shown",
+]
 
 Range: TypeAlias = tuple[int, int]
 
 BUFFERS = 3  # strips in memory: one that is read, one that is worked on, one that is written
-_ROWS = (32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)  # of a strip
-_FEWEST = 16  # where the memory has no room for more
-# Granite Rapids, two cores, 2026-11-22, float32, n = 6144, strips copied from memory to memory in blocks of 768: strips
-# of 64, 128, 256, 512 and 1024 rows took 1.29, 1.17, 1.12, 1.09 and 1.06 times as long as in memory with two blocks in
-# a panel, and 1.33, 1.20, 1.16, 1.18 and 1.13 with one.
-_LOST_BY_STRIPS = 15.0  # rows: a strip of r rows takes 1 + 15 / r times as long as its share of a large product
-_LOST_BY_ROUNDS = 20.0  # and a panel of p rows costs 12 · itemsize / p more for what is moved; slower disks take more
-#: Temporaries of looks and maps, some pieces of 2¹⁵ entries or of a row; vectors of n; and Python's own objects.
-_BESIDE, _VECTORS = 3 << 20, 16 * 8
+_VECTORS = 16 * 8  # bytes for each row: vectors of n
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What decides how a closure is cut, beside the memory."""
+
+    rows: tuple[int, ...]  # that a strip may have
+    fewest: int  # where the memory has no room for more
+    beside: int  # bytes: temporaries of looks, maps and products
+    strips: float  # a strip of r rows takes 1 + strips / r times as long as its share of a large product
+    rounds: float  # a panel of p rows costs rounds · itemsize / p more for what is moved
+
+
+#: Granite Rapids, two cores, 2026-11-22, float32, n = 6144, strips copied from memory to memory in blocks of 768:
+#: strips of 64, 128, 256, 512 and 1024 rows took 1.29, 1.17, 1.12, 1.09 and 1.06 times as long as in memory with two
+#: blocks in a panel, and 1.33, 1.20, 1.16, 1.18 and 1.13 with one. Slower disks take more. What is beside: some pieces
+#: of 2¹⁵ entries or of a row, and Python's own objects.
+HOST = Costs((32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024), 16, 3 << 20, 15.0, 20.0)
+#: A product of few rows fills the last wave of blocks in part; a round begins when the one before has been written and
+#: its first block read. Maps are done to 2²¹ entries at a time, of which there are some copies of 8 bytes.
+DEVICE = Costs((128, 256, 512, 768, 1024, 1536, 2048, 3072, 4096), 128, 96 << 20, 30.0, 30.0)
 
 
 @dataclass(frozen=True)
@@ -48,6 +75,8 @@ class Layout:
     rounds: tuple[tuple[Range, ...], ...]  # the pivot blocks of each
     rows: int  # of a strip
     workspace: int  # bytes of the copies that products need
+    beside: int = 0  # bytes of what is small
+    piece: int = 1 << 30  # rows that are moved at a time
     shift: int = 0  # rows by which a file with a journal moves, there and back
 
     @property
@@ -63,16 +92,16 @@ class Layout:
     @property
     def memory(self) -> int:
         """Bytes of all that is allocated."""
-        return _memory(self.n, self.itemsize, self.panel, self.rows, self.workspace)
+        return _memory(self.n, self.itemsize, self.panel, self.rows, self.workspace + self.beside)
 
     @property
     def moved(self) -> int:
         """Bytes that are read and written."""
         return bytes_moved(self.n, self.itemsize, len(self.rounds), self.shift > 0)
 
-    def loss(self) -> float:
+    def loss(self, costs: Costs) -> float:
         """What it loses, about, as a part of the time of the closure in memory."""
-        return _LOST_BY_STRIPS / self.rows + _LOST_BY_ROUNDS * self.itemsize * len(self.rounds) / max(1, self.n)
+        return costs.strips / self.rows + costs.rounds * self.itemsize * len(self.rounds) / max(1, self.n)
 
     def about(self) -> dict[str, Any]:
         """All of it, as JSON takes it."""
@@ -94,37 +123,73 @@ def bytes_moved(n: int, itemsize: int, rounds: int, journal: bool = False) -> in
 
 
 def layout_for(
-    n: int, itemsize: int, blocks: Sequence[Range], workspace: Callable[[int], int], memory: int
+    n: int, itemsize: int, blocks: Sequence[Range], workspace: Callable[[int], int], memory: int, costs: Costs
 ) -> Layout | int:
     """The layout with the least `Layout.loss` in so many bytes of memory; if none fits, the bytes that it would take.
 
     ``workspace(rows)``: bytes of the copies that products with strips of so many rows need.
     """
     widest = max((stop - start for start, stop in blocks), default=0)
-    fewest = min(n, _FEWEST)
-    least = _memory(n, itemsize, widest, fewest, workspace(fewest))
-    if least > memory:
-        return least
-    heights = sorted({fewest, *(min(n, max(fewest, rows)) for rows in _ROWS)}, reverse=True)
-    fit = [rows for rows in heights if _memory(n, itemsize, widest, rows, workspace(rows)) <= memory]
-    return min((_of_rows(n, itemsize, blocks, rows, workspace(rows), memory) for rows in fit), key=Layout.loss)
+    fewest = min(n, costs.fewest)
+
+    def least(rows: int) -> int:
+        return _memory(n, itemsize, widest, rows, workspace(rows) + costs.beside)
+
+    if least(fewest) > memory:
+        return least(fewest)
+    heights = sorted({fewest, *(min(n, max(fewest, rows)) for rows in costs.rows)}, reverse=True)
+    layouts = [
+        _of_rows(Layout(n, itemsize, (), rows, workspace(rows), costs.beside), blocks, memory)
+        for rows in heights
+        if least(rows) <= memory
+    ]
+    return min(layouts, key=lambda layout: layout.loss(costs))
 
 
-def _of_rows(n: int, itemsize: int, blocks: Sequence[Range], rows: int, workspace: int, memory: int) -> Layout:
-    """The layout with strips of so many rows, and as many blocks in a round as the memory holds."""
-    rounds: list[list[Range]] = []
+def _of_rows(empty: Layout, blocks: Sequence[Range], memory: int) -> Layout:
+    """The layout with as many blocks in a round as the memory holds."""
+    rounds: list[tuple[Range, ...]] = []
     for block in blocks:
-        if rounds and _memory(n, itemsize, block[1] - rounds[-1][0][0], rows, workspace) <= memory:
-            rounds[-1].append(block)
+        wider = (*rounds[-1], block) if rounds else (block,)
+        if rounds and replace(empty, rounds=(wider,)).memory <= memory:
+            rounds[-1] = wider
         else:
-            rounds.append([block])
-    return Layout(n, itemsize, tuple(map(tuple, rounds)), rows, workspace)
+            rounds.append((block,))
+    return replace(empty, rounds=tuple(rounds))
 
 
-def _memory(n: int, itemsize: int, panel: int, rows: int, workspace: int) -> int:
+def _memory(n: int, itemsize: int, panel: int, rows: int, more: int) -> int:
     # One row more a strip, for `cut`, two for a row that is eliminated as one of two; a page more each, for alignment.
     strips = BUFFERS * ((rows + 1) * n * itemsize + PAGE)
-    return panel * n * itemsize + PAGE + strips + 2 * n * itemsize + workspace + _VECTORS * n + _BESIDE
+    return panel * n * itemsize + PAGE + strips + 2 * n * itemsize + _VECTORS * n + more
+
+
+class Limits(NamedTuple):
+    """Bytes that a closure may take: of the host's memory, and of a GPU's where one computes."""
+
+    host: int
+    device: int = 0
+
+    @property
+    def computing(self) -> int:
+        """Where kernels work."""
+        return self.device or self.host
+
+
+def limits_of(memory: Any, free_on_device: Callable[[], int] | None = None) -> Limits:
+    """What the caller allows, else what is free: a size, of the memory that computes, or a dict of ``"device"`` and
+    ``"host"``. ``free_on_device``: where a GPU computes. Raises `StorageError`.
+    """
+    computing = "host" if free_on_device is None else "device"
+    given = memory if isinstance(memory, Mapping) else {} if memory is None else {computing: memory}
+    wrong = set(given) - {"host", computing}
+    if wrong:
+        known = "'host'" if free_on_device is None else "'device' and 'host'"
+        raise StorageError(f"memory has {', '.join(map(repr, sorted(map(str, wrong))))}, and is told of {known} here")
+    host = bytes_of(given["host"]) if "host" in given else free_memory()
+    if free_on_device is None:
+        return Limits(host)
+    return Limits(host, bytes_of(given["device"]) if "device" in given else free_on_device())
 
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}

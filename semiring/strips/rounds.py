@@ -17,31 +17,35 @@ two.)
 
 Strips are visited in turns from the first to the last and back, so that those that were written last are read first.
 A `Log` is told what was written, and a run that was stopped goes on where it says (`semiring.strips.journal`). One
-thread reads and one writes; each strip's memory is read, worked on, written, and read again. Cost: n³ pairs, and the
-bytes of `layout.bytes_moved`; memory `Layout.memory`.
+thread reads and one writes; each strip's memory is read, worked on, written, and read again. It is where the kernels
+are (`semiring.strips.rooms`): on a GPU the thread between the two only enqueues. Cost: n³ pairs, and the bytes of
+`layout.bytes_moved`; memory `Layout.memory`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
-import numpy as np
-
 from semiring.algorithms.blocked_floyd_warshall import Elimination
+from semiring.kernels.contract import Mark
 from semiring.kernels.engine import Engine
 from semiring.kernels.machines import closure_speed
-from semiring.strips.disk import Memory, Place
+from semiring.strips.disk import Place
+from semiring.strips.journal import Summed
 from semiring.strips.layout import BUFFERS, Layout
+from semiring.strips.rooms import Room
 
-__all__ = ["Log", "NoStarError", "Pass", "Progress", "close_strips"]
+__all__ = ["Closing", "Log", "NoStarError", "Pass", "Progress"]
 
 Array: TypeAlias = Any
 Range: TypeAlias = tuple[int, int]
 Progress: TypeAlias = Callable[[int, int], None]  # of the pairs done and all of them
 Pass: TypeAlias = Callable[[int, Array], None]  # of the number of the first row and some rows, which change in place
+Wait: TypeAlias = Callable[[], object]  # for something that comes before
 
 
 class NoStarError(Exception):
@@ -60,51 +64,29 @@ class Log(Protocol):
         """The round to begin with, whether its panel was kept, and how many of its strips are done."""
         ...
 
-    def read_panel(self, panel: Array, phase: int) -> None:
-        """The panel that was kept."""
+    def panel(self, phase: int) -> Summed:
+        """The place where the panel of a round is kept, its rows counted from 0. ``phase``: of its first row."""
         ...
 
-    def keep_panel(self, panel: Array, phase: int) -> None:
-        """Keep the panel of a round, before a strip of it is written."""
+    def check_panel(self, panel: Summed) -> None:
+        """The panel that was kept has been read."""
+        ...
+
+    def keep_panel(self, panel: Summed) -> None:
+        """The panel of a round was written to its place: from now on strips of it may be."""
         ...
 
     def before(self, rows: Range) -> None:
         """Rows are about to be written."""
         ...
 
-    def after(self, which: int, rows: Array) -> None:
+    def after(self, which: int, rows: Range, checksum: int) -> None:
         """A strip was written."""
         ...
 
     def end_round(self) -> None:
         """All strips of a round were written."""
         ...
-
-
-def close_strips(
-    engine: Engine,
-    layout: Layout,
-    places: Sequence[Place],
-    descending: Sequence[bool],
-    *,
-    encode: Pass,
-    decode: Pass,
-    progress: Progress | None = None,
-    log: Log | None = None,
-) -> None:
-    """The closure of the matrix in ``places[0]``, in ``places[-1]``.
-
-    ``places``: where the rows are before each round, and after the last; the same one may stand several times.
-    ``descending``: whether a round goes from the last strip to the first.
-    ``encode`` makes of rows as they are read first what kernels take, and ``decode`` undoes it before they are written
-    last. Raises `NoStarError`, `OSError`, and what encode, decode and progress raise; what was written is then
-    undefined, but for a log.
-    """
-    run = _Run(engine, layout, places, descending, encode, decode, progress, log)
-    try:
-        run.all_rounds()
-    finally:
-        run.end()
 
 
 class _AtHand:
@@ -123,49 +105,66 @@ class _AtHand:
         return self.panel[pivots[0] - self.first_of_panel : pivots[1] - self.first_of_panel]
 
 
-class _Run:
-    def __init__(
-        self,
-        engine: Engine,
-        layout: Layout,
-        places: Sequence[Place],
-        descending: Sequence[bool],
-        encode: Pass,
-        decode: Pass,
-        progress: Progress | None,
-        log: Log | None,
-    ) -> None:
-        self._engine, self._layout, self._places, self._descending = engine, layout, places, descending
-        self._encode, self._decode, self._progress, self._log = encode, decode, progress, log
-        n, dtype = layout.n, engine.plan.dtype
-        self._strips = layout.strips
-        self._hand = _AtHand()
-        speed = closure_speed(engine.backend.name, dtype)
-        self._elimination = Elimination(self._hand, n, 0, 0, speed.strip)
-        tallest = max((stop - start for start, stop in self._strips), default=0)
-        self._buffers = [Memory(tallest, n, dtype) for _ in range(BUFFERS)]
-        self._panel = Memory(layout.panel, n, dtype)
-        self._pair = np.empty((2, n), dtype)
-        engine.reserve(layout.workspace // layout.itemsize)
+@dataclass
+class Closing:
+    """The closure of the matrix in ``places[0]``, in ``places[-1]``.
+
+    ``places``: where the rows are before each round, and after the last; the same one may stand several times.
+    ``descending``: whether a round goes from the last strip to the first.
+    ``encode`` makes of rows as they are read first what kernels take, and ``decode`` undoes it before they are written
+    last.
+    """
+
+    engine: Engine
+    layout: Layout
+    room: Room
+    places: Sequence[Place]
+    descending: Sequence[bool]
+    encode: Pass
+    decode: Pass
+    progress: Progress | None = None
+    log: Log | None = None
+
+    def run(self) -> None:
+        """Close it.
+
+        Raises `NoStarError`, `OSError`, and what encode, decode and progress raise; what was written is then
+        undefined, but for a log.
+        """
+        try:
+            self._begin_all()
+            self._all_rounds()
+        finally:
+            self._end()
+
+    def _begin_all(self) -> None:
+        layout, room = self.layout, self.room
+        self._strips, self._hand = layout.strips, _AtHand()
+        speed = closure_speed(self.engine.backend.name, self.engine.plan.dtype)
+        self._elimination = Elimination(self._hand, layout.n, 0, 0, speed.strip)
         self._reader, self._writer = ThreadPoolExecutor(1, "reader"), ThreadPoolExecutor(1, "writer")
+        tallest = max((stop - start for start, stop in self._strips), default=0)
+        self._buffers = [room.memory(tallest) for _ in range(BUFFERS)]
+        self._panel, self._pair = room.memory(layout.panel), room.memory(2).at(0, 2)
+        self.engine.reserve(layout.workspace // layout.itemsize)
         self._freed: list[Future[None] | None] = [None] * BUFFERS  # the last write of each
         self._written: dict[int, Future[None]] = {}  # the last write of each strip
         self._kept: Future[None] | None = None  # the panel, by the log
         self._visits = self._done = 0
         self._error: BaseException | None = None  # of the thread that writes, which then does nothing more
 
-    def all_rounds(self) -> None:
-        first = 0 if self._log is None else self._log.begun[0]
-        for number in range(len(self._layout.rounds)):
+    def _all_rounds(self) -> None:
+        first = 0 if self.log is None else self.log.begun[0]
+        for number in range(len(self.layout.rounds)):
             if number < first:
-                self._done += self._layout.n**2 * _width(self._layout.rounds[number])
+                self._done += self.layout.n**2 * _width(self.layout.rounds[number])
             else:
                 self._round(number)
         self._in_writer(lambda: None).result()
         for write in self._written.values():
             write.result()
 
-    def end(self) -> None:
+    def _end(self) -> None:
         """Let go of the threads; what waits in them is not done."""
         self._error = self._error or CancelledError()
         for thread in (self._reader, self._writer):
@@ -187,21 +186,21 @@ class _Run:
 
     def _round(self, number: int) -> None:
         """One round."""
-        blocks, count, log = self._layout.rounds[number], len(self._strips), self._log
+        blocks, count, log = self.layout.rounds[number], len(self._strips), self.log
         order = list(range(count))
-        if self._descending[number]:
+        if self.descending[number]:
             order.reverse()
         kept, done = False, 0
         if log is not None and log.begun[0] == number:
             _, kept, done = log.begun
         panel = (blocks[0][0], blocks[-1][1]) if blocks else (0, 0)
-        panel_is_read = self._begin_panel(number, panel, kept)
+        panel_is_read = self._begin_panel(number, blocks, panel, kept)
         reads = [self._begin(number, which, panel) for which in order[done : done + BUFFERS - 1]]
-        panel_is_read.result()
         if kept:
-            self._done += sum(_width([K]) * self._layout.n * _width(blocks[: k + 1]) for k, K in enumerate(blocks))
+            panel_is_read[0].result()
+            self._done += sum(_width([K]) * self.layout.n * _width(blocks[: k + 1]) for k, K in enumerate(blocks))
         else:
-            self._close_panel(number, blocks, panel)
+            self._close_panel(number, blocks, panel, panel_is_read)
         for which in order[:done]:
             self._done += self._pairs(number, which)
         for position, which in enumerate(order[done:]):
@@ -211,59 +210,83 @@ class _Run:
         if log is not None:
             self._in_writer(log.end_round)
 
-    def _begin_panel(self, number: int, panel: Range, kept: bool) -> Future[Any]:
-        """Read the rows of a panel, or the panel that the log has kept."""
-        hand, phase = self._hand, self._places[number].phase(panel[0])
+    def _begin_panel(self, number: int, blocks: Sequence[Range], panel: Range, kept: bool) -> list[Future[Any]]:
+        """Read the rows of a panel block by block, or as a whole what the log has kept of it."""
+        hand, phase = self._hand, self.places[number].phase(panel[0])
         if self._kept is not None:
             self._kept.result()  # the log may still read the panel before
         hand.panel, hand.first_of_panel = self._panel.at(phase, panel[1] - panel[0]), panel[0]
+        done = self.room.mark().synchronize  # the work that reads the panel before
         if kept:
-            assert self._log is not None
-            return self._reader.submit(self._log.read_panel, hand.panel, phase)
-        before = [self._written[k] for k, rows in enumerate(self._strips) if k in self._written and _meet(rows, panel)]
-        return self._reader.submit(self._read, number, panel[0], hand.panel, before)
+            return [self._reader.submit(self._read_kept, hand.panel, phase, done)]
+        written = [(write.result, self._strips[which]) for which, write in self._written.items()]
+        found = []
+        for start, stop in blocks:
+            before = [done, *(wait for wait, rows in written if _meet(rows, (start, stop)))]
+            rows = hand.panel[start - panel[0] : stop - panel[0]]
+            found.append(self._reader.submit(self._read, self.places[number], start, rows, before))
+        return found
 
-    def _close_panel(self, number: int, blocks: Sequence[Range], panel: Range) -> None:
+    def _read_kept(self, panel: Array, phase: int, before: Wait) -> None:
+        """In the thread that reads."""
+        before()
+        assert self.log is not None
+        place = self.log.panel(phase)
+        self.room.read(place, 0, panel)
+        self.log.check_panel(place)
+
+    def _close_panel(self, number: int, blocks: Sequence[Range], panel: Range, read: Sequence[Future[Any]]) -> None:
         """The rows of each block as they stand when it is closed."""
-        hand, log = self._hand, self._log
-        if number == 0:
-            self._encode(panel[0], hand.panel)
+        hand, status = self._hand, self.engine.plan.status
         for k, K in enumerate(blocks):
+            read[k].result()
+            if number == 0:
+                self.encode(K[0], hand.panel[K[0] - panel[0] : K[1] - panel[0]])
             hand.rows, hand.first = hand.panel, hand.first_of_panel
             for J in blocks[:k]:
                 self._eliminate(J, K)
-            self._elimination.close_rows(self._engine, K)
-            if self._engine.plan.status.diverged >= 0:
-                raise NoStarError(self._engine.plan.status.diverged)
+            self._elimination.close_rows(self.engine, K)
+            if status.word is None and status.diverged >= 0:
+                raise NoStarError(status.diverged)
             self._count(K, K)
-        if log is not None:
-            phase = self._places[number].phase(panel[0])
-            self._kept = self._in_writer(partial(log.keep_panel, hand.panel, phase))
+        if status.read() >= 0:  # a device is asked once, before a strip is written
+            raise NoStarError(status.diverged)
+        if self.log is not None:
+            phase = self.places[number].phase(panel[0])
+            self._kept = self._in_writer(partial(self._keep, hand.panel, phase, self.room.mark()))
+
+    def _keep(self, panel: Array, phase: int, after: Mark) -> None:
+        """In the thread that writes."""
+        after.synchronize()
+        assert self.log is not None
+        place = self.log.panel(phase)
+        self.room.write(place, 0, panel)
+        self.log.keep_panel(place)
 
     def _begin(self, number: int, which: int, panel: Range) -> tuple[Future[Array], int]:
         """Read a strip, as soon as memory is free, and what was written to it before is there. Which memory it is."""
         (start, stop), buffer = self._strips[which], self._visits % BUFFERS
         self._visits += 1
-        memory = self._buffers[buffer].at(self._places[number + 1].phase(start), stop - start)
-        before = [write for write in (self._freed[buffer], self._written.get(which)) if write is not None]
-        in_panel = panel[0] <= start < stop <= panel[1]
-        return self._reader.submit(self._read, None if in_panel else number, start, memory, before), buffer
+        memory = self._buffers[buffer].at(self.places[number + 1].phase(start), stop - start)
+        before = [write.result for write in (self._freed[buffer], self._written.get(which)) if write is not None]
+        place = None if panel[0] <= start < stop <= panel[1] else self.places[number]
+        return self._reader.submit(self._read, place, start, memory, before), buffer
 
-    def _read(self, number: int | None, first: int, memory: Array, before: Sequence[Future[None]]) -> Array:
+    def _read(self, place: Place | None, first: int, memory: Array, before: Sequence[Wait]) -> Array:
         """In the thread that reads."""
-        for write in before:
-            write.result()
-        if number is not None:
-            self._places[number].read(first, memory)
+        for wait in before:
+            wait()
+        if place is not None:
+            self.room.read(place, first, memory)
         return memory
 
     def _visit(self, number: int, which: int, reading: Future[Array], buffer: int) -> None:
         """One strip through all blocks of a round, and on its way to its place."""
         strip = reading.result()
-        (start, stop), hand, blocks = self._strips[which], self._hand, self._layout.rounds[number]
+        (start, stop), hand, blocks = self._strips[which], self._hand, self.layout.rounds[number]
         first, last = (blocks[0][0], blocks[-1][1]) if blocks else (0, 0)
         if number == 0 and not first <= start <= stop <= last:
-            self._encode(start, strip)
+            self.encode(start, strip)
         low, high = max(start, first), min(stop, last)
         if low < high:
             strip[low - start : high - start] = hand.panel[low - first : high - first]
@@ -271,48 +294,52 @@ class _Run:
             hand.rows, hand.first = strip, start
             self._eliminate(K, (start, min(stop, K[0])))
             self._eliminate(K, (max(start, last), stop))
-        if number == len(self._layout.rounds) - 1:
-            self._decode(start, strip)
-        self._written[which] = self._freed[buffer] = self._in_writer(partial(self._write, number, which, strip))
+        if number == len(self.layout.rounds) - 1:
+            self.decode(start, strip)
+        write = partial(self._write, number, which, strip, self.room.mark())
+        self._written[which] = self._freed[buffer] = self._in_writer(write)
 
-    def _write(self, number: int, which: int, strip: Array) -> None:
+    def _write(self, number: int, which: int, strip: Array, after: Mark) -> None:
         """In the thread that writes."""
-        log, rows = self._log, self._strips[which]
-        if log is not None:
+        after.synchronize()
+        log, rows, place = self.log, self._strips[which], self.places[number + 1]
+        if log is None:
+            self.room.write(place, rows[0], strip)
+        else:
             log.before(rows)
-        self._places[number + 1].write(rows[0], strip)
-        if log is not None:
-            log.after(which, strip)
+            summed = Summed(place)
+            self.room.write(summed, rows[0], strip)
+            log.after(which, rows, summed.sum)
 
     def _pairs(self, number: int, which: int) -> int:
         """Of the visit of a strip."""
-        (start, stop), blocks = self._strips[which], self._layout.rounds[number]
+        (start, stop), blocks = self._strips[which], self.layout.rounds[number]
         beyond = blocks[-1][1] if blocks else 0
         rows = [max(0, min(stop, K[0]) - start) + max(0, stop - max(start, beyond)) for K in blocks]
-        return sum(_width([K]) * many for K, many in zip(blocks, rows, strict=True)) * self._layout.n
+        return sum(_width([K]) * many for K, many in zip(blocks, rows, strict=True)) * self.layout.n
 
     def _eliminate(self, pivots: Range, rows: Range) -> None:
         start, stop = rows
         if start >= stop:
             return
-        hand, n = self._hand, self._layout.n
+        hand, n = self._hand, self.layout.n
         alone = (stop == n and pivots[1] == n - 1) or (start == 0 and pivots[0] == 1)  # in memory too
         if stop - start > 1 or alone:
-            self._elimination.eliminate(self._engine, pivots, rows, (0, n))
+            self._elimination.eliminate(self.engine, pivots, rows, (0, n))
         else:
             row, before = hand.rows[start - hand.first], (hand.rows, hand.first)
             self._pair[:] = row
             hand.rows, hand.first = self._pair, start
-            self._elimination.eliminate(self._engine, pivots, (start, start + 2), (0, n))
+            self._elimination.eliminate(self.engine, pivots, (start, start + 2), (0, n))
             row[:] = self._pair[0]
             hand.rows, hand.first = before
         self._count(pivots, rows)
 
     def _count(self, pivots: Range, rows: Range) -> None:
-        n = self._layout.n
+        n = self.layout.n
         self._done += (pivots[1] - pivots[0]) * (rows[1] - rows[0]) * n
-        if self._progress is not None:
-            self._progress(self._done, n**3)
+        if self.progress is not None:
+            self.progress(self._done, n**3)
 
 
 def _width(blocks: Sequence[Range]) -> int:

@@ -13,13 +13,14 @@ import numpy as np
 
 from semiring.errors import StorageError
 from semiring.kernels.engine import Engine
-from semiring.strips.disk import File, Memory, Moved, Place, Rows, System
+from semiring.strips.disk import File, Held, Moved, Place, Rows, System
 from semiring.strips.journal import Journal, checksums, create, shifts
 from semiring.strips.layout import Layout
-from semiring.strips.rounds import Pass, Progress, close_strips
+from semiring.strips.rooms import Room
+from semiring.strips.rounds import Closing, Pass, Progress
 from semiring.strips.stored import Stored, header
 
-__all__ = ["Run", "complete", "written"]
+__all__ = ["HeldRun", "Run", "complete", "written"]
 
 Array: TypeAlias = Any
 
@@ -35,8 +36,13 @@ class Run:
     source: Stored
     home: Stored
     layout: Layout
+    room: Room
     keep: str | None = None
     journal: Journal | None = None
+
+    def result(self) -> Array:
+        """What the caller gets."""
+        return self.home.result()
 
     def close(
         self,
@@ -47,7 +53,7 @@ class Run:
         about: Mapping[str, Any] | None = None,
         vectors: Mapping[str, Array] | None = None,
     ) -> None:
-        """As `close_strips`; ``about`` and ``vectors`` go to a new journal.
+        """As `Closing`; ``about`` and ``vectors`` go to a new journal.
 
         Raises `StorageError` where a file is not what the journal says, before anything is written.
         """
@@ -75,16 +81,8 @@ class Run:
                     descending = [bool(number % 2) for number in range(len(layout.rounds))]
                 if self.journal is not None:
                     self.journal.begin(target)
-                close_strips(
-                    engine,
-                    layout,
-                    places,
-                    descending,
-                    encode=encode,
-                    decode=decode,
-                    progress=progress,
-                    log=self.journal,
-                )
+                log, room = self.journal, self.room
+                Closing(engine, layout, room, places, descending, encode, decode, progress, log).run()
                 complete(target, home)
         finally:
             given.close()
@@ -143,9 +141,43 @@ class Run:
                 raise _other(self.source.path, "began")
 
     def _sums(self, places: list[Any]) -> Array:
-        strips = self.layout.strips
-        tallest = max(stop - start for start, stop in strips)
-        return checksums(places, strips, Memory(tallest, self.layout.n, self.source.dtype))
+        return checksums(places, self.layout, self.source.dtype)
+
+
+@dataclass
+class HeldRun:
+    """The same of arrays in the memory of the host, which a GPU works on: a journal could keep nothing of them."""
+
+    source: Array
+    home: Array
+    layout: Layout
+    room: Room
+    threads: int
+    keep: None = None
+    journal: None = None
+
+    def result(self) -> Array:
+        """What the caller gets."""
+        return self.home
+
+    def close(
+        self,
+        engine: Engine,
+        encode: Pass,
+        decode: Pass,
+        progress: Progress | None = None,
+        about: Mapping[str, Any] | None = None,
+        vectors: Mapping[str, Array] | None = None,
+    ) -> None:
+        """As `Closing`."""
+        first, rows = Held(self.source, self.threads), Held(self.home, self.threads)
+        try:
+            count = len(self.layout.rounds)
+            places, descending = [first, *[rows] * count], [bool(number % 2) for number in range(count)]
+            Closing(engine, self.layout, self.room, places, descending, encode, decode, progress).run()
+        finally:
+            first.close()
+            rows.close()
 
 
 def complete(file: File, home: Stored) -> None:

@@ -184,16 +184,18 @@ def test_sparse_refusals(rng):
 
 def test_auto_prefers_johnson_on_large_sparse_graphs():
     n = 40_000  # never closed: only the choice is looked at
-    from semiring.algorithms.schedule import dense_seconds, johnson_seconds
+    from semiring.algorithms.schedule import dense_operations, search_operations
 
-    assert johnson_seconds(n, 3 * n) < dense_seconds(n, 8)
-    assert johnson_seconds(500, 500 * 500) > dense_seconds(500, 8)
-    times = [johnson_seconds(1000, edges) for edges in (0, 1000, 2000, 6000, 60_000, 10**6)]
-    assert times == sorted(times)
-    assert times[0] > 0
-    assert johnson_seconds(0, 0) > 0
-    # Side by side at n = 2000, two edges a vertex, float64: 0.29 s by Dijkstra, 0.33 s dense on one thread.
-    assert johnson_seconds(2000, 4000) < 2 * dense_seconds(2000, 8) < johnson_seconds(2000, 6000)
+    assert search_operations(n, 3 * n) < dense_operations(n, 8)
+    assert search_operations(500, 500 * 500) > dense_operations(500, 8)
+    costs = [search_operations(1000, edges) for edges in (0, 1000, 2000, 6000, 60_000, 10**6)]
+    assert costs == sorted(costs)
+    assert costs[0] > 0
+    assert search_operations(0, 0) > 0
+    assert search_operations(1000, 3000, 10) < search_operations(1000, 3000) / 50
+    # Roads, on two threads: at n = 400 the dense closure is faster, at n = 3000 Dijkstra's algorithm twice as fast.
+    assert dense_operations(400, 8) < search_operations(400, 1040)
+    assert 2 * search_operations(3000, 7800) < dense_operations(3000, 8)
 
 
 def test_the_way_of_a_sparse_graph_does_not_depend_on_threads():

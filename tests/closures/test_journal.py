@@ -20,6 +20,7 @@ from strips import METHOD, least, make_small, rounded, same_bits
 import semiring as sr
 from semiring.errors import DivergenceError, StorageError
 from semiring.strips import journal as journals
+from semiring.strips import layout as layouts
 from semiring.strips.disk import System
 
 SECTOR = 512  # bytes that a disk writes as one
@@ -570,7 +571,7 @@ def test_another_run_is_refused_and_said_to_differ(monkeypatch, rng, tmp_path):
     refused("the file of out was", out=tmp_path / "D.npy")
     refused("goes on in as much", memory=work.memory // 2)
     with monkeypatch.context() as patch:  # what is free is not asked for
-        patch.setattr(import_module("semiring.chain.steps.files"), "free_memory", lambda: 1000)
+        patch.setattr(layouts, "free_memory", lambda: 1000)
         with pytest.raises(KeyboardInterrupt):
             work.run(memory=None, progress=_interrupted)
     before = work.path.read_bytes(), work.journal.read_bytes()

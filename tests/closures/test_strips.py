@@ -16,7 +16,6 @@ from strips import METHOD, least, make_small, rounded, same_bits
 import semiring as sr
 from semiring.errors import (
     AlgebraError,
-    DeviceError,
     DivergenceError,
     DomainError,
     DTypeError,
@@ -83,7 +82,8 @@ def test_a_single_row_is_summed_as_it_is_in_memory(rng, path):
 def _closed_by(run, path, name):
     from semiring.kernels import backend_for
     from semiring.kernels.engine import Engine, make_plan
-    from semiring.strips.rounds import close_strips
+    from semiring.strips.rooms import HostRoom
+    from semiring.strips.rounds import Closing
 
     A = np.load(path)
     n, semiring = len(A), sr.as_semiring(name)
@@ -93,7 +93,8 @@ def _closed_by(run, path, name):
     place = Rows(file, 0, n * A.itemsize)
     engine = Engine(backend_for(A, semiring, A.dtype), make_plan(semiring, A.dtype), 64)
     nothing = lambda first, rows: None  # noqa: E731
-    close_strips(engine, run, [place] * (len(run.rounds) + 1), [False, True], encode=nothing, decode=nothing)
+    places = [place] * (len(run.rounds) + 1)
+    Closing(engine, run, HostRoom(n, A.dtype), places, [False, True], nothing, nothing).run()
     file.close()
     return np.frombuffer(target.read_bytes(), A.dtype).reshape(n, n)
 
@@ -263,16 +264,17 @@ def test_the_memory_is_kept_to(monkeypatch, rng, path, name, dtype, share):
 def test_layouts_keep_to_the_memory_and_use_it():
     for n, itemsize, width in itertools.product((100, 1000, 5000, 32768), (1, 4, 8), (32, 768)):
         blocks = [(start, min(n, start + width)) for start in range(0, n, width)]
-        fewest = layout.layout_for(n, itemsize, blocks, lambda rows: 0, 0)
+        fewest = layout.layout_for(n, itemsize, blocks, lambda rows: 0, 0, layout.HOST)
         before = None
         for factor in (1, 1.5, 2, 4, 8, 100):
-            found = layout.layout_for(n, itemsize, blocks, lambda rows: 0, int(fewest * factor))
+            found = layout.layout_for(n, itemsize, blocks, lambda rows: 0, int(fewest * factor), layout.HOST)
             assert found.memory <= fewest * factor
             assert [block for blocks_of_round in found.rounds for block in blocks_of_round] == blocks
             assert found.moved == 2 * n * n * itemsize * len(found.rounds)
-            assert before is None or found.loss() <= before
-            before = found.loss()
-        assert len(layout.layout_for(n, itemsize, blocks, lambda rows: 0, 8 * n * n * itemsize + (9 << 20)).rounds) == 1
+            assert before is None or found.loss(layout.HOST) <= before
+            before = found.loss(layout.HOST)
+        large = 8 * n * n * itemsize + (9 << 20)
+        assert len(layout.layout_for(n, itemsize, blocks, lambda rows: 0, large, layout.HOST).rounds) == 1
 
 
 def test_memory_in_words():
@@ -313,7 +315,6 @@ def test_refused_before_anything_is_written(rng, path):
     refused(A.astype(complex), DTypeError, "complex")
     refused(A, AlgebraError, "rkleene", method="rkleene")
     refused(A, AlgebraError, "read it and close it in memory", reflexive=False)
-    refused(A, DeviceError, "on the host", device="cuda")
     refused(A, ValueError, "too small for 32 rows", memory=1000)
     refused(A - 0.5, NegativeCycleError, "below 0")
     refused(np.where(A < 0.001, -np.inf, A), NegativeCycleError, "weight -inf")
@@ -391,7 +392,7 @@ def test_maps_that_nobody_wants_by_strips_are_arrays(rng, path):
 
 
 def test_a_map_that_is_larger_than_what_is_free(monkeypatch, rng, path):
-    monkeypatch.setattr(import_module("semiring.chain.steps.files"), "free_memory", lambda: 170_000)
+    monkeypatch.setattr(layout, "free_memory", lambda: 170_000)
     A = rng.random((150, 150)) ** 3
     np.save(path, A)
     mapped = np.load(path, mmap_mode="r+")

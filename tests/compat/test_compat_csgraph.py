@@ -234,8 +234,8 @@ def test_johnson_is_that_of_scipy(way, monkeypatch_context, graph, options, data
     indices, sources = data.draw(indices_of(n))
     sparse_always, dense_always = (0.0, 1.0) if data.draw(st.booleans()) else (1.0, 0.0)
     with monkeypatch_context() as patch:
-        patch.setattr(schedule, "dense_seconds", lambda *sizes: dense_always)
-        patch.setattr(schedule, "johnson_seconds", lambda *sizes: sparse_always)
+        patch.setattr(schedule, "dense_operations", lambda *sizes: dense_always)
+        patch.setattr(schedule, "search_operations", lambda *sizes: sparse_always)
         compare("johnson", graph, sources, indices=indices, **options)
 
 

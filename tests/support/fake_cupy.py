@@ -36,7 +36,13 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
     flags = property(lambda self: self.values.flags)
     T = property(lambda self: Array(self.values.T))
     data = property(
-        lambda self: types.SimpleNamespace(ptr=self.values.ctypes.data, device_id=0, memset_async=self.fill_bytes)
+        lambda self: types.SimpleNamespace(
+            ptr=self.values.ctypes.data,
+            device_id=0,
+            memset_async=self.fill_bytes,
+            copy_from_host_async=lambda host, size, stream: stream.move(self.values, host, size, True),
+            copy_to_host_async=lambda host, size, stream: stream.move(self.values, host, size, False),
+        )
     )
     device = property(lambda self: types.SimpleNamespace(id=0))
 
@@ -111,6 +117,67 @@ def unwrapped(x: Any) -> Any:
     return x
 
 
+class Stream:
+    """Copies between host and device that happen when somebody waits for them, and not before."""
+
+    ptr = 0
+
+    def __init__(self, **_: Any) -> None:
+        self.waiting: list[Any] = []
+        self.done = 0
+
+    def move(self, values: np.ndarray, host: int, size: int, there: bool) -> None:
+        assert values.flags.c_contiguous
+        assert size == values.nbytes
+        memory = in_memory(host, size, np.uint8)
+        pair = (values, memory.view(values.dtype).reshape(values.shape))
+        self.waiting.append(pair if there else pair[::-1])
+
+    def record(self, event: Event) -> Event:
+        event.stream, event.place = self, self.done + len(self.waiting)
+        return event
+
+    def synchronize(self) -> None:
+        self.run(self.done + len(self.waiting))
+
+    def run(self, place: int) -> None:
+        while self.done < place:
+            target, source = self.waiting.pop(0)
+            target[...] = source
+            self.done += 1
+
+
+class Event:
+    """A place in the work of a stream."""
+
+    stream: Stream | None = None
+    place = 0
+
+    def __init__(self, **_: Any) -> None: ...
+
+    def record(self, stream: Stream) -> None:
+        stream.record(self)
+
+    def synchronize(self) -> None:
+        if self.stream is not None:
+            self.stream.run(self.place)
+
+
+class MemoryPool:
+    """A pool that has no memory of its own: what is taken from it is NumPy's."""
+
+    malloc = None
+
+    def set_limit(self, size: int) -> None:
+        self.limit = size
+
+    def free_all_blocks(self) -> None: ...
+
+
+def pinned(size: int) -> np.ndarray:
+    return np.empty(size, np.uint8)
+
+
 class Module(types.ModuleType):
     """``cupy``: the functions of NumPy, on arrays of the device."""
 
@@ -118,11 +185,24 @@ class Module(types.ModuleType):
 
     def __init__(self) -> None:
         super().__init__("cupy")
+        stream = Stream()
         self.cuda = types.SimpleNamespace(
-            runtime=types.SimpleNamespace(getDeviceCount=lambda: 1, getDevice=lambda: 0, CUDARuntimeError=RuntimeError),
-            get_current_stream=lambda: types.SimpleNamespace(ptr=0, synchronize=lambda: None),
+            runtime=types.SimpleNamespace(
+                getDeviceCount=lambda: 1,
+                getDevice=lambda: 0,
+                memGetInfo=lambda: (1 << 30, 1 << 30),
+                CUDARuntimeError=RuntimeError,
+            ),
+            get_current_stream=lambda: stream,
             Device=contextlib.nullcontext,
+            Stream=Stream,
+            Event=Event,
+            MemoryPool=MemoryPool,
+            using_allocator=contextlib.nullcontext,
+            PinnedMemory=pinned,
+            PinnedMemoryPointer=lambda memory, offset: memoryview(memory)[offset:],
         )
+        self.get_default_memory_pool = MemoryPool
         strided = np.lib.stride_tricks.as_strided
         self.lib = types.SimpleNamespace(
             stride_tricks=types.SimpleNamespace(as_strided=lambda x, *rest: wrapped(strided(x.values, *rest)))
@@ -256,7 +336,6 @@ def install(monkeypatch: Any) -> tuple[Module, Backend]:
     import semiring.kernels as registry
     import semiring.kernels.cuda.product.entrywise as entrywise
     import semiring.linalg.dispatch as dispatch
-    import semiring.linalg.packed as packed
 
     module, backend = Module(), Backend(registry.get_backend("reference"))
     monkeypatch.setitem(sys.modules, "cupy", module)
@@ -272,10 +351,7 @@ def install(monkeypatch: Any) -> tuple[Module, Backend]:
     monkeypatch.setattr(dispatch, "_device_engine", dispatch._device_engine.__wrapped__)
     monkeypatch.setattr(dispatch, "device_backend", lambda *_: backend)
 
-    def backend_for(array: Any, *rest: Any) -> Any:
-        return backend if isinstance(array, Array) else registry.backend_for(array, *rest)
-
-    for caller in (dispatch, packed):
-        monkeypatch.setattr(caller, "backend_for", backend_for)
+    on_host = registry._backend
+    monkeypatch.setattr(registry, "_backend", lambda *kind: backend if kind[-1] else on_host(*kind))
     monkeypatch.setattr(Array, "waits", 0)
     return module, backend

@@ -20,8 +20,8 @@ def make_small(patch):
     """Blocks of 32 pivots, memory without what is nothing beside a large matrix, and nothing closed in memory."""
     for name in ("cpu", "reference"):
         patch.setitem(schedule._TABLE, name, replace(schedule._TABLE[name], pivots=((0, 32),)))
-    patch.setattr(layout, "_BESIDE", 0)
-    patch.setattr(layout, "_FEWEST", 2)
+    for name in ("HOST", "DEVICE"):
+        patch.setattr(layout, name, replace(getattr(layout, name), fewest=2, beside=0))
     patch.setattr(import_module("semiring.chain.steps.files"), "_BESIDE", 1 << 60)
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "at_home",
     "device_number",
     "exporter",
+    "free_on_device",
     "load_cupy",
     "moved_to_device",
     "on_device",
@@ -56,6 +57,13 @@ def _loaded() -> Any:
     except cupy.cuda.runtime.CUDARuntimeError as error:
         return f"an NVIDIA GPU and its driver: {error}"
     return cupy if count else "an NVIDIA GPU: the driver finds none"
+
+
+def free_on_device() -> int:
+    """Bytes of the current GPU that a new computation may take, less a margin of an eighth."""
+    cupy = load_cupy()
+    cupy.get_default_memory_pool().free_all_blocks()
+    return int(cupy.cuda.runtime.memGetInfo()[0]) * 7 // 8
 
 
 def device_number(device: Any) -> int | None:

@@ -1,7 +1,8 @@
-"""A matrix in a file: closed in memory where that has room for it, else by strips of rows.
+"""A matrix in a file, or in more memory than a GPU has: closed as a whole where there is room for it, else by strips.
 
-Both by blocked Floyd-Warshall, whose bits do not depend on the memory. By strips the maps of the steps that follow are
-done when a strip is read first, and undone when it is written last; a step that does more than to map is refused.
+Strips are some rows, in the memory where the kernels work. Both by blocked Floyd-Warshall, whose bits do not depend on
+the memory. By strips the maps of the steps that follow are done when a strip is read first, and undone when it is
+written last; a step that does more than to map is refused.
 
 A journal has all that a run needs to go on without its input: the maps, and what is looked for at the end.
 
@@ -12,8 +13,11 @@ Cost: n³ pairs, and by strips `semiring.strips.layout.bytes_moved`. Source: `se
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,25 +26,30 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.blocked_floyd_warshall import workspace
 from semiring.algorithms.methods import method_named
+from semiring.algorithms.ordered import selects
 from semiring.algorithms.schedule import schedule_for
 from semiring.arrays.bits import WORD_BITS, BitMatrix, pack
+from semiring.arrays.device.memory import free_on_device, load_cupy
 from semiring.arrays.entries import check_entries
+from semiring.arrays.operands import as_output, as_result, operands
 from semiring.arrays.parts import pieces
 from semiring.arrays.scans import Scan
 from semiring.chain.by_strips import by_strips, found_journal
-from semiring.chain.matrix import Matrix
-from semiring.chain.problem import No, Problem, Reduction, is_tropical
+from semiring.chain.matrix import Matrix, same_memory
+from semiring.chain.problem import No, Problem, Reduction, Request, Strips, is_tropical
 from semiring.chain.steps.arrays import check_star
-from semiring.errors import AlgebraError, DeviceError, DomainError, DTypeError, ShapeError, StorageError
+from semiring.errors import AlgebraError, DomainError, DTypeError, ShapeError, StorageError
 from semiring.io.atomic import atomic_file
 from semiring.io.npy import write_npy
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
+from semiring.strips import layout as layouts
 from semiring.strips.disk import File, Memory, Rows, System
 from semiring.strips.journal import journaled
-from semiring.strips.layout import bytes_of, free_memory, layout_for, shown
-from semiring.strips.run import Run, complete, written
+from semiring.strips.layout import Layout, Limits, limits_of, shown
+from semiring.strips.rooms import DeviceRoom, HostRoom, Room
+from semiring.strips.run import HeldRun, Run, complete, written
 from semiring.strips.stored import Stored, is_name, new_file, stored
 
 if TYPE_CHECKING:
@@ -52,6 +61,8 @@ SYSTEM = System()
 _METHOD = "blocked_floyd_warshall"
 _BESIDE = 16 << 20  # bytes of a closure in memory beside its matrices
 _LOOK = 1 << 20  # bytes that are read at a time to look at them
+_LARGE = 1 << 28  # bytes: nobody asks a GPU whether it has room for less
+_STAGE, _STAGES = 32 << 20, 4  # bytes of pinned memory through which rows go to a GPU and back, and how often
 _PIECE = 1 << 22  # truth values that are packed or unpacked at a time
 
 
@@ -66,28 +77,38 @@ def files(p: Problem) -> No | Reduction:
     if p.taken:
         return No("a matrix already")
     asked = request.memory is not None or request.journal is not None or is_name(p.given) or is_name(out)
-    if not (asked or _is_too_large(p.given, out)):
+    if not (asked or _is_too_large(p.given, out) or _is_too_large_there(p)):
         return No("in memory")
     source = stored(p.given)
-    if source is None:
-        if request.memory is not None or request.journal is not None:
-            raise StorageError(
-                "memory= and journal= are for a matrix in a file, and A is in memory as a whole: leave them out, or "
-                "save A and give the name of the file"
-            )
-        q = replace(p, request=replace(request, out=None))
-        return Reduction("in memory", None, [q], partial(_save, os.fspath(out)), quiet=True)
-    home = _home(out, source)
-    if request.device is not None:
-        raise DeviceError(
-            "a matrix in a file is closed on the host: leave device out, or read the file and pass the array"
+    if source is not None:
+        return _of_file(p, source, _home(out, source))
+    if request.journal is not None or (request.memory is not None and request.device is None):
+        raise StorageError(
+            "memory= and journal= are for a matrix in a file, and A is in memory as a whole: leave them out, save A "
+            "and give the name of the file, or have a GPU compute in so much memory, device='cuda'"
         )
-    return _of_file(p, source, home)
+    if request.memory is not None or not is_name(out):
+        return _of_array(p)
+    q = replace(p, request=replace(request, out=None))
+    return Reduction("in memory", None, [q], partial(_save, os.fspath(out)), quiet=True)
 
 
 def _is_too_large(A: Any, out: Any) -> bool:
     """Whether both are maps of files, of more than the memory that is free."""
-    return isinstance(A, np.memmap) and isinstance(out, np.memmap) and A.ndim == 2 and A.nbytes > free_memory()
+    return isinstance(A, np.memmap) and isinstance(out, np.memmap) and A.ndim == 2 and A.nbytes > layouts.free_memory()
+
+
+def _is_too_large_there(p: Problem) -> bool:
+    """Whether an array of the host is to be closed on a GPU that has no room for it."""
+    A, device = p.given, p.request.device
+    if device is None or not isinstance(A, np.ndarray) or A.ndim != 2 or A.nbytes < _LARGE:
+        return False
+    return A.nbytes + _BESIDE > free_on_device()
+
+
+def _limits(request: Request) -> Limits:
+    """The memory that a call may take."""
+    return limits_of(request.memory, None if request.device is None else free_on_device)
 
 
 def _home(out: Any, source: Stored) -> Stored | None:
@@ -103,27 +124,36 @@ def _of_file(p: Problem, source: Stored, home: Stored | None) -> Reduction:
     check_star(p.semiring, source.dtype)
     if home is not None:
         _check_home(source, home)
-    memory = free_memory() if request.memory is None else bytes_of(request.memory)
-    tropical = is_tropical(p.semiring)
-    copies = (source.dtype.itemsize if p.plus and not p.semiring.idempotent else 0) + (24 if tropical else 0)
-    fits = request.journal is None and source.size + copies * source.n**2 + _BESIDE <= memory
+    limits = _limits(request)
+    whole = _whole(p, source.n, source.dtype)
+    fits = request.journal is None and whole <= limits.computing and source.size + _BESIDE <= limits.host
     if fits or source.n == 0 or (home is None and request.memory is None and request.journal is None):
         request.explanation.note(f"a file of {shown(source.size)}, closed in memory")
         return _in_memory(p, source, home)
-    if home is not None and request.journal is None and _fits_packed(p, source, memory):
+    if home is not None and request.journal is None and _fits_packed(p, source, limits):
         return _packed_in_memory(p, source, home)
     if home is None:
         raise StorageError(
-            f"the closure of a file of {shown(source.size)} by strips, in {shown(memory)} of memory, goes to a file: "
-            "give its name, out='closed.npy'"
+            f"the closure of a file of {shown(source.size)} by strips, in {shown(limits.computing)} of memory, goes to "
+            "a file: give its name, out='closed.npy'"
         )
-    if request.method not in ("auto", _METHOD):
-        raise AlgebraError(f"{request.method} closes a matrix in memory, and this one does not fit: use {_METHOD}")
+    _check_method(request)
     if source.turned and not p.semiring.commutative:
         raise AlgebraError(
             f"{source.path} holds column after column, and ⊗ of {p.semiring.name} does not commute: save it in C order"
         )
-    return _by_strips(p, source, home, memory)
+    return _by_strips(p, source, home, limits)
+
+
+def _whole(p: Problem, n: int, dtype: np.dtype[Any]) -> int:
+    """The bytes that a closure in memory takes at most: potentials may need copies in float64 and of integers."""
+    copies = (dtype.itemsize if p.plus and not p.semiring.idempotent else 0) + (24 if is_tropical(p.semiring) else 0)
+    return (dtype.itemsize + copies) * n * n + _BESIDE
+
+
+def _check_method(request: Request) -> None:
+    if request.method not in ("auto", _METHOD):
+        raise AlgebraError(f"{request.method} closes a matrix in memory, and this one does not fit: use {_METHOD}")
 
 
 def _check_home(source: Stored, home: Stored) -> None:
@@ -182,10 +212,10 @@ def _closed_in_memory(home: Stored | None, node: Node, D: Any) -> Any:
     return home.result()
 
 
-def _fits_packed(p: Problem, source: Stored, memory: int) -> bool:
+def _fits_packed(p: Problem, source: Stored, limits: Limits) -> bool:
     """Whether truth values are closed in memory 32 to a word: an eighth of the file."""
     method, n = p.request.method, source.n
-    if source.dtype != np.bool_ or (source.turned and not p.semiring.commutative):
+    if source.dtype != np.bool_ or limits.device or (source.turned and not p.semiring.commutative):
         return False
     if method != "auto" and "bits" not in method_named(method).storages:
         return False
@@ -195,7 +225,7 @@ def _fits_packed(p: Problem, source: Stored, memory: int) -> bool:
         return False
     matrices = 1 if p.semiring.idempotent or not p.plus else 2
     rows = max(n, _PIECE) * 2  # that are packed, and copies of panels of words
-    return matrices * n * -(-n // WORD_BITS) * 4 + rows + 256 * n + _BESIDE <= memory
+    return matrices * n * -(-n // WORD_BITS) * 4 + rows + 256 * n + _BESIDE <= limits.host
 
 
 def _packed_in_memory(p: Problem, source: Stored, home: Stored) -> Reduction:
@@ -225,6 +255,56 @@ def _unpacked(home: Stored, node: Node, D: Any) -> Any:
 # ------------------------------------------------------------------------------------------------------------ by strips
 
 
+def _of_array(p: Problem) -> Reduction:
+    """An array of the host in the memory of a GPU."""
+    request = p.request
+    (A,) = operands(p.semiring, A=p.given)
+    if A.ndim != 2 or A.shape[0] != A.shape[1]:
+        raise ShapeError(f"A is {A.shape}: a closure by strips needs one square matrix, shape (n, n)")
+    p.semiring.check_dtype(A.dtype)
+    check_star(p.semiring, A.dtype)
+    limits = _limits(request)
+    if _whole(p, len(A), A.dtype) <= limits.device or not A.size:
+        method = _METHOD if request.method == "auto" and A.dtype != np.bool_ else request.method
+        q = replace(p, given=A, request=replace(request, memory=None, method=method))
+        return Reduction("in the memory of the GPU", None, [q], partial(_returned, as_result(p.given)), quiet=True)
+    _check_method(request)
+    if is_name(request.out):
+        raise StorageError("out is a file, and A an array larger than the GPU: save A and give the name of the file")
+    home = np.empty(A.shape, A.dtype) if request.out is None else as_output(request.out, A.shape, A.dtype)
+    if np.may_share_memory(home, A) and not same_memory(home, A):
+        raise StorageError("A and out overlap: give A itself, or another array")
+    bench = _Bench(p, len(A), A.dtype, limits)
+    layout = bench.layout()
+    run = HeldRun(A, home, layout, bench.room(layout), request.threads)
+    zero = p.semiring.zero_for(A.dtype)
+    strips = Strips(partial(_scanned, request.threads), bench.sample)
+    request = replace(request, method=_METHOD)
+    q = p.but(matrix=Matrix(A, zero, A.dtype, zero), strips=strips, in_place=True, request=request)
+    why = f"an array of {shown(A.nbytes)} in {shown(layout.memory)} of the GPU's memory: {_told(layout)}"
+    return Reduction(why, None, [q], partial(by_strips, q, run))
+
+
+def _returned(result: Callable[[Any], Any], node: Node, D: Any) -> Any:
+    return result(node.children[0].run())
+
+
+def _told(layout: Layout) -> str:
+    return f"strips of {layout.rows} rows in {len(layout.rounds)} rounds, which read and write {shown(layout.moved)}"
+
+
+def _scanned(threads: int, A: Any, semiring: Semiring) -> Scan:
+    """`check_entries` of an array in memory, by several threads."""
+    rows = max(1, _LOOK // max(1, A[0].nbytes))
+    parts = (A[first : first + rows] for first in range(0, len(A), rows))
+    try:
+        with ThreadPoolExecutor(threads) as pool:
+            return reduce(or_, pool.map(lambda part: check_entries(part, semiring), parts))
+    except DomainError:
+        check_entries(A, semiring)  # says where
+        raise
+
+
 def _looked_at(source: Stored, view: Any, semiring: Semiring) -> Scan:
     """`check_entries`, some rows at a time: to read them takes a fifth of the time of touching them in a map."""
     found, rows = Scan(nonnegative=True), max(1, _LOOK // source.row)
@@ -243,30 +323,72 @@ def _looked_at(source: Stored, view: Any, semiring: Semiring) -> Scan:
     return found
 
 
-def _by_strips(p: Problem, source: Stored, home: Stored, memory: int) -> Reduction:
+class _Bench:
+    """Where strips of n × n entries are worked on, and how they are cut."""
+
+    def __init__(self, p: Problem, n: int, dtype: np.dtype[Any], limits: Limits) -> None:
+        self._n, self._dtype, self._limits = n, dtype, limits
+        semiring = min_plus if is_tropical(p.semiring) else p.semiring
+        xp = load_cupy() if limits.device else np
+        self.sample = xp.empty((0, n), dtype)
+        self.backend = backend_for(self.sample, semiring, dtype)
+        self._costs = layouts.DEVICE if limits.device else layouts.HOST
+        self._blocks = schedule_for(self.backend.name, dtype).blocks(n)
+        self._widest = max(stop - start for start, stop in self._blocks)
+        panel = closure_speed(self.backend.name, dtype).panel
+        self._engine = Engine(self.backend, make_plan(semiring, dtype), panel)
+        # Products of a GPU copy narrow elements into words, and floats into integers of their order.
+        self._copied = 8 if limits.device and (dtype.itemsize not in (4, 8) or selects(semiring)) else 0
+
+    def layout(self) -> Layout:
+        """Raises `StorageError` where the memory is too small."""
+        n, itemsize, memory = self._n, self._dtype.itemsize, self._limits.computing
+        found = layouts.layout_for(n, itemsize, self._blocks, self._copies, memory, self._costs)
+        if isinstance(found, int):
+            raise StorageError(
+                f"{shown(memory)} of memory are too small for {self._widest} rows of {n} {self._dtype}, which are one "
+                f"block of pivots, and some more to work on: it takes {shown(found)}"
+            )
+        if not self._limits.device:
+            return found
+        piece = min(_STAGE, (self._limits.host - layouts.HOST.beside) // _STAGES) // (n * itemsize)
+        if piece < 1:
+            raise StorageError(
+                f"{shown(self._limits.host)} of the host's memory are too small for {_STAGES} rows of {n} "
+                f"{self._dtype}, which go to the GPU and back: it takes "
+                f"{shown(_STAGES * n * itemsize + layouts.HOST.beside)}"
+            )
+        return replace(found, piece=piece)
+
+    def room(self, layout: Layout) -> Room:
+        """The memory of a layout."""
+        if self._limits.device:
+            return DeviceRoom(self._n, self._dtype, self._limits.device, layout.piece)
+        return HostRoom(self._n, self._dtype)
+
+    def _copies(self, rows: int) -> int:
+        """Bytes of the copies that products with strips of so many rows need."""
+        most = max(workspace(self._engine, self._n, rows + 1, self._widest)) * self._dtype.itemsize
+        return most + self._copied * self._n * (rows + 1 + self._widest)
+
+
+def _by_strips(p: Problem, source: Stored, home: Stored, limits: Limits) -> Reduction:
     request, zero = p.request, p.semiring.zero_for(source.dtype)
+    bench = _Bench(p, source.n, source.dtype, limits)
     matrix = Matrix(source.view(), zero, source.dtype, zero, turned=source.turned)
     request = replace(request, method=_METHOD)
-    q = p.but(matrix=matrix, strips=partial(_looked_at, source), in_place=True, request=request)
-    name = None if request.journal is None else os.fsdecode(request.journal)
-    semiring = min_plus if is_tropical(p.semiring) else p.semiring
-    backend = backend_for(matrix.array, semiring, source.dtype)
-    blocks = schedule_for(backend.name, source.dtype).blocks(source.n)
-    widest = max(stop - start for start, stop in blocks)
-    engine = Engine(backend, make_plan(semiring, source.dtype), closure_speed(backend.name, source.dtype).panel)
-
-    def copies(rows: int) -> int:
-        return max(workspace(engine, source.n, rows + 1, widest)) * source.dtype.itemsize
-
+    strips = Strips(partial(_looked_at, source), bench.sample)
+    q = p.but(matrix=matrix, strips=strips, in_place=True, request=request)
+    name, backend = None if request.journal is None else os.fsdecode(request.journal), bench.backend
     if name is not None and os.path.realpath(name) in (source.resolved, home.resolved):
         raise StorageError(f"{name} is the matrix itself, and the journal is a file of its own: give another name")
     if name is not None and (journal := found_journal(SYSTEM, name, q, source, home, backend.name)) is not None:
-        run = Run(SYSTEM, source, home, journal.layout, name, journal)
-        if request.memory is not None and journal.layout.memory > memory and not journal.state.finished:
+        run = Run(SYSTEM, source, home, journal.layout, bench.room(journal.layout), name, journal)
+        if request.memory is not None and journal.layout.memory > limits.computing and not journal.state.finished:
             journal.close()
             raise StorageError(
                 f"{name}: the run was begun in {shown(journal.layout.memory)} of memory and goes on in as much, which "
-                f"is more than {shown(memory)}"
+                f"is more than {shown(limits.computing)}"
             )
         request.explanation.about(matrix)
         request.explanation.method, request.explanation.backend = _METHOD, backend.name
@@ -277,17 +399,9 @@ def _by_strips(p: Problem, source: Stored, home: Stored, memory: int) -> Reducti
             else f"going on {now}, as the journal says"
         )
         return Reduction(why, None, (), partial(by_strips, q, run))
-    layout = layout_for(source.n, source.dtype.itemsize, blocks, copies, memory)
-    if isinstance(layout, int):
-        raise StorageError(
-            f"{shown(memory)} of memory are too small for {widest} rows of {source.n} {source.dtype}, which are one "
-            f"block of pivots, and some more to work on: it takes {shown(layout)}"
-        )
-    run = Run(SYSTEM, source, home, layout, name)
+    layout = bench.layout()
+    run = Run(SYSTEM, source, home, layout, bench.room(layout), name)
     if name is not None:
         run.layout = layout = journaled(layout, run.in_place)
-    why = (
-        f"a file of {shown(source.size)} in {shown(layout.memory)} of memory: strips of {layout.rows} rows in "
-        f"{len(layout.rounds)} rounds, which read and write {shown(layout.moved)}"
-    )
+    why = f"a file of {shown(source.size)} in {shown(layout.memory)} of memory: {_told(layout)}"
     return Reduction(why, None, [q], partial(by_strips, q, run))

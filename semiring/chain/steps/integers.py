@@ -20,6 +20,7 @@ from semiring.arrays.encoding import inner_zero, widen
 from semiring.arrays.parts import parts, some
 from semiring.chain.problem import Again, Facts, No, Problem, Reduction
 from semiring.errors import IntegerOverflowError
+from semiring.namespaces import is_device_array
 
 if TYPE_CHECKING:
     from semiring.chain.planner import Node
@@ -85,7 +86,7 @@ def _near(p: Problem, D: Any, largest: int) -> bool:
     """Whether a distance lies within ``largest`` of "no path": then a longer one may have been taken for none."""
     none = D.dtype.type(int(p.matrix.inner))
     bound = D.dtype.type(int(none) - largest)
-    return some(((D[at] >= bound) & (D[at] < none)).any() for at in parts(D.shape, p.matrix.on_device))
+    return some(((D[at] >= bound) & (D[at] < none)).any() for at in parts(D.shape, is_device_array(D)))
 
 
 def _wider(p: Problem, dtype: np.dtype[Any], forbidden: str) -> np.dtype[Any]:

@@ -1,6 +1,6 @@
 """A sparse matrix: Dijkstra from every vertex where that is predicted to be faster, else the dense matrix.
 
-What the matrix does not store is no edge. Cost: O(n (m + n log n)) for m edges, or n³. Dijkstra adds the weights of a
+What the matrix does not store is no edge. Cost: O(n (m + n) log n) for m edges, or n³. Dijkstra adds the weights of a
 path in float64 from its beginning on, and rounds once.
 """
 
@@ -15,11 +15,12 @@ import numpy as np
 
 from semiring.algorithms.johnson import SparseGraph, graph_potentials, sparse_graph
 from semiring.algorithms.methods import method_named, takes_edges
-from semiring.algorithms.schedule import dense_is_faster, dense_seconds, johnson_seconds
+from semiring.algorithms.schedule import dense_is_faster, dense_operations, search_operations
 from semiring.arrays.operands import as_array, as_output
 from semiring.chain.matrix import Matrix
 from semiring.chain.problem import No, Problem, Reduction, is_tropical
 from semiring.errors import ShapeError
+from semiring.threads import threads
 
 if TYPE_CHECKING:
     from semiring.chain.planner import Node
@@ -37,14 +38,15 @@ def dijkstra(p: Problem, graph: SparseGraph, h: Any) -> Reduction:
     """The distances of a sparse graph under potentials, a source at a time."""
     explanation = p.request.explanation
     explanation.about(p.matrix)
-    explanation.method, explanation.backend = p.method, "scipy"
+    explanation.method, explanation.backend = p.method, "cpu"
     return Reduction("Dijkstra from every vertex", p, run=partial(_dijkstra, graph, h), in_home=True, quiet=True)
 
 
 def _dijkstra(graph: SparseGraph, h: Any, node: Node, D: Any) -> Any:
     p = node.inner
     D = p.home if D is None else D  # None where a sparse matrix was given
-    method_named(p.method).close(graph, h, D, reflexive=not p.plus, progress=p.progress)
+    with threads(p.request.threads):
+        method_named(p.method).close(graph, h, D, reflexive=not p.plus, progress=p.progress)
     return D
 
 
@@ -62,10 +64,10 @@ def sparse(p: Problem) -> No | Reduction:
     shortest = is_tropical(p.semiring) and dtype.kind == "f" and p.semiring.supports(dtype)
     method = request.method
     if method == "auto" and shortest:
-        dense, by_edges = dense_seconds(n, dtype.itemsize), johnson_seconds(n, edges)
+        dense, by_edges = dense_operations(n, dtype.itemsize), search_operations(n, edges)
         method = "auto" if dense_is_faster(n, edges, dtype.itemsize) else "johnson"
         request.explanation.note(
-            f"{edges} edges: about {by_edges:.2g} s by Dijkstra from every vertex, {dense:.2g} s dense"
+            f"{edges:,} edges: the work of {by_edges:.2g} pairs by Dijkstra from every vertex, of {dense:.2g} dense"
         )
     if takes_edges(method) and shortest and not np.isinf(A.tocoo().data).any():
         graph = sparse_graph(A, 1 if p.semiring.tropical == "min" else -1)

@@ -2,8 +2,8 @@
 
 From the bottom up: `codegen` turns expressions into vector instructions, compiles them and keeps the code on disk;
 `product` has the micro-kernel of a tile and the loops around it, `closing` the closure of a block, `bits` truth values
-packed into words, `predecessors` the search for them; `threads` has the threads. `compiled` holds the kernels of one
-definition, and `listing` shows their code for any CPU.
+packed into words, `predecessors` the search for them, `searches` Dijkstra's algorithm; `threads` has the threads.
+`compiled` holds the kernels of one definition, and `listing` shows their code for any CPU.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class CpuBackend:
 
     @cached_property
     def capabilities(self) -> Capabilities:
-        """Closures of stacks, products in place, and predecessors."""
-        return Capabilities(stack_closures=self, panels=self, predecessors=self)
+        """Closures of stacks, products in place, predecessors, and searches from some vertices."""
+        return Capabilities(stack_closures=self, panels=self, predecessors=self, searches=self)
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Every semiring on every dtype of the host that it is defined on."""
@@ -179,6 +179,20 @@ class CpuBackend:
         from semiring.kernels.cpu.predecessors.search import find_predecessors
 
         return find_predecessors(plan, D, tolerance, before, pivots)
+
+    def search_table(self, plan: Plan, graph: Any, sources: Array, targets: Array, out: Array, trees: Array) -> None:
+        """The best values from sources to targets: see `searches`."""
+        from semiring.kernels.cpu import searches
+
+        searches.table(plan, graph, sources, targets, out, trees)
+
+    def search_near(
+        self, plan: Plan, graph: Any, sources: Array, wanted: Array, limit: Any
+    ) -> tuple[Array, Array, Array]:
+        """What is no worse than a limit: see `searches`."""
+        from semiring.kernels.cpu import searches
+
+        return searches.near(plan, graph, sources, wanted, limit)
 
 
 def _report(plan: Plan, failed: int) -> None:

@@ -29,6 +29,7 @@ __all__ = [
     "ScalarSemiring",
     "SemiringType",
     "accumulate",
+    "better",
     "diverges",
     "plus",
     "plus_numbers",
@@ -160,6 +161,23 @@ def accumulate(typing: Any, sr: Any, c: Any, x: Any, y: Any) -> Any:
         return builder.trunc(found.value, ir.IntType(1)) if truths else found.value
 
     return kind(sr, kind, kind, kind), code
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
+def better(typing: Any, sr: Any, x: Any, y: Any) -> Any:
+    """``better(sr, x, y)``: whether x ⊕ y is x and not y, for a ⊕ that selects and values that are no NaN."""
+    kind = types.boolean if sr.dtype.kind == "b" else numpy_support.from_dtype(sr.dtype)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        scalars = Scalars(builder, Element(sr.dtype))
+        x, y = (builder.zext(arg, ir.IntType(8)) if sr.dtype.kind == "b" else arg for arg in args[1:])
+        order = {"min": "<", "max": ">", "or": ">"}.get(sr.operations["add"].op)
+        if order is not None:
+            return scalars.compare(order, x, y)
+        selected = lower(scalars, host(), sr.operations["add"], {"x": Operand(x), "y": Operand(y)}).value
+        return builder.and_(scalars.compare("==", selected, x), scalars.compare("!=", x, y))
+
+    return types.boolean(sr, kind, kind), code
 
 
 def _unary(name: str) -> Any:

@@ -1,0 +1,121 @@
+"""Closures of matrices larger than the GPU's memory: python -m benchmarks.gpu.larger [--n 65536] [--memory 3GiB]
+
+Min-plus in float32, the matrix of `benchmarks.gpu.large`. It is closed in the memory of the GPU first, and then by
+strips of rows: an array of the host in ordinary, pageable memory, and with ``--rows file journal`` an .npy file in
+``--folder``, in place. Every result is compared with that of the GPU's memory, bit by bit. The bound is the longer of
+the time in memory and of the bytes at the disk's rate, which is that of `benchmarks.larger`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import semiring as sr
+from benchmarks.common import Table, device_milliseconds, run
+from benchmarks.gpu.large import weights
+from benchmarks.larger import FILES, Counting, disk_rate, rounds_of
+from semiring.strips.layout import bytes_moved, bytes_of, shown
+
+__all__ = ["main"]
+
+_STEP = 1024
+METHOD = "blocked_floyd_warshall"
+ROWS = {"array": "an array of the host", "file": "a file in place", "journal": "a file in place, with a journal"}
+
+
+def by_rows(A: Any, do: Callable[[int, Any], None]) -> None:
+    """Do something with some rows of A at a time, and the first of each."""
+    for start in range(0, len(A), _STEP):
+        do(start, A[start : start + _STEP])
+
+
+def larger(options: argparse.Namespace) -> Table:
+    """The time by strips beside that in memory."""
+    import cupy
+
+    n, pool = options.n, cupy.get_default_memory_pool()
+    nbytes = 4 * n * n
+    small = cupy.random.random((4608, 4608), dtype=np.float32)
+    sr.closure(small, method=METHOD)  # compiles
+    sr.closure(small.get(), method=METHOD, device="cuda", memory="400 MiB")
+    D = cupy.empty((n, n), np.float32)
+    by_rows(D, lambda start, rows: rows.__setitem__(slice(None), weights(n, start)))
+    alone = device_milliseconds(lambda: sr.closure(D, out=D, method=METHOD)) / 1e3
+    pool.free_all_blocks()
+    rate = None
+    table: list[list[Any]] = [["in the GPU's memory", f"{alone:.2f}", "100 %", "", "", "", ""]]
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.folder)))
+        for kind in options.rows:
+            path = folder / "A.npy"
+            A = np.empty((n, n), np.float32)
+            if kind != "array":
+                A = np.lib.format.open_memmap(path, "w+", np.float32, (n, n))
+            by_rows(A, lambda start, rows: rows.__setitem__(slice(None), weights(n, start).get()))
+            given: Any = A
+            more: dict[str, Any] = {}
+            if kind != "array":
+                A.flush()
+                os.sync()
+                rate = rate or disk_rate(path, n)
+                given, more = path, {"journal": folder / "run"} if kind == "journal" else {}
+            system = FILES.SYSTEM = Counting()
+            start = time.perf_counter()
+            _, why = sr.closure(given, out=given, device="cuda", memory=options.memory, explain=True, **more)
+            seconds = time.perf_counter() - start
+            found = A if kind == "array" else np.load(path, mmap_mode="r")
+            differ: list[int] = []
+
+            def compare(start: int, rows: Any, found: Any = found, differ: list[int] = differ) -> None:
+                if not bool((D[start : start + _STEP] == cupy.asarray(rows)).all()):
+                    differ.append(start)
+
+            by_rows(found, compare)
+            assert not differ, "the bits differ"
+            rounds = rounds_of(why.reasons)
+            moved, bound = bytes_moved(n, 4, rounds, journal=kind == "journal"), alone
+            if kind != "array":
+                bound = max(alone, system.moved / (rate or 1))
+                share = f"{100 * system.moved / (moved + nbytes):.0f} %"
+                moved = system.moved
+            table.append(
+                [
+                    ROWS[kind],
+                    f"{seconds:.2f}",
+                    f"{100 * alone / seconds:.1f} %",
+                    rounds,
+                    f"{moved / 2**30:.1f}",
+                    "" if kind == "array" else share,
+                    f"{seconds / bound:.2f}",
+                ]
+            )
+    columns = ["what", "s", "of the rate in memory", "rounds", "GiB moved", "of the model's", "of the bound"]
+    disk = "" if rate is None else f"; the disk: {rate / 1e9:.2f} GB/s"
+    title = f"A matrix of {shown(nbytes)} in {shown(bytes_of(options.memory))} of the GPU's memory, float32{disk}"
+    return Table(title, columns, table)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table."""
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--n", type=int, default=65536)
+        parser.add_argument("--memory", default="3GiB")
+        parser.add_argument("--folder", default=".", help="where the files are: on the disk that is measured")
+        parser.add_argument("--rows", nargs="+", choices=list(ROWS), default=["array"])
+
+    return run("benchmarks.gpu.larger", str(__doc__), {"larger": larger}, arguments, configure)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+"""Dijkstra's algorithm from some vertices of a sparse graph, the sources shared out over threads.
+
+Sources, and what it costs: `semiring.kernels.cpu.searches`. It takes any semiring whose ⊕ selects, and weights none of
+which improves on 1̄ (`never_improves`): min-plus from 0 up, max-plus from 0 down, max-min, min-max, max-times up to 1,
+truths. What it does not compute: sums over paths. Results do not depend on the number of threads, nor on the order in
+which vertices are settled; which of several best paths is found is that of the edges' order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.algorithms.views import Array
+from semiring.arrays.scatter import added
+from semiring.kernels import backend_for
+from semiring.kernels.contract import Plan
+
+__all__ = ["Searches", "never_improves"]
+
+
+def never_improves(semiring: Semiring, weights: Array) -> bool:
+    """Whether ⊕ selects, and 1̄ ⊕ w is 1̄ for every weight: then x ⊕ x ⊗ w = x ⊗ (1̄ ⊕ w) = x."""
+    if not semiring.selective:
+        return False
+    one = semiring.one_for(weights.dtype)
+    return semiring.absorptive or bool((semiring.add(weights, one) == one).all())
+
+
+@dataclass(frozen=True, eq=False)
+class Searches:
+    """A graph (n vertices, m edges) as Dijkstra's algorithm takes it.
+
+    ``turned``: paths are combined from their ends on, w ⊗ x, for a graph whose edges were turned round.
+    """
+
+    plan: Plan  # its threads are those of every call
+    starts: Array  # (n + 1,) int64: where the edges of each vertex begin
+    heads: Array  # (m,) int32
+    weights: Array  # (m,) of the plan's dtype, none better than 1̄; as kernels hold them
+    turned: bool = False
+
+    @property
+    def n(self) -> int:
+        """How many vertices there are."""
+        return int(self.starts.size - 1)
+
+    def table(self, sources: Array, targets: Array | None = None, *, trees: bool = False) -> tuple[Array, Array | None]:
+        """(p, q): the best value from each of p sources to each of q targets, to all without; 0̄ where no path leads.
+
+        With ``trees`` also (p, n) int32, the vertex before each on a best path; -9999 for none. Where there are
+        targets, perhaps only up to where the last of them was reached.
+        """
+        ends = np.arange(self.n) if targets is None else targets
+        values = np.empty((sources.size, ends.size), self.plan.dtype)
+        before = np.empty((sources.size if trees else 0, self.n), np.int32)
+        backend = backend_for(None, self.plan.semiring, self.plan.dtype)
+        if backend.capabilities.searches is not None:
+            backend.capabilities.searches.search_table(self.plan, self._graph, sources, ends, values, before)
+        else:
+            for i, source in enumerate(sources.tolist()):
+                labels, tree = self._sweeps(source)
+                values[i] = labels[ends]
+                before[i : i + 1] = tree
+        return values, before if trees else None
+
+    def near(self, sources: Array, limit: Any, targets: Array | None = None) -> tuple[Array, Array, Array]:
+        """The targets (all without) no worse than a limit from each source: compressed rows, as starts, heads, values.
+
+        Costs what lies within the limit.
+        """
+        wanted = np.full(self.n, targets is None)
+        if targets is not None:
+            wanted[targets] = True
+        backend, bound = backend_for(None, self.plan.semiring, self.plan.dtype), self.plan.dtype.type(limit)
+        if backend.capabilities.searches is not None:
+            return backend.capabilities.searches.search_near(self.plan, self._graph, sources, wanted, bound)
+        rows = [self._sweeps(source)[0] for source in sources.tolist()]
+        add, zero = self.plan.semiring.add, self.plan.zero
+        found = [np.flatnonzero(wanted & (row != zero) & (add(row, bound) == row)) for row in rows]
+        counts = [0, *(some.size for some in found)]
+        values = [row[some] for row, some in zip(rows, found, strict=True)]
+        nothing = np.empty(0, np.int32), np.empty(0, self.plan.dtype)
+        return np.cumsum(counts), np.concatenate([nothing[0], *found]), np.concatenate([nothing[1], *values])
+
+    @property
+    def _graph(self) -> tuple[Any, ...]:
+        return self.starts, self.heads, self.weights, self.turned
+
+    def _sweeps(self, source: int) -> tuple[Array, Array]:
+        """Labels (n,) and the vertices before them, by Bellman-Ford, for a backend that searches nothing."""
+        semiring, order = self.plan.semiring, np.argsort(self.heads, kind="stable")
+        tails = np.repeat(np.arange(self.n), np.diff(self.starts))[order]
+        heads, weights = self.heads[order].astype(np.int64), self.weights[order]
+        labels, tree = np.full(self.n, self.plan.zero, self.plan.dtype), np.full(self.n, -9999, np.int32)
+        labels[source] = self.plan.one
+        for _ in range(self.n):
+            ends = (weights, labels[tails]) if self.turned else (labels[tails], weights)
+            offers = np.asarray(semiring.mul(*ends))
+            into, best = added(heads, offers.copy(), semiring)
+            best = np.asarray(semiring.add(best, labels[into]))
+            gains = np.zeros(self.n, np.bool_)
+            gains[into[best != labels[into]]] = True
+            if not gains.any():
+                break
+            labels[into] = best
+            attains = gains[heads] & (offers == labels[heads])
+            tree[heads[attains]] = tails[attains]
+        return labels, tree

@@ -1,0 +1,207 @@
+"""Dijkstra's algorithm from many vertices, by a queue of four children a vertex: for each thread some of the sources.
+
+Right wherever ⊕ selects and no edge improves on 1̄: then no path improves by going on. Vertices are settled in the order
+of their values, each once. A value is added up from the source on, and rounding keeps the order of sums and products:
+the best of them is the same in whatever order vertices are scanned. Edges are compressed rows. ``place`` of a vertex is
+where it stands in the queue, or one of the two marks below; keys behind the end of the queue are 0̄, so that a vertex
+always has four children to choose from, without a branch that the processor would have to guess.
+
+Sources: E. W. Dijkstra, Numer. Math. 1 (1959); D. B. Johnson, "Priority queues with update and finding minimum spanning
+trees", Inf. Process. Lett. 4 (1975), for queues of more than two children. Cost: O((n + m) log n) a source.
+"""
+
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
+# (the functions below are compiled: their types are Numba's)
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from semiring.kernels.contract import Plan
+from semiring.kernels.cpu.codegen.jit import cached
+from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, better, times
+from semiring.kernels.cpu.threads.pool import run_tasks
+
+__all__ = ["near", "table"]
+
+Array = NDArray[Any]
+Graph = tuple[Array, Array, Array, bool]
+
+_SOURCES = 16  # that a thread takes at a time, at most
+
+_NEW, _SETTLED = -1, -2
+_NOWHERE = -9999  # before a source, as in `scipy.sparse.csgraph`
+
+_inner = njit(nogil=True, error_model="numpy")
+
+
+@_inner
+def _workspace(n, zero):
+    """Keys and vertices of the queue, places, the settled in their order, the values and the vertices before each."""
+    order, before = np.empty(n, np.int32), np.empty(n, np.int32)
+    return np.full(n + 4, zero), np.zeros(n + 4, np.int32), np.full(n, _NEW, np.int32), order, np.full(n, zero), before
+
+
+@_inner
+def _sink(sr, keys, queue, place, size):
+    """Take the first away from a queue of size + 1: its last finds a place, from the top down."""
+    key, v, at, first = keys[size], queue[size], 0, 1
+    while first < size:
+        a, b, c, d = keys[first], keys[first + 1], keys[first + 2], keys[first + 3]
+        second, fourth = better(sr, b, a), better(sr, d, c)
+        left = b if second else a
+        right = d if fourth else c
+        low, high = first + second, first + 2 + fourth
+        last = better(sr, right, left)
+        least = right if last else left
+        child = high if last else low
+        if not better(sr, least, key):
+            break
+        keys[at], queue[at] = least, queue[child]
+        place[queue[at]] = at
+        at, first = child, 4 * child + 1
+    keys[at], queue[at], place[v] = key, v, at
+
+
+@_inner
+def _search(sr, starts, heads, weights, source, zero, one, limit, wanted, left, work):
+    """Settle the vertices no worse than the limit, until ``left`` of the ``wanted`` are settled.
+
+    How many are, and how many stand in the queue still. What values and predecessors of others are has no meaning.
+    """
+    keys, queue, place, order, values, before = work
+    keys[0], queue[0], place[source], values[source], before[source] = one, source, 0, one, _NOWHERE
+    size, settled = 1, 0
+    while size and not better(sr, limit, keys[0]):
+        key, v = keys[0], queue[0]
+        size -= 1
+        if size:
+            _sink(sr, keys, queue, place, size)
+        keys[size] = zero
+        place[v], order[settled] = _SETTLED, v
+        settled += 1
+        if wanted[v]:
+            left -= 1
+            if not left:
+                break
+        for e in range(starts[v], starts[v + 1]):
+            u = heads[e]
+            value = times(sr, key, weights[e])
+            if not better(sr, value, values[u]):
+                continue
+            at = place[u]
+            if at == _SETTLED:
+                continue
+            values[u], before[u] = value, v
+            if at == _NEW:
+                at = size
+                size += 1
+            while at > 0:
+                up = (at - 1) >> 2
+                if not better(sr, value, keys[up]):
+                    break
+                keys[at], queue[at] = keys[up], queue[up]
+                place[queue[at]] = at
+                at = up
+            keys[at], queue[at], place[u] = value, u, at
+    return settled, size
+
+
+@_inner
+def _forget(work, settled, size, zero):
+    """Make the workspace as it was: what a search costs is what it touches."""
+    keys, queue, place, order, values, _ = work
+    for i in range(settled):
+        place[order[i]], values[order[i]] = _NEW, zero
+    for i in range(size):
+        place[queue[i]], values[queue[i]], keys[i] = _NEW, zero, zero
+
+
+@cached
+@njit(nogil=True, error_model="numpy")
+def _table(sr, starts, heads, weights, sources, targets, zero, one, out, trees):
+    """Out (p, q) ← the best values from p sources to q targets, 0̄ where no path leads.
+
+    ``trees`` (p, n) int32 gets the vertex before each that was settled, -9999 for others; (0, n) where nobody asks.
+    """
+    n = starts.size - 1
+    work, wanted, left = _workspace(n, zero), np.zeros(n, np.bool_), 0
+    _, _, place, order, values, before = work
+    for t in targets:
+        left += not wanted[t]
+        wanted[t] = True
+    for i in range(sources.size):
+        settled, size = _search(sr, starts, heads, weights, sources[i], zero, one, zero, wanted, left, work)
+        for j in range(targets.size):
+            out[i, j] = values[targets[j]] if place[targets[j]] == _SETTLED else zero
+        if trees.shape[0]:
+            trees[i, :] = _NOWHERE
+            for j in range(settled):
+                trees[i, order[j]] = before[order[j]]
+        _forget(work, settled, size, zero)
+
+
+@cached
+@njit(nogil=True, error_model="numpy")
+def _near(sr, starts, heads, weights, sources, wanted, zero, one, limit):
+    """The ``wanted`` (n,) bool that are no worse than the limit from each source: how many, which, and their values.
+
+    Those of a source come in the order in which they are settled, the best first.
+    """
+    n = starts.size - 1
+    work, left, held = _workspace(n, zero), 0, 0
+    order, values = work[3], work[4]
+    for v in range(n):
+        left += wanted[v]
+    counts = np.zeros(sources.size, np.int64)
+    found, best = np.empty(1024, np.int32), np.full(1024, zero)
+    for i in range(sources.size):
+        settled, size = _search(sr, starts, heads, weights, sources[i], zero, one, limit, wanted, left, work)
+        if held + settled > found.size:
+            more, further = np.empty(2 * (held + settled), np.int32), np.full(2 * (held + settled), zero)
+            more[:held], further[:held] = found[:held], best[:held]
+            found, best = more, further
+        for j in range(settled):
+            if wanted[order[j]]:
+                found[held], best[held] = order[j], values[order[j]]
+                held += 1
+                counts[i] += 1
+        _forget(work, settled, size, zero)
+    return counts, found[:held].copy(), best[:held].copy()
+
+
+def table(plan: Plan, graph: Graph, sources: Array, targets: Array, out: Array, trees: Array) -> None:
+    """`SourceSearch.search_table` of the contract."""
+    starts, heads, weights, turned = graph
+    sr = ScalarSemiring(plan, opposite=turned)
+
+    def some(part: slice) -> None:
+        own = trees[part] if trees.shape[0] else trees
+        _table(sr, starts, heads, weights, sources[part], targets, plan.zero, plan.one, out[part], own)
+
+    _share(some, sources.size, plan.threads)
+
+
+def near(plan: Plan, graph: Graph, sources: Array, wanted: Array, limit: Any) -> tuple[Array, Array, Array]:
+    """`SourceSearch.search_near` of the contract."""
+    starts, heads, weights, turned = graph
+    sr, found = ScalarSemiring(plan, opposite=turned), {}
+
+    def some(part: slice) -> None:
+        found[part.start] = _near(sr, starts, heads, weights, sources[part], wanted, plan.zero, plan.one, limit)
+
+    _share(some, sources.size, plan.threads)
+    nothing = np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, plan.dtype)
+    parts = [nothing, *(found[start] for start in sorted(found))]
+    counts, ends, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return np.cumsum(counts), ends, values
+
+
+def _share(some: Callable[[slice], None], count: int, threads: int) -> None:
+    step = max(1, min(_SOURCES, -(-count // threads)))
+    run_tasks(some, [(slice(at, min(count, at + step)),) for at in range(0, count, step)], threads)

@@ -1,0 +1,99 @@
+"""Matrices of the host and of files, closed by strips on a GPU: the bits of the closure in its memory."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from strips import METHOD, make_small, rounded, same_bits
+
+import semiring as sr
+from semiring.strips import rooms
+
+pytestmark = pytest.mark.gpu
+
+CASES = [
+    *[("min_plus", dtype) for dtype in ("float16", "float32", "float64", "int16", "int32", "int64")],
+    *[("max_plus", dtype) for dtype in ("float32", "int32")],
+    *[("max_min", dtype) for dtype in ("float32", "int16", "uint8")],
+    ("max_times", "float32"),
+    ("boolean", "bool"),
+]
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    pytest.importorskip("cupy")
+    make_small(monkeypatch)
+    monkeypatch.setattr("semiring.chain.by_strips._MAPPED", 1 << 14)
+
+
+def least(A, name):
+    with pytest.raises(ValueError, match="too small") as caught:
+        sr.closure(A, name, device="cuda", memory=1)
+    size, unit = str(caught.value).rsplit("takes ", 1)[1].split()
+    return int(size) * {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20}[unit]
+
+
+def margin(memory):
+    """What is small beside a large matrix, and not here: temporaries of maps and products."""
+    return memory + (8 << 20)
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_strips_have_the_bits_of_the_closure_in_memory(monkeypatch, rng, tmp_path, name, dtype):
+    path = tmp_path / "A.npy"
+    pools = []
+    entered = rooms.DeviceRoom.__enter__
+    monkeypatch.setattr(rooms.DeviceRoom, "__enter__", lambda room: pools.append(room) or entered(room))
+    for n in (1000, 1537):
+        A = rounded(rng, n, name, dtype)
+        expected = sr.closure(A, name, method=METHOD, device="cuda")
+        for share in (1, 1.5, 3):
+            memory = int(margin(least(A, name)) * share)
+            found, why = sr.closure(A, name, device="cuda", memory=memory, explain=True)
+            assert "rounds" in str(why)
+            assert why.backend == "cuda"
+            assert same_bits(found, expected)
+            assert pools[-1].pool.total_bytes() <= memory
+        np.save(path, A)
+        (tmp_path / "run").unlink(missing_ok=True)
+        assert same_bits(
+            sr.closure(path, name, out=path, device="cuda", memory=memory, journal=tmp_path / "run"), expected
+        )
+
+
+@pytest.mark.parametrize("name", ["plus_times", "log_plus"])
+def test_sums_of_floats_are_those_of_memory_but_for_rounding(rng, name):
+    A = rounded(rng, 1000, name, "float64")
+    found = sr.closure(A, name, device="cuda", memory=margin(least(A, name)))
+    np.testing.assert_allclose(found, sr.closure(A, name, method=METHOD, device="cuda"), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_weights_of_both_signs(rng, dtype):
+    h = rng.integers(0, 500, 1000)
+    A = (rng.integers(0, 1000, (1000, 1000)) + h[:, None] - h).astype(dtype)
+    A[rng.random(A.shape) < 0.4] = sr.min_plus.zero_for(A.dtype)
+    found, why = sr.closure(A, device="cuda", memory=margin(least(A, "min_plus")), explain=True)
+    assert "potentials" in str(why)
+    assert same_bits(found, sr.closure(A, method=METHOD))
+
+
+def test_a_run_that_was_stopped_goes_on(rng, tmp_path):
+    A, path = rounded(rng, 1000, "min_plus", "float32"), tmp_path / "A.npy"
+    np.save(path, A)
+    expected = sr.closure(A, method=METHOD, device="cuda")
+    options = {"out": path, "device": "cuda", "memory": margin(least(A, "min_plus")), "journal": tmp_path / "run"}
+
+    def stop(done, total):
+        time.sleep(0.01)
+        if done > total // 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sr.closure(path, progress=stop, **options)
+    found, why = sr.closure(path, explain=True, **options)
+    assert "going on in round" in why.reasons[0]
+    assert same_bits(found, expected)
