@@ -133,43 +133,40 @@ def closure(
            [3., 0., 2.],
            [1., 4., 0.]])
     """
-    plain = reflexive and progress is None and device is None and not explain and not profiling.active
-    plain = plain and memory is None and journal is None
     spared = spared_steps(structure)
+    plain = reflexive and progress is None and device is None and memory is None and journal is None and not explain
     if plain and (out is None or is_home(out, A)):
         program = program_for(A, semiring, method, threads, check, spared)
-        if program is not None:
-            return program.run(A, out)
-    request = _request(
-        semiring, method, threads, progress, bool(check), spared, out, device, memory=memory, journal=journal
-    )
-    p = Problem(request, request.semiring, A, plus=not reflexive, progress=progress)
-    with profiling.span("call", "closure", semiring=request.semiring.name), device_of((A, out), device):
-        result = solve(p, steps_in_order())
-    return (result, request.explanation) if explain else result
+        if program is not None and (closed := program.run(A, out)) is not None:
+            return closed
+    asked = {"out": out, "device": device, "memory": memory, "journal": journal, "structure": spared}
+    result, explanation = _by_chain(A, semiring, method, threads, progress, check, plus=not reflexive, **asked)
+    return (result, explanation) if explain else result
 
 
-def _request(
-    semiring: Semiring | str,
+def _by_chain(
+    A: Any,
+    semiring: Any,
     method: str,
-    threads: int | None,
-    progress: Progress | None,
-    check: bool,
-    structure: frozenset[str],
-    out: Any = None,
-    device: Any = None,
+    threads: Any,
+    progress: Any,
+    check: Any,
+    *,
+    plus: bool,
     inspect: Any = None,
-    memory: int | str | Mapping[str, int | str] | None = None,
-    journal: Any = None,
-) -> Request:
-    """What a call asks for. Raises where that cannot be."""
+    **asked: Any,
+) -> tuple[Any, Explanation]:
+    """The result of the chain of reductions, and what was decided. Raises where no call can ask for that."""
     algebra = as_semiring(semiring)
     check_progress(progress)
     if method not in METHODS:
         raise UnknownNameError("closure method", method, METHODS)
     count = get_threads() if threads is None else checked_threads(threads)
     explanation = Explanation(algebra.name, method=method, threads=count)
-    return Request(algebra, method, count, check, out, device, inspect, memory, journal, structure, explanation)
+    request = Request(algebra, method, count, bool(check), explanation=explanation, **asked)
+    p = Problem(request, algebra, A, plus=plus, progress=progress, inspect=inspect)
+    with profiling.span("call", "closure", semiring=algebra.name), device_of((A, request.out), request.device):
+        return solve(p, steps_in_order()), explanation
 
 
 _ALL = frozenset(STRUCTURES)
@@ -214,20 +211,17 @@ def closure_with_predecessors(
 
     Errors as for `closure`; `AlgebraError` where ⊕ is not selective.
     """
-    check_progress(progress)
     if not semiring.selective:
         raise AlgebraError(f"predecessors need a selective ⊕, and that of {semiring.name} is not: use closure")
     if method not in METHODS or takes_edges(method):
         raise UnknownNameError("closure method with predecessors", method, matrix_methods())
-    inspection, program, spared = _Predecessors(), None, spared_steps(structure)
-    if progress is None and not profiling.active:
-        program = program_for(A, semiring, method, threads, check, spared)
+    inspection, D, spared = _Predecessors(), None, spared_steps(structure)
+    program = None if progress is not None else program_for(A, semiring, method, threads, check, spared)
     if program is not None:
         D = program.run(A, inspect=inspection)
-    else:
-        request = _request(semiring, method, threads, progress, check, spared, inspect=inspection)
-        with profiling.span("call", "closure", semiring=semiring.name), device_of((A,), None):
-            D = solve(Problem(request, semiring, A, progress=progress), steps_in_order())
+    if D is None:
+        asked = {"inspect": inspection, "structure": spared}
+        D, _ = _by_chain(A, semiring, method, threads, progress, check, plus=False, **asked)
     if inspection.found is None:  # closed as packed bits, or empty
         count = get_threads() if threads is None else threads
         plan = make_plan(semiring, D.dtype, threads=count)

@@ -16,32 +16,27 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from semiring.algorithms.views import WORD, Array, columns_of
+from semiring.algorithms.packed import set_cycles
+from semiring.algorithms.views import Array, columns_of
+from semiring.arrays.bits import BitMatrix
 from semiring.arrays.parts import pieces
+from semiring.kernels.contract import Plan
 from semiring.kernels.engine import Engine
 from semiring.namespaces import array_namespace
 
-__all__ = ["cycles_from_closure", "diagonal", "irreflexive_product"]
+__all__ = ["cycles_from_closure", "irreflexive_product"]
 
 
 _ENTRIES = 1 << 19  # that are folded at a time
 _COLUMNS = 1024  # of a product in place that are copied at a time
 
 
-def diagonal(A: Array, storage: str = "elements") -> Array:
-    """A copy (n,) of the diagonal; bool where A is stored as bits."""
-    if storage == "bits":
-        vertices = array_namespace(A).arange(A.shape[0])
-        return ((A[vertices, vertices // WORD] >> (vertices % WORD).astype(np.uint32)) & 1).astype(bool)
-    return A.diagonal().copy()
-
-
-def cycles_from_closure(engine: Engine, loops: Array, closed: Array) -> None:
+def cycles_from_closure(plan: Plan, loops: Array, closed: Array | BitMatrix) -> None:
     """A* → A⁺ in place for an idempotent ⊕; ``loops`` (n,) is the diagonal of A before it was closed."""
-    plan, n, xp = engine.plan, closed.shape[0], array_namespace(closed)
-    semiring = plan.semiring
+    if isinstance(closed, BitMatrix):
+        set_cycles(plan.semiring, closed, loops)
+        return
+    n, xp, semiring = closed.shape[0], array_namespace(closed), plan.semiring
     add, mul = semiring.add.expression, semiring.mul.expression
 
     def evaluate(expression: Any, **values: Array) -> Array:

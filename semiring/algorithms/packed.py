@@ -13,7 +13,7 @@ from semiring.algorithms.views import WORD, Array
 from semiring.arrays.bits import BitMatrix
 from semiring.namespaces import array_namespace
 
-__all__ = ["clear_tail", "set_cycles"]
+__all__ = ["clear_tail", "loops", "set_cycles"]
 
 _AT_A_TIME = 1024  # vertices by way of which cycles lead: a multiple of 32
 
@@ -22,6 +22,13 @@ def clear_tail(semiring: Semiring, packed: BitMatrix) -> None:
     """Clear the tail bits, which products of words set where 0̄ is True."""
     if packed.words.size and semiring.zero_for(np.bool_):
         packed.words[:, -1] &= packed.tail
+
+
+def loops(packed: BitMatrix) -> Array:
+    """The diagonal (n,), as bool."""
+    vertices = array_namespace(packed.words).arange(packed.shape[0])
+    bits = packed.words[vertices, vertices // WORD] >> (vertices % WORD).astype(np.uint32)
+    return (bits & 1).astype(np.bool_)
 
 
 def set_cycles(semiring: Semiring, packed: BitMatrix, loops: Array) -> None:

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -257,7 +258,12 @@ class _RowSweeps(_Potentials):
 
 
 def verified(weights: Weights, cycle: list[int]) -> NegativeCycleError | None:
-    """The error for a cycle, in vertices of A, whose exact sum is below what rounding explains; None for any other."""
+    """The error for a cycle whose exact sum is below what rounding explains; None for any other.
+
+    The cycle is one of vertices of A; the error names it as the caller walks it.
+    """
+    if weights.turned:
+        weights, cycle = replace(weights, A=weights.A.T), cycle[::-1]
     heads = [*cycle[1:], cycle[0]]
     exact = dict(zip(zip(cycle, heads, strict=True), weights.exact(cycle, heads), strict=True))
     return cycle_error(cycle, lambda i, j: exact[i, j], weights.sign, weights.epsilon)

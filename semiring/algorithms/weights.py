@@ -40,9 +40,12 @@ class Weights:
     unbounded: bool = False  # whether A has edges of unbounded gain
     range: tuple[Any, Any] = (0, 0)  # the least and the greatest weight, but for edges of unbounded gain
     vertices: Any = None  # (n,) where A lives: which rows and columns these are; None is all of A, in order
+    turned: bool = False  # whether the edges of A are the caller's, reversed
 
     @classmethod
-    def of(cls, A: Array, sign: int, none: Any, low: Any, high: Any, unbounded: bool = False) -> Weights:
+    def of(
+        cls, A: Array, sign: int, none: Any, low: Any, high: Any, unbounded: bool = False, turned: bool = False
+    ) -> Weights:
         """The weights of a matrix whose finite entries lie in [low, high]."""
         n, lowest, highest = A.shape[0], *((low, high) if sign > 0 else (-high, -low))
         exact_in_float = max(-lowest, highest) * (n + 1) < _EXACT_FLOAT
@@ -52,12 +55,18 @@ class Weights:
                     f"paths of {n} edges of weights from {low} to {high} leave the range of int64: use float64"
                 )
             return cls(
-                A, sign, none, np.dtype(np.float64 if exact_in_float else np.int64), 0.0, False, (lowest, highest)
+                A,
+                sign,
+                none,
+                np.dtype(np.float64 if exact_in_float else np.int64),
+                0.0,
+                range=(lowest, highest),
+                turned=turned,
             )
         whole = exact_in_float and _whole_numbers(A)
         units = 2 if A.dtype == np.float64 else 1  # the second covers the rounding of w + ε |w| itself
         epsilon = 0.0 if whole else units * relative_rounding(A.dtype)
-        return cls(A, sign, none, np.dtype(np.float64), epsilon, unbounded, (lowest, highest))
+        return cls(A, sign, none, np.dtype(np.float64), epsilon, unbounded, (lowest, highest), turned=turned)
 
     @property
     def n(self) -> int:

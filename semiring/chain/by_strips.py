@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from semiring.algebra.catalogue import min_plus
+from semiring.algorithms.stars import divergence_error
 from semiring.arrays.encoding import inner_zero
-from semiring.chain.leaf import Leaf, divergence_error
+from semiring.chain.leaf import Leaf
 from semiring.chain.maps import NEGATED, UNSIGNED, Scaled, Shifted
 from semiring.chain.matrix import Map, Way
 from semiring.chain.problem import Facts, Problem, is_tropical

@@ -7,23 +7,21 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring import profiling
-from semiring.algebra import Semiring
-from semiring.algebra.catalogue import max_times, min_plus, min_times
 from semiring.algorithms.methods import Method, method_named
 from semiring.algorithms.packed import clear_tail
 from semiring.algorithms.progress import ReportingEngine
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
+from semiring.algorithms.stars import divergence_error, may_diverge
 from semiring.arrays.bits import BitMatrix
 from semiring.chain.problem import Inspection, Problem
-from semiring.errors import DivergenceError
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Plan
-from semiring.kernels.engine import Engine, make_plan
+from semiring.kernels.engine import Engine
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["Leaf", "close_any_signs", "divergence_error", "engine_of", "may_diverge"]
+__all__ = ["Leaf"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
@@ -126,49 +124,6 @@ class Leaf:
             p = self.problem
             which, vertex = divmod(plan.status.diverged, p.n)
             error = divergence_error(p.request.semiring, vertex)
-            raise p.blame(error, which) if len(p.matrix.shape) == 3 else error
-
-
-def engine_of(plan: Plan, A: Array) -> Engine:
-    """The products of a plan, where A lives."""
-    backend = backend_for(A, plan.semiring, plan.dtype, plan.storage)
-    return Engine(backend, plan, closure_speed(backend.name, plan.dtype).panel)
-
-
-def close_any_signs(D: Array, threads: int) -> bool:
-    """D ← D* for a min-plus matrix of float64 and any signs; False where a pivot is negative, and D undefined."""
-    plan = make_plan(min_plus, D.dtype, threads=threads)
-    engine = engine_of(plan, D)
-    if engine.capabilities.queues is not None:
-        plan.status.word = array_namespace(D).full(1, -1, np.int32)
-    rkleene(engine, D)
-    return plan.status.read() < 0
-
-
-def may_diverge(plan: Plan) -> bool:
-    """Whether a pivot may have no star: not where all weights of min-plus are ≥ 0."""
-    known = plan.facts.nonnegative and plan.semiring.tropical == "min"
-    return plan.semiring.divergence is not None and not known
-
-
-def divergence_error(semiring: Semiring, vertex: int) -> DivergenceError:
-    """What to raise where the pivot of a vertex has no star."""
-    start, nowhere = f"the closure of this matrix does not exist in {semiring.name}: ", semiring.divergence
-    if semiring in (max_times, min_times):
-        side, advice = ("above", " (probabilities lie in [0, 1])") if semiring == max_times else ("below", "")
-        return DivergenceError(
-            f"{start}a cycle through vertex {vertex}, whose weights have a product {side} 1, gains with every "
-            f"round{advice}",
-            vertex,
-        )
-    if nowhere is None:
-        where = ""
-    elif nowhere.op == "invert":
-        where = f" (x has one where {nowhere.args[0]})"
-    else:
-        where = f" (x has none where {nowhere})"
-    return DivergenceError(
-        f"{start}at the pivot of vertex {vertex}, the sum of the cycles through it over earlier vertices has no "
-        f"star{where}",
-        vertex,
-    )
+            if len(p.matrix.shape) == 3:
+                error.matrix = (which,)
+            raise error

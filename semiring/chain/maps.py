@@ -15,23 +15,12 @@ from semiring.chain.matrix import At, Map
 from semiring.kernels.contract import Passes
 from semiring.namespaces import array_namespace
 
-__all__ = [
-    "NEGATED",
-    "UNSIGNED",
-    "WITHOUT",
-    "Negated",
-    "Ordered",
-    "Scaled",
-    "Shifted",
-    "Unsigned",
-    "Watched",
-    "Without",
-]
+__all__ = ["NEGATED", "UNSIGNED", "WITHOUT", "Ordered", "Scaled", "Shifted", "Watched"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 
-class Negated(Map):
+class _Negated(Map):
     """-w: max-plus is min-plus of the negatives. No -0.0 comes of 0 - w."""
 
     negates = True
@@ -44,11 +33,10 @@ class Negated(Map):
     decode = encode
 
 
-class Unsigned(Map):
+class _Unsigned(Map):
     """0.0 for -0.0: kernels that may compare floats as integers look at sign bits."""
 
     whole = True
-    undone = False
 
     def encode(self, rows: Array, at: At | None, out: Array) -> Array:
         if type(rows) is np.ndarray:  # half a microsecond counts in small calls
@@ -58,11 +46,10 @@ class Unsigned(Map):
         return out
 
 
-class Without(Map):
+class _Without(Map):
     """No edge for an edge of unbounded gain, which is inserted when the others are closed."""
 
     moves = True
-    undone = False
 
     def encode(self, rows: Array, at: At | None, out: Array) -> Array:
         return array_namespace(rows).where(rows == -np.inf, rows.dtype.type(np.inf), rows)
@@ -156,4 +143,4 @@ class Ordered(Map):
         return out
 
 
-NEGATED, UNSIGNED, WITHOUT = Negated(), Unsigned(), Without()
+NEGATED, UNSIGNED, WITHOUT = _Negated(), _Unsigned(), _Without()

@@ -10,13 +10,13 @@ while they are in the cache.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from semiring.algorithms.packed import loops as packed_loops
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.encoding import clamp
 from semiring.arrays.parts import parts, pieces, put
@@ -41,7 +41,6 @@ class Map:
     negates = False  # whether all it does is to turn the sign
     moves = False  # whether it changes numbers, apart from their sign
     whole = False  # whether it does a whole array in one pass
-    undone = True  # whether `decode` has anything to do
 
     def encode(self, rows: Array, at: At | None, out: Array) -> Array:
         """Some rows as the next reader sees them.
@@ -51,8 +50,8 @@ class Map:
         raise NotImplementedError
 
     def decode(self, rows: Array, at: At, out: Array) -> Array:
-        """The same rows of the result, with the change undone."""
-        raise NotImplementedError
+        """The same rows of the result, with the change undone. By default there is nothing to undo."""
+        return rows
 
     def beside(self, array: Array) -> Map:
         """The same map, with vectors where ``array`` lives."""
@@ -102,11 +101,6 @@ class Matrix:
             return self.sentinel == "held" and self.dtype == self.array.dtype
         return self.storage == "elements" and all(map_.whole for map_ in self.maps)
 
-    @cached_property
-    def _bound(self) -> tuple[Any, int]:
-        """What integers in the array are held to, and the sign under which they are read."""
-        return self.array.dtype.type(self.sign * int(self.inner)), self.sign
-
     def beside(self, array: Array) -> Matrix:
         """The matrix as some rows of it are read that live where ``array`` (0, n) does."""
         return replace(self, array=array, maps=tuple(map_.beside(array) for map_ in self.maps))
@@ -114,7 +108,8 @@ class Matrix:
     def read(self, part: Array, at: At | None, out: Array) -> None:
         """Out ← some entries of the array, or of one like it, through all maps; the loops where ``at`` is None."""
         if self.sentinel == "held":
-            bound, sign = self._bound
+            sign = self.sign
+            bound = self.array.dtype.type(sign * int(self.inner))
             if part.dtype == out.dtype:
                 clamp(part, bound, sign > 0, out, sign)
             else:
@@ -145,7 +140,7 @@ class Matrix:
 
     def diagonal(self) -> Array:
         """The loops (n,), read through all maps."""
-        loops = self.array.diagonal()[np.newaxis]
+        loops = (packed_loops(self.array) if isinstance(self.array, BitMatrix) else self.array.diagonal())[np.newaxis]
         out = array_namespace(loops).empty(loops.shape, self.dtype)
         self.read(loops, None, out)
         return out[0]
@@ -187,16 +182,13 @@ class Way:
     """
 
     def __init__(self, outer: Matrix, inner: Matrix) -> None:
-        self.inner = inner
-        self._maps = [map_ for map_ in inner.maps[len(outer.maps) :][::-1] if map_.undone]
-        self._shifts = [map_ for map_ in self._maps if map_.moves]
+        self.inner, self._none = inner, outer.none
+        maps = inner.maps[len(outer.maps) :]
+        self._maps = [map_ for map_ in maps[::-1] if type(map_).decode is not Map.decode]
+        self._shifts = any(map_.moves for map_ in self._maps)
+        self._recoded = bool(inner.sentinel) and (outer.dtype, outer.inner) != (inner.dtype, inner.inner)
         self.packs = inner.storage != outer.storage
-        self._decodes = bool(inner.sentinel) and (outer.dtype, outer.inner) != (inner.dtype, inner.inner)
-        self._none, self._on_device = outer.none, inner.on_device
-        # A device has one kernel that makes of integers those of the caller.
-        self._fused = self._decodes and self._on_device and inner.dtype == inner.array.dtype and not self._shifts
-        self._at_once = (self._fused or not self._decodes) and all(map_.whole for map_ in self._maps)
-        self.ends = bool(self._maps) or self.packs or self._decodes  # whether there is anything to undo
+        self.ends = bool(self._maps) or self.packs or self._recoded  # whether there is anything to undo
 
     def encode(self, source: Any, D: Any, first: int = 0) -> Any:
         """D ← the entries of ``source`` through all maps: the first write of a call. Returns D, or new words.
@@ -208,7 +200,7 @@ class Way:
         if m.at_once:
             m.read(source, (), D)
         elif m.storage == "elements":
-            for at in parts(source.shape, self._on_device):
+            for at in parts(source.shape, m.on_device):
                 m.read(source[at], _below(at, first), D[at])
         elif not isinstance(source, BitMatrix):
             return pack(source)
@@ -221,50 +213,38 @@ class Way:
 
         Raises `IntegerOverflowError` where a distance does not fit the caller's integers.
         """
-        if self.inner.storage == "bits":
+        m = self.inner
+        if m.storage == "bits":
             if self.packs:
                 _unpack(D, out)
             return
-        everything: Iterable[At] = [()]
-        # A distance beyond the range of floats is ∞, as it is without potentials.
-        with np.errstate(over="ignore") if self._shifts else _LOUD:
-            for at in everything if self._at_once else parts(D.shape, self._on_device):
-                rows = D[at]
-                (self._numbers if self._decodes else self._undo)(rows, _below(at, first), rows if D is out else out[at])
-
-    def _undo(self, rows: Array, at: At, out: Array) -> None:
-        for map_ in self._maps:
-            rows = map_.decode(rows, at, out)
-        if rows is not out and not same_memory(rows, out):
-            out[...] = rows
-
-    def _numbers(self, rows: Array, at: At, out: Array) -> None:
-        """Out ← integers: what reaches "no path" is that of the caller; all else must fit his dtype beside it."""
-        limit, none = self.inner.inner, self._none
-        sign = -1 if len(self._shifts) < len(self._maps) else 1
-        if self._fused:
+        if self._recoded and m.on_device and m.dtype == m.array.dtype and not self._shifts:
             from semiring.arrays.device.elements import replace_beyond
 
-            replace_beyond(rows, limit, none, out, sign=sign)
+            replace_beyond(D, m.inner, self._none, out, sign=m.sign)  # all of it by one kernel
             return
-        absent = rows >= limit
-        if self._shifts or out.dtype.itemsize < rows.dtype.itemsize:
-            rows = rows.astype(np.int64)
-            for map_ in self._shifts:
-                rows = map_.decode(rows, at, rows)
-            rows *= sign
+        at_once = not self._recoded and all(map_.whole for map_ in self._maps)
+        everything: Iterable[At] = [()] if at_once else parts(D.shape, m.on_device)
+        with np.errstate(over="ignore"):  # a distance beyond the range of floats is ∞, as it is without potentials
+            for at in everything:
+                rows = D[at]
+                self._undo(rows, _below(at, first), rows if D is out else out[at])
+
+    def _undo(self, rows: Array, at: At, out: Array) -> None:
+        """Out ← some rows. Of integers, what reaches "no path" is that of the caller, and all else fits beside it."""
+        absent = rows >= self.inner.inner if self._recoded else None
+        checked = self._recoded and (self._shifts or out.dtype.itemsize < rows.dtype.itemsize)
+        if self._recoded:  # every number fits a dtype that is as wide, and every sum int64
+            rows = rows.astype(np.int64 if checked else out.dtype, copy=False)
+        for map_ in self._maps:
+            rows = map_.decode(rows, at, rows if checked else out)
+        if checked:
             put(rows, absent, 0)
-            _check_fit(rows, absent, none, out.dtype)
-        else:  # every number fits a dtype that is as wide
-            rows = rows.astype(out.dtype, copy=False)
-            if sign < 0:
-                rows = array_namespace(rows).subtract(rows.dtype.type(0), rows, out=out)
-        if rows is not out:
+            _check_fit(rows, absent, self._none, out.dtype)
+        if rows is not out and not same_memory(rows, out):
             out[...] = rows
-        put(out, absent, none)
-
-
-_LOUD = nullcontext()
+        if self._recoded:
+            put(out, absent, self._none)
 
 
 def _unpack(words: BitMatrix, out: Array) -> None:

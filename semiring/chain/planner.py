@@ -8,13 +8,14 @@ it. So when the first node runs, every look of the call is over.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from semiring.arrays.entries import check_entries
 from semiring.chain.leaf import Leaf
 from semiring.chain.matrix import Way, same_memory
-from semiring.chain.problem import DATA, Again, Facts, Inspection, No, Problem, Reduction, Step, is_tropical
-from semiring.errors import SemiringError
+from semiring.chain.problem import Again, Facts, Inspection, No, Problem, Reduction, Step, is_tropical
+from semiring.errors import IntegerOverflowError, SemiringError
+from semiring.kernels.engine import engine_of
 from semiring.profiling import span
 from semiring.strips.stored import is_name
 
@@ -26,13 +27,16 @@ class Program(NamedTuple):
 
     leaf: Leaf
     way: Way
+    ask: Callable[[Any], None] | None  # what is closed; an `IntegerOverflowError`: the chain must solve it after all
 
     def run(self, A: Any, out: Any = None, inspect: Inspection | None = None) -> Any:
         """Out ← the result for another matrix of the same kind, which keeps what the facts promise. Returns out.
 
-        The rows of out are adjacent; it may be A. None is a new array.
+        The rows of out are adjacent; it may be A. None is a new array. Returns None where the chain must solve it.
         """
-        leaf, way = self
+        leaf, way, ask = self
+        if ask is not None and A is out:
+            return None
         if out is None and way.packs:
             leaf.close(words := way.encode(A, None))
             return words.unpack()
@@ -43,12 +47,14 @@ class Program(NamedTuple):
             leaf.close(D)
         else:
             leaf.close(D, inspect, A if way.inner.as_it_is and A is not out else None)
+        if ask is not None:
+            try:
+                ask(D)
+            except IntegerOverflowError:
+                return None
         if way.ends:
             way.decode(D, out)
         return out
-
-
-Blame: TypeAlias = Callable[[SemiringError], SemiringError]  # an error of a part, as one of the whole
 
 
 def solve(problem: Problem, steps: Sequence[Step]) -> Any:
@@ -66,34 +72,33 @@ def name_of(step: Step) -> str:
 class Node:
     """A planned problem: maps, and then one reduction to other problems, or a method."""
 
-    def __init__(
-        self, problem: Problem, steps: Sequence[Step], depth: int = 0, blame: Blame | None = None, silent: bool = False
-    ) -> None:
+    def __init__(self, problem: Problem, steps: Sequence[Step], parent: Node | None = None, which: int = 0) -> None:
         self.outer = problem
         self.reduction: Reduction | None = None
         self.leaf: Leaf | None = None
         self.children: list[Node] = []
-        self._blame, self._depth, self._silent = blame, depth, silent
-        self._home = problem.home
+        self._parent, self._which = parent, which
+        self._depth: int = 0 if parent is None else parent._depth + 1
+        self._silent: bool = which > 0 or (parent is not None and parent._silent)
         self._by_data = False  # whether anything was decided by the entries
         try:
             self._plan(problem, steps)
-        except DATA as error:
+        except SemiringError as error:
             raise self._told(error) from None
 
     def _plan(self, p: Problem, steps: Sequence[Step]) -> None:
         explanation = p.request.explanation
+        if p.taken:
+            explanation.about(p.matrix)
         for i, step in enumerate(steps):
-            if p.taken:
-                explanation.about(p.matrix)
-                if p.facts is None and not getattr(step, "blind", False):
-                    p = p.but(looked_at(p))
-            name = name_of(step)
-            with span("step", name):
+            if p.facts is None and p.taken and not getattr(step, "blind", False):
+                p = p.but(looked_at(p))
+            with span("step", name := name_of(step)):
                 found = step(p)
             self._by_data |= found.by == "data"
+            applies = isinstance(found, Reduction)
             if not self._silent:
-                explanation.say(self._depth, name, isinstance(found, Reduction), found.why)
+                explanation.say(self._depth, name, applies, found.why)
             if isinstance(found, No):
                 continue
             if not found.quiet:
@@ -117,17 +122,32 @@ class Node:
 
     def plan(self, problem: Problem, which: int) -> Node:
         """Plan a problem of the reduction, the one of that number, by the steps that follow."""
-        assert self.reduction is not None
-        blame = self.reduction.blame
-        told = None if blame is None else lambda error: blame(error, which)
-        return Node(problem, self._rest, self._depth + 1, told, self._silent or which > 0)
+        return Node(problem, self._rest, self, which)
 
     def _told(self, error: SemiringError) -> SemiringError:
-        return error if self._blame is None else self._blame(error)
+        """An error of this problem, as one of the problem that it is a part of."""
+        reduction = None if self._parent is None else self._parent.reduction
+        return error if reduction is None or reduction.blame is None else reduction.blame(error, self._which)
 
     def program(self) -> Program | None:
         """The same for any matrix with these facts; None where there is more than maps, or the entries decided."""
-        return None if self.leaf is None or self._by_data else Program(self.leaf, self.way)
+        last, ask = self, None
+        if self.reduction is not None and self.reduction.by_strips is not None:
+            (last,), ask = self.children, self.reduction.by_strips
+        if last.leaf is None or self._by_data or last._by_data:
+            return None
+        return Program(last.leaf, Way(self.outer.matrix, last.inner.matrix), ask)
+
+    def read(self, D: Any) -> Any:
+        """D ← the matrix as it is read, for a reduction that closes it in place. What `show` wants is returned."""
+        self.way.encode(self.inner.matrix.array, D)
+        return None if self.inner.inspect is None else D.copy()
+
+    def show(self, D: Any, before: Any) -> None:
+        """Let who asked to see it look at the closed matrix."""
+        if self.inner.inspect is not None:
+            engine = engine_of(self.inner.kernel_plan(), D)
+            self.inner.inspect.look(engine, D, before=before, pivots=None)
 
     def run(self, home: Any = None) -> Any:
         """Solve the problem. Returns its result, in ``home``, by default its own, where there is one.
@@ -135,24 +155,23 @@ class Node:
         Between the first write and the last the memory is that of home, wherever it will do.
         """
         try:
-            return self._run(self._home if home is None else home)
-        except DATA as error:
+            return self._run(self.outer.home if home is None else home)
+        except SemiringError as error:
             raise self._told(error) from None
 
     def _run(self, home: Any) -> Any:
-        reduction, m = self.reduction, self.inner.matrix
+        reduction, p, m = self.reduction, self.inner, self.inner.matrix
         if reduction is None:
             assert self.leaf is not None
             D = self.way.encode(m.array, m.memory(home))
-            original = m.array if m.as_it_is and not same_memory(m.array, D) else None
-            self.leaf.close(D, self.outer.request.inspect, original)
+            self.leaf.close(D, p.inspect, m.array if m.as_it_is and not same_memory(m.array, D) else None)
         else:
             as_it_is = reduction.in_home or not self.outer.taken
             D = reduction.run(self, home if as_it_is else m.memory(home))
             if as_it_is:
                 return D
             if isinstance(D, Again):  # read once more from the source
-                self.outer.request.explanation.say(self._depth, "again", True, f"in {D.problem.dtype}")
+                p.request.explanation.say(self._depth, "again", True, f"in {D.problem.dtype}")
                 self._read_as(D.problem)
                 self.children = [self.plan(D.problem, 0)]
                 return self._run(home)

@@ -20,7 +20,7 @@ from semiring.algebra import Semiring
 from semiring.arrays.scans import Scan
 from semiring.chain.explanation import Explanation
 from semiring.chain.matrix import Matrix
-from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, SemiringError
+from semiring.errors import SemiringError
 from semiring.graphs.structure import Structure
 from semiring.kernels.contract import Plan
 from semiring.kernels.engine import Engine, make_plan
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from semiring.chain.planner import Node
 
 __all__ = [
-    "DATA",
     "STRUCTURES",
     "Again",
     "Facts",
@@ -48,8 +47,6 @@ Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 #: The steps that spare work where the graph allows it, by their names: what ``structure=`` takes.
 STRUCTURES = ("components",)
-
-DATA = (DivergenceError, DomainError, IntegerOverflowError)  # errors that are about the entries of a matrix
 
 
 class Facts(NamedTuple):
@@ -90,7 +87,6 @@ class Request:
     check: bool = True
     out: Any = None  # where the caller wants the result
     device: Any = None  # where the caller wants it computed
-    inspect: Inspection | None = None
     memory: int | str | Mapping[str, int | str] | None = None  # how much a matrix that is not all in it may take
     journal: Any = None  # the name of the file that says how far it is
     structure: frozenset[str] = frozenset()  # the names of the steps that may spare work
@@ -127,6 +123,7 @@ class Problem:
     strips: Strips | None = None  # where a matrix is closed by strips of rows, which are mapped, and nothing more
     waits: bool = True  # whether a device may be waited for; if not, nothing that depends on the data is raised
     progress: Callable[[int, int], None] | None = None
+    inspect: Inspection | None = None
 
     def but(self, facts: Facts | None = None, **changes: Any) -> Problem:
         """Another problem, with ``changes`` of this one or of its matrix. Its facts are those given, no others.
@@ -142,17 +139,6 @@ class Problem:
     def mapped(self, map_: Any, facts: Facts | None, **changes: Any) -> Problem:
         """The problem whose matrix is read through one map more."""
         return self.but(facts, maps=(*self.matrix.maps, map_), **changes)
-
-    def blame(self, error: SemiringError, which: int) -> SemiringError:
-        """An error of the matrix of that number of the caller's stack."""
-        where = tuple(map(int, np.unravel_index(which, self.request.explanation.shape[:-2])))
-        error.args = (
-            f"{error}; this is about the matrix A[{', '.join(map(str, where))}] of the stack",
-            *error.args[1:],
-        )
-        if isinstance(error, DivergenceError):
-            error.matrix = where
-        return error
 
     @property
     def taken(self) -> bool:

@@ -19,9 +19,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from semiring import profiling
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, max_times, min_plus, min_times
 from semiring.algorithms.small_potentials import SMALL, small_potentials
+from semiring.algorithms.stars import check_star
 from semiring.arrays.encoding import inner_zero
 from semiring.arrays.entries import check_entries
 from semiring.arrays.other_zeros import warn_of_other_zeros
@@ -31,7 +33,7 @@ from semiring.chain.matrix import Matrix, adjacent
 from semiring.chain.planner import Node, Program
 from semiring.chain.problem import Facts, Inspection, Problem, Request, is_tropical
 from semiring.chain.steps import STEPS, registered_steps
-from semiring.chain.steps.arrays import arrays, check_star
+from semiring.chain.steps.arrays import arrays
 from semiring.errors import SemiringError
 from semiring.kernels import named_backend
 from semiring.namespaces import array_namespace
@@ -70,7 +72,7 @@ def program_for(
     Raises `DomainError` as the chain does.
     """
     kind = type(A)
-    if (kind is not np.ndarray and kind.__module__ != "cupy") or registered_steps():
+    if (kind is not np.ndarray and kind.__module__ != "cupy") or registered_steps() or profiling.active:
         return None
     shape = A.shape
     if len(shape) != 2 or shape[0] != shape[1] or type(semiring) not in _NAMES or method != "auto":
@@ -115,31 +117,27 @@ def _guard(
     if n == 0 or dtype.kind not in "fiub" or not dtype.isnative:
         return None
     on_device = device is not None
+    programs = []
     try:
         semiring = as_semiring(name)
         semiring.check_dtype(dtype)
         check_star(semiring, dtype)
         request = Request(semiring, "auto", threads, check, structure=structure)
-        planned = [
-            (promise, _planned(request, dtype, n, on_device, promise)) for promise in _promises(semiring, dtype, n)
-        ]
+        for promise in _promises(semiring, dtype, n):
+            program = _planned(request, dtype, n, on_device, promise)
+            if program is None:
+                return None
+            programs.append((*promise[:3], program))
     except SemiringError:  # the chain will say it
-        return None
-    programs = [(*promise[:3], program) for promise, program in planned if program is not None]
-    if len(programs) < len(planned):
         return None
     tropical = is_tropical(semiring)
     if not check and (on_device or not tropical):
         unseen = programs[-1][-1]
         return lambda A: unseen
     signs, dual = tropical and dtype.kind == "f" and not on_device, semiring.tropical == "max"
-    small = signs and n <= SMALL  # so that one elimination finds potentials
-
-    asked_about_zeros = check and not on_device
+    host_checks, small = check and not on_device, signs and n <= SMALL  # so that one elimination finds potentials
 
     def guard(A: Array) -> Program | _Shifting | None:
-        if asked_about_zeros:
-            warn_of_other_zeros(A, semiring)
         low, high, nonnegative = 0, 0, False
         if not signs:
             scan = check_entries(A, semiring)
@@ -148,6 +146,8 @@ def _guard(
             high = _greatest(A, None)
         else:
             low = _least(A, None)
+        if host_checks and not (signs and (low > 0 or high < 0)):  # else no entry is 0, nor an ∞ that is an edge
+            warn_of_other_zeros(A, semiring)
         # Comparisons with NaN are false: no promise holds then, and the chain, which looks again, names the entry.
         for least, greatest, asked, program in programs:
             if low >= least and high <= greatest and nonnegative >= asked:
@@ -161,9 +161,10 @@ def _guard(
 def _promises(semiring: Semiring, dtype: np.dtype[Any], n: int) -> list[Facts]:
     """What entries may keep: that no weight is below 0, that no product gains, and that there are no sign bits."""
     if is_tropical(semiring):
-        # Of integers, that no sum comes near "no path".
-        far = (int(inner_zero(min_plus, dtype)) - 1) // (n + 1) if dtype.kind == "i" else np.inf
-        return [Facts(-far, 0) if semiring.tropical == "max" else Facts(0, far)]
+        # Of integers, that no sum comes near "no path"; or that few do, and it is asked whether one did.
+        none = int(inner_zero(min_plus, dtype)) if dtype.kind == "i" else np.inf
+        ends = [(none - 1) // (n + 1), none // 4] if dtype.kind == "i" else [none]
+        return [Facts(-end, 0) if semiring.tropical == "max" else Facts(0, end) for end in ends]
     least, greatest = 1 if semiring == min_times else -np.inf, 1 if semiring == max_times else np.inf
     return [Facts(least, greatest, nonnegative) for nonnegative in (True, False)]
 

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, max_times, min_times
+from semiring.algorithms.stars import divergence_error
 from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, widen
 from semiring.arrays.operands import as_array, as_output, in_host_memory
 from semiring.arrays.scans import Scan, limits_of
 from semiring.arrays.vertices import Vertices
-from semiring.chain.leaf import divergence_error
 from semiring.elimination.analysis import Analysis, analyse
 from semiring.elimination.numbers import NoStar, Numbers, eliminate
 from semiring.elimination.paths import OpenFactor

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
+from semiring.algorithms.stars import divergence_error
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero
 from semiring.arrays.labels import names_vertices
 from semiring.arrays.operands import in_host_memory, operands
-from semiring.chain.leaf import divergence_error
 from semiring.closures import closure
 from semiring.elimination.analysis import analyse
 from semiring.elimination.dense import solve_dense

@@ -10,10 +10,12 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.arrays.encoding import inner_zero
+from semiring.kernels import backend_for
 from semiring.kernels.contract import Backend, Capabilities, Facts, Plan, Streams, lacking
+from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace
 
-__all__ = ["Engine", "Lanes", "cut", "make_plan"]
+__all__ = ["Engine", "Lanes", "cut", "engine_of", "make_plan"]
 
 Array: TypeAlias = Any  # a 2-D array of the backend's device, or a view of one
 
@@ -51,6 +53,12 @@ def _plan(
     semiring.check_dtype(dtype)
     zero, one = inner_zero(semiring, dtype), semiring.one_for(dtype)
     return Plan(semiring, dtype, zero, one, Facts(nonnegative, separate), storage, threads)
+
+
+def engine_of(plan: Plan, A: Array) -> Engine:
+    """The products of a plan, where A lives."""
+    backend = backend_for(A, plan.semiring, plan.dtype, plan.storage)
+    return Engine(backend, plan, closure_speed(backend.name, plan.dtype).panel)
 
 
 def cut(start: int, stop: int, width: int) -> Iterator[slice]:

@@ -298,14 +298,15 @@ def test_programs_give_the_bits_of_the_chain(rng, n):
             if not check and np.asarray(A).dtype.kind == "f" and not (A == A).all():
                 continue  # NaN that nobody looks for gives any result
             expected = answer(lambda A=A, name=name, check=check: closure(A, name, check=check, explain=True)[0])
-            given, programs = kept(A), []
+            given, closed = kept(A), []
 
-            def short(A=A, name=name, check=check, programs=programs):
-                programs.append(program_for(A, name, "auto", None, check))
-                return A if programs[0] is None else programs[0].run(A)
+            def short(A=A, name=name, check=check, closed=closed):
+                program = program_for(A, name, "auto", None, check)
+                closed.append(None if program is None else program.run(A))
+                return A if closed[0] is None else closed[0]
 
             found = answer(short)
-            if programs != [None]:  # also where a guard has raised
+            if not closed or closed[0] is not None:  # also where a guard has raised
                 assert found == expected
                 ran.add((name, A.dtype.name))
             assert kept(A) == given
@@ -325,7 +326,7 @@ def test_programs_give_the_bits_of_the_chain(rng, n):
         ("max_plus", "float64", 20, INF),
         ("max_plus", "float64", 20, np.nan),
         ("min_plus", "int16", 20, -1),
-        ("min_plus", "int16", 20, 16_383 // 21 + 1),
+        ("min_plus", "int16", 20, 16_383 // 4 + 1),
         ("min_plus", "int64", 20, 1 << 62),
         ("max_plus", "int32", 20, 1),
         ("max_plus", "int32", 20, -(1 << 30)),

@@ -9,10 +9,10 @@ import numpy as np
 
 from semiring.algorithms.methods import method_named
 from semiring.algorithms.schedule import schedule_for
+from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import BitMatrix
 from semiring.chain.matrix import Matrix, same_memory
 from semiring.chain.problem import Facts, No, Problem, Reduction
-from semiring.chain.steps.arrays import check_star
 from semiring.errors import ShapeError
 from semiring.kernels import backend_for
 

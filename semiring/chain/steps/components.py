@@ -21,16 +21,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from semiring.algorithms.irreflexive import cycles_from_closure
+from semiring.algorithms.reweighting import reweighting, swept_potentials
 from semiring.algorithms.scales import gains
+from semiring.algorithms.stars import divergence_error, may_diverge
 from semiring.algorithms.weights import check_range, negligible
-from semiring.chain.leaf import divergence_error, engine_of, may_diverge
 from semiring.chain.maps import UNSIGNED
 from semiring.chain.matrix import same_memory
 from semiring.chain.problem import Facts, No, Problem, Reduction
-from semiring.chain.steps.plus import loops_of
-from semiring.chain.steps.shifted import is_signed, part_potentials, potentials_of, weights_of
+from semiring.chain.steps.shifted import is_signed, weights_of
 from semiring.errors import DivergenceError, NegativeCycleError
 from semiring.graphs.components import SMALL, Components, join_components, permute, strong_components
+from semiring.kernels.engine import engine_of
 from semiring.namespaces import array_namespace
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def components(p: Problem) -> No | Reduction:
     ends = zip(found.bounds[:-1].tolist(), found.bounds[1:].tolist(), strict=True)
     parts = [_Part(start, stop, p.known) for start, stop in ends if stop - start > SMALL]
     why = f"{len(p.seen.components)} strong components: {left:.0%} of the work is left"
-    return Reduction(why, p, run=partial(_close, found, parts, loops_of(p) if p.plus else None))
+    return Reduction(why, p, run=partial(_close, found, parts, m.diagonal() if p.plus else None))
 
 
 def _is_signed(p: Problem) -> bool:
@@ -95,14 +96,14 @@ def _is_signed(p: Problem) -> bool:
 
 def _signed_parts(p: Problem, found: Components) -> list[_Part]:
     m = p.matrix
-    xp, weights = array_namespace(m.array), weights_of(p)
+    xp, weights, threads = array_namespace(m.array), weights_of(p), p.request.threads
     alone = found.order[found.bounds[:-1][found.sizes == 1]]
     loops = m.diagonal()[xp.asarray(alone)]
     if alone.size and float(loops.min()) < 0:  # a negative cycle, which is named there
-        part_potentials(p, replace(weights, vertices=xp.asarray(alone[[int(loops.argmin())]])))
+        reweighting(replace(weights, vertices=xp.asarray(alone[[int(loops.argmin())]])), threads)
     least = float(weights.range[0])
     if not p.n * least > -negligible(m.array.dtype):  # a path through several components may leave the range of floats
-        check_range(potentials_of(p, weights), *weights.range, m.array.dtype)
+        check_range(swept_potentials(weights, threads), *weights.range, m.array.dtype)
     parts = []
     for start, stop in zip(found.bounds[:-1].tolist(), found.bounds[1:].tolist(), strict=True):
         if stop - start > 1:
@@ -110,7 +111,7 @@ def _signed_parts(p: Problem, found: Components) -> list[_Part]:
             least = min(float(part.rows(rows).min()) for rows in part.pieces())
             facts = Facts(least, p.known.greatest, nonnegative=least >= 0)
             if least < 0:
-                facts = facts._replace(potentials=part_potentials(p, part))
+                facts = facts._replace(potentials=reweighting(part, threads))
             parts.append(_Part(start, stop, facts))
     return parts
 
@@ -118,13 +119,11 @@ def _signed_parts(p: Problem, found: Components) -> list[_Part]:
 def _close(found: Components, parts: list[_Part], loops: Any, node: Node, D: Any) -> Any:
     """D ← D*, or D⁺: with ``loops``, the diagonal of A, it is made of D*, else its diagonal is that of each part."""
     p, signed = node.inner, loops is None and _is_signed(node.inner)
-    inspect = p.request.inspect
     m, before = p.matrix, None
-    if inspect is None and m.as_it_is and not m.on_device and not same_memory(m.array, D):
+    if p.inspect is None and m.as_it_is and not m.on_device and not same_memory(m.array, D):
         permute(D, found.order, p.request.threads, source=m.array)
     else:
-        node.way.encode(m.array, D)
-        before = None if inspect is None else D.copy()
+        before = node.read(D)
         permute(D, found.order, p.request.threads)
     closed, done = np.zeros(len(found), np.bool_), 0
     for k, part in enumerate(parts):
@@ -149,11 +148,10 @@ def _close(found: Components, parts: list[_Part], loops: Any, node: Node, D: Any
         D[vertices, vertices] = cycles
     permute(D, np.argsort(found.order), p.request.threads)
     if loops is not None:
-        cycles_from_closure(engine, loops, D)
+        cycles_from_closure(engine.plan, loops, D)
     if p.progress is not None:
         p.progress(p.n**3, p.n**3)
-    if inspect is not None:
-        inspect.look(engine, D, before=before, pivots=None)
+    node.show(D, before)
     return D
 
 
@@ -175,7 +173,7 @@ def _block(p: Problem, part: _Part, block: Any, done: int, signed: bool) -> Prob
         plus=p.plus and signed,
         home=block,
         in_place=True,
-        request=replace(p.request, inspect=None),
+        inspect=None,
         progress=None if progress is None else report,
     )
 

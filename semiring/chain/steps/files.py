@@ -28,6 +28,7 @@ from semiring.algorithms.blocked_floyd_warshall import workspace
 from semiring.algorithms.methods import method_named
 from semiring.algorithms.ordered import selects
 from semiring.algorithms.schedule import schedule_for
+from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import WORD_BITS, BitMatrix, pack
 from semiring.arrays.device.memory import free_on_device, load_cupy
 from semiring.arrays.entries import check_entries
@@ -37,7 +38,6 @@ from semiring.arrays.scans import Scan
 from semiring.chain.by_strips import by_strips, found_journal
 from semiring.chain.matrix import Matrix, same_memory
 from semiring.chain.problem import No, Problem, Reduction, Request, Strips, is_tropical
-from semiring.chain.steps.arrays import check_star
 from semiring.errors import AlgebraError, DomainError, DTypeError, ShapeError, StorageError
 from semiring.io.atomic import atomic_file
 from semiring.io.npy import write_npy

@@ -9,7 +9,7 @@ Cost: a pass there and one back, and where distances may come near the value one
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +39,14 @@ class Near:
     largest: int  # weight
 
     def __call__(self, rows: Any) -> None:
-        if _near(self.problem, rows, self.largest):
+        if self.near(rows):
             _wider(self.problem, self.problem.dtype, _STRIPS)
+
+    def near(self, D: Any) -> bool:
+        """Whether a distance lies within ``largest`` of "no path": then a longer one may have been taken for none."""
+        none = inner_zero(min_plus, D.dtype)
+        bound = D.dtype.type(int(none) - self.largest)
+        return some(((D[at] >= bound) & (D[at] < none)).any() for at in parts(D.shape, is_device_array(D)))
 
 
 def integers(p: Problem) -> No | Reduction:
@@ -58,13 +64,15 @@ def integers(p: Problem) -> No | Reduction:
     why = f"integers, {int(q.matrix.inner)} for “no path” inside"
     if (p.n + 1) * largest < int(q.matrix.inner):  # no distance comes near it
         return Reduction(why, q, quiet=True, by="kind")
-    return Reduction(why, q, [q], partial(_checked, largest), by_strips=Near(q, largest), quiet=True)
+    asked = Near(q, largest)
+    found = Reduction(why, q, [q], partial(_checked, asked), by_strips=asked, quiet=True)
+    return replace(found, by="kind") if p.blank else found
 
 
-def _checked(largest: int, node: Node, D: Any) -> Any:
+def _checked(asked: Near, node: Node, D: Any) -> Any:
     p = node.inner
     node.children[0].run(D)
-    if not _near(p, D, largest):
+    if not asked.near(D):
         return D
     overwritten = p.in_place and p.dtype == p.matrix.array.dtype
     return Again(_read_in(p, _wider(p, p.dtype, _OVERWRITTEN if overwritten else "")))
@@ -80,13 +88,6 @@ def _read_in(p: Problem, dtype: np.dtype[Any]) -> Problem:
         inner=dtype.type(inner_zero(min_plus, dtype)),
         sentinel="held" if plain else "masked",
     )
-
-
-def _near(p: Problem, D: Any, largest: int) -> bool:
-    """Whether a distance lies within ``largest`` of "no path": then a longer one may have been taken for none."""
-    none = D.dtype.type(int(p.matrix.inner))
-    bound = D.dtype.type(int(none) - largest)
-    return some(((D[at] >= bound) & (D[at] < none)).any() for at in parts(D.shape, is_device_array(D)))
 
 
 def _wider(p: Problem, dtype: np.dtype[Any], forbidden: str) -> np.dtype[Any]:

@@ -9,16 +9,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from semiring.algorithms.irreflexive import cycles_from_closure, diagonal, irreflexive_product
-from semiring.algorithms.packed import clear_tail, set_cycles
+from semiring.algorithms.irreflexive import cycles_from_closure, irreflexive_product
+from semiring.algorithms.packed import clear_tail
 from semiring.arrays.bits import BitMatrix, pack
-from semiring.chain.leaf import engine_of
 from semiring.chain.problem import No, Problem, Reduction
+from semiring.kernels.engine import engine_of
 
 if TYPE_CHECKING:
     from semiring.chain.planner import Node
 
-__all__ = ["loops_of", "plus"]
+__all__ = ["plus"]
 
 
 def plus(p: Problem) -> No | Reduction:
@@ -28,26 +28,15 @@ def plus(p: Problem) -> No | Reduction:
     star = p.but(p.facts, plus=False)
     if p.semiring.idempotent:
         return Reduction(
-            "A⁺ differs from A* on the diagonal alone", p, [star], partial(_cycles, loops_of(p)), quiet=True
+            "A⁺ differs from A* on the diagonal alone", p, [star], partial(_cycles, p.matrix.diagonal()), quiet=True
         )
     why = f"⊕ of {p.semiring.name} is not idempotent: A⁺ = A ⊗ A*, and A is kept until then"
     return Reduction(why, p, [star], _product)
 
 
-def loops_of(p: Problem) -> Any:
-    """The diagonal of A, as the kernels see it."""
-    m = p.matrix
-    if isinstance(m.array, BitMatrix):
-        return diagonal(m.array.words, "bits")
-    return m.diagonal()
-
-
 def _cycles(loops: Any, node: Node, D: Any) -> Any:
-    p, closed = node.inner, node.children[0].run(D)
-    if isinstance(closed, BitMatrix):
-        set_cycles(p.semiring, closed, loops)
-    else:
-        cycles_from_closure(engine_of(p.kernel_plan(), closed), loops, closed)
+    closed = node.children[0].run(D)
+    cycles_from_closure(node.inner.kernel_plan(), loops, closed)
     return closed
 
 

@@ -6,11 +6,9 @@ proof: `semiring.algorithms.potentials`.
 
 from __future__ import annotations
 
-import numpy as np
-
-from semiring.algorithms.weights import Weights
+from semiring.algorithms.reweighting import reweighting
 from semiring.chain.problem import No, Problem, Reduction
-from semiring.chain.steps.shifted import is_signed, potentials_of, under
+from semiring.chain.steps.shifted import is_signed, under, weights_of
 
 __all__ = ["raised"]
 
@@ -23,6 +21,4 @@ def raised(p: Problem) -> No | Reduction:
     m = p.matrix
     if not is_signed(p) or m.array.dtype.kind != "i":
         return No("no integer is below 0")
-    low, high = (p.known.least, p.known.greatest) if m.sign > 0 else (-p.known.greatest, -p.known.least)
-    weights = Weights.of(m.array, m.sign, m.none, low, high)
-    return under(p, potentials_of(p, weights).astype(np.int64))  # whole numbers in any case
+    return under(p, reweighting(weights_of(p), p.request.threads, in_memory=not p.strips))

@@ -7,7 +7,7 @@ rounding and hazards: `semiring.algorithms.scales`.
 from __future__ import annotations
 
 from semiring.algorithms.scales import gains, scales
-from semiring.chain.leaf import divergence_error
+from semiring.algorithms.stars import divergence_error
 from semiring.chain.maps import Scaled
 from semiring.chain.problem import Facts, No, Problem, Reduction
 

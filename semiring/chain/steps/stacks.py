@@ -12,6 +12,7 @@ Cost: count · n³ pairs. The bits are those of the matrices closed alone.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +24,9 @@ from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.small_potentials import SMALL, stack_potentials
 from semiring.arrays.encoding import inner_zero
 from semiring.chain.matrix import adjacent
-from semiring.chain.problem import DATA, Facts, No, Problem, Reduction, is_tropical
+from semiring.chain.problem import Facts, No, Problem, Reduction, is_tropical
 from semiring.chain.steps.minplus import as_min_plus
+from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, SemiringError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import array_namespace
@@ -37,21 +39,21 @@ __all__ = ["stacks"]
 
 def stacks(p: Problem) -> No | Reduction:
     """All matrices as one problem, or each as its own."""
-    m, known = p.matrix, p.known
+    m, known, n = p.matrix, p.known, p.n
     if m.storage == "bits" or len(m.shape) == 2:
         return No("one matrix")
-    backend, care = backend_for(m.array, p.semiring, m.dtype), _care(p)
+    backend, care, alone = backend_for(m.array, p.semiring, m.dtype), _care(p), _asked_of_each(p)
     closures = backend.capabilities.stack_closures
-    if asked := _asked_of_each(p):
-        return _each(p, care, asked)
-    if closures is None or not p.semiring.idempotent:
-        return _each(p, care, "the backend closes one matrix after the other")
+    if not alone and (closures is None or not p.semiring.idempotent):
+        alone = "the backend closes one matrix after the other"
+    if alone or closures is None:
+        return _each(p, care, alone)
     plan = make_plan(min_plus, m.dtype, nonnegative=True) if is_tropical(p.semiring) else p.kernel_plan()
-    flat, small = m.array.reshape(-1, p.n, p.n), p.n <= closures.stack_rows(plan)
-    if care == _BELOW and m.dtype.kind == "f" and known.least > -np.inf and small and p.n <= SMALL and not m.on_device:
-        h = stack_potentials(flat, p.request.threads) if p.semiring.tropical == "min" else None
+    flat, small = m.array.reshape(-1, n, n), n <= closures.stack_rows(plan)
+    least = schedule_for(backend.name, m.dtype).together(n)
+    if care == _BELOW and p.semiring.tropical == "min" and known.least > -np.inf and small and n <= SMALL:
+        h = None if m.on_device or m.dtype.kind == "i" else stack_potentials(flat, p.request.threads)
         care, known = (care, known) if h is None else ("", known._replace(potentials=h))
-    least = schedule_for(backend.name, m.dtype).together(p.n)
     if care:
         return _each(p, care, care)
     if small:
@@ -60,8 +62,8 @@ def stacks(p: Problem) -> No | Reduction:
         why = f"{least} or more matrices of this size: closed together, the same pivots of all of them at a time"
     else:
         return _each(p, care, "matrices so large that each keeps the machine busy")
-    q = p.but(known, matrix=replace(m, array=flat), home=None, in_place=False)
-    return Reduction(why, p, [q], _close_together, in_home=True, quiet=known.potentials is not None)
+    q, quiet = p.but(known, matrix=replace(m, array=flat), home=None, in_place=False), known.potentials is not None
+    return Reduction(why, p, [q], _close_together, in_home=True, blame=partial(_of_stack, p), quiet=quiet)
 
 
 _BELOW = "weights below 0"
@@ -91,6 +93,20 @@ def _care(p: Problem) -> str:
     return ""
 
 
+def _of_stack(p: Problem, error: SemiringError, which: int) -> SemiringError:
+    """An error of the matrix of that number, or of the one that a method which closed all together found."""
+    if not isinstance(error, DivergenceError | DomainError | IntegerOverflowError):
+        return error  # not about its entries
+    if isinstance(error, DivergenceError) and error.matrix:
+        (which,) = error.matrix
+    where = tuple(map(int, np.unravel_index(which, p.matrix.shape[:-2])))
+    about = f"{error}; this is about the matrix A[{', '.join(map(str, where))}] of the stack"
+    error.args = (about, *error.args[1:])
+    if isinstance(error, DivergenceError):
+        error.matrix = where
+    return error
+
+
 def _close_together(node: Node, D: Any) -> Any:
     flat = D.reshape(-1, *D.shape[-2:])
     node.children[0].run(flat)
@@ -104,7 +120,7 @@ def _each(p: Problem, care: str, why: str) -> Reduction:
     indices = np.ndindex(p.matrix.shape[:-2])
     problems = [_one(p, None, k, index) for k, index in enumerate(indices)] if care else []
     why = f"one matrix after the other: {why}"
-    return Reduction(why, None, problems, _close_each, in_home=True, blame=p.blame)
+    return Reduction(why, None, problems, _close_each, in_home=True, blame=partial(_of_stack, p))
 
 
 def _one(p: Problem, facts: Facts | None, position: int, index: tuple[int, ...]) -> Problem:
@@ -120,7 +136,7 @@ def _one(p: Problem, facts: Facts | None, position: int, index: tuple[int, ...])
 
 def _close_each(node: Node, D: Any) -> Any:
     p = node.inner
-    alike = not node.children and adjacent(D) and p.progress is None and p.request.inspect is None
+    alike = not node.children and adjacent(D) and p.progress is None and p.inspect is None
     same: Program | None = None  # what was planned for the first, where it serves all
     for position, index in enumerate(np.ndindex(D.shape[:-2])):
         if same is None:
@@ -132,6 +148,6 @@ def _close_each(node: Node, D: Any) -> Any:
             continue
         try:
             same.run(p.matrix.array[index], D[index])
-        except DATA as error:
-            raise p.blame(error, position) from None
+        except SemiringError as error:
+            raise _of_stack(p, error, position) from None
     return D

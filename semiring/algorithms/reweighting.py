@@ -1,0 +1,72 @@
+"""Potentials under which one strong component is closed: the cheapest that are good enough.
+
+A small matrix of floats tries those of one elimination (`small_potentials`); any other takes sweeps of Bellman-Ford
+(`potentials`). Where potentials in float64 would drown a weight, those of floats are exact ones (`exact`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiring.algebra.catalogue import min_plus
+from semiring.algorithms.exact import Exact
+from semiring.algorithms.potentials import potentials, verified
+from semiring.algorithms.rkleene import rkleene
+from semiring.algorithms.rounding import covers, least_weight
+from semiring.algorithms.small_potentials import SMALL, small_potentials
+from semiring.algorithms.views import Array
+from semiring.algorithms.weights import Weights, check_range
+from semiring.arrays.parts import on_host
+from semiring.errors import DomainError, NegativeCycleError
+from semiring.kernels.engine import engine_of, make_plan
+from semiring.namespaces import array_namespace
+
+__all__ = ["reweighting", "swept_potentials"]
+
+_SWEEPS = 8  # that a matrix which is not in memory is worth: an elimination would need a copy of it in float64
+
+
+def reweighting(weights: Weights, threads: int, *, in_memory: bool = True) -> Array | Exact:
+    """Potentials (n,) of a strong component: int64 of integers; float64 of floats, or `Exact` ones.
+
+    Raises `NegativeCycleError` with the vertices as the caller counts them; `DomainError` where sums of floats may
+    leave their range, and where a matrix that is not ``in_memory`` would take more than some sweeps.
+    """
+    A, h = weights.A, None
+    if A.dtype.kind == "i":
+        return swept_potentials(weights, threads, in_memory=in_memory).astype(np.int64)  # whole numbers in any case
+    plain = weights.vertices is not None or weights.sign > 0
+    if weights.n <= SMALL and plain and not weights.unbounded and type(A) is np.ndarray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            h = small_potentials(A if weights.vertices is None else weights.rows(slice(None)))
+    found = swept_potentials(weights, threads, in_memory=in_memory) if h is None else h
+    check_range(found, *weights.range, A.dtype)
+    if h is not None or not weights.epsilon or covers(on_host(found), least_weight(weights)):
+        return found
+    if not in_memory:
+        raise DomainError(
+            "weights of very different size, some below 0: potentials in float64 would drown the small ones, and "
+            "strips have no room for more; close the matrix in memory"
+        )
+    try:
+        return Exact(on_host(weights.rows(slice(None))), weights.epsilon, on_host(found))
+    except NegativeCycleError as error:
+        raise verified(weights, weights.named(list(error.cycle))) or error from None
+
+
+def swept_potentials(weights: Weights, threads: int, *, in_memory: bool = True) -> Array:
+    """Potentials (n,) of any graph, float64 or int64, by sweeps. Raises `NegativeCycleError`."""
+    with np.errstate(over="ignore", invalid="ignore"):  # `check_range` sees it
+        if in_memory:
+            return potentials(weights, lambda D: _close(D, threads))
+        return potentials(weights, most=_SWEEPS)
+
+
+def _close(D: Array, threads: int) -> bool:
+    """D ← D* for a min-plus matrix of float64 and any signs; False where a pivot is negative, and D undefined."""
+    plan = make_plan(min_plus, D.dtype, threads=threads)
+    engine = engine_of(plan, D)
+    if engine.capabilities.queues is not None:
+        plan.status.word = array_namespace(D).full(1, -1, np.int32)
+    rkleene(engine, D)
+    return plan.status.read() < 0

@@ -1,0 +1,103 @@
+"""Whether a closure exists: the star of a semiring, and what to raise where there is none."""
+
+from __future__ import annotations
+
+import warnings
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.algebra.catalogue import CATALOGUE, max_times, min_times
+from semiring.arrays.other_zeros import outside
+from semiring.errors import AlgebraError, DivergenceError, DTypeError, RoundingWarning
+from semiring.kernels.contract import Plan
+
+__all__ = ["check_star", "divergence_error", "may_diverge"]
+
+
+_CATALOGUE = frozenset(CATALOGUE.values())  # proved by the tests
+_FAR = 100  # units in the last place: three digits of float64's sixteen
+
+
+def _check_laws(semiring: Semiring) -> None:
+    """Raise `AlgebraError` where a law is refuted; warn where only the rounding of a dtype breaks one, by far."""
+    if semiring in _CATALOGUE:
+        return
+    report = _laws(semiring)
+    if not report.holds:
+        failure = report.refuted[0]
+        raise AlgebraError(
+            f"{semiring.name} is no semiring on {report.domain}, so the sum over all paths is none that eliminating "
+            f"vertices could find: {failure}. {report.hint} See {semiring.name}.check_axioms()".replace("  ", " ")
+        )
+    rounded = max((v for v in report if v.rounding is not None), key=lambda v: _size(v.rounding), default=None)
+    if rounded is not None and _size(rounded.rounding) > _FAR:
+        warnings.warn(
+            f"{semiring.name} is a semiring of numbers, but in {report.dtype} rounding breaks {rounded.law.text} by "
+            f"{rounded.rounding}: closures lose as much; see {semiring.name}.check_axioms()",
+            RoundingWarning,
+            stacklevel=outside(),
+        )
+
+
+def _size(rounding: Any) -> float:
+    return float("inf") if rounding.overflow else rounding.ulp
+
+
+@lru_cache(maxsize=256)
+def _laws(semiring: Semiring) -> Any:
+    return semiring.check_axioms()
+
+
+@lru_cache(maxsize=256)
+def check_star(semiring: Semiring, dtype: np.dtype[Any]) -> None:
+    """Raise unless the semiring has closures on ``dtype``.
+
+    `AlgebraError` where it has no star or breaks a law, `DTypeError` on another dtype.
+    """
+    star = semiring.star_expression
+    if star is None:
+        raise AlgebraError(
+            f"{semiring.name} has no star, so it has no closure: give one, Semiring(..., star=...), where "
+            "a* = 1 ⊕ a ⊕ a² ⊕ …, nan where there is none; or a domain on which 1 ⊕ a = 1, where a* = 1"
+        )
+    _check_laws(semiring)
+    try:
+        star.check_dtype(dtype)
+    except DTypeError as error:
+        floats = [name for name in semiring.dtypes if name.startswith("float")]
+        raise DTypeError(
+            f"the star of {semiring.name}, {star}, does not exist on {dtype} ({error}): "
+            f"use {' or '.join(floats) or 'another dtype'}"
+        ) from None
+
+
+def may_diverge(plan: Plan) -> bool:
+    """Whether a pivot may have no star: not where all weights of min-plus are ≥ 0."""
+    known = plan.facts.nonnegative and plan.semiring.tropical == "min"
+    return plan.semiring.divergence is not None and not known
+
+
+def divergence_error(semiring: Semiring, vertex: int) -> DivergenceError:
+    """What to raise where the pivot of a vertex has no star."""
+    start, nowhere = f"the closure of this matrix does not exist in {semiring.name}: ", semiring.divergence
+    if semiring in (max_times, min_times):
+        side, advice = ("above", " (probabilities lie in [0, 1])") if semiring == max_times else ("below", "")
+        return DivergenceError(
+            f"{start}a cycle through vertex {vertex}, whose weights have a product {side} 1, gains with every "
+            f"round{advice}",
+            vertex,
+        )
+    if nowhere is None:
+        where = ""
+    elif nowhere.op == "invert":
+        where = f" (x has one where {nowhere.args[0]})"
+    else:
+        where = f" (x has none where {nowhere})"
+    return DivergenceError(
+        f"{start}at the pivot of vertex {vertex}, the sum of the cycles through it over earlier vertices has no "
+        f"star{where}",
+        vertex,
+    )
