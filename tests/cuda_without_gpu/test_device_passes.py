@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cuda_on_host import HostKernels, needs_compiler
+from cuda_on_host import HostKernels, PreparedOnHost, needs_compiler
 
 from semiring.arrays.device import elements as kernels
 from semiring.arrays.device import passes
@@ -57,20 +57,8 @@ def launches(monkeypatch, tmp_path):
 
         return launch
 
-    class Launch:
-        """`Prepared` on the host."""
-
-        def __init__(self, launch, blocks, threads, parameters):
-            self.kernel = launch, blocks, threads
-            self.parameters = parameters
-
-        def __call__(self, *given):
-            launch, blocks, threads = self.kernel
-            rest = iter(given)
-            launch(blocks, threads, [next(rest) if x is None else x for x in self.parameters])
-
     monkeypatch.setattr(passes, "_dense", dense)
-    monkeypatch.setattr(passes, "Prepared", Launch)
+    monkeypatch.setattr(passes, "Prepared", PreparedOnHost)
     passes._prepared.cache_clear()
 
     def elementwise(inputs, outputs, code, name):

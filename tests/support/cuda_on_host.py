@@ -84,3 +84,14 @@ def _argument(value):
     if isinstance(value, np.ndarray):
         return ctypes.c_void_p(value.ctypes.data)
     return np.ctypeslib.as_ctypes_type(value.dtype)(int(value))
+
+
+class PreparedOnHost:
+    """`semiring.arrays.device.prepared.Prepared` of a function of grid, block and parameters."""
+
+    def __init__(self, function, blocks, threads, parameters):
+        self._function, self._sizes, self._parameters = function, (blocks, threads), parameters
+
+    def __call__(self, *given):
+        rest = iter(given)
+        self._function(*self._sizes, [next(rest) if x is None else x for x in self._parameters])

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import passes_on_host
+from cuda_on_host import PreparedOnHost
 
 from semiring.arrays import bits
 from semiring.kernels.contract import Capabilities
@@ -348,6 +349,8 @@ def install(monkeypatch: Any) -> tuple[Module, Backend]:
     monkeypatch.setattr(memory, "_loaded", lambda: module)
     monkeypatch.setattr(device_look, "_kernel", module.RawModule().get_function)
     monkeypatch.setattr(device_look, "_rule", device_look._rule.__wrapped__)
+    monkeypatch.setattr(device_look, "_prepared", device_look._prepared.__wrapped__)
+    monkeypatch.setattr(device_look, "Prepared", PreparedOnHost)
     monkeypatch.setattr(dispatch, "_device_engine", dispatch._device_engine.__wrapped__)
     monkeypatch.setattr(dispatch, "device_backend", lambda *_: backend)
 

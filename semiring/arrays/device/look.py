@@ -13,6 +13,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import is_floating
 from semiring.arrays.device.memory import load_cupy, unaligned
+from semiring.arrays.device.prepared import Prepared
 from semiring.arrays.scans import Scan, refuse_entries, rule_for
 from semiring.logs import KEPT, Compilation
 
@@ -171,7 +172,7 @@ def _module() -> Any:
 @lru_cache(maxsize=16)
 def _kernel(name: str) -> Any:
     under_way = Compilation("the look at entries", "this GPU")
-    function = _module().get_function(name)
+    function = _module().get_function(name).kernel
     under_way.done(KEPT)
     return function
 
@@ -193,6 +194,12 @@ def _launch(cupy: Any, array: Array, name: str, semiring: Semiring, result: int)
         s0, s1, s2 = (strides[0], 0, strides[1]) if len(strides) == 2 else (0,) * (3 - len(strides)) + strides
         kernel, where = "strided", [address, sizes[1] if len(sizes) == 3 else 0, sizes[-1], count, s0, s1, s2]
     threads = count * size // 16 if kernel == "dense" else count
-    blocks = max(1, min(_BLOCKS, -(-threads // _THREADS)))
-    rule = _rule(semiring, dtype, cupy.cuda.runtime.getDevice())
-    _kernel(f"look_{kernel}_{8 * size}")((blocks,), (_THREADS,), (*where, rule.data.ptr, result))
+    device = cupy.cuda.runtime.getDevice()
+    launch = _prepared(f"look_{kernel}_{8 * size}", max(1, min(_BLOCKS, -(-threads // _THREADS))), len(where), device)
+    launch(*where, _rule(semiring, dtype, device).data.ptr, result)
+
+
+@lru_cache(maxsize=1024)
+def _prepared(kernel: str, blocks: int, places: int, device: int) -> Prepared:
+    """The launch on the current device, given where the entries are, the rule and the result."""
+    return Prepared(_kernel(kernel), (blocks,), (_THREADS,), (None,) * (places + 2))

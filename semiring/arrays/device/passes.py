@@ -128,6 +128,6 @@ def source(which: Pass, integer: np.dtype[Any]) -> str:
 def _dense(which: Pass, integer: np.dtype[Any]) -> Any:
     under_way = Compilation(f"the pass {which.name}", "this GPU")
     module = load_cupy().RawModule(code=source(which, integer), options=("-std=c++17",))
-    function = module.get_function("pass")
+    function = module.get_function("pass").kernel
     under_way.done(KEPT)
     return function

@@ -1,4 +1,4 @@
-"""Launches that are prepared once: kernel, grid and the parameters that do not change."""
+"""Launches that are prepared once: kernel, grid and the parameters that do not change. All kernels go this way."""
 
 from __future__ import annotations
 
@@ -7,23 +7,34 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Any
 
-import numpy as np
-
 from semiring.arrays.device.memory import load_cupy
 
-__all__ = ["Prepared"]
+__all__ = ["Prepared", "load"]
+
+
+def load(code: bytes, name: str, shared: int = 0) -> Any:
+    """The function of a cubin, which stays loaded as long as it; on the current device, with ``shared`` bytes."""
+    cuda = load_cupy().cuda
+    module = cuda.function.Module()
+    module.load(code)
+    function, driver = module.get_function(name), cuda.driver
+    if shared:
+        driver.funcSetAttribute(function.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared)
+        driver.funcSetAttribute(function.ptr, driver.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100)
+    return function
 
 
 class Prepared:
-    """A kernel of CuPy on the current device, with its grid and its parameters.
+    """A function of CuPy on the current device, with its grid and its parameters.
 
-    ``parameters`` are NumPy scalars; None stands for an integer of at most 8 bytes, an address for example, that comes
-    with each launch. A launch costs 5 µs of the host, where CuPy, which reads all parameters each time, takes 7 to 8.
+    ``parameters`` are NumPy scalars, or tensor maps of the driver; None stands for an integer of at most 8 bytes, an
+    address for example, that comes with each launch. A launch costs 5 µs of the host, where CuPy, which reads all
+    parameters each time, takes 7 to 8.
     """
 
     def __init__(
         self,
-        kernel: Any,
+        function: Any,
         blocks: tuple[int, ...],
         threads: tuple[int, ...],
         parameters: Sequence[Any],
@@ -33,16 +44,19 @@ class Prepared:
     ) -> None:
         driver = load_cupy().cuda.driver
         count = len(parameters)
-        self._slots = (ctypes.c_uint64 * (2 * count))()  # addresses of the parameters, and the parameters
-        start = ctypes.addressof(self._slots)
+        self._values = (ctypes.c_uint64 * count)()
+        places = [ctypes.addressof(self._values) + 8 * i for i in range(count)]
         for i, parameter in enumerate(parameters):
-            self._slots[i] = start + 8 * (count + i)
-            if parameter is not None:
-                self._slots[count + i] = int.from_bytes(np.asarray(parameter).tobytes(), "little")
-        self._given = [count + i for i, parameter in enumerate(parameters) if parameter is None]
-        self._kernel = kernel  # keeps its module loaded
+            if hasattr(parameter, "getPtr"):
+                places[i] = int(parameter.getPtr())
+            elif parameter is not None:
+                self._values[i] = int.from_bytes(parameter.tobytes(), "little")
+        self._places = (ctypes.c_uint64 * count)(*places)
+        self._given = [i for i, parameter in enumerate(parameters) if parameter is None]
+        self._kept = function, parameters  # the module loaded, the tensor maps where they are
         dimensions = (*blocks, 1, 1)[:3], (*threads, 1, 1)[:3]
-        self._before = (kernel.kernel.ptr, *dimensions[0], *dimensions[1], shared)
+        self._before = (function.ptr, *dimensions[0], *dimensions[1], shared)
+        start = ctypes.addressof(self._places)
         self._behind = (start,) if cooperative else (start, 0)
         self._launch = driver.launchCooperativeKernel if cooperative else driver.launchKernel
         self._stream = load_cupy().cuda.get_current_stream
@@ -52,5 +66,5 @@ class Prepared:
         """Enqueue it on the current stream, with the parameters that were left open."""
         with self._lock:
             for slot, value in zip(self._given, given, strict=True):
-                self._slots[slot] = value
+                self._values[slot] = value
             self._launch(*self._before, self._stream().ptr, *self._behind)

@@ -120,7 +120,7 @@ def _launch(
     compiled = kernel(chosen.file, "close_block", arithmetic, chosen.defines, chosen.shared)
     marks = P_strides or (np.int64(0), np.int64(0))
     parameters = (None, *strides, np.int32(n), None, None, None, *marks, None, np.int64(apart))
-    return Prepared(compiled, (count,), chosen.threads, parameters, chosen.shared)
+    return Prepared(compiled.kernel, (count,), chosen.threads, parameters, chosen.shared)
 
 
 def strides(array: Any) -> tuple[Any, Any]:

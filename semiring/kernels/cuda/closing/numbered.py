@@ -254,7 +254,8 @@ class Cut:
         if stride not in self.launches:
             parameters = (None, np.int64(stride), *self.sizes, None, None, None, None)
             grid = (self.blocks,), (self.threads,)
-            self.launches[stride] = Prepared(self.kernel, *grid, parameters, self.shared, cooperative=True)
+            function = self.kernel.kernel
+            self.launches[stride] = Prepared(function, *grid, parameters, self.shared, cooperative=True)
         return self.launches[stride]
 
 

@@ -44,7 +44,7 @@ def translate(what: Product | Fold | Search, tile: Tile | None, architecture: st
         kernel, parameters, addresses = FoldKernel(what), FOLD_PARAMETERS, 2
     else:
         kernel, parameters, addresses = SearchKernel(what), SEARCH_PARAMETERS, 5
-    wide, narrow = (int(count) for count in parameters.format.strip("=i").split("q"))
+    wide, narrow = parameters
     arguments = (Int64(0),) * addresses, (Int64(0),) * (wide - addresses), (Int32(0),) * narrow, Int32(1)
     with _LOCK, tempfile.TemporaryDirectory(prefix="semiring-") as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of loops unrolled as they are meant to be

@@ -1,15 +1,13 @@
-"""Kernels loaded on a device, and their launches: by the driver alone, parameters packed into one buffer."""
+"""Kernels of the DSL loaded on a device, and their launches."""
 
 from __future__ import annotations
 
-import ctypes
-import struct
 from functools import cache, lru_cache
-from typing import Any
 
-import cuda.bindings.driver as driver
 import cupy
+import numpy as np
 
+from semiring.arrays.device.prepared import Prepared, load
 from semiring.kernels.cuda.compile.cubins import Source, cubin
 from semiring.kernels.cuda.product.specification import (
     FOLD_PARAMETERS,
@@ -23,45 +21,19 @@ from semiring.kernels.cuda.product.tiles import Tile
 
 __all__ = ["Kernel", "architecture", "loaded"]
 
-_SUCCESS = driver.CUresult.CUDA_SUCCESS
-_HEADER = 6  # words before the parameters: CU_LAUNCH_PARAM_*, and the size they point to
-
 
 class Kernel:
-    """A kernel on the device that was current when it was loaded."""
+    """A kernel on the device that was current when it was loaded; ``parameters``: how many of 8 and of 4 bytes."""
 
-    def __init__(self, name: str, code: bytes, parameters: struct.Struct, threads: int, shared_bytes: int) -> None:
-        self._module = _checked(driver.cuModuleLoadData(code))
-        self._function = _checked(driver.cuModuleGetFunction(self._module, name.encode()))
-        self._threads, self._shared_bytes = threads, shared_bytes
-        if shared_bytes:
-            attributes = driver.CUfunction_attribute
-            for attribute, value in (
-                (attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes),
-                (attributes.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100),
-            ):
-                _checked(driver.cuFuncSetAttribute(self._function, attribute, value))
-        self._packed = struct.Struct(f"={_HEADER}q{parameters.format[1:]}")
-        self._bytes = parameters.size
-        self._buffer = ctypes.c_uint64 * -(-self._packed.size // 8)
+    def __init__(self, name: str, code: bytes, parameters: tuple[int, int], threads: int, shared: int) -> None:
+        wide, narrow = parameters
+        self._types = (np.int64,) * wide + (np.int32,) * narrow
+        self._function, self._threads, self._shared = load(code, name, shared), threads, shared
 
-    def launch(self, blocks: int, stream: int, *parameters: int) -> None:
-        """Enqueue ``blocks`` blocks on a stream. Costs some 5 µs."""
-        buffer = self._buffer()  # of this call: other threads launch too
-        start = ctypes.addressof(buffer)
-        self._packed.pack_into(buffer, 0, 1, start + 8 * _HEADER, 2, start + 40, 0, self._bytes, *parameters)
-        (error,) = driver.cuLaunchKernel(
-            self._function, blocks, 1, 1, self._threads, 1, 1, self._shared_bytes, stream, 0, start
-        )
-        if error != _SUCCESS:
-            raise RuntimeError(f"the driver could not launch a kernel of {blocks} blocks: {error.name}")
-
-
-def _checked(answer: tuple[Any, ...]) -> Any:
-    error, *values = answer
-    if error != _SUCCESS:
-        raise RuntimeError(f"the driver could not load a kernel: {error.name}")
-    return values[0] if values else None
+    def prepared(self, blocks: int, *parameters: int | None) -> Prepared:
+        """The launch of ``blocks`` blocks; None stands for a parameter that comes with each launch."""
+        typed = [None if x is None else kind(x) for x, kind in zip(parameters, self._types, strict=True)]
+        return Prepared(self._function, (blocks,), (self._threads,), typed, self._shared)
 
 
 @lru_cache(maxsize=1024)

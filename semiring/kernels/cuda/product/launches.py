@@ -9,8 +9,9 @@ from typing import Any
 import cupy
 from cupy.cuda import runtime
 
+from semiring.arrays.device.prepared import Prepared
 from semiring.kernels.contract import Plan
-from semiring.kernels.cuda.compile.loading import Kernel, loaded
+from semiring.kernels.cuda.compile.loading import loaded
 from semiring.kernels.cuda.product.calls import Call
 from semiring.kernels.cuda.product.layouts import Placement
 from semiring.kernels.cuda.product.specification import THREADS, Fold, Product
@@ -26,39 +27,33 @@ class Launch:
     device: int
     exchanged: bool  # whether B is the kernel's A
     product: Product
-    kernel: Kernel
-    blocks: int
-    strides: tuple[int, ...]
-    sizes: tuple[int, ...]
+    kernel: Prepared  # given the addresses, the strides of P, tiles of a run and the first pivot
     tile: Tile
-    fold: tuple[Kernel, int, tuple[int, ...]] | None = None  # of the parts: the kernel, its blocks and its parameters
+    fold: Prepared | None = None  # of the parts, given the addresses
     workspace: int = 0  # bytes of the parts
 
     def __call__(self, plan: Plan, C: Any, A: Any, B: Any) -> None:
         """Enqueue it on the current stream."""
         enter(self.device)
-        stream = cupy.cuda.get_current_stream().ptr
         a, b, c = A.data.ptr, B.data.ptr, C.data.ptr
         if self.exchanged:
             a, b = b, a
         if self.fold is None:
-            self.kernel.launch(self.blocks, stream, a, b, c, 0, *self.strides, *self.sizes, 1, 0)
+            self.kernel(a, b, c, 0, 0, 0, 1, 0)
             return
         parts = cupy.cuda.alloc(self.workspace)  # of the stream's memory: free for its next work
-        self.kernel.launch(self.blocks, stream, a, b, parts.ptr, 0, *self.strides, *self.sizes, 1, 0)
-        kernel, blocks, parameters = self.fold
-        kernel.launch(blocks, stream, c, parts.ptr, *parameters)
+        self.kernel(a, b, parts.ptr, 0, 0, 0, 1, 0)
+        self.fold(c, parts.ptr)
 
     def record(self, C: Any, P: Any, A: Any, B: Any, run: int, first: int) -> None:
         """Enqueue a product that records: runs of ``run`` k, the first of which is called ``first``."""
         enter(self.device)
         a, b = (B, A) if self.exchanged else (A, B)
-        row, column = (stride // P.itemsize for stride in P.strides)
-        strides = (*self.strides[:-2], *((column, row) if self.exchanged else (row, column)))
+        strides = [stride // P.itemsize for stride in P.strides]
+        if self.exchanged:
+            strides.reverse()
         addresses = (a.data.ptr, b.data.ptr, C.data.ptr, P.data.ptr)
-        run_tiles = -(-run // self.tile.tile_k)
-        stream = cupy.cuda.get_current_stream().ptr
-        self.kernel.launch(self.blocks, stream, *addresses, *strides, *self.sizes, run_tiles, first)
+        self.kernel(*addresses, *strides, -(-run // self.tile.tile_k), first)
 
 
 def prepare(call: Call, A: Placement, B: Placement, C: Placement, device: int) -> Launch | None:
@@ -76,9 +71,8 @@ def prepare(call: Call, A: Placement, B: Placement, C: Placement, device: int) -
     parts, part = call.parts(C, k)
     fold, workspace, result = None, 0, C
     if parts > 1:
-        parameters = (*C.strides, m, n, parts)
         kernel = loaded(Fold(call.add.text, call.words, call.accumulate), None, device)
-        fold = kernel, m * -(-n // THREADS), parameters
+        fold = kernel.prepared(m * -(-n // THREADS), None, None, *C.strides, m, n, parts)
         call = replace(call, accumulate=False)
         result = Placement(0, (m, n), (n, 1), C.itemsize, parts, m * n)
         workspace = parts * m * n * C.itemsize
@@ -86,18 +80,10 @@ def prepare(call: Call, A: Placement, B: Placement, C: Placement, device: int) -
         A, B = replace(A, step=inner * A.strides[1]), replace(B, step=part * B.strides[0])
     matrices, product = max(parts, C.count), call.product(A, B, result)
     strides = [stride for operand in (A, B, result) for stride in (*operand.strides, operand.step)]
-    return Launch(
-        device,
-        exchanged,
-        product,
-        loaded(product, tile, device),
-        tile.count(m, n) * matrices,
-        (*strides, 0, 0),
-        (m, n, k, part, part if parts > 1 else 0),
-        tile,
-        fold,
-        workspace,
-    )
+    sizes = m, n, k, part, part if parts > 1 else 0
+    parameters = (*(None,) * 4, *strides, None, None, *sizes, None, None)
+    launch = loaded(product, tile, device).prepared(tile.count(m, n) * matrices, *parameters)
+    return Launch(device, exchanged, product, launch, tile, fold, workspace)
 
 
 _thread = threading.local()

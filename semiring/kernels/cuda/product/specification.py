@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 
 from semiring.algebra.expressions import Expression, parse
@@ -13,13 +12,14 @@ __all__ = ["FOLD_PARAMETERS", "PARAMETERS", "SEARCH_PARAMETERS", "THREADS", "Fol
 #: Threads of a block of the kernels that give each entry to one thread.
 THREADS = 256
 
-#: The parameters of a product, in order: the addresses of A, B, C, P; (row, column, batch) strides of A, B, C and (row,
-#: column) strides of P; m, n, k; the inner size of one batch and its step; tiles of a run; the first pivot.
-PARAMETERS = struct.Struct("=15q7i")
+#: How many parameters of 8 and of 4 bytes a product has. In order: the addresses of A, B, C, P; (row, column, batch)
+#: strides of A, B, C and (row, column) strides of P; m, n, k; the inner size of one batch and its step; tiles of a run;
+#: the first pivot.
+PARAMETERS = 15, 7
 #: Of the fold of partial results: the addresses of C and the parts; (row, column) strides of C; m, n, parts.
-FOLD_PARAMETERS = struct.Struct("=4q3i")
+FOLD_PARAMETERS = 4, 3
 #: Of the search for witnesses: the addresses of A, B, C, R, W; their (row, column) strides; k0; m, n, k.
-SEARCH_PARAMETERS = struct.Struct("=16q3i")
+SEARCH_PARAMETERS = 16, 3
 
 
 @dataclass(frozen=True)

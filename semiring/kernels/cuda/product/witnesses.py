@@ -47,16 +47,10 @@ def multiply_add_witness(plan: Plan, C: Any, W: Any, A: Any, B: Any, k0: int) ->
     search = Search(define(plan).mul.text, call.words, _WITNESS_RUN, W.dtype == np.int64)
     operands = (A_, B_, C_, runs, W)
     m, n = C_.shape
-    loaded(search, None, C_.data.device_id).launch(
-        m * -(-n // THREADS),
-        cupy.cuda.get_current_stream().ptr,
-        *(array.data.ptr for array in operands),
-        *(stride // array.itemsize for array in operands for stride in array.strides),
-        k0,
-        m,
-        n,
-        B_.shape[0],
-    )
+    strides = [stride // array.itemsize for array in operands for stride in array.strides]
+    kernel = loaded(search, None, C_.data.device_id)
+    launch = kernel.prepared(m * -(-n // THREADS), *(x.data.ptr for x in operands), *strides, k0, m, n, B_.shape[0])
+    launch()
     _put_back(plan, C, C_)
 
 
