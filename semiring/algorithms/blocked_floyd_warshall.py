@@ -62,7 +62,7 @@ def blocked_floyd_warshall(
     """A ← A* in place; A, P, k0, start and divergence as in `rkleene`. ``width``: pivots to a block."""
     plan, n = engine.plan, A.shape[0]
     name, dtype = engine.backend.name, plan.dtype
-    schedule, speed = schedule_for(name, dtype, plan.storage), closure_speed(name, dtype)
+    schedule, speed = schedule_for(name, dtype, plan.storage), closure_speed(name, dtype, plan.storage)
     if plan.storage == "bits" and width:
         width = -(-width // WORD) * WORD
     elimination = Elimination(_InMemory(A, P), n, k0, start, speed.strip)

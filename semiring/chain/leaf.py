@@ -44,7 +44,7 @@ class Leaf:
         self.method.check(self.backend, m.storage)
         self._plan = p.kernel_plan()
         self._diverges = may_diverge(self._plan)
-        speed, capabilities = closure_speed(self.backend.name, m.dtype), self.backend.capabilities
+        speed, capabilities = closure_speed(self.backend.name, m.dtype, m.storage), self.backend.capabilities
         self._panel, self._stacks = speed.panel, capabilities.stack_closures
         alone = len(m.shape) == 2 and p.progress is None
         recorded = self.method.recorded and alone and 0 < p.n <= speed.graph

@@ -58,7 +58,7 @@ def _plan(
 def engine_of(plan: Plan, A: Array) -> Engine:
     """The products of a plan, where A lives."""
     backend = backend_for(A, plan.semiring, plan.dtype, plan.storage)
-    return Engine(backend, plan, closure_speed(backend.name, plan.dtype).panel)
+    return Engine(backend, plan, closure_speed(backend.name, plan.dtype, plan.storage).panel)
 
 
 def cut(start: int, stop: int, width: int) -> Iterator[slice]:

@@ -30,10 +30,13 @@ def call(name, *, accumulate=True, record=False):
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("slabs", [1, 2, 4])
-@pytest.mark.parametrize(("parity", "reads"), [(False, True), (False, False), (True, True), (True, False)])
-def test_the_product_fits_its_registers_and_uses_the_tensor_cores(slabs, parity, reads):
+@pytest.mark.parametrize(
+    ("parity", "reads", "watched"),
+    [(False, True, False), (False, False, False), (True, True, False), (True, False, False), (False, True, True)],
+)
+def test_the_product_fits_its_registers_and_uses_the_tensor_cores(slabs, parity, reads, watched):
     """168 registers for each of 384 threads, which the kernel shares out anew; a spill would cost the speed."""
-    options = ("--std=c++17", *bit_kernels.defines(slabs, parity, reads))
+    options = ("--std=c++17", *bit_kernels.defines(slabs, parity, reads, watched))
     code, log = compile_for("sm_90a", bit_kernels.product_source(), options)
     assert re.findall(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log) == [("0", "0")]
     assert [int(count) for count in re.findall(r"Used (\d+) registers", log)] == [168]
@@ -77,13 +80,26 @@ def test_how_deep_a_panel_is(depth, slabs):
     assert bit_kernels.slabs_for(depth) == slabs
 
 
+def longest(pairs, columns, unit, clusters):
+    """The pairs of tiles of the cluster that gets the most, where units go round."""
+    units = [min(unit, pairs - start) for start in range(0, pairs, unit) for _ in range(columns)]
+    return max(sum(units[cluster::clusters]) for cluster in range(clusters))
+
+
 @pytest.mark.parametrize("slabs", [1, 2, 4])
-@pytest.mark.parametrize("multiprocessors", [78, 114, 132])
-def test_units_keep_the_device_busy_where_there_is_work_enough(slabs, multiprocessors):
-    """A unit has at least one pair of tiles; many rows never make fewer clusters than nine tenths of what fits."""
-    for pairs in (1, 2, 7, 64, 1000, 8192):
-        for columns in (1, 3, 16, 256, 2000):
+@pytest.mark.parametrize("multiprocessors", [1, 78, 114, 132])
+def test_units_share_the_work_out_evenly(slabs, multiprocessors):
+    """Hardly any cluster waits for another where there are some units for each."""
+    clusters = max(1, multiprocessors // 2)
+    for pairs in (1, 2, 7, 64, 100, 1000):
+        for columns in (1, 3, 16, 64, 256):
             unit = bit_kernels.unit_for(slabs, pairs, columns, multiprocessors)
-            clusters = -(-pairs // unit) * columns
-            assert unit >= 1
-            assert unit == 1 or 20 * clusters >= 9 * multiprocessors
+            assert 1 <= unit <= pairs
+            taken, least = longest(pairs, columns, unit, clusters), -(-pairs * columns // clusters)
+            assert taken <= 1.25 * least + 1, (pairs, columns, unit)
+
+
+def test_units_of_square_products_are_one_round():
+    """8192² in two passes of 4096, and 4096²: 64 clusters of 66."""
+    assert bit_kernels.unit_for(4, 64, 16, 132) == 16
+    assert bit_kernels.unit_for(4, 32, 8, 132) == 4

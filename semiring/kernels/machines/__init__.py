@@ -85,8 +85,8 @@ def trying(speed: CpuSpeed) -> Iterator[None]:
         _tried = before
 
 
-def closure_speed(backend: str, dtype: np.dtype[Any]) -> ClosureSpeed:
+def closure_speed(backend: str, dtype: np.dtype[Any], storage: str = "elements") -> ClosureSpeed:
     """How the closures of a backend copy, and where they go another way to the same bits."""
     if backend == "cpu":
         return cpu_speed().closures
-    return h200.closures(dtype.itemsize) if backend == "cuda" else _REFERENCE
+    return h200.closures(dtype.itemsize, storage) if backend == "cuda" else _REFERENCE

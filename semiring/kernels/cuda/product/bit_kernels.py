@@ -33,6 +33,9 @@ DEPTH = 4096  # bits of k at a time: beyond them a sum takes more shared memory 
 #: Bit pairs of a product from which on this way is the faster one.
 _PAIRS = 1 << 34
 _SLABS = {1: (2, 16), 2: (2, 6), 4: (1, 3)}  # of 1024 bits of k: panels in shared memory, and tiles of A
+#: What the panel of the next unit costs, in pairs of tiles: one of 4 slabs is alone in its memory, and waited for.
+_BETWEEN = {1: 0.5, 2: 0.3, 4: 1.0}
+_ROUNDS = 64  # units that a cluster takes one after the other, at most
 TRANSPOSE_SHARED = 16 * 1026 * 4  # bytes: as in bit_transpose.cu
 
 
@@ -64,21 +67,26 @@ def shared_bytes(slabs: int) -> int:
     return panels * slabs * 32768 + stages * slabs * 8192 + 1024 + 512
 
 
-def defines(slabs: int, parity: bool, reads: bool) -> tuple[str, ...]:
+def defines(slabs: int, parity: bool, reads: bool, watched: bool = False) -> tuple[str, ...]:
     """Macros for the compiler."""
-    return f"-DSLABS={slabs}", f"-DPARITY={parity:d}", f"-DREADS={reads:d}"
+    return f"-DSLABS={slabs}", f"-DPARITY={parity:d}", f"-DREADS={reads:d}", f"-DWATCHED={watched:d}"
 
 
+@lru_cache(maxsize=1024)
 def unit_for(slabs: int, pairs: int, columns: int, multiprocessors: int) -> int:
-    """How many pairs of tiles of 64 rows a block takes at a time, for the same columns: more read the panel less often,
-    fewer keep all multiprocessors busy.
+    """How many pairs of tiles of 64 rows a cluster of two blocks takes at a time, for the same columns.
+
+    All rows are cut into parts, and the units of all columns go round the clusters: the cut whose slowest cluster is
+    predicted to end first.
     """
-    unit = 64 if slabs == 4 else 32
-    if pairs >= 4096:
-        unit *= 4
-    while unit > 1 and 20 * -(-pairs // unit) * columns < 9 * multiprocessors:
-        unit //= 2
-    return unit
+    clusters = max(1, multiprocessors // 2)
+    between = _BETWEEN[slabs]
+
+    def predicted(parts: int) -> float:
+        return -(-parts * columns // clusters) * (-(-pairs // parts) + between)
+
+    most = max(1, min(pairs, _ROUNDS * clusters // columns))
+    return -(-pairs // min(range(1, most + 1), key=predicted))
 
 
 @lru_cache(maxsize=1)

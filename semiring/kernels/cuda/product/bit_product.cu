@@ -11,6 +11,8 @@
 //
 // READS: C is read; otherwise it is only written. Every word of 32 bits is guarded by the rows and words that C has, which
 // costs nothing beside the products. The sizes of shared memory: see bit_products.py.
+//
+// WATCHED: nothing is done where *wanted is 0; *changed becomes 1 where a word of C changes.
 typedef unsigned long long Word64;
 
 struct __align__(64) TensorMap {
@@ -116,28 +118,40 @@ struct Target {  // where a lane's words of C are; in words of 32 bits
         if (READS && rows > 0 && words > 1) value |= Word64(row[1]) << 32;
         return value;
     }
-    __device__ __forceinline__ void store(Word64 before, Word64 product) const {
+    // Returns whether it changes.
+    __device__ __forceinline__ bool store(Word64 before, Word64 product) const {
         const Word64 value = PARITY ? before ^ product : before | product;
         if (rows > 0 && words > 0 && (!READS || unsigned(value) != unsigned(before))) row[0] = unsigned(value);
         if (rows > 0 && words > 1 && (!READS || value >> 32 != before >> 32)) row[1] = unsigned(value >> 32);
+        return value != before && rows > 0 && words > 0;
     }
 };
 
 // Units of work: some pairs of tiles of 64 rows, for 512 columns. pairs: of all rows.
 extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1)
     bit_product(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map, unsigned *C,
-                long long stride, int rows, int words, int pairs, int unit) {
+                long long stride, int rows, int words, int pairs, int unit
+#if WATCHED
+                ,
+                const unsigned *wanted, unsigned *changed
+#endif
+    ) {
+#if WATCHED
+    if (!*wanted) return;
+#endif
     extern __shared__ unsigned char raw[];
     unsigned base = (shared_address(raw) + 1023) & ~1023u;
     asm volatile("mov.u32 %0, %0;" : "+r"(base));  // opaque: otherwise it is computed anew wherever it is used
     const unsigned panels = base, tiles = panels + PANELS * SLABS * PANEL, barriers = tiles + STAGES * SLABS * TILE;
-    const unsigned panel_full = barriers, panel_free = barriers + 16, tile_full = barriers + 32;
+    // One barrier for each slab of a panel: the first products begin when the first slab is there.
+    const unsigned panel_full = barriers, panel_free = barriers + 32, tile_full = barriers + 48;
     const unsigned tile_free = tile_full + 8 * STAGES;
     const int group = threadIdx.x >> 7, warp = (threadIdx.x >> 5) & 3, lane = threadIdx.x & 31;
     unsigned rank;
     asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     if (threadIdx.x == 0) {
-        for (int i = 0; i < 2; ++i) barrier_init(panel_full + 8 * i, 1), barrier_init(panel_free + 8 * i, 8);
+        for (int i = 0; i < 4; ++i) barrier_init(panel_full + 8 * i, 1);
+        for (int i = 0; i < 2; ++i) barrier_init(panel_free + 8 * i, 8);
         for (int i = 0; i < STAGES; ++i) barrier_init(tile_full + 8 * i, 1), barrier_init(tile_free + 8 * i, 8);
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
@@ -154,15 +168,19 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1)
             unsigned phase = 0, panel_phase = 0;
             for (int u = first; u < units; u += step) {
                 const int top = u / columns * unit * 128;
-                if (lane == 0) {
-                    barrier_wait(panel_free + 8 * panel, panel_phase ^ 1);
-                    barrier_expect(panel_full + 8 * panel, SLABS * PANEL);
-#pragma unroll
-                    for (int s = 0; s < SLABS; ++s)
-                        load_panel(panels + (panel * SLABS + s) * PANEL, &b_map, panel_full + 8 * panel, s * 128, column(u));
-                }
-                if (++panel == PANELS) panel = 0, panel_phase ^= 1;
                 for (int t = 0; t < 2 * height(u); ++t) {
+                    if (t == 2 - PANELS) {  // where there is one panel, a tile comes while the last unit still uses it
+                        if (lane == 0) {
+                            barrier_wait(panel_free + 8 * panel, panel_phase ^ 1);
+#pragma unroll
+                            for (int s = 0; s < SLABS; ++s) {
+                                const int slab = panel * SLABS + s;
+                                barrier_expect(panel_full + 8 * slab, PANEL);
+                                load_panel(panels + slab * PANEL, &b_map, panel_full + 8 * slab, s * 128, column(u));
+                            }
+                        }
+                        if (++panel == PANELS) panel = 0, panel_phase ^= 1;
+                    }
                     const int row = top + 64 * t;
                     if (lane == 0) {
                         barrier_wait(tile_free + 8 * stage, phase ^ 1);
@@ -206,7 +224,6 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1)
             u += step;
             const Target next_unit = u < units ? start_of(u) : here;
             const unsigned b = ((panels + panel * SLABS * PANEL) >> 4) + 0x10000;
-            barrier_wait(panel_full + 8 * panel, panel_phase);
 #pragma unroll 1
             for (int i = count; i; --i) {
                 const unsigned a = ((tiles + stage * SLABS * TILE) >> 4) + 0x10000, free = tile_free + 8 * stage;
@@ -214,10 +231,12 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1)
                 barrier_wait(tile_full + 8 * stage, phase);
                 asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
-                for (int s = 0; s < SLABS; ++s)
+                for (int s = 0; s < SLABS; ++s) {
+                    if (i == count) barrier_wait(panel_full + 8 * (panel * SLABS + s), panel_phase);
 #pragma unroll
                     for (int k = 0; k < 4; ++k)
                         multiply(d, a + s * (TILE >> 4) + 2 * k, b + s * (PANEL >> 4) + 2 * k, (s | k) != 0);
+                }
                 asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
                 --left;
                 if (left | (1 - own)) turn_give(2 - own);
@@ -230,7 +249,10 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1)
                 if (lane < 2) barrier_arrive_at(free, lane);
                 Word64 bits[2];
                 to_bits(d, bits);
-                here.store(before[0], bits[0]), below(here, 8).store(before[1], bits[1]);
+                const bool first = here.store(before[0], bits[0]), second = below(here, 8).store(before[1], bits[1]);
+                #if WATCHED
+                if (first || second) *changed = 1;
+#endif
                 before[0] = ahead[0], before[1] = ahead[1], here = next;
             }
             if (lane == 0) barrier_arrive(panel_free + 8 * panel);

@@ -11,14 +11,15 @@ and has no name for the swizzled operands of single bits. Sums are exact, so the
 
 from __future__ import annotations
 
-import ctypes
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import cuda.bindings.driver as driver
 import cupy
+import numpy as np
 
 from semiring.arrays.device.elements import copy
+from semiring.arrays.device.prepared import Prepared, load
 from semiring.kernels.contract import Plan
 from semiring.kernels.cuda.closing.modules import compile_for, multiprocessors
 from semiring.kernels.cuda.compile.loading import architecture
@@ -54,21 +55,22 @@ def route(call: Call, C: Any, A: Any, B: Any) -> Any:
     return partial(_multiply, is_parity(call), call.accumulate)
 
 
-def square(A: Any, times: int) -> None:
-    """A ← A or A A, so many times, words (n, ⌈n/32⌉) for n up to `DEPTH`. Enqueued on the current stream.
+def square(A: Any, changes: Any) -> None:
+    """A ← A or A A, words (n, ⌈n/32⌉) for n up to `DEPTH`: ``len(changes) - 1`` times, or until that changes nothing.
 
-    In place: of the bits of A some are read when they have been set already.
+    In place: of the bits of A some are read when they have been set already. ``changes`` (rounds + 1,) uint32 on the
+    device: 1 and zeros; each round whose word before is 0 does nothing, and leaves 1 where it changed something.
     """
     enter(A.data.device_id)
     if not _is_along(A):  # a copy of A would miss what the rounds before have set
-        for _ in range(times):
+        for _ in range(len(changes) - 1):
             _multiply(False, True, None, A, A, A)
         return
     panel = _Panel(A.shape[0], A.shape[1])
-    launches = panel.filled(A), panel.product(False, True, A, A)
-    for _ in range(times):
-        for launch in launches:
-            launch()
+    fill, product = panel.filled(A), panel.product(False, True, A, A, watched=True)
+    for word in range(changes.data.ptr, changes.data.ptr + 4 * (len(changes) - 1), 4):
+        fill(word)
+        product(word, word + 4)
 
 
 def _multiply(parity: bool, accumulate: bool, plan: Plan | None, C: Any, A: Any, B: Any) -> None:
@@ -84,7 +86,7 @@ def _multiply(parity: bool, accumulate: bool, plan: Plan | None, C: Any, A: Any,
         stop = min(k, start + DEPTH)
         panel = _Panel(stop - start, C.shape[1], memory)
         memory = panel.memory
-        panel.filled(B[start:stop])()
+        panel.filled(B[start:stop])(0)
         part = A[:, start // 32 : -(-stop // 32)]
         if not _is_along(part):
             part = _aligned(part)
@@ -137,7 +139,8 @@ def _map(address: int, sizes: tuple[int, ...], strides: tuple[int, ...], box: tu
 
 # ------------------------------------------------------------------------------------------------- kernels
 
-_Kind: TypeAlias = tuple[int, bool, bool]  # slabs of 1024 bits, xor, and whether C is read
+#: Slabs of 1024 bits, xor, whether C is read, and whether it is watched for changes.
+_Kind: TypeAlias = tuple[int, bool, bool, bool]
 
 
 @lru_cache(maxsize=64)
@@ -150,25 +153,13 @@ def _transposing(device: int) -> Any:
     return _loaded("bit_transpose", transpose_source(), (), TRANSPOSE_SHARED, device)
 
 
-def _loaded(name: str, text: str, defines: tuple[str, ...], shared: int, device: int) -> int:
+def _loaded(name: str, text: str, defines: tuple[str, ...], shared: int, device: int) -> Any:
     """A kernel on the device, which is the current one. It compiles in 0.3 s."""
     under_way = Compilation(name.replace("_", " "), "this GPU")
     code, _ = compile_for(architecture(device), text, ("--std=c++17", *defines))
-    function = _checked(driver.cuModuleGetFunction(_checked(driver.cuModuleLoadData(code)), name.encode()))
-    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    _checked(driver.cuFuncSetAttribute(function, attribute, shared))
+    function = load(code, name, shared)
     under_way.done(KEPT)
-    return int(function)
-
-
-def _checked(answer: tuple[Any, ...]) -> Any:
-    error, *values = answer
-    if error != driver.CUresult.CUDA_SUCCESS:
-        raise RuntimeError(f"the driver could not load or launch a kernel of packed bits: {error.name}")
-    return values[0] if values else None
-
-
-_P, _L, _I = ctypes.c_void_p, ctypes.c_longlong, ctypes.c_int
+    return function
 
 
 class _Panel:
@@ -180,18 +171,24 @@ class _Panel:
         size = self._columns * 512 * self._row
         self.memory = _memory(size) if memory is None or memory.mem.size < size else memory
 
-    def filled(self, B: Any) -> _Launch:
-        """The panel ← the words B (depth, words) transposed; 0 for what B has not."""
+    def filled(self, B: Any) -> Prepared:
+        """The panel ← the words B (depth, words) transposed; 0 for what B has not. Given the address of a word
+        that is 0 where nothing is to be done, or 0.
+        """
         depth, words = B.shape
         parameters = (
-            *(_P(self.memory.ptr), _L(self._row // 4), _P(B.data.ptr), _L(B.strides[0] // 4)),
-            *(_I(depth), _I(32 * words)),
+            *(np.uint64(self.memory.ptr), np.int64(self._row // 4), np.uint64(B.data.ptr), np.int64(B.strides[0] // 4)),
+            *(np.int32(depth), np.int32(32 * words), None),
         )
         kernel = _transposing(B.data.device_id)
-        return _Launch(kernel, (self._columns, self._slabs), 512, TRANSPOSE_SHARED, parameters)
+        return Prepared(kernel, (self._columns, self._slabs), (512,), parameters, TRANSPOSE_SHARED)
 
-    def product(self, parity: bool, reads: bool, C: Any, A: Any) -> _Launch:
-        """C ← A times the panel, or C ⊕ that where C is read."""
+    def product(self, parity: bool, reads: bool, C: Any, A: Any, watched: bool = False) -> Prepared:
+        """C ← A times the panel, or C ⊕ that where C is read.
+
+        Where it is ``watched`` it is given two addresses: of a word that is 0 where nothing is to be done, and of one
+        that becomes 1 where C changes.
+        """
         m, words = C.shape
         pairs, row = -(-m // 128), self._row
         unit = unit_for(self._slabs, pairs, self._columns, multiprocessors())
@@ -199,32 +196,11 @@ class _Panel:
         stride = A.strides[0] if A.shape[0] > 1 else 4 * (-(-A.shape[1] // 4) * 4)
         # The rows of the panel come permuted: see `load_panel` in bit_product.cu.
         sizes, strides = (row, 2, 4, 32, 2 * self._columns), (row, 64 * row, 2 * row, 256 * row)
-        maps = (
+        parameters = (
             _map(A.data.ptr, (4 * A.shape[1], A.shape[0]), (stride,), (128, 32)),
             _map(self.memory.ptr, sizes, strides, (128, 2, 4, 32, 1)),
+            *(np.uint64(C.data.ptr), np.int64(C.strides[0] // 4), *map(np.int32, (m, words, pairs, unit))),
+            *([None] * (2 * watched)),
         )
-        parameters = _P(C.data.ptr), _L(C.strides[0] // 4), _I(m), _I(words), _I(pairs), _I(unit)
-        kernel = _product((self._slabs, parity, reads), C.data.device_id)
-        return _Launch(kernel, (blocks, 1), 384, shared_bytes(self._slabs), parameters, maps)
-
-
-class _Launch:
-    """A kernel with its grid and its parameters, the tensor maps first."""
-
-    def __init__(
-        self,
-        kernel: int,
-        grid: tuple[int, int],
-        threads: int,
-        shared: int,
-        parameters: tuple[Any, ...],
-        maps: tuple[Any, ...] = (),
-    ) -> None:
-        places = [*(found.getPtr() for found in maps), *map(ctypes.addressof, parameters)]
-        self._kept = parameters, maps, (_P * len(places))(*places)
-        self._arguments = kernel, *grid, 1, threads, 1, 1, shared
-
-    def __call__(self) -> None:
-        """Enqueue it on the current stream; the parameters are read before this returns."""
-        stream = cupy.cuda.get_current_stream().ptr
-        cupy.cuda.driver.launchKernel(*self._arguments, stream, ctypes.addressof(self._kept[2]), 0)
+        kernel = _product((self._slabs, parity, reads, watched), C.data.device_id)
+        return Prepared(kernel, (blocks,), (384,), parameters, shared_bytes(self._slabs))

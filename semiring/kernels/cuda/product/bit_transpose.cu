@@ -2,6 +2,8 @@
 // columns, 512 a block, each of whole words for 1024 rows a block. Strides in words; bits beyond the last column count as
 // zeros, whatever they are.
 //
+// Nothing is done where `wanted` is the address of a 0.
+//
 // A block reads 1024 rows of 16 words and writes 512 rows of 32. A thread transposes 32 x 32 bits in its registers.
 template <int SHIFT> __device__ __forceinline__ void exchange(unsigned (&a)[32]) {
     constexpr unsigned LOW = SHIFT == 4 ? 0x0F0F0F0Fu : SHIFT == 2 ? 0x33333333u : 0x55555555u;
@@ -32,7 +34,9 @@ __device__ __forceinline__ void transpose(unsigned (&a)[32]) {
 constexpr int LINE = 1026;  // words of shared memory for each word of a row: no two lanes of a warp meet in a bank
 
 extern "C" __global__ void __launch_bounds__(512, 2)
-    bit_transpose(unsigned *to, long long to_stride, const unsigned *from, long long stride, int rows, int columns) {
+    bit_transpose(unsigned *to, long long to_stride, const unsigned *from, long long stride, int rows, int columns,
+                  const unsigned *wanted) {
+    if (wanted && !*wanted) return;
     extern __shared__ unsigned lines[];
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, word = lane & 15, group = 2 * warp + (lane >> 4);
     const int row = blockIdx.y * 1024 + group * 32, at = blockIdx.x * 16 + word, bits = columns - 32 * at;
