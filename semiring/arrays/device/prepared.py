@@ -11,16 +11,18 @@ from semiring.arrays.device.memory import load_cupy
 
 __all__ = ["Prepared", "load"]
 
+_SHARED_BYTES, _CARVEOUT = 8, 9  # the driver's CU_FUNC_ATTRIBUTE_{MAX_DYNAMIC,PREFERRED}_SHARED_…, which CuPy names not
+
 
 def load(code: bytes, name: str, shared: int = 0) -> Any:
     """The function of a cubin, which stays loaded as long as it; on the current device, with ``shared`` bytes."""
     cuda = load_cupy().cuda
     module = cuda.function.Module()
     module.load(code)
-    function, driver = module.get_function(name), cuda.driver
+    function = module.get_function(name)
     if shared:
-        driver.funcSetAttribute(function.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared)
-        driver.funcSetAttribute(function.ptr, driver.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100)
+        cuda.driver.funcSetAttribute(function.ptr, _SHARED_BYTES, shared)
+        cuda.driver.funcSetAttribute(function.ptr, _CARVEOUT, 100)
     return function
 
 
