@@ -56,7 +56,7 @@ def disk_rate(path: Path, n: int) -> float:
     row = 4 * n
     rows = max(1, (16 << 20) // row)
     file = File(System(), str(path), os.O_RDWR)
-    place, memory = Rows(file, 128, row), Memory(rows, n, np.dtype(np.float32))
+    place, memory = Rows(file, 128, row, n), Memory(rows, n, np.dtype(np.float32))
     start = time.perf_counter()
     for first in range(0, n, rows):
         strip = memory.at(place.phase(first), min(rows, n - first))

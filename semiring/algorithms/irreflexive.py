@@ -24,7 +24,7 @@ from semiring.kernels.contract import Plan
 from semiring.kernels.engine import Engine
 from semiring.namespaces import array_namespace
 
-__all__ = ["cycles_from_closure", "irreflexive_product"]
+__all__ = ["cycles_from_closure", "cycles_of_loops", "cycles_through", "irreflexive_product"]
 
 
 _ENTRIES = 1 << 19  # that are folded at a time
@@ -36,23 +36,39 @@ def cycles_from_closure(plan: Plan, loops: Array, closed: Array | BitMatrix) -> 
     if isinstance(closed, BitMatrix):
         set_cycles(plan.semiring, closed, loops)
         return
-    n, xp, semiring = closed.shape[0], array_namespace(closed), plan.semiring
-    add, mul = semiring.add.expression, semiring.mul.expression
-
-    def evaluate(expression: Any, **values: Array) -> Array:
-        return expression.evaluate(values, plan.dtype, xp)
-
-    star = semiring.star_expression
-    stars = xp.broadcast_to(xp.asarray(evaluate(star, x=loops)), (n,)) if star is not None else loops
-    best = xp.where(loops == plan.zero, plan.zero, evaluate(mul, x=loops, y=stars))
-    vertices = xp.arange(n)
+    best, vertices = cycles_of_loops(plan, loops), array_namespace(closed).arange(closed.shape[0])
     for piece in pieces(closed, _ENTRIES):
         rows = vertices[piece]
-        out, back = closed[piece], closed[:, piece].T
-        through = xp.where((out == plan.zero) | (back == plan.zero), plan.zero, evaluate(mul, x=out, y=back))
-        through[rows - piece.start, rows] = plan.zero
-        best[rows] = _fold(lambda x, y: evaluate(add, x=x, y=y), best[rows], through)
+        best[rows] = cycles_through(plan, best[rows], closed[piece], closed[:, piece].T, piece.start)
     closed[vertices, vertices] = best
+
+
+def cycles_of_loops(plan: Plan, loops: Array) -> Array:
+    """The cycles (n,) that repeat the loops (n,) of A."""
+    xp, star = array_namespace(loops), plan.semiring.star_expression
+    stars = loops
+    if star is not None:
+        stars = xp.broadcast_to(xp.asarray(star.evaluate({"x": loops}, plan.dtype, xp)), loops.shape)
+    return _product(plan, loops, stars)
+
+
+def cycles_through(plan: Plan, best: Array, out: Array, back: Array, own: int | None = None) -> Array:
+    """``best`` (m,) ⊕ the cycles of m vertices through k others: out[i, j] leads there, back[i, j] from there to i.
+
+    ``own``: the j of the first vertex where the others are all of them. Then j = i does not count.
+    """
+    xp, add = array_namespace(out), plan.semiring.add.expression
+    terms = _product(plan, out, back)
+    if own is not None:
+        rows = xp.arange(len(terms))
+        terms[rows, rows + own] = plan.zero
+    return _fold(lambda x, y: add.evaluate({"x": x, "y": y}, plan.dtype, xp), best, terms)
+
+
+def _product(plan: Plan, x: Array, y: Array) -> Array:
+    xp = array_namespace(x)
+    product = plan.semiring.mul.expression.evaluate({"x": x, "y": y}, plan.dtype, xp)
+    return xp.where((x == plan.zero) | (y == plan.zero), plan.zero, product)
 
 
 def _fold(add: Any, first: Array, terms: Array) -> Array:

@@ -18,9 +18,11 @@ from semiring.chain.maps import NEGATED, UNSIGNED, Scaled, Shifted
 from semiring.chain.matrix import Map, Way
 from semiring.chain.problem import Facts, Problem, is_tropical
 from semiring.chain.steps.integers import Near
+from semiring.chain.steps.plus import Cycles
 from semiring.errors import AlgebraError, StorageError
 from semiring.kernels.definition import define
 from semiring.kernels.engine import make_plan
+from semiring.namespaces import array_namespace
 from semiring.strips.disk import System
 from semiring.strips.journal import Journal, opened
 from semiring.strips.layout import shown
@@ -46,6 +48,7 @@ class _Work:
     outer: Problem  # as it was given
     inner: Problem  # as the method sees it
     asked: list[Callable[[Array], None]]  # of closed rows, as the outer ones see them
+    loops: Array = None  # (n,) as the method sees them, where A⁺ is wanted
 
     def close(self, run: AnyRun, about: Mapping[str, Any] | None, vectors: Mapping[str, Array] | None) -> None:
         assert self.inner.strips is not None
@@ -66,7 +69,8 @@ class _Work:
             with run.room:
                 m = self.inner.matrix.beside(sample)
                 way = Way(self.outer.matrix.beside(sample), m)
-                run.close(Leaf(self.inner).engine(), read, written, self.outer.progress, about, vectors)
+                loops = None if self.loops is None else array_namespace(sample).asarray(self.loops)
+                run.close(Leaf(self.inner).engine(), read, written, self.outer.progress, about, vectors, loops)
         except NoStarError as error:
             raise divergence_error(self.outer.request.semiring, error.vertex) from None
 
@@ -101,7 +105,7 @@ def by_strips(p: Problem, run: AnyRun, node: Node, D: Any) -> Any:
 
 def _planned(child: Node) -> _Work:
     """What the steps left, where that can be done by strips. Raises `AlgebraError`."""
-    last, asked, array = child, [], child.outer.matrix.array
+    last, asked, loops, array = child, [], None, child.outer.matrix.array
     while last.leaf is None:
         assert last.reduction is not None
         if last.reduction.by_strips is None:
@@ -109,11 +113,14 @@ def _planned(child: Node) -> _Work:
                 f"{last.reduction.why}: that takes more than some rows at a time, and this matrix is closed by strips "
                 f"of them; read it and close it in memory, which takes {shown(array.nbytes)} at least"
             )
-        asked.append(last.reduction.by_strips)
+        if isinstance(last.reduction.by_strips, Cycles):
+            loops = last.reduction.by_strips.loops
+        else:
+            asked.append(last.reduction.by_strips)
         (last,) = last.children
     if last.inner.dtype != array.dtype:
         raise AlgebraError(f"strips of {array.dtype} have no room for {last.inner.dtype}: close the matrix in memory")
-    return _Work(child.outer, last.inner, asked)
+    return _Work(child.outer, last.inner, asked, loops)
 
 
 # -------------------------------------------------------------------------------------------------------- in a journal
@@ -126,6 +133,7 @@ def _identity(p: Problem, source: Stored, home: Stored, backend: str) -> dict[st
         "version of semiring": sys.modules["semiring"].__version__,  # loaded, for this module is a part of it
         "semiring": define(plan, closing=True).key,
         "backend": backend,
+        "result": "A⁺" if p.plus else "A*",
         "number of vertices": source.n,
         "dtype": source.dtype.str,
         "order of the entries": "column after column" if source.turned else "row after row",
@@ -147,6 +155,8 @@ def _about(work: _Work, source: Stored, home: Stored) -> tuple[dict[str, Any], d
             maps.append("negated" if map_ is NEGATED else "unsigned")
         else:
             raise _unknown(type(map_).__name__)
+    if work.loops is not None:
+        vectors["loops"] = work.loops
     for ask in work.asked:
         if not isinstance(ask, Near):
             raise _unknown(repr(ask))
@@ -178,7 +188,7 @@ def _of_journal(p: Problem, journal: Journal) -> _Work:
     matrix = replace(p.matrix, maps=maps, inner=inner, sentinel=about["sentinel"])
     facts = Facts(nonnegative=about["nonnegative"])
     q = replace(p, semiring=semiring, matrix=matrix, facts=facts, method=p.request.method)
-    return _Work(p, q, [Near(q, largest) for largest in about["largest"]])
+    return _Work(p, q, [Near(q, largest) for largest in about["largest"]], journal.vectors.get("loops"))
 
 
 def found_journal(system: System, name: str, p: Problem, source: Stored, home: Stored, backend: str) -> Journal | None:

@@ -135,6 +135,10 @@ class Place(Protocol):
         """The rows from ``row`` on ← memory (m, n)."""
         ...
 
+    def columns(self, start: int, stop: int) -> Place:
+        """Some columns of the rows."""
+        ...
+
 
 class File:
     """An open file, whose bytes are moved by position, past the page cache where that can be.
@@ -228,8 +232,8 @@ class File:
 class Rows:
     """Rows of one size in a file, from some position on. `Place` is what they are."""
 
-    def __init__(self, file: File, start: int, row: int) -> None:
-        self.file, self._start, self._row = file, start, row
+    def __init__(self, file: File, start: int, row: int, n: int) -> None:
+        self.file, self._start, self._row, self._n = file, start, row, n
 
     def phase(self, row: int) -> int:
         return (self._start + row * self._row) % PAGE
@@ -239,6 +243,22 @@ class Rows:
 
     def write(self, row: int, memory: Array) -> None:
         self.file.write(self._start + row * self._row, memory)
+
+    def columns(self, start: int, stop: int) -> Columns:
+        itemsize = self._row // self._n
+        return Columns(self.file, self._start + start * itemsize, self._row, self._n)
+
+
+class Columns(Rows):
+    """Some columns of such rows, which do not lie side by side."""
+
+    def read(self, row: int, memory: Array) -> None:
+        for number, part in enumerate(memory, row):
+            super().read(number, part)
+
+    def write(self, row: int, memory: Array) -> None:
+        for number, part in enumerate(memory, row):
+            super().write(number, part)
 
 
 class Moved:
@@ -258,6 +278,9 @@ class Moved:
         for rows, first, part in self._parts(row, memory):
             rows.write(first, part)
 
+    def columns(self, start: int, stop: int) -> Moved:
+        return Moved(self._rows.columns(start, stop), self._beyond.columns(start, stop), self._n, self._by)
+
     def _parts(self, row: int, memory: Array) -> Iterator[tuple[Rows, int, Array]]:
         """Where which of the rows from there on are: those of ``rows``, and those beyond."""
         row += self._by
@@ -274,9 +297,9 @@ class Held:
     One core moves less than a GPU is sent.
     """
 
-    def __init__(self, array: Array, threads: int) -> None:
+    def __init__(self, array: Array, threads: int, pool: ThreadPoolExecutor | None = None) -> None:
         self._array, self._threads = array, threads
-        self._pool = ThreadPoolExecutor(threads, "copier")
+        self._pool = pool or ThreadPoolExecutor(threads, "copier")
 
     def phase(self, row: int) -> int:
         return 0
@@ -286,6 +309,9 @@ class Held:
 
     def write(self, row: int, memory: Array) -> None:
         self._copy(self._array[row : row + len(memory)], memory)
+
+    def columns(self, start: int, stop: int) -> Held:
+        return Held(self._array[:, start:stop], self._threads, self._pool)
 
     def close(self) -> None:
         """Let go of the threads."""
@@ -308,10 +334,11 @@ class Memory:
         self._bytes = np.empty(size, np.uint8) if take is None else take(size)
         self._n, self._dtype = n, dtype
 
-    def at(self, phase: int, rows: int) -> Array:
+    def at(self, phase: int, rows: int, n: int | None = None) -> Array:
         """An array (rows, n) at an address congruent to ``phase``; at any place where that would not be aligned."""
-        size = rows * self._n * self._dtype.itemsize
+        n = self._n if n is None else n
+        size = rows * n * self._dtype.itemsize
         skip = (phase - self._bytes.ctypes.data) % PAGE
         if skip % self._dtype.itemsize:
             skip = 0
-        return self._bytes[skip : skip + size].view(self._dtype).reshape(rows, self._n)
+        return self._bytes[skip : skip + size].view(self._dtype).reshape(rows, n)

@@ -82,7 +82,8 @@ class Summed:
     """A place that keeps the checksum of the rows that go through it, in their order."""
 
     def __init__(self, place: Place) -> None:
-        self._place, self.sum, self.phase = place, 0, place.phase
+        self._place, self.sum = place, 0
+        self.phase, self.columns = place.phase, place.columns
 
     def read(self, row: int, memory: Array) -> None:
         self._place.read(row, memory)
@@ -201,7 +202,7 @@ class Journal:
 
     def spare(self) -> Rows:
         """The rows behind those of the file."""
-        return Rows(self._file, self._where.spare, self.layout.n * self.layout.itemsize)
+        return Rows(self._file, self._where.spare, self.layout.n * self.layout.itemsize, self.layout.n)
 
     def begin(self, home: File) -> None:
         """From now on strips are written to that file, from where the record is."""
@@ -229,7 +230,7 @@ class Journal:
     def panel(self, phase: int) -> Summed:
         """Where the panel of a round is logged; ``phase``: where its first row is in the file, modulo a page."""
         start = self._where.panel + (phase - self._where.panel) % PAGE  # congruent to that, and so to its memory
-        return Summed(Rows(self._file, start, self.layout.n * self.layout.itemsize))
+        return Summed(Rows(self._file, start, self.layout.n * self.layout.itemsize, self.layout.n))
 
     def check_panel(self, panel: Summed) -> None:
         """The panel was read. Raises `StorageError` where it is damaged."""

@@ -78,6 +78,7 @@ class Layout:
     beside: int = 0  # bytes of what is small
     piece: int = 1 << 30  # rows that are moved at a time
     shift: int = 0  # rows by which a file with a journal moves, there and back
+    cycles: bool = False  # whether a round without pivots comes last, which puts cycles on the diagonal
 
     @property
     def strips(self) -> list[Range]:
@@ -97,7 +98,12 @@ class Layout:
     @property
     def moved(self) -> int:
         """Bytes that are read and written."""
-        return bytes_moved(self.n, self.itemsize, len(self.rounds), self.shift > 0)
+        return bytes_moved(self.n, self.itemsize, len(self.rounds), self.shift > 0, self.cycles)
+
+    @property
+    def with_cycles(self) -> Layout:
+        """The layout with a last round that puts cycles on the diagonal."""
+        return replace(self, rounds=(*self.rounds, ()), cycles=True)
 
     def loss(self, costs: Costs) -> float:
         """What it loses, about, as a part of the time of the closure in memory."""
@@ -114,12 +120,13 @@ class Layout:
         return cls(**{**about, "rounds": rounds})
 
 
-def bytes_moved(n: int, itemsize: int, rounds: int, journal: bool = False) -> int:
+def bytes_moved(n: int, itemsize: int, rounds: int, journal: bool = False, cycles: bool = False) -> int:
     """What a closure of n vertices by strips reads and writes, together, in so many rounds.
 
-    With a journal all panels are logged, and the input is read once for its checksums: n² entries each.
+    With a journal all panels are logged, and the input is read once for its checksums: n² entries each. For the
+    ``cycles`` of A⁺ 3/2 · n² are read.
     """
-    return 2 * n * n * itemsize * (rounds + journal)
+    return n * n * itemsize * (4 * (rounds + journal) + 3 * cycles) // 2
 
 
 def layout_for(

@@ -127,7 +127,7 @@ class DeviceRoom:
         with self._cupy.cuda.Device(self._device):
             for which, part in self._parts(rows):
                 stages.events[which].synchronize()  # what was in it has left
-                held = stages.at(which, place, first, part)
+                held = stages.at(which, place, first + part.start, rows[part])
                 place.read(first + part.start, held)
                 rows[part].data.copy_from_host_async(held.ctypes.data, held.nbytes, stages.stream)
                 stages.sent(which)
@@ -138,7 +138,7 @@ class DeviceRoom:
         with self._cupy.cuda.Device(self._device):
             waiting: list[tuple[int, slice, Array]] = []
             for which, part in self._parts(rows):
-                held = stages.at(which, place, first, part)
+                held = stages.at(which, place, first + part.start, rows[part])
                 rows[part].data.copy_to_host_async(held.ctypes.data, held.nbytes, stages.stream)
                 stages.sent(which)
                 waiting.append((which, part, held))
@@ -176,9 +176,9 @@ class _Stages:
         self.stream = cuda.Stream(non_blocking=True)
         self.events = [cuda.Event(disable_timing=True) for _ in range(2)]
 
-    def at(self, which: int, place: Place, first: int, part: slice) -> Array:
+    def at(self, which: int, place: Place, first: int, rows: Array) -> Array:
         """Memory for some rows of the place, in one of the two."""
-        return self._memories[which].at(place.phase(first + part.start), part.stop - part.start)
+        return self._memories[which].at(place.phase(first), *rows.shape)
 
     def sent(self, which: int) -> None:
         """A copy from or to that one was enqueued."""

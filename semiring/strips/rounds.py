@@ -34,6 +34,7 @@ from semiring.algorithms.blocked_floyd_warshall import Elimination
 from semiring.kernels.contract import Mark
 from semiring.kernels.engine import Engine
 from semiring.kernels.machines import closure_speed
+from semiring.strips.cycles import cycles_of, put_cycles
 from semiring.strips.disk import Place
 from semiring.strips.journal import Summed
 from semiring.strips.layout import BUFFERS, Layout
@@ -124,6 +125,7 @@ class Closing:
     decode: Pass
     progress: Progress | None = None
     log: Log | None = None
+    loops: Array = None  # (n,) where strips are worked on: those of A, where the layout has cycles
 
     def run(self) -> None:
         """Close it.
@@ -195,6 +197,8 @@ class Closing:
             _, kept, done = log.begun
         panel = (blocks[0][0], blocks[-1][1]) if blocks else (0, 0)
         panel_is_read = self._begin_panel(number, blocks, panel, kept)
+        if self._puts_cycles(number) and not kept:
+            self._find_cycles(number)
         reads = [self._begin(number, which, panel) for which in order[done : done + BUFFERS - 1]]
         if kept:
             panel_is_read[0].result()
@@ -215,7 +219,8 @@ class Closing:
         hand, phase = self._hand, self.places[number].phase(panel[0])
         if self._kept is not None:
             self._kept.result()  # the log may still read the panel before
-        hand.panel, hand.first_of_panel = self._panel.at(phase, panel[1] - panel[0]), panel[0]
+        rows = 1 if self._puts_cycles(number) else panel[1] - panel[0]
+        hand.panel, hand.first_of_panel = self._panel.at(phase, rows), panel[0]
         done = self.room.mark().synchronize  # the work that reads the panel before
         if kept:
             return [self._reader.submit(self._read_kept, hand.panel, phase, done)]
@@ -223,9 +228,21 @@ class Closing:
         found = []
         for start, stop in blocks:
             before = [done, *(wait for wait, rows in written if _meet(rows, (start, stop)))]
-            rows = hand.panel[start - panel[0] : stop - panel[0]]
-            found.append(self._reader.submit(self._read, self.places[number], start, rows, before))
+            block = hand.panel[start - panel[0] : stop - panel[0]]
+            found.append(self._reader.submit(self._read, self.places[number], start, block, before))
         return found
+
+    def _puts_cycles(self, number: int) -> bool:
+        """Whether a round is that which puts cycles on the diagonal."""
+        return self.layout.cycles and number == len(self.layout.rounds) - 1
+
+    def _find_cycles(self, number: int) -> None:
+        """The panel of that round: one row. Nobody else reads or writes meanwhile."""
+        self._in_writer(lambda: None).result()
+        rows = self._panel.at(0, self.layout.panel)
+        tallest = max(stop - start for start, stop in self._strips)
+        tile = self._buffers[0].at(0, tallest)
+        self._hand.panel[0] = cycles_of(self.engine.plan, self.room, self.places[number], self.loops, rows, tile)
 
     def _read_kept(self, panel: Array, phase: int, before: Wait) -> None:
         """In the thread that reads."""
@@ -294,6 +311,8 @@ class Closing:
             hand.rows, hand.first = strip, start
             self._eliminate(K, (start, min(stop, K[0])))
             self._eliminate(K, (max(start, last), stop))
+        if self._puts_cycles(number):
+            put_cycles(hand.panel[0], start, strip)
         if number == len(self.layout.rounds) - 1:
             self.decode(start, strip)
         write = partial(self._write, number, which, strip, self.room.mark())

@@ -52,6 +52,7 @@ class Run:
         progress: Progress | None = None,
         about: Mapping[str, Any] | None = None,
         vectors: Mapping[str, Array] | None = None,
+        loops: Array = None,
     ) -> None:
         """As `Closing`; ``about`` and ``vectors`` go to a new journal.
 
@@ -61,9 +62,9 @@ class Run:
         places: list[Place]
         given = File(self.system, source.path, os.O_RDONLY)
         try:
-            first = Rows(given, source.start, source.row)
+            first = Rows(given, source.start, source.row, source.n)
             with written(self.system, home, self) as target:
-                rows = Rows(target, home.start, home.row)
+                rows = Rows(target, home.start, home.row, home.n)
                 if self.journal is not None:
                     assert self.keep is not None
                     self.system.sync_folder(os.path.dirname(os.path.abspath(self.keep)))  # it may have failed to be
@@ -82,7 +83,7 @@ class Run:
                 if self.journal is not None:
                     self.journal.begin(target)
                 log, room = self.journal, self.room
-                Closing(engine, layout, room, places, descending, encode, decode, progress, log).run()
+                Closing(engine, layout, room, places, descending, encode, decode, progress, log, loops).run()
                 complete(target, home)
         finally:
             given.close()
@@ -96,9 +97,9 @@ class Run:
         given, target = File(self.system, source.path, os.O_RDONLY), File(self.system, home.path, os.O_RDONLY)
         try:
             if not self.in_place:
-                self._check_source(journal, Rows(given, source.start, source.row))
+                self._check_source(journal, Rows(given, source.start, source.row, source.n))
             if _changed(home.path) != journal.state.changed:
-                rows = Rows(target, home.start, home.row)
+                rows = Rows(target, home.start, home.row, home.n)
                 if not np.array_equal(self._sums([rows] * len(self.layout.strips)), journal.state.sums):
                     raise _other(home.path, "finished")
         finally:
@@ -168,13 +169,15 @@ class HeldRun:
         progress: Progress | None = None,
         about: Mapping[str, Any] | None = None,
         vectors: Mapping[str, Array] | None = None,
+        loops: Array = None,
     ) -> None:
         """As `Closing`."""
         first, rows = Held(self.source, self.threads), Held(self.home, self.threads)
         try:
             count = len(self.layout.rounds)
             places, descending = [first, *[rows] * count], [bool(number % 2) for number in range(count)]
-            Closing(engine, self.layout, self.room, places, descending, encode, decode, progress).run()
+            room = self.room
+            Closing(engine, self.layout, room, places, descending, encode, decode, progress, None, loops).run()
         finally:
             first.close()
             rows.close()

@@ -36,7 +36,7 @@ class Work:
     """A closure of a file with a journal, as often as it takes."""
 
     def __init__(self, folder, rng, name, dtype, in_place, share=1.0):
-        self.path, self.journal = folder / "A.npy", folder / "run"
+        self.path, self.journal, self.options = folder / "A.npy", folder / "run", {}
         self.out = self.path if in_place else folder / "D.npy"
         self.name, self.A = name, weights(rng, name, dtype)
         self.expected = sr.closure(self.A, name, method=METHOD)
@@ -50,7 +50,7 @@ class Work:
         np.save(self.path, self.A)
 
     def run(self, **options):
-        options = {"memory": self.memory, "journal": self.journal, **options}
+        options = {"memory": self.memory, "journal": self.journal, **self.options, **options}
         return sr.closure(self.path, self.name, out=self.out, **options)
 
     def check(self):
@@ -226,6 +226,22 @@ def sample(kinds, few):
 
 @pytest.mark.slow
 def test_killed_at_any_call(monkeypatch, rng, work):
+    kinds = calls_of(monkeypatch, work)
+    for at in sample(kinds, 25):
+        work.again()
+        use(monkeypatch, Dying(at, rng))
+        with pytest.raises(CrashError):
+            work.run()
+        use(monkeypatch, System())
+        work.check()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("in_place", [True, False])
+def test_killed_while_it_finds_cycles(monkeypatch, rng, tmp_path, in_place):
+    work = Work(tmp_path, rng, "max_plus", "int32", in_place)
+    work.options = {"reflexive": False}
+    work.expected = sr.closure(work.A, work.name, method=METHOD, reflexive=False)
     kinds = calls_of(monkeypatch, work)
     for at in sample(kinds, 25):
         work.again()

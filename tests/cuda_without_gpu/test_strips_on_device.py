@@ -100,6 +100,16 @@ def test_weights_of_both_signs(rng, name, dtype):
     assert same_bits(found, sr.closure(A, name, method=METHOD))
 
 
+@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_plus", "int32"), ("max_min", "int16")])
+def test_cycles(rng, path, name, dtype):
+    A = rounded(rng, 97, name, dtype)
+    expected, memory = sr.closure(A, name, method=METHOD, reflexive=False), least(A, name)
+    assert same_bits(sr.closure(A, name, device="cuda", memory=memory, reflexive=False), expected)
+    np.save(path, A)
+    options = {"device": "cuda", "memory": memory, "reflexive": False, "journal": path.with_name("run")}
+    assert same_bits(sr.closure(path, name, out=path, **options), expected)
+
+
 def test_products_that_gain(rng):
     p = 2.0 ** rng.integers(-3, 4, 97)
     A = rng.random((97, 97)) * 0.5 * p[:, None] / p

@@ -204,7 +204,7 @@ def _closed_in_memory(home: Stored | None, node: Node, D: Any) -> Any:
     if home is None:
         return found
     with written(SYSTEM, home) as file:
-        place = Rows(file, home.start, home.row)
+        place = Rows(file, home.start, home.row, home.n)
         rows = found.T if home.turned else found
         for part in pieces(rows, 1 << 22):
             place.write(part.start, np.ascontiguousarray(rows[part]))
@@ -309,7 +309,7 @@ def _looked_at(source: Stored, view: Any, semiring: Semiring) -> Scan:
     """`check_entries`, some rows at a time: to read them takes a fifth of the time of touching them in a map."""
     found, rows = Scan(nonnegative=True), max(1, _LOOK // source.row)
     file, memory = File(SYSTEM, source.path, os.O_RDONLY), Memory(min(rows, source.n), source.n, source.dtype)
-    place = Rows(file, source.start, source.row)
+    place = Rows(file, source.start, source.row, source.n)
     try:
         for first in range(0, source.n, rows):
             part = memory.at(place.phase(first), min(rows, source.n - first))
@@ -328,6 +328,7 @@ class _Bench:
 
     def __init__(self, p: Problem, n: int, dtype: np.dtype[Any], limits: Limits) -> None:
         self._n, self._dtype, self._limits = n, dtype, limits
+        self._cycles = p.plus and p.semiring.idempotent
         semiring = min_plus if is_tropical(p.semiring) else p.semiring
         xp = load_cupy() if limits.device else np
         self.sample = xp.empty((0, n), dtype)
@@ -349,6 +350,8 @@ class _Bench:
                 f"{shown(memory)} of memory are too small for {self._widest} rows of {n} {self._dtype}, which are one "
                 f"block of pivots, and some more to work on: it takes {shown(found)}"
             )
+        if self._cycles:
+            found = found.with_cycles
         if not self._limits.device:
             return found
         piece = min(_STAGE, (self._limits.host - layouts.HOST.beside) // _STAGES) // (n * itemsize)

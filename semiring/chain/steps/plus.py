@@ -6,6 +6,7 @@ Where ⊕ is idempotent they differ on the diagonal alone; else A is kept, and A
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,16 @@ from semiring.kernels.engine import engine_of
 if TYPE_CHECKING:
     from semiring.chain.planner import Node
 
-__all__ = ["plus"]
+__all__ = ["Cycles", "plus"]
+
+
+@dataclass(frozen=True)
+class Cycles:
+    """That closed strips get another diagonal, which takes all of them."""
+
+    loops: Any  # (n,): the diagonal of A, as the kernels see it
+
+    def __call__(self, rows: Any) -> None: ...
 
 
 def plus(p: Problem) -> No | Reduction:
@@ -27,9 +37,8 @@ def plus(p: Problem) -> No | Reduction:
         return No("A* is wanted")
     star = p.but(p.facts, plus=False)
     if p.semiring.idempotent:
-        return Reduction(
-            "A⁺ differs from A* on the diagonal alone", p, [star], partial(_cycles, p.matrix.diagonal()), quiet=True
-        )
+        loops, why = p.matrix.diagonal(), "A⁺ differs from A* on the diagonal alone"
+        return Reduction(why, p, [star], partial(_cycles, loops), by_strips=Cycles(loops), quiet=True)
     why = f"⊕ of {p.semiring.name} is not idempotent: A⁺ = A ⊗ A*, and A is kept until then"
     return Reduction(why, p, [star], _product)
 
