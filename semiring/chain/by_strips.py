@@ -55,12 +55,12 @@ class _Work:
         sample = self.inner.strips.sample
 
         def read(first: int, strip: Array) -> None:
-            if m.maps or not m.as_it_is:
+            if m.storage == "elements" and (m.maps or not m.as_it_is):
                 for start, rows in _some(strip):
                     way.encode(rows, rows, first + start)
 
         def written(first: int, strip: Array) -> None:
-            for start, rows in _some(strip):
+            for start, rows in _some(strip) if m.storage == "elements" else ():
                 for ask in self.asked[::-1]:
                     ask(rows)
                 way.decode(rows, rows, first + start)

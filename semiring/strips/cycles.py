@@ -13,7 +13,10 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from semiring.algorithms.irreflexive import cycles_of_loops, cycles_through
+from semiring.arrays.bits import WORD_BITS
 from semiring.kernels.contract import Plan
 from semiring.namespaces import array_namespace
 from semiring.strips.disk import Place
@@ -29,7 +32,7 @@ _ENTRIES = 1 << 18  # that are folded at a time
 def cycles_of(plan: Plan, room: Room, place: Place, loops: Array, rows: Array, tile: Array) -> Array:
     """The cycles (n,) of the closed matrix in a place. ``loops`` (n,): the diagonal of A, where strips are worked on.
 
-    ``rows`` (p, n) and ``tile`` (r, n) are memory.
+    ``rows`` (p, n) and ``tile`` are memory.
     """
     best, n = cycles_of_loops(plan, loops), loops.shape[0]
     for first in range(0, n, len(rows)):
@@ -59,7 +62,13 @@ def _pieces(start: int, stop: int, width: int) -> list[slice]:
     return [slice(first, min(stop, first + step)) for first in range(start, stop, step)]
 
 
-def put_cycles(cycles: Array, first: int, strip: Array) -> None:
-    """The diagonal of a strip ← those of its rows, of cycles (n,)."""
-    rows = array_namespace(strip).arange(len(strip))
-    strip[rows, rows + first] = cycles[first : first + len(strip)]
+def put_cycles(cycles: Array, first: int, strip: Array, packed: bool) -> None:
+    """The diagonal of a strip ← those of its rows, of cycles (n,); both may be ``packed`` as bits."""
+    xp = array_namespace(strip)
+    rows = xp.arange(len(strip))
+    vertices = rows + first
+    if not packed:
+        strip[rows, vertices] = cycles[vertices]
+        return
+    words, bits = vertices // WORD_BITS, xp.left_shift(np.uint32(1), (vertices % WORD_BITS).astype(np.uint32))
+    strip[rows, words] = strip[rows, words] & ~bits | cycles[words] & bits

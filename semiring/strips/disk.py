@@ -11,27 +11,36 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+
+from semiring.arrays.bits import BitMatrix, pack
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["PAGE", "File", "Held", "Memory", "Moved", "Place", "Rows", "System"]
+__all__ = ["PAGE", "File", "Held", "Memory", "Moved", "Packed", "Place", "Rows", "System", "rows_of_truths"]
 
 Array: TypeAlias = Any
 
 PAGE = 4096  # bytes: the granularity of what goes past the page cache
 
+TRUTHS = 1 << 20  # that are packed or unpacked at a time
 _UNSUPPORTED = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS)
+
+
+def rows_of_truths(n: int) -> int:
+    """How many rows of n truth values are packed or unpacked at a time."""
+    return max(1, TRUTHS // n)
 
 
 class System:
@@ -291,6 +300,45 @@ class Moved:
             yield self._beyond, row + kept - self._n, memory[kept:]
 
 
+class Packed:
+    """Rows of truth values in ``truths``, one to a byte, as words of 32: a `Place`.
+
+    ``stages``: memory of `TRUTHS` entries, or a row, for one thread that reads and for one that writes.
+    """
+
+    def __init__(self, truths: Place, n: int, stages: tuple[Memory, Memory]) -> None:
+        self.truths, self._step = truths, rows_of_truths(n)
+        self._coming, self._going = stages
+
+    @classmethod
+    def all(cls, places: Sequence[Place], n: int) -> list[Place]:
+        """Places as those of words, with the same stages."""
+        coming, going = (Memory(rows_of_truths(n), n, np.dtype(np.bool_)) for _ in range(2))
+        return [cls(place, n, (coming, going)) for place in places]
+
+    def phase(self, row: int) -> int:
+        return 0
+
+    def read(self, row: int, memory: Array) -> None:
+        for first, words in self._parts(row, memory):
+            truths = self._coming.at(self.truths.phase(first), len(words))
+            self.truths.read(first, truths)
+            words[...] = pack(truths).words
+
+    def write(self, row: int, memory: Array) -> None:
+        for first, words in self._parts(row, memory):
+            truths = self._going.at(self.truths.phase(first), len(words))
+            truths[...] = BitMatrix._view(words, truths.shape).unpack()  # bits beyond the last column may be set
+            self.truths.write(first, truths)
+
+    def columns(self, start: int, stop: int) -> Place:
+        raise NotImplementedError("words are read by whole rows")
+
+    def _parts(self, row: int, memory: Array) -> Iterator[tuple[int, Array]]:
+        for start in range(0, len(memory), self._step):
+            yield row + start, memory[start : start + self._step]
+
+
 class Held:
     """Rows of an array in the memory of the host, copied by several threads: a `Place`.
 
@@ -334,11 +382,13 @@ class Memory:
         self._bytes = np.empty(size, np.uint8) if take is None else take(size)
         self._n, self._dtype = n, dtype
 
-    def at(self, phase: int, rows: int, n: int | None = None) -> Array:
+    def at(self, phase: int, rows: int) -> Array:
         """An array (rows, n) at an address congruent to ``phase``; at any place where that would not be aligned."""
-        n = self._n if n is None else n
-        size = rows * n * self._dtype.itemsize
+        return self.like(phase, (rows, self._n), self._dtype)
+
+    def like(self, phase: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """The same for an array of another shape and dtype that needs no more."""
         skip = (phase - self._bytes.ctypes.data) % PAGE
-        if skip % self._dtype.itemsize:
+        if skip % dtype.itemsize:
             skip = 0
-        return self._bytes[skip : skip + size].view(self._dtype).reshape(rows, n)
+        return self._bytes[skip : skip + math.prod(shape) * dtype.itemsize].view(dtype).reshape(shape)

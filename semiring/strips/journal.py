@@ -94,12 +94,12 @@ class Summed:
         self._place.write(row, memory)
 
 
-def checksums(places: Iterable[Place], layout: Layout, dtype: np.dtype[Any]) -> Array:
+def checksums(places: Iterable[Place], layout: Layout) -> Array:
     """Those of all strips (count,), each as its place has it, in the parts in which it will be moved."""
     strips = layout.strips
     found = np.zeros(len(strips), np.uint32)
     tallest = max((stop - start for start, stop in strips), default=0)
-    memory = Memory(min(tallest, layout.piece), layout.n, dtype)
+    memory = Memory(min(tallest, layout.piece), layout.width, np.dtype(f"u{layout.entry}"))
     for which, (place, (start, stop)) in enumerate(zip(places, strips, strict=True)):
         summed = Summed(place)
         for first in range(start, stop, layout.piece):
@@ -173,7 +173,7 @@ class _Map:
         row = layout.n * layout.itemsize
         slot, slots = _RECORD.size + 4 * len(layout.strips), _pages(head)
         panel = slots + 2 * _pages(slot)
-        spare = _pages(panel + layout.panel * row) + PAGE
+        spare = _pages(panel + max(1, layout.panel) * layout.row) + PAGE
         spare += (phase - spare) % PAGE  # so that rows there have the addresses that they have in the file
         return cls(slots, slot, panel, spare, spare + layout.shift * row)
 
@@ -230,7 +230,7 @@ class Journal:
     def panel(self, phase: int) -> Summed:
         """Where the panel of a round is logged; ``phase``: where its first row is in the file, modulo a page."""
         start = self._where.panel + (phase - self._where.panel) % PAGE  # congruent to that, and so to its memory
-        return Summed(Rows(self._file, start, self.layout.n * self.layout.itemsize, self.layout.n))
+        return Summed(Rows(self._file, start, self.layout.row, self.layout.width))
 
     def check_panel(self, panel: Summed) -> None:
         """The panel was read. Raises `StorageError` where it is damaged."""

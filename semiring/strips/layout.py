@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from semiring.arrays.bits import WORD_BITS
 from semiring.errors import StorageError
 from semiring.kernels.engine import cut
 from semiring.strips.disk import PAGE
@@ -79,11 +80,27 @@ class Layout:
     piece: int = 1 << 30  # rows that are moved at a time
     shift: int = 0  # rows by which a file with a journal moves, there and back
     cycles: bool = False  # whether a round without pivots comes last, which puts cycles on the diagonal
+    packed: bool = False  # whether truth values are worked on 32 to a word
 
     @property
     def strips(self) -> list[Range]:
         """The rows of each strip."""
         return [(rows.start, rows.stop) for rows in cut(0, self.n, self.rows)]
+
+    @property
+    def entry(self) -> int:
+        """Bytes of an entry, or word, where strips are worked on."""
+        return 4 if self.packed else self.itemsize
+
+    @property
+    def row(self) -> int:
+        """Bytes of a row there."""
+        return self.entry * self.width
+
+    @property
+    def width(self) -> int:
+        """Entries, or words, of a row there."""
+        return -(-self.n // WORD_BITS) if self.packed else self.n
 
     @property
     def panel(self) -> int:
@@ -93,7 +110,10 @@ class Layout:
     @property
     def memory(self) -> int:
         """Bytes of all that is allocated."""
-        return _memory(self.n, self.itemsize, self.panel, self.rows, self.workspace + self.beside)
+        # One row more a strip, for `cut`, two for a row that is eliminated as one of two; a page more each, for
+        # alignment.
+        strips = BUFFERS * ((self.rows + 1) * self.row + PAGE) + 2 * self.row
+        return self.panel * self.row + PAGE + strips + _VECTORS * self.n + self.workspace + self.beside
 
     @property
     def moved(self) -> int:
@@ -130,45 +150,35 @@ def bytes_moved(n: int, itemsize: int, rounds: int, journal: bool = False, cycle
 
 
 def layout_for(
-    n: int, itemsize: int, blocks: Sequence[Range], workspace: Callable[[int], int], memory: int, costs: Costs
+    n: int,
+    itemsize: int,
+    blocks: Sequence[Range],
+    workspace: Callable[[int], int],
+    memory: int,
+    costs: Costs,
+    packed: bool = False,
 ) -> Layout | int:
     """The layout with the least `Layout.loss` in so many bytes of memory; if none fits, the bytes that it would take.
 
     ``workspace(rows)``: bytes of the copies that products with strips of so many rows need.
     """
-    widest = max((stop - start for start, stop in blocks), default=0)
-    fewest = min(n, costs.fewest)
-
-    def least(rows: int) -> int:
-        return _memory(n, itemsize, widest, rows, workspace(rows) + costs.beside)
-
-    if least(fewest) > memory:
-        return least(fewest)
-    heights = sorted({fewest, *(min(n, max(fewest, rows)) for rows in costs.rows)}, reverse=True)
-    layouts = [
-        _of_rows(Layout(n, itemsize, (), rows, workspace(rows), costs.beside), blocks, memory)
-        for rows in heights
-        if least(rows) <= memory
-    ]
-    return min(layouts, key=lambda layout: layout.loss(costs))
+    heights = sorted({min(n, max(rows, costs.fewest)) for rows in (*costs.rows, costs.fewest)}, reverse=True)
+    alone = tuple((block,) for block in blocks)
+    least = [Layout(n, itemsize, alone, rows, workspace(rows), costs.beside, packed=packed) for rows in heights]
+    fit = [_wider(layout, memory) for layout in least if layout.memory <= memory]
+    return min(fit, key=lambda layout: layout.loss(costs)) if fit else least[-1].memory
 
 
-def _of_rows(empty: Layout, blocks: Sequence[Range], memory: int) -> Layout:
+def _wider(least: Layout, memory: int) -> Layout:
     """The layout with as many blocks in a round as the memory holds."""
     rounds: list[tuple[Range, ...]] = []
-    for block in blocks:
+    for (block,) in least.rounds:
         wider = (*rounds[-1], block) if rounds else (block,)
-        if rounds and replace(empty, rounds=(wider,)).memory <= memory:
+        if rounds and replace(least, rounds=(wider,)).memory <= memory:
             rounds[-1] = wider
         else:
             rounds.append((block,))
-    return replace(empty, rounds=tuple(rounds))
-
-
-def _memory(n: int, itemsize: int, panel: int, rows: int, more: int) -> int:
-    # One row more a strip, for `cut`, two for a row that is eliminated as one of two; a page more each, for alignment.
-    strips = BUFFERS * ((rows + 1) * n * itemsize + PAGE)
-    return panel * n * itemsize + PAGE + strips + 2 * n * itemsize + _VECTORS * n + more
+    return replace(least, rounds=tuple(rounds))
 
 
 class Limits(NamedTuple):

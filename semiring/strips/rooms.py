@@ -99,6 +99,7 @@ class DeviceRoom:
     def __init__(self, n: int, dtype: np.dtype[Any], limit: int, piece: int) -> None:
         self._cupy = load_cupy()
         self._n, self._dtype, self._limit, self._piece = n, dtype, limit, piece
+        self._row = n * dtype.itemsize
         self._device = self._cupy.cuda.runtime.getDevice()
 
     def __enter__(self) -> DeviceRoom:
@@ -153,8 +154,10 @@ class DeviceRoom:
 
     def _parts(self, rows: Array) -> Iterator[tuple[int, slice]]:
         """The rows of one stage after the other, which take turns."""
-        for number, start in enumerate(range(0, len(rows), self._piece)):
-            yield number % 2, slice(start, min(len(rows), start + self._piece))
+        row = rows.shape[1] * rows.itemsize
+        step = self._piece if row == self._row else max(1, self._piece * self._row // max(1, row))
+        for number, start in enumerate(range(0, len(rows), step)):
+            yield number % 2, slice(start, min(len(rows), start + step))
 
 
 class _OnDevice:
@@ -178,7 +181,7 @@ class _Stages:
 
     def at(self, which: int, place: Place, first: int, rows: Array) -> Array:
         """Memory for some rows of the place, in one of the two."""
-        return self._memories[which].at(place.phase(first), *rows.shape)
+        return self._memories[which].like(place.phase(first), rows.shape, rows.dtype)
 
     def sent(self, which: int) -> None:
         """A copy from or to that one was enqueued."""

@@ -30,12 +30,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
+
 from semiring.algorithms.blocked_floyd_warshall import Elimination
+from semiring.arrays.bits import pack
 from semiring.kernels.contract import Mark
-from semiring.kernels.engine import Engine
+from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
 from semiring.strips.cycles import cycles_of, put_cycles
-from semiring.strips.disk import Place
+from semiring.strips.disk import Packed, Place
 from semiring.strips.journal import Summed
 from semiring.strips.layout import BUFFERS, Layout
 from semiring.strips.rooms import Room
@@ -148,7 +151,7 @@ class Closing:
         tallest = max((stop - start for start, stop in self._strips), default=0)
         self._buffers = [room.memory(tallest) for _ in range(BUFFERS)]
         self._panel, self._pair = room.memory(layout.panel), room.memory(2).at(0, 2)
-        self.engine.reserve(layout.workspace // layout.itemsize)
+        self.engine.reserve(layout.workspace // layout.entry)
         self._freed: list[Future[None] | None] = [None] * BUFFERS  # the last write of each
         self._written: dict[int, Future[None]] = {}  # the last write of each strip
         self._kept: Future[None] | None = None  # the panel, by the log
@@ -239,10 +242,19 @@ class Closing:
     def _find_cycles(self, number: int) -> None:
         """The panel of that round: one row. Nobody else reads or writes meanwhile."""
         self._in_writer(lambda: None).result()
-        rows = self._panel.at(0, self.layout.panel)
+        layout, plan, place = self.layout, self.engine.plan, self.places[number]
         tallest = max(stop - start for start, stop in self._strips)
-        tile = self._buffers[0].at(0, tallest)
-        self._hand.panel[0] = cycles_of(self.engine.plan, self.room, self.places[number], self.loops, rows, tile)
+        rows, tile = self._panel.at(0, layout.panel), self._buffers[0].at(0, tallest)
+        if isinstance(place, Packed):  # their truth values, an eighth of as many rows
+            plan, place = make_plan(plan.semiring, np.bool_), place.truths
+            rows, tile = self._as_truths(rows), self._as_truths(tile)
+        cycles = cycles_of(plan, self.room, place, self.loops, rows, tile)
+        self._hand.panel[0] = pack(cycles[np.newaxis]).words[0] if layout.packed else cycles
+
+    def _as_truths(self, memory: Array) -> Array:
+        """Memory for words as that for truth values, one to a byte."""
+        truths, n = memory.reshape(-1).view(np.bool_), self.layout.n
+        return truths[: truths.size // n * n].reshape(-1, n) if truths.size >= n else truths
 
     def _read_kept(self, panel: Array, phase: int, before: Wait) -> None:
         """In the thread that reads."""
@@ -312,7 +324,7 @@ class Closing:
             self._eliminate(K, (start, min(stop, K[0])))
             self._eliminate(K, (max(start, last), stop))
         if self._puts_cycles(number):
-            put_cycles(hand.panel[0], start, strip)
+            put_cycles(hand.panel[0], start, strip, self.layout.packed)
         if number == len(self.layout.rounds) - 1:
             self.decode(start, strip)
         write = partial(self._write, number, which, strip, self.room.mark())

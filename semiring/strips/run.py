@@ -13,7 +13,7 @@ import numpy as np
 
 from semiring.errors import StorageError
 from semiring.kernels.engine import Engine
-from semiring.strips.disk import File, Held, Moved, Place, Rows, System
+from semiring.strips.disk import File, Held, Moved, Packed, Place, Rows, System
 from semiring.strips.journal import Journal, checksums, create, shifts
 from semiring.strips.layout import Layout
 from semiring.strips.rooms import Room
@@ -82,7 +82,7 @@ class Run:
                     descending = [bool(number % 2) for number in range(len(layout.rounds))]
                 if self.journal is not None:
                     self.journal.begin(target)
-                log, room = self.journal, self.room
+                log, room, places = self.journal, self.room, _worked_on(places, layout)
                 Closing(engine, layout, room, places, descending, encode, decode, progress, log, loops).run()
                 complete(target, home)
         finally:
@@ -142,7 +142,7 @@ class Run:
                 raise _other(self.source.path, "began")
 
     def _sums(self, places: list[Any]) -> Array:
-        return checksums(places, self.layout, self.source.dtype)
+        return checksums(_worked_on(places, self.layout), self.layout)
 
 
 @dataclass
@@ -175,12 +175,18 @@ class HeldRun:
         first, rows = Held(self.source, self.threads), Held(self.home, self.threads)
         try:
             count = len(self.layout.rounds)
-            places, descending = [first, *[rows] * count], [bool(number % 2) for number in range(count)]
+            places = _worked_on([first, *[rows] * count], self.layout)
+            descending = [bool(number % 2) for number in range(count)]
             room = self.room
             Closing(engine, self.layout, room, places, descending, encode, decode, progress, None, loops).run()
         finally:
             first.close()
             rows.close()
+
+
+def _worked_on(places: list[Place], layout: Layout) -> list[Place]:
+    """The places, of words where truth values are worked on in them."""
+    return Packed.all(places, layout.n) if layout.packed else places
 
 
 def complete(file: File, home: Stored) -> None:

@@ -12,13 +12,14 @@ Cost: n³ pairs, and by strips `semiring.strips.layout.bytes_moved`. Source: `se
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial, reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from semiring.arrays.device.memory import free_on_device, load_cupy
 from semiring.arrays.entries import check_entries
 from semiring.arrays.operands import as_output, as_result, operands
 from semiring.arrays.parts import pieces
-from semiring.arrays.scans import Scan
+from semiring.arrays.scans import Scan, rule_for
 from semiring.chain.by_strips import by_strips, found_journal
 from semiring.chain.matrix import Matrix, same_memory
 from semiring.chain.problem import No, Problem, Reduction, Request, Strips, is_tropical
@@ -45,7 +46,7 @@ from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
 from semiring.strips import layout as layouts
-from semiring.strips.disk import File, Memory, Rows, System
+from semiring.strips.disk import File, Memory, Rows, System, rows_of_truths
 from semiring.strips.journal import journaled
 from semiring.strips.layout import Layout, Limits, limits_of, shown
 from semiring.strips.rooms import DeviceRoom, HostRoom, Room
@@ -280,7 +281,8 @@ def _of_array(p: Problem) -> Reduction:
     zero = p.semiring.zero_for(A.dtype)
     strips = Strips(partial(_scanned, request.threads), bench.sample)
     request = replace(request, method=_METHOD)
-    q = p.but(matrix=Matrix(A, zero, A.dtype, zero), strips=strips, in_place=True, request=request)
+    matrix = Matrix(A, zero, A.dtype, zero, storage=bench.storage)
+    q = p.but(matrix=matrix, strips=strips, in_place=True, request=request, method=_METHOD)
     why = f"an array of {shown(A.nbytes)} in {shown(layout.memory)} of the GPU's memory: {_told(layout)}"
     return Reduction(why, None, [q], partial(by_strips, q, run))
 
@@ -295,6 +297,8 @@ def _told(layout: Layout) -> str:
 
 def _scanned(threads: int, A: Any, semiring: Semiring) -> Scan:
     """`check_entries` of an array in memory, by several threads."""
+    if rule_for(semiring, A.dtype).ask_nothing:
+        return Scan(nonnegative=True)
     rows = max(1, _LOOK // max(1, A[0].nbytes))
     parts = (A[first : first + rows] for first in range(0, len(A), rows))
     try:
@@ -308,6 +312,8 @@ def _scanned(threads: int, A: Any, semiring: Semiring) -> Scan:
 def _looked_at(source: Stored, view: Any, semiring: Semiring) -> Scan:
     """`check_entries`, some rows at a time: to read them takes a fifth of the time of touching them in a map."""
     found, rows = Scan(nonnegative=True), max(1, _LOOK // source.row)
+    if rule_for(semiring, source.dtype).ask_nothing:
+        return found
     file, memory = File(SYSTEM, source.path, os.O_RDONLY), Memory(min(rows, source.n), source.n, source.dtype)
     place = Rows(file, source.start, source.row, source.n)
     try:
@@ -323,6 +329,15 @@ def _looked_at(source: Stored, view: Any, semiring: Semiring) -> Scan:
     return found
 
 
+def _storage(semiring: Semiring, dtype: np.dtype[Any], xp: Any) -> Literal["elements", "bits"]:
+    """How strips are held: truth values 32 to a word, where products of words know ⊕ and ⊗."""
+    if dtype == np.bool_:
+        with contextlib.suppress(DTypeError):
+            backend_for(xp.empty(0, np.uint32), semiring, dtype, "bits")
+            return "bits"
+    return "elements"
+
+
 class _Bench:
     """Where strips of n × n entries are worked on, and how they are cut."""
 
@@ -331,20 +346,26 @@ class _Bench:
         self._cycles = p.plus and p.semiring.idempotent
         semiring = min_plus if is_tropical(p.semiring) else p.semiring
         xp = load_cupy() if limits.device else np
-        self.sample = xp.empty((0, n), dtype)
-        self.backend = backend_for(self.sample, semiring, dtype)
+        self.storage = _storage(p.semiring, dtype, xp)
+        packed = self.storage == "bits"
+        width, entry = (-(-n // WORD_BITS), np.dtype(np.uint32)) if packed else (n, dtype)
+        self.sample = xp.empty((0, width), entry)
+        self.backend = backend_for(self.sample, semiring, dtype, self.storage)
         self._costs = layouts.DEVICE if limits.device else layouts.HOST
-        self._blocks = schedule_for(self.backend.name, dtype).blocks(n)
+        self._blocks = schedule_for(self.backend.name, dtype, self.storage).blocks(n)
         self._widest = max(stop - start for start, stop in self._blocks)
         panel = closure_speed(self.backend.name, dtype).panel
-        self._engine = Engine(self.backend, make_plan(semiring, dtype), panel)
+        self._engine = Engine(self.backend, make_plan(semiring, dtype, storage=self.storage), panel)
         # Products of a GPU copy narrow elements into words, and floats into integers of their order.
-        self._copied = 8 if limits.device and (dtype.itemsize not in (4, 8) or selects(semiring)) else 0
+        copied = not packed and (dtype.itemsize not in (4, 8) or selects(semiring))
+        self._copied = 8 if limits.device and copied else 0
+        self._width, self._entry = width, entry
 
     def layout(self) -> Layout:
         """Raises `StorageError` where the memory is too small."""
         n, itemsize, memory = self._n, self._dtype.itemsize, self._limits.computing
-        found = layouts.layout_for(n, itemsize, self._blocks, self._copies, memory, self._costs)
+        packed = self.storage == "bits"
+        found = layouts.layout_for(n, itemsize, self._blocks, self._copies, memory, self._costs, packed)
         if isinstance(found, int):
             raise StorageError(
                 f"{shown(memory)} of memory are too small for {self._widest} rows of {n} {self._dtype}, which are one "
@@ -354,34 +375,36 @@ class _Bench:
             found = found.with_cycles
         if not self._limits.device:
             return found
-        piece = min(_STAGE, (self._limits.host - layouts.HOST.beside) // _STAGES) // (n * itemsize)
+        piece = min(_STAGE, (self._limits.host - layouts.HOST.beside) // _STAGES) // found.row
         if piece < 1:
             raise StorageError(
                 f"{shown(self._limits.host)} of the host's memory are too small for {_STAGES} rows of {n} "
                 f"{self._dtype}, which go to the GPU and back: it takes "
-                f"{shown(_STAGES * n * itemsize + layouts.HOST.beside)}"
+                f"{shown(_STAGES * found.row + layouts.HOST.beside)}"
             )
         return replace(found, piece=piece)
 
     def room(self, layout: Layout) -> Room:
         """The memory of a layout."""
         if self._limits.device:
-            return DeviceRoom(self._n, self._dtype, self._limits.device, layout.piece)
-        return HostRoom(self._n, self._dtype)
+            return DeviceRoom(self._width, self._entry, self._limits.device, layout.piece)
+        return HostRoom(self._width, self._entry)
 
     def _copies(self, rows: int) -> int:
         """Bytes of the copies that products with strips of so many rows need."""
-        most = max(workspace(self._engine, self._n, rows + 1, self._widest)) * self._dtype.itemsize
+        most = max(workspace(self._engine, self._n, rows + 1, self._widest)) * self._entry.itemsize
+        if self.storage == "bits" and not self._limits.device:
+            most += 4 * rows_of_truths(self._n) * self._n  # two stages, and what is packed or unpacked
         return most + self._copied * self._n * (rows + 1 + self._widest)
 
 
 def _by_strips(p: Problem, source: Stored, home: Stored, limits: Limits) -> Reduction:
     request, zero = p.request, p.semiring.zero_for(source.dtype)
     bench = _Bench(p, source.n, source.dtype, limits)
-    matrix = Matrix(source.view(), zero, source.dtype, zero, turned=source.turned)
+    matrix = Matrix(source.view(), zero, source.dtype, zero, turned=source.turned, storage=bench.storage)
     request = replace(request, method=_METHOD)
     strips = Strips(partial(_looked_at, source), bench.sample)
-    q = p.but(matrix=matrix, strips=strips, in_place=True, request=request)
+    q = p.but(matrix=matrix, strips=strips, in_place=True, request=request, method=_METHOD)
     name, backend = None if request.journal is None else os.fsdecode(request.journal), bench.backend
     if name is not None and os.path.realpath(name) in (source.resolved, home.resolved):
         raise StorageError(f"{name} is the matrix itself, and the journal is a file of its own: give another name")

@@ -21,8 +21,6 @@ def packed(p: Problem) -> No | Reduction:
     m, request = p.matrix, p.request
     if m.dtype != np.bool_ or m.storage == "bits":
         return No("no truth values, one to a byte")
-    if p.strips:
-        return No("strips stay as wide as they are")
     if request.method != "auto" or len(m.shape) != 2 or m.maps:
         return No("only where the choice is ours, and of one matrix")
     if p.n < closure_speed(backend_for(m.array, p.semiring, m.dtype).name, m.dtype).pack:
