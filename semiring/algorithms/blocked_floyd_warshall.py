@@ -27,9 +27,9 @@ over before its tasks are enqueued, so there they are fewer: chain, right and le
 Cost: n³ pairs in n / block rounds; workspace O(n × block). It reads the matrix n / block times where R-Kleene reads it
 O(log n) times.
 
-*Strips.* A task works on some whole rows, and reads those of the pivots as they stood when their block was closed; that
-is all it asks of a matrix (`Rows`). So the rows may also live in several places, and those of the pivots are what
-travels.
+*Strips and tiles.* A task works on some rows, and reads those of the pivots as they stood when their block was closed,
+and their columns as they stood before; that is all it asks of a matrix (`Rows`). So rows, or tiles of them, may also
+live in several places, and those of the pivots are what travels.
 
 Pivots: every entry meets every pivot exactly once, and the blocks of pivots in increasing order.
 
@@ -40,7 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
@@ -136,19 +136,39 @@ def _rows_ahead(lanes: Lanes, elimination: Elimination, blocks: Sequence[Range])
         closed = following
 
 
-class Rows(Protocol):
-    """Where the rows of a matrix are while it is closed. Ranges are those of vertices."""
+class Rows:
+    """Where a matrix is while it is closed: all columns of its rows, unless it says otherwise.
+
+    Ranges of pivots and of vertices are those of the whole matrix. Rows are those that are in this place, counted from
+    its first one, and so are its columns.
+    """
+
+    def own_rows(self, vertices: Range) -> Range:
+        """The rows of some vertices in this place; an empty range where it has none."""
+        return vertices
+
+    def own_columns(self, vertices: Range) -> Range:
+        """The columns of some vertices in this place."""
+        return vertices
 
     def strip(self, rows: Range) -> tuple[Array, Array | None]:
         """Some rows, which a task reads and writes, and their pivots where those are kept."""
-        ...
+        raise NotImplementedError
 
     def pivots(self, pivots: Range) -> Array:
         """The rows of a block of pivots as they stood when it was closed, which a task reads."""
-        ...
+        raise NotImplementedError
+
+    def closed(self, pivots: Range) -> Array | None:
+        """A_KK as it stood when it was closed, where that is not in the rows of the pivots."""
+        return None
+
+    def through(self, pivots: Range, rows: slice) -> Array | None:
+        """The columns of a block of pivots in some rows, as they stood before it was closed; None: as they are."""
+        return None
 
 
-class _InMemory:
+class _InMemory(Rows):
     """Rows of one array, where those of the pivots stay as they are until the next block is closed."""
 
     def __init__(self, A: Array, P: Array | None) -> None:
@@ -205,31 +225,37 @@ class Elimination:
 
     def panel(self, engine: Engine, pivots: Range, others: Range) -> None:
         """A_KR ← A_KK A_KR: some columns of the rows of the pivots."""
-        if pivots[0] < pivots[1] and others[0] < others[1]:
-            A_KK, _ = self._pivot_rows(engine, pivots, pivots)
+        here = self.matrix.own_columns(others)
+        if pivots[0] < pivots[1] and here[0] < here[1]:
+            A_KK = self.matrix.closed(pivots)
+            if A_KK is None:
+                A_KK, _ = self._pivot_rows(engine, pivots, pivots)
             engine.multiply_left(A_KK, *self._pivot_rows(engine, pivots, others), self.k0 + pivots[0])
 
     def _pivot_rows(self, engine: Engine, pivots: Range, columns: Range) -> tuple[Array, Array | None]:
         """Some columns of the rows of the pivots."""
-        A_K, P_K = self.matrix.strip(pivots)
-        return A_K[:, columns_of(engine.plan, *columns)], None if P_K is None else P_K[:, slice(*columns)]
+        (A_K, P_K), here = self.matrix.strip(self.matrix.own_rows(pivots)), self.matrix.own_columns(columns)
+        return A_K[:, columns_of(engine.plan, *here)], None if P_K is None else P_K[:, slice(*here)]
 
     def eliminate(self, engine: Engine, pivots: Range, rows: Range, columns: Range) -> None:
         """The remainder in some rows and columns, with the column panel where it is among them; some rows at a time."""
-        if columns[0] < columns[1]:
-            for strip in cut(*rows, self.rows):
-                self._eliminate(engine, pivots, strip, columns)
+        here = self.matrix.own_columns(columns)
+        if here[0] < here[1]:
+            for strip in cut(*self.matrix.own_rows(rows), self.rows):
+                self._eliminate(engine, pivots, strip, here)
 
     def _eliminate(self, engine: Engine, pivots: Range, rows: slice, columns: Range) -> None:
-        """One product with the rows of the pivots."""
-        plan, J = engine.plan, columns_of(engine.plan, *columns)
+        """One product with the rows of the pivots, in some rows and columns of this place."""
+        plan, J, K = engine.plan, columns_of(engine.plan, *columns), self.matrix.own_columns(pivots)
         (A_R, P_R), A_K = self.matrix.strip((rows.start, rows.stop)), self.matrix.pivots(pivots)
-        through = A_R[:, columns_of(plan, *pivots)]
-        if columns[0] < pivots[1] and pivots[0] < columns[1]:
-            panel = through
-            through = engine.copied(panel, None if self.panels is None else self.panels[rows, : panel.shape[1]])
-            if not plan.semiring.idempotent:  # otherwise A_RK is not better than A_RK A_KK*
-                panel[...] = zero_item(plan)
+        panel, through = A_R[:, columns_of(plan, *K)], self.matrix.through(pivots, rows)
+        replaced = columns[0] < K[1] and K[0] < columns[1]
+        if through is None:
+            through = panel
+            if replaced:
+                through = engine.copied(panel, None if self.panels is None else self.panels[rows, : panel.shape[1]])
+        if replaced and not plan.semiring.idempotent:  # otherwise A_RK is not better than A_RK A_KK*
+            panel[...] = zero_item(plan)
         if P_R is None:
             engine.multiply_add(A_R[:, J], through, A_K[:, J])
         else:  # an idempotent ⊕: what stands in the columns stays, so that only an improvement counts as one

@@ -36,9 +36,9 @@ def reweighting(weights: Weights, threads: int, *, in_memory: bool = True) -> Ar
     if A.dtype.kind == "i":
         return swept_potentials(weights, threads, in_memory=in_memory).astype(np.int64)  # whole numbers in any case
     plain = weights.vertices is not None or weights.sign > 0
-    if weights.n <= SMALL and plain and not weights.unbounded and type(A) is np.ndarray:
+    if weights.n <= SMALL and plain and not weights.unbounded and array_namespace(A) is np:
         with np.errstate(over="ignore", invalid="ignore"):
-            h = small_potentials(A if weights.vertices is None else weights.rows(slice(None)))
+            h = small_potentials(np.asarray(A) if weights.vertices is None else weights.rows(slice(None)))
     found = swept_potentials(weights, threads, in_memory=in_memory) if h is None else h
     check_range(found, *weights.range, A.dtype)
     if h is not None or not weights.epsilon or covers(on_host(found), least_weight(weights)):
@@ -46,7 +46,7 @@ def reweighting(weights: Weights, threads: int, *, in_memory: bool = True) -> Ar
     if not in_memory:
         raise DomainError(
             "weights of very different size, some below 0: potentials in float64 would drown the small ones, and "
-            "strips have no room for more; close the matrix in memory"
+            "strips and tiles have no room for more; close the matrix in memory"
         )
     try:
         return Exact(on_host(weights.rows(slice(None))), weights.epsilon, on_host(found))

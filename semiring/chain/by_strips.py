@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from semiring.algebra.catalogue import min_plus
@@ -16,16 +16,15 @@ from semiring.arrays.encoding import inner_zero
 from semiring.chain.leaf import Leaf
 from semiring.chain.maps import NEGATED, UNSIGNED, Scaled, Shifted
 from semiring.chain.matrix import Map, Way
+from semiring.chain.pieces import Work, planned
 from semiring.chain.problem import Facts, Problem, is_tropical
 from semiring.chain.steps.integers import Near
-from semiring.chain.steps.plus import Cycles
 from semiring.errors import AlgebraError, StorageError
 from semiring.kernels.definition import define
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import array_namespace
 from semiring.strips.disk import System
 from semiring.strips.journal import Journal, opened
-from semiring.strips.layout import shown
 from semiring.strips.rounds import NoStarError
 from semiring.strips.run import HeldRun, Run
 from semiring.strips.stored import Stored, let_go
@@ -41,38 +40,29 @@ AnyRun: TypeAlias = Run | HeldRun
 _MAPPED = 1 << 21  # entries to which maps are done at a time: on a GPU there are some copies of them
 
 
-@dataclass
-class _Work:
-    """What is left to do when all looks are over."""
+def _close(work: Work, run: AnyRun, about: Mapping[str, Any] | None, vectors: Mapping[str, Array] | None) -> None:
+    assert work.inner.strips is not None
+    sample = work.inner.strips.sample
 
-    outer: Problem  # as it was given
-    inner: Problem  # as the method sees it
-    asked: list[Callable[[Array], None]]  # of closed rows, as the outer ones see them
-    loops: Array = None  # (n,) as the method sees them, where A⁺ is wanted
+    def read(first: int, strip: Array) -> None:
+        if m.storage == "elements" and (m.maps or not m.as_it_is):
+            for start, rows in _some(strip):
+                way.encode(rows, rows, first + start)
 
-    def close(self, run: AnyRun, about: Mapping[str, Any] | None, vectors: Mapping[str, Array] | None) -> None:
-        assert self.inner.strips is not None
-        sample = self.inner.strips.sample
+    def written(first: int, strip: Array) -> None:
+        for start, rows in _some(strip) if m.storage == "elements" else ():
+            for ask in work.asked[::-1]:
+                ask(rows)
+            way.decode(rows, rows, first + start)
 
-        def read(first: int, strip: Array) -> None:
-            if m.storage == "elements" and (m.maps or not m.as_it_is):
-                for start, rows in _some(strip):
-                    way.encode(rows, rows, first + start)
-
-        def written(first: int, strip: Array) -> None:
-            for start, rows in _some(strip) if m.storage == "elements" else ():
-                for ask in self.asked[::-1]:
-                    ask(rows)
-                way.decode(rows, rows, first + start)
-
-        try:
-            with run.room:
-                m = self.inner.matrix.beside(sample)
-                way = Way(self.outer.matrix.beside(sample), m)
-                loops = None if self.loops is None else array_namespace(sample).asarray(self.loops)
-                run.close(Leaf(self.inner).engine(), read, written, self.outer.progress, about, vectors, loops)
-        except NoStarError as error:
-            raise divergence_error(self.outer.request.semiring, error.vertex) from None
+    try:
+        with run.room:
+            m = work.inner.matrix.beside(sample)
+            way = Way(work.outer.matrix.beside(sample), m)
+            loops = None if work.loops is None else array_namespace(sample).asarray(work.loops)
+            run.close(Leaf(work.inner).engine(), read, written, work.outer.progress, about, vectors, loops)
+    except NoStarError as error:
+        raise divergence_error(work.outer.request.semiring, error.vertex) from None
 
 
 def _some(strip: Array) -> Iterator[tuple[int, Array]]:
@@ -92,35 +82,15 @@ def by_strips(p: Problem, run: AnyRun, node: Node, D: Any) -> Any:
         if run.journal is not None:
             work = _of_journal(p, run.journal)
         else:
-            work = _planned(node.children[0])
+            work = planned(node.children[0])
             if run.keep is not None:
                 about, vectors = _about(work, run.source, run.home)
         let_go(p.matrix.array)
-        work.close(run, about, vectors)
+        _close(work, run, about, vectors)
     finally:
         if run.journal is not None:
             run.journal.close()
     return run.result()
-
-
-def _planned(child: Node) -> _Work:
-    """What the steps left, where that can be done by strips. Raises `AlgebraError`."""
-    last, asked, loops, array = child, [], None, child.outer.matrix.array
-    while last.leaf is None:
-        assert last.reduction is not None
-        if last.reduction.by_strips is None:
-            raise AlgebraError(
-                f"{last.reduction.why}: that takes more than some rows at a time, and this matrix is closed by strips "
-                f"of them; read it and close it in memory, which takes {shown(array.nbytes)} at least"
-            )
-        if isinstance(last.reduction.by_strips, Cycles):
-            loops = last.reduction.by_strips.loops
-        else:
-            asked.append(last.reduction.by_strips)
-        (last,) = last.children
-    if last.inner.dtype != array.dtype:
-        raise AlgebraError(f"strips of {array.dtype} have no room for {last.inner.dtype}: close the matrix in memory")
-    return _Work(child.outer, last.inner, asked, loops)
 
 
 # -------------------------------------------------------------------------------------------------------- in a journal
@@ -144,7 +114,7 @@ def _identity(p: Problem, source: Stored, home: Stored, backend: str) -> dict[st
     }
 
 
-def _about(work: _Work, source: Stored, home: Stored) -> tuple[dict[str, Any], dict[str, Array]]:
+def _about(work: Work, source: Stored, home: Stored) -> tuple[dict[str, Any], dict[str, Array]]:
     """What a journal says of a run, and the vectors that belong to it. Raises `AlgebraError` for what it cannot say."""
     m, vectors, maps = work.inner.matrix, {}, []
     for map_ in m.maps:
@@ -173,7 +143,7 @@ def _unknown(what: str) -> AlgebraError:
     return AlgebraError(f"a journal cannot keep what a step of your own left, {what}: leave journal out, or the step")
 
 
-def _of_journal(p: Problem, journal: Journal) -> _Work:
+def _of_journal(p: Problem, journal: Journal) -> Work:
     """What the steps had left when the run began."""
     about, semiring = journal.about, min_plus if is_tropical(p.semiring) else p.semiring
     known: Mapping[str, Callable[[], Map]] = {
@@ -188,7 +158,7 @@ def _of_journal(p: Problem, journal: Journal) -> _Work:
     matrix = replace(p.matrix, maps=maps, inner=inner, sentinel=about["sentinel"])
     facts = Facts(nonnegative=about["nonnegative"])
     q = replace(p, semiring=semiring, matrix=matrix, facts=facts, method=p.request.method)
-    return _Work(p, q, [Near(q, largest) for largest in about["largest"]], journal.vectors.get("loops"))
+    return Work(p, q, [Near(q, largest) for largest in about["largest"]], journal.vectors.get("loops"))
 
 
 def found_journal(system: System, name: str, p: Problem, source: Stored, home: Stored, backend: str) -> Journal | None:

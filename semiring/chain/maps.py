@@ -19,6 +19,8 @@ __all__ = ["NEGATED", "UNSIGNED", "WITHOUT", "Ordered", "Scaled", "Shifted", "Wa
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
+_ALL = slice(None)
+
 
 class _Negated(Map):
     """-w: max-plus is min-plus of the negatives. No -0.0 comes of 0 - w."""
@@ -56,15 +58,19 @@ class _Without(Map):
 
 
 class Shifted(Map):
-    """w[i, j] + h[i] - h[j] ≥ 0 for potentials h, (n,) or of a stack (count, n), in the dtype of h and rounded once."""
+    """w[i, j] + h[i] - h[j] ≥ 0 for potentials h, (n,) or of a stack (count, n), in the dtype of h and rounded once.
+
+    ``heads``: the potentials of the columns, where these are other vertices than the rows.
+    """
 
     moves = True
 
-    def __init__(self, h: Array) -> None:
-        self.h, self._whole_shift = h, None
+    def __init__(self, h: Array, heads: Array | None = None) -> None:
+        self.h, self._heads, self._whole_shift = h, h if heads is None else heads, None
 
-    def beside(self, array: Array) -> Shifted:
-        return Shifted(array_namespace(array).asarray(self.h))
+    def beside(self, array: Array, rows: Any = _ALL, columns: Any = _ALL) -> Shifted:
+        there = array_namespace(array).asarray
+        return Shifted(there(self.h[rows]), there(self._heads[columns]))
 
     def encode(self, rows: Array, at: At | None, out: Array) -> Array:
         xp = array_namespace(rows)
@@ -81,30 +87,35 @@ class Shifted(Map):
         if at is None:
             return 0
         if at:
-            return self.h[at][..., None] - self.h[at[:-1]][..., None, :]
+            return self.h[at][..., None] - self._heads[at[:-1]][..., None, :]
         if self._whole_shift is None:
-            self._whole_shift = self.h[:, np.newaxis] - self.h
+            self._whole_shift = self.h[:, np.newaxis] - self._heads
         return self._whole_shift
 
 
 class Scaled(Map):
-    """w[i, j] · p[i] / p[j], on the side of 1 that does not gain, for factors p (n,) in float64; rounded once."""
+    """w[i, j] · p[i] / p[j], on the side of 1 that does not gain, for factors p (n,) in float64; rounded once.
+
+    ``heads``: the factors of the columns, where these are other vertices than the rows.
+    """
 
     moves = True
 
-    def __init__(self, p: Array, semiring: Semiring) -> None:
-        self.p, self._semiring, self._most = p, semiring, semiring == max_times
+    def __init__(self, p: Array, semiring: Semiring, heads: Array | None = None) -> None:
+        self.p, self._heads, self._semiring = p, p if heads is None else heads, semiring
+        self._most = semiring == max_times
 
-    def beside(self, array: Array) -> Scaled:
-        return Scaled(array_namespace(array).asarray(self.p), self._semiring)
+    def beside(self, array: Array, rows: Any = _ALL, columns: Any = _ALL) -> Scaled:
+        there = array_namespace(array).asarray
+        return Scaled(there(self.p[rows]), self._semiring, there(self._heads[columns]))
 
     def encode(self, rows: Array, at: At | None, out: Array) -> Array:
         xp = array_namespace(rows)
-        scaled = rows if at is None else rows * self.p[at][..., None] / self.p[at[:-1]][..., None, :]
+        scaled = rows if at is None else rows * self.p[at][..., None] / self._heads[at[:-1]][..., None, :]
         return (xp.minimum if self._most else xp.maximum)(scaled, 1, out=out)
 
     def decode(self, rows: Array, at: At, out: Array) -> Array:
-        return rows * self.p[at[:-1]][..., None, :] / self.p[at][..., None]
+        return rows * self._heads[at[:-1]][..., None, :] / self.p[at][..., None]
 
 
 class Watched(Map):

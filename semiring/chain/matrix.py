@@ -28,6 +28,7 @@ __all__ = ["Map", "Matrix", "Way", "adjacent", "same_memory"]
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 At: TypeAlias = tuple[Any, ...]  # which rows of a matrix, or of which matrices of a stack; () is all of it
 
+_ALL = slice(None)
 _ENTRIES = 1 << 20  # truth values that are unpacked at a time
 
 
@@ -53,8 +54,8 @@ class Map:
         """The same rows of the result, with the change undone. By default there is nothing to undo."""
         return rows
 
-    def beside(self, array: Array) -> Map:
-        """The same map, with vectors where ``array`` lives."""
+    def beside(self, array: Array, rows: Any = _ALL, columns: Any = _ALL) -> Map:
+        """The same map, with vectors where ``array`` lives; of a matrix of some rows and columns alone."""
         return self
 
 
@@ -101,9 +102,12 @@ class Matrix:
             return self.sentinel == "held" and self.dtype == self.array.dtype
         return self.storage == "elements" and all(map_.whole for map_ in self.maps)
 
-    def beside(self, array: Array) -> Matrix:
-        """The matrix as some rows of it are read that live where ``array`` (0, n) does."""
-        return replace(self, array=array, maps=tuple(map_.beside(array) for map_ in self.maps))
+    def beside(self, array: Array, rows: Any = _ALL, columns: Any = _ALL) -> Matrix:
+        """The matrix as some rows of it are read that live where ``array`` does, (0, n).
+
+        Or as tiles of it are, ``array`` itself, which are some of its rows and columns.
+        """
+        return replace(self, array=array, maps=tuple(map_.beside(array, rows, columns) for map_ in self.maps))
 
     def read(self, part: Array, at: At | None, out: Array) -> None:
         """Out ← some entries of the array, or of one like it, through all maps; the loops where ``at`` is None."""

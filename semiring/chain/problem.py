@@ -94,10 +94,12 @@ class Request:
 
 
 class Strips(NamedTuple):
-    """How a matrix is closed of which there are only some rows at a time where they are worked on."""
+    """How a matrix is closed of which there are only some rows, or tiles, where they are worked on."""
 
     look: Callable[[Array, Semiring], Scan]  # `check_entries` of its array
     sample: Array  # (0, n): of the library of the rows that are worked on
+    called: str = "strips"  # what these are, in an error
+    whole: str = "the file"  # and what holds all of them
 
 
 @dataclass(frozen=True)

@@ -55,10 +55,12 @@ def describe(error: BaseException) -> str:
 
 def _fail(message: str, code: int) -> int:
     from semiring.cli.common import printable
+    from semiring.ranks.launched import is_first
 
     try:
         _flush()
-        print(f"semiring: error: {printable(message)}", file=sys.stderr)
+        if is_first():  # of those that mpiexec started, which all end alike
+            print(f"semiring: error: {printable(message)}", file=sys.stderr)
     except BrokenPipeError:
         _forget_output()
     return code

@@ -22,6 +22,7 @@ from semiring.cli.file_closure import run_on_file
 from semiring.cli.progress import ProgressBar
 from semiring.closures import closure
 from semiring.io import Network
+from semiring.ranks.launched import launched
 
 __all__ = ["run"]
 
@@ -30,6 +31,10 @@ SMALL = 12  # vertices up to which the matrix is printed
 
 def run(arguments: argparse.Namespace) -> int:
     """Close the matrix of INPUT, print facts about the result, write and draw it."""
+    if launched():
+        from semiring.cli.on_ranks import run_on_ranks
+
+        return run_on_ranks(arguments, _tell)
     if arguments.memory is not None or arguments.journal is not None:
         return run_on_file(arguments)
     check_outputs(arguments)
@@ -37,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     network = load(arguments, semiring)
     report = Report(arguments.output)
     report(size_of(network, semiring))
-    with ProgressBar("closure") as progress, cycles_by_name(network):
+    with ProgressBar("closure") as progress, cycles_by_name(network.names):
         result, explanation = closure(
             network.matrix,
             semiring,
@@ -51,6 +56,12 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.explain:
         report(*str(explanation).splitlines())
+    _tell(arguments, report, result, semiring, network)
+    return 0
+
+
+def _tell(arguments: argparse.Namespace, report: Report, result: Any, semiring: Semiring, network: Network) -> None:
+    """What came of it, on the terminal and in files."""
     zero = semiring.zero_for(result.dtype)
     report.table(_facts(result, semiring, zero, network))
     if arguments.output is not None:
@@ -59,7 +70,6 @@ def run(arguments: argparse.Namespace) -> int:
         _print_matrix(report, result, zero, network)
     if arguments.plot is not None:
         _draw(report, arguments, result, semiring, network)
-    return 0
 
 
 def _facts(result: Any, semiring: Semiring, zero: Any, network: Network) -> list[tuple[str, str]]:

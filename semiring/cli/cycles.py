@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from semiring.errors import DivergenceError, NegativeCycleError
-from semiring.io import Network
 
 __all__ = ["cycles_by_name"]
 
@@ -14,19 +13,19 @@ SHOWN = 12  # vertices of a cycle that a message lists
 
 
 @contextlib.contextmanager
-def cycles_by_name(network: Network) -> Iterator[None]:
+def cycles_by_name(names: Sequence[str] | None) -> Iterator[None]:
     """Restate an error about a cycle with the names of the vertices, which the library's own message cannot know."""
     try:
         yield
     except NegativeCycleError as error:
-        if network.names is None or not error.cycle:
+        if names is None or not error.cycle:
             raise
-        names = [network.names[vertex] for vertex in error.cycle]
-        shown = [*names[:SHOWN], "…"] if len(names) > SHOWN else names
-        named = " → ".join([*shown, names[0]])
+        called = [names[vertex] for vertex in error.cycle]
+        shown = [*called[:SHOWN], "…"] if len(called) > SHOWN else called
+        named = " → ".join([*shown, called[0]])
         numbered = " → ".join(str(vertex) for vertex in (*error.cycle, error.cycle[0]))
         message = str(error)
         stated = message.replace(numbered, named) if numbered in message else f"{message} ({named})"
         raise NegativeCycleError(stated, error.cycle) from None
     except DivergenceError as error:
-        raise error.named(network.names) from None
+        raise error.named(names) from None

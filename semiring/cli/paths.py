@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     question = Question(network, semiring, arguments.kind, *ends)
     report = Report(arguments.output)
     report(size_of(network, semiring))
-    with ProgressBar("paths") as progress, cycles_by_name(network):
+    with ProgressBar("paths") as progress, cycles_by_name(network.names):
         found = getattr(library, function)(
             network.matrix, check=arguments.check, threads=arguments.threads, progress=progress
         )

@@ -32,7 +32,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from semiring.algorithms.blocked_floyd_warshall import Elimination
+from semiring.algorithms.blocked_floyd_warshall import Elimination, Rows
 from semiring.arrays.bits import pack
 from semiring.kernels.contract import Mark
 from semiring.kernels.engine import Engine, make_plan
@@ -93,7 +93,7 @@ class Log(Protocol):
         ...
 
 
-class _AtHand:
+class _AtHand(Rows):
     """The rows of a panel, and those that a task works on: what `Elimination` asks for."""
 
     def __init__(self) -> None:

@@ -24,11 +24,11 @@ LAYERS = [
     {"linalg"},
     {"algorithms"},
     {"io"},
-    {"strips", "elimination", "graphs"},
+    {"strips", "elimination", "graphs", "ranks"},
     {"chain"},
     {"closures", "paths", "factors"},
     {"plot", "data", "testing", "gradients"},
-    {"compat", "torch", "jax"},
+    {"compat", "torch", "jax", "mpi"},
     {"cli", "__main__", "__init__"},
 ]
 LEVEL = {name: level for level, layer in enumerate(LAYERS) for name in layer}
@@ -50,6 +50,7 @@ HEAVY = (
     "cutlass",
     "torch",
     "jax",
+    "mpi4py",
 )
 
 #: Installed by an extra only: no module may need them to be imported, but those that are named after one.

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["Near", "integers"]
 
 _OVERWRITTEN = "the input is overwritten: pass {}, or do not compute in place"
-_STRIPS = "strips of a file have no room for wider ones: convert the file to {}"
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Near:
 
     def __call__(self, rows: Any) -> None:
         if self.near(rows):
-            _wider(self.problem, self.problem.dtype, _STRIPS)
+            _wider(self.problem, self.problem.dtype, _no_room(self.problem))
 
     def near(self, D: Any) -> bool:
         """Whether a distance lies within ``largest`` of "no path": then a longer one may have been taken for none."""
@@ -59,7 +58,7 @@ def integers(p: Problem) -> No | Reduction:
     largest = p.known.greatest if p.known.greatest is not None else int(p.matrix.range()[1])
     dtype = p.matrix.array.dtype
     while largest >= int(inner_zero(min_plus, dtype)):
-        dtype = _wider(p, dtype, _STRIPS if p.strips else "")
+        dtype = _wider(p, dtype, _no_room(p))
     q = _read_in(p.but(Facts(0, largest, True)), dtype)
     why = f"integers, {int(q.matrix.inner)} for “no path” inside"
     if (p.n + 1) * largest < int(q.matrix.inner):  # no distance comes near it
@@ -67,6 +66,13 @@ def integers(p: Problem) -> No | Reduction:
     asked = Near(q, largest)
     found = Reduction(why, q, [q], partial(_checked, asked), by_strips=asked, quiet=True)
     return replace(found, by="kind") if p.blank else found
+
+
+def _no_room(p: Problem) -> str:
+    """Why wider integers are forbidden, before anything is written and after."""
+    return (
+        "" if p.strips is None else f"{p.strips.called} have no room for wider ones: convert {p.strips.whole} to {{}}"
+    )
 
 
 def _checked(asked: Near, node: Node, D: Any) -> Any:

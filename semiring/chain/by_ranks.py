@@ -1,0 +1,98 @@
+"""A problem closed by several ranks: all of them plan it together, and each maps its own tiles.
+
+What looks at the matrix reads it through `Spread`, so all ranks find the same, and raise the same. What is done to
+tiles may fail on one rank alone, and is agreed upon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias
+
+from semiring.algebra import Semiring
+from semiring.algorithms.stars import check_star, divergence_error, may_diverge
+from semiring.arrays.entries import check_entries
+from semiring.arrays.scans import Scan
+from semiring.chain.leaf import Leaf
+from semiring.chain.matrix import Matrix, Way
+from semiring.chain.pieces import Work, planned
+from semiring.chain.planner import Node
+from semiring.chain.problem import Problem, Request, Strips
+from semiring.chain.steps import steps_in_order
+from semiring.errors import DomainError
+from semiring.ranks.closing import close_tiles
+from semiring.ranks.links import Links, agreed
+from semiring.ranks.spread import Spread
+
+__all__ = ["close_spread", "looked_at"]
+
+Array: TypeAlias = Any
+_METHOD = "blocked_floyd_warshall"
+
+
+def close_spread(
+    request: Request,
+    spread: Spread,
+    links: Links,
+    *,
+    on: Callable[[Array], Array] = lambda own: own,
+    progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """The tiles of ``spread`` ← those of its closure. All ranks call it together.
+
+    ``on(tiles)``: the tiles where this rank computes: themselves, or a copy on its GPU. Raises what `closure` does for
+    a matrix in strips, on all ranks alike; the tiles are undefined then if that was found after they were mapped.
+    """
+    semiring, zero = request.semiring, request.semiring.zero_for(spread.dtype)
+    semiring.check_dtype(spread.dtype)
+    check_star(semiring, spread.dtype)
+    request = replace(request, method=_METHOD)
+    there: Array = agreed(spread.ranks, lambda: on(spread.own))
+    strips = Strips(partial(looked_at, spread), there[:0], "tiles", "the matrix")
+    matrix = Matrix(spread, zero, spread.dtype, zero)
+    p = Problem(request, semiring, matrix=matrix, facts=None, in_place=True, strips=strips)
+    work = planned(Node(p, steps_in_order()))
+    outer, inner = (each.matrix.beside(there, spread.rows, spread.columns) for each in (work.outer, work.inner))
+    way = Way(outer, inner)
+    agreed(spread.ranks, partial(_map, way, there))
+    engine = Leaf(work.inner).engine()
+    found = close_tiles(engine, links, spread.grid, there, diverges=may_diverge(engine.plan), progress=progress)
+    if found >= 0:
+        raise divergence_error(semiring, found)
+    agreed(spread.ranks, partial(_undo, work, way, spread.own, there))
+
+
+def _map(way: Way, there: Array) -> None:
+    if there.size and (way.inner.maps or not way.inner.as_it_is):
+        way.encode(there, there)
+
+
+def _undo(work: Work, way: Way, own: Array, there: Array) -> None:
+    if own.size:
+        for ask in work.asked[::-1]:
+            ask(there)
+        way.decode(there, there)
+        if there is not own:
+            there.get(out=own)
+
+
+def looked_at(spread: Spread, array: Any, semiring: Semiring) -> Scan:
+    """`check_entries` of all tiles, the same on all ranks."""
+    scan: Scan | None = agreed(spread.ranks, partial(_own_scan, spread, semiring))
+    found = [each for each in spread.ranks.allgather(scan) if each is not None]
+    if not found:
+        return check_entries(spread.own, semiring)
+    whole: Scan = found[0]
+    for each in found[1:]:
+        whole |= each
+    return whole
+
+
+def _own_scan(spread: Spread, semiring: Semiring) -> Scan | None:
+    try:
+        return check_entries(spread.own, semiring) if spread.own.size else None
+    except DomainError as error:
+        row, column = error.position
+        raise error.at(int(spread.rows[row]), int(spread.columns[column])) from None

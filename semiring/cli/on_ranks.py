@@ -1,0 +1,52 @@
+"""``mpiexec -n 4 semiring closure graph.csv -o closed.npy``: the same command, by several ranks.
+
+Rank 0 reads, reports and writes; of a matrix from one .npy file to another each rank reads and writes its own tiles.
+What goes wrong anywhere is told once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+from semiring.cli.common import Report, check_outputs, chosen_semiring, load, size_of
+from semiring.cli.cycles import cycles_by_name
+from semiring.errors import SemiringError
+from semiring.io import Network
+
+__all__ = ["run_on_ranks"]
+
+#: What one process alone does, by the option's name.
+_ALONE = {"irreflexive": False, "memory": None, "journal": None, "explain": False, "method": "auto", "check": True}
+
+
+def run_on_ranks(arguments: argparse.Namespace, tell: Any) -> int:
+    """Close the matrix of INPUT; ``tell(arguments, report, result, semiring, network)`` what came of it, on rank 0."""
+    from semiring import mpi
+    from semiring.ranks.links import agreed
+
+    others = [name for name, default in _ALONE.items() if getattr(arguments, name) != default]
+    if others:
+        raise SemiringError(f"--{others[0]} is for one process, and this is one of several that mpiexec started")
+    semiring = chosen_semiring(arguments)
+    with mpi.together() as ranks:
+        first, report = ranks.rank == 0, Report(arguments.output)
+        agreed(ranks, lambda: check_outputs(arguments) if first else None)
+        source, out = arguments.input, arguments.output
+        if source.endswith(".npy") and str(out).endswith(".npy") and os.path.exists(source) and not arguments.plot:
+            matrix = mpi.read(source)
+            mpi.closure(matrix, semiring, out=matrix, threads=arguments.threads).write(out)
+            if first:
+                report(f"{source}: {matrix.n:,} vertices, {semiring.name} {matrix.dtype}", f"wrote {out}")
+            return 0
+        network: Network | None = agreed(ranks, lambda: load(arguments, semiring) if first else None)
+        names = ranks.allgather(None if network is None else network.names)[0]
+        if network is not None:
+            report(size_of(network, semiring))
+        matrix = mpi.distribute(None if network is None else network.matrix)
+        with cycles_by_name(names):
+            mpi.closure(matrix, semiring, out=matrix, threads=arguments.threads)
+        result = matrix.gather()
+        agreed(ranks, lambda: tell(arguments, report, result, semiring, network) if first else None)
+    return 0

@@ -1,0 +1,137 @@
+"""Links between arrays on GPUs: NCCL where each rank has a GPU of its own, else through the memory of the host.
+
+All is enqueued on the streams of an engine's lanes, those of the panels before those of the rest, so the thread of a
+rank runs ahead of its GPU. NVLink multicast (NVLS) is left to NCCL's own setting, NCCL_NVLS_ENABLE.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from semiring.arrays.device.memory import load_cupy, moved_to_device, to_host
+from semiring.errors import DeviceError
+from semiring.kernels.engine import Engine, Lanes
+from semiring.ranks.links import Groups, Ranks, StoppedError
+
+__all__ = ["DeviceLinks", "OwnDevice", "links_of", "own_device"]
+
+Array: TypeAlias = Any
+
+
+class OwnDevice:
+    """The GPU of a rank, and whether no other rank has it."""
+
+    def __init__(self, number: int, alone: bool) -> None:
+        self.number, self.alone = number, alone
+
+    def moved(self, own: Array) -> Array:
+        """A copy on this GPU, which is the current one from now on."""
+        load_cupy().cuda.Device(self.number).use()
+        return moved_to_device(own)
+
+
+def own_device(ranks: Ranks) -> OwnDevice:
+    """The GPUs of a host, dealt out to its ranks in turn; all ranks call it together."""
+    cupy = load_cupy("device='cuda'")
+    count = int(cupy.cuda.runtime.getDeviceCount())
+    hosts = ranks.allgather((socket.gethostname(), count))
+    before = [host for host, _ in hosts[: ranks.rank]].count(hosts[ranks.rank][0])
+    shared = any([host for host, _ in hosts].count(name) > devices for name, devices in hosts)
+    return OwnDevice(before % count, not shared)
+
+
+def links_of(groups: Groups) -> DeviceLinks:
+    """The links of ranks that are processes, each on its GPU."""
+    device = own_device(groups.all)
+    load_cupy().cuda.Device(device.number).use()
+    return DeviceLinks(groups, through_host=not device.alone)
+
+
+class DeviceLinks:
+    """`semiring.ranks.links.Links` between GPUs. The current one is that of the rank."""
+
+    def __init__(self, groups: Groups, *, through_host: bool = False) -> None:
+        self._cupy, self._groups, self.rank = load_cupy(), groups, groups.all.rank
+        self._communicators: dict[str, Any] = {}
+        if not through_host:
+            self._connect()
+
+    def _connect(self) -> None:
+        """A communicator of NCCL for each group, made through the ranks."""
+        try:
+            from cupy.cuda import nccl
+        except ImportError as error:
+            raise DeviceError(f"several GPUs need CuPy with NCCL: pip install nvidia-nccl-cu13 ({error})") from error
+        if not nccl.available:
+            raise DeviceError("several GPUs need CuPy with NCCL: pip install nvidia-nccl-cu13")
+        for name in ("all", "row", "column"):
+            group = self._groups[name]
+            if group.size > 1:
+                first = group.allgather(nccl.get_unique_id() if group.rank == 0 else None)[0]
+                self._communicators[name] = nccl.NcclCommunicator(group.size, first, group.rank)
+
+    def broadcast(self, array: Array, root: int, group: str) -> None:
+        ranks = self._groups[group]
+        if ranks.size == 1 or not array.size:
+            return
+        if group in self._communicators:
+            stream = self._cupy.cuda.get_current_stream().ptr
+            # 0: octets, whatever the elements are.
+            self._communicators[group].bcast(array.data.ptr, array.nbytes, 0, root, stream)
+            return
+        copy = to_host(array) if ranks.rank == root else np.empty(array.shape, array.dtype)
+        ranks.broadcast(copy, root)
+        if ranks.rank != root:
+            array.set(copy)
+
+    def lanes(self, engine: Engine) -> _DeviceLanes:
+        return _DeviceLanes(self, engine)
+
+    def meet(self, failed: bool) -> None:
+        """All ranks have enqueued their work, or one has failed: then nobody waits for its panels any longer."""
+        if any(self._groups.all.allgather(failed)):
+            for communicator in self._communicators.values():
+                communicator.abort()
+            self._communicators.clear()
+            if not failed:
+                raise StoppedError("another rank has failed")
+
+
+class _DeviceLanes:
+    """The lanes of an engine; one after the other where it has none, as with products of cuBLAS."""
+
+    def __init__(self, links: DeviceLinks, engine: Engine) -> None:
+        self._links, self._engine = links, engine
+        self._lanes: Lanes | None = engine.lanes()
+
+    def __enter__(self) -> _DeviceLanes:
+        if self._lanes is not None:
+            self._lanes.__enter__()
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        try:
+            self._links.meet(error is not None)
+        finally:
+            if self._lanes is not None:
+                self._lanes.__exit__(kind, error, trace)
+
+    def reserve(self, number: int, entries: int) -> None:
+        if self._lanes is not None:
+            self._lanes.reserve(number, entries)
+        else:
+            self._engine.reserve(entries)
+
+    def run(self, number: int, task: Callable[[Engine], None], *after: Any) -> Any:
+        if self._lanes is not None:
+            return self._lanes.run(number, task, *after)
+        task(self._engine)
+        return None
+
+    def wait(self, mark: Any) -> None:
+        if mark is not None:
+            mark.synchronize()

@@ -1,0 +1,158 @@
+"""How ranks talk, and the ways on which panels travel while a rank computes.
+
+A rank has two things: `Ranks`, which knows the others, and `Links`, on which arrays travel from where the rank's
+engine keeps them. Kernels of a host run in the thread that calls them, so there a thread of its own does the
+travelling; on a GPU all is enqueued on streams (`semiring.ranks.device`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Protocol, TypeAlias
+
+from semiring.errors import SemiringError
+from semiring.kernels.engine import Engine
+from semiring.ranks.grid import Grid
+
+__all__ = ["AHEAD", "REST", "TRAVEL", "Groups", "HostLinks", "Links", "Ranks", "StoppedError", "agreed"]
+
+Array: TypeAlias = Any
+
+AHEAD, TRAVEL, REST = 0, 1, 3  # lanes, the most urgent first
+
+
+class StoppedError(SemiringError):
+    """Another rank has failed."""
+
+
+class Ranks(Protocol):
+    """Some ranks, as one of them sees them. All of them must make the same calls in the same order."""
+
+    @property
+    def rank(self) -> int:
+        """Which of them this one is, from 0 on."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        ...
+
+    def allgather(self, value: Any) -> list[Any]:
+        """What each rank gives, by rank."""
+        ...
+
+    def exchange(self, values: list[Any]) -> list[Any]:
+        """What each rank gives this one, for what this one gives each."""
+        ...
+
+    def broadcast(self, array: Array, root: int) -> None:
+        """An array of the host, rows side by side, of one rank in those of all."""
+        ...
+
+    def join(self, octets: Array) -> None:
+        """Octets (uint8) of which each rank has some, and zeros elsewhere: all of them, in place, on all ranks."""
+        ...
+
+    def split(self, group: int, order: int) -> Ranks:
+        """Those that give the same group, in that order."""
+        ...
+
+    def stop(self, error: BaseException) -> None:
+        """End all ranks, for this one has failed where others may wait for it. It may not return."""
+        ...
+
+
+def agreed(ranks: Ranks, do: Callable[[], Any]) -> Any:
+    """What ``do`` returns on this rank; all ranks call it together, and where one raises, all raise its error."""
+    try:
+        value, error = do(), None
+    except Exception as found:
+        value, error = None, found
+    errors = [(rank, each) for rank, each in enumerate(ranks.allgather(error)) if each is not None]
+    if not errors:
+        return value
+    rank, first = errors[0]
+    if error is not None and rank == ranks.rank:
+        first = error  # with its traceback
+    first.everywhere = True
+    raise first
+
+
+class Groups:
+    """The ranks of a grid: all, and the row and the column of this one."""
+
+    def __init__(self, ranks: Ranks, grid: Grid) -> None:
+        p, q = grid.place(ranks.rank)
+        self.all, self.row, self.column = ranks, ranks.split(p, q), ranks.split(grid.shape[0] + q, p)
+
+    def __getitem__(self, name: str) -> Ranks:
+        found: Ranks = getattr(self, name)
+        return found
+
+
+class Links(Protocol):
+    """Where panels travel."""
+
+    @property
+    def rank(self) -> int:
+        """Of all."""
+        ...
+
+    def broadcast(self, array: Array, root: int, group: str) -> None:
+        """An array of one rank in those of its ``"row"``, its ``"column"`` or ``"all"``; ``root`` counts within them.
+
+        Its rows lie side by side, and it is where the engine computes.
+        """
+        ...
+
+    def lanes(self, engine: Engine) -> Any:
+        """Lanes as those of an engine, with ``wait(mark)``. A context; one that an error leaves stops all ranks."""
+        ...
+
+
+class HostLinks:
+    """Links between arrays of the host."""
+
+    def __init__(self, groups: Groups) -> None:
+        self._groups, self.rank = groups, groups.all.rank
+
+    def broadcast(self, array: Array, root: int, group: str) -> None:
+        ranks = self._groups[group]
+        if ranks.size > 1 and array.size:
+            ranks.broadcast(array, root)
+
+    def lanes(self, engine: Engine) -> _HostLanes:
+        return _HostLanes(self._groups.all, engine)
+
+
+class _HostLanes:
+    """One thread travels, the thread that calls computes."""
+
+    def __init__(self, ranks: Ranks, engine: Engine) -> None:
+        self._ranks, self._engine = ranks, engine
+        self._traveller = ThreadPoolExecutor(1, "traveller")
+
+    def __enter__(self) -> _HostLanes:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is not None:
+            self._ranks.stop(error)
+        self._traveller.shutdown(wait=True, cancel_futures=error is not None)
+
+    def reserve(self, number: int, entries: int) -> None:
+        self._engine.reserve(entries)
+
+    def run(self, number: int, task: Callable[[Engine], None], *after: Future[None] | None) -> Future[None] | None:
+        if number == TRAVEL:
+            return self._traveller.submit(task, self._engine)
+        for other in after:
+            self.wait(other)
+        task(self._engine)
+        return None
+
+    def wait(self, mark: Future[None] | None) -> None:
+        if mark is not None:
+            mark.result()

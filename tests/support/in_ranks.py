@@ -1,0 +1,46 @@
+"""Closures by ranks that are threads of this process, and the small blocks with which tests run them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+import semiring as sr
+from semiring.algorithms import schedule
+from semiring.chain.by_ranks import close_spread
+from semiring.chain.problem import Request
+from semiring.ranks.grid import Grid, grid_shape
+from semiring.ranks.links import Groups, HostLinks
+from semiring.ranks.spread import Spread, collect, deal, slabs
+from semiring.ranks.threads import run_ranks
+
+METHOD = "blocked_floyd_warshall"
+
+
+def make_small(patch, width=32):
+    """Blocks of 32 pivots."""
+    for name in ("cpu", "reference"):
+        patch.setitem(schedule._TABLE, name, replace(schedule._TABLE[name], pivots=((0, width),)))
+
+
+def blocks(n, dtype):
+    return tuple(schedule.schedule_for("cpu", np.dtype(dtype)).blocks(n))
+
+
+def spread_of(ranks, A, shape=None):
+    """A, dealt out from consecutive rows of each rank."""
+    grid, held = Grid(blocks(len(A), A.dtype), shape or grid_shape(ranks.size)), slabs(len(A), ranks.size)
+    return Spread(ranks, grid, deal(ranks, grid, held, A[slice(*held[ranks.rank])], A.dtype))
+
+
+def closed_by(size, A, semiring, shape=None):
+    """The closure by so many ranks."""
+
+    def run(ranks):
+        spread = spread_of(ranks, A, shape)
+        request = Request(sr.as_semiring(semiring), "auto", 1)
+        close_spread(request, spread, HostLinks(Groups(ranks, spread.grid)))
+        return collect(ranks, spread.grid, [(0, len(A))] + [(0, 0)] * (size - 1), spread.own)
+
+    return run_ranks(size, run)[0]

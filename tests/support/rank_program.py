@@ -1,0 +1,175 @@
+"""What each rank of `tests/ranks/test_mpi.py` runs: ``mpiexec -n 4 python rank_program.py CASE FOLDER``."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import sys
+from pathlib import Path
+
+import in_ranks
+import matrices
+import numpy as np
+import pytest
+from strips import rounded, same_bits
+
+import semiring as sr
+from semiring import mpi
+from semiring.errors import (
+    AlgebraError,
+    DivergenceError,
+    DomainError,
+    DTypeError,
+    NegativeCycleError,
+    NoPathError,
+    ShapeError,
+    VertexError,
+)
+
+in_ranks.make_small(pytest.MonkeyPatch())
+METHOD = in_ranks.METHOD
+
+
+def everything(ranks, folder):
+    """All that works, with the same random numbers on all ranks."""
+    rng = np.random.default_rng(0)
+    for name, dtypes in matrices.DTYPES.items():
+        for dtype in dtypes:
+            closes(ranks, rounded(rng, 65, name, dtype), name)
+    for n in (1, 2, 33, 97):
+        closes(ranks, rounded(rng, n, "plus_times", "float64"), "plus_times")
+    for dtype in ("float32", "int32"):
+        h = rng.integers(0, 500, 97)
+        closes(ranks, (rng.integers(0, 1000, (97, 97)) + h[:, None] - h).astype(dtype), "min_plus")
+    closes(ranks, np.empty((0, 0)), "min_plus")
+    storage(ranks, rng, folder)
+    products(ranks, rng)
+    paths(ranks, rng)
+    errors(ranks, rng, folder)
+
+
+def closes(ranks, A, name):
+    expected = sr.closure(A, name, method=METHOD, threads=1)
+    D = mpi.closure(A if ranks.rank == 0 else None, name, threads=1)
+    assert same_bits(D.own, expected[np.ix_(D.rows, D.columns)]), (name, A.dtype, len(A))
+
+
+def storage(ranks, rng, folder):
+    A = rng.random((97, 97)).astype(np.float32)
+    cuts = np.sort(np.random.default_rng(1).integers(0, 98, ranks.size - 1))  # some ranks may have no row
+    ends = [0, *cuts.tolist(), 97]
+    M = mpi.from_rows(A[ends[ranks.rank] : ends[ranks.rank + 1]])
+    assert same_bits(M.own, A[np.ix_(M.rows, M.columns)])
+    first, rows = M.to_rows()
+    assert same_bits(rows, A[first : first + len(rows)])
+    for root in range(ranks.size):
+        whole = M.gather(root)
+        assert whole is None if root != ranks.rank else same_bits(whole, A)
+    M.write(folder / "A.npy")
+    assert same_bits(np.load(folder / "A.npy"), A)
+    read = mpi.read(folder / "A.npy")
+    assert same_bits(read.own, M.own)
+    assert mpi.closure(read, out=read) is read
+    assert same_bits(read.own, sr.closure(A, method=METHOD)[np.ix_(M.rows, M.columns)])
+    assert same_bits(M.own, A[np.ix_(M.rows, M.columns)])
+    if ranks.rank == 0:
+        np.save(folder / "turned.npy", np.asfortranarray(A))
+    ranks.allgather(None)
+    assert same_bits(mpi.read(folder / "turned.npy").own, M.own)
+
+
+def products(ranks, rng):
+    for name, dtype in [("min_plus", "float32"), ("plus_times", "float64"), ("min_plus", "int16"), ("boolean", "bool")]:
+        A, B = rounded(rng, 97, name, dtype), rounded(rng, 97, name, dtype)
+        first = ranks.rank == 0
+        C = mpi.matmul(A if first else None, B if first else None, name)
+        assert same_bits(C.own, sr.matmul(A, B, name)[np.ix_(C.rows, C.columns)]), name
+
+
+def paths(ranks, rng):
+    for name in ("min_plus", "max_min"):
+        A = np.where(rng.random((60, 60)) < 0.1, rng.integers(0, 5, (60, 60)), np.inf).astype(np.float64)
+        if name == "max_min":
+            A[np.inf == A] = -np.inf
+        A[:, 7] = sr.as_semiring(name).zero_for(A.dtype)
+        expected, own = sr.closure(A, name), np.random.default_rng(ranks.rank)
+        with mpi.best_paths(A if ranks.rank == 0 else None, name) as found:
+            if ranks.rank == ranks.size - 1:  # the others do not help
+                for source, target in own.integers(0, 60, (6, 2)).tolist():
+                    walks(found, A, expected, source, target, name)
+                with pytest.raises(NoPathError, match="from 3 to 7"):
+                    found.path(3, 7)
+                with pytest.raises(VertexError):
+                    found.distance(0, 60)
+
+
+def walks(found, A, expected, source, target, name):
+    zero = sr.as_semiring(name).zero_for(A.dtype)
+    assert found.distance(source, target) == expected[source, target]
+    if expected[source, target] == zero:
+        return
+    path = found.path(source, target)
+    assert (path[0], path[-1]) == (source, target)
+    edges = [A[i, j] for i, j in itertools.pairwise(path)]
+    if edges:
+        assert (sum(edges) if name == "min_plus" else min(edges)) == expected[source, target]
+
+
+def errors(ranks, rng, folder):
+    """Raised on all ranks alike."""
+    first, A = ranks.rank == 0, rng.random((97, 97))
+    for change, error, text in [
+        (((5, 70), 1.0), None, ""),
+        (((70, 5), -3.0), NegativeCycleError, "5 → 70 → 5"),
+        (((50, 60), np.nan), DomainError, r"A\[50, 60\] is nan"),
+    ]:
+        A[change[0]] = change[1]
+        if error is not None:
+            with pytest.raises(error, match=text):
+                mpi.closure(A if first else None)
+    B = np.zeros((97, 97))
+    B[70, 70] = 1.0
+    with pytest.raises(DivergenceError, match="vertex 70"):
+        mpi.closure(B if first else None, "plus_times")
+    with pytest.raises(ShapeError, match="a square matrix is needed"):
+        mpi.closure(np.zeros((3, 4)) if first else None)
+    with pytest.raises(ShapeError, match=f"{ranks.size} rows in all"):
+        mpi.from_rows(np.zeros((1, 50)))
+    with pytest.raises(ShapeError, match="has 1 dimensions"):
+        mpi.from_rows(np.zeros(50 if ranks.rank == ranks.size - 1 else (1, ranks.size)))
+    with pytest.raises(FileNotFoundError):
+        mpi.read(folder / "none.npy")
+    with pytest.raises(DTypeError):
+        mpi.matmul(np.zeros((3, 3)) if first else None, np.zeros((3, 3), np.float32) if first else None)
+    with pytest.raises(AlgebraError, match="adds paths up"):
+        mpi.best_paths(B if first else None, "plus_times")
+
+
+def one_fails(ranks, folder):
+    def progress(done, total):
+        if ranks.rank == ranks.size - 1 and done > total // 3:
+            raise RuntimeError("the power of this rank is gone")
+
+    mpi.closure(np.random.default_rng(0).random((200, 200)) if ranks.rank == 0 else None, progress=progress)
+
+
+def one_fails_outside(ranks, folder):
+    if ranks.rank == 1:
+        raise OSError("this rank finds no disk")
+    mpi.closure(np.zeros((3, 3)) if ranks.rank == 0 else None)
+
+
+def one_is_killed(ranks, folder):
+    def progress(done, total):
+        if ranks.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    mpi.closure(np.random.default_rng(0).random((200, 200)) if ranks.rank == 0 else None, progress=progress)
+
+
+if __name__ == "__main__":
+    with mpi.together() as ranks:
+        globals()[sys.argv[1]](ranks, Path(sys.argv[2]))
+    if ranks.rank == 0:
+        print(f"{sys.argv[1]} on {ranks.size} ranks")
