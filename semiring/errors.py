@@ -22,6 +22,7 @@ __all__ = [
     "ShapeError",
     "StorageError",
     "SuspiciousWeightsWarning",
+    "TooLargeError",
     "UnknownNameError",
     "VertexError",
 ]
@@ -171,6 +172,10 @@ class FormatError(SemiringError, ValueError):
 
 class StorageError(SemiringError, ValueError):
     """A matrix in a file cannot be closed as asked: the memory, the file or the journal does not allow it."""
+
+
+class TooLargeError(SemiringError, MemoryError):
+    """A result would not fit into memory; the message says what it takes, what is free, and which call answers."""
 
 
 class MissingExtraError(SemiringError, ImportError):

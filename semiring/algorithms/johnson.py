@@ -98,13 +98,13 @@ def graph_potentials(graph: SparseGraph, dtype: np.dtype[Any]) -> Array | None:
     return h if not graph.epsilon or covers(h, sizes.min(initial=np.inf, where=sizes > 0)) else None
 
 
-def searches(graph: SparseGraph, h: Array) -> Searches:
+def searches(graph: SparseGraph, h: Array, threads: int | None = None) -> Searches:
     """The edges for Dijkstra's algorithm, of weights w[i, j] + h[i] - h[j] under potentials h (n,), and 0 for less."""
     order = np.argsort(graph.tails, kind="stable")  # heads stay sorted
     tails, heads = graph.tails[order], graph.heads[order]
     reduced = np.maximum(graph.weights[order] + (h[tails] - h[heads]), 0.0)
     starts = np.searchsorted(tails, np.arange(graph.n + 1)).astype(np.int64)
-    plan = make_plan(min_plus, np.float64, nonnegative=True, threads=get_threads())
+    plan = make_plan(min_plus, np.float64, nonnegative=True, threads=threads or get_threads())
     return Searches(plan, starts, heads.astype(np.int32), reduced)
 
 

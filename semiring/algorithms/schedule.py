@@ -11,7 +11,16 @@ from dataclasses import dataclass, replace
 from math import log1p, log2
 from typing import Any, TypeVar
 
-__all__ = ["Schedule", "dense_is_faster", "dense_operations", "schedule_for", "search_operations"]
+__all__ = [
+    "Schedule",
+    "analysis_operations",
+    "dense_is_faster",
+    "dense_operations",
+    "factor_operations",
+    "schedule_for",
+    "search_operations",
+    "sweep_operations",
+]
 
 
 _NEVER = 1 << 30  # matrices
@@ -142,3 +151,23 @@ def search_operations(n: int, edges: int, sources: int | None = None) -> float:
     """
     each = edges / max(1, n)
     return (n if sources is None else sources) * n * (log2(n + 2) * (48 + 52 * log1p(each)) + 18 * each) + 1e7
+
+
+def analysis_operations(n: int, edges: int, width: int = 0) -> float:
+    """What it costs to find an elimination order, in the same pairs, and the least that the numbers of a factor would.
+
+    ``width``: the vertices of the widest level of a search (`semiring.elimination.analysis.widest_level`).
+    """
+    return 5e7 + 25_000.0 * (n + edges) + float(width) ** 3
+
+
+def factor_operations(n: int, pairs: float) -> float:
+    """What the numbers of an analysed factor cost that takes so many pairs: most of its fronts are small."""
+    return 40_000.0 * n + 12 * pairs
+
+
+def sweep_operations(n: int, numbers: int, sources: int, targets: int | None = None) -> float:
+    """What it costs to ask a factor of so many numbers for rows of some sources, or for those of some targets alone."""
+    if targets is None:
+        return sources * (10.0 * numbers + 60 * n)
+    return (sources + targets) * 2.0 * numbers + 200.0 * sources * targets

@@ -39,6 +39,7 @@ class Explanation:
     threads: int = 1
     reasons: list[str] = field(default_factory=list)
     chain: list[Link] = field(default_factory=list)
+    subject: str = ""  # where it is no closure of the matrix
 
     def about(self, m: Matrix) -> None:
         """The matrix that the caller gave: the first there is."""
@@ -65,7 +66,7 @@ class Explanation:
         if self.backend != "cuda":
             where.append(f"{self.threads} thread{'s' if self.threads > 1 else ''}")
         lines = [
-            f"closure of a {size} {self.dtype} matrix in {self.semiring}",
+            f"{self.subject or f'closure of a {size} {self.dtype} matrix'} in {self.semiring}",
             f"  method   {self.method}",
             f"  backend  {', '.join(where)}",
             *(f"  because  {reason}" for reason in self.reasons),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from semiring.elimination.ordering import elimination_order
 from semiring.kernels.cpu.elimination import structure
 
-__all__ = ["Analysis", "Layout", "Pattern", "analyse"]
+__all__ = ["Analysis", "Layout", "Pattern", "analyse", "widest_level"]
 
 Array = NDArray[Any]
 
@@ -225,3 +225,12 @@ def analyse(pattern: Pattern, ordering: Any = "auto") -> Analysis:
     place = np.empty(pattern.n, np.int32)
     place[order] = np.arange(pattern.n, dtype=np.int32)
     return Analysis(pattern, method, order, place, of, above, firsts, begins, below)
+
+
+def widest_level(pattern: Pattern) -> int:
+    """How many vertices a search level by level, from the end of a graph, has in its widest level.
+
+    They separate the graph; so an elimination of graphs whose levels are narrow costs little. O(edges).
+    """
+    first, rows, _ = pattern.columns
+    return int(structure.widest_level(*structure.symmetric_pattern(pattern.starts, pattern.indices, first, rows)))

@@ -18,8 +18,8 @@ from semiring.arrays.scans import Scan
 from semiring.arrays.scatter import added
 from semiring.elimination.analysis import Pattern
 from semiring.errors import DomainError, ShapeError
-from semiring.io.inputs import take, take_edges
-from semiring.io.network import weighted
+from semiring.io.inputs import AS_IT_IS, Reading, take, take_edges
+from semiring.io.network import both_directions, weighted
 from semiring.kernels.cpu.elimination import structure
 
 __all__ = ["Edges", "edges_of"]
@@ -37,7 +37,7 @@ class Edges:
     scan: Scan  # what a look at the values found
 
 
-def edges_of(A: Any, semiring: Semiring, dtype: Any = None) -> Edges:
+def edges_of(A: Any, semiring: Semiring, dtype: Any = None, reading: Reading = AS_IT_IS) -> Edges:
     """The edges of a dense or sparse matrix, a frame, a graph, or a `Network`; edges listed twice are added by ⊕.
 
     Raises `ShapeError`, `DTypeError`, `DeviceError` for an array on a GPU, and `DomainError` for an entry that is NaN,
@@ -45,17 +45,20 @@ def edges_of(A: Any, semiring: Semiring, dtype: Any = None) -> Edges:
     """
     names = None
     if names_vertices(A):
-        listed = take_edges(A)
+        listed = take_edges(A, reading)
         if listed is not None:
             found, directed = listed
             rows, columns, values = weighted(found, semiring, dtype, directed=directed)
             return _of_lists(found.size, rows, columns, values, semiring, found.names)
-        taken = take(A, semiring)
+        taken = take(A, semiring, reading)
         A, names = taken.matrix, taken.names
     A = A.unpack() if isinstance(A, BitMatrix) else in_host_memory(A)
+    both = names is None and reading.directed is False
     if hasattr(A, "tocoo"):
-        return _of_sparse(A, semiring, dtype, names)
+        return _of_sparse(A, semiring, dtype, names, both)
     dense = as_matrix(A, semiring, dtype, square=True)
+    if both:
+        dense = both_directions(dense, semiring)
     rows, columns = np.nonzero(dense != semiring.zero_for(dense.dtype))
     return _checked(_pattern(len(dense), rows, columns), dense[rows, columns], semiring, names)
 
@@ -66,20 +69,24 @@ def _pattern(n: int, rows: Array, columns: Array) -> Pattern:
     return Pattern(n, starts, columns.astype(np.int32))
 
 
-def _of_sparse(A: Any, semiring: Semiring, dtype: Any, names: Any) -> Edges:
+def _of_sparse(A: Any, semiring: Semiring, dtype: Any, names: Any, both: bool) -> Edges:
     if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
         raise ShapeError(f"A is {A.shape}: a square matrix is needed")
     dtype = common_dtype(semiring, A) if dtype is None else np.dtype(dtype)
     semiring.check_dtype(dtype)
     n = int(A.shape[0])
-    if A.format == "csr" and A.has_canonical_format:
+    if A.format == "csr" and A.has_canonical_format and not both:
         values = convert(np.asarray(A.data), semiring, dtype)
         if not (values == semiring.zero_for(dtype)).any():
             pattern = Pattern(n, A.indptr.astype(np.int64), A.indices.astype(np.int32))
             return _checked(pattern, values, semiring, names)
     entries = A.tocoo()
-    rows, columns = entries.row, entries.col
-    return _of_lists(n, rows, columns, convert(np.asarray(entries.data), semiring, dtype), semiring, names)
+    rows, columns, values = entries.row, entries.col, convert(np.asarray(entries.data), semiring, dtype)
+    if both:
+        other = np.flatnonzero(rows != columns)
+        rows, columns = np.concatenate([rows, columns[other]]), np.concatenate([columns, rows[other]])
+        values = np.concatenate([values, values[other]])
+    return _of_lists(n, rows, columns, values, semiring, names)
 
 
 def _of_lists(n: int, rows: Array, columns: Array, values: Array, semiring: Semiring, names: Any) -> Edges:

@@ -3,39 +3,79 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from semiring.algebra import Semiring
-from semiring.arrays.labels import Taken, is_edge_frame, is_graph, labelled_square
+from semiring.arrays.labels import Taken, is_edge_frame, is_frame, is_graph, labelled_square
 from semiring.arrays.operands import as_matrix
 from semiring.io.edge_frames import edges_of_frame
 from semiring.io.graphs import edges_of_graph, network_of
 from semiring.io.network import Edges, Network, dtype_of_frame
 
-__all__ = ["take", "take_edges"]
+__all__ = ["AS_IT_IS", "Reading", "take", "take_edges"]
 
 
-def take(x: Any, semiring: Semiring) -> Taken:
+class Reading(NamedTuple):
+    """How a frame of edges or a graph is read, as `network_of` says; ``columns`` are its source and target."""
+
+    weight: Any = None
+    directed: bool | None = None
+    columns: tuple[str, str] | None = None
+
+    def check(self, x: Any) -> None:
+        """Raise `TypeError` for titles that x has none of."""
+        given = {"columns": self.columns, "weight": None if is_graph(x) else self.weight}
+        names = [] if is_frame(x) else [name for name, value in given.items() if value is not None]
+        if names:
+            raise TypeError(f"{names[0]}= does not belong to a {type(x).__name__}: nothing in it has such a title")
+
+    def network(self, x: Any, semiring: Semiring) -> Network:
+        """`network_of` with these options."""
+        source, target = self.ends
+        return network_of(x, semiring, weight=self.weight, source=source, target=target, directed=self.directed)
+
+    @property
+    def ends(self) -> tuple[str | None, str | None]:
+        """The titles of the columns where edges begin and end. Raises `TypeError` for what is no pair."""
+        if self.columns is None:
+            return None, None
+        if isinstance(self.columns, str) or len(self.columns) != 2:
+            raise TypeError(f"columns are the titles of two columns, (source, target), and not {self.columns!r}")
+        return self.columns[0], self.columns[1]
+
+    def lists_edges(self, x: Any) -> bool:
+        """Whether x is a frame of edges: by the titles of its columns, or because these are named."""
+        return is_edge_frame(x) or (is_frame(x) and (self.weight is not None or self.columns is not None))
+
+
+AS_IT_IS = Reading()
+
+
+def take(x: Any, semiring: Semiring, reading: Reading = AS_IT_IS) -> Taken:
     """A square frame gives frames back; what lists edges (a frame of them, a graph, a `Network`) gives a `Network`.
 
     Errors as in `network_of`.
     """
-    if not (is_graph(x) or is_edge_frame(x)):
+    if not (is_graph(x) or reading.lists_edges(x)):
         taken = labelled_square(x)
+        if reading != AS_IT_IS:
+            taken = taken._replace(matrix=reading.network(x, semiring).matrix)
         dtype = dtype_of_frame(taken.matrix, semiring)
         same = dtype == taken.matrix.dtype
         return taken if same else taken._replace(matrix=as_matrix(taken.matrix, semiring, dtype))
-    network = network_of(x, semiring)
+    network = reading.network(x, semiring)
     return Taken(network.matrix, network.names, lambda result: replace(network, matrix=result), network)
 
 
-def take_edges(x: Any) -> tuple[Edges, bool] | None:
+def take_edges(x: Any, reading: Reading = AS_IT_IS) -> tuple[Edges, bool] | None:
     """The edges of a graph or of a frame of edges, and whether they are directed: without a matrix of all pairs.
 
     None for what holds a matrix: a square frame, a `Network`.
     """
-    if is_edge_frame(x):
-        return edges_of_frame(x, None, None, None), True
+    if reading.lists_edges(x):
+        if callable(reading.weight):
+            raise TypeError("weight is a function, and the weights of a frame are a column: give its title")
+        return edges_of_frame(x, *reading.ends, reading.weight), reading.directed is not False
     if is_graph(x) and not isinstance(x, Network):
-        return edges_of_graph(x)
+        return edges_of_graph(x, reading.weight, reading.directed)
     return None

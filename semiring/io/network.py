@@ -8,7 +8,6 @@ once combine by ⊕.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -16,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.arrays.memory import demand_memory
 from semiring.arrays.scatter import scatter
 from semiring.errors import AlgebraError, DomainError, FormatError, SemiringError, ShapeError
 
@@ -33,6 +33,9 @@ __all__ = [
 ]
 
 Locate: TypeAlias = Callable[[int], str]
+
+#: What to call where a matrix of all pairs does not fit.
+SOME = "ask the functions of paths for some sources=, targets= or a limit=, or call semiring.factor, which make none"
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,14 +190,7 @@ def both_directions(matrix: np.ndarray[Any, Any], semiring: Semiring) -> np.ndar
 
 
 def _full(n: int, semiring: Semiring, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    bytes_needed = n * n * dtype.itemsize
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        if bytes_needed > there > 0:
-            raise SemiringError(
-                f"the {dtype} matrix of {n:,} vertices takes {bytes_needed / 2**30:,.1f} GiB, "
-                f"and this machine has {there / 2**30:,.1f} GiB: use a narrower dtype or a part of the network"
-            )
+    demand_memory(n * n * dtype.itemsize, f"the {dtype} matrix of {n:,} vertices", SOME)
     return np.full((n, n), semiring.zero_for(dtype), dtype)
 
 

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, replace
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Any, TypedDict, TypeVar, Unpack, cast
 
 import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, boolean, max_min, max_plus, max_times, min_plus
-from semiring.algorithms.progress import Progress
+from semiring.algorithms.progress import Progress, check_progress
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.labels import Taken, names_vertices
+from semiring.arrays.labels import Taken, is_frame, labelled_square, names_vertices
+from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import as_matrix, as_result, in_host_memory, on_their_device, operands, refuse_unreal
+from semiring.arrays.vertices import Vertices
+from semiring.chain.explanation import Explanation
+from semiring.chain.steps.sparse import is_sparse
 from semiring.closures import closure, closure_with_predecessors
-from semiring.errors import AlgebraError, DivergenceError, DomainError, ShapeError
+from semiring.errors import AlgebraError, DeviceError, DivergenceError, DomainError, ShapeError
+from semiring.io.inputs import AS_IT_IS, Reading, take
+from semiring.io.network import SOME
 from semiring.namespaces import is_device_array
 from semiring.paths.result import Paths
+from semiring.paths.some import Answer, SomePaths
+from semiring.threads import checked_threads, get_threads
 
 __all__ = [
     "best_paths",
@@ -28,11 +39,39 @@ __all__ = [
 ]
 
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class PathOptions(TypedDict, total=False):
+    """What all functions of paths take: see `best_paths`."""
+
+    sources: Any
+    targets: Any
+    limit: Any
+    weight: str | Callable[[Any], Any] | None
+    directed: bool | None
+    columns: tuple[str, str] | None
+    names: Iterable[Hashable] | None
+    predecessors: bool
+    method: str
+    progress: Progress | None
+    check: bool
+    threads: int | None
+    device: Any
+    structure: bool | str | Iterable[str]
+
+
 @on_their_device
 def best_paths(
     A: Any,
     semiring: Semiring | str = "min_plus",
     *,
+    sources: Any = None,
+    targets: Any = None,
+    limit: Any = None,
+    weight: str | Callable[[Any], Any] | None = None,
+    directed: bool | None = None,
+    columns: tuple[str, str] | None = None,
     names: Iterable[Hashable] | None = None,
     predecessors: bool = True,
     method: str = "auto",
@@ -42,17 +81,25 @@ def best_paths(
     device: Any = None,
     structure: bool | str | Iterable[str] = True,
 ) -> Paths:
-    """The best paths between all pairs of vertices, in any semiring whose ⊕ selects one of its arguments.
+    """The best paths between pairs of vertices, in any semiring whose ⊕ selects one of its arguments.
 
     Parameters
     ----------
     A
         (n, n): A[i, j] is the weight of the edge i → j, the semiring's zero where there is no edge. An array, a list, a
         SciPy sparse matrix (what it does not store is no edge). Or what names its vertices: a square frame, a frame of
-        edges, a graph of NetworkX, igraph or rustworkx, a `Network`; see `semiring.network_of`, which has the
-        options for them.
+        edges, a graph of NetworkX, igraph or rustworkx, a `Network`; see `semiring.network_of`.
     semiring
         Weights are combined along a path by ⊗, paths compared by ⊕.
+    sources, targets
+        Lists of vertices, by name or number. Only the paths between them are found, in the cheapest of three ways, and
+        of a graph that lists its edges no matrix of all pairs is made: `SomePaths`. By default all vertices.
+    limit
+        Only paths that are no worse; `SomePaths` then has a sparse matrix. Costs what lies within it, of weights that
+        make paths no better.
+    weight, directed, columns
+        How edges are read, as in `network_of`: the column or attribute of the weights; False for edges in both
+        directions, of a matrix too; the titles of the columns where the edges of a frame begin and end.
     names
         n different names of the vertices.
     predecessors
@@ -60,57 +107,132 @@ def best_paths(
         runs), `Paths.path` costs nothing afterwards. Without them it makes a run of its own for each source, and A must
         not change meanwhile.
     method, progress, check, threads, device, structure
-        As in `semiring.closure`. Matrix and predecessors are of the library of A, and live where A does.
+        As in `semiring.closure`. Matrix and predecessors are of the library of A, and live where A does. Of some paths
+        ``method`` may also be ``"factor"``, and ``"johnson"`` is Dijkstra's algorithm in every semiring that it is
+        right in; ``Paths.explanation`` says what was chosen, and why.
 
     Raises what `semiring.closure` raises, `NegativeCycleError` (and `DivergenceError`) among it; `AlgebraError` where
-    ⊕ is not selective; `ShapeError` where names and vertices do not fit.
+    ⊕ is not selective; `ShapeError` where names and vertices do not fit; `VertexError`; `TooLargeError` where the
+    result does not fit into memory.
+
+    >>> import networkx as nx
+    >>> roads = nx.Graph()
+    >>> roads.add_weighted_edges_from([("Ulm", "Kiel", 7.0), ("Kiel", "Jena", 4.0)])
+    >>> best_paths(roads, sources=["Ulm"], targets=["Jena", "Kiel"]).matrix
+    array([[11.,  7.]])
     """
     algebra = as_semiring(semiring)
     if not algebra.selective:
         raise AlgebraError(
             f"the ⊕ of {algebra.name} adds paths up instead of selecting one: there are no best paths, only closures"
         )
-    taken = _taken(A, algebra)
-    options: dict[str, Any] = {"method": method, "progress": progress, "check": check, "threads": threads}
-    options["structure"] = structure
-    known = taken.names if names is None else tuple(names)
-    return _best_paths(taken, algebra, known, predecessors, device, options)
+    reading = Reading(weight, directed, columns)
+    reading.check(A)
+    call = _Call(
+        algebra,
+        reading,
+        names,
+        predecessors,
+        device,
+        {"method": method, "progress": progress, "check": check, "threads": threads, "structure": structure},
+    )
+    if sources is None and targets is None and limit is None:
+        return call.all_paths(call.taken(A))
+    return call.some_paths(A, sources, targets, limit)
 
 
-def _taken(A: Any, semiring: Semiring) -> Taken:
-    if not names_vertices(A):
-        return Taken(A, None, _as_it_is)
-    from semiring.io.inputs import take
+@dataclass(frozen=True)
+class _Call:
+    """A call, but for its edges and the vertices that it asks for."""
 
-    taken = take(A, semiring)
-    return taken if taken.network is None else taken._replace(back=_as_it_is)
+    semiring: Semiring
+    reading: Reading
+    names: Iterable[Hashable] | None
+    predecessors: bool
+    device: Any
+    options: dict[str, Any]  # of closure
+
+    def taken(self, A: Any) -> Taken:
+        """A as a matrix of all pairs, with the names of vertices."""
+        if names_vertices(A):
+            taken = take(A, self.semiring, self.reading)
+            return taken if taken.network is None else taken._replace(back=_as_it_is)
+        if self.reading == AS_IT_IS:
+            return Taken(A, None, _as_it_is)
+        return Taken(self.reading.network(A, self.semiring).matrix, None, _as_it_is)
+
+    def all_paths(self, taken: Taken) -> Paths:
+        """The paths between all pairs."""
+        A, semiring = taken.matrix, self.semiring
+        names = taken.names if self.names is None else tuple(self.names)
+        _refuse_stack(A)
+        if is_sparse(A):
+            size = np.dtype(A.dtype).itemsize * 2 + 4 * self.predecessors
+            demand_memory(A.shape[0] ** 2 * size, f"all paths of {A.shape[0]:,} vertices", SOME)
+        try:
+            if not self.predecessors:
+                closed = closure(A, semiring, device=self.device, **self.options)
+                return Paths(taken.back(closed), semiring, names=names, weights=A)
+            matrix = as_matrix(A.unpack() if isinstance(A, BitMatrix) else A, semiring, square=True, device=self.device)
+            distances, found = closure_with_predecessors(matrix, semiring, **self.options)
+        except (DivergenceError, DomainError) as error:
+            raise error.named(names) from None
+        back = as_result(A)
+        weights = matrix if self.device is None else A
+        return Paths(taken.back(back(distances)), semiring, back(found), names=names, weights=weights)
+
+    def some_paths(self, A: Any, sources: Any, targets: Any, limit: Any) -> Paths:
+        """The paths between some vertices, or within a limit."""
+        from semiring.factors.inputs import edges_of
+        from semiring.paths.ways import answer, some_of
+
+        if self.device is not None or is_device_array(A):
+            if limit is not None:
+                raise DeviceError("a limit is for graphs in the memory of the host: compare the matrix with it")
+            taken = self.taken(A)
+            vertices = Vertices(taken.matrix.shape[-1], taken.names if self.names is None else self.names)
+            rows, columns = _asked(vertices, sources, targets)
+            found = replace(self, names=None).all_paths(taken._replace(names=None, back=_as_it_is))
+            said = Explanation(self.semiring.name, method=self.options["method"], backend="cuda")
+            return SomePaths(Answer(rows, columns, None, *some_of(found, rows, columns), said), self.semiring, vertices)
+        check_progress(self.options["progress"])
+        _refuse_stack(A)
+        try:
+            edges = edges_of(A, self.semiring, reading=self.reading)
+        except DomainError as error:
+            raise error.named(None if self.names is None else tuple(self.names)) from None
+        vertices = Vertices(edges.pattern.n, edges.names if self.names is None else self.names)
+        rows, columns = _asked(vertices, sources, targets)
+        threads = self.options["threads"]
+        answered = answer(
+            edges,
+            self.semiring,
+            rows,
+            columns,
+            limit,
+            names=vertices.names,
+            method=self.options["method"],
+            predecessors=self.predecessors,
+            threads=get_threads() if threads is None else checked_threads(threads),
+            all_paths=lambda matrix, method: replace(
+                self, names=None, options=self.options | {"method": method}
+            ).all_paths(Taken(matrix, None, _as_it_is)),
+        )
+        if self.options["progress"] is not None:
+            self.options["progress"](1, 1)
+        return SomePaths(answered, self.semiring, vertices)
+
+
+def _asked(vertices: Vertices, sources: Any, targets: Any) -> tuple[Any, Any]:
+    """The numbers of the vertices that were asked for, None for all."""
+    return (
+        None if sources is None else vertices.indices(sources),
+        None if targets is None else vertices.indices(targets),
+    )
 
 
 def _as_it_is(result: Any) -> Any:
     return result
-
-
-def _best_paths(
-    taken: Taken,
-    semiring: Semiring,
-    names: tuple[Hashable, ...] | None,
-    predecessors: bool,
-    device: Any,
-    options: dict[str, Any],
-) -> Paths:
-    A = taken.matrix
-    _refuse_stack(A)
-    try:
-        if not predecessors:
-            closed = closure(A, semiring, device=device, **options)
-            return Paths(taken.back(closed), semiring, names=names, weights=A)
-        matrix = as_matrix(A.unpack() if isinstance(A, BitMatrix) else A, semiring, square=True, device=device)
-        distances, found = closure_with_predecessors(matrix, semiring, **options)
-    except (DivergenceError, DomainError) as error:
-        raise error.named(names) from None
-    back = as_result(A)
-    weights = matrix if device is None else A
-    return Paths(taken.back(back(distances)), semiring, back(found), names=names, weights=weights)
 
 
 def _refuse_stack(A: Any) -> None:
@@ -125,18 +247,23 @@ def _refuse_stack(A: Any) -> None:
         )
 
 
-def shortest_paths(
-    A: Any,
-    *,
-    names: Iterable[Hashable] | None = None,
-    predecessors: bool = True,
-    method: str = "auto",
-    progress: Progress | None = None,
-    check: bool = True,
-    threads: int | None = None,
-    device: Any = None,
-    structure: bool | str | Iterable[str] = True,
-) -> Paths:
+def _with_options(function: Function) -> Function:
+    """Show the options of `best_paths` in place of ``**options``, in help and to completion, and take no others."""
+    own = [p for p in signature(function).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+    known = [p for p in signature(best_paths).parameters.values() if p.kind is Parameter.KEYWORD_ONLY]
+
+    @wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        for name in options.keys() - {p.name for p in (*own, *known)}:
+            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
+        return function(*arguments, **options)
+
+    call.__signature__ = signature(function).replace(parameters=[*own, *known])  # type: ignore[attr-defined]
+    return cast("Function", call)
+
+
+@_with_options
+def shortest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
     """The shortest paths between all pairs, in min-plus: ∞ (the largest of an integer dtype) is no edge, 0 is a weight.
 
     Options, errors and cost: `best_paths`. Negative weights are welcome; a negative cycle is an error that names it.
@@ -148,147 +275,67 @@ def shortest_paths(
     >>> found
     <Paths of 3 vertices in min_plus, float64: 3 of 6 pairs connected, with predecessors>
     """
-    return best_paths(
-        A,
-        min_plus,
-        names=names,
-        predecessors=predecessors,
-        method=method,
-        progress=progress,
-        check=check,
-        threads=threads,
-        device=device,
-        structure=structure,
-    )
+    return best_paths(A, min_plus, **options)
 
 
-def longest_paths(
-    A: Any,
-    *,
-    names: Iterable[Hashable] | None = None,
-    predecessors: bool = True,
-    method: str = "auto",
-    progress: Progress | None = None,
-    check: bool = True,
-    threads: int | None = None,
-    device: Any = None,
-    structure: bool | str | Iterable[str] = True,
-) -> Paths:
+@_with_options
+def longest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
     """The longest paths between all pairs, in max-plus: -∞ (the smallest of an integer dtype) is no edge.
 
     Only where no cycle has a positive weight, as in a schedule, are there any: `NegativeCycleError` names one that has.
     Options and cost: `best_paths`.
     """
-    return best_paths(
-        A,
-        max_plus,
-        names=names,
-        predecessors=predecessors,
-        method=method,
-        progress=progress,
-        check=check,
-        threads=threads,
-        device=device,
-        structure=structure,
-    )
+    return best_paths(A, max_plus, **options)
 
 
-def widest_paths(
-    A: Any,
-    *,
-    names: Iterable[Hashable] | None = None,
-    predecessors: bool = True,
-    method: str = "auto",
-    progress: Progress | None = None,
-    check: bool = True,
-    threads: int | None = None,
-    device: Any = None,
-    structure: bool | str | Iterable[str] = True,
-) -> Paths:
+@_with_options
+def widest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
     """The paths whose narrowest edge is widest, in max-min: -∞ is no edge (0 of a uint8).
 
     Options, errors and cost: `best_paths`. The distance of a vertex from itself is ∞: nothing is narrow there.
     """
-    return best_paths(
-        A,
-        max_min,
-        names=names,
-        predecessors=predecessors,
-        method=method,
-        progress=progress,
-        check=check,
-        threads=threads,
-        device=device,
-        structure=structure,
-    )
+    return best_paths(A, max_min, **options)
 
 
-def most_reliable_paths(
-    A: Any,
-    *,
-    names: Iterable[Hashable] | None = None,
-    predecessors: bool = True,
-    method: str = "auto",
-    progress: Progress | None = None,
-    check: bool = True,
-    threads: int | None = None,
-    device: Any = None,
-    structure: bool | str | Iterable[str] = True,
-) -> Paths:
+@_with_options
+def most_reliable_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
     """The paths with the greatest product of weights, in max-times: probabilities in [0, 1], 0 is no edge.
 
     Weights above 1 are taken as long as no cycle gains by them (`DivergenceError`). Options and cost: `best_paths`.
     """
-    return best_paths(
-        A,
-        max_times,
-        names=names,
-        predecessors=predecessors,
-        method=method,
-        progress=progress,
-        check=check,
-        threads=threads,
-        device=device,
-        structure=structure,
-    )
+    return best_paths(A, max_times, **options)
 
 
 @on_their_device
-def transitive_closure(
-    A: Any,
-    *,
-    reflexive: bool = True,
-    names: Iterable[Hashable] | None = None,
-    predecessors: bool = True,
-    method: str = "auto",
-    progress: Progress | None = None,
-    check: bool = True,
-    threads: int | None = None,
-    device: Any = None,
-    structure: bool | str | Iterable[str] = True,
-) -> Paths:
+@_with_options
+def transitive_closure(A: Any, *, reflexive: bool = True, **options: Unpack[PathOptions]) -> Paths:
     """Which vertex reaches which: A (n, n) bool, or integers 0 and 1, a `BitMatrix`, or any list of edges.
 
     ``reflexive``: every vertex reaches itself; otherwise only along a cycle, and ``path(v, v)`` is one.
-    Options and cost: `best_paths`.
+    Of all pairs, not of some. Options and cost: `best_paths`.
     Raises `DomainError` for entries other than 0 and 1, for elsewhere a weight of 0 is an edge: say ``A != 0``, or
     ``A < inf``.
     """
-    taken = _taken(A, boolean)
-    options: dict[str, Any] = {"method": method, "progress": progress, "check": check, "threads": threads}
-    options["structure"] = structure
-    known = taken.names if names is None else tuple(names)
-    _refuse_stack(taken.matrix)
-    truths = Taken(_truths(taken.matrix), known, _as_it_is)
-    found = _best_paths(truths, boolean, known, predecessors, device, options)
+    some = [name for name in ("sources", "targets", "limit") if options.get(name) is not None]
+    if some and not reflexive:
+        raise ShapeError(f"reflexive=False asks every vertex for a cycle through it: leave out {some[0]}=")
+    back: Callable[[Any], Any] = _as_it_is
+    if is_frame(A) and not Reading(options.get("weight"), None, options.get("columns")).lists_edges(A):
+        taken = labelled_square(A)
+        A, back = taken.matrix, _as_it_is if some else taken.back
+        options["names"] = taken.names if options.get("names") is None else options["names"]
+    if not names_vertices(A):
+        _refuse_stack(A)
+        A = _truths(A, dense=not some)
+    found = best_paths(A, boolean, **options)
     if not reflexive:
         found = found.without_empty_paths()
-    found.matrix = taken.back(found.matrix)
+    found.matrix = back(found.matrix)
     return found
 
 
-def _truths(A: Any) -> Any:
-    """A dense matrix of truths from truths, or from zeros and ones."""
+def _truths(A: Any, *, dense: bool = True) -> Any:
+    """A matrix of truths from truths, or from zeros and ones; dense, unless a sparse one may stay as it is."""
     if isinstance(A, BitMatrix):
         return A.unpack()
     if is_device_array(A):
@@ -300,7 +347,8 @@ def _truths(A: Any) -> Any:
     values = in_host_memory(A)
     refuse_unreal(values)
     if hasattr(values, "tocoo"):
-        stored, truths = np.asarray(values.tocoo().data), as_matrix(values.astype(bool), boolean, square=True)
+        stored, truths = np.asarray(values.tocoo().data), values.astype(bool)
+        truths = as_matrix(truths, boolean, square=True) if dense else truths
     else:
         stored = np.asarray(values)
         truths = as_matrix(stored.astype(bool), boolean, square=True)

@@ -12,14 +12,14 @@ p ≈ 2 · itemsize · F / D rows on.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from semiring.arrays import memory as system
 from semiring.arrays.bits import WORD_BITS
+from semiring.arrays.memory import shown
 from semiring.errors import StorageError
 from semiring.kernels.engine import cut
 from semiring.strips.disk import PAGE
@@ -224,42 +224,9 @@ def bytes_of(size: int | str) -> int:
     raise StorageError(f"memory is {size!r}, and a number of bytes is needed, or a text such as '8 GiB'")
 
 
-def shown(size: int) -> str:
-    """A number of bytes, rounded up to what a reader would give."""
-    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if size >= 10 * unit or (unit == 1 << 10 and size >= unit):
-            return f"{-(-size // unit)} {name}"
-    return f"{size} bytes"
-
-
 def free_memory() -> int:
-    """Bytes that a new computation may take, less a margin of an eighth: of the machine, and of what a container has.
-
-    Raises `StorageError` where the system does not tell.
-    """
-    free = [_available(), _left_in_container()]
-    known = [size for size in free if size is not None]
-    if not known:
+    """What `semiring.arrays.memory` tells. Raises `StorageError` where the system does not."""
+    free = system.free_memory()
+    if free is None:
         raise StorageError("this system does not tell how much memory is free: say it, memory='8 GiB'")
-    return max(0, min(known)) * 7 // 8
-
-
-def _available() -> int | None:
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except (OSError, ValueError, IndexError):
-        pass
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None
-
-
-def _left_in_container() -> int | None:
-    folder = Path("/sys/fs/cgroup")
-    try:
-        return int((folder / "memory.max").read_text()) - int((folder / "memory.current").read_text())
-    except (OSError, ValueError):  # no such file, or "max"
-        return None
+    return free

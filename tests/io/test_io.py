@@ -27,6 +27,7 @@ from semiring.errors import (
     FormatError,
     SemiringError,
     ShapeError,
+    TooLargeError,
     UnknownNameError,
 )
 
@@ -787,7 +788,7 @@ def test_unknown_endings_and_misplaced_options(tmp_path):
 
 def test_a_matrix_larger_than_the_memory_is_refused_before_it_is_made(tmp_path):
     (tmp_path / "x.gr").write_text("p sp 100000000 0\n")
-    with pytest.raises(SemiringError, match=r"matrix of 100,000,000 vertices takes .* GiB"):
+    with pytest.raises(TooLargeError, match=r"matrix of 100,000,000 vertices takes .* GiB, and .* are free: ask the"):
         sio.read(tmp_path / "x.gr")
 
 

@@ -33,6 +33,7 @@ __all__ = [
     "symmetric_pattern",
     "topological_order",
     "transposed",
+    "widest_level",
 ]
 
 
@@ -321,3 +322,31 @@ def topological_order(starts, indices):
                 order[count] = i
                 count += 1
     return order[:count]
+
+
+@kernel
+def widest_level(starts, indices):
+    """The most vertices at one distance from a vertex, counted in edges, that is as far away as possible from another.
+
+    Of the component of a vertex with the most edges: so many separate what lies on both sides of them.
+    """
+    n = starts.size - 1
+    order, seen, widest = np.empty(n, np.int32), np.zeros(n, np.int8), 0
+    root = 0
+    for i in range(n):
+        if starts[i + 1] - starts[i] > starts[root + 1] - starts[root]:
+            root = i
+    for turn in range(1, 3 if n else 1):
+        order[0], seen[root] = root, turn
+        begin, end, widest = 0, 1, 1
+        while begin < end:
+            widest, last = max(widest, end - begin), end
+            for at in range(begin, last):
+                for e in range(starts[order[at]], starts[order[at] + 1]):
+                    if seen[indices[e]] != turn:
+                        seen[indices[e]] = turn
+                        order[end] = indices[e]
+                        end += 1
+            begin = last
+        root = order[end - 1]
+    return widest

@@ -1,0 +1,57 @@
+"""How much memory is free, and a refusal before work begins where a result would not fit."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from semiring.errors import TooLargeError
+
+__all__ = ["demand_memory", "free_memory", "shown"]
+
+_SMALL = 1 << 28  # bytes that nobody is asked about: the system takes longer to tell than a small matrix to be closed
+
+
+def free_memory() -> int | None:
+    """Bytes that a new computation may take, less a margin of an eighth: of the machine, and of what a container has.
+
+    None where the system does not tell.
+    """
+    known = [size for size in (_available(), _left_in_container()) if size is not None]
+    return max(0, min(known)) * 7 // 8 if known else None
+
+
+def demand_memory(needed: int, what: str, instead: str) -> None:
+    """Raise `TooLargeError` where so many bytes are more than what is free; ``instead`` is what to call."""
+    free = free_memory() if needed > _SMALL else None
+    if free is not None and needed > free:
+        raise TooLargeError(f"{what} takes {shown(needed)}, and {shown(free)} are free: {instead}")
+
+
+def shown(size: int) -> str:
+    """A number of bytes, rounded up to what a reader would give."""
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= 10 * unit or (unit == 1 << 10 and size >= unit):
+            return f"{-(-size // unit):,} {name}"
+    return f"{size} bytes"
+
+
+def _available() -> int | None:
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _left_in_container() -> int | None:
+    folder = Path("/sys/fs/cgroup")
+    try:
+        return int((folder / "memory.max").read_text()) - int((folder / "memory.current").read_text())
+    except (OSError, ValueError):  # no such file, or "max"
+        return None

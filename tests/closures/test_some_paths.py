@@ -1,0 +1,257 @@
+"""Paths of some sources, to some targets, within a limit: by every way what the paths of all pairs say."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sparse
+
+import semiring as sr
+from semiring.algebra.catalogue import as_semiring
+from semiring.errors import NoPathError, VertexError
+
+inf = np.inf
+#: Functions, dtypes, and weights under which nothing gains, or some edges gain.
+KINDS = {
+    "shortest": ("shortest_paths", "min_plus", "float64", [0.0, 1.0, 0.5, 7.25]),
+    "shortest of integers": ("shortest_paths", "min_plus", "int32", [0, 1, 2, 9]),
+    "shortest, both signs": ("shortest_paths", "min_plus", "float64", [-0.5, 0.25, 1.0, 3.0, 7.5]),
+    "shortest of integers, both signs": ("shortest_paths", "min_plus", "int64", [-1, 1, 4, 9]),
+    "longest": ("longest_paths", "max_plus", "float32", [-1.0, -0.5, -3.0]),
+    "widest": ("widest_paths", "max_min", "float64", [1.0, 2.0, 3.0, -4.0]),
+    "widest of integers": ("widest_paths", "max_min", "int16", [1, 2, 3]),
+    "reliable": ("most_reliable_paths", "max_times", "float64", [0.5, 0.25, 1.0]),
+    "reliable, some gain": ("most_reliable_paths", "max_times", "float64", [0.125, 0.25, 1.5]),
+    "reached": ("transitive_closure", "boolean", "bool", [True]),
+}
+WAYS = ("auto", "johnson", "factor", "rkleene")
+
+
+def drawn(rng, kind):
+    """A matrix without cycles that gain, in the form of an array, a sparse matrix or a frame of edges."""
+    function, name, dtype, weights = KINDS[kind]
+    semiring = as_semiring(name)
+    n = int(rng.integers(1, 14))
+    A = np.full((n, n), semiring.zero_for(dtype), dtype)
+    edges = rng.random((n, n)) < rng.choice([0.1, 0.3, 0.8])
+    A[edges] = rng.choice(weights, int(edges.sum())).astype(dtype)
+    if "sign" in kind or "gain" in kind:  # towards higher numbers alone they may gain
+        good = (A >= 0) if semiring is as_semiring("min_plus") else (A <= 1)
+        A = np.where(good | np.triu(np.ones((n, n), bool), 1), A, semiring.zero_for(dtype)).astype(dtype)
+        if "sign" in kind:
+            A = (
+                np.where(np.triu(np.ones((n, n), bool), 1) | (A > 1), A * 8, semiring.zero_for(dtype))
+                if dtype == "float64"
+                else A
+            )
+            A = np.where(np.tril(np.ones((n, n), bool)), semiring.zero_for(dtype), A).astype(dtype)
+    return getattr(sr, function), semiring, A
+
+
+def as_given(A, semiring, form):
+    if form == "array":
+        return A
+    rows, columns = np.nonzero(semiring.zero_for(A.dtype) != A)
+    return sparse.coo_array((A[rows, columns], (rows, columns)), shape=A.shape).asformat("csr")
+
+
+def weight_of(path, A, semiring):
+    value = semiring.one_for(A.dtype)
+    for i, j in pairwise(path):
+        value = semiring.mul(value, A[i, j])
+    return value
+
+
+def check(rng, kind):
+    function, semiring, A = drawn(rng, kind)
+    n, zero = len(A), semiring.zero_for(A.dtype)
+    try:
+        every = function(A)
+    except sr.errors.DivergenceError:
+        for method in ("auto", "factor", *(["johnson"] if "gain" not in kind else [])):
+            with pytest.raises(sr.errors.DivergenceError):
+                function(as_given(A, semiring, "sparse"), sources=[0], method=method)
+        return
+    D = every.matrix
+    sources = None if rng.random() < 0.3 else rng.integers(0, n, rng.integers(0, 4))
+    targets = None if rng.random() < 0.3 else rng.integers(0, n, rng.integers(0, 4))
+    if sources is None and targets is None:
+        sources = np.array([0])
+    limit = None if rng.random() < 0.6 else D[zero != D][rng.integers((zero != D).sum())]
+    rows = np.arange(n) if sources is None else sources
+    columns = np.arange(n) if targets is None else targets
+    part = D[np.ix_(rows, columns)]
+    if limit is not None:
+        part = np.where(semiring.add(part, limit) == part, part, zero)
+    given = as_given(A, semiring, rng.choice(["array", "sparse"]))
+    for method in WAYS:
+        if method == "johnson" and "gain" in kind:
+            continue
+        found = function(
+            given, sources=sources, targets=targets, limit=limit, method=method, predecessors=bool(rng.integers(2))
+        )
+        matrix = found.matrix
+        if limit is not None:
+            assert sparse.issparse(matrix)
+            dense = np.full(matrix.shape, zero)
+            entries = matrix.tocoo()
+            dense[entries.row, entries.col] = entries.data
+            assert matrix.has_sorted_indices
+            matrix = dense
+        assert matrix.dtype == A.dtype
+        np.testing.assert_allclose(matrix.astype(float), part.astype(float), rtol=1e-6, atol=1e-9, err_msg=method)
+        for r in range(min(2, rows.size)):
+            for c in range(min(3, columns.size)):
+                i, j = int(rows[r]), int(columns[c])
+                if part[r, c] == zero:
+                    with pytest.raises(NoPathError):
+                        found.path(i, j)
+                    continue
+                path = found.path(i, j)
+                assert (path[0], path[-1], len(set(path))) == (i, j, len(path))
+                np.testing.assert_allclose(float(weight_of(path, A, semiring)), float(part[r, c]), rtol=1e-6, atol=1e-9)
+                np.testing.assert_allclose(float(found.distance(i, j)), float(part[r, c]), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_some_paths_are_those_of_all_pairs(rng, kind):
+    for _ in range(6):
+        check(rng, kind)
+
+
+def roads(n=40):
+    """A grid of n × n crossings as a sparse matrix."""
+    at = np.arange(n * n).reshape(n, n)
+    tails, heads = np.r_[at[:, :-1].ravel(), at[:-1].ravel()], np.r_[at[:, 1:].ravel(), at[1:].ravel()]
+    lengths = np.random.default_rng(0).integers(1, 9, tails.size).astype(float)
+    ends = np.r_[tails, heads], np.r_[heads, tails]
+    return sparse.coo_array((np.r_[lengths, lengths], ends), shape=(n * n, n * n)).tocsr()
+
+
+def test_the_way_is_the_cheapest_and_is_explained(monkeypatch):
+    A, few, many = roads(), [3], range(0, 1600, 2)
+    for options, way in (
+        ({"sources": few}, "johnson"),
+        ({"targets": few}, "johnson"),
+        ({"limit": 3.0}, "johnson"),
+        ({"sources": many, "targets": many}, "factor"),
+    ):
+        found = sr.shortest_paths(A, **options)
+        assert found.explanation.method == way
+        assert way in str(found.explanation) or "limit" in str(found.explanation)
+        assert "of 1,600 vertices" in str(found.explanation)
+    random = sparse.random_array((300, 300), density=0.2, rng=np.random.default_rng(0), format="csr")
+    assert sr.shortest_paths(random, sources=range(200)).explanation.method == "dense"
+    grows = sparse.random_array((900, 900), density=0.01, rng=np.random.default_rng(0), format="csr")
+    assert sr.shortest_paths(grows, sources=range(200)).explanation.method == "johnson"
+    monkeypatch.setattr(np, "full", refusing(np.full, 1600 * 1600))
+    monkeypatch.setattr(np, "empty", refusing(np.empty, 1600 * 1600))
+    for options in ({"sources": few}, {"targets": few}, {"limit": 3.0}, {"sources": many, "targets": few}):
+        for method in ("auto", "johnson", "factor") if "limit" not in options else ("auto",):
+            sr.shortest_paths(A, **options, method=method)
+
+
+def refusing(make, most):
+    def made(shape, *arguments, **options):
+        assert np.prod(shape) < most, f"an array of {shape}"
+        return make(shape, *arguments, **options)
+
+    return made
+
+
+def test_what_was_not_asked_for_is_said_to_be_unknown():
+    P = sr.shortest_paths(roads(5), sources=[3, 7], names=[f"v{i}" for i in range(25)])
+    with pytest.raises(
+        VertexError, match=r"v4 was not asked for as a source: these are the paths of v3, v7; name it in"
+    ):
+        P.distance("v4", "v3")
+    for name in ("diameter", "radius", "center", "periphery", "mean_distance"):
+        with pytest.raises(sr.errors.ShapeError, match="all pairs"):
+            getattr(P, name)
+    np.testing.assert_array_equal(P.eccentricity(), P.matrix.max(axis=1))
+    assert P.eccentricity("v7") == P.matrix[1].max()
+    assert len(P) == 25
+    assert P.paths_from("v3")["v3"] == ["v3"]
+    assert len(P.paths_from("v3")) == 25
+    within = sr.shortest_paths(roads(5), sources=[3], limit=4)
+    with pytest.raises(sr.errors.ShapeError, match=r"all vertices, and these are the paths from 1 sources .* within 4"):
+        within.eccentricity()
+    with pytest.raises(NoPathError, match="no path within 4 leads from 3 to 20"):
+        within.path(3, 20)
+    assert within.distance(3, 20) == inf
+    assert repr(within) == "<Paths from 1 to 25 of 25 vertices in min_plus, float64: 8 of 25 pairs connected within 4>"
+    assert within.reachable.nnz == within.matrix.nnz
+    assert set(within.paths_from(3)) == set(within.matrix.indices.tolist())
+
+
+def test_both_signs_of_very_different_size_are_closed_densely():
+    A = np.full((4, 4), inf)
+    A[0, 1], A[1, 2], A[2, 0], A[2, 3] = 1e30, -1e30, 1e-3, 5.0
+    given = as_given(A, as_semiring("min_plus"), "sparse")
+    P = sr.shortest_paths(given, sources=[0], targets=[3])
+    assert P.explanation.method == "dense"
+    assert P.path(0, 3) == [0, 1, 2, 3]
+    with pytest.raises(sr.errors.AlgebraError, match="johnson is for"):
+        sr.shortest_paths(given, sources=[0], method="johnson")
+
+
+def test_a_cycle_that_gains_is_named():
+    with pytest.raises(sr.errors.NegativeCycleError) as caught:
+        sr.shortest_paths([[inf, 1.0], [-2.0, inf]], sources=["a"], names=["a", "b"])
+    assert set(caught.value.names) == {"a", "b"}
+
+
+def test_frames_and_graphs_are_read_as_all_functions_are_told():
+    import networkx as nx
+    import pandas as pd
+
+    frame = pd.DataFrame({"x": ["a", "b"], "y": ["b", "c"], "km": [3.0, 4.0], "toll": [1.0, 1.0]})
+    G = nx.DiGraph()
+    G.add_edge("a", "b", km=3.0, toll=1.0)
+    G.add_edge("b", "c", km=4.0, toll=1.0)
+    for function, expected in (("shortest_paths", 7.0), ("widest_paths", 3.0), ("longest_paths", 7.0)):
+        for asked in ({}, {"sources": ["a"]}):
+            found = getattr(sr, function)(frame, weight="km", columns=("x", "y"), **asked)
+            assert found.distance("a", "c") == expected
+            assert getattr(sr, function)(G, weight="km", **asked).distance("a", "c") == expected
+    for asked in ({}, {"sources": ["c"]}):
+        back = sr.shortest_paths(frame, weight="toll", columns=("x", "y"), directed=False, **asked)
+        assert back.distance("c", "a") == 2.0
+        assert sr.shortest_paths(G, weight="toll", directed=False, **asked).distance("c", "a") == 2.0
+        assert sr.transitive_closure(frame, weight="km", columns=("x", "y"), directed=False, **asked).distance("c", "a")
+        A = [[inf, 2.0], [inf, inf]]
+        names = {"names": ["a", "c"]}
+        assert sr.shortest_paths(A, directed=False, **names, **asked).distance("c", "a") == 2.0
+        assert (
+            sr.shortest_paths(
+                sparse.csr_array(([2.0], ([0], [1])), shape=(2, 2)), directed=False, **names, **asked
+            ).distance("c", "a")
+            == 2.0
+        )
+        for option in ({"weight": "km"}, {"columns": ("x", "y")}):
+            with pytest.raises(TypeError, match=next(iter(option))):
+                sr.shortest_paths(A, **option, **names, **asked)
+        with pytest.raises(TypeError, match="columns"):
+            sr.shortest_paths(G, columns=("x", "y"), **asked)
+        with pytest.raises(TypeError, match="two columns"):
+            sr.shortest_paths(frame, columns="xy", **asked)
+
+
+def test_truths_of_zeros_and_ones():
+    A = np.eye(4, k=1, dtype=np.int64)
+    expected = np.triu(np.ones((4, 4), bool))
+    for given in (A, sparse.csr_array(A), A.astype(bool)):
+        np.testing.assert_array_equal(sr.transitive_closure(given, sources=[2, 0]).matrix, expected[[2, 0]])
+    with pytest.raises(sr.errors.ShapeError, match="leave out sources="):
+        sr.transitive_closure(A, sources=[0], reflexive=False)
+    with pytest.raises(sr.errors.DomainError, match="more than 0 and 1"):
+        sr.transitive_closure(2 * A, sources=[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_some_paths_are_those_of_all_pairs_in_many_cases(rng, kind):
+    for _ in range(40):
+        check(rng, kind)
