@@ -12,10 +12,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from semiring.kernels.cpu import first_calls
+
 # The same examples on every run, so that a red test means a changed program. HYPOTHESIS_PROFILE=explore draws new ones.
 _SHARED = {"deadline": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("default", max_examples=30, derandomize=True, database=None, **_SHARED)
 settings.register_profile("explore", max_examples=500, derandomize=False, **_SHARED)
+first_calls.SECONDS = 0.0  # tests are about the compiled kernels; those of the first calls say otherwise
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 

@@ -74,7 +74,11 @@ def run(arguments: argparse.Namespace) -> int:
     report(size_of(network, semiring))
     with ProgressBar("paths") as progress, cycles_by_name(network.names):
         found = getattr(library, function)(
-            network.matrix, check=arguments.check, threads=arguments.threads, progress=progress
+            network.matrix,
+            predecessors=arguments.predecessors is not None,
+            check=arguments.check,
+            threads=arguments.threads,
+            progress=progress,
         )
     route = _route(question, found)
     _print_answer(report, question, found, route)

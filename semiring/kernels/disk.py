@@ -29,7 +29,7 @@ from typing import Any
 
 from semiring.logs import logger
 
-__all__ = ["cache_folder", "digest", "load", "prune", "refusal", "save"]
+__all__ = ["cache_folder", "digest", "holds", "load", "prune", "refusal", "save"]
 
 #: Bytes of a folder from which on entries are removed: some thousands of kernels, of 10 to 200 KB.
 LIMIT = 256 << 20
@@ -73,6 +73,12 @@ def _path(fingerprint: str, key: str) -> Path | None:
         return None
     name = hashlib.sha256(f"{fingerprint}\n{key}".encode()).hexdigest()
     return None if folder is None else folder / f"{name[:40]}.kernel"
+
+
+def holds(fingerprint: str, key: str) -> bool:
+    """Whether there is an entry, without a look at what it holds."""
+    path = _path(fingerprint, key)
+    return path is not None and path.exists()
 
 
 def load(fingerprint: str, key: str, rebuild: Callable[[Any], Any]) -> Any:

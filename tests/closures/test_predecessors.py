@@ -108,7 +108,7 @@ def test_with_pivots(rng, kind, monkeypatch):
     from semiring.kernels.cpu.predecessors import search as paths
 
     monkeypatch.setattr(algorithm, "MANY", 0)  # pivots are kept
-    monkeypatch.setattr(paths, "WIDTH", 1)
+    monkeypatch.setattr(paths, "MANY", 1)
     name, dtype, draw = KINDS[kind]
     for n, density in ((40, 1.0), (90, 0.5), (90, 0.05)):
         A = graph(rng, name, dtype, n, density, draw)

@@ -30,6 +30,8 @@ WORK = """
 import logging, sys
 import numpy as np
 import semiring as sr
+from semiring.kernels.cpu import first_calls
+first_calls.SECONDS = 0.0
 if sys.argv[1:]:
     logging.basicConfig(level=logging.INFO, format="%(name)s %(levelname)s %(message)s")
 sr.matmul(np.eye(20, dtype=np.int16), np.eye(20, dtype=np.int16), "max_min")

@@ -145,7 +145,9 @@ class CpuBackend:
             self.close_block(plan, copy)
             A[...] = copy
             return
-        _report(plan, kernels_for(plan).close(A))
+        kernels = kernels_for(plan)
+        if not kernels.first_calls.left or not kernels.first_calls.close(plan, A):
+            _report(plan, kernels.close(A))
 
     def stack_rows(self, plan: Plan) -> int:
         """The most rows of matrices that are closed together in a stack."""
@@ -176,6 +178,11 @@ class CpuBackend:
         self, plan: Plan, D: Array, tolerance: Tolerance, before: Array | None, pivots: Array | None
     ) -> Array:
         """The predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
+        first_calls = kernels_for(plan).first_calls
+        if first_calls.left and before is not None:
+            found = first_calls.predecessors(plan, D, tolerance, before)
+            if found is not None:
+                return found
         from semiring.kernels.cpu.predecessors.search import find_predecessors
 
         return find_predecessors(plan, D, tolerance, before, pivots)
@@ -212,6 +219,8 @@ def _product(
     chunk: int = 0,
     k0: int = 0,
 ) -> None:
+    if kernels.first_calls.left and not chunk and kernels.first_calls.product(plan, C, A, B, accumulate):
+        return
     if 1 in C.shape and not chunk and kernels.vector_product(C, A, B, accumulate, plan.threads):
         return
     if C.size:

@@ -15,8 +15,9 @@ from semiring.kernels.cpu.closing.eliminate import build_eliminate
 from semiring.kernels.cpu.codegen.jit import block_product, copy_block, entry
 from semiring.kernels.cpu.codegen.lower import instructions
 from semiring.kernels.cpu.codegen.memory import LANE_BYTES
-from semiring.kernels.cpu.codegen.native import compile_native
+from semiring.kernels.cpu.codegen.native import compile_native, is_compiled
 from semiring.kernels.cpu.codegen.target import Target, host
+from semiring.kernels.cpu.first_calls import FirstCalls
 from semiring.kernels.cpu.product.macro import AT_C, HEAD, WORDS
 from semiring.kernels.cpu.product.matvec import build_dots, build_updates, matrix_vector
 from semiring.kernels.cpu.product.tile import build_tile
@@ -91,6 +92,7 @@ class Kernels:
         self.workspace, self.block_workspace = Workspace(), Workspace()
         self._shapes: dict[tuple[int, bool], _Shape] = {}
         self._cuts: dict[tuple[int, int, int, bool], Array] = {}
+        self.first_calls = FirstCalls(plan, is_compiled(self._tile_key(False)))
 
     # --------------------------------------------------------------------------------------------------- products
 
@@ -235,10 +237,13 @@ class Kernels:
             self._called("the search for witnesses"),
         )
 
+    def _tile_key(self, pivots: bool) -> str:
+        return f"tile {pivots} {self.tile} {self.definition.key}"
+
     def _compile_tile(self, pivots: bool) -> int:
         definition, shape = self.definition, self.tile
         return compile_native(
-            f"tile {pivots} {shape} {definition.key}",
+            self._tile_key(pivots),
             lambda module, name: build_tile(module, name, definition, host(), shape, pivots=pivots),
             self._called("the tile that marks pivots" if pivots else "the tile"),
         )

@@ -17,6 +17,7 @@ import numpy as np
 from semiring.algebra.catalogue import log_plus, min_plus
 from semiring.kernels import get_backend
 from semiring.kernels.contract import Plan
+from semiring.kernels.cpu import first_calls
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.engine import make_plan
 from semiring.kernels.machines import cpu_speed, trying
@@ -49,6 +50,7 @@ class _Group:
 def _product(semiring: Any, n: int, threads: int) -> Callable[[], None]:
     plan: Plan = make_plan(semiring, np.float32, nonnegative=True, threads=threads)
     backend, rng = get_backend("cpu"), np.random.default_rng(n)
+    first_calls.SECONDS = 0.0  # what is measured is compiled
     A, B, C = (rng.random((n, n), np.float32) for _ in range(3))
     return lambda: backend.multiply_add(plan, C, A, B)
 

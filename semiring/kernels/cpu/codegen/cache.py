@@ -16,7 +16,7 @@ from typing import Any
 from semiring.kernels import disk
 from semiring.kernels.disk import cache_folder
 
-__all__ = ["cache_folder", "fingerprint", "load", "save"]
+__all__ = ["cache_folder", "fingerprint", "holds", "load", "save"]
 
 
 @cache
@@ -32,6 +32,11 @@ def fingerprint() -> str:
     shared = (folder.parent / "definition.py", Path(semiring.algebra.expressions.__file__))
     versions = (numba.__version__, llvmlite.__version__, sys.version, os.environ.get("NUMBA_OPT", ""), repr(host()))
     return disk.digest([*sorted(folder.rglob("*.py")), *shared], versions)
+
+
+def holds(key: str) -> bool:
+    """Whether a state was saved under that key."""
+    return disk.holds(fingerprint(), key)
 
 
 def load(key: str, rebuild: Callable[[Any], Any]) -> Any:

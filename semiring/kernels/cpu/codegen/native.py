@@ -15,7 +15,7 @@ from semiring.kernels.cpu.codegen import cache
 from semiring.kernels.cpu.codegen.target import Target
 from semiring.logs import Compilation
 
-__all__ = ["assembly", "compile_native", "intermediate"]
+__all__ = ["assembly", "compile_native", "intermediate", "is_compiled"]
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -25,6 +25,11 @@ llvm.initialize_native_asmparser()  # the code holds a line of inline assembly
 Build = Callable[[Any, str], None]
 
 _loaded: dict[str, tuple[int, Any]] = {}  # address and library by key; the library keeps the code alive
+
+
+def is_compiled(key: str) -> bool:
+    """Whether the function of that key is in this process, or on disk."""
+    return key in _loaded or cache.holds(key)
 
 
 def compile_native(key: str, build: Build, what: str = "a function") -> int:

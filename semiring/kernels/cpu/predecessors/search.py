@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from semiring.kernels.contract import Plan
 from semiring.kernels.cpu.codegen.scalars import scalars_for
+from semiring.kernels.cpu.first_calls import MANY
 from semiring.kernels.cpu.predecessors.direct_edges import edges_from, edges_into, extremes, last_edges
 from semiring.kernels.cpu.predecessors.trees import COLUMNS, follow_pivots, grow_trees, settle_rows
 from semiring.kernels.cpu.threads.pool import run_tasks
@@ -23,8 +24,6 @@ from semiring.kernels.tolerance import Tolerance, unattained
 __all__ = ["find_predecessors"]
 
 Array: TypeAlias = NDArray[Any]
-
-WIDTH = 128  # direct edges into a vertex that are tried one by one: with more, `follow_pivots` is faster
 
 
 class _Case:
@@ -81,7 +80,7 @@ class _Edges(NamedTuple):
 def _direct_edges(case: _Case) -> _Edges:
     """Look for them; a second time, choosing, where a vertex has too many and a bound can tell which are of use."""
     D, plan, tight = case.D, case.plan, case.tight
-    n, width = D.shape[0], min(D.shape[0], WIDTH)
+    n, width = D.shape[0], min(D.shape[0], MANY)
     tails, weights = np.empty((n, width), np.int32), np.empty((n, width), D.dtype)
     counts, improves = np.zeros(n, np.int32), np.zeros(n, np.bool_)
     best, worst = np.empty((2, 0), D.dtype)

@@ -1,0 +1,139 @@
+"""The first products and closures of a definition, in NumPy: small ones need not wait for the compiler.
+
+To compile what a closure needs takes seconds, and the closure of some hundred vertices in NumPy a fraction of one. So a
+definition that is not compiled yet, neither in this process nor on disk, is computed by the reference backend, until
+that took `SECONDS`, as predicted, or would. Nothing else changes: this is done only where both give the same bits: ⊕
+selects, operations are exact, and no entry is -0.0, the equal of 0.0 with other bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.kernels.contract import NO_PREDECESSOR, Plan
+from semiring.kernels.reference import ReferenceBackend
+from semiring.kernels.tolerance import Tolerance
+
+__all__ = ["MANY", "SECONDS", "FirstCalls"]
+
+Array: TypeAlias = NDArray[Any]
+
+SECONDS = 1.0  # that a definition is computed in NumPy: a fifth of what compiling takes on two cores of a Zen 4 server
+_PRODUCT, _CLOSURE = 3e8, 6e7  # pairs a second in NumPy, there
+_UNDECIDED = -2
+_STEP = 1e-4  # seconds that each k costs beside its pairs
+MANY = 128  # direct edges into a vertex that are tried one by one: with more, `follow_pivots` is faster
+_ROUNDED = {"exp", "expm1", "log", "log1p"}  # which compiled kernels round in another way than NumPy
+_WITHOUT_SIGNS = {"min", "max", "add"}  # of numbers of any sign, -0.0 not among them, these make no -0.0
+
+_reference = ReferenceBackend()
+
+
+class FirstCalls:
+    """What is left of the time in NumPy of one definition."""
+
+    def __init__(self, plan: Plan, compiled: bool) -> None:
+        self.left = 0.0 if compiled or not _has_same_bits(plan) else SECONDS
+        self._signed = plan.dtype.kind == "f" and not plan.facts.nonnegative
+
+    def product(self, plan: Plan, C: Array, A: Array, B: Array, accumulate: int) -> bool:
+        """C ← [C ⊕] A ⊗ B; False where that is left to the compiled kernels. C may be B."""
+        if not self._allows(A.shape[1] * (_STEP + C.size / _PRODUCT), A, B, C if accumulate else A):
+            return False
+        (_reference.multiply_add if accumulate else _reference.multiply)(plan, C, A, B.copy() if C is B else B)
+        return True
+
+    def close(self, plan: Plan, A: Array) -> bool:
+        """A ← A* in place; False where that is left to the compiled kernels."""
+        if not self._allows(A.shape[0] * (2 * _STEP + A.size / _CLOSURE), A):
+            return False
+        _reference.close_block(plan, A)
+        return True
+
+    def predecessors(self, plan: Plan, D: Array, tolerance: Tolerance, before: Array) -> Array | None:
+        """The predecessors (n, n) of D, closed from ``before``; None where that is left to the compiled kernels."""
+        if not self._allows(D.shape[0] * (2 * _STEP + D.size / _CLOSURE), D, before):
+            return None
+        return _predecessors(plan, D, tolerance, before)
+
+    def _allows(self, seconds: float, *operands: Array) -> bool:
+        if self._signed and any(map(_has_negative_zeros, operands)):
+            return False
+        self.left = max(0.0, self.left - seconds)  # what is compiled for a large call serves the next ones
+        return self.left > 0
+
+
+def _predecessors(plan: Plan, D: Array, tolerance: Tolerance, before: Array) -> Array | None:
+    """The first three steps of `semiring.algorithms.predecessors`, in the order of the compiled kernels.
+
+    None where these do not decide every entry, or one of them only within the loose tolerance.
+    """
+    add, mul = plan.semiring.add.expression, plan.semiring.mul.expression
+
+    def plus(x: Any, y: Any) -> Array:
+        return np.asarray(add.evaluate(dict(zip("xy", np.broadcast_arrays(x, y), strict=True)), plan.dtype))
+
+    def meets(x: Array, y: Array, allowed: tuple[float, float]) -> Array:
+        if plan.dtype.kind != "f":
+            return np.asarray(x == y)
+        with np.errstate(invalid="ignore"):
+            return np.asarray((x == y) | (np.abs(x - y) < allowed[0] * np.abs(y) + allowed[1]))
+
+    n, one = D.shape[0], plan.dtype.type(plan.one)
+    edges = meets(before, D, tolerance.tight) & (before != plan.zero) & ~np.eye(n, dtype=bool)
+    if edges.sum(0).max() > MANY or (plus(one, before[edges]) != one).any():
+        return None
+    best, found = np.full_like(D, plan.zero), np.full(D.shape, _UNDECIDED, np.int32)
+    for p in range(n):
+        heads = np.flatnonzero(edges[p])
+        x, w = np.broadcast_arrays(D[:, p : p + 1], before[p, heads])
+        through, there, so_far = mul.evaluate({"x": x, "y": w}, plan.dtype), D[:, heads], best[:, heads]
+        better = (plus(so_far, through) != so_far) & (plus(x, there) != there)
+        best[:, heads] = np.where(better, through, so_far)
+        found[:, heads] = np.where(better, np.int32(p), found[:, heads])
+    met = meets(best, D, tolerance.tight)
+    if (~met & (found >= 0) & ~edges & meets(best, D, tolerance.loose)).any():
+        return None
+    found[~met] = _UNDECIDED
+    found = np.where(edges, np.arange(n, dtype=np.int32)[:, None], found)
+    found[plan.zero == D] = NO_PREDECESSOR
+    np.fill_diagonal(found, NO_PREDECESSOR)
+    for i in map(int, np.flatnonzero((found == _UNDECIDED).any(axis=1))):
+        row = np.broadcast_to(D[i][:, None], D.shape)
+        tight = edges & meets(mul.evaluate({"x": row, "y": before}, plan.dtype), D[i], tolerance.tight)
+        if not _grown(found[i], i, tight & (plus(row, D[i]) == row)):
+            return None
+    return found
+
+
+def _grown(found: Array, source: int, tight: Array) -> bool:
+    """Decide the rest of a row by a search along the edges (n, n) that are tight; whether that decides all of it."""
+    decided = found >= 0
+    decided[source] = True
+    queue = []
+    for j in np.flatnonzero(found == _UNDECIDED):
+        tails = np.flatnonzero(tight[:, j] & decided)
+        if tails.size:
+            found[j], decided[j] = tails[0], True
+            queue.append(j)
+    for p in queue:
+        for j in np.flatnonzero(tight[p] & (found == _UNDECIDED)):
+            found[j] = p
+            queue.append(j)
+    return not (found == _UNDECIDED).any()
+
+
+def _has_same_bits(plan: Plan) -> bool:
+    semiring = plan.semiring
+    trees = (semiring.add.expression, semiring.mul.expression, semiring.star_expression)
+    used = {name for tree in trees if tree is not None for name in tree.operations}
+    if plan.dtype.kind not in "iub" and (used & _ROUNDED or not (plan.facts.nonnegative or used <= _WITHOUT_SIGNS)):
+        return False
+    return semiring.selective
+
+
+def _has_negative_zeros(A: Array) -> bool:
+    return bool((np.signbit(A) & (A == 0)).any())

@@ -1,0 +1,181 @@
+"""The first calls of a definition, in NumPy: the bits of the compiled kernels, and no compiler."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import semiring as sr
+from semiring.closures import closure_with_predecessors
+from semiring.kernels import get_backend
+from semiring.kernels.cpu import compiled, first_calls
+from semiring.kernels.engine import make_plan
+
+OWN = sr.Semiring("own", add="max(x, y)", mul="x * y", zero=0, one=1, domain=(0, 1))
+
+
+@pytest.fixture
+def in_numpy(monkeypatch):
+    """What is computed in NumPy, for any time, as if nothing were compiled: the pairs of (what, whether)."""
+    said = []
+    monkeypatch.setattr(compiled, "is_compiled", lambda key: False)
+    monkeypatch.setattr(first_calls, "SECONDS", 1e9)
+    for name in ("product", "close", "predecessors"):
+        original = getattr(first_calls.FirstCalls, name)
+
+        def told(self, *arguments, name=name, original=original):
+            found = original(self, *arguments)
+            said.append((name, found is not None and found is not False))
+            return found
+
+        monkeypatch.setattr(first_calls.FirstCalls, name, told)
+
+    def run(function):
+        compiled._kernels.clear()
+        said.clear()
+        result = function()
+        compiled._kernels.clear()
+        return result, dict(said)
+
+    return run
+
+
+def _matrix(rng, semiring, dtype, n, share):
+    ties = n % 2  # capacities and lengths of few values, 0 among them
+    A = rng.random((n, n)) if dtype.kind == "f" and not ties else rng.integers(0, 5 if ties else 100, (n, n)) / 10
+    A = A if dtype.kind == "f" else 10 * A
+    if dtype.kind == "b":
+        return rng.random((n, n)) < share
+    A = A.astype(dtype)
+    A[rng.random((n, n)) > share] = semiring.zero_for(dtype)
+    return A
+
+
+CASES = [
+    ("min_plus", "float64"),
+    ("min_plus", "float32"),
+    ("min_plus", "int32"),
+    ("max_plus", "int64"),
+    ("max_min", "float64"),
+    ("min_max", "float32"),
+    ("max_times", "float64"),
+    ("boolean", "bool"),
+    ("lukasiewicz", "float64"),
+    (OWN, "float64"),
+]
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float64"), ("max_min", "float64"), ("boolean", "bool")])
+def test_the_bits_are_those_of_the_compiled_kernels(rng, in_numpy, name, dtype):
+    _same_bits(rng, in_numpy, name, dtype, 33, 0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [1, 5, 21, 200])
+@pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize(("name", "dtype"), CASES, ids=lambda value: getattr(value, "name", value))
+def test_the_bits_of_all_kinds_are_those_of_the_compiled_kernels(rng, in_numpy, name, dtype, n, share):
+    _same_bits(rng, in_numpy, name, dtype, n, share)
+
+
+def _same_bits(rng, in_numpy, name, dtype, n, share):
+    semiring = sr.as_semiring(name)
+    A = _matrix(rng, semiring, np.dtype(dtype), n, share)
+    if semiring == sr.max_plus:
+        A = np.where(np.triu(np.ones((n, n), bool), 1), A, semiring.zero_for(A.dtype))
+    expected = sr.closure(A, semiring)
+    found, said = in_numpy(lambda: sr.closure(A, semiring))
+    assert found.tobytes() == expected.tobytes()
+    assert said.get("close", n == 1 or dtype == "bool")
+    pairs = closure_with_predecessors(A, semiring)
+    found, said = in_numpy(lambda: closure_with_predecessors(A, semiring))
+    assert [array.tobytes() for array in found] == [array.tobytes() for array in pairs]
+    product = sr.matmul(A, A.T, semiring)
+    found, said = in_numpy(lambda: sr.matmul(A, A.T, semiring))
+    assert found.tobytes() == product.tobytes()
+    assert said["product"] or dtype == "int32"
+
+
+@pytest.mark.parametrize("name", ["log_plus", "plus_times"])
+def test_what_is_rounded_in_another_order_is_compiled_at_once(name):
+    plan = make_plan(sr.as_semiring(name), np.dtype("float64"), nonnegative=True)
+    assert first_calls.FirstCalls(plan, compiled=False).left == 0
+
+
+def test_signs_and_rounded_functions_are_left_to_the_compiled_kernels(monkeypatch):
+    monkeypatch.setattr(first_calls, "SECONDS", 1.0)
+    float64 = np.dtype("float64")
+    assert first_calls.FirstCalls(make_plan(sr.max_times, float64), compiled=False).left == 0
+    signed = first_calls.FirstCalls(make_plan(sr.max_min, float64), compiled=False)
+    assert signed.close(make_plan(sr.max_min, float64), np.array([[1.0, -2.0], [0.0, 3.0]]))
+    assert not signed.close(make_plan(sr.max_min, float64), np.array([[1.0, -2.0], [-0.0, 3.0]]))
+    soft = sr.Semiring("soft", add="max(x, y)", mul="log(exp(x) * exp(y))", zero="-inf", one=0, domain="[-inf, 0]")
+    assert first_calls.FirstCalls(make_plan(soft, float64, nonnegative=True), compiled=False).left == 0
+
+
+def test_the_time_in_numpy_ends(rng, monkeypatch):
+    plan = make_plan(sr.min_plus, np.dtype("float64"), nonnegative=True)
+    monkeypatch.setattr(first_calls, "SECONDS", 0.01)
+    first = first_calls.FirstCalls(plan, compiled=False)
+    A = rng.random((20, 20))
+    calls = 0
+    while first.close(plan, A.copy()):
+        calls += 1
+        assert calls < 1000
+    assert first.left == 0
+    assert not first.product(plan, A, A, A.copy(), 1)
+    large = first_calls.FirstCalls(plan, compiled=False)
+    assert not large.close(plan, np.empty((2000, 2000)))
+    assert large.left == 0, "what was compiled for the large one serves the small ones"
+    assert first_calls.FirstCalls(plan, compiled=True).left == 0
+
+
+def test_a_product_in_place(rng, in_numpy):
+    A, B = rng.random((12, 12)), rng.random((12, 30))
+    plan = make_plan(sr.min_plus, np.dtype("float64"), nonnegative=True)
+    expected = (A[:, :, None] + B).min(1)
+
+    def run():
+        C = B.copy()
+        get_backend("cpu").multiply(plan, C, A, C)
+        return C
+
+    found, said = in_numpy(run)
+    np.testing.assert_array_equal(found, expected)
+    assert said == {"product": True}
+
+
+@pytest.mark.slow
+def test_first_steps_compile_nothing(tmp_path):
+    """The commands and examples that a reader tries first, in a process that has no compiled code."""
+    program = """
+import logging, sys
+import numpy as np
+import semiring as sr
+lines = []
+class Lines(logging.Handler):
+    def emit(self, record):
+        lines.append(record.getMessage())
+logging.getLogger("semiring").addHandler(Lines())
+logging.getLogger("semiring").setLevel(logging.DEBUG)
+from semiring.cli import main
+assert main(["paths", "us-flights", "--from", "BGR", "--to", "GUM", "--plot", "flights.png"]) == 0
+inf = np.inf
+A = np.array([[inf, 7, 1, inf], [inf, inf, inf, 1], [inf, 2, inf, 9], [4, inf, inf, inf]])
+assert sr.closure(A, sr.min_plus)[0].tolist() == [0, 3, 1, 4]
+assert sr.shortest_paths(A).path(0, 3) == [0, 2, 1, 3]
+R = sr.Semiring("safest", add="max(x, y)", mul="x * y", zero=0, one=1, domain=(0, 1))
+assert sr.matmul([[0.5, 0.9]], [[0.8], [0.5]], R) == 0.45
+sr.widest_paths(np.where(A < inf, A, -inf))
+print(lines)
+"""
+    environment = {"SEMIRING_CACHE_DIR": str(tmp_path / "cache"), "MPLCONFIGDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, env=os.environ | environment
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"
