@@ -123,7 +123,7 @@ def _guard(
         semiring.check_dtype(dtype)
         check_star(semiring, dtype)
         request = Request(semiring, "auto", threads, check, structure=structure)
-        for promise in _promises(semiring, dtype, n):
+        for promise in _promises(semiring, dtype, n, asks=check or not on_device):
             program = _planned(request, dtype, n, on_device, promise)
             if program is None:
                 return None
@@ -158,12 +158,12 @@ def _guard(
     return guard
 
 
-def _promises(semiring: Semiring, dtype: np.dtype[Any], n: int) -> list[Facts]:
+def _promises(semiring: Semiring, dtype: np.dtype[Any], n: int, asks: bool) -> list[Facts]:
     """What entries may keep: that no weight is below 0, that no product gains, and that there are no sign bits."""
     if is_tropical(semiring):
-        # Of integers, that no sum comes near "no path"; or that few do, and it is asked whether one did.
+        # Of integers, that no sum comes near "no path"; or, where that may be asked, that few do.
         none = int(inner_zero(min_plus, dtype)) if dtype.kind == "i" else np.inf
-        ends = [(none - 1) // (n + 1), none // 4] if dtype.kind == "i" else [none]
+        ends = [(none - 1) // (n + 1), none // 4][: 1 + asks] if dtype.kind == "i" else [none]
         return [Facts(-end, 0) if semiring.tropical == "max" else Facts(0, end) for end in ends]
     least, greatest = 1 if semiring == min_times else -np.inf, 1 if semiring == max_times else np.inf
     return [Facts(least, greatest, nonnegative) for nonnegative in (True, False)]
