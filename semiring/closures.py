@@ -139,7 +139,14 @@ def closure(
         program = program_for(A, semiring, method, threads, check, spared)
         if program is not None and (closed := program.run(A, out)) is not None:
             return closed
-    asked = {"out": out, "device": device, "memory": memory, "journal": journal, "structure": spared}
+    asked = {
+        "out": out,
+        "device": device,
+        "memory": memory,
+        "journal": journal,
+        "structure": spared,
+        "explain": explain,
+    }
     result, explanation = _by_chain(A, semiring, method, threads, progress, check, plus=not reflexive, **asked)
     return (result, explanation) if explain else result
 
@@ -154,6 +161,7 @@ def _by_chain(
     *,
     plus: bool,
     inspect: Any = None,
+    explain: bool = False,
     **asked: Any,
 ) -> tuple[Any, Explanation]:
     """The result of the chain of reductions, and what was decided. Raises where no call can ask for that."""
@@ -162,7 +170,7 @@ def _by_chain(
     if method not in METHODS:
         raise UnknownNameError("closure method", method, METHODS)
     count = get_threads() if threads is None else checked_threads(threads)
-    explanation = Explanation(algebra.name, method=method, threads=count)
+    explanation = Explanation(algebra.name, method=method, threads=count, told=explain)
     request = Request(algebra, method, count, bool(check), explanation=explanation, **asked)
     p = Problem(request, algebra, A, plus=plus, progress=progress, inspect=inspect)
     with profiling.span("call", "closure", semiring=algebra.name), device_of((A, request.out), request.device):

@@ -35,10 +35,9 @@ def reweighting(weights: Weights, threads: int, *, in_memory: bool = True) -> Ar
     A, h = weights.A, None
     if A.dtype.kind == "i":
         return swept_potentials(weights, threads, in_memory=in_memory).astype(np.int64)  # whole numbers in any case
-    plain = weights.vertices is not None or weights.sign > 0
-    if weights.n <= SMALL and plain and not weights.unbounded and array_namespace(A) is np:
+    if weights.n <= SMALL and not weights.unbounded and array_namespace(A) is np:
         with np.errstate(over="ignore", invalid="ignore"):
-            h = small_potentials(np.asarray(A) if weights.vertices is None else weights.rows(slice(None)))
+            h = small_potentials(np.asarray(A) if weights.plain else weights.rows(slice(None)))
     found = swept_potentials(weights, threads, in_memory=in_memory) if h is None else h
     check_range(found, *weights.range, A.dtype)
     if h is not None or not weights.epsilon or covers(on_host(found), least_weight(weights)):

@@ -69,6 +69,11 @@ class Weights:
         return cls(A, sign, none, np.dtype(np.float64), epsilon, unbounded, (lowest, highest), turned=turned)
 
     @property
+    def plain(self) -> bool:
+        """Whether they are A itself."""
+        return self.vertices is None and self.sign > 0
+
+    @property
     def n(self) -> int:
         """How many vertices there are."""
         return int(self.A.shape[0] if self.vertices is None else self.vertices.shape[0])

@@ -40,6 +40,7 @@ class Explanation:
     reasons: list[str] = field(default_factory=list)
     chain: list[Link] = field(default_factory=list)
     subject: str = ""  # where it is no closure of the matrix
+    told: bool = True  # whether anybody wants to hear what each step said
 
     def about(self, m: Matrix) -> None:
         """The matrix that the caller gave: the first there is."""

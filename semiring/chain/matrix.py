@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -95,7 +94,7 @@ class Matrix:
         """-1 where the first map turns the sign."""
         return -1 if self.maps and self.maps[0].negates else 1
 
-    @cached_property
+    @property
     def at_once(self) -> bool:
         """Whether a whole array is read in one pass a map."""
         if self.sentinel:
@@ -186,7 +185,7 @@ class Way:
     """
 
     def __init__(self, outer: Matrix, inner: Matrix) -> None:
-        self.inner, self._none = inner, outer.none
+        self.inner, self._none, self._at_once = inner, outer.none, inner.at_once
         maps = inner.maps[len(outer.maps) :]
         self._maps = [map_ for map_ in maps[::-1] if type(map_).decode is not Map.decode]
         self._shifts = any(map_.moves for map_ in self._maps)
@@ -201,7 +200,7 @@ class Way:
         begins with its row ``first``.
         """
         m = self.inner
-        if m.at_once:
+        if self._at_once:
             m.read(source, (), D)
         elif m.storage == "elements":
             for at in parts(source.shape, m.on_device):

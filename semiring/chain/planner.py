@@ -79,7 +79,8 @@ class Node:
         self.children: list[Node] = []
         self._parent, self._which = parent, which
         self._depth: int = 0 if parent is None else parent._depth + 1
-        self._silent: bool = which > 0 or (parent is not None and parent._silent)
+        told = problem.request.explanation.told if parent is None else not parent._silent
+        self._silent: bool = which > 0 or not told
         self._by_data = False  # whether anything was decided by the entries
         try:
             self._plan(problem, steps)
@@ -96,9 +97,8 @@ class Node:
             with span("step", name := name_of(step)):
                 found = step(p)
             self._by_data |= found.by == "data"
-            applies = isinstance(found, Reduction)
             if not self._silent:
-                explanation.say(self._depth, name, applies, found.why)
+                explanation.say(self._depth, name, isinstance(found, Reduction), found.why)
             if isinstance(found, No):
                 continue
             if not found.quiet:

@@ -176,9 +176,8 @@ class Problem:
 
 def _changed(frozen: Any, **fields: Any) -> Any:
     """`dataclasses.replace` in a microsecond: it takes six, and a call changes problem and matrix some ten times."""
-    copy, held = object.__new__(type(frozen)), vars(frozen)
-    # Not what properties have cached there: it need not hold any more.
-    vars(copy).update({name: held[name] for name in frozen.__dataclass_fields__}, **fields)
+    copy = object.__new__(type(frozen))
+    vars(copy).update(vars(frozen), **fields)
     return copy
 
 

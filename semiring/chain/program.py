@@ -7,7 +7,7 @@ a *program*: a guard that finds out which promise the entries keep, encode, clos
 goes through the chain itself, which gives the same bits. So does everything while a step is registered: it may look
 at the entries.
 
-Small float matrices of min-plus with weights below 0 have a program too: the potentials of one elimination are a map,
+Small float matrices whose weights have both signs have a program too: the potentials of one elimination are a map,
 where that elimination shows one strong component.
 """
 
@@ -28,8 +28,8 @@ from semiring.arrays.encoding import inner_zero
 from semiring.arrays.entries import check_entries
 from semiring.arrays.other_zeros import warn_of_other_zeros
 from semiring.chain.leaf import Leaf
-from semiring.chain.maps import Shifted
-from semiring.chain.matrix import Matrix, adjacent
+from semiring.chain.maps import NEGATED, Shifted
+from semiring.chain.matrix import Map, Matrix, adjacent
 from semiring.chain.planner import Node, Program
 from semiring.chain.problem import Facts, Inspection, Problem, Request, is_tropical
 from semiring.chain.steps import STEPS, registered_steps
@@ -50,13 +50,17 @@ class _Shifting(NamedTuple):
     """The program of a matrix under potentials."""
 
     leaf: Leaf
-    map: Shifted
+    maps: tuple[Map, ...]
 
     def run(self, A: Array, out: Array | None = None, inspect: Inspection | None = None) -> Array:
         """A* in ``out``, or in a new array."""
-        D = self.map.encode(A, (), np.empty(A.shape, A.dtype) if out is None else out)
+        D = np.empty(A.shape, A.dtype) if out is None else out
+        for map_ in self.maps:
+            A = map_.encode(A, (), D)
         self.leaf.close(D, inspect)
-        return self.map.decode(D, (), D)
+        for map_ in self.maps[::-1]:
+            map_.decode(D, (), D)
+        return D
 
 
 _NAMES = (str, Semiring)
@@ -152,8 +156,10 @@ def _guard(
         for least, greatest, asked, program in programs:
             if low >= least and high <= greatest and nonnegative >= asked:
                 return program
-        h = small_potentials(A) if small and -np.inf < low < 0 else None
-        return None if h is None else _Shifting(programs[0][-1].leaf, Shifted(h))
+        if not (small and (-np.inf < low < 0 or 0 < high < np.inf)):
+            return None
+        h = small_potentials(np.negative(A, dtype=np.float64) if dual else A)
+        return None if h is None else _Shifting(programs[0][-1].leaf, (NEGATED, Shifted(h)) if dual else (Shifted(h),))
 
     return guard
 

@@ -314,6 +314,18 @@ def test_programs_give_the_bits_of_the_chain(rng, n):
     assert ran == expected
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [2, 33, 160])
+def test_small_matrices_of_max_plus_have_the_bits_of_min_plus(rng, n, dtype):
+    """Whether a program closes them or the chain."""
+    h = rng.normal(size=n)
+    A = (rng.random((n, n)) + h[:, None] - h).astype(dtype)
+    expected = kept(0 - closure(A))
+    assert program_for(-A, "max_plus", "auto", None, True) is not None
+    assert kept(closure(-A, "max_plus")) == expected
+    assert kept(closure(-A, "max_plus", explain=True)[0]) == expected
+
+
 @pytest.mark.parametrize(
     ("name", "dtype", "n", "value"),
     [
@@ -322,7 +334,7 @@ def test_programs_give_the_bits_of_the_chain(rng, n):
         ("min_plus", "float32", 161, np.nan),
         ("min_plus", "float32", 20, -INF),
         ("min_plus", "float32", 20, np.nan),
-        ("max_plus", "float32", 20, 1),
+        ("max_plus", "float32", 161, 1),
         ("max_plus", "float64", 20, INF),
         ("max_plus", "float64", 20, np.nan),
         ("min_plus", "int16", 20, -1),
