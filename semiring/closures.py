@@ -228,8 +228,8 @@ def closure_with_predecessors(
     if program is not None:
         D = program.run(A, inspect=inspection)
     if D is None:
-        asked = {"inspect": inspection, "structure": spared}
-        D, _ = _by_chain(A, semiring, method, threads, progress, check, plus=False, **asked)
+        asked = (A, semiring, method, threads, progress, check)
+        D, _ = _by_chain(*asked, plus=False, inspect=inspection, structure=spared)
     if inspection.found is None:  # closed as packed bits, or empty
         count = get_threads() if threads is None else threads
         plan = make_plan(semiring, D.dtype, threads=count)

@@ -39,7 +39,7 @@ class Near:
 
     def __call__(self, rows: Any) -> None:
         if self.near(rows):
-            _wider(self.problem, self.problem.dtype, _no_room(self.problem))
+            _wider(self.problem, self.problem.dtype, _no_room(self.problem) or _OVERWRITTEN)
 
     def near(self, D: Any) -> bool:
         """Whether a distance lies within ``largest`` of "no path": then a longer one may have been taken for none."""
