@@ -191,16 +191,18 @@ def unregister_method(name: str) -> None:
     del _methods[name]
 
 
-def method_named(name: str) -> Method:
-    """The method of that name; `UnknownNameError` lists the valid ones on a miss.
+def method_named(name: str | Method) -> Method:
+    """The method of that name, or itself; `UnknownNameError` lists the valid ones on a miss.
 
     Raises `MethodError` where an entry point names what cannot be imported, or is no method.
     """
+    if isinstance(name, Method):  # one that a step has chosen, for matrices that nobody could name it for
+        return name
     found = _methods.get(name)
     return _loaded(name) if found is None else found
 
 
-def takes_edges(name: str) -> bool:
+def takes_edges(name: str | Method) -> bool:
     """Whether the method of that name, if it is not the choice of one, takes edges."""
     return name != AUTO and method_named(name).takes == "edges"
 

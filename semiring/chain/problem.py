@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.algorithms.methods import Method
 from semiring.arrays.scans import Scan
 from semiring.chain.explanation import Explanation
 from semiring.chain.matrix import Matrix
@@ -46,7 +47,7 @@ __all__ = [
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 #: The steps that spare work where the graph allows it, by their names: what ``structure=`` takes.
-STRUCTURES = ("components",)
+STRUCTURES = ("bottleneck", "reachability", "components", "undirected")
 
 
 class Facts(NamedTuple):
@@ -118,7 +119,7 @@ class Problem:
     facts: Facts | None = _NOTHING_KNOWN  # None: not looked for yet
     seen: Structure | None = None  # of the graph, where a step has looked; maps leave it as it is, but for shifts
     plus: bool = False
-    method: str = "auto"
+    method: str | Method = "auto"  # its name, or one that a step has found for matrices of such a structure
     home: Any = None
     in_place: bool = False
     blank: bool = False

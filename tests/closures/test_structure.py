@@ -26,6 +26,9 @@ def of_few(monkeypatch):
     monkeypatch.setattr(algorithm, "_RUN", 4)
     monkeypatch.setattr(algorithm, "_LEAF", 6)
     monkeypatch.setattr(algorithm, "_CHAINS", 3)
+    monkeypatch.setattr(sys.modules["semiring.chain.steps.undirected"], "_LEAST", 0)
+    monkeypatch.setattr(sys.modules["semiring.graphs.undirected"], "_PIVOTS", 5)
+    monkeypatch.setattr(sys.modules["semiring.graphs.undirected"], "_STRIP", 3)
     _guard.cache_clear()
     yield
     _guard.cache_clear()
@@ -144,3 +147,80 @@ def test_components_of_many_vertices(rng):
         A = np.where(edges, rng.integers(1, 50, edges.shape), np.inf).astype(np.float32)
         assert "components" in applied(A, "min_plus")
         np.testing.assert_array_equal(sr.closure(A), sr.closure(A, structure=False))
+
+
+# ------------------------------------------------------------------------------------------------ undirected graphs
+
+
+def symmetric(rng, n, density=0.3):
+    W = np.where(rng.random((n, n)) < density, rng.integers(1, 50, (n, n)), np.inf)
+    return np.minimum(W, W.T)
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_plus", "plus_times", "log_plus", "max_times"])
+def test_one_triangle_is_closed(rng, of_few, name):
+    for n in (1, 4, 5, 6, 23):
+        A = symmetric(rng, n, 0.6)
+        if name != "min_plus":
+            W = A / (100 * n)
+            scaled = {"max_plus": -A, "log_plus": -A, "plus_times": W, "max_times": W}[name]
+            A = np.where(np.isfinite(A), scaled, oracles.zero(name, np.float64))
+        assert "undirected" in applied(A, name, structure="undirected")
+        D = sr.closure(A, name, structure="undirected")
+        np.testing.assert_array_equal(D, D.T)
+        np.testing.assert_allclose(D, sr.closure(A, name, structure=False), rtol=1e-12, atol=1e-300)
+
+
+def test_what_is_no_undirected_graph(rng, of_few):
+    A = symmetric(rng, 30)
+    assert "undirected" not in applied(A, "min_plus", structure="components")
+    A[3, 4], A[4, 3] = 1.0, 2.0
+    assert "undirected" not in applied(A, "min_plus")
+    A[3, 4] = A[4, 3] = -1.0
+    with pytest.raises(DivergenceError):
+        sr.closure(A)
+
+
+@pytest.mark.parametrize("name", ["max_min", "min_max"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "uint8"])
+def test_bottlenecks_of_a_spanning_tree(rng, of_few, name, dtype):
+    for n in (1, 2, 7, 40):
+        for density in (0.0, 0.05, 0.3, 1.0):
+            W = symmetric(rng, n, density)
+            A = np.where(np.isfinite(W), np.where(np.isfinite(W), W, 0).astype(dtype), oracles.zero(name, dtype))
+            A = A.astype(dtype)
+            assert "bottleneck" in applied(A, name)
+            np.testing.assert_array_equal(sr.closure(A, name), oracles.closure(A, name))
+            for reflexive in (True, False):
+                expected = sr.closure(A, name, structure=False, reflexive=reflexive)
+                np.testing.assert_array_equal(sr.closure(A, name, reflexive=reflexive), expected)
+
+
+def test_paths_through_bottlenecks(rng, of_few):
+    A = np.where(np.isfinite(W := symmetric(rng, 40)), W, -np.inf)
+    found = sr.widest_paths(A)
+    np.testing.assert_array_equal(found.matrix, oracles.closure(A, "max_min"))
+    for i, j in ((0, 5), (7, 3), (39, 1)):
+        path = found.path(i, j)
+        assert min(A[a, b] for a, b in itertools.pairwise(path)) == found.matrix[i, j]
+
+
+# ----------------------------------------------------------------------------------------------------- reachability
+
+
+@pytest.mark.parametrize("part", [0.0, 0.1, 1e9])
+def test_rows_of_bits_are_joined(rng, of_few, part, monkeypatch):
+    """With no joins allowed R-Kleene closes what is left; with all of them none is left."""
+    monkeypatch.setattr(sys.modules["semiring.graphs.reachability"], "_PART", part)
+    dual = sr.Semiring("dual", "x & y", "x | y", True, False, dtypes=("bool",))
+    for kind in ("sparse", "acyclic", "apart", "tail", "undirected sparse", "empty", "dense"):
+        for n in (1, 31, 32, 33, 90):
+            edges = structured.edges_of(rng, n, kind)
+            reach = oracles.reachable(edges)
+            assert "reachability" in applied(sr.pack(edges), "boolean")
+            assert np.array_equal(sr.closure(sr.pack(edges), "boolean").unpack(), reach)
+            assert np.array_equal(sr.closure(edges, "boolean"), reach)
+            assert np.array_equal(sr.closure(sr.pack(~edges), dual).unpack(), ~reach)
+            cycles = sr.closure(sr.pack(edges), "boolean", reflexive=False, structure=False)
+            assert sr.closure(sr.pack(edges), "boolean", reflexive=False) == cycles
+    assert "reachability" not in applied(sr.pack(np.triu(edges, 1)), "xor_and")

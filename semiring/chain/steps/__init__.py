@@ -11,6 +11,7 @@ from semiring.chain.planner import name_of
 from semiring.chain.problem import Step
 from semiring.chain.steps.arrays import arrays
 from semiring.chain.steps.bits import bits
+from semiring.chain.steps.bottleneck import bottleneck
 from semiring.chain.steps.components import components
 from semiring.chain.steps.edges import edges
 from semiring.chain.steps.files import files
@@ -23,6 +24,7 @@ from semiring.chain.steps.ordered import ordered
 from semiring.chain.steps.packed import packed
 from semiring.chain.steps.plus import plus
 from semiring.chain.steps.raised import raised
+from semiring.chain.steps.reachability import reachability
 from semiring.chain.steps.rounded import rounded
 from semiring.chain.steps.scaled import scaled
 from semiring.chain.steps.shifted import shifted
@@ -31,6 +33,7 @@ from semiring.chain.steps.stacks import stacks
 from semiring.chain.steps.structure import structure
 from semiring.chain.steps.turned import turned
 from semiring.chain.steps.unbounded import unbounded
+from semiring.chain.steps.undirected import undirected
 from semiring.errors import MethodError, UnknownNameError
 
 __all__ = ["STEPS", "register_step", "registered_steps", "steps_in_order", "unregister_step"]
@@ -56,9 +59,9 @@ STEPS: tuple[Step, ...] = (
     *(narrow, integers),
     # The storage: components are joined by products of what they are stored as.
     *(ordered, packed),
-    # The graph. What follows knows one component, where that matters: floats below 0 have potentials of their own in
-    # each, under which they are `shifted`; `scaled` is the same for products.
-    *(structure, components, shifted, scaled),
+    # The graph: first what takes n² pairs. What follows `components` knows one of them, where that matters: floats
+    # below 0 have potentials of their own in each, under which they are `shifted`; `scaled` is the same for products.
+    *(structure, bottleneck, reachability, components, shifted, scaled, undirected),
     # A⁺ of the matrix as the method will see it, so that the diagonal is kept in its dtype and under its maps.
     plus,
 )

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from semiring.algorithms.irreflexive import cycles_from_closure
+from semiring.algorithms.methods import Method
 from semiring.algorithms.reweighting import reweighting, swept_potentials
 from semiring.algorithms.scales import gains
 from semiring.algorithms.stars import divergence_error, may_diverge
@@ -69,11 +70,13 @@ def components(p: Problem) -> No | Reduction:
         return Reduction(why, p, run=partial(_close, found, parts, None))
     if p.seen is None or p.seen.components is None:
         return No("no weight is below 0, and nobody looked for components")
+    if isinstance(p.method, Method):
+        return No(f"closed by its {p.method.name.replace('_', ' ')}")
     if "components" not in p.request.structure:
         return No("not among what may be spared")
     found = p.seen.components
     if m.storage == "bits":
-        return No("rows of bits are joined without products")
+        return No("words are closed as a whole")
     if len(found) <= 1:
         return No("one strong component", "data")
     if gains(p.semiring, p.known.least, p.known.greatest):

@@ -38,7 +38,7 @@ def dijkstra(p: Problem, graph: SparseGraph, h: Any) -> Reduction:
     """The distances of a sparse graph under potentials, a source at a time."""
     explanation = p.request.explanation
     explanation.about(p.matrix)
-    explanation.method, explanation.backend = p.method, "cpu"
+    explanation.method, explanation.backend = method_named(p.method).name, "cpu"
     return Reduction("Dijkstra from every vertex", p, run=partial(_dijkstra, graph, h), in_home=True, quiet=True)
 
 

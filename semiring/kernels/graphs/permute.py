@@ -12,7 +12,10 @@ import numpy as np
 
 from semiring.kernels.graphs.compiled import kernel
 
-__all__ = ["chains", "copy_rows", "gather_columns", "move_rows", "transpose_words"]
+__all__ = [
+    *("chains", "copy_rows", "gather_columns", "mirror_entries", "move_rows"),
+    *("transpose_entries", "transpose_words"),
+]
 
 
 @kernel
@@ -127,3 +130,29 @@ def transpose_words(words, out, first, last):
             for r in range(min(512, n - 32 * w0)):
                 for b in range(b1 - b0):
                     out[32 * w0 + r, b0 + b] = lines[r, b]
+
+
+@kernel
+def transpose_entries(A, out, first, last):
+    """Rows ``first`` … ``last`` - 1 of out (n, m) ← the columns of A (m, n) of these numbers, by tiles of 16 × 16.
+
+    The rows of a large matrix often lie a power of two apart: of more than some rows at a time no cache holds a line.
+    """
+    m = A.shape[0]
+    for j0 in range(first, last, 16):
+        j1 = min(last, j0 + 16)
+        for i0 in range(0, m, 16):
+            for j in range(j0, j1):
+                for i in range(i0, min(m, i0 + 16)):
+                    out[j, i] = A[i, j]
+
+
+@kernel
+def mirror_entries(A, first, last):
+    """Rows ``first`` … ``last`` - 1 of A (n, n) below the diagonal ← what lies above it, by tiles of 16 × 16."""
+    for i0 in range(first, last, 16):
+        i1 = min(last, i0 + 16)
+        for j0 in range(0, i1, 16):
+            for i in range(i0, i1):
+                for j in range(j0, min(i, j0 + 16)):
+                    A[i, j] = A[j, i]

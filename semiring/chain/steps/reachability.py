@@ -1,0 +1,28 @@
+"""Reachability in packed bits: rows joined along the edges between components, instead of products.
+
+Cost: a pass over n bits for every edge that no other path replaces; where these are too many, that of a closure. The
+bits are exact. Source: `semiring.graphs.reachability`.
+"""
+
+from __future__ import annotations
+
+from semiring.chain.problem import No, Problem, Reduction
+from semiring.graphs.reachability import by_components
+
+__all__ = ["reachability"]
+
+
+def reachability(p: Problem) -> No | Reduction:
+    """The words, to be joined row by row."""
+    if p.matrix.storage != "bits" or p.seen is None or p.seen.components is None:
+        return No("no packed bits, or nobody looked for components")
+    if not p.semiring.idempotent:
+        return No("⊕ is not idempotent: it counts paths")
+    if "reachability" not in p.request.structure:
+        return No("not among what may be spared")
+    found = p.seen.components
+    if len(found) <= 1:
+        why = "one strong component: every vertex reaches every other"
+    else:
+        why = f"{len(found)} strong components: rows are joined along the edges between them"
+    return Reduction(why, p.but(p.facts, method=by_components(found)))
