@@ -18,7 +18,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.data import NETWORKS, load_network
 from semiring.errors import SemiringError
-from semiring.io import Network, format_of, read, with_positions, write
+from semiring.io import Network, format_of, read, read_sparse, with_positions, write
 from semiring.io.edge_list import write_edge_list
 from semiring.io.network import both_directions
 from semiring.io.text import is_count
@@ -84,8 +84,11 @@ def chosen_semiring(arguments: argparse.Namespace) -> Semiring:
     return own if own is not None else as_semiring(arguments.semiring or "min_plus")
 
 
-def load(arguments: argparse.Namespace, semiring: Semiring) -> Network:
-    """The network that INPUT names: a file, standard input, or one that comes with the library."""
+def load(arguments: argparse.Namespace, semiring: Semiring, *, sparse: bool = False) -> Network:
+    """The network that INPUT names: a file, standard input, or one that comes with the library.
+
+    Its matrix may be ``sparse`` where a file lists edges.
+    """
     source: str = arguments.input
     if source in NETWORKS and not os.path.exists(source):
         if arguments.header is not None or arguments.weight is not None:
@@ -97,7 +100,7 @@ def load(arguments: argparse.Namespace, semiring: Semiring) -> Network:
         if source != "-" and not os.path.exists(source):
             known = ", ".join(NETWORKS)
             raise FileNotFoundError(2, f"no such file, and no network of the library has that name ({known})", source)
-        network = read(
+        network = (read_sparse if sparse else read)(
             source,
             semiring,
             dtype=arguments.dtype,
@@ -113,7 +116,7 @@ def load(arguments: argparse.Namespace, semiring: Semiring) -> Network:
 
 def vertex_of(network: Network, name: str) -> int:
     """The index of the vertex with that name, number or (if only one has it) label."""
-    n = len(network.matrix)
+    n = network.matrix.shape[0]
     if network.names is None:
         if is_count(name) and int(name) < n:
             return int(name)
@@ -185,8 +188,9 @@ def name_of(network: Network, vertex: int) -> str:
 
 def size_of(network: Network, semiring: Semiring) -> str:
     """One line: the network's title, vertices, edges, semiring and dtype."""
-    n = len(network.matrix)
-    edges = int(np.count_nonzero(network.matrix != semiring.zero_for(network.matrix.dtype)))
+    n = network.matrix.shape[0]
+    values = network.matrix if isinstance(network.matrix, np.ndarray) else network.matrix.data
+    edges = int(np.count_nonzero(values != semiring.zero_for(values.dtype)))
     counts = f"{n:,} {'vertex' if n == 1 else 'vertices'}, {edges:,} edge{'s' * (edges != 1)}"
     return f"{network.title}: {counts}, {semiring.name} {network.matrix.dtype}"
 

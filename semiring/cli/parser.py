@@ -82,7 +82,12 @@ def _add_paths(commands: argparse._SubParsersAction[Parser]) -> None:
         allow_abbrev=False,
     )
     _add_input(parser)
-    parser.add_argument("--from", dest="source", metavar="NAME", help="the vertex where paths begin")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="NAME",
+        help="the vertex where paths begin; without -o, --predecessors and --plot no other paths are found",
+    )
     parser.add_argument("--to", dest="target", metavar="NAME", help="the vertex where paths end")
     parser.add_argument(
         "--kind", choices=KINDS, default="shortest", help="what makes a path the best (default: shortest)"

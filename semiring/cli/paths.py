@@ -53,7 +53,10 @@ class Question:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Find all best paths of INPUT, print what was asked, write and draw it; 1 if there is no path."""
+    """Find the best paths of INPUT, print what was asked, write and draw it; 1 if there is no path.
+
+    All of them, unless only those from or to a vertex are asked for: then no matrix of all pairs is made.
+    """
     check_outputs(arguments)
     if arguments.predecessors is not None and format_of(arguments.predecessors) not in (
         "npy",
@@ -67,7 +70,9 @@ def run(arguments: argparse.Namespace) -> int:
         )
     function, name = KINDS[arguments.kind]
     semiring = as_semiring(name)
-    network = load(arguments, semiring)
+    asked = arguments.source is not None or arguments.target is not None
+    some = asked and arguments.output is arguments.predecessors is arguments.plot is None
+    network = load(arguments, semiring, sparse=some)
     ends = [None if end is None else vertex_of(network, end) for end in (arguments.source, arguments.target)]
     question = Question(network, semiring, arguments.kind, *ends)
     report = Report(arguments.output)
@@ -75,6 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
     with ProgressBar("paths") as progress, cycles_by_name(network.names):
         found = getattr(library, function)(
             network.matrix,
+            sources=[question.source] if some and question.source is not None else None,
+            targets=[question.target] if some and question.target is not None else None,
             predecessors=arguments.predecessors is not None,
             check=arguments.check,
             threads=arguments.threads,
@@ -82,8 +89,9 @@ def run(arguments: argparse.Namespace) -> int:
         )
     route = _route(question, found)
     _print_answer(report, question, found, route)
-    report("", "all pairs")
-    report.table(_facts(question, found))
+    if not some:
+        report("", "all pairs")
+        report.table(_facts(question, found))
     if arguments.output is not None:
         save_matrix(report, arguments.output, found.matrix, semiring, network)
     if arguments.predecessors is not None:
@@ -114,15 +122,22 @@ def _print_answer(report: Report, question: Question, found: Any, route: Sequenc
     if route is not None:
         report("", *_route_lines(question, found, route))
     elif question.source is not None and question.target is None:
-        report("", *_ranking(question, found.matrix[question.source], question.source, "from"))
+        report("", *_ranking(question, _values(question, found), question.source, "from"))
     elif question.target is not None and question.source is None:
-        report("", *_ranking(question, found.matrix[:, question.target], question.target, "to"))
+        report("", *_ranking(question, _values(question, found), question.target, "to"))
+
+
+def _values(question: Question, found: Any) -> Any:
+    """The values of the paths from the source, or to the target, one a vertex."""
+    if found.matrix.shape[0] != found.matrix.shape[1]:  # no others were asked for
+        return found.matrix.reshape(-1)
+    return found.matrix[:, question.target] if question.source is None else found.matrix[question.source]
 
 
 def _route_lines(question: Question, found: Any, route: Sequence[int]) -> list[str]:
     """A headline and a line for each stop, with the weight of the edge that leads to it."""
     edges = len(route) - 1
-    total = question.value(found.matrix[route[0], route[-1]])
+    total = question.value(found.distance(route[0], route[-1]))
     ends = f"{question.name(route[0])} → {question.name(route[-1])}"
     lines = [f"{ends}: {question.word} {total}, {edges} edge{'s' * (edges != 1)}"]
     weights = ["", *(question.value(question.network.matrix[i, j]) for i, j in pairwise(route))]

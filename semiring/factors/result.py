@@ -6,7 +6,6 @@ paths over vertices eliminated earlier (`semiring.elimination`).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Hashable, Iterator
 from functools import cached_property
 from typing import Any
@@ -18,6 +17,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, max_times, min_times
 from semiring.algorithms.stars import divergence_error
 from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, widen
+from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import as_array, as_output, in_host_memory
 from semiring.arrays.scans import Scan, limits_of
 from semiring.arrays.vertices import Vertices
@@ -36,6 +36,7 @@ __all__ = ["Factor", "aligned", "factor", "fitting", "inner_dtype", "largest_siz
 
 Array = NDArray[Any]
 
+_IN_PARTS = "ask for fewer of them, or for rows(...), which come some at a time"
 _BLOCK = 1 << 24  # entries of rows that are handed over at a time, unless the caller says
 
 
@@ -299,10 +300,13 @@ class Factor:
         """
         rows = self._vertices.indices(sources)
         if targets is None:
+            demand_memory(rows.size * len(self) * self.dtype.itemsize, f"{rows.size:,} rows of A*", _IN_PARTS)
             out = np.empty((rows.size, len(self)), self.dtype)
             self._fill(rows, out)
             return out
         columns = self._vertices.indices(targets)
+        needed = rows.size * columns.size * self._inner.itemsize
+        demand_memory(needed, f"a table of {rows.size:,} × {columns.size:,}", _IN_PARTS)
         found = np.empty((rows.size, columns.size), self._inner)
         if found.size:
             table(self._sweeps(), self._sweeps(columns=True), rows, columns, found)
@@ -390,16 +394,12 @@ class Factor:
     def closure(self, out: Any = None) -> Array:
         """A* as a dense matrix (n, n), in ``out`` where it is given: an array of the factor's dtype, or a memmap.
 
-        Raises `MemoryError`, before any work, where n² entries do not fit into memory.
+        Raises `TooLargeError`, before any work, where n² entries do not fit into memory.
         """
         n = len(self)
         if out is None:
-            needed, free = n * n * self.dtype.itemsize, _free_memory()
-            if needed > free:
-                raise MemoryError(
-                    f"A* of {n:,} vertices takes {needed / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are free: ask for a "
-                    "table of sources and targets, for rows one after the other, or give out=numpy.memmap(...)"
-                )
+            instead = "ask for a table of sources and targets, for rows some at a time, or give out=numpy.memmap(...)"
+            demand_memory(n * n * self.dtype.itemsize, f"A* of {n:,} vertices", instead)
             target = np.empty((n, n), self.dtype)
         else:
             target = as_output(out, (n, n), self.dtype)
@@ -483,14 +483,3 @@ def inner_dtype(semiring: Semiring, dtype: np.dtype[Any], n: int, largest: Any, 
         f"paths of {n} edges of weights up to {largest} leave the half of the range of int64 that {semiring.name} "
         "computes in: use float64, which holds every sum, rounded"
     )
-
-
-def _free_memory() -> float:
-    """Bytes that may be allocated without moving others out, as far as the system says."""
-    try:
-        with open("/proc/meminfo") as lines:
-            return 1024.0 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration):
-        if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-            return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    return float("inf")

@@ -27,7 +27,7 @@ from semiring.io import dimacs, edge_list, matrix_market, npy
 from semiring.io.atomic import atomic_file
 from semiring.io.files import binary_lines
 from semiring.io.graphs import network_of
-from semiring.io.network import Edges, Entries, Network, assemble, over, square
+from semiring.io.network import Edges, Entries, Network, assemble, assemble_sparse, over, square
 from semiring.io.positions import with_positions
 from semiring.kernels.contract import NO_PREDECESSOR
 
@@ -103,9 +103,36 @@ def read(
     than once combine by ⊕. In a dense matrix every entry is an element of the semiring. Nothing is unpickled.
 
     Raises `FormatError`, `ShapeError`, `DomainError` (NaN, or outside the domain), each naming file and line,
-    `DTypeError`, `OSError`. Time O(size of the file), memory n² elements and some 100 bytes an edge.
+    `DTypeError`, `OSError`, `TooLargeError`. Time O(size of the file), memory n² elements and some 100 bytes an edge.
     """
-    semiring, source = as_semiring(semiring), os.fspath(path)
+    found, title = _listed(path, format, header, weight)
+    return assemble(found, as_semiring(semiring), dtype, directed=directed, title=title)
+
+
+def read_sparse(
+    path: str | os.PathLike[str],
+    semiring: Semiring,
+    *,
+    dtype: Any = None,
+    directed: bool = True,
+    header: bool | None = None,
+    weight: str | None = None,
+) -> Network:
+    """`read`, but the matrix of a file that lists edges is a `scipy.sparse.csr_array` of them: never n² of memory."""
+    found, title = _listed(path, None, header, weight)
+    if isinstance(found, Entries):
+        return assemble(found, semiring, dtype, directed=directed, title=title)
+    return assemble_sparse(found, semiring, dtype, directed=directed, title=title)
+
+
+def _listed(
+    path: str | os.PathLike[str],
+    format: str | None,  # noqa: A002
+    header: bool | None,
+    weight: str | None,
+) -> tuple[Edges | Entries, str]:
+    """What a file holds, and the title of its network."""
+    source = os.fspath(path)
     kind = format or format_of(source)
     if kind not in FORMATS.values():
         raise FormatError(f"no format is named {kind!r}: known are {', '.join(dict.fromkeys(FORMATS.values()))}")
@@ -125,7 +152,7 @@ def read(
         else:
             mark = "\t" if kind == "tsv" else None
             found = edge_list.read_edge_list(stream, shown, delimiter=mark, header=header, weight=weight)
-    return assemble(found, semiring, dtype, directed=directed, title=_stem(source))
+    return found, _stem(source)
 
 
 def _stem(source: str) -> str:

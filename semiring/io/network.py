@@ -16,7 +16,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.arrays.memory import demand_memory
-from semiring.arrays.scatter import scatter
+from semiring.arrays.scatter import added, scatter
 from semiring.errors import AlgebraError, DomainError, FormatError, SemiringError, ShapeError
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Entries",
     "Network",
     "assemble",
+    "assemble_sparse",
     "both_directions",
     "convert",
     "dtype_of_frame",
@@ -129,6 +130,22 @@ def assemble(
             matrix, combined = both_directions(matrix, semiring), True
     else:
         matrix, combined = _matrix_of_edges(found, semiring, dtype, directed)
+    return Network(matrix, found.names, unit=found.unit, title=title, semiring=semiring, combined=combined)
+
+
+def assemble_sparse(
+    found: Edges, semiring: Semiring, dtype: Any = None, *, directed: bool = True, title: str = ""
+) -> Network:
+    """`assemble` of edges, whose matrix is a `scipy.sparse.csr_array`: what it does not store is no edge."""
+    from scipy.sparse import csr_array
+
+    rows, columns, weights = weighted(found, semiring, dtype, directed=directed)
+    cells = rows.astype(np.int64) * found.size + columns
+    order = np.argsort(cells, kind="stable")
+    cells, values = added(cells[order], weights[order], semiring)
+    starts = np.searchsorted(cells, np.arange(found.size + 1) * found.size)
+    matrix: Any = csr_array((values, cells % max(1, found.size), starts), shape=(found.size, found.size))
+    combined = cells.size < rows.size
     return Network(matrix, found.names, unit=found.unit, title=title, semiring=semiring, combined=combined)
 
 

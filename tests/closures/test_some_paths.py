@@ -10,6 +10,7 @@ import scipy.sparse as sparse
 
 import semiring as sr
 from semiring.algebra.catalogue import as_semiring
+from semiring.arrays import memory
 from semiring.errors import NoPathError, VertexError
 
 inf = np.inf
@@ -237,6 +238,27 @@ def test_frames_and_graphs_are_read_as_all_functions_are_told():
             sr.shortest_paths(G, columns=("x", "y"), **asked)
         with pytest.raises(TypeError, match="two columns"):
             sr.shortest_paths(frame, columns="xy", **asked)
+
+
+def test_what_does_not_fit_is_refused_before_work_begins(monkeypatch):
+    monkeypatch.setattr(memory, "free_memory", lambda: 1 << 30)
+    n = 20_000
+    A = sparse.coo_array(([1.0], ([0], [n - 1])), shape=(n, n)).tocsr()
+    for function in (sr.closure, sr.shortest_paths, lambda A: sr.shortest_paths(A, predecessors=False)):
+        with pytest.raises(MemoryError, match=r"of 20,000 vertices takes .* GiB, and .* free: .*sources=.*factor"):
+            function(A)
+    for function in (sr.closure, sr.shortest_paths):
+        import networkx as nx
+
+        G = nx.empty_graph(n)
+        with pytest.raises(sr.errors.TooLargeError, match=r"of 20,000 vertices takes .* GiB"):
+            function(G)
+    F = sr.factor(A)
+    with pytest.raises(sr.errors.TooLargeError, match=r"20,000 rows of A\* takes"):
+        F.table(range(n))
+    with pytest.raises(sr.errors.TooLargeError, match=r"a table of 20,000 × 20,000 takes"):
+        F.table(np.arange(n), np.arange(n))
+    assert sr.shortest_paths(A, sources=[0], targets=[n - 1]).matrix == 1.0
 
 
 def test_truths_of_zeros_and_ones():

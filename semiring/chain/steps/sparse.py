@@ -16,10 +16,12 @@ import numpy as np
 from semiring.algorithms.johnson import SparseGraph, graph_potentials, sparse_graph
 from semiring.algorithms.methods import method_named, takes_edges
 from semiring.algorithms.schedule import dense_is_faster, dense_operations, search_operations
+from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import as_array, as_output
 from semiring.chain.matrix import Matrix
 from semiring.chain.problem import No, Problem, Reduction, is_tropical
 from semiring.errors import ShapeError
+from semiring.io.network import SOME
 from semiring.threads import threads
 
 if TYPE_CHECKING:
@@ -53,7 +55,8 @@ def _dijkstra(graph: SparseGraph, h: Any, node: Node, D: Any) -> Any:
 def sparse(p: Problem) -> No | Reduction:
     """Its edges, or its dense matrix.
 
-    Raises `ShapeError`; for edges `NegativeCycleError`, and `DomainError` for NaN and for sums beyond the floats.
+    Raises `ShapeError`, `TooLargeError`; for edges `NegativeCycleError`, and `DomainError` for NaN and for sums beyond
+    the floats.
     """
     A, request = p.given, p.request
     if request.device is not None or not is_sparse(A):
@@ -61,6 +64,8 @@ def sparse(p: Problem) -> No | Reduction:
     if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
         raise ShapeError(f"A is {A.shape}: a closure needs a square matrix")
     n, edges, dtype = A.shape[0], A.nnz, np.dtype(A.dtype)
+    if request.out is None:
+        demand_memory(n * n * dtype.itemsize, f"the closure of {n:,} vertices", SOME)
     shortest = is_tropical(p.semiring) and dtype.kind == "f" and p.semiring.supports(dtype)
     method = request.method
     if method == "auto" and shortest:
