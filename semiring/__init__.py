@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from semiring.closures import closure
     from semiring.data import load_network
     from semiring.factors import Factor, factor, fixed_point
+    from semiring.graphs.condensation import Condensation, condensation
     from semiring.io import Network, network_of, read, write
     from semiring.kernels.listing import code
     from semiring.paths import (
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
         most_reliable_paths,
         shortest_paths,
         transitive_closure,
+        transitive_reduction,
         widest_paths,
     )
 
@@ -80,6 +82,8 @@ _LATER = {
     "Factor": "semiring.factors",
     "factor": "semiring.factors",
     "fixed_point": "semiring.factors",
+    "Condensation": "semiring.graphs.condensation",
+    "condensation": "semiring.graphs.condensation",
     "code": "semiring.kernels.listing",
     "Paths": "semiring.paths",
     "best_paths": "semiring.paths",
@@ -87,6 +91,7 @@ _LATER = {
     "most_reliable_paths": "semiring.paths",
     "shortest_paths": "semiring.paths",
     "transitive_closure": "semiring.paths",
+    "transitive_reduction": "semiring.paths",
     "widest_paths": "semiring.paths",
     "Network": "semiring.io",
     "network_of": "semiring.io",
@@ -112,6 +117,7 @@ __all__ = [
     "CATALOGUE",
     "METHODS",
     "BitMatrix",
+    "Condensation",
     "Domain",
     "Factor",
     "Network",
@@ -126,6 +132,7 @@ __all__ = [
     "boolean",
     "closure",
     "code",
+    "condensation",
     "dot",
     "exp",
     "expm1",
@@ -172,6 +179,7 @@ __all__ = [
     "sqrt",
     "threads",
     "transitive_closure",
+    "transitive_reduction",
     "where",
     "widest_paths",
     "write",

@@ -11,7 +11,7 @@ at the last column; rows are free. A recursion that splits its columns at multip
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from semiring.algebra.truth_tables import polynomial, to_bitwise, truth_table
 from semiring.arrays.labels import is_graph
-from semiring.errors import DeviceError, DomainError, DTypeError, ShapeError
+from semiring.errors import DeviceError, DomainError, DTypeError, ShapeError, VertexError
 from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["WORD_BITS", "BitMatrix", "pack", "polynomial", "to_bitwise", "truth_table"]
@@ -120,6 +120,67 @@ class BitMatrix:
         i = array_namespace(matrix.words).arange(n)
         matrix.words[i, i // WORD_BITS] = (1 << i % WORD_BITS).astype(np.uint32)
         return matrix
+
+    @classmethod
+    def from_edges(cls, tails: ArrayLike, heads: ArrayLike, shape: Sequence[int]) -> BitMatrix:
+        """The matrix of a shape (m, n) that is True where an edge leads: from row ``tails[e]`` to column ``heads[e]``.
+
+        Integers (edges,) in any order, repeated or not. Where both are arrays on a GPU, so is the matrix, which is made
+        there: a million vertices are 116 GiB. Raises `ShapeError`, `DTypeError`, and `VertexError` for an edge beyond
+        the shape. Cost: O(edges) beside m · n / 8 bytes of zeros.
+
+        >>> BitMatrix.from_edges([0, 1], [1, 2], (3, 3))
+        BitMatrix(3 × 3, 2 set
+          .1.
+          ..1
+          ...)
+        """
+        there = is_device_array(tails) and is_device_array(heads)
+        if not there and (is_device_array(tails) or is_device_array(heads)):
+            raise DeviceError("tails live on a GPU or heads do, but not both: move one of them")
+        if there:
+            from semiring.arrays.device.memory import as_cupy
+
+            ends: list[Any] = [as_cupy(tails, "tails"), as_cupy(heads, "heads")]
+        else:
+            ends = [np.asarray(tails), np.asarray(heads)]
+        if ends[0].ndim != 1 or ends[0].shape != ends[1].shape:
+            raise ShapeError(f"tails {ends[0].shape} and heads {ends[1].shape} are not 1-D of one length")
+        xp = array_namespace(ends[0])
+        matrix = cls._view(xp.zeros((_shape(shape)[0], _words_for(_shape(shape)[1])), np.uint32), _shape(shape))
+        if not ends[0].size:
+            return matrix
+        for name, values, size in zip(("tails", "heads"), ends, matrix.shape, strict=True):
+            if values.dtype.kind not in "iu":
+                raise DTypeError(f"{name} are integers, not {values.dtype}")
+            low, high = int(values.min()), int(values.max())
+            if low < 0 or high >= size:
+                raise VertexError(f"{name} have {low if low < 0 else high}, and the matrix is {matrix.shape}")
+        rows, columns = (values.astype(np.int64, copy=False) for values in ends)
+        if there:
+            from semiring.arrays.device.packing import set_bits
+
+            set_bits(matrix.words, rows, columns)
+        else:
+            bits = np.left_shift(np.uint32(1), (columns % WORD_BITS).astype(np.uint32))
+            np.bitwise_or.at(matrix.words, (rows, columns // WORD_BITS), bits)
+        return matrix
+
+    def edges(self, entries: int = 1 << 24) -> Iterator[tuple[Any, Any]]:
+        """The True entries in parts: (tails, heads) int64 (edges,), row by row, where the words live.
+
+        A part is of as many rows as have so many ``entries``, at least one, and may be without edges. It takes a byte
+        an entry of memory and 16 an edge.
+
+        >>> [(tails.tolist(), heads.tolist()) for tails, heads in pack([[True, False], [True, True]]).edges()]
+        [([0, 1, 1], [0, 0, 1])]
+        """
+        m, n = self.shape
+        step = max(1, entries // max(1, n))
+        for start in range(0, m, step):
+            part = self[start : start + step].unpack()
+            tails, heads = array_namespace(part).nonzero(part)
+            yield tails + start, heads
 
     # ------------------------------------------------------------------------------------------------- what it is
 

@@ -13,6 +13,7 @@ from semiring.paths.functions import (
     transitive_closure,
     widest_paths,
 )
+from semiring.paths.reduction import transitive_reduction
 from semiring.paths.result import Paths
 
 __all__ = [
@@ -22,5 +23,6 @@ __all__ = [
     "most_reliable_paths",
     "shortest_paths",
     "transitive_closure",
+    "transitive_reduction",
     "widest_paths",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 
 from semiring.arrays.device.memory import load_cupy
 
-__all__ = ["count", "empty_words", "pack", "unpack"]
+__all__ = ["count", "empty_words", "pack", "set_bits", "unpack"]
 
 Array: TypeAlias = Any  # a CuPy array
 
@@ -42,6 +42,19 @@ def _counting() -> Any:
     return load_cupy().ReductionKernel(
         "uint32 word", "int64 y", "__popc(word)", "a + b", "y = a", "0", "semiring_count"
     )
+
+
+@cache
+def _setting() -> Any:
+    text = "atomicOr(&words[row * width + column / 32], 1u << column % 32)"
+    return load_cupy().ElementwiseKernel(
+        "int64 row, int64 column, int64 width", "raw uint32 words", text, "semiring_set_bits"
+    )
+
+
+def set_bits(words: Array, rows: Array, columns: Array) -> None:
+    """Set the bits of contiguous words (m, ⌈n/32⌉) at some rows and columns, int64 (count,) both."""
+    _setting()(rows, columns, words.shape[1], words)
 
 
 def empty_words(shape: tuple[int, ...]) -> Array:

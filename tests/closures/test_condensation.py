@@ -1,0 +1,112 @@
+"""Condensations, transitive reductions, and matrices of bits from edges and back, against NetworkX and NumPy."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import semiring as sr
+from semiring import BitMatrix, pack
+
+
+def reachable(A):
+    found = A | np.eye(len(A), dtype=bool)
+    for _ in range(len(A).bit_length()):
+        found = found.astype(np.float32) @ found.astype(np.float32) > 0
+    return found
+
+
+@pytest.mark.parametrize("degree", [1.2, *(pytest.param(degree, marks=pytest.mark.slow) for degree in (0.5, 3))])
+@pytest.mark.parametrize("form", [np.asarray, pack, csr_array])
+def test_components_and_questions(degree, form, rng):
+    for n in (1, 2, 20, 90):
+        A = rng.random((n, n)) < degree / n
+        found, expected = sr.condensation(form(A)), reachable(A)
+        parts = {frozenset(found.members(k).tolist()) for k in range(len(found))}
+        graph = nx.from_numpy_array(A, create_using=nx.DiGraph)
+        assert parts == {frozenset(part) for part in nx.strongly_connected_components(graph)}
+        assert all((found.component[found.members(k)] == k).all() for k in range(len(found)))
+        tails, heads = found.graph.nonzero()
+        assert (tails < heads).all()
+        between = np.zeros((len(found), len(found)), bool)
+        i, j = np.nonzero(A)
+        between[found.component[i], found.component[j]] = True
+        np.fill_diagonal(between, False)
+        np.testing.assert_array_equal(found.graph.toarray(), between)
+        np.testing.assert_array_equal(found.reaches(np.arange(n), np.arange(n)), expected)
+        assert found.reaches(0, n - 1) == expected[0, n - 1]
+        np.testing.assert_array_equal(found.reaches([n - 1], 0), expected[[n - 1], 0])
+        assert found.reaches([], [0]).shape == (0, 1)
+
+
+@pytest.mark.slow
+def test_more_sources_than_are_followed_at_once(rng):
+    A = rng.random((700, 700)) < 0.002
+    found = sr.condensation(A)
+    np.testing.assert_array_equal(found.reaches(np.arange(700), [3, 600]), reachable(A)[:, [3, 600]])
+
+
+def test_stored_entries_are_edges_and_stored_false_is_none():
+    numbers = csr_array((np.zeros(1), ([0], [1])), shape=(2, 2))
+    assert sr.condensation(numbers).reaches(0, 1)
+    assert not sr.condensation(csr_array((np.zeros(1, bool), ([0], [1])), shape=(2, 2))).reaches(0, 1)
+    assert len(sr.condensation(csr_array((0, 0)))) == 0
+
+
+def test_what_condensation_refuses():
+    with pytest.raises(sr.errors.DTypeError, match="say which are edges"):
+        sr.condensation(np.ones((2, 2)))
+    with pytest.raises(sr.errors.ShapeError, match=r"\(2, 3\)"):
+        sr.condensation(np.ones((2, 3), bool))
+    found = sr.condensation(np.eye(3, dtype=bool))
+    for question in ((3, 0), (0, -1), ([0.5], 0), ([[0]], 0)):
+        with pytest.raises(sr.errors.VertexError):
+            found.reaches(*question)
+    with pytest.raises(sr.errors.VertexError, match="component 3"):
+        found.members(3)
+
+
+@pytest.mark.parametrize("n", [0, 1, 33, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 70))])
+def test_transitive_reductions(n, rng):
+    for density in (0.03, 0.3, 1):
+        order = rng.permutation(n)
+        A = np.triu(rng.random((n, n)) < density, 1)[np.ix_(order, order)]
+        found = sr.transitive_reduction(A)
+        expected = nx.transitive_reduction(nx.from_numpy_array(A, create_using=nx.DiGraph))
+        np.testing.assert_array_equal(found, nx.to_numpy_array(expected, nodelist=range(n), dtype=bool) if n else A)
+        assert sr.transitive_reduction(pack(A)) == pack(found)
+        assert isinstance(found, np.ndarray)
+
+
+def test_a_cycle_has_no_least_graph():
+    for A in (np.eye(3, dtype=bool), np.array([[False, True], [True, False]])):
+        with pytest.raises(sr.errors.AlgebraError, match="vertex 0 lies on a cycle"):
+            sr.transitive_reduction(A)
+    with pytest.raises(sr.errors.ShapeError, match="square"):
+        sr.transitive_reduction(np.ones((2, 3), bool))
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (1, 1), (5, 33), (70, 64)])
+def test_bits_from_edges_and_back(shape, rng):
+    A = rng.random(shape) < 0.2
+    tails, heads = np.nonzero(A)
+    order = rng.permutation(np.repeat(np.arange(len(tails)), 2))
+    found = BitMatrix.from_edges(tails[order].astype(np.int32), heads[order].astype(np.uint16), shape)
+    assert found == pack(A)
+    for entries in (1, 100, 1 << 20):
+        parts = list(found.edges(entries))
+        for ends, expected in zip(zip(*parts, strict=True), (tails, heads), strict=False):
+            np.testing.assert_array_equal(np.concatenate(ends), expected)
+
+
+def test_what_from_edges_refuses():
+    with pytest.raises(sr.errors.VertexError, match="tails have 2"):
+        BitMatrix.from_edges([2], [0], (2, 2))
+    with pytest.raises(sr.errors.VertexError, match="heads have -1"):
+        BitMatrix.from_edges([0], [-1], (2, 2))
+    with pytest.raises(sr.errors.DTypeError, match="float64"):
+        BitMatrix.from_edges([0.0], [0], (2, 2))
+    with pytest.raises(sr.errors.ShapeError, match="one length"):
+        BitMatrix.from_edges([0, 1], [0], (2, 2))
