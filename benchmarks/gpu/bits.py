@@ -1,6 +1,6 @@
 """Packed truth values on a GPU: products and closures, by the tensor cores and by words of 32.
 
-    python -m benchmarks.gpu.bits [products] [closures] [--sizes 4096 8192 ...]
+    python -m benchmarks.gpu.bits [products] [closures] [components] [--sizes 4096 8192 ...]
 
 By events of the device, ahead of which the host enqueues; entries are True with probability ½, which is the density
 that costs the most power. Closures are those of random digraphs of 1.2 edges a vertex, most of whose vertices reach
@@ -76,17 +76,22 @@ def products(options: argparse.Namespace) -> Table:
     return Table("Products of packed bits on a GPU", columns, rows)
 
 
-def closures(options: argparse.Namespace) -> Table:
-    """A ← A* in place."""
+def _edges() -> Any:
     import cupy
 
-    edges = cupy.ElementwiseKernel(
+    return cupy.ElementwiseKernel(
         "int64 tail, int64 head, int64 words",
         "raw uint32 W",
         "atomicOr(&W[tail * words + head / 32], 1u << head % 32)",
         "edges",
     )
-    rows = []
+
+
+def closures(options: argparse.Namespace) -> Table:
+    """A ← A* in place, by all pairs."""
+    import cupy
+
+    edges, rows = _edges(), []
     for n in (*options.sizes, 131072):
         random = cupy.random.RandomState(n)
         tails, heads = random.randint(0, n, (2, int(1.2 * n)))
@@ -96,7 +101,7 @@ def closures(options: argparse.Namespace) -> Table:
         def call() -> None:
             words[...] = 0  # noqa: B023
             edges(tails, heads, words.shape[1], words)  # noqa: B023
-            sr.closure(A, "boolean", out=A)  # noqa: B023
+            sr.closure(A, "boolean", out=A, structure=False)  # noqa: B023
 
         taken = _seconds(call, f"closure, n = {n}")
         found.append(words.copy())
@@ -108,13 +113,45 @@ def closures(options: argparse.Namespace) -> Table:
     return Table("Closures of packed bits on a GPU", columns, rows)
 
 
+def components(options: argparse.Namespace) -> Table:
+    """A ← A* in place by strong components, and by all n³ pairs: the edges are put in anew before each."""
+    import cupy
+
+    edges, n, rows = _edges(), options.vertices, []
+    words = cupy.zeros((n, -(-n // 32)), np.uint32)
+    A, random = BitMatrix(words, (n, n)), cupy.random.RandomState(n)
+    tails, heads = cupy.sort(random.randint(0, n, (2, 10 * n)), axis=0)
+    order = random.permutation(n)
+    graphs = {
+        "no cycle, 10 edges a vertex, in order": (tails, heads),
+        "the same, hidden by a permutation": (order[tails], order[heads]),
+        "random, 1.5 edges a vertex": random.randint(0, n, (2, 3 * n // 2)),
+        "random, 100 edges a vertex": random.randint(0, n, (2, 100 * n)),
+    }
+    for kind, (from_, to) in graphs.items():
+        taken, found = [], []
+        for structure in (True, False):
+
+            def call(structure: bool = structure, from_: Any = from_, to: Any = to) -> None:
+                words[...] = 0
+                edges(from_, to, words.shape[1], words)
+                sr.closure(A, "boolean", out=A, structure=structure)
+
+            taken.append(_seconds(call, f"closure, n = {n}, {kind}" if structure else "", repeats=3))
+            found.append(words[:: max(1, n // 1024)].copy())
+        assert bool((found[0] == found[1]).all())
+        rows.append([kind, taken[0] * 1e3, taken[1] / taken[0]])
+    return Table(f"Closures of {n} vertices by components", ["graph", "ms", "faster than by n³ pairs"], rows)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--vertices", type=int, default=131072)
         parser.add_argument("--sizes", type=int, nargs="+", default=[4096, 8192, 16384, 32768])
 
-    tables = {"products": products, "closures": closures}
+    tables = {"products": products, "closures": closures, "components": components}
     return run("benchmarks.gpu.bits", str(__doc__), tables, arguments, configure)
 
 

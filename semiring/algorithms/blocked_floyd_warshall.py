@@ -42,6 +42,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.views import WORD, Array, columns_of, zero_item
@@ -49,7 +51,7 @@ from semiring.kernels.engine import Engine, Lanes, cut
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace
 
-__all__ = ["Elimination", "Rows", "blocked_floyd_warshall", "workspace"]
+__all__ = ["Elimination", "Range", "Rows", "blocked_floyd_warshall", "workspace"]
 
 Range: TypeAlias = tuple[int, int]
 
@@ -57,20 +59,34 @@ _CHAIN, _RIGHT, _LEFT, _BELOW, _ABOVE = range(5)  # lanes, the most urgent first
 
 
 def blocked_floyd_warshall(
-    engine: Engine, A: Array, P: Array | None = None, k0: int = 0, *, width: int | None = None, start: int = 0
+    engine: Engine,
+    A: Array,
+    P: Array | None = None,
+    k0: int = 0,
+    *,
+    width: int | None = None,
+    start: int = 0,
+    blocks: Sequence[Range] | None = None,
+    bounds: Any = None,
 ) -> None:
-    """A ← A* in place; A, P, k0, start and divergence as in `rkleene`. ``width``: pivots to a block."""
+    """A ← A* in place; A, P, k0, start and divergence as in `rkleene`. ``width``: pivots to a block.
+
+    ``bounds`` (count + 1,), on the host: where the blocks on the diagonal of a block upper triangular matrix of bits
+    begin, and n. Pivots then meet the rows up to the end of their block and the columns from its start on: n³/6 pairs
+    where all are small. ``blocks``: the pivots, in ranges that begin at multiples of 32 where A is packed; what they
+    leave out must have the row and the column of one of them in A*.
+    """
     plan, n = engine.plan, A.shape[0]
     name, dtype = engine.backend.name, plan.dtype
     schedule, speed = schedule_for(name, dtype, plan.storage), closure_speed(name, dtype, plan.storage)
-    if plan.storage == "bits" and width:
+    packed = plan.storage == "bits"
+    if packed and width:
         width = -(-width // WORD) * WORD
-    elimination = Elimination(_InMemory(A, P), n, k0, start, speed.strip)
-    blocks = schedule.blocks(n, width)
+    elimination = Elimination(_InMemory(A, P), n, k0, start, speed.strip, bounds=bounds)
+    blocks = schedule.blocks(n, width) if blocks is None else blocks
     widest = max((stop - start for start, stop in blocks), default=0)
     lanes = engine.lanes() if len(blocks) > 1 else None
     if lanes is not None:
-        packed = plan.storage == "bits"
         across, _ = workspace(engine, n, n, widest)
         tasks = _rows_ahead if packed else _look_ahead
         for number, entries in {_CHAIN: across if packed else widest**2, _RIGHT: across, _LEFT: across}.items():
@@ -86,8 +102,9 @@ def blocked_floyd_warshall(
         if plan.status.diverged >= 0:
             return
         elimination.panels_of(engine, pivots)
-        for others in ((0, pivots[0]), (pivots[1], n)):
-            elimination.eliminate(engine, pivots, others, (0, n))
+        first, last = elimination.reach(pivots)
+        for others in ((0, pivots[0]), (pivots[1], last)):
+            elimination.eliminate(engine, pivots, others, (first, n))
 
 
 def _look_ahead(lanes: Lanes, elimination: Elimination, blocks: Sequence[Range]) -> None:
@@ -118,20 +135,25 @@ def _look_ahead(lanes: Lanes, elimination: Elimination, blocks: Sequence[Range])
 
 def _rows_ahead(lanes: Lanes, elimination: Elimination, blocks: Sequence[Range]) -> None:
     """All rounds, as in `_look_ahead`, with all rows of the next pivot block as one task."""
-    n = blocks[-1][1]
+    n = elimination.n
     closed = lanes.run(_CHAIN, lambda lane: elimination.close_rows(lane, blocks[0]))
     below: Any = None
     for K, L in zip(blocks, (*blocks[1:], (n, n)), strict=True):
+        first, last = elimination.reach(K)
 
-        def ahead(lane: Engine, K: Range = K, L: Range = L) -> None:
-            elimination.eliminate(lane, K, L, (0, n))
+        def ahead(lane: Engine, K: Range = K, L: Range = L, first: int = first, last: int = last) -> None:
+            elimination.eliminate(lane, K, (L[0], min(L[1], last)), (first, n))
             elimination.close_rows(lane, L)
 
-        def others(rows: Range, K: Range = K) -> Callable[[Engine], None]:
-            return lambda lane: elimination.eliminate(lane, K, rows, (0, n))
+        def others(*rows: Range, K: Range = K, first: int = first) -> Callable[[Engine], None]:
+            def task(lane: Engine) -> None:
+                for part in rows:
+                    elimination.eliminate(lane, K, part, (first, n))
+
+            return task
 
         following, earlier = lanes.run(_CHAIN, ahead, below), below
-        below = lanes.run(_BELOW, others((L[1], n)), closed)
+        below = lanes.run(_BELOW, others((K[1], min(L[0], last)), (L[1], last)), closed)
         lanes.run(_ABOVE, others((0, K[0])), closed, earlier)
         closed = following
 
@@ -202,6 +224,14 @@ class Elimination:
     #: and all that is done to the row next comes behind it; so no two of them meet. In a memory for each lane copies
     #: would grow from round to round, and an allocator would keep all sizes.
     panels: Array | None = None
+    bounds: Any = None  # of the blocks on the diagonal of a block upper triangular matrix
+
+    def reach(self, pivots: Range) -> Range:
+        """The first column that the rows of the pivots may have entries in, and the end of the rows that reach them."""
+        if self.bounds is None:
+            return 0, self.n
+        first, last = np.searchsorted(self.bounds, pivots[0], "right") - 1, np.searchsorted(self.bounds, pivots[1])
+        return int(self.bounds[first]) // WORD * WORD, int(self.bounds[last])
 
     def close(self, engine: Engine, pivots: Range) -> None:
         """A_KK ← A_KK*."""
@@ -220,7 +250,7 @@ class Elimination:
 
     def panels_of(self, engine: Engine, pivots: Range) -> None:
         """The rows of the pivots, but for A_KK."""
-        for others in ((0, pivots[0]), (pivots[1], self.n)):
+        for others in ((self.reach(pivots)[0], pivots[0]), (pivots[1], self.n)):
             self.panel(engine, pivots, others)
 
     def panel(self, engine: Engine, pivots: Range, others: Range) -> None:

@@ -56,6 +56,7 @@ __all__ = [
     "PredecessorSearch",
     "Queues",
     "Recorder",
+    "Relations",
     "Relaxation",
     "StackClosures",
     "Status",
@@ -332,6 +333,44 @@ class SourceSearch(Protocol):
         ...
 
 
+class Relations(Protocol):
+    """Packed truth values as edges: words (n, ⌈n/32⌉) on the device. Sets of vertices are such rows on the host.
+
+    Loops are no edges.
+    """
+
+    def has_edges(self, plan: Plan, n: int) -> bool:
+        """Whether these take matrices of n rows under this plan: ⊕ is or, ⊗ is and."""
+        ...
+
+    def count_edges(self, words: Any) -> tuple[int, bool]:
+        """How many edges there are, and whether one of them leads to an earlier vertex."""
+        ...
+
+    def peel(self, words: Any, edges: int, rounds: int) -> tuple[Any, Any, Any]:
+        """The vertices that no cycle reaches, each behind those before it, as far as so many rounds find them.
+
+        And all edges: where those of each vertex begin (n + 1,), and their heads. All on the host.
+        """
+        ...
+
+    def sweep_along(self, words: Any, vertices: Any) -> Any:
+        """The vertices that edges from some vertices lead to."""
+        ...
+
+    def sweep_against(self, words: Any, vertices: Any, asked: Any) -> Any:
+        """Those of the vertices that are asked about from which an edge leads to some vertices."""
+        ...
+
+    def permute_bits(self, words: Any, order: Any) -> None:
+        """A[i, j] ← A[order[i], order[j]] in place; order (n,) on the host. Workspace: some columns."""
+        ...
+
+    def fill_component(self, words: Any, start: int, stop: int) -> None:
+        """What follows for A* where the vertices start … stop - 1 reach each other, and no later one reaches them."""
+        ...
+
+
 @dataclass(frozen=True)
 class Capabilities:
     """What a backend can do beyond the contract; None is what it cannot.
@@ -349,6 +388,7 @@ class Capabilities:
     predecessors: PredecessorSearch | None = None
     trees: TreeSearch | None = None
     searches: SourceSearch | None = None
+    relations: Relations | None = None
 
     @classmethod
     def names(cls) -> tuple[str, ...]:

@@ -101,6 +101,7 @@ _KERNELS: dict[str, Callable[..., Span | Any]] = {
     **dict.fromkeys(("find_predecessors", "find_tree"), _predecessors),
     **dict.fromkeys(("search_table", "search_near"), _search),
     **dict.fromkeys(("copy", "copy_nonnegative", "in_order", "largest_whole", "relax", "spoil"), _pass),
+    **dict.fromkeys(("count_edges", "peel", "sweep_along", "sweep_against", "permute_bits", "fill_component"), _pass),
     "copy_panel": _copy,
     "replay": _replay,
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 
@@ -180,3 +182,50 @@ def test_large_closures_against_searches_from_single_vertices(rng):
         expected[breadth_first_order(graph, int(vertex), return_predecessors=False)] = True
         found = np.unpackbits(words[int(vertex)].get().view(np.uint8), bitorder="little").astype(bool)
         np.testing.assert_array_equal(found, expected)
+
+
+def components_of_all_kinds(n, rng):
+    """Edges (tails, heads) of graphs with the components that closures tell apart."""
+    for degree in (0.8, 1.5, 6):
+        tails, heads = rng.integers(0, n, (2, int(degree * n)))
+        yield f"{degree} edges a vertex", tails, heads
+        yield f"{degree} edges a vertex, no cycle", np.minimum(tails, heads), np.maximum(tails, heads)
+    ring = np.arange(n // 4, n - n // 5)
+    tails, heads = np.sort(rng.integers(0, n, (2, n)), axis=0)
+    yield "a ring in the middle", np.append(tails, ring), np.append(heads, np.roll(ring, 1))
+
+
+@pytest.mark.parametrize("few", [64, 0], ids=["edges", "sweeps"])
+@pytest.mark.parametrize("n", [700, 4500, 9001])
+def test_closures_by_components(n, few, monkeypatch, rng):
+    """Equal bits to those of all n³ pairs, whatever the order of the vertices; in rows that may begin anywhere."""
+    import cupy
+
+    from semiring.graphs import triangular
+
+    monkeypatch.setattr(import_module("semiring.chain.steps.triangular"), "_LEAST", 1)
+    monkeypatch.setattr(triangular, "_FEW", few)
+    monkeypatch.setattr(triangular, "_LISTED", 1)
+    monkeypatch.setattr(triangular, "_SWEEPS", 1.0)
+    for kind, tails, heads in components_of_all_kinds(n, rng):
+        for order in (np.arange(n), rng.permutation(n)):
+            a = np.zeros((n, n), bool)
+            a[order[tails], order[heads]] = True
+            given = pack(a).to_device()
+            whole = cupy.zeros((n, given.words.shape[1] + 3), np.uint32)
+            A = BitMatrix(whole[:, : given.words.shape[1]], (n, n))
+            A.words[...] = given.words
+            expected = sr.closure(given, "boolean", structure=False)
+            sr.closure(A, "boolean", out=A)
+            assert bool((A.words == expected.words).all()), kind
+            assert not whole[:, given.words.shape[1] :].any(), kind
+            plus = sr.closure(given, "boolean", reflexive=False)
+            assert plus == sr.closure(given, "boolean", reflexive=False, structure=False), kind
+
+
+def test_what_a_look_finds_is_told(monkeypatch):
+    monkeypatch.setattr(import_module("semiring.chain.steps.triangular"), "_LEAST", 1)
+    given = pack(np.eye(300, k=1, dtype=bool)).to_device()
+    found, why = sr.closure(given, "boolean", explain=True)
+    np.testing.assert_array_equal(found.to_host().unpack(), np.triu(np.ones((300, 300), bool)))
+    assert "300 vertices, no two of which reach each other, in topological order" in str(why)

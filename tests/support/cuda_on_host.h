@@ -303,6 +303,13 @@ static UNSEEN unsigned atomicInc(unsigned *to, unsigned last) {
     *to = old >= last ? 0 : old + 1;
     return old;
 }
+static UNSEEN unsigned atomicOr(unsigned *to, unsigned x) {
+    host::touch(to, sizeof *to, host::ATOMIC);
+    const unsigned old = *to;
+    *to = old | x;
+    return old;
+}
+static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __ffs(int x) { return __builtin_ffs(x); }
 static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
     const unsigned long long both = (unsigned long long)y << 32 | x;

@@ -53,7 +53,7 @@ class CudaBackend:
         try:
             from semiring.arrays.device import elements as kernels
             from semiring.kernels.cuda import closing as staged
-            from semiring.kernels.cuda.closing import squares
+            from semiring.kernels.cuda.closing import relations, squares
             from semiring.kernels.cuda.product import classical
             from semiring.kernels.cuda.product import operations as products
             from semiring.kernels.cuda.product import witnesses as recording
@@ -61,6 +61,7 @@ class CudaBackend:
             raise MissingExtraError("CuPy", "cuda", "computing on an NVIDIA GPU") from error
         self._classical, self._products, self._recording = classical, products, recording
         self._staged, self._squares, self._kernels = staged, squares, kernels
+        self._relations = relations
 
     @cached_property
     def capabilities(self) -> Capabilities:
@@ -74,6 +75,7 @@ class CudaBackend:
             passes=self,
             predecessors=self,
             trees=self,
+            relations=self,
         )
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
@@ -153,6 +155,34 @@ class CudaBackend:
         from semiring.kernels.cuda.predecessors.search import find_tree
 
         return find_tree(plan, D, weights, tolerance, source)
+
+    def has_edges(self, plan: Plan, n: int) -> bool:
+        """Whether the edges of packed matrices of n rows can be followed: see `semiring.kernels.contract.Relations`."""
+        return self._relations.has_edges(plan, n)
+
+    def count_edges(self, words: Any) -> tuple[int, bool]:
+        """How many edges there are, and whether one of them leads to an earlier vertex."""
+        return self._relations.count_edges(words)
+
+    def peel(self, words: Any, edges: int, rounds: int) -> tuple[Any, Any, Any]:
+        """The vertices that no cycle reaches, in their order, and all edges."""
+        return self._relations.peel(words, edges, rounds)
+
+    def sweep_along(self, words: Any, vertices: Any) -> Any:
+        """The vertices that edges from some vertices lead to."""
+        return self._relations.sweep_along(words, vertices)
+
+    def sweep_against(self, words: Any, vertices: Any, asked: Any) -> Any:
+        """Those of the vertices that are asked about from which an edge leads to some vertices."""
+        return self._relations.sweep_against(words, vertices, asked)
+
+    def permute_bits(self, words: Any, order: Any) -> None:
+        """A[i, j] ← A[order[i], order[j]] in place."""
+        self._relations.permute_bits(words, order)
+
+    def fill_component(self, words: Any, start: int, stop: int) -> None:
+        """What follows for A* from some neighbouring vertices all reaching each other."""
+        self._relations.fill_component(words, start, stop)
 
     def lanes(self, plan: Plan) -> Streams | None:
         """Streams side by side, the first of the highest priority (see `semiring.kernels.cuda.streams`).

@@ -2,7 +2,8 @@
 
 They multiply 256 ands into a sum by one instruction, 7.8 P bit pairs/s on an H200, where one LOP3 a word of 32 reaches
 0.53. Both operands must lie along k, and matrices are stored along rows: so B is transposed, 4096 rows at a time, into
-a panel, at the speed of memory. Workspace: one panel of 512 bytes a column of C, rounded up to a power of two; and a
+a panel, at the speed of memory; more rows where they are short. Workspace: one panel of 512 bytes a column of C, or of
+32 MiB where that is more, rounded up to a power of two; and a
 copy of as much of A where its rows do not begin at multiples of 16 bytes, which the hardware that loads them asks for.
 
 The kernel is `bit_product.cu`, in CUDA C++ and not in the CUTLASS DSL, which reaches the instruction by inline PTX only
@@ -41,6 +42,7 @@ from semiring.logs import KEPT, Compilation
 
 __all__ = ["route", "square"]
 
+_PANEL = 1 << 25  # bytes: of smaller panels several are made at once, which keeps all multiprocessors busy
 _LONGEST = 1 << 40  # bytes from row to row that a tensor map takes
 
 
@@ -80,17 +82,17 @@ def _multiply(parity: bool, accumulate: bool, plan: Plan | None, C: Any, A: Any,
         for c, a, b in zip(C, A, B, strict=True):
             _multiply(parity, accumulate, plan, c, a, b)
         return
-    k = B.shape[0]
-    memory = None
-    for start in range(0, k, DEPTH):
-        stop = min(k, start + DEPTH)
-        panel = _Panel(stop - start, C.shape[1], memory)
+    k, memory = B.shape[0], None
+    most = DEPTH * max(1, _PANEL // (512 * 512 * -(-C.shape[1] // 16)))
+    for first in range(0, k, most):
+        panel = _Panel(min(k - first, most), C.shape[1], memory)
         memory = panel.memory
-        panel.filled(B[start:stop])(0)
-        part = A[:, start // 32 : -(-stop // 32)]
-        if not _is_along(part):
-            part = _aligned(part)
-        panel.product(parity, accumulate or start > 0, C, part)()
+        panel.filled(B[first : first + most])(0)
+        for start in range(first, min(k, first + most), DEPTH):
+            part = A[:, start // 32 : -(-min(k, start + DEPTH) // 32)]
+            if not _is_along(part):
+                part = _aligned(part)
+            panel.product(parity, accumulate or start > 0, C, part, start - first)()
 
 
 def _memory(size: int) -> Any:
@@ -163,10 +165,12 @@ def _loaded(name: str, text: str, defines: tuple[str, ...], shared: int, device:
 
 
 class _Panel:
-    """Up to `DEPTH` rows of B transposed: 512 rows for every 16 words of C, of 1024 bits or some times that."""
+    """Rows of B transposed: 512 rows for every 16 words of C, of `DEPTH` bits each time, and the last time of fewer."""
 
     def __init__(self, depth: int, words: int, memory: Any = None) -> None:
-        self._slabs, self._columns = slabs_for(depth), -(-words // 16)
+        self._depth, self._columns = depth, -(-words // 16)
+        last = (depth - 1) // DEPTH * DEPTH
+        self._slabs = last // 1024 + slabs_for(depth - last)
         self._row = 128 * self._slabs  # bytes
         size = self._columns * 512 * self._row
         self.memory = _memory(size) if memory is None or memory.mem.size < size else memory
@@ -183,24 +187,24 @@ class _Panel:
         kernel = _transposing(B.data.device_id)
         return Prepared(kernel, (self._columns, self._slabs), (512,), parameters, TRANSPOSE_SHARED)
 
-    def product(self, parity: bool, reads: bool, C: Any, A: Any, watched: bool = False) -> Prepared:
-        """C ← A times the panel, or C ⊕ that where C is read.
+    def product(self, parity: bool, reads: bool, C: Any, A: Any, start: int = 0, *, watched: bool = False) -> Prepared:
+        """C ← A times `DEPTH` bits of the panel from ``start`` on, or all that there are; or C ⊕ that where C is read.
 
         Where it is ``watched`` it is given two addresses: of a word that is 0 where nothing is to be done, and of one
         that becomes 1 where C changes.
         """
         m, words = C.shape
-        pairs, row = -(-m // 128), self._row
-        unit = unit_for(self._slabs, pairs, self._columns, multiprocessors())
+        pairs, row, slabs = -(-m // 128), self._row, slabs_for(min(DEPTH, self._depth - start))
+        unit = unit_for(slabs, pairs, self._columns, multiprocessors())
         blocks = min(2 * -(-pairs // unit) * self._columns, multiprocessors() & ~1)
         stride = A.strides[0] if A.shape[0] > 1 else 4 * (-(-A.shape[1] // 4) * 4)
         # The rows of the panel come permuted: see `load_panel` in bit_product.cu.
-        sizes, strides = (row, 2, 4, 32, 2 * self._columns), (row, 64 * row, 2 * row, 256 * row)
+        sizes, strides = (128 * slabs, 2, 4, 32, 2 * self._columns), (row, 64 * row, 2 * row, 256 * row)
         parameters = (
             _map(A.data.ptr, (4 * A.shape[1], A.shape[0]), (stride,), (128, 32)),
-            _map(self.memory.ptr, sizes, strides, (128, 2, 4, 32, 1)),
+            _map(self.memory.ptr + start // 8, sizes, strides, (128, 2, 4, 32, 1)),
             *(np.uint64(C.data.ptr), np.int64(C.strides[0] // 4), *map(np.int32, (m, words, pairs, unit))),
             *([None] * (2 * watched)),
         )
-        kernel = _product((self._slabs, parity, reads, watched), C.data.device_id)
-        return Prepared(kernel, (blocks,), (384,), parameters, shared_bytes(self._slabs))
+        kernel = _product((slabs, parity, reads, watched), C.data.device_id)
+        return Prepared(kernel, (blocks,), (384,), parameters, shared_bytes(slabs))

@@ -1,0 +1,130 @@
+"""`semiring.kernels.contract.Relations` on a GPU: packed truth values as edges, by the kernels of relations.cu."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import cupy
+import numpy as np
+
+from semiring.arrays.device.elements import reduction
+from semiring.kernels.contract import Plan
+from semiring.kernels.cuda.closing.modules import current_device, granted
+from semiring.kernels.cuda.product.bit_kernels import is_reachability
+from semiring.kernels.cuda.product.calls import call_for, format_of
+from semiring.logs import KEPT, Compilation
+
+__all__ = ["count_edges", "fill_component", "has_edges", "peel", "permute_bits", "sweep_against", "sweep_along"]
+
+_THREADS = 256
+_TOGETHER = 16  # words of a set whose rows one block sweeps along
+_ROWS = 8  # of columns that are moved together, at most
+_STRIP = 64  # a strip of columns whose rows are moved is this part of all
+_U32 = np.dtype(np.uint32)
+
+
+def has_edges(plan: Plan, n: int) -> bool:
+    """Whether ⊕ is or and ⊗ is and, and a row of n bits fits the memory that a block of threads has."""
+    call = call_for(plan, format_of(plan), accumulate=True)
+    return is_reachability(call) and 0 < n <= 8 * granted()
+
+
+def count_edges(words: Any) -> tuple[int, bool]:
+    """How many edges there are, and whether one of them leads to an earlier vertex. One pass."""
+    degrees, backward = _degrees(words)
+    edges, found = cupy.stack([degrees.sum(dtype=np.int64), backward[0].astype(np.int64)]).get().tolist()
+    return edges, bool(found)
+
+
+def peel(words: Any, edges: int, rounds: int) -> tuple[Any, Any, Any]:
+    """The vertices that no cycle reaches, each behind those before it; and all edges. Two passes, and a wait."""
+    n = len(words)
+    degrees, _ = _degrees(words)
+    starts = cupy.zeros(n + 1, _U32)
+    cupy.cumsum(degrees, dtype=_U32, out=starts[1:])
+    heads, entering = cupy.empty(edges, np.int32), cupy.zeros(n, _U32)
+    _launch("list_edges", (n,), *_where(words), starts[:-1].copy(), heads, entering)
+    order, count = cupy.empty(n, np.int32), cupy.zeros(1, _U32)
+    _kernel("peel", 1, current_device())((1,), (1024,), (starts, heads, entering, order, count, *_ints(n, rounds)))
+    found = int(count[0])
+    return order[:found].get().astype(np.int64), starts.get().astype(np.int64), heads.get()
+
+
+def sweep_along(words: Any, vertices: Any) -> Any:
+    """The heads of the edges from some vertices. Their rows are read once."""
+    to, width = cupy.zeros(words.shape[1], _U32), words.shape[1]
+    grid = -(-width // _THREADS), -(-width // _TOGETHER)
+    _launch("sweep_along", grid, *_where(words), cupy.asarray(vertices), to, np.int32(_TOGETHER))
+    return to.get()
+
+
+def sweep_against(words: Any, vertices: Any, asked: Any) -> Any:
+    """Those that are asked about from which an edge leads to the vertices. The rows of those asked are read once."""
+    to = cupy.zeros(words.shape[1], _U32)
+    _launch("sweep_against", (len(words),), *_where(words), cupy.asarray(vertices), cupy.asarray(asked), to)
+    return to.get()
+
+
+def permute_bits(words: Any, order: Any) -> None:
+    """Rows and columns by an order: each row by itself, and then the rows in strips of columns."""
+    n, width = words.shape
+    columns = cupy.asarray(order.astype(np.int32))
+    rows = _ROWS
+    while rows > 1 and 4 * rows * width > granted():
+        rows //= 2
+    kernel = _kernel("move_columns", rows, current_device())
+    shared = 4 * rows * width
+    if shared > 48 << 10:
+        kernel.max_dynamic_shared_size_bytes = max(shared, kernel.max_dynamic_shared_size_bytes)
+    stride = np.int64(words.strides[0] // 4)
+    kernel((-(-n // rows),), (512,), (words, stride, *_ints(n, n), columns), shared_mem=shared)
+    step = max(32, width // _STRIP)
+    for start in range(0, width, step):
+        part = words[:, start : start + step]
+        part[...] = part[columns]
+
+
+def fill_component(words: Any, start: int, stop: int) -> None:
+    """The rows of a strong component become their union, and where its columns have one bit they get all."""
+    row = reduction("or", _U32)(words[start:stop], axis=0)
+    own = np.zeros(32 * words.shape[1], np.bool_)
+    own[start:stop] = True
+    row |= cupy.asarray(np.packbits(own, bitorder="little").view(_U32))
+    words[start:stop] = row
+    if start:
+        _launch("fill_columns", (start,), words, np.int64(words.strides[0] // 4), *_ints(start, stop))
+
+
+def _degrees(words: Any) -> tuple[Any, Any]:
+    """How many edges leave each vertex, and whether one leads to an earlier vertex."""
+    degrees, backward = cupy.zeros(len(words), _U32), cupy.zeros(1, _U32)
+    _launch("out_degrees", (len(words),), *_where(words), degrees, backward)
+    return degrees, backward
+
+
+def _where(words: Any) -> tuple[Any, Any, Any]:
+    return words, np.int64(words.strides[0] // 4), np.int32(words.shape[1])
+
+
+def _ints(*values: int) -> tuple[Any, ...]:
+    return tuple(map(np.int32, values))
+
+
+def _launch(name: str, grid: tuple[int, ...], *parameters: Any) -> None:
+    _kernel(name, 1, current_device())(grid, (_THREADS,), parameters)
+
+
+@lru_cache(maxsize=64)
+def _kernel(name: str, rows: int, device: int) -> Any:
+    under_way = Compilation(f"the kernel {name} of relations", "this GPU")
+    function = _module(rows).get_function(name)
+    under_way.done(KEPT)
+    return function
+
+
+@lru_cache(maxsize=8)
+def _module(rows: int) -> Any:
+    text = Path(__file__).with_name("relations.cu").read_text("utf-8")
+    return cupy.RawModule(code=text, options=("-std=c++17", f"-DROWS={rows}"), backend="nvrtc")
