@@ -6,12 +6,16 @@ float32, min-plus. Every result is compared with that of the closure in memory, 
 system is asked for them; the model is `semiring.strips.layout.bytes_moved`, and one reading more for the look at the
 entries. The bound is the longer of the time in memory and of the bytes at the disk's rate, which is that of one thread
 that reads and writes the file by pieces of 16 MiB, past the page cache where the file system allows it.
+
+The table ``killed`` is of half as many vertices: a process is killed at a quarter, a half and three quarters of the
+work, and the next goes on by the same call.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -114,6 +118,46 @@ def strips(options: argparse.Namespace) -> Table:
     return Table(title, columns, table)
 
 
+_CHILD = """
+import sys, semiring as sr
+path, memory, journal, threads = sys.argv[1:]
+tell = lambda done, total: print(done / total, flush=True)
+sr.closure(path, out=path, memory=memory, journal=journal, threads=int(threads), progress=tell)
+"""
+_KILLS = (0.25, 0.5, 0.75)  # of the work
+
+
+def killed(options: argparse.Namespace) -> Table:
+    """A run in a process that is killed, and the next goes on; beside one that is left alone."""
+    n, threads = options.n // 2, options.threads
+    expected = random_matrix(n, np.float32, seed=n)
+    sr.closure(expected, out=expected, method=METHOD, threads=threads)
+    table: list[list[Any]] = []
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        for name, kills in (("left alone", ()), ("killed", _KILLS)):
+            path, journal = Path(folder) / f"{name}.npy", Path(folder) / f"{name}.run"
+            np.save(path, random_matrix(n, np.float32, seed=n))
+            os.sync()
+            command = [sys.executable, "-c", _CHILD, str(path), options.memory, str(journal), str(threads)]
+            start = told = time.perf_counter()
+            for number, stop in enumerate((*kills, 2.0), 1):
+                with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+                    assert process.stdout is not None
+                    for line in process.stdout:
+                        share, now = float(line), time.perf_counter()
+                        if now - told > 0.1 or share in (1.0,) or share >= stop:
+                            told = now
+                            table.append([name, number, f"{now - start:.2f}", f"{100 * share:.1f}"])
+                        if share >= stop:
+                            process.kill()
+                            break
+            assert np.array_equal(np.load(path), expected), "the bits differ"
+    title = (
+        f"A file of {shown(4 * n * n)} in {options.memory}, with a journal: a run that is killed, and the next goes on"
+    )
+    return Table(title, ["run", "process", "s", "% done"], table)
+
+
 def rounds_of(reasons: Sequence[str]) -> int:
     """As the explanation tells them."""
     (words,) = (reason.split() for reason in reasons if "rounds" in reason)
@@ -121,7 +165,7 @@ def rounds_of(reasons: Sequence[str]) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table."""
+    """Print the tables."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--n", type=int, default=8192)
@@ -130,7 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument("--threads", type=int, default=sr.get_threads())
         parser.add_argument("--rows", nargs="+", choices=list(ROWS), default=list(ROWS))
 
-    return run("benchmarks.larger", str(__doc__), {"strips": strips}, arguments, configure)
+    return run("benchmarks.larger", str(__doc__), {"strips": strips, "killed": killed}, arguments, configure)
 
 
 if __name__ == "__main__":

@@ -99,9 +99,24 @@ def closures(path: Path) -> None:
     _save(figure, path)
 
 
+def killed(path: Path) -> None:
+    figure, axes = _axes(3.2)
+    for name, color in (("left alone", BLUE), ("killed", ORANGE)):
+        rows = [row for row in rows_of("larger/killed") if row["run"] == name]
+        for number in sorted({row["process"] for row in rows}):
+            points = [(float(row["s"]), float(row["% done"])) for row in rows if row["process"] == number]
+            axes.plot(*zip(*points, strict=True), color=color, lw=2, label=name if number == "1" else None)
+            if points[-1][1] < 100:
+                axes.plot(*points[-1], "X", color=color, ms=9)
+    axes.set(xlabel="seconds", ylabel="% of the work", ylim=(0, 104), xlim=(0, None))
+    axes.legend(frameon=False, fontsize=9)
+    _save(figure, path)
+
+
 PLOTS: dict[str, Callable[[Path], None]] = {
     "products.svg": products,
     "peers.svg": peers,
     "closures.svg": closures,
     "gpu-products.svg": gpu_products,
+    "killed.svg": killed,
 }
