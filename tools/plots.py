@@ -10,7 +10,7 @@ from matplotlib import pyplot as plt
 
 from tools.pages import rows_of
 
-__all__ = ["PLOTS"]
+__all__ = ["DRAWN", "PLOTS"]
 
 BLUE, ORANGE, LINE = "#0072b2", "#d55e00", "#66717f"  # those that follow the theme
 
@@ -112,6 +112,9 @@ def killed(path: Path) -> None:
     axes.legend(frameon=False, fontsize=9)
     _save(figure, path)
 
+
+#: Tables that no page shows: of too many rows.
+DRAWN = {"larger/killed"}
 
 PLOTS: dict[str, Callable[[Path], None]] = {
     "products.svg": products,

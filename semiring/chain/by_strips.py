@@ -14,7 +14,7 @@ from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.stars import divergence_error
 from semiring.arrays.encoding import inner_zero
 from semiring.chain.leaf import Leaf
-from semiring.chain.maps import NEGATED, UNSIGNED, Scaled, Shifted
+from semiring.chain.maps import NEGATED, UNSIGNED, WITHOUT, Scaled, Shifted
 from semiring.chain.matrix import Map, Way
 from semiring.chain.pieces import Work, planned
 from semiring.chain.problem import Facts, Problem, is_tropical
@@ -22,9 +22,9 @@ from semiring.chain.steps.integers import Near
 from semiring.errors import AlgebraError, StorageError
 from semiring.kernels.definition import define
 from semiring.kernels.engine import make_plan
-from semiring.namespaces import array_namespace
 from semiring.strips.disk import System
 from semiring.strips.journal import Journal, opened
+from semiring.strips.last import LastRound
 from semiring.strips.rounds import NoStarError
 from semiring.strips.run import HeldRun, Run
 from semiring.strips.stored import Stored, let_go
@@ -37,6 +37,8 @@ __all__ = ["by_strips", "found_journal"]
 Array: TypeAlias = Any
 AnyRun: TypeAlias = Run | HeldRun
 
+_NAMED = {"negated": NEGATED, "unsigned": UNSIGNED, "without": WITHOUT}  # maps in a journal
+_HEADS = "heads of "  # and a tail: the name of a vector in a journal
 _MAPPED = 1 << 21  # entries to which maps are done at a time: on a GPU there are some copies of them
 
 
@@ -59,8 +61,7 @@ def _close(work: Work, run: AnyRun, about: Mapping[str, Any] | None, vectors: Ma
         with run.room:
             m = work.inner.matrix.beside(sample)
             way = Way(work.outer.matrix.beside(sample), m)
-            loops = None if work.loops is None else array_namespace(sample).asarray(work.loops)
-            run.close(Leaf(work.inner).engine(), read, written, work.outer.progress, about, vectors, loops)
+            run.close(Leaf(work.inner).engine(), read, written, work.outer.progress, about, vectors, work.last)
     except NoStarError as error:
         raise divergence_error(work.outer.request.semiring, error.vertex) from None
 
@@ -82,7 +83,8 @@ def by_strips(p: Problem, run: AnyRun, node: Node, D: Any) -> Any:
         if run.journal is not None:
             work = _of_journal(p, run.journal)
         else:
-            work = planned(node.children[0])
+            work = planned(node.children[0], last_round=True)
+            run.ending(work.last.rows)
             if run.keep is not None:
                 about, vectors = _about(work, run.source, run.home)
         let_go(p.matrix.array)
@@ -121,12 +123,14 @@ def _about(work: Work, source: Stored, home: Stored) -> tuple[dict[str, Any], di
         if isinstance(map_, Shifted | Scaled):
             maps.append("shifted" if isinstance(map_, Shifted) else "scaled")
             vectors["potentials"] = map_.h if isinstance(map_, Shifted) else map_.p
-        elif map_ is NEGATED or map_ is UNSIGNED:
-            maps.append("negated" if map_ is NEGATED else "unsigned")
+        elif map_ in _NAMED.values():
+            maps += [name for name, known in _NAMED.items() if map_ is known]
         else:
             raise _unknown(type(map_).__name__)
-    if work.loops is not None:
-        vectors["loops"] = work.loops
+    if work.last.loops is not None:
+        vectors["loops"] = work.last.loops
+    for tail, heads in work.last.edges.items():
+        vectors[f"{_HEADS}{tail}"] = heads
     for ask in work.asked:
         if not isinstance(ask, Near):
             raise _unknown(repr(ask))
@@ -147,18 +151,18 @@ def _of_journal(p: Problem, journal: Journal) -> Work:
     """What the steps had left when the run began."""
     about, semiring = journal.about, min_plus if is_tropical(p.semiring) else p.semiring
     known: Mapping[str, Callable[[], Map]] = {
-        "negated": lambda: NEGATED,
-        "unsigned": lambda: UNSIGNED,
         "shifted": lambda: Shifted(journal.vectors["potentials"]),
         "scaled": lambda: Scaled(journal.vectors["potentials"], p.semiring),
     }
-    maps = tuple(known[name]() for name in about["maps"])
+    maps = tuple(_NAMED.get(name) or known[name]() for name in about["maps"])
     dtype = p.matrix.dtype
     inner = dtype.type(inner_zero(semiring, dtype))
     matrix = replace(p.matrix, maps=maps, inner=inner, sentinel=about["sentinel"])
     facts = Facts(nonnegative=about["nonnegative"])
     q = replace(p, semiring=semiring, matrix=matrix, facts=facts, method=p.request.method)
-    return Work(p, q, [Near(q, largest) for largest in about["largest"]], journal.vectors.get("loops"))
+    edges = {int(name[len(_HEADS) :]): v for name, v in journal.vectors.items() if name.startswith(_HEADS)}
+    last = LastRound(journal.vectors.get("loops"), edges)
+    return Work(p, q, [Near(q, largest) for largest in about["largest"]], last)
 
 
 def found_journal(system: System, name: str, p: Problem, source: Stored, home: Stored, backend: str) -> Journal | None:

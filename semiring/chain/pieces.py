@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from semiring.chain.problem import Problem
 from semiring.errors import AlgebraError
+from semiring.strips.last import NOTHING, LastRound
 from semiring.strips.layout import shown
 
 if TYPE_CHECKING:
@@ -25,27 +26,31 @@ class Work:
     outer: Problem  # as it was given
     inner: Problem  # as the method sees it
     asked: list[Callable[[Array], None]]  # of closed rows, as the outer ones see them
-    loops: Array = None  # (n,) as the method sees them, where A⁺ is wanted
+    last: LastRound = NOTHING
 
 
-def planned(child: Node) -> Work:
-    """What the steps left, where that can be done by strips or tiles. Raises `AlgebraError`."""
-    last, asked, loops, array, strips = child, [], None, child.outer.matrix.array, child.outer.strips
+def planned(child: Node, *, last_round: bool = False) -> Work:
+    """What the steps left, where that can be done by strips or tiles. Raises `AlgebraError`.
+
+    ``last_round``: whether there may be a round after the last pivot.
+    """
+    last, asked, ending, array, strips = child, [], NOTHING, child.outer.matrix.array, child.outer.strips
     assert strips is not None
     while last.leaf is None:
         assert last.reduction is not None
-        if last.reduction.by_strips is None:
+        rows, round_ = last.reduction.by_strips, last.reduction.last_round
+        if rows is None and (round_ is None or not last_round):
             raise AlgebraError(
                 f"{last.reduction.why}: that takes more than some rows at a time, and this matrix is closed by "
                 f"{strips.called} of them; read it and close it in memory, which takes {shown(array.nbytes)} at least"
             )
-        if hasattr(last.reduction.by_strips, "loops"):  # `semiring.chain.steps.plus.Cycles`
-            loops = last.reduction.by_strips.loops
-        else:
-            asked.append(last.reduction.by_strips)
+        if rows is not None:
+            asked.append(rows)
+        elif round_ is not None:
+            ending = ending & round_
         (last,) = last.children
     if last.inner.dtype != array.dtype:
         raise AlgebraError(
             f"{strips.called} of {array.dtype} have no room for {last.inner.dtype}: close the matrix in memory"
         )
-    return Work(child.outer, last.inner, asked, loops)
+    return Work(child.outer, last.inner, asked, ending)

@@ -28,6 +28,7 @@ from semiring.kernels.engine import Engine, make_plan
 
 if TYPE_CHECKING:
     from semiring.chain.planner import Node
+    from semiring.strips.last import LastRound
 
 __all__ = [
     "STRUCTURES",
@@ -230,6 +231,7 @@ class Reduction:
     in_home: bool = False  # whether `run` is given the home as it is, rather than memory in which kernels can work
     #: What `run` does to closed rows beyond having its problem solved, some rows at a time; None if it does more.
     by_strips: Callable[[Array], None] | None = None
+    last_round: LastRound | None = None  # what it does instead where all strips are visited once more
     blame: Callable[[SemiringError, int], SemiringError] | None = None  # an error of a problem, as one of this problem
     quiet: bool = False  # listed in the chain, but not among the reasons
     by: Ground = "data"  # "kind" where the same holds for every matrix of these facts

@@ -79,7 +79,7 @@ class Layout:
     beside: int = 0  # bytes of what is small
     piece: int = 1 << 30  # rows that are moved at a time
     shift: int = 0  # rows by which a file with a journal moves, there and back
-    cycles: bool = False  # whether a round without pivots comes last, which puts cycles on the diagonal
+    last: int = 0  # rows of the panel of a round without pivots, which comes last (`LastRound`); 0 where there is none
     packed: bool = False  # whether truth values are worked on 32 to a word
 
     @property
@@ -105,7 +105,7 @@ class Layout:
     @property
     def panel(self) -> int:
         """Rows of the widest panel."""
-        return max((blocks[-1][1] - blocks[0][0] for blocks in self.rounds if blocks), default=0)
+        return max([self.last, *(blocks[-1][1] - blocks[0][0] for blocks in self.rounds if blocks)])
 
     @property
     def memory(self) -> int:
@@ -118,12 +118,12 @@ class Layout:
     @property
     def moved(self) -> int:
         """Bytes that are read and written."""
-        return bytes_moved(self.n, self.itemsize, len(self.rounds), self.shift > 0, self.cycles)
+        return bytes_moved(self.n, self.itemsize, len(self.rounds), self.shift > 0, self.last % 2 > 0)
 
-    @property
-    def with_cycles(self) -> Layout:
-        """The layout with a last round that puts cycles on the diagonal."""
-        return replace(self, rounds=(*self.rounds, ()), cycles=True)
+    def ending(self, rows: int) -> Layout:
+        """The layout with a last round whose panel has so many rows, if any; it has none yet, or another."""
+        rounds = self.rounds[:-1] if self.last else self.rounds
+        return replace(self, rounds=(*rounds, ()) if rows else rounds, last=rows)
 
     def loss(self, costs: Costs) -> float:
         """What it loses, about, as a part of the time of the closure in memory."""

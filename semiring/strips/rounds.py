@@ -30,16 +30,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
-import numpy as np
-
 from semiring.algorithms.blocked_floyd_warshall import Elimination, Rows
-from semiring.arrays.bits import pack
 from semiring.kernels.contract import Mark
-from semiring.kernels.engine import Engine, make_plan
+from semiring.kernels.engine import Engine
 from semiring.kernels.machines import closure_speed
-from semiring.strips.cycles import cycles_of, put_cycles
-from semiring.strips.disk import Packed, Place
+from semiring.strips.disk import Place
 from semiring.strips.journal import Summed
+from semiring.strips.last import NOTHING, LastRound
 from semiring.strips.layout import BUFFERS, Layout
 from semiring.strips.rooms import Room
 
@@ -128,7 +125,7 @@ class Closing:
     decode: Pass
     progress: Progress | None = None
     log: Log | None = None
-    loops: Array = None  # (n,) where strips are worked on: those of A, where the layout has cycles
+    last: LastRound = NOTHING
 
     def run(self) -> None:
         """Close it.
@@ -200,8 +197,8 @@ class Closing:
             _, kept, done = log.begun
         panel = (blocks[0][0], blocks[-1][1]) if blocks else (0, 0)
         panel_is_read = self._begin_panel(number, blocks, panel, kept)
-        if self._puts_cycles(number) and not kept:
-            self._find_cycles(number)
+        if self._is_last(number) and not kept:
+            self._find_last(number)
         reads = [self._begin(number, which, panel) for which in order[done : done + BUFFERS - 1]]
         if kept:
             panel_is_read[0].result()
@@ -222,7 +219,7 @@ class Closing:
         hand, phase = self._hand, self.places[number].phase(panel[0])
         if self._kept is not None:
             self._kept.result()  # the log may still read the panel before
-        rows = 1 if self._puts_cycles(number) else panel[1] - panel[0]
+        rows = self.layout.last if self._is_last(number) else panel[1] - panel[0]
         hand.panel, hand.first_of_panel = self._panel.at(phase, rows), panel[0]
         done = self.room.mark().synchronize  # the work that reads the panel before
         if kept:
@@ -235,26 +232,16 @@ class Closing:
             found.append(self._reader.submit(self._read, self.places[number], start, block, before))
         return found
 
-    def _puts_cycles(self, number: int) -> bool:
-        """Whether a round is that which puts cycles on the diagonal."""
-        return self.layout.cycles and number == len(self.layout.rounds) - 1
+    def _is_last(self, number: int) -> bool:
+        """Whether a round only puts in what `LastRound` has found."""
+        return self.layout.last > 0 and number == len(self.layout.rounds) - 1
 
-    def _find_cycles(self, number: int) -> None:
-        """The panel of that round: one row. Nobody else reads or writes meanwhile."""
+    def _find_last(self, number: int) -> None:
+        """The panel of that round. Nobody else reads or writes meanwhile."""
         self._in_writer(lambda: None).result()
-        layout, plan, place = self.layout, self.engine.plan, self.places[number]
         tallest = max(stop - start for start, stop in self._strips)
-        rows, tile = self._panel.at(0, layout.panel), self._buffers[0].at(0, tallest)
-        if isinstance(place, Packed):  # their truth values, an eighth of as many rows
-            plan, place = make_plan(plan.semiring, np.bool_), place.truths
-            rows, tile = self._as_truths(rows), self._as_truths(tile)
-        cycles = cycles_of(plan, self.room, place, self.loops, rows, tile)
-        self._hand.panel[0] = pack(cycles[np.newaxis]).words[0] if layout.packed else cycles
-
-    def _as_truths(self, memory: Array) -> Array:
-        """Memory for words as that for truth values, one to a byte."""
-        truths, n = memory.reshape(-1).view(np.bool_), self.layout.n
-        return truths[: truths.size // n * n].reshape(-1, n) if truths.size >= n else truths
+        memory = self._panel.at(0, self.layout.panel), self._buffers[0].at(0, tallest)
+        self.last.find(self.engine.plan, self.room, self.places[number], self._hand.panel, memory)
 
     def _read_kept(self, panel: Array, phase: int, before: Wait) -> None:
         """In the thread that reads."""
@@ -323,8 +310,8 @@ class Closing:
             hand.rows, hand.first = strip, start
             self._eliminate(K, (start, min(stop, K[0])))
             self._eliminate(K, (max(start, last), stop))
-        if self._puts_cycles(number):
-            put_cycles(hand.panel[0], start, strip, self.layout.packed)
+        if self._is_last(number):
+            self.last.put(hand.panel, start, strip, self.layout.packed)
         if number == len(self.layout.rounds) - 1:
             self.decode(start, strip)
         write = partial(self._write, number, which, strip, self.room.mark())

@@ -14,7 +14,8 @@ import numpy as np
 from semiring.errors import StorageError
 from semiring.kernels.engine import Engine
 from semiring.strips.disk import File, Held, Moved, Packed, Place, Rows, System
-from semiring.strips.journal import Journal, checksums, create, shifts
+from semiring.strips.journal import Journal, checksums, create, journaled, shifts
+from semiring.strips.last import NOTHING, LastRound
 from semiring.strips.layout import Layout
 from semiring.strips.rooms import Room
 from semiring.strips.rounds import Closing, Pass, Progress
@@ -44,6 +45,10 @@ class Run:
         """What the caller gets."""
         return self.home.result()
 
+    def ending(self, rows: int) -> None:
+        """Let the last round have a panel of so many rows. Raises `StorageError` where there is no memory for them."""
+        self.layout = _ending(self.layout, rows)
+
     def close(
         self,
         engine: Engine,
@@ -52,12 +57,14 @@ class Run:
         progress: Progress | None = None,
         about: Mapping[str, Any] | None = None,
         vectors: Mapping[str, Array] | None = None,
-        loops: Array = None,
+        last: LastRound = NOTHING,
     ) -> None:
         """As `Closing`; ``about`` and ``vectors`` go to a new journal.
 
         Raises `StorageError` where a file is not what the journal says, before anything is written.
         """
+        if self.keep is not None and self.journal is None:
+            self.layout = journaled(self.layout, self.in_place)
         source, home, layout = self.source, self.home, self.layout
         places: list[Place]
         given = File(self.system, source.path, os.O_RDONLY)
@@ -83,7 +90,7 @@ class Run:
                 if self.journal is not None:
                     self.journal.begin(target)
                 log, room, places = self.journal, self.room, _worked_on(places, layout)
-                Closing(engine, layout, room, places, descending, encode, decode, progress, log, loops).run()
+                Closing(engine, layout, room, places, descending, encode, decode, progress, log, last).run()
                 complete(target, home)
         finally:
             given.close()
@@ -161,6 +168,10 @@ class HeldRun:
         """What the caller gets."""
         return self.home
 
+    def ending(self, rows: int) -> None:
+        """Let the last round have a panel of so many rows. Raises `StorageError` where there is no memory for them."""
+        self.layout = _ending(self.layout, rows)
+
     def close(
         self,
         engine: Engine,
@@ -169,7 +180,7 @@ class HeldRun:
         progress: Progress | None = None,
         about: Mapping[str, Any] | None = None,
         vectors: Mapping[str, Array] | None = None,
-        loops: Array = None,
+        last: LastRound = NOTHING,
     ) -> None:
         """As `Closing`."""
         first, rows = Held(self.source, self.threads), Held(self.home, self.threads)
@@ -178,10 +189,20 @@ class HeldRun:
             places = _worked_on([first, *[rows] * count], self.layout)
             descending = [bool(number % 2) for number in range(count)]
             room = self.room
-            Closing(engine, self.layout, room, places, descending, encode, decode, progress, None, loops).run()
+            Closing(engine, self.layout, room, places, descending, encode, decode, progress, None, last).run()
         finally:
             first.close()
             rows.close()
+
+
+def _ending(layout: Layout, rows: int) -> Layout:
+    found = layout.ending(rows)
+    if found.memory > layout.memory:
+        raise StorageError(
+            f"edges of unbounded gain leave {rows // 2} vertices, and a panel of {layout.panel} rows has no room for "
+            "two each: give more memory"
+        )
+    return found
 
 
 def _worked_on(places: list[Place], layout: Layout) -> list[Place]:

@@ -238,10 +238,16 @@ def test_killed_at_any_call(monkeypatch, rng, work):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("in_place", [True, False])
-def test_killed_while_it_finds_cycles(monkeypatch, rng, tmp_path, in_place):
-    work = Work(tmp_path, rng, "max_plus", "int32", in_place)
+@pytest.mark.parametrize(("name", "dtype"), [("max_plus", "int32"), ("min_plus", "float64")])
+def test_killed_while_it_puts_in_what_comes_last(monkeypatch, rng, tmp_path, name, dtype, in_place):
+    """Cycles, and edges of unbounded gain."""
+    work = Work(tmp_path, rng, name, dtype, in_place)
+    if dtype == "float64":
+        work.A = np.where(np.tri(N, dtype=bool), np.inf, work.A)
+        work.A[3, 5] = work.A[50, 51] = -np.inf
     work.options = {"reflexive": False}
     work.expected = sr.closure(work.A, work.name, method=METHOD, reflexive=False)
+    work.again()
     kinds = calls_of(monkeypatch, work)
     for at in sample(kinds, 25):
         work.again()

@@ -371,8 +371,7 @@ class _Bench:
                 f"{shown(memory)} of memory are too small for {self._widest} rows of {n} {self._dtype}, which are one "
                 f"block of pivots, and some more to work on: it takes {shown(found)}"
             )
-        if self._cycles:
-            found = found.with_cycles
+        found = found.ending(int(self._cycles))
         if not self._limits.device:
             return found
         piece = min(_STAGE, (self._limits.host - layouts.HOST.beside) // _STAGES) // found.row
@@ -428,6 +427,6 @@ def _by_strips(p: Problem, source: Stored, home: Stored, limits: Limits) -> Redu
     layout = bench.layout()
     run = Run(SYSTEM, source, home, layout, bench.room(layout), name)
     if name is not None:
-        run.layout = layout = journaled(layout, run.in_place)
+        layout = journaled(layout, run.in_place)
     why = f"a file of {shown(source.size)} in {shown(layout.memory)} of memory: {_told(layout)}"
     return Reduction(why, None, [q], partial(by_strips, q, run))

@@ -6,7 +6,6 @@ Where ⊕ is idempotent they differ on the diagonal alone; else A is kept, and A
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,20 +14,12 @@ from semiring.algorithms.packed import clear_tail
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.chain.problem import No, Problem, Reduction
 from semiring.kernels.engine import engine_of
+from semiring.strips.last import LastRound
 
 if TYPE_CHECKING:
     from semiring.chain.planner import Node
 
-__all__ = ["Cycles", "plus"]
-
-
-@dataclass(frozen=True)
-class Cycles:
-    """That closed strips get another diagonal, which takes all of them."""
-
-    loops: Any  # (n,): the diagonal of A, as the kernels see it
-
-    def __call__(self, rows: Any) -> None: ...
+__all__ = ["plus"]
 
 
 def plus(p: Problem) -> No | Reduction:
@@ -38,7 +29,7 @@ def plus(p: Problem) -> No | Reduction:
     star = p.but(p.facts, plus=False)
     if p.semiring.idempotent:
         loops, why = p.matrix.diagonal(), "A⁺ differs from A* on the diagonal alone"
-        return Reduction(why, p, [star], partial(_cycles, loops), by_strips=Cycles(loops), quiet=True)
+        return Reduction(why, p, [star], partial(_cycles, loops), last_round=LastRound(loops), quiet=True)
     why = f"⊕ of {p.semiring.name} is not idempotent: A⁺ = A ⊗ A*, and A is kept until then"
     return Reduction(why, p, [star], _product)
 

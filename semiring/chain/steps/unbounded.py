@@ -17,6 +17,7 @@ from semiring.algorithms.weights import finite_range
 from semiring.chain.maps import UNSIGNED, WITHOUT
 from semiring.chain.problem import Facts, No, Problem, Reduction
 from semiring.errors import NegativeCycleError
+from semiring.strips.last import LastRound
 
 if TYPE_CHECKING:
     from semiring.chain.planner import Node
@@ -40,7 +41,7 @@ def unbounded(p: Problem) -> No | Reduction:
     if least >= 0:
         q = q.mapped(UNSIGNED, Facts(least, greatest, True))
     why = f"{sum(map(len, edges.values()))} edges of unbounded gain, inserted last"
-    return Reduction(why, q, [q], partial(_insert, edges))
+    return Reduction(why, q, [q], partial(_insert, edges), last_round=LastRound(edges=edges))
 
 
 def _insert(edges: dict[int, Any], node: Node, D: Any) -> Any:
