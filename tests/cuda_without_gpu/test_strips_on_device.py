@@ -50,7 +50,7 @@ def least(A, name="min_plus"):
     with pytest.raises(StorageError, match="too small for 32 rows") as caught:
         sr.closure(A, name, device="cuda", memory=1)
     size, unit = str(caught.value).rsplit("takes ", 1)[1].split()
-    return int(size) * {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20}[unit]
+    return int(size.replace(",", "")) * {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20}[unit]
 
 
 @pytest.mark.parametrize(("name", "dtype"), CASES)

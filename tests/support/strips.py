@@ -49,7 +49,7 @@ def least(path, name="min_plus", **options):
     with pytest.raises(ValueError, match="too small") as caught:
         sr.closure(path, name, out=path.with_name("none.npy"), memory=1, **options)
     size, unit = str(caught.value).rsplit("takes ", 1)[1].split()
-    return int(size) * {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20}[unit]
+    return int(size.replace(",", "")) * {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20}[unit]
 
 
 def same_bits(x, y):
