@@ -12,7 +12,6 @@ from semiring.algebra import Semiring
 from semiring.arrays.encoding import inner_zero
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Backend, Capabilities, Facts, Plan, Streams, lacking
-from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace
 
 __all__ = ["Engine", "Lanes", "cut", "engine_of", "make_plan"]
@@ -57,6 +56,8 @@ def _plan(
 
 def engine_of(plan: Plan, A: Array) -> Engine:
     """The products of a plan, where A lives."""
+    from semiring.kernels.machines import closure_speed  # it loads logging, which a product needs not
+
     backend = backend_for(A, plan.semiring, plan.dtype, plan.storage)
     return Engine(backend, plan, closure_speed(backend.name, plan.dtype, plan.storage).panel)
 
