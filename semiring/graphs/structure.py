@@ -6,7 +6,10 @@ nothing to find some sixteenth is read. Cost: O(n²) at most; workspace n² / 4 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -19,22 +22,27 @@ FEW = 50  # edges are few where there are at most n² / 50 of them
 _STRIPS = 16  # that a matrix is looked at in: from the first of them on it may be clear that there is nothing to find
 
 
-class Structure(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Structure:
     """What a look at the graph of a matrix found. Loops count as edges, and have any weight."""
 
     symmetric: bool = False  # A = Aᵀ, bit by bit
     edges: int | None = None  # how many there are; None is more than n² / `FEW`, or unknown
     weight: Any = None  # the one weight that all of them have, as the matrix has it
-    components: Components | None = None  # None is unknown
+    search: Callable[[], Components] | None = field(default=None, repr=False)  # None where there is nothing to find
+
+    @cached_property
+    def components(self) -> Components:
+        """The components, looked for when somebody first asks; only where there is a search."""
+        assert self.search is not None
+        return self.search()
 
     def __str__(self) -> str:
         found = ["undirected"] if self.symmetric else []
         if self.edges is not None:
-            found.append(f"{self.edges} edges")
+            found.append(f"{self.edges:,} edges")
         if self.weight is not None:
             found.append(f"all edges of weight {self.weight}")
-        if self.components is not None and len(self.components) > 1:
-            found.append(f"{len(self.components)} strong components")
         return ", ".join(found)
 
     def of_part(self) -> Structure:
@@ -44,10 +52,11 @@ class Structure(NamedTuple):
 
 def structure_of(A: Any, none: Any, threads: int) -> Structure:
     """The structure of a matrix (n, n), or a `BitMatrix`, in which ``none`` is no edge."""
+    search = partial(strong_components, A, none, threads)
     if isinstance(A, BitMatrix):
-        return Structure(_is_mirrored_words(A, threads), components=strong_components(A, none, threads))
+        return Structure(_is_mirrored_words(A, threads), search=search)
     edges, weight = _edges(A, none, threads)
-    return Structure(_is_mirrored(A, threads), edges, weight, strong_components(A, none, threads))
+    return Structure(_is_mirrored(A, threads), edges, weight, search)
 
 
 def _edges(A: Any, none: Any, threads: int) -> tuple[int | None, Any]:

@@ -94,7 +94,7 @@ def test_names_of_structure():
 
 def test_components_spare_products(rng, of_few):
     edges = structured.edges_of(rng, 60, "acyclic")
-    A = np.where(edges, 1.0, np.inf)
+    A = np.where(edges, rng.integers(1, 9, (60, 60)), np.inf)
     assert "components" in applied(A, "min_plus")
     assert "components" not in applied(A, "min_plus", structure=False)
     assert "components" not in applied(A, "min_plus", structure=())
@@ -120,7 +120,7 @@ def test_a_pivot_without_a_star_is_named_in_the_vertices_of_the_caller(rng, of_f
 
 def test_progress_of_components_ends(rng, of_few):
     edges = structured.edges_of(rng, 60, "apart")
-    A = np.where(edges, 1.0, np.inf)
+    A = np.where(edges, rng.integers(1, 9, (60, 60)), np.inf)
     reports = []
     sr.closure(A, progress=lambda done, total: reports.append((done, total)))
     assert reports[-1][0] == reports[-1][1]
@@ -224,3 +224,48 @@ def test_rows_of_bits_are_joined(rng, of_few, part, monkeypatch):
             cycles = sr.closure(sr.pack(edges), "boolean", reflexive=False, structure=False)
             assert sr.closure(sr.pack(edges), "boolean", reflexive=False) == cycles
     assert "reachability" not in applied(sr.pack(np.triu(edges, 1)), "xor_and")
+
+
+# ------------------------------------------------------------------------------------------------------------- hops
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int64"])
+def test_hops_of_edges_of_one_weight(rng, of_few, name, dtype):
+    for n in (1, 2, 40, 70):
+        for kind in ("sparse", "dense", "tail", "apart", "empty", "undirected sparse"):
+            edges = structured.edges_of(rng, n, kind)
+            weight = 3 if name == "min_plus" else -3
+            A = np.where(edges, np.dtype(dtype).type(weight), oracles.zero(name, dtype)).astype(dtype)
+            loops = np.arange(n)[rng.random(n) < 0.5]
+            A[loops, loops] = 0  # of any weight that does not gain
+            if edges[~np.eye(n, dtype=bool)].any():
+                assert "hops" in applied(A, name)
+            np.testing.assert_array_equal(sr.closure(A, name), oracles.closure(A, name))
+            plus = sr.closure(A, name, structure=False, reflexive=False)
+            np.testing.assert_array_equal(sr.closure(A, name, reflexive=False), plus)
+
+
+def test_hops_of_more_targets_than_a_word_has(rng, of_few):
+    for density in (0.001, 0.004, 0.05, 0.7):
+        edges = rng.random((1030, 1030)) < density
+        A = np.where(edges, np.float32(0.5), np.float32(np.inf))
+        assert "hops" in applied(A, "min_plus", threads=2)
+        np.testing.assert_array_equal(sr.closure(A), sr.closure(A, structure=False))
+
+
+def test_hops_only_where_sums_are_exact(of_few):
+    A = np.where(np.eye(40, k=1, dtype=bool), 1.0, np.inf)
+    for weight, exact in (
+        (1.0, True),
+        (0.375, True),
+        (0.1, False),
+        (2.0**1000, True),
+        (2.0**1020, False),
+        (0.0, False),
+    ):
+        W = np.where(A == 1, weight, np.inf)
+        assert ("hops" in applied(W, "min_plus", structure="hops")) == exact, weight
+    narrow = np.where(np.isfinite(A), 500, np.iinfo(np.int16).max).astype(np.int16)  # 39 of them leave half the range
+    np.testing.assert_array_equal(sr.closure(narrow), sr.closure(narrow, structure=False))
+    assert "hops" not in applied(A, "min_plus", structure="components")

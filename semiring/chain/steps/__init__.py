@@ -15,6 +15,7 @@ from semiring.chain.steps.bottleneck import bottleneck
 from semiring.chain.steps.components import components
 from semiring.chain.steps.edges import edges
 from semiring.chain.steps.files import files
+from semiring.chain.steps.hops import hops
 from semiring.chain.steps.integers import integers
 from semiring.chain.steps.method import method
 from semiring.chain.steps.minplus import minplus
@@ -62,7 +63,7 @@ STEPS: tuple[Step, ...] = (
     *(ordered, packed),
     # The graph: first what takes n² pairs. What follows `components` knows one of them, where that matters: floats
     # below 0 have potentials of their own in each, under which they are `shifted`; `scaled` is the same for products.
-    *(structure, bottleneck, reachability, components, shifted, scaled, undirected),
+    *(structure, bottleneck, hops, reachability, components, shifted, scaled, undirected),
     # A⁺ of the matrix as the method will see it, so that the diagonal is kept in its dtype and under its maps.
     plus,
     # The graph of the bits that will be closed, as they are stored.

@@ -68,10 +68,10 @@ def components(p: Problem) -> No | Reduction:
         parts = _signed_parts(p, found)
         why = f"{len(found)} strong components, {len(parts)} of more than one vertex: each under its own potentials"
         return Reduction(why, p, run=partial(_close, found, parts, None))
-    if p.seen is None or p.seen.components is None:
-        return No("no weight is below 0, and nobody looked for components")
     if isinstance(p.method, Method):
         return No(f"closed by its {p.method.name.replace('_', ' ')}")
+    if p.seen is None or p.seen.search is None:
+        return No("no weight is below 0, and nobody looked for components")
     if "components" not in p.request.structure:
         return No("not among what may be spared")
     found = p.seen.components
@@ -85,10 +85,10 @@ def components(p: Problem) -> No | Reduction:
         return No("A⁺ is a product of n³ pairs in any case, where ⊕ is not idempotent")
     left = found.pairs() / p.n**3
     if left > _WORTH:
-        return No(f"{len(p.seen.components)} strong components, and {left:.0%} of the work would be left", "data")
+        return No(f"{len(found)} strong components, and {left:.0%} of the work would be left", "data")
     ends = zip(found.bounds[:-1].tolist(), found.bounds[1:].tolist(), strict=True)
     parts = [_Part(start, stop, p.known) for start, stop in ends if stop - start > SMALL]
-    why = f"{len(p.seen.components)} strong components: {left:.0%} of the work is left"
+    why = f"{len(found)} strong components: {left:.0%} of the work is left"
     return Reduction(why, p, run=partial(_close, found, parts, m.diagonal() if p.plus else None))
 
 

@@ -14,7 +14,7 @@ __all__ = ["reachability"]
 
 def reachability(p: Problem) -> No | Reduction:
     """The words, to be joined row by row."""
-    if p.matrix.storage != "bits" or p.seen is None or p.seen.components is None:
+    if p.matrix.storage != "bits" or p.seen is None or p.seen.search is None:
         return No("no packed bits, or nobody looked for components")
     if not p.semiring.idempotent:
         return No("⊕ is not idempotent: it counts paths")

@@ -27,4 +27,8 @@ def structure(p: Problem) -> No | Reduction:
     if p.blank:
         return No("the entries decide", "data")
     found = structure_of(m.array, m.none, request.threads)
-    return Reduction(str(found) or "a dense graph, and nothing to be spared", p.but(p.facts, seen=found), quiet=True)
+    return Reduction(
+        str(found) or "neither undirected nor of few edges, nor all of one weight",
+        p.but(p.facts, seen=found),
+        quiet=True,
+    )
