@@ -5,6 +5,7 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 import pytest
+from log_kinds import KINDS
 
 import semiring as sr
 from semiring.kernels.cpu import CpuBackend
@@ -13,114 +14,11 @@ from semiring.kernels.engine import make_plan
 
 INF = np.inf
 M, K, N = 70, 200, 90
-KINDS = {}
 BOUND = {"float32": 4, "float64": 16}  # in units in the last place of max(1, |c|)
-
-
-def kind(function):
-    KINDS[function.__name__] = function
-    return function
 
 
 def normal(rng, *shape, scale=1.0):
     return rng.normal(0, scale, shape)
-
-
-@kind
-def scores(rng):
-    return normal(rng, M, K), normal(rng, K, N)
-
-
-@kind
-def scores_to_1000(rng):
-    return rng.uniform(-1000, 1000, (M, K)), rng.uniform(-1000, 1000, (K, N))
-
-
-@kind
-def hidden_markov_models(rng):
-    def sparse(*shape):
-        return np.where(rng.random(shape) < 0.05, np.log(rng.random(shape)), -INF)
-
-    return sparse(M, K), sparse(K, N)
-
-
-@kind
-def probabilities(rng):
-    A, B = normal(rng, M, K, scale=3), normal(rng, K, N, scale=3)
-    A -= np.log(np.exp(A).sum(1))[:, None]
-    return A, B - np.log(np.exp(B).sum(0)) + np.log(K)
-
-
-@kind
-def equal_terms(rng):
-    return np.full((M, K), 0.3), np.full((K, N), -0.7)
-
-
-@kind
-def cancelling(rng):
-    A = rng.uniform(0, 2e4, (90, K))
-    return A, -A.T
-
-
-@kind
-def of_rows_and_columns(rng):
-    k = normal(rng, K, scale=1e4)
-    return normal(rng, M, 1, scale=1e4) + k + normal(rng, M, K), normal(rng, N, scale=1e4) - k[:, None] + normal(
-        rng, K, N
-    )
-
-
-@kind
-def masks(rng):
-    A, B = scores(rng)
-    A[3, 5], A[9], B[:50] = -1e30, -1e9, -1e9
-    B[:, 7] = -INF
-    return A, B
-
-
-@kind
-def maxima_that_never_meet(rng):
-    A, B = scores(rng)
-    A[:, 1::2] -= 4000
-    B[::2] -= 4000
-    A[:9, ::3] -= 9000
-    return A, B
-
-
-@kind
-def one_huge_entry(rng):
-    A, B = scores(rng)
-    A[3, 5], A[7, 8], B[11, 13] = 1e6, 4e5, 1e25
-    return A, B
-
-
-@kind
-def ranges_of_400000(rng):
-    return rng.uniform(-4e5, 4e5, (M, K)), rng.uniform(-4e5, 4e5, (K, N))
-
-
-@kind
-def one_path(rng):
-    A = np.full((M, K), -INF)
-    A[np.arange(M), rng.integers(0, K, M)] = normal(rng, M)
-    A[5], A[6, ::2] = -INF, 3.0
-    return A, normal(rng, K, N)
-
-
-@kind
-def subnormal_sums(rng):
-    A, B = scores(rng)
-    A[:, 1:], B[0] = A[:, 1:] - 705, B[0] - 705
-    A[:, 0], B[1:, 0] = 0, 0
-    return A, B
-
-
-@kind
-def barely_lost(rng):
-    A, B = scores(rng)
-    A[:, 1::2] -= 300
-    B[::2] -= np.linspace(100, 400, N)
-    return A, B
 
 
 def exact(A, B, C=None):
@@ -164,7 +62,7 @@ def multiplied(A, B, C=None, threads=1):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", KINDS)
 def test_errors_are_small_on_data_of_every_kind(rng, name, dtype):
-    A, B = (matrix.astype(dtype) for matrix in KINDS[name](rng))
+    A, B = (matrix.astype(dtype) for matrix in KINDS[name](rng, M, K, N))
     rows, columns = [0, 3, 5, 6, 7, 9, *rng.integers(10, M, 4)], [0, 7, 13, *rng.integers(14, N, 5)]
     expected = exact(A[rows], B[:, columns])
     found = multiplied(A, B)
@@ -180,7 +78,7 @@ def test_errors_are_small_on_data_of_every_kind(rng, name, dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_single_path_is_exact(rng, dtype):
-    A, B = (matrix.astype(dtype) for matrix in KINDS["hidden_markov_models"](rng))
+    A, B = (matrix.astype(dtype) for matrix in KINDS["hidden_markov_models"](rng, M, K, N))
     paths = np.isfinite(A).astype(int) @ np.isfinite(B).astype(int)
     single = paths == 1
     assert single.sum() > 100
@@ -195,7 +93,7 @@ def test_a_single_path_is_exact(rng, dtype):
 
 def test_the_rows_of_a_do_not_know_each_other(rng):
     for name in ("scores", "maxima_that_never_meet", "masks", "one_huge_entry", "hidden_markov_models"):
-        A, B = (matrix.astype(np.float32) for matrix in KINDS[name](rng))
+        A, B = (matrix.astype(np.float32) for matrix in KINDS[name](rng, M, K, N))
         found = multiplied(A, B)
         for rows in (slice(0, 2), slice(3, 40), slice(40, None)):
             assert multiplied(A[rows], B).tobytes() == found[rows].tobytes()
@@ -250,7 +148,7 @@ def test_stacks_are_their_matrices(rng, count):
 
 
 def test_infinity_and_nan_do_as_in_small_products(rng):
-    A, B = KINDS["scores"](rng)
+    A, B = KINDS["scores"](rng, M, K, N)
     A[2, 3], B[4, 5], B[:, 6] = INF, INF, -INF
     B[9, 8] = -INF
     A[11, 9] = INF
@@ -266,7 +164,7 @@ def test_infinity_and_nan_do_as_in_small_products(rng):
 
 
 def test_the_floating_point_state_stays(rng):
-    A, B = (matrix.astype(np.float32) for matrix in KINDS["subnormal_sums"](rng))
+    A, B = (matrix.astype(np.float32) for matrix in KINDS["subnormal_sums"](rng, M, K, N))
     tiny = np.array([2.0**-1060, 2.0**-1070])
     with np.errstate(all="raise"):
         multiplied(A, B, threads=2)

@@ -4,7 +4,8 @@
 a kernel depends on, `tiles`, `layouts` and `calls` which kernel serves which operands. Compiled by the DSL: `gemm` with
 `shared_memory` is the kernel, `fold` joins the parts of a product whose k was split, `search` finds witnesses,
 `registers` says what all of them do with words. On CuPy arrays: `launches` prepares one product, `operations` and
-`witnesses` are the operations of the contract, `classical` hands plus_times to cuBLAS, `entrywise` is ⊕ and ⊗ without a
+`witnesses` are the operations of the contract, `classical` hands plus_times to cuBLAS, `log_sums` log_plus by way of
+it, `entrywise` is ⊕ and ⊗ without a
 product.
 
 `compile` turns expressions into instructions, runs the compiler, keeps machine code on disk, so that a process that
@@ -54,12 +55,12 @@ class CudaBackend:
             from semiring.arrays.device import elements as kernels
             from semiring.kernels.cuda import closing as staged
             from semiring.kernels.cuda.closing import relations, squares
-            from semiring.kernels.cuda.product import classical
+            from semiring.kernels.cuda.product import classical, log_sums
             from semiring.kernels.cuda.product import operations as products
             from semiring.kernels.cuda.product import witnesses as recording
         except ImportError as error:
             raise MissingExtraError("CuPy", "cuda", "computing on an NVIDIA GPU") from error
-        self._classical, self._products, self._recording = classical, products, recording
+        self._classical, self._logs, self._products, self._recording = classical, log_sums, products, recording
         self._staged, self._squares, self._kernels = staged, squares, kernels
         self._relations = relations
 
@@ -87,14 +88,19 @@ class CudaBackend:
     def multiply(self, plan: Plan, C: Any, A: Any, B: Any) -> None:
         """C ← A ⊗ B, matrices or stacks of them. C is not read."""
         with plan.stream or _NOTHING:
-            if not self._classical.multiply(plan, C, A, B, accumulate=False):
+            if not self._by_cublas(plan, C, A, B, False):
                 self._products.multiply(plan, C, A, B)
 
     def multiply_add(self, plan: Plan, C: Any, A: Any, B: Any) -> None:
         """C ← C ⊕ A ⊗ B, matrices or stacks of them."""
         with plan.stream or _NOTHING:
-            if not self._classical.multiply(plan, C, A, B, accumulate=True):
+            if not self._by_cublas(plan, C, A, B, True):
                 self._products.multiply_add(plan, C, A, B)
+
+    def _by_cublas(self, plan: Plan, C: Any, A: Any, B: Any, accumulate: bool) -> bool:
+        """Whether the product was one of plus_times, or of log_plus by such ones."""
+        ways = self._classical.multiply, self._logs.multiply
+        return any(way(plan, C, A, B, accumulate=accumulate) for way in ways)
 
     def multiply_add_witness(self, plan: Plan, C: Any, W: Any, A: Any, B: Any, k0: int) -> None:
         """As `multiply_add`, with the smallest attaining k0 + k where the product is strictly better than C."""
@@ -191,7 +197,7 @@ class CudaBackend:
         """
         from semiring.kernels.cuda import streams
 
-        return None if self._classical.takes(plan) else streams.Streams()
+        return None if self._classical.takes(plan) or self._logs.may_take(plan) else streams.Streams()
 
     def mark(self) -> Mark:
         """An event behind all that was enqueued on the current stream: ``done``, and ``synchronize()``."""
@@ -207,7 +213,7 @@ class CudaBackend:
         """
         from semiring.kernels.cuda.streams import replay
 
-        if self._classical.takes(plan):
+        if self._classical.takes(plan) or self._logs.may_take(plan, A.shape[-1]):
             algorithm(engine_of(plan), A)
         else:
             replay(plan, A, engine_of, algorithm)

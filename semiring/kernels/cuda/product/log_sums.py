@@ -1,0 +1,191 @@
+"""Products of log_plus on a GPU: c = log Σₖ exp(a + b) by float64 products on tensor cores.
+
+The way is that of `semiring.kernels.cpu.product.log_sums`: exponentials relative to whole powers of two, u for each row
+of A, v for each k, w for each column of B, are multiplied by cuBLAS as float64, and the logarithm is taken of their
+sums. Sums are left open, as NaN, where what was too small to be kept might be noticed, where fewer than two paths may
+exist, and in rows and columns with entries above `_HIGH`. `log_sums.cu` computes these again, tile by tile, and does
+nothing where none is open: so nobody waits to see whether there are any. Where a single path exists, the result is
+its ⊗, to the bit.
+
+A row of the result depends on that row of A and on all of B. Workspace, in float64: a panel of B of at most `_DEPTH` by
+`_COLUMNS`, panels of A and of sums of `_ROWS` by as much: 0.8 GB where n and k exceed 8192.
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import cupy
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.algebra.catalogue import log_plus, plus_times
+from semiring.kernels.contract import Plan
+from semiring.kernels.cuda.closing.modules import current_device
+from semiring.kernels.cuda.product import classical
+from semiring.logs import KEPT, Compilation
+
+__all__ = ["may_take", "multiply", "source"]
+
+_SMALLEST = 512  # rows and columns of B: with fewer, what the passes cost outweighs the gain
+_ROWS, _COLUMNS, _DEPTH = 2048, 8192, 8192  # of panels
+_TILE = 128, 64  # as in log_sums.cu
+_NUMBERS = Plan(plus_times, np.dtype(np.float64), 0.0, 1.0)
+
+_LOW, _HIGH = -float(1 << 20), float(1 << 19)  # entries whose exponentials are taken
+_LEAST = -510  # exponents below count as 0: products of two exponentials stay normal numbers
+_SPARE = {"f": 26, "d": 54}  # bits by which a sum must exceed all that was taken for 0
+_FEW = (_LOW + _HIGH) + 139  # a result below: a finite entry below `_LOW`, taken for none, might be noticed there
+
+_LIBRARY = """
+#define LOG2_E 1.4426950408889634
+#define LN2_HIGH 6.93147180369123816490e-01
+#define LN2_LOW 1.90821492927058770002e-10
+#define NO_PATH __longlong_as_double(0xfff0000000000000ll)
+"""
+_GREATEST = f"isinf(a) ? 0.0 : fmin(fmax(rint(a), {2 * _LOW * 1.5}), {2 * _HIGH * 3})"
+
+
+@cache
+def _kernels() -> dict[str, Any]:
+    """The passes: greatest exponents and numbers of paths along a line, exponentials, and logarithms of sums."""
+    greatest = cupy.ReductionKernel(
+        "T x, float64 shift",
+        "float64 y",
+        "double(x) * LOG2_E + shift",
+        "fmax(a, b)",
+        f"y = {_GREATEST}",
+        "NO_PATH",
+        "semiring_greatest_exponent",
+        preamble=_LIBRARY,
+    )
+    paths = cupy.ReductionKernel(
+        "T x",
+        "float64 y",
+        f"double(x) > {_HIGH} ? -1e18 : double(x) > NO_PATH ? 1.0 : 0.0",
+        "a + b",
+        "y = a",
+        "0",
+        "semiring_paths",
+        preamble=_LIBRARY,
+    )
+    scale = cupy.ElementwiseKernel(
+        "T x, float64 row, float64 column",
+        "float64 y",
+        f"""
+        const bool inside = x >= {_LOW} && x <= {_HIGH};
+        const double z = inside ? double(x) : 0.0, n = rint(z * LOG2_E);
+        const double r = fma(-n, LN2_LOW, fma(-n, LN2_HIGH, z));
+        const double exponent = fmin(n - (row + column), 500.0);
+        const long long bits = __double_as_longlong(exp(r)) + ((long long)(exponent) << 52);
+        y = inside && exponent >= {_LEAST} ? __longlong_as_double(bits) : 0.0;
+        """,
+        "semiring_scale",
+        preamble=_LIBRARY,
+    )
+    finish = cupy.ElementwiseKernel(
+        "float64 row, float64 column, float64 paths, float64 others, float64 tiny, float64 fewest, bool reads",
+        "float64 s, T c",
+        f"""
+        const double n = row + column;
+        double value = n * LN2_HIGH + (n * LN2_LOW + log(s));
+        if (!(s >= tiny) || !(paths + others >= fewest) || value < {_FEW}) {{
+            s = __longlong_as_double(0x7ff8000000000000ll);
+        }} else {{
+            if (reads && double(c) > NO_PATH) {{
+                const double high = fmax(value, double(c)), low = fmin(value, double(c));
+                value = isinf(high) ? high : high + log1p(exp(low - high));
+            }}
+            c = value;
+        }}
+        """,
+        "semiring_log_sums",
+        preamble=_LIBRARY,
+    )
+    return {"greatest": greatest, "paths": paths, "scale": scale, "finish": finish}
+
+
+@lru_cache(maxsize=64)
+def _is_log_plus(semiring: Semiring) -> bool:
+    """Whether ⊕ and ⊗ are those of `log_plus`, whatever the name."""
+    texts = [[half.expression.text for half in (each.add, each.mul)] for each in (semiring, log_plus)]
+    return texts[0] == texts[1]
+
+
+def may_take(plan: Plan, n: int = _SMALLEST) -> bool:
+    """Whether some products of matrices of n rows and columns under this plan go this way."""
+    return (
+        n >= _SMALLEST
+        and plan.storage == "elements"
+        and plan.dtype.char in _SPARE
+        and plan.zero == -np.inf
+        and _is_log_plus(plan.semiring)
+        and classical.takes(_NUMBERS)
+    )
+
+
+def multiply(plan: Plan, C: Any, A: Any, B: Any, *, accumulate: bool) -> bool:
+    """C ← A ⊗ B, or C ⊕ A ⊗ B; False where it goes another way. Enqueues on the current stream.
+
+    How many rows A has does not decide: how it is cut must change no bit.
+    """
+    if not C.size or min(B.shape[-2:]) < _SMALLEST or not may_take(plan):
+        return False
+    stacks = zip(C, A, B, strict=True) if C.ndim == 3 else ((C, A, B),)
+    for matrices in stacks:
+        _multiply(plan, *matrices, accumulate)
+    return True
+
+
+def _multiply(plan: Plan, C: Any, A: Any, B: Any, accumulate: bool) -> None:
+    kernels, (m, n), inner = _kernels(), C.shape, B.shape[0]
+    greatest, spare = kernels["greatest"], _SPARE[plan.dtype.char]
+    columns = greatest(B, 0.0, axis=0)
+    v = -greatest(B, -columns[None, :], axis=1)
+    w = greatest(B, v[:, None], axis=0)
+    u = greatest(A, -v[None, :], axis=1)
+    paths, others = kernels["paths"](A, axis=1), kernels["paths"](B, axis=0)
+    tiny, fewest = 2.0 ** (_LEAST + 3 + spare) * inner, inner + 2.0
+    for left in range(0, n, _COLUMNS):
+        across = slice(left, min(n, left + _COLUMNS))
+        right: Any = None
+        for top in range(0, m, _ROWS):
+            down = slice(top, min(m, top + _ROWS))
+            sums = cupy.empty((down.stop - top, across.stop - left))
+            for start in range(0, inner, _DEPTH):
+                steps = slice(start, min(inner, start + _DEPTH))
+                if right is None or inner > _DEPTH:
+                    right = kernels["scale"](B[steps, across], -v[steps, None], w[None, across])
+                scaled = kernels["scale"](A[down, steps], u[down, None], v[None, steps])
+                classical.multiply(_NUMBERS, sums, scaled, right, accumulate=start > 0)
+            c = C[down, across]
+            given = u[down, None], w[None, across], paths[down, None], others[None, across], tiny, fewest
+            kernels["finish"](*given, accumulate, sums, c)
+            _add_up(sums, A[down], B[:, across], c, accumulate)
+
+
+def _add_up(sums: Any, A: Any, B: Any, C: Any, accumulate: bool) -> None:
+    """The entries of C whose sums are NaN, by exponents and mantissas apart."""
+    (m, n), size = C.shape, C.itemsize
+    strides = [np.int64(stride // size) for X in (A, B, C) for stride in X.strides]
+    grid = -(-n // _TILE[1]), -(-m // _TILE[0])
+    matrices = A, *strides[:2], B, *strides[2:4], C, *strides[4:]
+    sizes = np.int64(m), np.int64(n), np.int64(A.shape[1])
+    kernel = _kernel(C.dtype.char, current_device())
+    kernel(grid, (256,), (sums, np.int64(n), *matrices, *sizes, np.int32(accumulate), np.int32(1 << 23)))
+
+
+def source(char: str) -> str:
+    """The text of the kernel for elements of float ("f") or double ("d")."""
+    text = Path(__file__).with_name("log_sums.cu").read_text("utf-8")
+    return f"typedef {'float' if char == 'f' else 'double'} T;\n{text}"
+
+
+@lru_cache(maxsize=64)
+def _kernel(char: str, device: int) -> Any:
+    under_way = Compilation("sums of exponentials", "this GPU")
+    function = cupy.RawModule(code=source(char), options=("-std=c++17",)).get_function("log_sums")
+    under_way.done(KEPT)
+    return function

@@ -1,0 +1,113 @@
+"""Products of log_plus on a GPU: right on data of every kind, the same bits again, and -∞ where nothing leads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from log_kinds import KINDS
+
+import semiring as sr
+from semiring.kernels.engine import make_plan
+
+pytestmark = pytest.mark.gpu
+INF = np.inf
+M, K, N = 150, 600, 530
+BOUND = {"float32": 4, "float64": 16}
+
+
+def exact(A, B, C=None):
+    """In float64 with the maximum taken out; of float64 operands in extended precision."""
+    A, B = (X.astype(np.longdouble) for X in (A, B))
+    found = np.empty((A.shape[0], B.shape[1]), np.longdouble)
+    for i, row in enumerate(A):
+        with np.errstate(invalid="ignore"):
+            terms = row[:, None] + B
+        terms = np.where(np.isnan(terms), -INF, terms)
+        terms = terms if C is None else np.vstack([terms, C[i].astype(np.longdouble)])
+        best = terms.max(0)
+        with np.errstate(invalid="ignore"):
+            found[i] = np.where(np.isfinite(best), best + np.log(np.exp(terms - best).sum(0)), best)
+    return found
+
+
+def multiplied(plan, A, B, C=None):
+    import cupy as cp
+
+    from semiring.kernels import device_backend
+
+    backend, result = device_backend(plan.semiring, plan.dtype), cp.empty((A.shape[0], B.shape[1]), A.dtype)
+    if C is None:
+        backend.multiply(plan, result, cp.asarray(A), cp.asarray(B))
+    else:
+        result = cp.asarray(C)
+        backend.multiply_add(plan, result, cp.asarray(A), cp.asarray(B))
+    return cp.asnumpy(result)
+
+
+def assert_right(found, expected, dtype):
+    infinite = ~np.isfinite(expected)
+    np.testing.assert_array_equal(found[infinite], expected[infinite].astype(dtype))
+    difference = np.abs(found[~infinite] - expected[~infinite])
+    units = difference / np.maximum(1, np.abs(expected[~infinite])) / np.finfo(dtype).eps
+    assert units.max(initial=0) <= BOUND[dtype], float(units.max())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", KINDS)
+def test_errors_are_small_on_data_of_every_kind(rng, name, dtype):
+    from semiring.kernels.cuda.product import log_sums
+
+    plan = make_plan(sr.log_plus, dtype)
+    assert log_sums.may_take(plan)
+    A, B = (X.astype(dtype) for X in KINDS[name](rng, M, K, N))
+    rows, columns = np.r_[0:12, 60:64], np.r_[0:16, 500:530]
+    expected = exact(A[rows], B[:, columns])
+    found = multiplied(plan, A, B)
+    assert_right(found[np.ix_(rows, columns)], expected, dtype)
+    assert multiplied(plan, A, B).tobytes() == found.tobytes()
+    assert multiplied(plan, A[rows], B).tobytes() == found[rows].tobytes()  # rows do not know each other
+    C = np.where(rng.random(found.shape) < 0.2, -INF, found + rng.normal(size=found.shape)).astype(dtype)
+    total = multiplied(plan, A, B, C)
+    assert_right(total[np.ix_(rows, columns)], exact(A[rows], B[:, columns], C[np.ix_(rows, columns)]), dtype)
+
+
+def test_a_single_path_is_exact_and_none_is_none(rng):
+    A, B = (X.astype(np.float32) for X in KINDS["hidden_markov_models"](rng, M, K, N))
+    paths = np.isfinite(A).astype(int) @ np.isfinite(B).astype(int)
+    found = multiplied(make_plan(sr.log_plus, "float32"), A, B)
+    best = sr.matmul(A, B, "max_plus")
+    np.testing.assert_array_equal(found[paths == 1], best[paths == 1])
+    np.testing.assert_array_equal(found == -INF, paths == 0)
+
+
+def test_strides_stacks_infinities_and_panels(rng, monkeypatch):
+    import cupy as cp
+
+    from semiring.kernels.cuda.product import log_sums
+
+    A, B = (cp.asarray(X, np.float32) for X in KINDS["maxima_that_never_meet"](rng, M, K, N))
+    A[3, 4], A[5], B[7, 8] = INF, -INF, INF
+    expected = sr.matmul(A, B, "log_plus")
+    assert_right(cp.asnumpy(expected[:12]), exact(cp.asnumpy(A[:12]), cp.asnumpy(B)), "float32")
+    for view in (cp.asfortranarray, lambda X: cp.repeat(X, 2, 1)[:, ::2], lambda X: X[::-1, ::-1].copy()[::-1, ::-1]):
+        cp.testing.assert_array_equal(sr.matmul(view(A), view(B), "log_plus"), expected)
+    stack = cp.stack([A, A[::-1]])
+    cp.testing.assert_array_equal(sr.matmul(stack, B, "log_plus")[1], expected[::-1])
+    cp.testing.assert_array_equal(sr.matmul(stack, cp.stack([B, B]), "log_plus")[0], expected)
+    monkeypatch.setattr(log_sums, "_ROWS", 64)
+    monkeypatch.setattr(log_sums, "_COLUMNS", 200)
+    monkeypatch.setattr(log_sums, "_DEPTH", 256)
+    panels = sr.matmul(A, B, "log_plus")
+    cp.testing.assert_allclose(panels, expected, rtol=5e-7, atol=5e-7)
+
+
+def test_closures_go_through_it(rng):
+    import cupy as cp
+
+    n = 1100
+    A = np.where(rng.random((n, n)) < 0.5, rng.normal(-12, 1, (n, n)), -INF)
+    expected = np.log(np.linalg.inv(np.eye(n) - np.exp(A)))
+    found = sr.closure(cp.asarray(A), "log_plus")
+    cp.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+    again = sr.closure(cp.asarray(A), "log_plus")
+    cp.testing.assert_array_equal(found, again)
