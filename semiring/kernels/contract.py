@@ -58,6 +58,7 @@ __all__ = [
     "Recorder",
     "Relations",
     "Relaxation",
+    "RepeatedProducts",
     "StackClosures",
     "Status",
     "Streams",
@@ -274,6 +275,18 @@ class Panels(Protocol):
         ...
 
 
+class RepeatedProducts(Protocol):
+    """Many products by one matrix, with the bits of `multiply`."""
+
+    def prepare(self, plan: Plan, B: Any) -> Any:
+        """What products by B (k, n) have in common, while B stays as it is; None where that saves nothing."""
+        ...
+
+    def multiply_by(self, plan: Plan, C: Any, A: Any, prepared: Any) -> None:
+        """C ← A ⊗ B for the B that was prepared."""
+        ...
+
+
 class Passes(Protocol):
     """Passes over the entries of a matrix, each by one kernel of its stream."""
 
@@ -389,6 +402,7 @@ class Capabilities:
     trees: TreeSearch | None = None
     searches: SourceSearch | None = None
     relations: Relations | None = None
+    repeated: RepeatedProducts | None = None
 
     @classmethod
     def names(cls) -> tuple[str, ...]:

@@ -53,6 +53,11 @@ def _product(name: str, plan: Plan, C: Any, *others: Any) -> Any:
     return span("product", name, pairs=count * m * k * n, moved=moved, **stack, shape=(m, k, n), **_plan(plan))
 
 
+def _repeated(name: str, plan: Plan, C: Any, A: Any, prepared: Any) -> Any:
+    m, k, n = C.shape[-2], A.shape[-1], C.shape[-1]
+    return span("product", name, pairs=m * k * n, moved=A.nbytes + C.nbytes, shape=(m, k, n), **_plan(plan))
+
+
 def _closing(name: str, plan: Plan, A: Any, *marks: Any) -> Any:
     (count, stack), n = _stack(A), A.shape[-2]
     moved = 2 * A.nbytes + sum(getattr(x, "nbytes", 0) for x in marks)
@@ -103,5 +108,7 @@ _KERNELS: dict[str, Callable[..., Span | Any]] = {
     **dict.fromkeys(("copy", "copy_nonnegative", "in_order", "largest_whole", "relax", "spoil"), _pass),
     **dict.fromkeys(("count_edges", "peel", "sweep_along", "sweep_against", "permute_bits", "fill_component"), _pass),
     "copy_panel": _copy,
+    "multiply_by": _repeated,
+    "prepare": _copy,
     "replay": _replay,
 }

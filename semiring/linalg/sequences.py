@@ -25,7 +25,7 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.encoding import has_inner_zero
 from semiring.arrays.operands import as_result, on_their_device, operands
 from semiring.errors import AlgebraError, DTypeError, ShapeError
-from semiring.linalg.dispatch import look
+from semiring.linalg.dispatch import look, multiplier
 from semiring.linalg.elementwise import identity, multiply, whole
 from semiring.linalg.products import matmul, matmul_witness
 from semiring.namespaces import array_namespace, is_device_array
@@ -106,6 +106,8 @@ class Chain:
         A, n = self.matrix(t), x.shape[-1]
         if prod(A.shape[:-2]) == 1:
             left, right = x.reshape(-1, n), A.reshape(n, n)
+            if product is matmul and self._multiplier is not None:
+                return self._multiplier(left).reshape(x.shape)
         elif A.shape[-3] == 1:
             left, right = x, A[..., 0, :, :]
         else:
@@ -114,6 +116,14 @@ class Chain:
         if isinstance(results, tuple):
             return tuple(result.reshape(x.shape) for result in results)
         return results.reshape(x.shape)
+
+    @cached_property
+    def _multiplier(self) -> Callable[[Array], Array] | None:
+        """Products by the one matrix that serves all steps, where they have work in common."""
+        n = self.x.shape[-1]
+        if self.steps < 2 or prod(self.A.shape[:-2]) > 1:
+            return None
+        return multiplier(self.semiring, self.A.reshape(n, n), self.threads)
 
     # -------------------------------------------------------------------------------------------------- side by side
 

@@ -114,9 +114,9 @@ def test_a_backend_has_what_it_declares(backend):
 def test_which_capabilities_are_declared():
     """None by the fallback, by a GPU all but what a CPU alone needs; and each protocol says something of its own."""
     assert {backend.name: set(declared(backend)) for backend in every_backend()} == {
-        "cpu": {"stack_closures", "panels", "predecessors", "searches"},
+        "cpu": {"stack_closures", "panels", "predecessors", "searches", "repeated"},
         "reference": set(),
-        "cuda": set(PROTOCOLS) - {"panels", "searches"},
+        "cuda": set(PROTOCOLS) - {"panels", "searches", "repeated"},
     }
     assert tuple(PROTOCOLS) == Capabilities.names()
     names = [name for protocol in PROTOCOLS.values() for name in operations(protocol)]
@@ -164,6 +164,22 @@ def test_copied_panels(shape, threads, rng):
     backend.capabilities.panels.copy_panel(plan, matrix[:, 2:-1], out[:, :-1])
     np.testing.assert_array_equal(out[:, :-1], matrix[:, 2:-1])
     assert not out[:, -1].any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_products_by_one_matrix_are_those_of_any(dtype, sparse, rng):
+    backend, plan = get_backend("cpu"), make_plan(CATALOGUE["log_plus"], dtype)
+    repeated, B = backend.capabilities.repeated, rng.normal(size=(300, 70)).astype(dtype)
+    if sparse:
+        B[rng.random(B.shape) < 0.99] = -np.inf
+    prepared = repeated.prepare(plan, B)
+    for m in (5, 1, 0, 40):
+        A, found, expected = rng.normal(size=(m, 300)).astype(dtype), *np.zeros((2, m, 70), dtype)
+        repeated.multiply_by(plan, found, A, prepared)
+        backend.multiply(plan, expected, A, B)
+        np.testing.assert_array_equal(found, expected)
+    assert repeated.prepare(make_plan(CATALOGUE["min_plus"], dtype), B) is None
 
 
 @pytest.mark.parametrize("backend", [get_backend("cpu")], ids=lambda backend: backend.name)

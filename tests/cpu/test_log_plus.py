@@ -9,7 +9,7 @@ from log_kinds import KINDS
 
 import semiring as sr
 from semiring.kernels.cpu import CpuBackend
-from semiring.kernels.cpu.product import log_sums
+from semiring.kernels.cpu.product import log_sums, log_vectors
 from semiring.kernels.engine import make_plan
 
 INF = np.inf
@@ -178,3 +178,43 @@ def test_other_semirings_and_few_columns_are_left_to_their_kernels():
     assert log_sums.takes(make_plan(own, "float32"), 64, 64)
     for semiring, k, n in ((sr.max_plus, 64, 64), (sr.log_plus, 5, 64), (sr.log_plus, 64, 1)):
         assert not log_sums.takes(make_plan(semiring, "float32"), k, n)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", KINDS)
+def test_a_matrix_and_a_vector(rng, name, dtype):
+    """In every orientation and order of memory, on threads, alone and in stacks; errors as those of matrices."""
+    A, B = (matrix.astype(dtype) for matrix in KINDS[name](rng, 33, K, 300))
+    b, rows = np.ascontiguousarray(B[:, 7:8]), [0, 3, 5, 6, 7, 9, 30]
+    expected = exact(A[rows], b)
+    found = vector_product(A, b)
+    assert errors(found[rows], expected, dtype).max() <= BOUND[dtype]
+    for left, right in ((np.asfortranarray(A), b), (np.repeat(A, 2, 1)[:, ::2], b), (b.T, A.T), (b.T, A.T.copy())):
+        for threads in (1, 2):
+            other = vector_product(left, right, threads=threads).reshape(-1, 1)
+            assert errors(other[rows], expected, dtype).max() <= BOUND[dtype]
+    stack, vectors = np.stack([A, A]), np.stack([b, b])
+    assert vector_product(stack, vectors)[1].tobytes() == found.tobytes()
+    C = np.where(rng.random(found.shape) < 0.2, -INF, found + normal(rng, *found.shape)).astype(dtype)
+    total = vector_product(A, b, C)
+    assert errors(total[rows], exact(A[rows], b, C[rows]), dtype).max() <= BOUND[dtype]
+
+
+def vector_product(A, B, C=None, threads=1):
+    plan = make_plan(sr.log_plus, A.dtype, threads=threads)
+    result = np.empty((*A.shape[:-1], B.shape[-1]), A.dtype) if C is None else C.copy()
+    assert log_vectors.takes(plan, result, A)
+    (CpuBackend().multiply if C is None else CpuBackend().multiply_add)(plan, result, A, B)
+    return result
+
+
+def test_a_vector_with_a_single_path_is_exact_and_infinities_stay(rng):
+    A, x = np.full((40, 200), -INF, np.float32), normal(rng, 200).astype(np.float32)
+    A[np.arange(40), rng.integers(0, 200, 40)] = normal(rng, 40)
+    A[3], A[4, 5], x[6] = -INF, INF, -INF
+    A[7, 8], x[9] = INF, INF
+    A[:, 9] = -INF
+    with np.errstate(invalid="ignore"):
+        expected = sr.matmul(A, x, "max_plus", check=False)
+    np.testing.assert_array_equal(vector_product(A, x[:, None])[:, 0], expected)
+    np.testing.assert_array_equal(vector_product(x[None], np.ascontiguousarray(A.T))[0], expected)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.kernels.contract import Capabilities, Plan
 from semiring.kernels.cpu.compiled import Kernels, copy, kernels_for
-from semiring.kernels.cpu.product import log_sums
+from semiring.kernels.cpu.product import log_sums, log_vectors
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.tolerance import Tolerance
 
@@ -40,8 +40,8 @@ class CpuBackend:
 
     @cached_property
     def capabilities(self) -> Capabilities:
-        """Closures of stacks, products in place, predecessors, and searches from some vertices."""
-        return Capabilities(stack_closures=self, panels=self, predecessors=self, searches=self)
+        """Closures of stacks, products in place and by one matrix, predecessors, and searches from some vertices."""
+        return Capabilities(stack_closures=self, panels=self, predecessors=self, searches=self, repeated=self)
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Every semiring on every dtype of the host that it is defined on."""
@@ -81,7 +81,15 @@ class CpuBackend:
 
     def _by_numbers(self, plan: Plan, C: Array, A: Array, B: Array, accumulate: int) -> bool:
         """C ← [C ⊕] A ⊗ B for log_plus by products of plus_times; False where that is not done."""
-        if C.size == 0 or C.shape[-2] == 1 or not log_sums.takes(plan, *B.shape[-2:]):
+        if C.size == 0 or plan.zero != -np.inf:
+            return False
+        if 1 in C.shape[-2:]:
+            if not log_vectors.takes(plan, C, A):
+                return False
+            stacks = (C, A, B) if C.ndim == 3 else (C[None], A[None], B[None])
+            log_vectors.multiply(plan, *stacks, accumulate)
+            return True
+        if not log_sums.takes(plan, *B.shape[-2:]):
             return False
         if C.ndim == 3:
             log_sums.multiply(self, plan, kernels_for(plan), C, A, B, accumulate)
@@ -89,6 +97,17 @@ class CpuBackend:
             stack = C[None]
             log_sums.multiply(self, plan, kernels_for(plan), stack, A[None], stack if C is B else B[None], accumulate)
         return True
+
+    def prepare(self, plan: Plan, B: Array) -> Any:
+        """What products by B (k, n) have in common; None where that saves nothing."""
+        return log_sums.Right(B[None], keeps=True) if log_sums.takes(plan, *B.shape) else None
+
+    def multiply_by(self, plan: Plan, C: Array, A: Array, prepared: Any) -> None:
+        """C ← A ⊗ B for the B that was prepared."""
+        if C.shape[0] == 1:
+            self.multiply(plan, C, A, prepared.B[0])
+        elif C.size:
+            log_sums.multiply_by(self, plan, kernels_for(plan), C, A, prepared)
 
     def _on_stacks(self, plan: Plan, C: Array, A: Array, B: Array, accumulate: int) -> None:
         """Small products in one compiled loop, each on one thread; large ones in turn, each on all of them."""

@@ -20,7 +20,7 @@ A row of the result depends on that row of A and on all of B, and so on no cut o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -37,7 +37,7 @@ from semiring.kernels.cpu.codegen.memory import bits_of, number_of, scaled
 from semiring.kernels.cpu.compiled import Kernels
 from semiring.kernels.cpu.threads.pool import run_tasks
 
-__all__ = ["multiply", "takes"]
+__all__ = ["Right", "exponential", "is_log_plus", "multiply", "multiply_by", "takes"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -71,7 +71,7 @@ _inline = njit(forceinline=True, nogil=True, error_model="numpy", fastmath={"con
 
 
 @_inline
-def _exponential(x):
+def exponential(x):
     """The number n and the double y ∈ [√½, √2] with eˣ = y · 2ⁿ, x within `_LOW` and `_HIGH`."""
     n = np.floor(x * _LOG2_E + 0.5)
     r = (x - n * _LN2_HIGH) - n * _LN2_LOW
@@ -124,7 +124,7 @@ def _scale(X, rows, columns, out, start, stop):
         for j in range(X.shape[2]):
             x = np.float64(X[b, i, j])
             inside = (x >= _LOW) & (x <= _HIGH)
-            n, y = _exponential(x if inside else 0.0)
+            n, y = exponential(x if inside else 0.0)
             n -= shift + columns[b, j]
             value = number_of(bits_of(y) + (np.int64(n) << 52))
             out[b, i, j] = value if inside & (n >= _LEAST) else 0.0
@@ -152,7 +152,7 @@ def _finish(S, rows, columns, C, accumulate, tiny, least, again, start, stop):
                 c = np.float64(C[b, i, j])
                 inside = (c >= _LOW) & (c <= _HIGH)
                 bad |= not (inside | (c == -np.inf))
-                d, x = _exponential(c if inside else 0.0)
+                d, x = exponential(c if inside else 0.0)
                 x = x if inside else 0.0
                 d = d if inside else n
                 difference = n - d
@@ -176,7 +176,7 @@ def _split(X, y, n, coarse):
         for j in range(X.shape[1]):
             x = np.float64(X[i, j])
             inside = x >= _LOW
-            exponent, mantissa = _exponential(x if inside else 0.0)
+            exponent, mantissa = exponential(x if inside else 0.0)
             y[i, j] = mantissa
             n[i, j] = exponent if inside else _NOWHERE
             coarse[i, j] = np.floor(exponent / _COARSE) if inside else -np.inf
@@ -298,7 +298,7 @@ def _exponents(shift: Array) -> Array:
 
 
 @lru_cache(maxsize=64)
-def _is_log_plus(semiring: Semiring) -> bool:
+def is_log_plus(semiring: Semiring) -> bool:
     """Whether ⊕ and ⊗ are those of `log_plus`, whatever the name."""
     texts = [[half.expression.text for half in (each.add, each.mul)] for each in (semiring, log_plus)]
     return texts[0] == texts[1]
@@ -312,7 +312,7 @@ def takes(plan: Plan, k: int, n: int) -> bool:
         and min(k, n) >= _SMALLEST
         and k < _LARGEST
         and plan.zero == -np.inf
-        and _is_log_plus(plan.semiring)
+        and is_log_plus(plan.semiring)
     )
 
 
@@ -327,21 +327,49 @@ def multiply(backend: Backend, plan: Plan, kernels: Kernels, C: Array, A: Array,
     with np.errstate(all="ignore"):
         for start in range(0, count, step):
             some = slice(start, start + step)
-            _Product(backend, plan, kernels, A[some], B[some]).write(C[some], accumulate, in_place=C is B)
+            product = _Product(backend, plan, kernels, A[some], Right(B[some]))
+            product.write(C[some], accumulate, in_place=C is B)
+
+
+def multiply_by(backend: Backend, plan: Plan, kernels: Kernels, C: Array, A: Array, right: Right) -> None:
+    """C ← A ⊗ B for C (m, n), A (m, k), no size 0 or m = 1, and a B (1, k, n) that is kept."""
+    with np.errstate(all="ignore"):
+        _Product(backend, plan, kernels, A[None], right).write(C[None], 0, in_place=False)
+
+
+class Right:
+    """Right operands B (b, k, n), and what does not depend on A: shifts, exponentials, and what was seen.
+
+    With ``keeps`` the exponentials stay, 8 bytes for each entry, for all products by the same B.
+    """
+
+    def __init__(self, B: Array, *, keeps: bool = False) -> None:
+        self.B, self.look = B, _look(B, 1)
+        with np.errstate(all="ignore"):
+            columns = _greatest(B, np.zeros(B.shape[:2], B.dtype), 1)
+            self.inner = -_greatest(B, -columns, 2)
+            self.v = _exponents(self.inner)
+            self.w = _exponents(_greatest(B, self.inner, 1))
+        self.kept: dict[tuple[int, int, str], Array] | None = {} if keeps else None
+
+    def of(self, steps: slice, columns: slice, what: str, make: Callable[[], Array]) -> Array:
+        """What ``make`` gives for a block of B; where it is kept, what it gave."""
+        if self.kept is None:
+            return make()
+        key = steps.start, columns.start, what
+        if key not in self.kept:
+            self.kept[key] = make()
+        return self.kept[key]
 
 
 class _Product:
     """Products of some matrices, their shifts, and what was seen in them."""
 
-    def __init__(self, backend: Backend, plan: Plan, kernels: Kernels, A: Array, B: Array) -> None:
-        self.backend, self.plan, self.kernels, self.A, self.B = backend, plan, kernels, A, B
+    def __init__(self, backend: Backend, plan: Plan, kernels: Kernels, A: Array, by: Right) -> None:
+        self.backend, self.plan, self.kernels, self.A, self.by = backend, plan, kernels, A, by
         self.inner = A.shape[2]
-        self.left, self.right = _look(A, 2), _look(B, 1)
-        columns = _greatest(B, np.zeros(B.shape[:2], B.dtype), 1)
-        inner = -_greatest(B, -columns, 2)
-        self.u = _exponents(_greatest(A, -inner, 2))
-        self.v = _exponents(inner)
-        self.w = _exponents(_greatest(B, inner, 1))
+        self.left, self.right = _look(A, 2), by.look
+        self.u, self.v, self.w = _exponents(_greatest(A, -by.inner, 2)), by.v, by.w
         self.tiny = 2.0 ** (_LEAST + 3 + _SPARE[plan.dtype.char]) * self.inner
         # What was dropped stays 2^-180 below sums that are above this.
         dropped = self.left.dropped or self.right.dropped
@@ -357,7 +385,7 @@ class _Product:
         m, n = C.shape[1:]
         for left in range(0, n, _BLOCK):
             columns = slice(left, min(n, left + _BLOCK))
-            B = self.B[:, :, columns]
+            B = self.by.B[:, :, columns]
             if in_place:
                 B = B.copy()
             for top in range(0, m, _BLOCK):
@@ -366,7 +394,7 @@ class _Product:
 
     def _write_block(self, C: Array, A: Array, B: Array, rows: slice, columns: slice, accumulate: int) -> None:
         fewest = int(self.left.paths[:, rows].min() + self.right.paths[:, columns].min())
-        sums, paths = self._sums(A, B, self.u[:, rows], self.w[:, columns], fewest < self.inner + 2)
+        sums, paths = self._sums(A, B, self.u[:, rows], columns, fewest < self.inner + 2)
         result = np.array(C, order="C") if accumulate else np.empty(C.shape, C.dtype)
         again = np.empty(C.shape, np.bool_)
         shifts = self.u[:, rows], self.w[:, columns]
@@ -388,7 +416,7 @@ class _Product:
             self._compute_again(result, again, C, A, B, accumulate)
         C[...] = result
 
-    def _sums(self, A: Array, B: Array, u: Array, w: Array, mark: bool) -> tuple[Array, Array | None]:
+    def _sums(self, A: Array, B: Array, u: Array, columns: slice, mark: bool) -> tuple[Array, Array | None]:
         """The shifted sums of a block; with ``mark`` its paths: 0 for none, `base` + k for one, else more."""
         shape = A.shape[0], A.shape[1], B.shape[2]
         sums, paths = np.empty(shape), np.empty(shape, np.float32) if mark else None
@@ -396,9 +424,7 @@ class _Product:
         partial = np.empty(shape) if self.inner > depth and self.plan.dtype.char == "d" else sums
         for start in range(0, self.inner, depth):
             steps = slice(start, min(self.inner, start + depth))
-            v = self.v[:, steps]
-            X, Y = np.ascontiguousarray(A[:, :, steps]), np.ascontiguousarray(B[:, steps])
-            left, right = self._scaled(X, u, v), self._scaled(Y, -v, w)
+            X, left, right = self._operands(A, B, u, steps, columns)
             if start == 0:
                 self.backend.multiply(self.numbers, sums, left, right)
             elif partial is sums:
@@ -407,11 +433,28 @@ class _Product:
                 self.backend.multiply(self.numbers, partial, left, right)
                 sums += partial
             if paths is not None:
-                k = np.arange(self.base + start, self.base + steps.stop, dtype=np.float32)
-                ones, places = np.greater(X, -np.inf).astype(np.float32), np.greater(Y, -np.inf) * k[:, None]
+                ones, places = np.greater(X, -np.inf).astype(np.float32), self._places(B, steps, columns)
                 mark_product = self.backend.multiply_add if start else self.backend.multiply
                 mark_product(self.marks, paths, ones, places)
         return sums, paths
+
+    def _operands(self, A: Array, B: Array, u: Array, steps: slice, columns: slice) -> tuple[Array, Array, Array]:
+        """Some columns of A, and the exponentials of them and of those rows of a block of B."""
+        X, v = np.ascontiguousarray(A[:, :, steps]), self.v[:, steps]
+
+        def make() -> Array:
+            return self._scaled(np.ascontiguousarray(B[:, steps]), -v, self.w[:, columns])
+
+        return X, self._scaled(X, u, v), self.by.of(steps, columns, "exponentials", make)
+
+    def _places(self, B: Array, steps: slice, columns: slice) -> Array:
+        """`base` + k where there is an entry in row k of B, else 0."""
+
+        def make() -> Array:
+            k = np.arange(self.base + steps.start, self.base + steps.stop, dtype=np.float32)
+            return np.asarray(np.greater(B[:, steps], -np.inf) * k[:, None])
+
+        return self.by.of(steps, columns, "places", make)
 
     def _scaled(self, X: Array, rows: Array, columns: Array) -> Array:
         out = np.empty(X.shape)
