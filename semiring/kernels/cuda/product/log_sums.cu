@@ -31,6 +31,10 @@ __device__ __forceinline__ float split(float x, int &exponent) {
 __device__ __forceinline__ float power(float d) { return exp2f(d * LOG2_E); }
 __device__ __forceinline__ double power(double d) { return exp(d); }
 
+// The greater one; infinity less infinity is no path.
+__device__ __forceinline__ float greater(float candidate, float top) { return fmaxf(candidate, top); }
+__device__ __forceinline__ double greater(double candidate, double top) { return candidate > top ? candidate : top; }
+
 struct Operand {
     const T *start;
     Long row, column;  // strides in elements
@@ -99,8 +103,7 @@ extern "C" __global__ void __launch_bounds__(256)
             for (int i = 0; i < TALL; ++i)
 #pragma unroll
                 for (int j = 0; j < WIDE; ++j) {
-                    const T candidate = left[s][down + i] + right[s][across + j];
-                    top[i][j] = candidate > top[i][j] ? candidate : top[i][j];  // infinity less infinity is no path
+                    top[i][j] = greater(left[s][down + i] + right[s][across + j], top[i][j]);
                 }
     }
     odd = any_of(odd) || sizeof(T) == 8;
@@ -186,7 +189,7 @@ extern "C" __global__ void __launch_bounds__(256)
             double value = best;
             if (best > -infinity<double>() && best < infinity<double>()) {
                 value = log(sum[i][j]) + (odd ? best : greatest[i][j] * LN2);
-                if (!odd && fabs(value - best) <= 0x1p-22 * fmax(1.0, fabs(best))) value = best;
+                if (!odd && fabs(value - best) <= 0x1.cp-22 * fmax(1.0, fabs(best))) value = best;
             }
             T &c = C[row * c_row + column * c_column];
             if (reads && double(c) > -infinity<double>()) {

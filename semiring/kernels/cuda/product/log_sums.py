@@ -7,8 +7,11 @@ exist, and in rows and columns with entries above `_HIGH`. `log_sums.cu` compute
 nothing where none is open: so nobody waits to see whether there are any. Where a single path exists, the result is
 its ⊗, to the bit.
 
-A row of the result depends on that row of A and on all of B. Workspace, in float64: a panel of B of at most `_DEPTH` by
-`_COLUMNS`, panels of A and of sums of `_ROWS` by as much: 0.8 GB where n and k exceed 8192.
+The same input gives the same bits. In what order cuBLAS adds depends on the shapes, the number of A's rows included.
+Workspace, in float64: a panel of B of at most `_DEPTH` by `_COLUMNS`, panels of A and of sums of `_ROWS` by as much:
+0.8 GB where n and k exceed 8192.
+
+H200, n = 8192, float32: 26 T pairs/s on ordinary data, where pair by pair has 0.6; open entries 1.2 T.
 """
 
 from __future__ import annotations
@@ -127,10 +130,7 @@ def may_take(plan: Plan, n: int = _SMALLEST) -> bool:
 
 
 def multiply(plan: Plan, C: Any, A: Any, B: Any, *, accumulate: bool) -> bool:
-    """C ← A ⊗ B, or C ⊕ A ⊗ B; False where it goes another way. Enqueues on the current stream.
-
-    How many rows A has does not decide: how it is cut must change no bit.
-    """
+    """C ← A ⊗ B, or C ⊕ A ⊗ B; False where it goes another way. Enqueues on the current stream."""
     if not C.size or min(B.shape[-2:]) < _SMALLEST or not may_take(plan):
         return False
     stacks = zip(C, A, B, strict=True) if C.ndim == 3 else ((C, A, B),)
