@@ -48,7 +48,7 @@ __all__ = [
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 #: The steps that spare work where the graph allows it, by their names: what ``structure=`` takes.
-STRUCTURES = ("bottleneck", "hops", "reachability", "components", "undirected")
+STRUCTURES = ("bottleneck", "hops", "reachability", "separators", "components", "undirected")
 
 
 class Facts(NamedTuple):

@@ -14,9 +14,17 @@ from typing import Any
 import numpy as np
 
 from semiring.arrays.bits import BitMatrix
-from semiring.graphs.components import Components, as_unsigned, in_strips, strong_components, transposed
+from semiring.elimination.analysis import Analysis, Pattern, analyse
+from semiring.graphs.components import (
+    Components,
+    as_unsigned,
+    in_strips,
+    of_sparse,
+    strong_components,
+    transposed,
+)
 
-__all__ = ["FEW", "Structure", "structure_of"]
+__all__ = ["FEW", "Structure", "structure_of", "structure_of_sparse"]
 
 FEW = 50  # edges are few where there are at most n² / 50 of them
 _STRIPS = 16  # that a matrix is looked at in: from the first of them on it may be clear that there is nothing to find
@@ -30,12 +38,19 @@ class Structure:
     edges: int | None = None  # how many there are; None is more than n² / `FEW`, or unknown
     weight: Any = None  # the one weight that all of them have, as the matrix has it
     search: Callable[[], Components] | None = field(default=None, repr=False)  # None where there is nothing to find
+    pattern: Callable[[], Pattern] | None = field(default=None, repr=False)  # where edges are few
 
     @cached_property
     def components(self) -> Components:
         """The components, looked for when somebody first asks; only where there is a search."""
         assert self.search is not None
         return self.search()
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """What a sparse elimination would do; only where edges are few, and there is a pattern of them."""
+        assert self.pattern is not None
+        return analyse(self.pattern())
 
     def __str__(self) -> str:
         found = ["undirected"] if self.symmetric else []
@@ -56,7 +71,36 @@ def structure_of(A: Any, none: Any, threads: int) -> Structure:
     if isinstance(A, BitMatrix):
         return Structure(_is_mirrored_words(A, threads), search=search)
     edges, weight = _edges(A, none, threads)
-    return Structure(_is_mirrored(A, threads), edges, weight, search)
+    pattern = None if edges is None else partial(_pattern, A, none, edges)
+    return Structure(_is_mirrored(A, threads), edges, weight, search, pattern)
+
+
+def structure_of_sparse(matrix: Any) -> Structure | None:
+    """The structure of a SciPy sparse matrix (n, n) of numbers; None where it stores an entry twice.
+
+    What it stores counts as an edge, whatever its weight.
+    """
+    from scipy.sparse import csr_array
+
+    rows = matrix.tocsr(copy=True)
+    rows.sum_duplicates()
+    if rows.nnz != matrix.nnz:
+        return None
+    n, starts, heads, values = rows.shape[0], rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data
+    pattern = Pattern(n, starts, heads)
+    off = values[pattern.rows != heads]
+    one = off[0] if off.size and bool((off == off[0]).all()) else None
+    edges = csr_array((np.ones(heads.size, np.int8), heads, starts), shape=rows.shape)  # a weight of 0 is one too
+    few = heads.size * FEW <= n * n
+    symmetric = pattern.is_symmetric(values)
+    return Structure(symmetric, heads.size if few else None, one, partial(of_sparse, edges), lambda: pattern)
+
+
+def _pattern(A: Any, none: Any, edges: int) -> Pattern:
+    from semiring.kernels.graphs.hops import edge_lists
+
+    starts, heads = edge_lists(as_unsigned(A), np.asarray(none, A.dtype).view(f"u{A.itemsize}")[()], edges)
+    return Pattern(A.shape[0], starts, heads)
 
 
 def _edges(A: Any, none: Any, threads: int) -> tuple[int | None, Any]:

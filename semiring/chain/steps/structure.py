@@ -8,9 +8,14 @@ from __future__ import annotations
 from semiring.chain.problem import No, Problem, Reduction
 from semiring.graphs.structure import structure_of
 
-__all__ = ["structure"]
+__all__ = ["structure", "worth_a_look"]
 
 _LEAST = 1024  # vertices: a closure of fewer takes no longer than to plan it anew for each matrix would
+
+
+def worth_a_look(n: int) -> bool:
+    """Whether a graph of so many vertices is looked at."""
+    return n >= _LEAST
 
 
 def structure(p: Problem) -> No | Reduction:
@@ -22,11 +27,11 @@ def structure(p: Problem) -> No | Reduction:
         return No("a method was named")
     if len(m.shape) != 2 or p.strips or m.on_device:
         return No("only of one matrix in the memory of the host")
-    if p.n < _LEAST:
+    if not worth_a_look(p.n):
         return No("too few vertices to be worth a look")
     if p.blank:
         return No("the entries decide", "data")
-    found = structure_of(m.array, m.none, request.threads)
+    found = p.seen or structure_of(m.array, m.none, request.threads)
     return Reduction(
         str(found) or "neither undirected nor of few edges, nor all of one weight",
         p.but(p.facts, seen=found),

@@ -1,0 +1,46 @@
+"""Few edges and small separators: A* by sparse elimination, a sweep through the factors for every row.
+
+Cost: an elimination order, which is tried where there are at most `_EDGES` edges a vertex, more of
+large graphs; the operations that it leads
+to are known then, and decide. The bits are those of ``structure=False`` where ⊗ and ⊕ are exact; else a path may be
+added up in another order, with the same bound (docs/rounding.md). Source: `semiring.graphs.separators`.
+"""
+
+from __future__ import annotations
+
+from semiring.algorithms.methods import Method
+from semiring.chain.problem import No, Problem, Reduction
+from semiring.chain.steps.shifted import is_signed
+from semiring.graphs.separators import by_separators, operations
+from semiring.graphs.structure import Structure
+
+__all__ = ["few_enough", "separators"]
+
+_EDGES = 7  # a vertex, both ways, of up to 4096 vertices: with more, an order takes too long beside a closure
+_HALF, _SIXTH = 0.4, 1 / 6  # of n³ pairs, up to which no other step is better: of undirected graphs, and of others
+
+
+def separators(p: Problem) -> No | Reduction:
+    """The matrix, to be closed by sparse elimination."""
+    m = p.matrix
+    if p.seen is None or not few_enough(p.seen, p.n):
+        return No("not known to have few edges")
+    if isinstance(p.method, Method):
+        return No(f"closed by its {p.method.name.replace('_', ' ')}")
+    if "separators" not in p.request.structure:
+        return No("not among what may be spared")
+    if m.storage == "bits" or is_signed(p) or (p.plus and not p.semiring.idempotent):
+        return No("only of numbers, none below 0, and where A* is enough")
+    symmetric = p.seen.symmetric and p.semiring.commutative
+    pairs = operations(p.seen.analysis, symmetric)
+    if pairs > (_HALF if symmetric else _SIXTH) * p.n**3:
+        return No(f"no small separators: as much work as {pairs:.2g} of {float(p.n) ** 3:.2g} pairs", "data")
+    why = f"small separators: as much work as {pairs:.2g} of {float(p.n) ** 3:.2g} pairs"
+    return Reduction(why, p.but(p.facts, method=by_separators(p.seen.analysis, symmetric)))
+
+
+def few_enough(seen: Structure, n: int) -> bool:
+    """Whether an elimination order is worth its time beside a closure of n vertices."""
+    if seen.edges is None:
+        return False
+    return seen.edges * (1 if seen.symmetric else 2) <= _EDGES * n * max(1.0, n / 4096)
