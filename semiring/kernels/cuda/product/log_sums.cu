@@ -40,20 +40,57 @@ struct Operand {
     Long row, column;  // strides in elements
 };
 
-// A tile of (count, depth) elements along k, -infinity beyond the ends: to[k][line].
-template <int COUNT>
-__device__ __forceinline__ bool read(T (*to)[COUNT + 4], Operand X, Long line, Long lines, Long k, Long inner, bool along) {
-    bool odd = false;
-#pragma unroll
-    for (int e = 0; e < COUNT * DEPTH / THREADS; ++e) {
-        const int place = e * THREADS + threadIdx.x;
-        const int i = along ? place / DEPTH : place % COUNT, s = along ? place % DEPTH : place / COUNT;
-        T x = -infinity<T>();
-        if (line + i < lines && k + s < inner) x = X.start[(line + i) * X.row + (k + s) * X.column];
-        odd = odd || x > T(EXACT) || (x < -T(EXACT) && x != -infinity<T>());
-        to[s][i] = x;
+// What a thread reads of a tile of COUNT lines by DEPTH steps along k, and where it puts it: to[step][line].
+template <int COUNT> struct Share {
+    const T *from;
+    Long jump, ahead;  // elements to the next one of the thread, and from one tile to the next
+    int line, step, lines_apart, steps_apart;
+
+    __device__ __forceinline__ Share(Operand X, Long first, bool along) {
+        line = along ? threadIdx.x / DEPTH : threadIdx.x % COUNT, step = along ? threadIdx.x % DEPTH : threadIdx.x / COUNT;
+        lines_apart = along ? THREADS / DEPTH : 0, steps_apart = along ? 0 : THREADS / COUNT;
+        from = X.start + (first + line) * X.row + step * X.column;
+        jump = lines_apart * X.row + steps_apart * X.column, ahead = DEPTH * X.column;
     }
-    return odd;
+    // The tile, -infinity beyond ``lines`` and ``steps``, and whether an exponent in it is not exact.
+    __device__ __forceinline__ bool read(T (*to)[COUNT + 4], const T *tile, Long lines, Long steps) const {
+        bool odd = false;
+#pragma unroll
+        for (int e = 0; e < COUNT * DEPTH / THREADS; ++e) {
+            const int i = line + e * lines_apart, s = step + e * steps_apart;
+            T x = -infinity<T>();
+            if (i < lines && s < steps) x = tile[e * jump];
+            odd = odd || x > T(EXACT) || (x < -T(EXACT) && x != -infinity<T>());
+            to[s][i] = x;
+        }
+        return odd;
+    }
+    // The same as mantissas, ``none`` for -infinity, and exponents.
+    __device__ __forceinline__ void read_split(T (*to)[COUNT + 4], int (*exponents)[COUNT + 4], const T *tile, Long lines,
+                                               Long steps, float none) const {
+#pragma unroll
+        for (int e = 0; e < COUNT * DEPTH / THREADS; ++e) {
+            const int i = line + e * lines_apart, s = step + e * steps_apart;
+            float x = -infinity<float>();
+            if (i < lines && s < steps) x = float(tile[e * jump]);
+            int exponent;
+            const float y = split(x, exponent);
+            to[s][i] = T(exponent == NOWHERE ? none : y), exponents[s][i] = exponent;
+        }
+    }
+};
+
+template <typename X, int N> __device__ __forceinline__ void fetch(X (&to)[N], const X *from) {
+    constexpr int LANES = 16 / sizeof(X);
+    struct alignas(16) Pack {
+        X lanes[LANES];
+    };
+#pragma unroll
+    for (int p = 0; p < N / LANES; ++p) {
+        const Pack pack = ((const Pack *)from)[p];
+#pragma unroll
+        for (int l = 0; l < LANES; ++l) to[p * LANES + l] = pack.lanes[l];
+    }
 }
 
 // Whether a thread of the block says so.
@@ -70,8 +107,10 @@ __device__ __forceinline__ bool any_of(bool mine) {
 extern "C" __global__ void __launch_bounds__(256)
     log_sums(double *S, Long s_row, const T *A, Long a_row, Long a_column, const T *B, Long b_row, Long b_column, T *C,
              Long c_row, Long c_column, Long m, Long n, Long inner, int reads, int unit) {
-    __shared__ T left[DEPTH][ROWS + 4], right[DEPTH][COLUMNS + 4];
-    __shared__ int left_exponents[DEPTH][ROWS + 4], right_exponents[DEPTH][COLUMNS + 4];
+    __shared__ __align__(16) T left[DEPTH][ROWS + 4];
+    __shared__ __align__(16) T right[DEPTH][COLUMNS + 4];
+    __shared__ __align__(16) int left_exponents[DEPTH][ROWS + 4];
+    __shared__ __align__(16) int right_exponents[DEPTH][COLUMNS + 4];
     const Long top_row = Long(blockIdx.y) * ROWS, first_column = Long(blockIdx.x) * COLUMNS;
     const int down = threadIdx.x / 16 * TALL, across = threadIdx.x % 16 * WIDE;
     unsigned open = 0;
@@ -83,8 +122,11 @@ extern "C" __global__ void __launch_bounds__(256)
             if (row < m && column < n && S[row * s_row + column] != S[row * s_row + column]) open |= 1u << (i * WIDE + j);
         }
     if (!any_of(open != 0)) return;
-    const Operand of_a = {A, a_row, a_column}, of_b = {B, b_column, b_row};  // both by lines along k
-    const bool a_along = a_column == 1, b_along = b_row == 1;
+    // Both by lines along k.
+    const Share<ROWS> of_a({A, a_row, a_column}, top_row, a_column == 1);
+    const Share<COLUMNS> of_b({B, b_column, b_row}, first_column, b_row == 1);
+    const Long rows = m - top_row, columns = n - first_column;
+    const T *a_tile = of_a.from, *b_tile = of_b.from;
 
     T top[TALL][WIDE];
 #pragma unroll
@@ -92,19 +134,20 @@ extern "C" __global__ void __launch_bounds__(256)
 #pragma unroll
         for (int j = 0; j < WIDE; ++j) top[i][j] = -infinity<T>();
     bool odd = false;
-    for (Long k = 0; k < inner; k += DEPTH) {
+    for (Long k = 0; k < inner; k += DEPTH, a_tile += of_a.ahead, b_tile += of_b.ahead) {
         __syncthreads();
-        odd = read<ROWS>(left, of_a, top_row, m, k, inner, a_along) || odd;
-        odd = read<COLUMNS>(right, of_b, first_column, n, k, inner, b_along) || odd;
+        odd = of_a.read(left, a_tile, rows, inner - k) || odd;
+        odd = of_b.read(right, b_tile, columns, inner - k) || odd;
         __syncthreads();
 #pragma unroll 4
-        for (int s = 0; s < DEPTH; ++s)
+        for (int s = 0; s < DEPTH; ++s) {
+            T a[TALL], b[WIDE];
+            fetch(a, &left[s][down]), fetch(b, &right[s][across]);
 #pragma unroll
             for (int i = 0; i < TALL; ++i)
 #pragma unroll
-                for (int j = 0; j < WIDE; ++j) {
-                    top[i][j] = greater(left[s][down + i] + right[s][across + j], top[i][j]);
-                }
+                for (int j = 0; j < WIDE; ++j) top[i][j] = greater(a[i] + b[j], top[i][j]);
+        }
     }
     odd = any_of(odd) || sizeof(T) == 8;
 
@@ -121,62 +164,49 @@ extern "C" __global__ void __launch_bounds__(256)
             if (open >> (i * WIDE + j) & 1)
                 S[(top_row + down + i) * s_row + first_column + across + j] = double(top[i][j]);
         }
-    if (odd) {
-        for (Long k = 0; k < inner; k += DEPTH) {
-            __syncthreads();
-            read<ROWS>(left, of_a, top_row, m, k, inner, a_along);
-            read<COLUMNS>(right, of_b, first_column, n, k, inner, b_along);
-            __syncthreads();
-            T part[TALL][WIDE] = {};
+    a_tile = of_a.from, b_tile = of_b.from;
+    for (Long k = 0; k < inner; k += DEPTH, a_tile += of_a.ahead, b_tile += of_b.ahead) {
+        __syncthreads();
+        if (odd) {
+            of_a.read(left, a_tile, rows, inner - k), of_b.read(right, b_tile, columns, inner - k);
+        } else {
+            of_a.read_split(left, left_exponents, a_tile, rows, inner - k, 0.0f);
+            of_b.read_split(right, right_exponents, b_tile, columns, inner - k, 1.0f);
+        }
+        __syncthreads();
+        T part[TALL][WIDE] = {};
+        if (odd) {
 #pragma unroll 1
-            for (int s = 0; s < DEPTH; ++s)
+            for (int s = 0; s < DEPTH; ++s) {
+                T a[TALL], b[WIDE];
+                fetch(a, &left[s][down]), fetch(b, &right[s][across]);
 #pragma unroll
                 for (int i = 0; i < TALL; ++i)
 #pragma unroll
-                    for (int j = 0; j < WIDE; ++j)
-                        part[i][j] += power((left[s][down + i] + right[s][across + j]) - top[i][j]);
-#pragma unroll
-            for (int i = 0; i < TALL; ++i)
-#pragma unroll
-                for (int j = 0; j < WIDE; ++j) sum[i][j] += double(part[i][j]);
-        }
-    } else {
-        for (Long k = 0; k < inner; k += DEPTH) {
-            __syncthreads();
-            read<ROWS>(left, of_a, top_row, m, k, inner, a_along);
-            read<COLUMNS>(right, of_b, first_column, n, k, inner, b_along);
-#pragma unroll
-            for (int e = 0; e < ROWS * DEPTH / THREADS; ++e) {  // each what it has read itself
-                const int place = e * THREADS + threadIdx.x;
-                const int i = a_along ? place / DEPTH : place % ROWS, s = a_along ? place % DEPTH : place / ROWS;
-                const bool none = left[s][i] == -infinity<T>();
-                const float x = split(float(left[s][i]), left_exponents[s][i]);
-                left[s][i] = none ? T(0) : T(x);
+                    for (int j = 0; j < WIDE; ++j) part[i][j] += power((a[i] + b[j]) - top[i][j]);
             }
-#pragma unroll
-            for (int e = 0; e < COLUMNS * DEPTH / THREADS; ++e) {
-                const int place = e * THREADS + threadIdx.x;
-                const int i = b_along ? place / DEPTH : place % COLUMNS, s = b_along ? place % DEPTH : place / COLUMNS;
-                right[s][i] = T(split(float(right[s][i]), right_exponents[s][i]));
-            }
-            __syncthreads();
-            float part[TALL][WIDE] = {};
+        } else {
 #pragma unroll 2
-            for (int s = 0; s < DEPTH; ++s)
+            for (int s = 0; s < DEPTH; ++s) {
+                T x[TALL], y[WIDE];
+                int p[TALL], q[WIDE];
+                fetch(x, &left[s][down]), fetch(y, &right[s][across]);
+                fetch(p, &left_exponents[s][down]), fetch(q, &right_exponents[s][across]);
 #pragma unroll
                 for (int i = 0; i < TALL; ++i)
 #pragma unroll
                     for (int j = 0; j < WIDE; ++j) {
-                        const int exponent = left_exponents[s][down + i] + right_exponents[s][across + j] - greatest[i][j];
+                        const int exponent = p[i] + q[j] - greatest[i][j];
                         // `unit` is 2^23, unseen by the compiler: a multiply-add of integers takes the other pipe
-                        const int bits = (exponent > FAINT ? exponent : FAINT) * unit + __float_as_int(float(right[s][across + j]));
-                        part[i][j] = fmaf(float(left[s][down + i]), __int_as_float(bits), part[i][j]);
+                        const int bits = (exponent > FAINT ? exponent : FAINT) * unit + __float_as_int(float(y[j]));
+                        part[i][j] += x[i] * T(__int_as_float(bits));
                     }
-#pragma unroll
-            for (int i = 0; i < TALL; ++i)
-#pragma unroll
-                for (int j = 0; j < WIDE; ++j) sum[i][j] += double(part[i][j]);
+            }
         }
+#pragma unroll
+        for (int i = 0; i < TALL; ++i)
+#pragma unroll
+            for (int j = 0; j < WIDE; ++j) sum[i][j] += double(part[i][j]);
     }
 
 #pragma unroll
