@@ -34,6 +34,7 @@ __all__ = ["may_take", "multiply", "source"]
 
 _SMALLEST = 512  # rows and columns of B: with fewer, what the passes cost outweighs the gain
 _ROWS, _COLUMNS, _DEPTH = 2048, 8192, 8192  # of panels
+_RUN = {"f": _DEPTH, "d": 256}  # steps of k that are added up in one product: float64 loses a bit for each few
 _TILE = 128, 64  # as in log_sums.cu
 _NUMBERS = Plan(plus_times, np.dtype(np.float64), 0.0, 1.0)
 
@@ -159,11 +160,24 @@ def _multiply(plan: Plan, C: Any, A: Any, B: Any, accumulate: bool) -> None:
                 if right is None or inner > _DEPTH:
                     right = kernels["scale"](B[steps, across], -v[steps, None], w[None, across])
                 scaled = kernels["scale"](A[down, steps], u[down, None], v[None, steps])
-                classical.multiply(_NUMBERS, sums, scaled, right, accumulate=start > 0)
+                _add_product(sums, scaled, right, _RUN[plan.dtype.char], start > 0)
             c = C[down, across]
             given = u[down, None], w[None, across], paths[down, None], others[None, across], tiny, fewest
             kernels["finish"](*given, accumulate, sums, c)
             _add_up(sums, A[down], B[:, across], c, accumulate)
+
+
+def _add_product(sums: Any, left: Any, right: Any, run: int, accumulate: bool) -> None:
+    """Sums ← [sums +] left · right, the sums of runs of k one after the other."""
+    partial = None
+    for start in range(0, right.shape[0], run):
+        steps = slice(start, start + run)
+        if not accumulate and start == 0:
+            classical.multiply(_NUMBERS, sums, left[:, steps], right[steps], accumulate=False)
+            continue
+        partial = cupy.empty_like(sums) if partial is None else partial
+        classical.multiply(_NUMBERS, partial, left[:, steps], right[steps], accumulate=False)
+        sums += partial
 
 
 def _add_up(sums: Any, A: Any, B: Any, C: Any, accumulate: bool) -> None:
