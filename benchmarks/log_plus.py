@@ -1,6 +1,6 @@
 """Products of log_plus beside what else computes them, and their errors.
 
-    python -m benchmarks.log_plus [products] [peers] [--size 2048] [--threads 1]
+    python -m benchmarks.log_plus [products] [peers] [sequences] [--size 2048] [--threads 1]
 
 The kernel of the definition treats one pair after the other, as any semiring's does; products of numbers take its place
 from 48 rows and columns of B on. Errors are in units of 2⁻²³ · max(1, |c|), against sums in float64 with their maximum
@@ -118,14 +118,73 @@ def _peers(options: argparse.Namespace) -> Table:
     return Table(f"log_plus, float32, n = {_SLOW}, {options.threads} threads", columns, rows)
 
 
+def _sequences(options: argparse.Namespace) -> Table:
+    """The forward algorithm of hidden Markov models, and its gradient by the transitions and emissions."""
+    batch, steps, states = 64, options.steps, 512
+    rng = np.random.default_rng(3)
+    change = rng.standard_normal((states, states), np.float32)
+    start, emit = (
+        rng.standard_normal((batch, states), np.float32),
+        rng.standard_normal((steps, batch, states), np.float32),
+    )
+
+    def by_hand() -> np.ndarray:
+        x, probabilities = start, np.exp(change)
+        for emission in emit:
+            top = x.max(1, keepdims=True)
+            x = np.log(np.exp(x - top) @ probabilities) + top + emission
+        return x
+
+    def forward() -> object:
+        return sr.multi_dot(change, start, "log_plus", weights=emit, threads=options.threads)
+
+    what = f"{batch} sequences × {steps} steps × {states} states"
+    rows: list[list[object]] = [
+        ["semiring.multi_dot", "forward", ours(f"log_plus, forward, {what}", forward)],
+        ["shift, exp, BLAS, log (NumPy)", "forward", theirs(by_hand)],
+    ]
+    try:
+        import torch
+
+        import semiring.torch as differentiable
+    except ImportError:
+        print("torch is not installed (pip install 'semiring[bench]')")
+    else:
+        torch.set_num_threads(options.threads)
+        leaves = [torch.from_numpy(array).requires_grad_() for array in (change, emit)]
+        x = torch.from_numpy(start)
+
+        def gradient() -> object:
+            end = differentiable.multi_dot(leaves[0], x, "log_plus", weights=leaves[1])
+            return torch.autograd.grad(differentiable.reduce(end, "log_plus", 1).sum(), leaves)
+
+        def autograd() -> object:
+            state, probabilities = x, leaves[0].exp()
+            for emission in leaves[1]:
+                top = state.detach().amax(1, keepdim=True)
+                state = ((state - top).exp() @ probabilities).log() + top + emission
+            return torch.autograd.grad(state.logsumexp(1).sum(), leaves)
+
+        rows.append(["semiring.torch.multi_dot", "with gradients", ours(f"log_plus, gradients, {what}", gradient)])
+        rows.append(["shift, exp, BLAS, log (PyTorch's autograd)", "with gradients", theirs(autograd)])
+    return Table(f"Hidden Markov models, float32, {what}, {options.threads} threads", ["who", "what", "s"], rows)
+
+
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", type=int, default=2048)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=200, help="of the sequences")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print the tables that are named, or all."""
-    return run("benchmarks.log_plus", str(__doc__), {"products": _products, "peers": _peers}, arguments, _options)
+    return run(
+        "benchmarks.log_plus",
+        str(__doc__),
+        {"products": _products, "peers": _peers, "sequences": _sequences},
+        arguments,
+        _options,
+    )
 
 
 if __name__ == "__main__":
