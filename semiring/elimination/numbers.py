@@ -24,7 +24,7 @@ from semiring.kernels.cpu.elimination.panels import folds_for
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.engine import Engine
 
-__all__ = ["NoStar", "Numbers", "eliminate"]
+__all__ = ["NoStar", "Numbers", "eliminate", "eliminate_again"]
 
 Array = NDArray[Any]
 
@@ -47,29 +47,70 @@ class Numbers:
     layout: Layout
     plan: Plan
     memory: Array
+    updates: dict[int, Array] | None = None  # what fronts above all subtrees get from below them, where it was kept
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes all numbers take."""
+        return int(self.memory.nbytes + sum(update.nbytes for update in (self.updates or {}).values()))
 
 
-def eliminate(analysis: Analysis, layout: Layout, plan: Plan, values: Array) -> Numbers:
+def eliminate(analysis: Analysis, layout: Layout, plan: Plan, values: Array, *, keep: bool = False) -> Numbers:
     """The factor of the matrix with the analysed pattern and these values, of the plan's dtype, as kernels hold them.
 
-    Raises `NoStar` with the first place, of those that were reached, whose pivot has no star.
+    ``keep``: what `eliminate_again` needs. Raises `NoStar` with the first place, of those that were reached, whose
+    pivot has no star.
     """
     memory = np.full(layout.size, plan.zero, plan.dtype)
     kernels.scatter_values(values, layout.slots, memory)
+    numbers = Numbers(analysis, layout, plan, memory, {} if keep else None)
     with profiling.span("method", "elimination", shape=(analysis.n, analysis.n)):
-        _Elimination(Numbers(analysis, layout, plan, memory)).run()
-    return Numbers(analysis, layout, plan, memory)
+        _Elimination(numbers).run()
+    return numbers
+
+
+def eliminate_again(numbers: Numbers, plan: Plan, values: Array, changed: Array) -> Numbers:
+    """The factor of other values, which differ from those of ``numbers`` in the ``changed`` entries: the same bits.
+
+    ``numbers`` were kept, and stay as they are. Only subtrees with a changed entry are eliminated again, and the fronts
+    above them. Raises `NoStar`.
+    """
+    a, layout = numbers.analysis, numbers.layout
+    assert numbers.updates is not None
+    owners = a.of[np.minimum(a.place[a.pattern.rows], a.place[a.pattern.indices])]
+    stale = np.zeros(a.count, np.bool_)
+    stale[owners[changed]] = True
+    above = a.ancestors(a.firsts[:-1][stale])
+    roots, rest, _ = a.tasks
+    again = np.zeros(a.count, np.bool_)
+    again[rest] = above[rest]
+    for root in roots:
+        again[a.lows[root] : root + 1] = above[root]
+    memory = numbers.memory.copy()
+    k, m = a.pivots, a.depths
+    for s in np.flatnonzero(again).tolist():
+        memory[layout.blocks[s] : layout.blocks[s] + k[s] ** 2] = plan.zero
+        memory[layout.right[s] : layout.right[s] + k[s] * m[s]] = plan.zero
+        memory[layout.below[s] : layout.below[s] + k[s] * m[s]] = plan.zero
+    entries = np.flatnonzero(again[owners])
+    kernels.scatter_values(values[entries], layout.slots[entries], memory)
+    found = Numbers(a, layout, plan, memory, dict(numbers.updates))
+    with profiling.span("method", "elimination", shape=(a.n, a.n), fronts=int(again.sum())):
+        _Elimination(found, again).run()
+    return found
 
 
 class _Elimination:
-    def __init__(self, numbers: Numbers) -> None:
+    def __init__(self, numbers: Numbers, again: Array | None = None) -> None:
+        """``again``: which supernodes there are to eliminate, (count,) bool; by default all."""
         self.numbers, self.memory, self.plan = numbers, numbers.memory, numbers.plan
         a, layout = numbers.analysis, numbers.layout
         self.sr = ScalarSemiring(self.plan, closing=True)
         self.folds = folds_for(self.plan, int(a.pivots.max(initial=0)))
         self.tree = (a.firsts, a.begins)
         self.where = (layout.blocks, layout.right, layout.below, layout.symmetric)
-        self.updates: dict[int, Array] = {}
+        self.again = np.ones(a.count, np.bool_) if again is None else again
+        self.updates: dict[int, Array] = {} if numbers.updates is None else numbers.updates
         self.failed: list[int] = []
         self.place = np.empty(a.n, np.int32)
 
@@ -78,7 +119,8 @@ class _Elimination:
         roots, rest, need = a.tasks
         large = a.is_large()
         # The long ones first: whoever comes late finds short ones.
-        tasks = [(root, int(need[root])) for root in sorted(roots, key=lambda s: (a.lows[s] - s, s))]
+        stale = [root for root in roots if self.again[root]]
+        tasks = [(root, int(need[root])) for root in sorted(stale, key=lambda s: (a.lows[s] - s, s))]
         run_tasks(self.subtree, _in_groups(tasks, self.plan.threads), self.plan.threads)
         self.check()
         backend = backend_for(None, self.plan.semiring, self.plan.dtype)
@@ -87,6 +129,8 @@ class _Elimination:
         for s in (*sorted(roots), *rest):
             kids.setdefault(int(a.above[s]), []).append(s)
         for s in rest:
+            if not self.again[s]:
+                continue
             m = int(a.depths[s])
             update = np.full(m * m, self.plan.zero, self.plan.dtype)
             for kid in sorted(kids.get(s, [])):
@@ -138,7 +182,7 @@ class _Elimination:
 
     def extend(self, s: int, update: Array, kid: int) -> None:
         a = self.numbers.analysis
-        child = self.updates.pop(kid)
+        child = self.updates.pop(kid) if self.numbers.updates is None else self.updates[kid]
         kernels.extend(self.sr, self.memory, s, *self.tree, a.rows, *self.where, update, kid, child, self.place)
 
     def large_front(self, engine: Engine, s: int, update: Array) -> None:

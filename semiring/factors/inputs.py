@@ -22,7 +22,7 @@ from semiring.io.inputs import AS_IT_IS, Reading, take, take_edges
 from semiring.io.network import both_directions, weighted
 from semiring.kernels.cpu.elimination import structure
 
-__all__ = ["Edges", "edges_of"]
+__all__ = ["Edges", "checked", "edges_of"]
 
 Array = NDArray[Any]
 
@@ -60,7 +60,7 @@ def edges_of(A: Any, semiring: Semiring, dtype: Any = None, reading: Reading = A
     if both:
         dense = both_directions(dense, semiring)
     rows, columns = np.nonzero(dense != semiring.zero_for(dense.dtype))
-    return _checked(_pattern(len(dense), rows, columns), dense[rows, columns], semiring, names)
+    return checked(_pattern(len(dense), rows, columns), dense[rows, columns], semiring, names)
 
 
 def _pattern(n: int, rows: Array, columns: Array) -> Pattern:
@@ -79,7 +79,7 @@ def _of_sparse(A: Any, semiring: Semiring, dtype: Any, names: Any, both: bool) -
         values = convert(np.asarray(A.data), semiring, dtype)
         if not (values == semiring.zero_for(dtype)).any():
             pattern = Pattern(n, A.indptr.astype(np.int64), A.indices.astype(np.int32))
-            return _checked(pattern, values, semiring, names)
+            return checked(pattern, values, semiring, names)
     entries = A.tocoo()
     rows, columns, values = entries.row, entries.col, convert(np.asarray(entries.data), semiring, dtype)
     if both:
@@ -98,19 +98,21 @@ def _of_lists(n: int, rows: Array, columns: Array, values: Array, semiring: Semi
     rows, columns, values = rows[order], columns[order], values[order]
     if not ((rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])).all():
         cells, values = added(rows.astype(np.int64) * n + columns, values, semiring)
-        return _checked(_pattern(n, cells // n, cells % n), values, semiring, names)
-    return _checked(Pattern(n, starts, columns), values, semiring, names)
+        return checked(_pattern(n, cells // n, cells % n), values, semiring, names)
+    return checked(Pattern(n, starts, columns), values, semiring, names)
 
 
-def _checked(pattern: Pattern, values: Array, semiring: Semiring, names: Any) -> Edges:
+def checked(pattern: Pattern, values: Array, semiring: Semiring, names: Any) -> Edges:
+    """The edges of a pattern with these values. Raises `DomainError`, as `edges_of` does."""
     try:
         scan = check_entries(values, semiring)
-        unbounded = semiring.tropical is not None and values.dtype.kind == "f" and not np.isfinite(values).all()
+        endless = ~np.isfinite(values) & (values != semiring.zero_for(values.dtype))
+        unbounded = semiring.tropical is not None and bool(endless.any())
     except DomainError as error:
         (entry,) = error.position
         raise error.at(int(pattern.rows[entry]), int(pattern.indices[entry])).named(names) from None
     if unbounded:
-        first = int(np.flatnonzero(~np.isfinite(values))[0])
+        first = int(np.flatnonzero(endless)[0])
         raise DomainError(
             f"{_at(pattern, first)} is {values[first]}, an edge of unbounded gain: factor takes finite weights, "
             "closure takes these too"

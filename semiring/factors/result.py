@@ -6,7 +6,7 @@ paths over vertices eliminated earlier (`semiring.elimination`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -21,15 +21,17 @@ from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import as_array, as_output, in_host_memory
 from semiring.arrays.scans import Scan, limits_of
 from semiring.arrays.vertices import Vertices
-from semiring.elimination.analysis import Analysis, analyse
-from semiring.elimination.numbers import NoStar, Numbers, eliminate
+from semiring.elimination.analysis import Analysis, Layout, analyse
+from semiring.elimination.numbers import NoStar, Numbers, eliminate, eliminate_again
 from semiring.elimination.paths import OpenFactor
 from semiring.elimination.questions import Sweeps, table
 from semiring.elimination.signs import find_potentials, name_negative_cycle
 from semiring.errors import AlgebraError, DivergenceError, DTypeError, IntegerOverflowError, NoPathError, ShapeError
-from semiring.factors.inputs import Edges, edges_of
+from semiring.factors.inputs import Edges, checked, edges_of
+from semiring.factors.reductions import Reduction, reduction
 from semiring.kernels.contract import Plan
 from semiring.kernels.engine import make_plan
+from semiring.strips.stored import is_name
 from semiring.threads import checked_threads, get_threads
 
 __all__ = ["Factor", "aligned", "factor", "fitting", "inner_dtype", "largest_size"]
@@ -111,8 +113,15 @@ class Factor:
         Bytes: of the factors and of what is known of their structure.
     """
 
-    def __init__(self, semiring: Semiring, edges: Edges, analysis: Analysis, threads: int | None) -> None:
-        """Made by `factor`, and by `refactor`."""
+    def __init__(
+        self,
+        semiring: Semiring,
+        edges: Edges,
+        analysis: Analysis,
+        threads: int | None,
+        changed: tuple[Factor, Array] | None = None,
+    ) -> None:
+        """Made by `factor`, `refactor` and `update`; ``changed``: a factor, and in which entries it differs."""
         self.semiring, self.dtype, self.names = semiring, edges.values.dtype, edges.names
         self._edges, self._analysis, self._threads = edges, analysis, threads
         self._vertices = Vertices(edges.pattern.n, edges.names)
@@ -123,7 +132,7 @@ class Factor:
         self._largest = largest_size(edges.values, edges.scan)
         self._inner = inner_dtype(semiring, self.dtype, len(self), self._largest)
         try:
-            self._numbers = self._eliminate()
+            self._numbers = self._eliminate(changed)
         except DivergenceError as error:
             raise error.named(self.names) from None
 
@@ -150,7 +159,26 @@ class Factor:
     def memory(self) -> int:
         a, layout = self._analysis, self._numbers.layout
         kept = (a.order, a.place, a.of, a.above, a.firsts, a.begins, a.rows, layout.slots, self._edges.values)
-        return int(self._numbers.memory.nbytes + sum(array.nbytes for array in kept))
+        return int(self._numbers.nbytes + sum(array.nbytes for array in kept))
+
+    def fill(self, cells: int = 800) -> tuple[Array, Array]:
+        """Where the numbers are: how many, and how many edges of the matrix, in each square of a picture of A.
+
+        Two arrays of integers, (cells, cells) or (n, n) if that is less, rows and columns in the order of elimination.
+        """
+        a, n = self._analysis, len(self)
+        size = min(cells, n)
+        cell = np.arange(n) * size // max(1, n)
+        filled, edges = np.zeros((size, size), np.int64), np.zeros((size, size), np.int64)
+        for s in range(a.count):
+            own = np.bincount(cell[a.firsts[s] : a.firsts[s + 1]], minlength=size)
+            below = np.bincount(cell[a.rows[a.begins[s] : a.begins[s + 1]]], minlength=size)
+            mine = np.flatnonzero(own)
+            filled[mine] += np.outer(own[mine], own + below)
+            filled[:, mine] += np.outer(below, own[mine])
+        ends = cell[a.place[a.pattern.rows]], cell[a.place[a.pattern.indices]]
+        np.add.at(edges, ends, 1)
+        return filled, edges
 
     # ------------------------------------------------------------------------------------------------- elimination
 
@@ -159,7 +187,7 @@ class Factor:
         dtype = self._inner if dtype is None else dtype
         return make_plan(self.semiring, dtype, nonnegative=nonnegative, threads=threads)
 
-    def _eliminate(self) -> Numbers:
+    def _eliminate(self, changed: tuple[Factor, Array] | None) -> Numbers:
         """The numbers; sets the shift, and the dtype that is computed in, where they are found under potentials."""
         edges, semiring = self._edges, self.semiring
         nonnegative = edges.scan.nonnegative and semiring.tropical == "min"
@@ -169,9 +197,11 @@ class Factor:
                 return self._eliminate_under(h, component)
         integers = has_inner_zero(semiring, self._inner)
         self._values = encode(edges.values, semiring, self._inner) if integers else edges.values
-        layout = self._analysis.layout(self.symmetric)
+        layout, plan = self._analysis.layout(self.symmetric), self._plan(nonnegative)
         try:
-            return eliminate(self._analysis, layout, self._plan(nonnegative), self._values)
+            if changed is not None and changed[0]._may_be_reused(layout, plan):
+                return eliminate_again(changed[0]._numbers, plan, self._values, changed[1])
+            return eliminate(self._analysis, layout, plan, self._values, keep=changed is not None)
         except NoStar as error:
             vertex = int(self.order[error.place])
         if semiring.tropical is not None:
@@ -180,6 +210,12 @@ class Factor:
         if semiring in (max_times, min_times):
             found = DivergenceError(f"{found}; where its product is 1 but for rounding, closure tells", vertex)
         raise found
+
+    def _may_be_reused(self, layout: Layout, plan: Plan) -> bool:
+        """Whether these numbers were kept, and stand where those of another plan would."""
+        own = self._numbers
+        same = own.layout is layout and own.plan.dtype == plan.dtype and own.plan.facts == plan.facts
+        return own.updates is not None and self._shift is None and same
 
     def _is_rounded(self) -> bool:
         """Whether floats of both signs are summed, and sums are rounded."""
@@ -349,38 +385,58 @@ class Factor:
         except NoStar as error:  # that rounding hid from the other elimination
             raise divergence_error(semiring, int(self.order[error.place])).named(self.names) from None
 
-    def rows(
-        self, chunk: int | None = None, *, vertices: Any = None, reduce: Callable[[Array], Any] | None = None
-    ) -> Any:
+    def rows(self, chunk: int | None = None, *, vertices: Any = None, reduce: Any = None, out: Any = None) -> Any:
         """All rows of A*, some at a time: n² is never held.
 
         Without ``reduce`` an iterator over pairs of the numbers of up to ``chunk`` vertices, in their order, and their
-        rows (k, n). With it what it makes of them, for all vertices: ``reduce(block)`` takes rows (k, n), in any order
-        and on several threads, and returns an array (k, …); an array (n, …) comes back.
+        rows (k, n). With it an array (n, …) of what it makes of each row:
 
-        ``vertices``: whose rows, by number or name, in place of all. Costs twice `nnz` a row.
+        - ``"eccentricity"``: the worst value, the semiring's zero where some vertex is not reached;
+        - ``"mean"``: of the values of all other vertices that are reached, in float64, NaN where there are none;
+        - ``"closeness"``: r²/((n - 1)·s), where r others are reached and their values sum to s;
+        - ``("histogram", edges)``: how many others have a value in each bin, int64;
+        - ``("nearest", k)``: the numbers of the k others with the best values, the best first, -1 for none, int64;
+        - a function, which takes rows (k, n), in any order and on several threads, and returns an array (k, …).
+
+        ``vertices``: whose rows, by number or name, in place of all. ``out``: an array, or the name of an .npy file,
+        for the result, or for all rows without ``reduce``; it is returned, of a file its `numpy.memmap`. Costs twice
+        `nnz` a row.
 
         >>> inf = float("inf")
         >>> F = factor([[inf, 3.0, inf], [inf, inf, 1.0], [2.0, inf, inf]])
-        >>> F.rows(reduce=lambda block: block.max(axis=1))  # the eccentricity of every vertex
+        >>> F.rows(reduce="eccentricity")
         array([4., 3., 5.])
+        >>> F.rows(reduce=lambda block: (block < 3).sum(axis=1))
+        array([1, 2, 2])
         """
         chosen = self._vertices.indices(vertices)
         if chunk is not None and chunk < 1:
             raise ValueError(f"chunk is {chunk}: at least one row comes at a time")
-        if reduce is None:
+        if reduce is not None:
+            reduced = self._reduced(chosen, reduction(reduce, self.semiring))
+            if out is None:
+                return reduced
+            target = _target(out, reduced.shape, reduced.dtype)
+            target[...] = reduced
+        elif out is None:
             return self._iterated(chosen, chunk or max(1, _BLOCK // max(1, len(self))))
+        else:
+            target = _target(out, (chosen.size, len(self)), self.dtype)
+            self._fill(chosen, target)
+        return target if is_name(out) else out
+
+    def _reduced(self, chosen: Array, reduce: Reduction) -> Array:
         parts: list[tuple[Array, Array]] = []
 
         def give(which: Array, block: Array) -> None:
-            reduced = np.asarray(reduce(block))
+            reduced = np.asarray(reduce(chosen[which], block))
             if reduced.shape[:1] != (which.size,):
                 raise ShapeError(f"reduce made shape {reduced.shape} of {which.size} rows: one result a row is needed")
             parts.append((which, reduced))
 
         self._each_rows(chosen, give)
         if not parts:
-            return np.asarray(reduce(np.empty((0, len(self)), self.dtype)))
+            return np.asarray(reduce(chosen, np.empty((0, len(self)), self.dtype)))
         out = np.empty((chosen.size, *parts[0][1].shape[1:]), np.result_type(*(part.dtype for _, part in parts)))
         for which, reduced in parts:
             out[which] = reduced
@@ -392,19 +448,17 @@ class Factor:
             yield part, self.table(part if self.names is None else [self.names[v] for v in part])
 
     def closure(self, out: Any = None) -> Array:
-        """A* as a dense matrix (n, n), in ``out`` where it is given: an array of the factor's dtype, or a memmap.
+        """A* as a dense matrix (n, n), in ``out`` where it is given: an array of the factor's dtype, or an .npy file.
 
         Raises `TooLargeError`, before any work, where n² entries do not fit into memory.
         """
         n = len(self)
         if out is None:
-            instead = "ask for a table of sources and targets, for rows some at a time, or give out=numpy.memmap(...)"
+            instead = "ask for a table of sources and targets, for rows some at a time, or give out= the name of a file"
             demand_memory(n * n * self.dtype.itemsize, f"A* of {n:,} vertices", instead)
-            target = np.empty((n, n), self.dtype)
-        else:
-            target = as_output(out, (n, n), self.dtype)
-        self._fill(np.arange(n), target)
-        return target if out is None else out
+            out = np.empty((n, n), self.dtype)
+        found: Array = self.rows(out=out)
+        return found
 
     # ------------------------------------------------------------------------------------------------- new weights
 
@@ -423,21 +477,58 @@ class Factor:
             raise ShapeError("A has other vertices than the factor, or the same in another order")
         values = edges.values
         if edges.pattern != own.pattern:
-            n = np.int64(len(self))
-            there = own.pattern.rows * n + own.pattern.indices
-            here = edges.pattern.rows * n + edges.pattern.indices
-            at = np.searchsorted(there, here)
-            at[at == there.size] = 0
-            strange = np.flatnonzero(there[at] != here) if there.size else np.arange(here.size)
-            if strange.size:
-                i, j = divmod(int(here[strange[0]]), int(n))
-                name = self._vertices.name
-                raise ShapeError(
-                    f"the edge {name(i)} → {name(j)} is new, and the factor has no place for it: use factor"
-                )
-            values = np.full(there.size, self.semiring.zero_for(self.dtype), self.dtype)
+            at = self._entries(edges.pattern.rows, edges.pattern.indices)
+            values = np.full(own.values.size, self.semiring.zero_for(self.dtype), self.dtype)
             values[at] = edges.values
         return Factor(self.semiring, Edges(own.pattern, values, own.names, edges.scan), self._analysis, self._threads)
+
+    def update(self, edges: Iterable[tuple[Any, Any, Any]]) -> Factor:
+        """The factor after the weights of some edges have changed, (from, to, weight) each, by number or name.
+
+        It is that of `factor` on the changed matrix, bit by bit, but only what lies on the way from these edges to the
+        roots of the elimination tree is computed again, and this factor stays as it is. Each direction is an edge of
+        its own; where both of a symmetric matrix do not change alike, everything is computed anew. So it is by the
+        first update of a factor, which from then on keeps what the next ones need, some times `nnz` numbers, and where
+        floats of both signs need potentials.
+
+        The semiring's zero removes an edge, whose place remains. Raises as `refactor`.
+
+        >>> F = factor([[float("inf"), 7.0, 1.0], [float("inf")] * 3, [float("inf"), 2.0, float("inf")]])
+        >>> float(F.update([(0, 1, 2.5)]).distance(0, 1))
+        2.5
+        """
+        listed = list(edges)
+        if not all(isinstance(edge, tuple | list) and len(edge) == 3 for edge in listed):
+            raise ShapeError("edges are triples (from, to, weight), one for each edge that changes")
+        tails = self._vertices.indices([edge[0] for edge in listed])
+        heads = self._vertices.indices([edge[1] for edge in listed])
+        own, at = self._edges, self._entries(tails, heads)
+        values = own.values.copy()
+        values[at] = fitting([edge[2] for edge in listed], self.semiring, self.dtype) if listed else values[at]
+        changed = checked(own.pattern, values, self.semiring, own.names)
+        return Factor(self.semiring, changed, self._analysis, self._threads, (self, at))
+
+    def _entries(self, rows: Array, columns: Array) -> Array:
+        """Where edges stand among those of the pattern. Raises `ShapeError` for one that is not there."""
+        n, own = np.int64(len(self)), self._edges.pattern
+        there, here = own.rows * n + own.indices, rows * n + columns
+        at = np.searchsorted(there, here)
+        at[at == there.size] = 0
+        strange = np.flatnonzero(there[at] != here) if there.size else np.arange(here.size)
+        if strange.size:
+            i, j = divmod(int(here[strange[0]]), int(n))
+            name = self._vertices.name
+            raise ShapeError(f"the edge {name(i)} → {name(j)} is new, and the factor has no place for it: use factor")
+        return at
+
+
+def _target(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Where a result goes: an array, or a new .npy file of that name."""
+    if is_name(out):
+        made: Array = np.lib.format.open_memmap(out, mode="w+", dtype=dtype, shape=shape)
+        return made
+    given: Array = as_output(out, shape, dtype)
+    return given
 
 
 def aligned(b: Any, names: tuple[Hashable, ...] | None) -> Any:

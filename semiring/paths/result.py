@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.predecessors import nearest_tree, path_sums
+from semiring.arrays.folds import fold_rows
 from semiring.arrays.operands import as_matrix
 from semiring.arrays.parts import on_host
 from semiring.arrays.vertices import Vertices
@@ -244,23 +245,13 @@ class Paths:
         reachable: NDArray[np.bool_] = self._distances != self.semiring.zero_for(self._distances.dtype)
         return reachable
 
-    def _fold(self, values: Array, *, worst: bool) -> Array:
-        """The best of each row of ``values`` by ⊕, or the worst, (n,). Halves are compared: log n array operations."""
-        while values.shape[1] > 1:
-            half = values.shape[1] // 2
-            x, y = values[:, :half], values[:, half : 2 * half]
-            selected = self.semiring.add(x, y)
-            xp = array_namespace(values)
-            chosen = xp.where(selected == x, y, x) if worst else selected
-            values = xp.concatenate([chosen, values[:, 2 * half :]], axis=1)
-        return values[:, 0]
-
     @cached_property
     @_where_it_lives
     def _eccentricities(self) -> Array:
         if not len(self):
             return np.empty(0, self._distances.dtype)
-        return self._fold(self._distances, worst=True)
+        found: Array = fold_rows(self._distances, self.semiring, worst=True)
+        return found
 
     @_where_it_lives
     def eccentricity(self, vertex: Any = None) -> Any:
@@ -275,7 +266,7 @@ class Paths:
     def _extreme(self, *, worst: bool) -> Any:
         if not len(self):
             raise ShapeError("a network without vertices has no diameter, radius, center or periphery")
-        return self._fold(self._told(self._eccentricities)[np.newaxis], worst=worst)[0]
+        return fold_rows(self._told(self._eccentricities)[np.newaxis], self.semiring, worst=worst)[0]
 
     @cached_property
     def diameter(self) -> Any:

@@ -1,8 +1,9 @@
-"""Pictures: a network with a path drawn on it, a closure as a heat map. Needs matplotlib, the extra ``plot``."""
+"""Pictures: a network with a path on it, a closure as a heat map, the fill of a factor. Needs the extra ``plot``."""
 
+from semiring.plot.fill import plot_fill
 from semiring.plot.heat_map import plot_matrix
 from semiring.plot.layout import layout
 from semiring.plot.network import plot_network
 from semiring.plot.style import save
 
-__all__ = ["layout", "plot_matrix", "plot_network", "save"]
+__all__ = ["layout", "plot_fill", "plot_matrix", "plot_network", "save"]

@@ -223,3 +223,16 @@ def test_seriation_finds_the_order_of_a_chain(rng):
     order = shuffled[seriate(near)]
     assert (order == np.arange(n)).all() or (order == np.arange(n)[::-1]).all()
     assert seriate(np.zeros((2, 2))).tolist() == [0, 1]
+
+
+def test_the_fill_of_a_factor(tmp_path):
+    F = sr.factor(nx.grid_2d_graph(12, 12))
+    figure = plot.plot_fill(F)
+    (axes,) = figure.axes
+    shown = axes.images[0].get_array()
+    filled, edges = F.fill()
+    np.testing.assert_array_equal(shown == 2, edges > 0)
+    np.testing.assert_array_equal(shown > 0, filled > 0)
+    plot.save(figure, tmp_path / "fill.png")
+    assert (tmp_path / "fill.png").read_bytes().startswith(b"\x89PNG")
+    plot.plot_fill(sr.factor(np.full((0, 0), np.inf)))

@@ -1,0 +1,136 @@
+"""What `Factor.rows` makes of rows of A* by name, so that n² is never held.
+
+A reduction takes the numbers of k vertices and their rows (k, n), which it may overwrite, and returns an array (k, …).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.algebra import Semiring
+from semiring.arrays.folds import fold_rows
+from semiring.errors import AlgebraError, UnknownNameError
+
+__all__ = ["REDUCTIONS", "Reduction", "reduction"]
+
+Array = NDArray[Any]
+Reduction: TypeAlias = Callable[[Array, Array], Any]
+
+
+def reduction(asked: Any, semiring: Semiring) -> Reduction:
+    """The reduction that a name stands for, or a pair of a name and its argument, or a function of rows alone.
+
+    Raises `UnknownNameError`, `AlgebraError` where the ⊕ does not know it, and `ValueError` for an argument.
+    """
+    if callable(asked):
+        return lambda _, block: asked(block)
+    name, *arguments = (asked,) if isinstance(asked, str) else asked
+    if name not in REDUCTIONS:
+        raise UnknownNameError("reduction of rows", str(name), REDUCTIONS)
+    if len(arguments) != (name in _WITH_ARGUMENT):
+        wanted = f"the pair ({name!r}, {_WITH_ARGUMENT[name]})" if name in _WITH_ARGUMENT else f"{name!r} alone"
+        raise ValueError(f"reduce is {asked!r}: give {wanted}")
+    found: Reduction = REDUCTIONS[name](semiring, *arguments)
+    return found
+
+
+def _ordered(semiring: Semiring, name: str, *, sums: bool) -> str:
+    """By which of "min" and "max" ⊕ selects."""
+    op = semiring.add.expression.op
+    if op not in ("min", "max") or (sums and semiring.tropical is None):
+        kind = "min_plus and max_plus" if sums else "a ⊕ that is a minimum or a maximum"
+        raise AlgebraError(f"{name} is for {kind}, and not for {semiring.name}: give reduce= a function of rows (k, n)")
+    return op
+
+
+def _eccentricity(semiring: Semiring) -> Reduction:
+    """The worst value of each row, 0̄ where some vertex is not reached."""
+    if not semiring.selective:
+        raise AlgebraError(f"the ⊕ of {semiring.name} adds paths up instead of selecting one: none is worst")
+    return lambda _, block: fold_rows(block, semiring, worst=True)
+
+
+def _others(vertices: Array, block: Array, semiring: Semiring) -> Array:
+    """Which entries are paths to another vertex."""
+    reached: Array = block != semiring.zero_for(block.dtype)
+    reached[np.arange(vertices.size), vertices] = False
+    return reached
+
+
+def _mean(semiring: Semiring) -> Reduction:
+    """The mean over the other vertices that are reached, float64; NaN where there are none."""
+    _ordered(semiring, "mean", sums=True)
+
+    def mean(vertices: Array, block: Array) -> Array:
+        reached = _others(vertices, block, semiring)
+        counts = reached.sum(axis=1)
+        sums = block.sum(axis=1, dtype=np.float64, where=reached)
+        means: Array = np.divide(sums, counts, out=np.full(counts.size, np.nan), where=counts > 0)
+        return means
+
+    return mean
+
+
+def _closeness(semiring: Semiring) -> Reduction:
+    """(r / (n - 1)) · (r / s), where r others are reached and their distances sum to s; 0 where none is."""
+    _ordered(semiring, "closeness", sums=True)
+
+    def closeness(vertices: Array, block: Array) -> Array:
+        reached = _others(vertices, block, semiring)
+        counts = reached.sum(axis=1).astype(np.float64)
+        sums = np.abs(block.sum(axis=1, dtype=np.float64, where=reached))
+        most, none = max(1, block.shape[1] - 1), np.zeros(counts.size)
+        found: Array = np.divide(counts * counts, sums * most, out=none, where=sums > 0)
+        return found
+
+    return closeness
+
+
+def _histogram(semiring: Semiring, bins: Any) -> Reduction:
+    """How many other vertices are reached with a value in each bin, whose edges are given; as `numpy.histogram`."""
+    edges = np.asarray(bins)
+    if edges.ndim != 1 or edges.size < 2 or not (edges[1:] >= edges[:-1]).all():
+        raise ValueError(f"the edges of bins are an increasing list of two or more, and not {bins!r}")
+
+    def histogram(vertices: Array, block: Array) -> Array:
+        rows = zip(block, _others(vertices, block, semiring), strict=True)
+        found = [np.histogram(row[reached], edges)[0] for row, reached in rows]
+        return np.array(found, np.int64).reshape(vertices.size, edges.size - 1)
+
+    return histogram
+
+
+def _nearest(semiring: Semiring, k: Any) -> Reduction:
+    """The k other vertices with the best values, the best first and of equal ones the lower number; -1 for none."""
+    sign = 1 if _ordered(semiring, "nearest", sums=False) == "min" else -1
+    if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
+        raise ValueError(f"the nearest are counted, 1 or more, and k is {k!r}")
+
+    def nearest(vertices: Array, block: Array) -> Array:
+        out = np.full((vertices.size, k), -1, np.int64)
+        for row, reached, into in zip(block, _others(vertices, block, semiring), out, strict=True):
+            ends = np.flatnonzero(reached)
+            values = row[ends] if sign > 0 else -row[ends].astype(np.float64 if row.dtype.kind == "u" else row.dtype)
+            if ends.size > k:
+                close = values <= np.partition(values, k - 1)[k - 1]
+                ends, values = ends[close], values[close]
+            chosen = ends[np.argsort(values, kind="stable")[:k]]
+            into[: chosen.size] = chosen
+        return out
+
+    return nearest
+
+
+#: The names that ``reduce=`` takes. Some have an argument.
+REDUCTIONS: dict[str, Callable[..., Reduction]] = {
+    "eccentricity": _eccentricity,
+    "mean": _mean,
+    "closeness": _closeness,
+    "histogram": _histogram,
+    "nearest": _nearest,
+}
+_WITH_ARGUMENT = {"histogram": "the edges of bins", "nearest": "how many"}

@@ -1,0 +1,46 @@
+"""Where a factor has numbers: the edges of its matrix, and the fill."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from semiring.factors import Factor
+from semiring.plot.style import COLORS, INK, NONE_COLOR, headline, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["plot_fill"]
+
+CELLS = 800  # squares along an edge of the picture, at most
+
+
+def plot_fill(factor: Factor, *, title: str = "") -> Figure:
+    """The pattern of a `Factor` in the order of its elimination: edges of the matrix, and entries that they filled in.
+
+    The vertices that are eliminated last, below and to the right, separate the others. Of more than 800 vertices a
+    square stands for several, and has the colour of an edge where there is one. Raises `MissingExtraError` without
+    matplotlib.
+    """
+    figure: Figure = new_figure(8.0, 7.4)
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+    from matplotlib.patches import Patch
+
+    axes: Any = figure.add_subplot()
+    n = len(factor)
+    filled, edges = factor.fill(CELLS)
+    image = (filled > 0).astype(int)
+    image[edges > 0] = 2
+    scale = colormaps[COLORS]
+    colors = [NONE_COLOR, scale(0.75), scale(0.1)]
+    if n:
+        axes.imshow(image, cmap=ListedColormap(colors), vmin=0, vmax=2, interpolation="nearest", extent=(0, n, n, 0))
+    patches = [Patch(facecolor=colors[2], label="edges"), Patch(facecolor=colors[1], label="fill")]
+    figure.legend(handles=patches, loc="outside lower left", frameon=False, fontsize=9, labelcolor=INK, ncols=2)
+    axes.set_xlabel("place in the elimination", color=INK)
+    axes.set_ylabel("place in the elimination", color=INK)
+    ordering = factor.ordering.replace("_", " ")
+    subtitle = f"{n:,} vertices by {ordering}, {factor.nnz:,} numbers, {factor.operations:,} operations"
+    headline(axes, title or "Fill", subtitle)
+    return figure
