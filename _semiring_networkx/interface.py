@@ -39,9 +39,21 @@ MODULES = {
 }
 
 
+def _ask_for_no_more_notes(given: tuple[Any, ...]) -> None:
+    """Let NetworkX say once, not at every call, that it uses a graph again that it has converted."""
+    for graph in given:
+        if getattr(graph, "__networkx_backend__", None) == "semiring":
+            if graph.used:
+                import networkx as nx
+
+                nx.config.warnings_to_ignore.add("cache")
+            graph.used = True
+
+
 def _later(name: str) -> Any:
     def function(*args: Any, **kwargs: Any) -> Any:
         served = getattr(import_module(f"semiring.compat.networkx.{MODULES[name]}"), name)
+        _ask_for_no_more_notes((*args, *kwargs.values()))
         try:
             return served(*args, **kwargs)
         except TypeError:

@@ -6,14 +6,17 @@ A call becomes a problem, and the chain of reductions (`semiring.chain`) solves 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
+
+from numpy.typing import NDArray
 
 from semiring import profiling
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algorithms.methods import METHODS, matrix_methods, takes_edges
 from semiring.algorithms.predecessors import attach_unbounded, predecessors, wants_pivots
-from semiring.algorithms.progress import Progress, check_progress
+from semiring.algorithms.progress import Progress, as_progress
+from semiring.arrays.bits import BitMatrix
 from semiring.arrays.operands import device_of
 from semiring.chain.explanation import Explanation
 from semiring.chain.planner import solve
@@ -30,6 +33,53 @@ __all__ = ["METHODS", "Explanation", "closure", "closure_with_predecessors"]
 Array: TypeAlias = Any
 
 
+class _Options(TypedDict, total=False):
+    """What every overload of `closure` takes, besides A, the semiring and ``explain``."""
+
+    method: str
+    reflexive: bool
+    out: Any
+    progress: Progress | bool | None
+    check: bool
+    threads: int | None
+    device: Any
+    memory: int | str | None
+    journal: Any
+    structure: bool | str | Iterable[str]
+
+
+@overload
+def closure(
+    A: BitMatrix,
+    semiring: Semiring | str = ...,
+    *,
+    explain: Literal[False] = ...,
+    **options: Unpack[_Options],
+) -> BitMatrix: ...
+@overload
+def closure(
+    A: NDArray[Any] | list[Any],
+    semiring: Semiring | str = ...,
+    *,
+    explain: Literal[False] = ...,
+    **options: Unpack[_Options],
+) -> NDArray[Any]: ...
+@overload
+def closure(
+    A: NDArray[Any] | list[Any],
+    semiring: Semiring | str = ...,
+    *,
+    explain: Literal[True],
+    **options: Unpack[_Options],
+) -> tuple[NDArray[Any], Explanation]: ...
+@overload
+def closure(
+    A: Any,
+    semiring: Semiring | str = ...,
+    *,
+    explain: bool = ...,
+    **options: Unpack[_Options],
+) -> Any: ...
 def closure(
     A: Any,
     semiring: Semiring | str = "min_plus",
@@ -37,7 +87,7 @@ def closure(
     method: str = "auto",
     reflexive: bool = True,
     out: Any = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     check: bool = True,
     threads: int | None = None,
     device: Any = None,
@@ -85,8 +135,9 @@ def closure(
         from there, and gives the bits that an undisturbed one would; after its end it returns at once. Without one, a
         matrix that is closed in place is lost with the run.
     progress
-        ``progress(done, total)`` is called as the work goes on, ``done`` never falling; an exception it raises stops
-        it.
+        True draws a bar with the time that is left, on the terminal or in the notebook (tqdm's where that is
+        installed). A function ``progress(done, total)`` is called as the work goes on, ``done`` never falling; an
+        exception it raises stops it.
     reflexive
         Whether the empty path counts: A*, or A⁺, whose diagonal holds only cycles.
     check
@@ -140,6 +191,7 @@ def closure(
         program = program_for(A, semiring, method, threads, check, spared)
         if program is not None and (closed := program.run(A, out)) is not None:
             return closed
+    progress = as_progress(progress)
     asked = {
         "out": out,
         "device": device,
@@ -167,7 +219,6 @@ def _by_chain(
 ) -> tuple[Any, Explanation]:
     """The result of the chain of reductions, and what was decided. Raises where no call can ask for that."""
     algebra = as_semiring(semiring)
-    check_progress(progress)
     if method not in METHODS:
         raise UnknownNameError("closure method", method, METHODS)
     count = get_threads() if threads is None else checked_threads(threads)
@@ -212,7 +263,7 @@ def closure_with_predecessors(
     *,
     check: bool = True,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     method: str = "auto",
     structure: bool | str | Iterable[str] = True,
 ) -> tuple[Array, Array]:
@@ -220,6 +271,7 @@ def closure_with_predecessors(
 
     Errors as for `closure`; `AlgebraError` where ⊕ is not selective.
     """
+    progress = as_progress(progress, "paths")
     if not semiring.selective:
         raise AlgebraError(f"predecessors need a selective ⊕, and that of {semiring.name} is not: use closure")
     if method not in METHODS or takes_edges(method):

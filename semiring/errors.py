@@ -17,6 +17,7 @@ __all__ = [
     "MissingExtraError",
     "NegativeCycleError",
     "NoPathError",
+    "PositiveCycleError",
     "RoundingWarning",
     "SemiringError",
     "ShapeError",
@@ -116,7 +117,7 @@ class DivergenceError(SemiringError, ArithmeticError):
 
 
 class NegativeCycleError(DivergenceError):
-    """A cycle improves without end: negative in min-plus, positive in max-plus.
+    """A cycle improves without end: negative in min-plus; positive in max-plus, where it is a `PositiveCycleError`.
 
     ``cycle`` lists the numbers of its vertices in order, the first one not repeated at the end; ``names`` what they are
     called, where names were given. ``matrix`` as for `DivergenceError`.
@@ -132,10 +133,14 @@ class NegativeCycleError(DivergenceError):
             return self
         found = tuple(names[vertex] for vertex in self.cycle)
         shown = " → ".join(str(name) for name in (*found, found[0]))
-        return NegativeCycleError(f"{self}; by name, it is {shown}", self.cycle, found)
+        return type(self)(f"{self}; by name, it is {shown}", self.cycle, found)
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.args[0], self.cycle, self.names), self.__dict__
+
+
+class PositiveCycleError(NegativeCycleError):
+    """A cycle of max-plus has a weight above 0: it is the negative cycle of the weights with their signs turned."""
 
 
 class MethodError(SemiringError, ValueError):
@@ -178,11 +183,16 @@ class TooLargeError(SemiringError, MemoryError):
     """A result would not fit into memory; the message says what it takes, what is free, and which call answers."""
 
 
+def installing(extra: str) -> str:
+    """The command that installs an extra."""
+    return f"pip install 'semiring[{extra}]', or in a clone of the repository pip install '.[{extra}]'"
+
+
 class MissingExtraError(SemiringError, ImportError):
     """An optional package is not installed; the message names the extra that brings it."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs {package}, which is not installed: pip install 'semiring[{extra}]'")
+        super().__init__(f"{purpose} needs {package}, which is not installed: {installing(extra)}")
         self._arguments = (package, extra, purpose)
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -1,7 +1,8 @@
 """What the library tells under the logger ``semiring``: each compilation, and each choice that it makes.
 
-It installs no handler that writes. ``logging.basicConfig(level=logging.INFO)`` shows the lines on standard error, and
-the command shows compilations by itself.
+It installs no handler that writes. ``logging.basicConfig(level=logging.INFO)`` shows the lines on standard error. Where
+nobody listens, compilations are announced on a terminal and in a notebook, unless the logger has a level of its own:
+``logging.getLogger("semiring").setLevel(logging.WARNING)`` is silence.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from semiring.profiling import record
+from semiring.terminal import announce
 
 if TYPE_CHECKING:
     from logging import Logger
@@ -52,11 +54,16 @@ class Compilation:
     def __init__(self, what: str, target: str = "this machine") -> None:
         self.what, self.line = what, f"compiling {what} for {target}, once"
         logger().debug(self.line, extra={"seconds": None})
+        self._announced = logger().level == 0 and not logger().isEnabledFor(20)  # NOTSET, INFO
+        if self._announced:
+            announce(self.line)
         self._start = perf_counter()
 
     def done(self, least: float = 0.0) -> None:
         """Say how long it took; what took less than ``least`` seconds was found somewhere, and is of level DEBUG."""
         seconds = perf_counter() - self._start
+        if self._announced:
+            announce(self.line, 0.0 if seconds < least else seconds)
         if seconds < least:
             logger().debug("%s: found", self.line, extra={"seconds": seconds})
             return

@@ -30,7 +30,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.predecessors import nearest_tree, path_sums
-from semiring.algorithms.progress import Progress, check_progress
+from semiring.algorithms.progress import Progress, as_progress
 from semiring.algorithms.schedule import schedule_for
 from semiring.arrays.encoding import decode, has_inner_zero, product_encoding
 from semiring.chain.by_ranks import close_spread, looked_at
@@ -294,7 +294,7 @@ def closure(
     semiring: Semiring | str = "min_plus",
     *,
     out: Matrix | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     threads: int | None = None,
     comm: Any = None,
     device: Any = None,
@@ -323,7 +323,7 @@ def closure(
 
     Costs n³ / ranks pairs, and for each rank some 2 n² / √ranks entries of travel, while others are computed.
     """
-    check_progress(progress)
+    progress = as_progress(progress)
     request, matrix = _request(semiring, threads), _matrix(A, comm, device)
     if out is not None and out is not A:
         raise ValueError("out is A itself, or is left out")

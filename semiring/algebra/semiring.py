@@ -109,6 +109,7 @@ class Semiring:
                 f"{self.name} is defined on no dtype: {add} and {mul} with zero {self.zero} and one {self.one} "
                 f"fit none of {', '.join(DTYPES)} (on float64: {self._refusal(np.dtype('float64'))})"
             )
+        self._refuse_swapped()
         for key, claim in self._claims.items():
             if (key, claim) not in _KNOWN.get(self.definition, ()):
                 self._verify_claim(key, claim)
@@ -269,6 +270,23 @@ class Semiring:
         from semiring.axioms import derive_property
 
         return bool(derive_property(self, key))
+
+    def _refuse_swapped(self) -> None:
+        """Raise `AlgebraError` where the zero does what the one should, and the one what the zero should."""
+        dtype = np.dtype(self.dtypes[0])
+        add, mul, zero, one = self.add.expression, self.mul.expression, self.zero_for(dtype), self.one_for(dtype)
+        with np.errstate(all="ignore"):
+            x = self.domain.samples.astype(dtype)
+            sums, products = (
+                [np.broadcast_to(tree.evaluate({"x": x, "y": np.full_like(x, y)}, dtype), x.shape) for y in (zero, one)]
+                for tree in (add, mul)
+            )
+        if (sums[1] == x).all() and (products[0] == x).all() and not ((sums[0] == x).all() or (products[1] == x).all()):
+            raise AlgebraError(
+                f"zero and one of {self.name} are swapped: {self.zero} is not neutral for ⊕, {add.text}, but "
+                f"{self.one} is; {self.one} is not neutral for ⊗, {mul.text}, but {self.zero} is: "
+                f"give zero={_literal(self.one)}, one={_literal(self.zero)}"
+            )
 
     def _verify_claim(self, key: str, claim: bool) -> None:
         from semiring.axioms import derive_property

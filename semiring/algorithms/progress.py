@@ -13,16 +13,25 @@ from semiring.algorithms.views import WORD, Array
 from semiring.kernels.contract import Backend, Capabilities, Plan
 from semiring.kernels.engine import Engine
 
-__all__ = ["Progress", "ReportingEngine", "check_progress", "total_pairs"]
+__all__ = ["Progress", "ReportingEngine", "as_progress", "total_pairs"]
 
 #: Called as ``progress(done, total)``, with ``done`` never falling and equal to ``total`` at the end.
 Progress: TypeAlias = Callable[[int, int], None]
 
 
-def check_progress(progress: object) -> None:
-    """Raise `TypeError` for what cannot be called; None is nobody."""
-    if progress is not None and not callable(progress):
-        raise TypeError(f"progress is {progress!r}, and a function is needed: it is called as progress(done, total)")
+def as_progress(progress: Progress | bool | None, label: str = "closure") -> Progress | None:
+    """Whom to tell: a function, for True a bar on the terminal or in the notebook, for None and False nobody."""
+    if progress is None or progress is False:
+        return None
+    if progress is True:
+        from semiring.terminal import progress_bar
+
+        return progress_bar(label)
+    if not callable(progress):
+        raise TypeError(
+            f"progress is {progress!r}: say True for a bar, or give a function, called as progress(done, total)"
+        )
+    return progress
 
 
 _AHEAD = 64  # kernels that may be under way on a device while the host goes on

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from semiring.algebra.truth_tables import polynomial, to_bitwise, truth_table
 from semiring.arrays.labels import is_graph
@@ -357,8 +357,9 @@ class BitMatrix:
         return self._view(operation(self.words, other.words), self.shape)
 
 
-def pack(array: ArrayLike | BitMatrix) -> BitMatrix:
-    """The `BitMatrix` of a 2-D bool array of any memory order and strides (a copy), or of a nested list of truths.
+def pack(array: Any) -> BitMatrix:
+    """The `BitMatrix` of a 2-D bool array of any memory order and strides (a copy), or of a nested list of truths, or
+    of a SciPy sparse matrix of them.
 
     Raises `DTypeError` unless the entries are bool (write ``pack(A != 0)`` for numbers), `ShapeError` unless 2-D.
     """
@@ -373,7 +374,8 @@ def pack(array: ArrayLike | BitMatrix) -> BitMatrix:
 
         entries: Any = memory.as_cupy(array, "array")
     else:
-        entries = np.asarray(array)
+        # What a sparse matrix does not store is False.
+        entries = array.toarray() if hasattr(array, "toarray") else np.asarray(array)
     if entries.ndim != 2:
         raise ShapeError(f"pack takes a 2-D array, not {entries.ndim}-D of shape {entries.shape}")
     if entries.size and entries.dtype != np.bool_:

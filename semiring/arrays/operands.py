@@ -72,6 +72,11 @@ def in_host_memory(x: Any, name: str = "A") -> Any:
             try:
                 return np.asarray(x)
             except (RuntimeError, TypeError, ValueError) as error:
+                if str(getattr(x, "dtype", "")).endswith("bfloat16"):
+                    raise DTypeError(
+                        f"{name} holds bfloat16, and NumPy has no such dtype: it is computed on a GPU alone; "
+                        f"on the host pass {name}.float()"
+                    ) from None
                 raise DTypeError(f"{name} cannot be read as a NumPy array: {error}") from None
     if is_device_array(x) or hasattr(x, "__dlpack__"):
         raise DeviceError(
@@ -152,7 +157,10 @@ def refuse_unreal(x: Any, name: str = "A") -> None:
     for position, entry in np.ndenumerate(array):
         if isinstance(entry, bool) or not _is_real_number(entry):
             where = f"{name}[{', '.join(map(str, position))}]"
-            raise DTypeError(f"{where} is {entry!r}, not a real number; “no edge” is the zero of the semiring")
+            hint = "“no edge” is the zero of the semiring"
+            if hasattr(entry, "__len__"):
+                hint = "elements are scalars: see the page on a semiring of your own, docs/tutorials/own.md"
+            raise DTypeError(f"{where} is {entry!r}, not a real number; {hint}")
     raise DTypeError(f"{name} holds numbers as Python objects: convert them, as by numpy.asarray({name}, float)")
 
 

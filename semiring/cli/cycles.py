@@ -26,6 +26,6 @@ def cycles_by_name(names: Sequence[str] | None) -> Iterator[None]:
         numbered = " → ".join(str(vertex) for vertex in (*error.cycle, error.cycle[0]))
         message = str(error)
         stated = message.replace(numbered, named) if numbered in message else f"{message} ({named})"
-        raise NegativeCycleError(stated, error.cycle) from None
+        raise type(error)(stated, error.cycle) from None
     except DivergenceError as error:
         raise error.named(names) from None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
@@ -23,6 +24,26 @@ __all__ = ["matmul", "matmul_witness", "power"]
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 
+class _Options(TypedDict, total=False):
+    """What every overload of `matmul` takes, besides the operands and the semiring."""
+
+    out: Any
+    check: bool
+    threads: int | None
+    device: Any
+
+
+@overload
+def matmul(A: BitMatrix, B: BitMatrix, semiring: Semiring | str = ..., **options: Unpack[_Options]) -> BitMatrix: ...
+@overload
+def matmul(
+    A: NDArray[Any] | list[Any],
+    B: NDArray[Any] | list[Any],
+    semiring: Semiring | str = ...,
+    **options: Unpack[_Options],
+) -> NDArray[Any]: ...
+@overload
+def matmul(A: Any, B: Any, semiring: Semiring | str = ..., **options: Unpack[_Options]) -> Any: ...
 @on_their_device
 def matmul(
     A: Any,

@@ -681,7 +681,7 @@ class Terminal(io.StringIO):
 
 def test_the_progress_bar_is_drawn_on_a_terminal_and_wiped(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("semiring.cli.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("semiring.terminal.time.monotonic", lambda: now[0])
     screen = Terminal()
     with ProgressBar("closure", screen) as progress:
         progress(1, 100)
@@ -701,7 +701,7 @@ def test_the_progress_bar_is_drawn_on_a_terminal_and_wiped(monkeypatch):
 
 def test_the_time_that_is_left_counts_from_where_a_run_goes_on(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("semiring.cli.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("semiring.terminal.time.monotonic", lambda: now[0])
     screen = Terminal()
     with ProgressBar("closure", screen) as progress:
         progress(80, 100)
@@ -711,7 +711,7 @@ def test_the_time_that_is_left_counts_from_where_a_run_goes_on(monkeypatch):
 
 
 def test_the_progress_bar_is_wiped_after_an_error(monkeypatch):
-    monkeypatch.setattr("semiring.cli.progress.PATIENCE", -1)
+    monkeypatch.setattr("semiring.terminal.PATIENCE", -1)
     screen = Terminal()
 
     def fail():
@@ -771,8 +771,8 @@ def test_the_command_announces_what_it_compiles(towns, monkeypatch):
 
 
 def test_a_closure_feeds_the_progress_bar(towns, monkeypatch):
-    monkeypatch.setattr("semiring.cli.progress.PATIENCE", -1)
-    monkeypatch.setattr("semiring.cli.progress.INTERVAL", -1)
+    monkeypatch.setattr("semiring.terminal.PATIENCE", -1)
+    monkeypatch.setattr("semiring.terminal.INTERVAL", -1)
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
     n = 300

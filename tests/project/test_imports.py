@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2] / "semiring"
 #: The layers, lowest first. A module imports from its own layer and from those below; no modules import in a circle.
 LAYERS = [
     {"errors"},
-    {"logs", "namespaces", "profiling"},
+    {"logs", "namespaces", "profiling", "terminal"},
     {"algebra", "axioms"},
     {"arrays", "threads"},
     {"kernels"},
@@ -69,6 +69,7 @@ OPTIONAL = {
     "jax",
     "mpi4py",
     "pymetis",
+    "tqdm",
 }
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.arrays.tensors import refused_gradients
-from semiring.errors import DeviceError, DTypeError
+from semiring.errors import DeviceError, DTypeError, installing
 from semiring.namespaces import is_device_array, library_of
 from semiring.profiling import described, span
 
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 Array: TypeAlias = Any  # a CuPy array
-_INSTALL = "pip install 'semiring[cuda]' (and an NVIDIA GPU with a driver for CUDA 13)"
+_INSTALL = f"{installing('cuda')} (and an NVIDIA GPU with a driver for CUDA 13)"
 
 
 def load_cupy(what: str = "computing on a GPU") -> Any:

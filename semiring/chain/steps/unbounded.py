@@ -34,7 +34,7 @@ def unbounded(p: Problem) -> No | Reduction:
     try:
         check_unbounded(m.array, edges, p.request.semiring)
     except NegativeCycleError as error:
-        raise NegativeCycleError(str(error), m.caller(error.cycle)) from None
+        raise type(error)(str(error), m.caller(error.cycle)) from None
     low, high = finite_range(m.array)
     least, greatest = (low, high) if m.sign > 0 else (-high, -low)
     q = p.mapped(WITHOUT, Facts(least, greatest))

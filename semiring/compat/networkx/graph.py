@@ -57,7 +57,7 @@ class ConvertedGraph:
     __networkx_backend__ = "semiring"
 
     def __init__(self, source: Any) -> None:
-        self.source = source
+        self.source, self.used = source, False
         self.nodes: list[Any] = list(source)
         self.directed: bool = source.is_directed()
         self.multigraph: bool = source.is_multigraph()

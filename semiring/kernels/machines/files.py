@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
 import sys
 from dataclasses import asdict, fields
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from semiring.kernels.machines.data import CpuSpeed
+from semiring.logs import logger
 
 if TYPE_CHECKING:
     from semiring.kernels.cpu.codegen.target import Target
@@ -24,7 +24,6 @@ __all__ = ["config_folder", "machine_file", "processor", "read", "write"]
 
 _FORMAT = 1
 _LARGEST = 1 << 16  # bytes; a file of ours has some hundred
-_log = logging.getLogger("semiring")
 
 
 def config_folder() -> Path | None:
@@ -80,7 +79,7 @@ def read(target: Target) -> tuple[Path, str, CpuSpeed] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        _log.warning("%s is ignored: %s; `semiring tune` writes a new one", path, error)
+        logger().warning("%s is ignored: %s; `semiring tune` writes a new one", path, error)
         return None
     return path, *found
 

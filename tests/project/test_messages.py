@@ -1,0 +1,181 @@
+"""Errors that newcomers met: what they say, and what works instead."""
+
+from __future__ import annotations
+
+import io
+import logging
+import pickle
+import sys
+import types
+import warnings
+
+import networkx as nx
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import semiring as sr
+from semiring import terminal
+from semiring.errors import (
+    AlgebraError,
+    DTypeError,
+    MissingExtraError,
+    NegativeCycleError,
+    PositiveCycleError,
+)
+from semiring.logs import Compilation
+
+INF = np.inf
+
+
+def test_a_cycle_of_max_plus_is_called_positive():
+    A = [[-INF, 3, -INF], [-INF, -INF, 2], [1, -INF, -INF]]
+    for call in (sr.longest_paths, lambda A: sr.closure(A, "max_plus"), lambda A: sr.longest_paths(A, names="abc")):
+        with pytest.raises(PositiveCycleError, match="has the weight 6, above 0") as caught:
+            call(A)
+        assert isinstance(pickle.loads(pickle.dumps(caught.value)), PositiveCycleError)
+        assert set(caught.value.cycle) == {0, 1, 2}
+    with pytest.raises(PositiveCycleError, match="has the weight inf"):
+        sr.closure([[-INF, INF], [1, -INF]], "max_plus")
+    with pytest.raises(NegativeCycleError) as below:
+        sr.closure([[INF, -3], [1, INF]])
+    assert not isinstance(below.value, PositiveCycleError)
+
+
+def test_swapped_elements_are_named():
+    with pytest.raises(
+        AlgebraError, match=r"zero and one of cost are swapped: 0 is not neutral for ⊕, .*zero='inf', one"
+    ):
+        sr.Semiring("cost", "min(x, y)", "x + y", zero=0, one=INF)
+    with pytest.raises(AlgebraError, match="swapped: 1 is not neutral"):
+        sr.Semiring("odds", "max(x, y)", "x * y", zero=1, one=0, domain=(0, 1))
+
+
+def test_a_sparse_matrix_is_packed():
+    truths = np.eye(40, dtype=bool)
+    packed = sr.pack(csr_array(truths))
+    np.testing.assert_array_equal(packed.unpack(), truths)
+    with pytest.raises(DTypeError, match="pack takes bool entries, not float64"):
+        sr.pack(csr_array(np.eye(3)))
+
+
+def test_elements_are_scalars():
+    objects = np.array([[{1}, {2}], [{3}, {4}]], object)
+    for call in (sr.closure, lambda A: sr.matmul(A, A)):
+        with pytest.raises(DTypeError, match=r"A\[0, 0\] is \{1\}, .*elements are scalars: .*docs/tutorials/own.md"):
+            call(objects)
+
+
+def test_what_is_missing_is_installed_from_a_clone_too():
+    assert str(MissingExtraError("CuPy", "cuda", "computing on a GPU")).endswith(
+        "pip install 'semiring[cuda]', or in a clone of the repository pip install '.[cuda]'"
+    )
+
+
+@pytest.mark.slow
+def test_bfloat16_of_the_host_says_what_holds_it():
+    torch = pytest.importorskip("torch")
+    ones = torch.ones(3, 3, dtype=torch.bfloat16)
+    for call in (sr.closure, lambda A: sr.matmul(A, A)):
+        with pytest.raises(DTypeError, match=r"A holds bfloat16, and NumPy has no such dtype: .*pass A.float\(\)"):
+            call(ones)
+    assert sr.closure(ones.float()).dtype == torch.float32
+
+
+def test_networkx_notes_its_cache_once():
+    graph = nx.gnp_random_graph(80, 0.2, seed=1)
+    before = set(nx.config.warnings_to_ignore)
+    try:
+        nx.config.warnings_to_ignore.discard("cache")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(6):
+                nx.diameter(graph, backend="semiring")
+        assert len([w for w in caught if "saved to cache" in str(w.message)]) == 1
+    finally:
+        nx.config.warnings_to_ignore.clear()
+        nx.config.warnings_to_ignore.update(before)
+
+
+def test_reachability_finds_no_predecessors_unless_asked_to():
+    A = np.triu(np.ones((50, 50), bool), 1)
+    P = sr.transitive_closure(A)
+    assert P.predecessors is None
+    assert P.path(3, 9)[0] == 3
+    found = sr.transitive_closure(A, predecessors=True)
+    assert found.predecessors is not None
+    np.testing.assert_array_equal(found.matrix, P.matrix)
+    cycle = sr.transitive_closure(np.roll(np.eye(5, dtype=bool), 1, axis=1), reflexive=False)
+    assert cycle.path(2, 2) == [2, 3, 4, 0, 1, 2]
+
+
+# ------------------------------------------------------------------------------------------- progress, compilations
+
+
+class Screen(io.StringIO):
+    """A terminal that remembers."""
+
+    def isatty(self):
+        return True
+
+
+def test_progress_true_is_a_bar_that_is_wiped(monkeypatch, rng):
+    screen = Screen()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setattr(terminal, "PATIENCE", -1.0)
+    monkeypatch.setattr(terminal, "INTERVAL", 0.0)
+    monkeypatch.setitem(sys.modules, "tqdm", None)  # as if it were not installed
+    A = rng.random((300, 300))
+    expected = sr.closure(A)
+    assert "%" not in screen.getvalue()
+    np.testing.assert_array_equal(sr.closure(A, progress=True), expected)
+    assert "closure █" in screen.getvalue()
+    assert screen.getvalue().endswith("\r\x1b[K")
+    sr.shortest_paths(A, progress=True)
+    assert "paths █" in screen.getvalue()
+    assert np.array_equal(sr.closure(A, progress=False), expected)
+    with pytest.raises(TypeError, match="progress is 'yes': say True for a bar, or give a function"):
+        sr.closure(A, progress="yes")
+
+
+def test_tqdm_draws_where_it_is_installed(monkeypatch, rng):
+    drawn = []
+
+    class Bar:
+        n = 0.0
+
+        def __init__(self, **options):
+            drawn.append(options["desc"])
+
+        def update(self, step):
+            self.n += step
+
+        def close(self):
+            drawn.append(round(self.n))
+
+    monkeypatch.setitem(sys.modules, "tqdm", types.SimpleNamespace(tqdm=Bar))
+    sr.closure(rng.random((300, 300)), progress=True)
+    assert drawn == ["closure", 100]
+
+
+def test_compilations_are_announced_where_somebody_sees_it(monkeypatch):
+    line = "semiring: compiling the tile for this machine, once"
+
+    def said(screen, seconds):
+        monkeypatch.setattr("sys.stderr", screen)
+        under_way = Compilation("the tile")
+        under_way._start -= seconds
+        under_way.done()
+        return screen.getvalue()
+
+    assert said(Screen(), 2.1) == f"\r{line} …\x1b[K\r{line}: 2.1 s\x1b[K\n"
+    assert said(Screen(), 0.0) == f"\r{line} …\x1b[K\r\x1b[K", "what takes no time leaves no line"
+    assert said(io.StringIO(), 2.1) == "", "nobody watches"
+    monkeypatch.setitem(sys.modules, "ipykernel", types.SimpleNamespace())
+    assert line in said(io.StringIO(), 2.1), "a notebook"
+    logger = logging.getLogger("semiring")
+    try:
+        logger.setLevel(logging.WARNING)
+        assert said(Screen(), 2.1) == "", "who sets the level wants silence, or listens"
+    finally:
+        logger.setLevel(logging.NOTSET)

@@ -1,0 +1,70 @@
+"""What an editor shows: names that are public, and functions whose results are not anything."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+import typing
+from pathlib import Path
+
+import pytest
+
+import semiring as sr
+from semiring.closures import closure
+from semiring.linalg.products import matmul
+
+PROGRAM = """
+from typing import assert_type
+import numpy as np
+from numpy.typing import NDArray
+from typing import Any
+import semiring as sr
+from semiring.chain.explanation import Explanation
+
+A = np.zeros((3, 3))
+assert_type(sr.closure(A), NDArray[Any])
+assert_type(sr.closure([[0.0, 1.0], [2.0, 0.0]], "max_min", threads=1), NDArray[Any])
+assert_type(sr.closure(A, explain=True), tuple[NDArray[Any], Explanation])
+assert_type(sr.closure(sr.pack(A > 0), sr.boolean), sr.BitMatrix)
+assert_type(sr.matmul(A, A), NDArray[Any])
+assert_type(sr.matmul(sr.pack(A > 0), sr.pack(A > 0), "boolean"), sr.BitMatrix)
+assert_type(sr.shortest_paths(A), sr.Paths)
+"""
+
+
+def test_only_public_names_are_listed():
+    assert dir(sr) == sorted(sr.__all__)
+    for name in ("Any", "TYPE_CHECKING", "scatter", "entries", "import_module"):
+        assert name not in dir(sr)
+
+
+def test_what_is_public_is_there():
+    for name in sr.__all__:
+        assert getattr(sr, name) is not None
+
+
+@pytest.mark.parametrize("function", [closure, matmul])
+def test_results_are_overloaded(function):
+    original = inspect.unwrap(function)
+    names = set(inspect.signature(original).parameters)
+    overloads = typing.get_overloads(original)
+    assert [each.__annotations__["return"] for each in overloads][:2] == ["BitMatrix", "NDArray[Any]"]
+    options = sys.modules[original.__module__]._Options.__annotations__
+    assert set(options) == names - {"A", "B", "semiring", "explain"}, "the overloads take what the function takes"
+
+
+@pytest.mark.slow
+def test_a_type_checker_knows_what_comes_out(tmp_path):
+    pytest.importorskip("mypy")
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--no-incremental",
+        "--follow-imports=silent",
+        str(tmp_path / "program.py"),
+    ]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
