@@ -1,0 +1,56 @@
+"""The checklist of a release: versions agree, and each step says what is wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import tomllib
+
+import pytest
+
+from tools import release
+
+
+def test_every_file_names_the_same_version():
+    assert release.versions() == release.semiring.__version__
+    assert release.changelog().startswith(release.semiring.__version__)
+
+
+def test_a_forgotten_version_is_named(tmp_path, monkeypatch):
+    for name in ("pyproject.toml", "CITATION.cff", "CHANGELOG.md"):
+        (tmp_path / name).write_text((release.ROOT / name).read_text("utf-8"), "utf-8")
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    text = (tmp_path / "CITATION.cff").read_text("utf-8")
+    (tmp_path / "CITATION.cff").write_text(text.replace("\nversion: ", "\nversion: 9."), "utf-8")
+    with pytest.raises(release.NotReadyError, match=r"CITATION.cff says 9\."):
+        release.versions()
+    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n", "utf-8")
+    with pytest.raises(release.NotReadyError, match="the first heading is Unreleased: give a version and a date"):
+        release.changelog()
+
+
+def test_the_first_step_that_fails_ends_the_list(monkeypatch, capsys):
+    def fails():
+        """Fails."""
+        raise release.NotReadyError("because")
+
+    monkeypatch.setattr(release, "STEPS", (release.versions, fails, release.build))
+    monkeypatch.setattr("sys.argv", ["release"])
+    assert release.main() == 1
+    captured = capsys.readouterr()
+    assert captured.out.startswith("✓ Every file names the same version. ")
+    assert captured.err == "✗ Fails.\nbecause\n"
+
+
+def test_the_metadata_name_no_person_and_need_no_network():
+    project = tomllib.loads((release.ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["authors"] == [{"name": "The semiring developers"}]
+    light = project["optional-dependencies"]["test"]
+    assert not [name for name in light if name.startswith(("torch", "jax", "nvidia", "semiring[dev"))]
+    for name in ("CITATION.cff", "SECURITY.md", "LICENSE", "CHANGELOG.md"):
+        assert (release.ROOT / name).read_text("utf-8").strip()
+
+
+def test_ci_builds_and_tries_the_wheel():
+    text = (release.ROOT / ".ci" / "run").read_text("utf-8")
+    assert "python -m tools.release" in text
+    assert subprocess.run(["bash", "-n", str(release.ROOT / ".ci" / "run")]).returncode == 0
