@@ -347,7 +347,7 @@ def test_a_positive_cycle_is_named():
 def test_transitive_closure(rng):
     A = rng.random((50, 50)) < 0.04
     expected = slow_closure(A, "boolean")
-    found = sr.transitive_closure(A)
+    found = sr.transitive_closure(A, predecessors=True)
     assert found.matrix.dtype == np.bool_
     np.testing.assert_array_equal(found.matrix, expected)
     np.testing.assert_array_equal(found.predecessors >= 0, expected & ~np.eye(50, dtype=bool))
