@@ -19,11 +19,12 @@ version = release = semiring.__version__
 language = "en"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
-extensions += ["code_blocks", "docstrings", "names", "offline", "pictures", "tables"]  # in _extensions
+extensions += ["code_blocks", "docstrings", "mathml", "names", "offline", "pictures", "tables"]  # in _extensions
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 smartquotes_action = "D"  # dashes; quotes in the text stay what a reader can paste
 
-myst_enable_extensions = ["alert"]  # > [!NOTE], as GitHub shows it
+myst_enable_extensions = ["alert", "dollarmath"]  # > [!NOTE] and $x$, as GitHub shows them
+html_math_renderer = "mathml"
 myst_heading_anchors = 3
 
 default_role = "py:obj"  # `Paths` in a docstring links to it
@@ -37,6 +38,8 @@ napoleon_use_param = False  # names that share a text stay together
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 
+MONOSPACE = '"DejaVu Sans Mono", Menlo, Consolas, "Noto Sans Mono", "SFMono-Regular", monospace'
+
 html_theme = "furo"
 html_title = "semiring"
 html_static_path = ["_static"]
@@ -48,6 +51,8 @@ pygments_style = "friendly"
 pygments_dark_style = "github-dark"
 html_theme_options = {
     "light_css_variables": {
+        # Fonts first that set the bar of 0̄ over its digit.
+        "font-stack--monospace": MONOSPACE,
         "color-brand-primary": "#0b5f93",
         "color-brand-content": "#0b5f93",
         "color-brand-visited": "#5b4a99",

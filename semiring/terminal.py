@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
 from types import TracebackType
-from typing import IO
+from typing import IO, Any
 
-__all__ = ["ProgressBar", "announce", "compilation_text", "progress_bar"]
+__all__ = ["ProgressBar", "announce", "compilation_text", "html_lines", "html_matrix", "html_table", "progress_bar"]
 
 PATIENCE = 0.4  # seconds before the bar appears: what is over by then needs none
 PATIENT = 20.0  # seconds from which on a small part of the work tells how long the rest will take
@@ -113,3 +114,26 @@ def announce(line: str, seconds: float | None = None) -> None:
         return
     stream.write(compilation_text(line, seconds))
     stream.flush()
+
+
+def html_table(title: str, head: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
+    """A table for a notebook."""
+
+    def line(cells: Iterable[Any], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"
+
+    return f"<p>{escape(title)}</p><table>{line(head, 'th')}{''.join(line(row, 'td') for row in rows)}</table>"
+
+
+def html_matrix(title: str, matrix: Any, names: Sequence[Any] | None, most: int = 10) -> str:
+    """The first rows and columns of a matrix (n, n), with the names of the vertices, for a notebook."""
+    shown = list(range(min(most, len(matrix))))
+    called = [str(vertex if names is None else names[vertex]) for vertex in shown]
+    more = ["…"] * (len(matrix) > most)
+    rows = [[name, *(f"{matrix[i, j]:.6g}" for j in shown), *more] for i, name in zip(shown, called, strict=True)]
+    return html_table(title, ["", *called, *more], [*rows, *([["…"] * (len(shown) + 2)] if more else [])])
+
+
+def html_lines(text: str) -> str:
+    """Lines as they are, for a notebook."""
+    return f"<pre>{escape(text)}</pre>"

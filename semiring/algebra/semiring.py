@@ -158,6 +158,22 @@ class Semiring:
             f"zero={_literal(self.zero)}, one={_literal(self.one)}{star}{domain}{contract}{dtypes})"
         )
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the definition, and on which dtypes it is one."""
+        from semiring.terminal import html_table
+
+        star = "" if self._star is None else self._star.text
+        rows = [
+            ("⊕", self.add.expression.text),
+            ("⊗", self.mul.expression.text),
+            ("zero", self.zero),
+            ("one", self.one),
+        ]
+        rows += [("star", star)] if star else []
+        return html_table(
+            f"Semiring {self.name}", ("", ""), [*rows, ("domain", self.domain), ("dtypes", ", ".join(self.dtypes))]
+        )
+
     def on_domain(self, domain: Domain | tuple[Constant, Constant] | str | None) -> Semiring:
         """The same operations and elements on another domain, with nothing claimed.
 

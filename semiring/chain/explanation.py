@@ -61,6 +61,12 @@ class Explanation:
         """What a step said, in its order."""
         self.chain.append(Link(depth, step, applies, why))
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from semiring.terminal import html_lines
+
+        return html_lines(str(self))
+
     def __str__(self) -> str:
         size = " × ".join(map(str, self.shape))
         where = [self.backend, self.storage]

@@ -98,6 +98,14 @@ def _add_paths(commands: argparse._SubParsersAction[Parser]) -> None:
         help="write the matrix of predecessors (.npy, .npz, .csv, .tsv, .txt, .edges, .edgelist)",
     )
     parser.add_argument(
+        "--without",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("FROM", "TO"),
+        help="as if the edge from FROM to TO were not there; may be given again",
+    )
+    parser.add_argument(
         "--positions", metavar="FILE", help="where to draw vertices: csv with name, x, y, or DIMACS .co"
     )
     _add_work(parser, "distances")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +17,7 @@ from semiring.cli.common import Report, check_outputs, load, name_of, save_matri
 from semiring.cli.cycles import cycles_by_name
 from semiring.cli.parser import KINDS
 from semiring.cli.progress import ProgressBar
-from semiring.errors import FormatError, NoPathError
+from semiring.errors import FormatError, NoPathError, SemiringError
 from semiring.io import Network, format_of, write_vertices
 
 __all__ = ["run"]
@@ -71,8 +71,11 @@ def run(arguments: argparse.Namespace) -> int:
     function, name = KINDS[arguments.kind]
     semiring = as_semiring(name)
     asked = arguments.source is not None or arguments.target is not None
-    some = asked and arguments.output is arguments.predecessors is arguments.plot is None
+    some = asked and not arguments.without
+    some = some and arguments.output is arguments.predecessors is arguments.plot is None
     network = load(arguments, semiring, sparse=some)
+    for tail, head in arguments.without:
+        network = _without(network, semiring, tail, head, both=arguments.undirected)
     ends = [None if end is None else vertex_of(network, end) for end in (arguments.source, arguments.target)]
     question = Question(network, semiring, arguments.kind, *ends)
     report = Report(arguments.output)
@@ -103,6 +106,20 @@ def run(arguments: argparse.Namespace) -> int:
         ends_named = f"{question.name(question.source)} to {question.name(question.target)}"
         raise NoPathError(f"no path leads from {ends_named}")
     return 0
+
+
+def _without(network: Network, semiring: Semiring, tail: str, head: str, *, both: bool) -> Network:
+    """The network without the edge of that name; `SemiringError` where there is none."""
+    i, j = vertex_of(network, tail), vertex_of(network, head)
+    matrix = network.matrix.copy()
+    zero = semiring.zero_for(matrix.dtype)
+    if matrix[i, j] == zero:
+        raise SemiringError(f"no edge leads from {name_of(network, i)} to {name_of(network, j)}: nothing to do without")
+    matrix[i, j] = zero
+    if both:
+        matrix[j, i] = zero
+    names = [str(vertex if network.names is None else network.names[vertex]) for vertex in (i, j)]
+    return replace(network, matrix=matrix, title=f"{network.title} without {' → '.join(names)}")
 
 
 def _route(question: Question, found: Any) -> list[int] | None:

@@ -17,7 +17,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.scatter import added, scatter
-from semiring.errors import AlgebraError, DomainError, FormatError, SemiringError, ShapeError
+from semiring.errors import AlgebraError, DomainError, FormatError, MissingExtraError, SemiringError, ShapeError
 
 __all__ = [
     "Edges",
@@ -79,6 +79,34 @@ class Network:
         has = f" with {', '.join(known)}" if known else ""
         unit = f", in {self.unit}" if self.unit else ""
         return f"<Network {self.title!r}: {n:,} {'vertex' if n == 1 else 'vertices'}{has}, {self.matrix.dtype}{unit}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from semiring.terminal import html_matrix
+
+        return html_matrix(repr(self), self.matrix, self.names)
+
+    def to_networkx(self) -> Any:
+        """A ``networkx.DiGraph``: weights as ``weight``, labels as ``label``, positions as ``pos``.
+
+        Raises `MissingExtraError` without NetworkX.
+        """
+        try:
+            import networkx as nx
+        except ImportError:
+            raise MissingExtraError("NetworkX", "networkx", "to_networkx") from None
+        names = range(len(self.matrix)) if self.names is None else self.names
+        graph = nx.DiGraph(name=self.title)
+        for vertex, name in enumerate(names):
+            more: dict[str, Any] = {} if self.labels is None else {"label": self.labels[vertex]}
+            if self.positions is not None:
+                more["pos"] = tuple(self.positions[vertex].tolist())
+            graph.add_node(name, **more)
+        zero = self.semiring.zero_for(self.matrix.dtype) if self.semiring is not None else np.inf
+        rows, columns = np.nonzero(self.matrix != zero)
+        weights = self.matrix[rows, columns].tolist()
+        graph.add_weighted_edges_from((names[i], names[j], w) for i, j, w in zip(rows, columns, weights, strict=True))
+        return graph
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,8 @@ from semiring.arrays.folds import fold_rows
 from semiring.arrays.operands import as_matrix
 from semiring.arrays.parts import on_host
 from semiring.arrays.vertices import Vertices
-from semiring.errors import AlgebraError, DeviceError, NoPathError, ShapeError
+from semiring.errors import AlgebraError, DeviceError, MissingExtraError, NoPathError, ShapeError
+from semiring.io.network import Network
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Facts, Plan
 from semiring.kernels.tolerance import tolerance_for
@@ -95,6 +96,37 @@ class Paths:
             f"<Paths of {vertices} in {self.semiring.name}, {self._distances.dtype}: "
             f"{connected:,} of {n * (n - 1):,} pairs connected, {kept}>"
         )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the first rows and columns."""
+        from semiring.terminal import html_matrix
+
+        return html_matrix(repr(self), on_host(self._distances), self.names)
+
+    def to_frame(self) -> Any:
+        """The matrix as a frame of pandas, rows and columns called by the names of the vertices.
+
+        Raises `MissingExtraError` without pandas.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingExtraError("pandas", "test", "to_frame") from None
+        names = range(len(self)) if self.names is None else list(self.names)
+        return pd.DataFrame(on_host(self._distances), index=names, columns=names)
+
+    def plot(self, source: Any = None, target: Any = None) -> Any:
+        """The network as a figure of matplotlib, with the path from ``source`` to ``target`` drawn on it.
+
+        Vertices are coloured by the distance from the source. Raises `NoPathError`, `VertexError`, `AlgebraError` where
+        the edges are not known, and `MissingExtraError` without matplotlib.
+        """
+        from semiring.plot import plot_network
+
+        network = Network(on_host(self._edges[1]), self.names, semiring=self.semiring)
+        path = [] if source is None or target is None else self.path(source, target)
+        values = None if source is None else on_host(self._distances[self.index(source)])
+        return plot_network(network, self.semiring, path=path, values=values)
 
     # ------------------------------------------------------------------------------------------------- vertices
 

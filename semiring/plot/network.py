@@ -9,6 +9,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
+from semiring.arrays.vertices import Vertices
 from semiring.io import Network
 from semiring.io.text import numbers_as_text
 from semiring.plot.labels import Label, place_labels
@@ -44,12 +45,12 @@ def plot_network(
     network: Network,
     semiring: Semiring | str = "min_plus",
     *,
-    path: Sequence[int] = (),
+    path: Sequence[Any] = (),
     values: Any = None,
     values_label: str = "",
     title: str = "",
 ) -> Figure:
-    """The network with ``path`` (vertex indices in order) drawn on it.
+    """The network with ``path`` (vertices in order, by number or by name) drawn on it.
 
     ``values`` (n,) colours the vertices, by distance from one of them say; those with the semiring's zero are shown
     apart, as unreachable. ``values_label`` is the title of the colour bar. Vertices stand at ``network.positions``, on
@@ -66,6 +67,8 @@ def plot_network(
     axes.set_aspect("equal")
     axes.axis("off")
     edges = edges[np.isfinite(placed[edges]).all((1, 2))]  # both ends have a place
+    vertices = Vertices(len(network.matrix), network.names)
+    path = [vertices.index(vertex) for vertex in path]
     stops = np.asarray(path, int)
     legs = np.stack([stops[:-1], stops[1:]], axis=1)
     legs = legs[np.isfinite(placed[legs]).all((1, 2))]

@@ -227,3 +227,42 @@ def test_the_readme_names_its_two_commands():
     assert "python -m pytest" in readme
     assert "python -m pytest" in (ROOT / ".ci" / "run").read_text(), "CI calls the README's test command"
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def test_formulas_are_mathml(extension):
+    math = extension("mathml").converted(r"A^* = I \oplus A", display=True)
+    assert math.startswith("<math")
+    assert "<msup>" in math
+    assert "⊕" in math
+
+
+def test_bars_are_drawn_over_their_digits_and_not_in_attributes(extension):
+    barred = extension("code_blocks").barred
+    assert barred("<p title='0\u0304'>0\u0304 ⊗ x</p>") == "<p title='0\u0304'><span class=\"barred\">0</span> ⊗ x</p>"
+
+
+def test_output_is_no_prompt(extension):
+    tokens = list(extension("code_blocks").Console().get_tokens("$ semiring check\n(x ⊕ y) ⊕ z  proved\n\n# done\n"))
+    assert [text for kind, text in tokens if "Prompt" in str(kind)] == ["$ "]
+    assert "(x ⊕ y) ⊕ z  proved\n" in [text for kind, text in tokens if "Output" in str(kind)]
+
+
+def test_the_style_sheet_wraps_output_and_leaves_scales_of_colours_alone():
+    sheet = (ROOT / "docs" / "_static" / "site.css").read_text("utf-8")
+    assert re.search(r"div\.highlight pre \{\s*white-space: pre-wrap;", sheet)
+    assert "invert(" not in sheet
+
+
+def test_the_page_of_the_command_mentions_every_option():
+    from semiring.cli.parser import build_parser
+
+    page = (ROOT / "docs" / "command.md").read_text("utf-8")
+    (commands,) = (action for action in build_parser()._actions if hasattr(action, "choices") and action.choices)
+    missing = {
+        f"{name} {option}"
+        for name, parser in commands.choices.items()
+        for action in parser._actions
+        for option in action.option_strings
+        if option.startswith("--") and option != "--help" and f"`{option}`" not in page and f"{option} " not in page
+    }
+    assert not missing, f"docs/command.md does not mention {', '.join(sorted(missing))}"

@@ -26,8 +26,10 @@ LAYERS = [
     {"io"},
     {"strips", "elimination", "graphs", "ranks"},
     {"chain"},
-    {"closures", "paths", "factors"},
-    {"plot", "data", "testing", "gradients"},
+    {"closures", "factors"},
+    {"plot"},
+    {"paths"},
+    {"data", "testing", "gradients"},
     {"compat", "torch", "jax", "mpi"},
     {"cli", "__main__", "__init__"},
 ]

@@ -1,0 +1,79 @@
+"""What a notebook shows, and the ways out to frames, graphs and pictures; what if an edge were not there."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import semiring as sr
+from semiring import cli
+from semiring.errors import NoPathError, VertexError
+from semiring.plot import plot_network
+
+INF = np.inf
+A = [[INF, 7, 1], [INF, INF, INF], [INF, 2, INF]]
+NAMES = ("a", "b<", "c")
+
+
+def test_everything_has_a_face_in_notebooks():
+    P = sr.shortest_paths(A, names=NAMES)
+    _, why = sr.closure(np.array(A), explain=True)
+    for thing, part in (
+        (P, "<td>3</td>"),
+        (sr.network_of(nx.path_graph(3)), "<td>1</td>"),
+        (sr.max_times, "<td>⊕</td><td>max(x, y)</td>"),
+        (why, "<pre>closure of a 3 × 3"),
+    ):
+        assert part in thing._repr_html_()
+    assert "b&lt;" in P._repr_html_(), "names are text"
+    large = sr.shortest_paths(np.ones((40, 40)))._repr_html_()
+    assert large.count("<tr>") == 12
+    assert "…" in large
+
+
+def test_paths_become_frames():
+    frame = sr.shortest_paths(A, names=NAMES).to_frame()
+    assert list(frame.index) == list(frame.columns) == list(NAMES)
+    assert frame.loc["a", "b<"] == 3
+    assert sr.shortest_paths(A).to_frame().loc[0, 1] == 3
+
+
+def test_paths_are_drawn():
+    pytest.importorskip("matplotlib")
+    P = sr.shortest_paths(A, names=NAMES)
+    assert P.plot("a", "b<").axes
+    assert P.plot().axes
+    assert sr.shortest_paths(A, predecessors=False).plot(0, 1).axes
+    with pytest.raises(NoPathError):
+        P.plot("b<", "a")
+
+
+def test_a_path_is_given_by_names_or_by_numbers():
+    pytest.importorskip("matplotlib")
+    network = sr.load_network("us-flights")
+    for path in (["BGR", "DEN", "HNL"], [network.names.index(name) for name in ("BGR", "DEN", "HNL")]):
+        texts = {text.get_text() for text in plot_network(network, path=path).findobj(lambda x: hasattr(x, "get_text"))}
+        assert any(text.startswith("DEN") for text in texts)
+    with pytest.raises(VertexError, match="NOWHERE"):
+        plot_network(network, path=["BGR", "NOWHERE"])
+
+
+def test_networks_become_graphs():
+    flights = sr.load_network("us-flights")
+    graph = flights.to_networkx()
+    assert (graph.number_of_nodes(), graph.number_of_edges()) == (352, 6022)
+    assert graph.nodes["BOS"]["label"] == "Boston"
+    assert len(graph.nodes["BOS"]["pos"]) == 2
+    assert nx.shortest_path(graph, "BGR", "GUM", weight="weight") == ["BGR", "DEN", "HNL", "GUM"]
+    back = sr.network_of(graph)
+    np.testing.assert_array_equal(back.matrix, flights.matrix)
+
+
+def test_what_if_an_edge_were_not_there(capsys):
+    assert cli.main(["paths", "us-flights", "--from", "BGR", "--to", "GUM", "--without", "BGR", "DEN"]) == 0
+    shown = capsys.readouterr().out
+    assert "us-flights without BGR → DEN: 352 vertices, 6,021 edges" in shown
+    assert "\n  DEN (Denver)" not in shown.split("all pairs")[0] or "BGR (Bangor)\n  DEN" not in shown
+    assert cli.main(["paths", "us-flights", "--from", "BGR", "--to", "GUM", "--without", "BGR", "GUM"]) == 2
+    assert "no edge leads from BGR (Bangor) to GUM" in capsys.readouterr().err
