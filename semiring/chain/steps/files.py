@@ -299,7 +299,7 @@ def _scanned(threads: int, A: Any, semiring: Semiring) -> Scan:
     """`check_entries` of an array in memory, by several threads."""
     if rule_for(semiring, A.dtype).ask_nothing:
         return Scan(nonnegative=True)
-    rows = max(1, _LOOK // max(1, A[0].nbytes))
+    rows = max(1, 16 * _LOOK // max(1, A[0].nbytes))
     parts = (A[first : first + rows] for first in range(0, len(A), rows))
     try:
         with ThreadPoolExecutor(threads) as pool:
