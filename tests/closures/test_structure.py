@@ -147,7 +147,7 @@ def test_predecessors_of_components(rng, of_few):
 def test_components_of_many_vertices(rng):
     """At the sizes that are looked at without being asked to, with several blocks of every kind."""
     for kind in ("acyclic", "apart", "tail"):
-        edges = structured.edges_of(rng, 1100, kind)
+        edges = structured.edges_of(rng, 1600, kind)
         A = np.where(edges, rng.integers(1, 50, edges.shape), np.inf).astype(np.float32)
         assert "components" in applied(A, "min_plus")
         np.testing.assert_array_equal(sr.closure(A), sr.closure(A, structure=False))

@@ -10,7 +10,7 @@ from semiring.graphs.structure import structure_of
 
 __all__ = ["structure", "worth_a_look"]
 
-_LEAST = 1024  # vertices: a closure of fewer takes no longer than to plan it anew for each matrix would
+_LEAST = 1536  # vertices: of fewer, a plan for each matrix and the look take more than 3 % of a dense closure
 
 
 def worth_a_look(n: int) -> bool:

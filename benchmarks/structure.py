@@ -1,0 +1,160 @@
+"""Closures that spare work where the graph allows it: what was chosen, beside the dense closure and Dijkstra.
+
+python -m benchmarks.structure [graphs] [steps] [--vertices 2048]
+
+`graphs`: thirty graphs as SciPy sparse matrices, and dense ones; "chosen" is what `closure` took, and its time is
+divided by the better of the dense closure (``structure=False``) and of ``method="johnson"``. `steps`: each step at its
+best, against the dense closure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+import semiring as sr
+from benchmarks.common import Table, ours, run, theirs
+from benchmarks.factor import planar_graph
+from semiring.testing import graphs as random_graphs
+
+__all__ = ["main"]
+
+Graph = tuple[str, Any, str]  # a name, a matrix, a semiring
+
+
+def _dense(A: Any) -> Any:
+    """The dense matrix of a sparse one."""
+    full = np.full(A.shape, np.inf, np.float32)
+    entries = A.tocoo()
+    full[entries.row, entries.col] = entries.data
+    return full
+
+
+def _sparse(n: int, edges: np.ndarray, rng: np.random.Generator, *, both: bool = False, weight: float = 0.0) -> Any:
+    """Edges (2, m), each of a random weight or of one."""
+    from scipy.sparse import coo_array
+
+    tails, heads = np.unique(np.sort(edges, axis=0) if both else edges, axis=1)
+    off = tails != heads
+    tails, heads = tails[off], heads[off]
+    weights = np.full(tails.size, weight) if weight else rng.integers(1, 1000, tails.size)
+    if both:
+        tails, heads, weights = np.r_[tails, heads], np.r_[heads, tails], np.r_[weights, weights]
+    return coo_array((weights.astype(np.float32), (tails, heads)), shape=(n, n)).tocsr()
+
+
+def thirty(n: int) -> Iterator[Graph]:
+    """Graphs of about n vertices."""
+    rng = np.random.default_rng(0)
+    for each in (2, 3, 6, 20, 60):
+        edges = rng.integers(0, n, (2, each * n))
+        yield f"random, {each} edges a vertex", _sparse(n, edges, rng), "min_plus"
+        yield f"random, {each} edges a vertex, undirected", _sparse(n, edges, rng, both=True), "min_plus"
+        yield f"random, {each} edges a vertex, one weight", _sparse(n, edges, rng, weight=1), "min_plus"
+    side = int(n**0.5)
+    place = np.arange(side * side).reshape(side, side)
+    grid = np.c_[[place[:, :-1].ravel(), place[:, 1:].ravel()], [place[:-1].ravel(), place[1:].ravel()]]
+    yield "grid, undirected", _sparse(side * side, grid, rng, both=True), "min_plus"
+    yield "grid, one weight", _sparse(side * side, grid, rng, both=True, weight=1), "min_plus"
+    yield "grid, one way", _sparse(side * side, grid, rng), "min_plus"
+    yield "Delaunay triangulation", planar_graph(n)[0], "min_plus"
+    ring = np.arange(n)
+    near = np.c_[[ring, (ring + 1) % n], [ring, (ring + 2) % n]]
+    far = np.where(rng.random(near.shape[1]) < 0.1, rng.integers(0, n, near.shape[1]), near[1])
+    yield "small world", _sparse(n, np.stack([near[0], far]), rng, both=True), "min_plus"
+    tree = np.stack([np.arange(1, n), (rng.random(n - 1) * np.arange(1, n)).astype(int)])
+    yield "tree", _sparse(n, tree, rng, both=True), "min_plus"
+    scale = int(np.log2(n))
+    yield "scale-free", random_graphs.rmat_graph(scale, 8, dtype="float32", sparse=True), "min_plus"
+    order = rng.permutation(n)
+    sparse_dag = order[np.sort(rng.integers(0, n, (2, 6 * n)), axis=0)]
+    yield "acyclic, 6 edges a vertex", _sparse(n, sparse_dag, rng), "min_plus"
+    upper = np.triu(rng.random((n, n)) < 0.5, 1)[np.ix_(order, order)]
+    W = rng.integers(1, 1000, (n, n)).astype(np.float32)
+    yield "acyclic, dense", np.where(upper, W, np.inf).astype(np.float32), "min_plus"
+    part = rng.integers(0, 8, n)
+    yield "eight components, dense", np.where(part[:, None] == part, W, np.inf).astype(np.float32), "min_plus"
+    clique = np.full((n, n), np.inf, np.float32)
+    clique[: n // 2, : n // 2] = W[: n // 2, : n // 2]
+    clique[np.arange(n - 1), np.arange(1, n)] = 1
+    yield "a clique with a tail", clique, "min_plus"
+    yield "complete", W, "min_plus"
+    yield "complete, undirected", np.minimum(W, W.T), "min_plus"
+    yield "complete, one weight for half", np.where(W < 500, 1, np.inf).astype(np.float32), "min_plus"
+    yield "complete, undirected, widest paths", np.minimum(W, W.T), "max_min"
+    yield "complete, widest paths", W, "max_min"
+    yield "complete, sums of products", (W / (2000 * n)).astype(np.float32), "plus_times"
+
+
+def chosen(A: Any, semiring: str) -> str:
+    """What closes the matrix, or its largest part."""
+    _, explanation = sr.closure(A, semiring, explain=True)
+    applied = [link.step for link in explanation.chain if link.applies]
+    return "components" if "components" in applied else explanation.method.replace("_", " ")
+
+
+def graphs(options: argparse.Namespace) -> Table:
+    """What is chosen for thirty graphs, and how long it takes."""
+    from scipy.sparse import issparse
+
+    rows: list[list[Any]] = []
+    for name, A, semiring in thirty(options.vertices):
+        full = _dense(A) if issparse(A) else A
+        auto = ours(name, lambda A=A, semiring=semiring: sr.closure(A, semiring), repeats=3, seconds=1.0)
+        dense = theirs(
+            lambda full=full, semiring=semiring: sr.closure(full, semiring, structure=False), repeats=3, seconds=1.0
+        )
+        search = float("nan")
+        if issparse(A):
+            search = theirs(lambda A=A: sr.closure(A, method="johnson"), repeats=3, seconds=1.0)
+        best = np.nanmin([dense, search])
+        rows.append([name, chosen(A, semiring), auto * 1e3, dense * 1e3, search * 1e3, f"{auto / best:.2f}×"])
+    title = f"Closures of graphs of {options.vertices} vertices, ms"
+    return Table(title, ["graph", "chosen", "auto", "dense", "Dijkstra", "auto : best"], rows)
+
+
+def steps(options: argparse.Namespace) -> Table:
+    """Each step where it is right, against the dense closure of the same matrix."""
+    n = options.vertices
+    rng = np.random.default_rng(1)
+    W = rng.integers(1, 1000, (n, n)).astype(np.float32)
+    order = rng.permutation(n)
+    acyclic = np.triu(np.ones((n, n), bool), 1)[np.ix_(order, order)]
+    words = sr.pack(np.triu(rng.random((4 * n, 4 * n), np.float32) < 0.01, 1))
+    even = np.minimum(W, W.T)
+    planar = _dense(planar_graph(n)[0])
+    some = np.where(1000 * 6 / n >= W, 1, np.inf).astype(np.float32)
+    half = np.where(W < 500, 1, np.inf).astype(np.float32)
+    cases: list[tuple[str, Any, str]] = [
+        ("acyclic, dense", np.where(acyclic, W, np.inf).astype(np.float32), "min_plus"),
+        (f"acyclic, bits of {4 * n} vertices", words, "boolean"),
+        ("undirected", even, "min_plus"),
+        ("undirected, widest paths", even, "max_min"),
+        ("one weight, 6 edges a vertex", some, "min_plus"),
+        ("one weight, half of all edges", half, "min_plus"),
+        ("Delaunay triangulation", planar, "min_plus"),
+    ]
+    rows: list[list[Any]] = []
+    for name, A, semiring in cases:
+        call: Callable[..., Any] = lambda A=A, semiring=semiring, **options: sr.closure(A, semiring, **options)  # noqa: E731
+        spared = ours(name, call, repeats=3, seconds=1.0)
+        dense = theirs(lambda call=call: call(structure=False), repeats=3, seconds=1.0)
+        rows.append([name, spared * 1e3, dense * 1e3, f"{dense / spared:.1f}×"])
+    return Table(f"Closures of {n} vertices, ms", ["graph", "with structure", "without", "ratio"], rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line."""
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--vertices", type=int, default=2048, help="of each graph (2048)")
+
+    return run("benchmarks.structure", str(__doc__), {"graphs": graphs, "steps": steps}, arguments, configure)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
