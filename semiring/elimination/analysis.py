@@ -98,6 +98,12 @@ class Analysis:
         return np.diff(self.begins)
 
     @cached_property
+    def owners(self) -> Array:
+        """The supernode whose front each entry of the matrix goes to."""
+        found: Array = self.of[np.minimum(self.place[self.pattern.rows], self.place[self.pattern.indices])]
+        return found
+
+    @cached_property
     def lows(self) -> Array:
         """The first supernode of each subtree."""
         lows = np.arange(self.count)

@@ -73,26 +73,31 @@ def eliminate_again(numbers: Numbers, plan: Plan, values: Array, changed: Array)
     """The factor of other values, which differ from those of ``numbers`` in the ``changed`` entries: the same bits.
 
     ``numbers`` were kept, and stay as they are. Only subtrees with a changed entry are eliminated again, and the fronts
-    above them. Raises `NoStar`.
+    above them; all, where these are most of the work. Raises `NoStar`.
     """
     a, layout = numbers.analysis, numbers.layout
     assert numbers.updates is not None
-    owners = a.of[np.minimum(a.place[a.pattern.rows], a.place[a.pattern.indices])]
     stale = np.zeros(a.count, np.bool_)
-    stale[owners[changed]] = True
+    stale[a.owners[changed]] = True
     above = a.ancestors(a.firsts[:-1][stale])
     roots, rest, _ = a.tasks
     again = np.zeros(a.count, np.bool_)
     again[rest] = above[rest]
     for root in roots:
         again[a.lows[root] : root + 1] = above[root]
+    work = a.pairs(layout.symmetric)
+    if 2 * work[again].sum() > work.sum():
+        return eliminate(a, layout, plan, values, keep=True)
     memory = numbers.memory.copy()
     k, m = a.pivots, a.depths
-    for s in np.flatnonzero(again).tolist():
-        memory[layout.blocks[s] : layout.blocks[s] + k[s] ** 2] = plan.zero
-        memory[layout.right[s] : layout.right[s] + k[s] * m[s]] = plan.zero
-        memory[layout.below[s] : layout.below[s] + k[s] * m[s]] = plan.zero
-    entries = np.flatnonzero(again[owners])
+    edges = np.flatnonzero(np.diff(again, prepend=False, append=False))
+    for first, last in zip(
+        edges[::2].tolist(), (edges[1::2] - 1).tolist(), strict=True
+    ):  # runs of supernodes lie together
+        memory[layout.blocks[first] : layout.blocks[last] + k[last] ** 2] = plan.zero
+        for begins in (layout.right, layout.below):
+            memory[begins[first] : begins[last] + k[last] * m[last]] = plan.zero
+    entries = np.flatnonzero(again[a.owners])
     kernels.scatter_values(values[entries], layout.slots[entries], memory)
     found = Numbers(a, layout, plan, memory, dict(numbers.updates))
     with profiling.span("method", "elimination", shape=(a.n, a.n), fronts=int(again.sum())):
