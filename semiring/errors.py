@@ -189,10 +189,11 @@ def installing(extra: str) -> str:
 
 
 class MissingExtraError(SemiringError, ImportError):
-    """An optional package is not installed; the message names the extra that brings it."""
+    """An optional package is not installed; the message names the extra that brings it, or the package (extra "")."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs {package}, which is not installed: {installing(extra)}")
+        how = f"pip install {package}"
+        super().__init__(f"{purpose} needs {package}, which is not installed: {installing(extra) if extra else how}")
         self._arguments = (package, extra, purpose)
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -111,7 +111,7 @@ class Paths:
         try:
             import pandas as pd
         except ImportError:
-            raise MissingExtraError("pandas", "test", "to_frame") from None
+            raise MissingExtraError("pandas", "", "to_frame") from None
         names = range(len(self)) if self.names is None else list(self.names)
         return pd.DataFrame(on_host(self._distances), index=names, columns=names)
 

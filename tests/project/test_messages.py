@@ -70,6 +70,7 @@ def test_what_is_missing_is_installed_from_a_clone_too():
     assert str(MissingExtraError("CuPy", "cuda", "computing on a GPU")).endswith(
         "pip install 'semiring[cuda]', or in a clone of the repository pip install '.[cuda]'"
     )
+    assert str(MissingExtraError("pandas", "", "to_frame")).endswith("not installed: pip install pandas")
 
 
 @pytest.mark.slow
