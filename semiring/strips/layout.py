@@ -63,8 +63,9 @@ class Costs:
 #: of 2¹⁵ entries or of a row, and Python's own objects.
 HOST = Costs((32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024), 16, 3 << 20, 15.0, 20.0)
 #: A product of few rows fills the last wave of blocks in part; a round begins when the one before has been written and
-#: its first block read. Maps are done to 2²¹ entries at a time, of which there are some copies of 8 bytes.
-DEVICE = Costs((128, 256, 512, 768, 1024, 1536, 2048, 3072, 4096), 128, 96 << 20, 30.0, 30.0)
+#: its first block read, and ordinary memory of the host moves at half the rate of the link. Maps are done to 2²¹
+#: entries at a time, of which there are some copies of 8 bytes.
+DEVICE = Costs((128, 256, 512, 768, 1024, 1536, 2048, 3072, 4096), 128, 96 << 20, 30.0, 60.0)
 
 
 @dataclass(frozen=True)

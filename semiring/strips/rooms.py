@@ -2,9 +2,11 @@
 
 A GPU reaches the memory of the host at full speed only where that is pinned, 55 GB/s each way on an H200. So rows go
 through *stages*, pinned memory for some of them, two for each direction: while one is filled from a file or an array,
-or emptied into it, the other is on its way. What is read, computed and written at the same time are different strips.
-Both directions wait for their own copies, and writing for the work that was enqueued: who reads after them, on
-whatever stream, reads what is there.
+or emptied into it, the other is on its way. (H200, 8 threads, 2026-11-22: from and to an array in ordinary memory 26
+and 23 GB/s through stages of 32 MiB, 26 in both directions together; 27, 26 and 31 through such of 128 MiB.)
+
+What is read, computed and written at the same time are different strips. Both directions wait for their own copies, and
+writing for the work that was enqueued: who reads after them, on whatever stream, reads what is there.
 
 All memory of a GPU comes from a pool whose limit is what the caller allows.
 """

@@ -63,7 +63,7 @@ _METHOD = "blocked_floyd_warshall"
 _BESIDE = 16 << 20  # bytes of a closure in memory beside its matrices
 _LOOK = 1 << 20  # bytes that are read at a time to look at them
 _LARGE = 1 << 28  # bytes: nobody asks a GPU whether it has room for less
-_STAGE, _STAGES = 32 << 20, 4  # bytes of pinned memory through which rows go to a GPU and back, and how often
+_STAGE, _STAGES = 64 << 20, 4  # bytes of pinned memory through which rows go to a GPU and back, and how often
 _PIECE = 1 << 22  # truth values that are packed or unpacked at a time
 
 
