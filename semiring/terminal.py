@@ -127,10 +127,15 @@ def html_table(title: str, head: Iterable[Any], rows: Iterable[Iterable[Any]]) -
 
 def html_matrix(title: str, matrix: Any, names: Sequence[Any] | None, most: int = 10) -> str:
     """The first rows and columns of a matrix (n, n), with the names of the vertices, for a notebook."""
-    shown = list(range(min(most, len(matrix))))
+
+    def shortened(entry: Any) -> str:
+        return f"{entry:.6g}" if matrix.dtype.kind == "f" else str(entry)
+
+    n = matrix.shape[0]
+    shown = list(range(min(most, n)))
     called = [str(vertex if names is None else names[vertex]) for vertex in shown]
-    more = ["…"] * (len(matrix) > most)
-    rows = [[name, *(f"{matrix[i, j]:.6g}" for j in shown), *more] for i, name in zip(shown, called, strict=True)]
+    more = ["…"] * (n > most)
+    rows = [[name, *(shortened(matrix[i, j]) for j in shown), *more] for i, name in zip(shown, called, strict=True)]
     return html_table(title, ["", *called, *more], [*rows, *([["…"] * (len(shown) + 2)] if more else [])])
 
 
