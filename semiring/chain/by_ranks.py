@@ -38,11 +38,13 @@ def close_spread(
     links: Links,
     *,
     on: Callable[[Array], Array] = lambda own: own,
+    close: Callable[..., int] = close_tiles,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
     """The tiles of ``spread`` ← those of its closure. All ranks call it together.
 
-    ``on(tiles)``: the tiles where this rank computes: themselves, or a copy on its GPU. Raises what `closure` does for
+    ``on(tiles)``: the tiles where this rank computes: themselves, or a copy on its GPU. ``close``: `close_tiles`, or
+    what does the same. Raises what `closure` does for
     a matrix in strips, on all ranks alike; the tiles are undefined then if that was found after they were mapped.
     """
     semiring, zero = request.semiring, request.semiring.zero_for(spread.dtype)
@@ -58,7 +60,7 @@ def close_spread(
     way = Way(outer, inner)
     agreed(spread.ranks, partial(_map, way, there))
     engine = Leaf(work.inner).engine()
-    found = close_tiles(engine, links, spread.grid, there, diverges=may_diverge(engine.plan), progress=progress)
+    found = close(engine, links, spread.grid, there, diverges=may_diverge(engine.plan), progress=progress)
     if found >= 0:
         raise divergence_error(semiring, found)
     agreed(spread.ranks, partial(_undo, work, way, spread.own, there))

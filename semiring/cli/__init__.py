@@ -57,10 +57,11 @@ def _fail(message: str, code: int) -> int:
     from semiring.cli.common import printable
     from semiring.ranks.launched import is_first
 
+    if not is_first():  # of those that mpiexec started, which it would end before the first has spoken
+        return 0
     try:
         _flush()
-        if is_first():  # of those that mpiexec started, which all end alike
-            print(f"semiring: error: {printable(message)}", file=sys.stderr)
+        print(f"semiring: error: {printable(message)}", file=sys.stderr)
     except BrokenPipeError:
         _forget_output()
     return code

@@ -10,7 +10,7 @@ the next block, each rank does, in this order of urgency::
 
     ahead   the rows and columns of L meet K    A_LL ← A_LL*    A_LJ ← A_LL A_LJ
     travel  the panels of L
-    rest    all others meet K
+    rest    all others meet K; where A_LL comes from another rank, half of them before it is waited for
 
 So the panels of L travel while the rest is computed, and no rank waits for them but for the first. Every entry meets
 every pivot in the order that it has in one memory, by the same products: equal bits, whatever the grid. (Where a GPU
@@ -68,19 +68,22 @@ def close_tiles(
         for number in (AHEAD, REST):
             lanes.reserve(number, max(workspace(engine, A.shape[1], 0, widest)))
         rank = _Rank(lanes, links, grid, elimination, tiles, word)
-        rest, arrived = None, rank.begin(blocks[0], None)
+        rest, arrived, middle = None, rank.finish(blocks[0], rank.begin(blocks[0])), blocks[len(blocks) // 2][0]
         for number, K in enumerate(blocks):
-            following = blocks[number + 1] if number + 1 < len(blocks) else None
+            L = blocks[number + 1] if number + 1 < len(blocks) else None
             if word is not None and word.seen(arrived):
                 break
-            leaving = _around(K, following, grid.n)
-            if following is not None:
+            leaving, following = _around(K, L, grid.n), None
+            if L is not None:
                 rank.go_ahead(K, leaving, arrived, rest)
-                then = rank.begin(following, leaving)
-            else:
-                then = None
-            rest = rank.eliminate_rest(K, leaving, arrived)
-            arrived = then
+                across = rank.begin(L)
+                if rank.closes(L):
+                    following = rank.finish(L, across)
+            rest = rank.eliminate_rest(K, leaving, (0, middle), arrived)
+            if L is not None and following is None:
+                following = rank.finish(L, across)
+            rest = rank.eliminate_rest(K, leaving, (middle, grid.n), arrived)
+            arrived = following
             if progress is not None:
                 lanes.wait(rest)
                 progress(K[1] * grid.n**2, grid.n**3)
@@ -209,8 +212,12 @@ class _Rank:
 
         return self._lanes.run(lane, run, *after)
 
-    def begin(self, L: Range, leaving: tuple[Range, Range] | None) -> Any:
-        """Close a block, and have its panels travel. Returns the mark of their arrival."""
+    def closes(self, L: Range) -> bool:
+        """Whether this rank closes a block."""
+        return self._grid.holder(L) == self._tiles.place
+
+    def begin(self, L: Range) -> Any:
+        """Close a block; it and its columns travel. Returns the mark of their arrival."""
         tiles, links, lanes, word = self._tiles, self._links, self._lanes, self._word
         p, q = self._grid.holder(L)
         mine = (tiles.place[0] == p, tiles.place[1] == q)
@@ -233,15 +240,16 @@ class _Rank:
                 links.broadcast(word.value, p * self._grid.shape[1] + q, "all")
             links.broadcast(panels.columns, q, "row")
 
-        def down(engine: Engine) -> None:
-            links.broadcast(tiles.pivots(L), p, "column")
+        return lanes.run(TRAVEL, across, lanes.run(AHEAD, close))
 
-        closed = lanes.run(AHEAD, close)
-        first = lanes.run(TRAVEL, across, closed)
-        if mine[0]:
+    def finish(self, L: Range, across: Any) -> Any:
+        """Close the rows of a block, which travel. Returns the mark of the arrival of all its panels."""
+        tiles, links, p = self._tiles, self._links, self._grid.holder(L)[0]
+        closed = across
+        if tiles.place[0] == p:
             others = [(self._elimination.panel, (L, rest)) for rest in ((0, L[0]), (L[1], self._n))]
-            first = self._do(AHEAD, others, first)
-        return lanes.run(TRAVEL, down, first)
+            closed = self._do(AHEAD, others, across)
+        return self._lanes.run(TRAVEL, lambda lane: links.broadcast(tiles.pivots(L), p, "column"), closed)
 
     def go_ahead(self, K: Range, leaving: tuple[Range, Range], arrived: Any, rest: Any) -> Any:
         """The rows and columns that meet K first."""
@@ -253,15 +261,15 @@ class _Rank:
         ]
         return self._do(AHEAD, tasks, arrived, rest)
 
-    def eliminate_rest(self, K: Range, leaving: tuple[Range, Range], arrived: Any) -> Any:
-        """All others."""
+    def eliminate_rest(self, K: Range, leaving: tuple[Range, Range], within: Range, arrived: Any) -> Any:
+        """All others, of some rows."""
         (rows, columns), eliminate = leaving, self._elimination.eliminate
         tasks = [
-            (eliminate, (K, others, beside))
+            (eliminate, (K, (max(others[0], within[0]), min(others[1], within[1])), beside))
             for others in ((0, K[0]), (max(K[1], rows[1]), self._n))
             for beside in ((0, columns[0]), (columns[1], self._n))
         ]
-        return self._do(REST, tasks, arrived)
+        return self._do(REST, [task for task in tasks if task[1][1][0] < task[1][1][1]], arrived)
 
 
 def multiply_tiles(engine: Engine, links: Links, grid: Grid, C: Array, A: Array, B: Array) -> None:

@@ -1,4 +1,4 @@
-"""Links between arrays on GPUs: NCCL where each rank has a GPU of its own, else through the memory of the host.
+"""Links between arrays on GPUs: NCCL where each rank has a GPU of its own, else through the memory of the hosts.
 
 All is enqueued on the streams of an engine's lanes, those of the panels before those of the rest, so the thread of a
 rank runs ahead of its GPU. NVLink multicast (NVLS) is left to NCCL's own setting, NCCL_NVLS_ENABLE.
@@ -15,7 +15,7 @@ import numpy as np
 from semiring.arrays.device.memory import load_cupy, moved_to_device, to_host
 from semiring.errors import DeviceError
 from semiring.kernels.engine import Engine, Lanes
-from semiring.ranks.links import Groups, Ranks, StoppedError
+from semiring.ranks.links import Groups, Ranks
 
 __all__ = ["DeviceLinks", "OwnDevice", "links_of", "own_device"]
 
@@ -44,68 +44,68 @@ def own_device(ranks: Ranks) -> OwnDevice:
     return OwnDevice(before % count, not shared)
 
 
+Carry: TypeAlias = Callable[[Array, int, Ranks], None]  # an array of the rank ``root`` into those of all
+
+
 def links_of(groups: Groups) -> DeviceLinks:
-    """The links of ranks that are processes, each on its GPU."""
+    """The links of ranks that are processes: by NCCL where each has a GPU of its own, else through their hosts."""
     device = own_device(groups.all)
     load_cupy().cuda.Device(device.number).use()
-    return DeviceLinks(groups, through_host=not device.alone)
+    return DeviceLinks(groups, _by_nccl(groups) if device.alone else _by_host)
 
 
 class DeviceLinks:
     """`semiring.ranks.links.Links` between GPUs. The current one is that of the rank."""
 
-    def __init__(self, groups: Groups, *, through_host: bool = False) -> None:
-        self._cupy, self._groups, self.rank = load_cupy(), groups, groups.all.rank
-        self._communicators: dict[str, Any] = {}
-        if not through_host:
-            self._connect()
-
-    def _connect(self) -> None:
-        """A communicator of NCCL for each group, made through the ranks."""
-        try:
-            from cupy.cuda import nccl
-        except ImportError as error:
-            raise DeviceError(f"several GPUs need CuPy with NCCL: pip install nvidia-nccl-cu13 ({error})") from error
-        if not nccl.available:
-            raise DeviceError("several GPUs need CuPy with NCCL: pip install nvidia-nccl-cu13")
-        for name in ("all", "row", "column"):
-            group = self._groups[name]
-            if group.size > 1:
-                first = group.allgather(nccl.get_unique_id() if group.rank == 0 else None)[0]
-                self._communicators[name] = nccl.NcclCommunicator(group.size, first, group.rank)
+    def __init__(self, groups: Groups, carry: Carry) -> None:
+        self._groups, self._carry, self.rank = groups, carry, groups.all.rank
 
     def broadcast(self, array: Array, root: int, group: str) -> None:
         ranks = self._groups[group]
-        if ranks.size == 1 or not array.size:
-            return
-        if group in self._communicators:
-            stream = self._cupy.cuda.get_current_stream().ptr
-            # 0: octets, whatever the elements are.
-            self._communicators[group].bcast(array.data.ptr, array.nbytes, 0, root, stream)
-            return
-        copy = to_host(array) if ranks.rank == root else np.empty(array.shape, array.dtype)
-        ranks.broadcast(copy, root)
-        if ranks.rank != root:
-            array.set(copy)
+        if ranks.size > 1 and array.size:
+            self._carry(array, root, ranks)
 
     def lanes(self, engine: Engine) -> _DeviceLanes:
-        return _DeviceLanes(self, engine)
+        return _DeviceLanes(self._groups.all, engine)
 
-    def meet(self, failed: bool) -> None:
-        """All ranks have enqueued their work, or one has failed: then nobody waits for its panels any longer."""
-        if any(self._groups.all.allgather(failed)):
-            for communicator in self._communicators.values():
-                communicator.abort()
-            self._communicators.clear()
-            if not failed:
-                raise StoppedError("another rank has failed")
+
+def _by_nccl(groups: Groups) -> Carry:
+    """A communicator of NCCL for each group, made through the ranks."""
+    try:
+        from cupy.cuda import nccl
+
+        available = nccl.available
+    except ImportError:
+        available = False
+    if not available:
+        raise DeviceError("several GPUs need CuPy with NCCL: pip install nvidia-nccl-cu13")
+    communicators, current = {}, load_cupy().cuda.get_current_stream
+    for ranks in (groups.all, groups.row, groups.column):
+        if ranks.size > 1:
+            first = ranks.allgather(nccl.get_unique_id() if ranks.rank == 0 else None)[0]
+            communicators[id(ranks)] = nccl.NcclCommunicator(ranks.size, first, ranks.rank)
+
+    def carry(array: Array, root: int, ranks: Ranks) -> None:
+        communicators[id(ranks)].bcast(array.data.ptr, array.nbytes, _OCTETS, root, current().ptr)
+
+    return carry
+
+
+_OCTETS = 0  # NCCL's number for elements of one byte
+
+
+def _by_host(array: Array, root: int, ranks: Ranks) -> None:
+    copy = to_host(array) if ranks.rank == root else np.empty(array.shape, array.dtype)
+    ranks.broadcast(copy, root)
+    if ranks.rank != root:
+        array.set(copy)
 
 
 class _DeviceLanes:
     """The lanes of an engine; one after the other where it has none, as with products of cuBLAS."""
 
-    def __init__(self, links: DeviceLinks, engine: Engine) -> None:
-        self._links, self._engine = links, engine
+    def __init__(self, ranks: Ranks, engine: Engine) -> None:
+        self._ranks, self._engine = ranks, engine
         self._lanes: Lanes | None = engine.lanes()
 
     def __enter__(self) -> _DeviceLanes:
@@ -114,11 +114,10 @@ class _DeviceLanes:
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        try:
-            self._links.meet(error is not None)
-        finally:
-            if self._lanes is not None:
-                self._lanes.__exit__(kind, error, trace)
+        if error is not None:
+            self._ranks.stop(error)
+        if self._lanes is not None:
+            self._lanes.__exit__(kind, error, trace)
 
     def reserve(self, number: int, entries: int) -> None:
         if self._lanes is not None:

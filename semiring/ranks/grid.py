@@ -65,7 +65,7 @@ class Share:
 
 def _owner(blocks: Sequence[Range], number: int, parts: int) -> int:
     last = number == len(blocks) - 1 and number > 0 and blocks[-1][1] - blocks[-1][0] == 1
-    return (number - last) % parts
+    return (number - (last and blocks[-2][1] - blocks[-2][0] > 1)) % parts
 
 
 @dataclass(frozen=True)

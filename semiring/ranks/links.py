@@ -7,6 +7,7 @@ travelling; on a GPU all is enqueued on streams (`semiring.ranks.device`).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol, TypeAlias
@@ -117,21 +118,25 @@ class HostLinks:
 
     def __init__(self, groups: Groups) -> None:
         self._groups, self.rank = groups, groups.all.rank
+        self.received, self.travelling, self.waiting = 0, 0.0, 0.0  # bytes; seconds on the way, and for what was
 
     def broadcast(self, array: Array, root: int, group: str) -> None:
         ranks = self._groups[group]
         if ranks.size > 1 and array.size:
+            start = time.perf_counter()
             ranks.broadcast(array, root)
+            self.travelling += time.perf_counter() - start
+            self.received += array.nbytes * (ranks.rank != root)
 
     def lanes(self, engine: Engine) -> _HostLanes:
-        return _HostLanes(self._groups.all, engine)
+        return _HostLanes(self, self._groups.all, engine)
 
 
 class _HostLanes:
     """One thread travels, the thread that calls computes."""
 
-    def __init__(self, ranks: Ranks, engine: Engine) -> None:
-        self._ranks, self._engine = ranks, engine
+    def __init__(self, links: HostLinks, ranks: Ranks, engine: Engine) -> None:
+        self._links, self._ranks, self._engine = links, ranks, engine
         self._traveller = ThreadPoolExecutor(1, "traveller")
 
     def __enter__(self) -> _HostLanes:
@@ -155,4 +160,6 @@ class _HostLanes:
 
     def wait(self, mark: Future[None] | None) -> None:
         if mark is not None:
+            start = time.perf_counter()
             mark.result()
+            self._links.waiting += time.perf_counter() - start

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -74,8 +76,11 @@ class ThreadRanks:
             raise StoppedError("another rank has failed") from None
 
 
-def run_ranks(size: int, do: Callable[[ThreadRanks], Any]) -> list[Any]:
-    """What ``do(ranks)`` returns in each of so many threads; where some raise, the error of the first that failed."""
+def run_ranks(size: int, do: Callable[[ThreadRanks], Any], pool: ThreadPoolExecutor | None = None) -> list[Any]:
+    """What ``do(ranks)`` returns in each of so many threads; where some raise, the error of the first that failed.
+
+    ``pool``: threads that stay, as many at least, of which nobody else wants any now.
+    """
     first, results, errors = _Meeting(size, []), [None] * size, []
 
     def run(rank: int) -> None:
@@ -86,11 +91,9 @@ def run_ranks(size: int, do: Callable[[ThreadRanks], Any]) -> list[Any]:
             errors.append(error)
             ranks.stop(error)
 
-    threads = [threading.Thread(target=run, args=(rank,), name=f"rank {rank}") for rank in range(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with nullcontext(pool) if pool is not None else ThreadPoolExecutor(size, "rank") as threads:
+        for running in [threads.submit(run, rank) for rank in range(size)]:
+            running.result()
     if errors:
         raise next((error for error in errors if not isinstance(error, StoppedError)), errors[0])
     return results

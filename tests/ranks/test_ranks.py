@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import matrices
 import numpy as np
 import pytest
@@ -11,14 +13,17 @@ from strips import rounded, same_bits
 import semiring as sr
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.chain import by_ranks
+from semiring.chain.problem import Request
 from semiring.errors import AlgebraError, DivergenceError, DomainError, IntegerOverflowError, NegativeCycleError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
 from semiring.linalg.dispatch import engine_for
+from semiring.ranks.bertoldi import close_rows
 from semiring.ranks.closing import close_tiles, multiply_tiles
 from semiring.ranks.grid import Grid, Share, grid_shape
 from semiring.ranks.links import Groups, HostLinks, StoppedError, agreed
-from semiring.ranks.spread import collect
+from semiring.ranks.model import row_broadcast_seconds, tiles_bytes, tiles_times
+from semiring.ranks.spread import Spread, collect, slabs
 from semiring.ranks.threads import run_ranks
 
 SHAPES = [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3), (3, 1), (1, 4)]
@@ -198,6 +203,58 @@ def test_no_semiring_without_a_star():
     _refused(np.zeros((3, 3)), sr.Semiring("starless", "x + y", "x * y", 0.0, 1.0), AlgebraError, "has no star", 2)
 
 
+@pytest.mark.parametrize("size", [1, pytest.param(3, marks=pytest.mark.slow), 4])
+def test_the_rows_of_bertoldi_have_the_same_closure(rng, size):
+    for name, dtype in [("min_plus", "float32"), ("min_plus", "int32"), ("boolean", "bool"), ("max_min", "float64")]:
+        for n in (3, 40):
+            A = matrices.matrix(rng, n, name, dtype)
+
+            def run(ranks, A=A, name=name):
+                grid = Grid(tuple(slabs(len(A), size)), (size, 1))
+                spread = Spread(ranks, grid, A[slice(*slabs(len(A), size)[ranks.rank])].copy())
+                request, links = Request(sr.as_semiring(name), "auto", 1), HostLinks(Groups(ranks, grid))
+                by_ranks.close_spread(request, spread, links, close=close_rows)
+                return spread.own
+
+            assert same_bits(np.concatenate(run_ranks(size, run)), sr.closure(A, name)), (name, dtype, n)
+
+
+def test_the_rows_of_bertoldi_have_no_star():
+    def run(ranks):
+        grid = Grid(((0, 3),), (1, 1))
+        request = Request(sr.as_semiring("plus_times"), "auto", 1)
+        spread = Spread(ranks, grid, np.zeros((3, 3)))
+        by_ranks.close_spread(request, spread, HostLinks(Groups(ranks, grid)), close=close_rows)
+
+    with pytest.raises(AlgebraError, match="row_broadcast takes pivots without a star"):
+        run_ranks(1, run)
+
+
+# ------------------------------------------------------------------------------------------------------------ the model
+
+
+def test_the_model_of_bytes_is_what_ranks_receive(rng):
+    A, shape = rng.random((128, 128)), (2, 3)
+
+    def run(ranks):
+        spread = spread_of(ranks, A, shape)
+        links = HostLinks(Groups(ranks, spread.grid))
+        engine = engine_for(A, sr.as_semiring("min_plus"), A.dtype, True, 1)
+        close_tiles(engine, links, spread.grid, spread.own, diverges=False)
+        return links.received
+
+    model = tiles_bytes(128, shape, 32, 8)
+    assert sum(run_ranks(6, run)) == model["rows of pivots"] + model["columns of pivots"] + model["blocks"]
+
+
+def test_more_ranks_take_less_until_something_else_stops_them():
+    times = [tiles_times(10**6, (p, p), 1024, 1e-13, 1e-5, 1e-10) for p in (1, 2, 8, 32, 512)]
+    assert next(each.stops for each in times) == "the products"
+    assert all(after.rest < before.rest for before, after in itertools.pairwise(times))
+    assert times[-1].stops != "the products"
+    assert row_broadcast_seconds(100, 1, 1.0, 1.0, 1.0) == 100**3
+
+
 # ---------------------------------------------------------------------------------------------------------- the product
 
 
@@ -292,7 +349,7 @@ def test_an_overflow_of_one_rank_is_one_of_all(rng, monkeypatch):
         spread_of_rank[id(spread.own)] = ranks.rank
         try:
             by_ranks.close_spread(
-                by_ranks.Request(sr.as_semiring("min_plus"), "auto", 1), spread, HostLinks(Groups(ranks, spread.grid))
+                Request(sr.as_semiring("min_plus"), "auto", 1), spread, HostLinks(Groups(ranks, spread.grid))
             )
         except IntegerOverflowError:
             seen.append(ranks.rank)
