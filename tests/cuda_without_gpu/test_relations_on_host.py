@@ -82,10 +82,12 @@ def test_edges_and_sweeps(n, density, kernels, rng):
 @pytest.mark.parametrize("n", SIZES)
 def test_moved_and_filled_columns(n, kernels, rng):
     rows, host = kernels
-    A, order = rng.random((n, n)) < 0.3, rng.permutation(n).astype(np.int32)
+    A, order = rng.random((n, n)) < 0.3, rng.permutation(n)
     whole, (_, stride, width) = padded(A)
-    sizes = [np.int32(n), np.int32(n)]
-    host.launch("move_columns", (-(-n // rows), 1, 1), (64, 1, 1), [whole, stride, *sizes, order])
+    memory = np.full(32 * width + 4, n, np.int32)
+    places = memory[-memory.ctypes.data % 16 // 4 :][: 32 * width]
+    places[:n] = order
+    host.launch("move_columns", (-(-n // rows), 1, 1), (64, 1, 1), [whole, stride, np.int32(n), width, places])
     np.testing.assert_array_equal(whole[:, :width], pack(A[:, order]).words)
     A = rng.random((n, n)) < 0.02
     for start, stop in ((0, n), (n // 3, n // 3 + 1), (n // 3, max(n // 3 + 1, n - 5))):

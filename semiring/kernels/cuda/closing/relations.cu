@@ -3,7 +3,7 @@
 //
 // A vertex is a row and a column; loops are no edges. A set of vertices is a row of bits.
 #ifndef DYNAMIC_SHARED
-#define DYNAMIC_SHARED(name) extern __shared__ unsigned char name[]
+#define DYNAMIC_SHARED(name) extern __shared__ __align__(16) unsigned char name[]
 #endif
 typedef unsigned Bits;
 
@@ -91,25 +91,41 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// Each row's column j <- its column order[j], for n columns and ROWS rows a block, which are kept in shared memory.
+struct alignas(16) Four {
+    int place[4];
+};
+struct alignas(ROWS < 4 ? 4 * ROWS : 16) Group {  // the same word of all rows of a block: read at once
+    Bits row[ROWS];
+};
+
+// Each row's column j <- its column order[j], for ROWS rows a block, which are kept in shared memory. order: as many as
+// the words have bits, those behind the last column the place of a bit that is 0.
 extern "C" __global__ void __launch_bounds__(512)
-    move_columns(Bits *A, long long stride, int rows, int n, const int *order) {
+    move_columns(Bits *A, long long stride, int rows, int words, const int *order) {
     DYNAMIC_SHARED(pool);
-    Bits *kept = (Bits *)pool;
-    const int words = (n + 31) / 32, first = blockIdx.x * ROWS;
-    for (int r = 0; r < ROWS && first + r < rows; ++r) {
-        for (int w = threadIdx.x; w < words; w += blockDim.x) kept[r * words + w] = A[(first + r) * stride + w];
+    Group *kept = (Group *)pool;
+    const int first = blockIdx.x * ROWS;
+    for (int r = 0; r < ROWS; ++r) {
+        for (int w = threadIdx.x; w < words; w += blockDim.x) {
+            kept[w].row[r] = first + r < rows ? A[(first + r) * stride + w] : 0;
+        }
     }
     __syncthreads();
     for (int w = threadIdx.x; w < words; w += blockDim.x) {
         Bits moved[ROWS];
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) moved[r] = 0;
-        const int count = n - 32 * w < 32 ? n - 32 * w : 32;
-        for (int j = 0; j < count; ++j) {
-            const int source = order[32 * w + j], at = source / 32, bit = source % 32;
+#pragma unroll 2
+        for (int quarter = 0; quarter < 8; ++quarter) {
+            const Four from = ((const Four *)order)[8 * w + quarter];
 #pragma unroll
-            for (int r = 0; r < ROWS; ++r) moved[r] |= (kept[r * words + at] >> bit & 1u) << j;
+            for (int i = 0; i < 4; ++i) {
+                const Group group = kept[from.place[i] / 32];
+#pragma unroll
+                for (int r = 0; r < ROWS; ++r) {
+                    moved[r] |= (group.row[r] >> from.place[i] % 32 & 1u) << (4 * quarter + i);
+                }
+            }
         }
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {

@@ -70,7 +70,9 @@ def sweep_against(words: Any, vertices: Any, asked: Any) -> Any:
 def permute_bits(words: Any, order: Any) -> None:
     """Rows and columns by an order: each row by itself, and then the rows in strips of columns."""
     n, width = words.shape
-    columns = cupy.asarray(order.astype(np.int32))
+    places = np.full(32 * width, n, np.int32)  # behind the last column there is a bit that is 0
+    places[:n] = order
+    columns = cupy.asarray(places)
     rows = _ROWS
     while rows > 1 and 4 * rows * width > granted():
         rows //= 2
@@ -79,11 +81,11 @@ def permute_bits(words: Any, order: Any) -> None:
     if shared > 48 << 10:
         kernel.max_dynamic_shared_size_bytes = max(shared, kernel.max_dynamic_shared_size_bytes)
     stride = np.int64(words.strides[0] // 4)
-    kernel((-(-n // rows),), (512,), (words, stride, *_ints(n, n), columns), shared_mem=shared)
+    kernel((-(-n // rows),), (512,), (words, stride, *_ints(n, width), columns), shared_mem=shared)
     step = max(32, width // _STRIP)
     for start in range(0, width, step):
         part = words[:, start : start + step]
-        part[...] = part[columns]
+        part[...] = part[columns[:n]]
 
 
 def fill_component(words: Any, start: int, stop: int) -> None:
