@@ -65,11 +65,15 @@ class Leaf:
 
         Raises `DivergenceError`, naming the vertex, where a pivot has no star; D is then undefined.
         """
-        plan = self._plan.renewed(self.problem.semiring)
         if self._is_block and inspect is None and not profiling.active:
+            if not self._diverges:  # nothing is noticed, so that one plan serves all calls
+                self.backend.close_block(self._plan, D)
+                return
+            plan = self._plan.renewed(self.problem.semiring)
             self.backend.close_block(plan, D)
             self._check(plan)
             return
+        plan = self._plan.renewed(self.problem.semiring)
         p, close = self.problem, self.method.close
         A, inspect = (D.words, None) if self._words else (D, inspect)
         self._listen(plan)

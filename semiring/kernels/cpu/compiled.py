@@ -90,6 +90,7 @@ class Kernels:
         zero = self.definition.zero_bits
         self.zero_word = zero - (zero >> 63 << 64)  # as a signed 64-bit integer
         self.workspace, self.block_workspace = Workspace(), Workspace()
+        self._jobs: dict[int, list[tuple[Array, int, int]]] = {}  # of closures of n vertices, those that are not in use
         self._shapes: dict[tuple[int, bool], _Shape] = {}
         self._cuts: dict[tuple[int, int, int, bool], Array] = {}
         self.first_calls = FirstCalls(plan, is_compiled(self._tile_key(False)))
@@ -303,19 +304,30 @@ class Kernels:
         return min(failed, default=-1)
 
     def _run_close(self, loop: Any, A: Array) -> int:
-        n, words = A.shape[-1], self._closing
+        n = A.shape[-1]
+        try:
+            job = self._jobs[n].pop()  # append and pop are atomic under the GIL
+        except (KeyError, IndexError):
+            job = self._closing_job(n)
+        piece = self.block_workspace.take(job[2])
+        failed: int = loop(A, job[1], piece[1])
+        self.block_workspace.free.append(piece)
+        self._jobs[n].append(job)
+        return failed
+
+    def _closing_job(self, n: int) -> tuple[Array, int, int]:
+        """The words of a job that closes n vertices, their address, and the bytes that it works in."""
+        words = self._closing
         padded, one, idempotent = words[1:]
         pivots = n if n <= padded else PIVOTS  # a small matrix is one block
         panel_width = -(-n // self.width) * self.width
         blocks = pivots * (padded + panel_width) * self.size
         packed = (pivots + self.tile.rows) * pivots * max(self.size, LANE_BYTES)
-        piece = self.block_workspace.take(blocks + packed + self.tile.rows * self.width * self.size)
         job = np.zeros(CLOSING_WORDS, np.int64)
         job[:AT_C] = self.shape(self.speed.depth).words
         job[WORDS:] = words[0], padded, pivots, one, idempotent
-        failed: int = loop(A, job.ctypes.data, piece[1])
-        self.block_workspace.free.append(piece)
-        return failed
+        self._jobs.setdefault(n, [])
+        return job, job.ctypes.data, blocks + packed + self.tile.rows * self.width * self.size
 
     def close_pivots(self, A: Array, P: Array, k0: int) -> int:
         """A ← A*, any strides, P marked; the first pivot without a star, or -1."""
