@@ -296,11 +296,11 @@ def grid(rng, side, dtype=float):
     return A.astype(dtype)
 
 
-@pytest.mark.parametrize("name", ["min_plus", "max_plus", "max_min", "max_times", "plus_times", "log_plus"])
+@pytest.mark.parametrize("name", ["min_plus", "max_plus", "max_min", "max_times"])
 def test_small_separators(rng, of_few, name):
     for side in (2, 3, 7, 9):
         A = grid(rng, side)
-        scaled = {"max_plus": -A, "log_plus": -A, "plus_times": 1 / (9 * A), "max_times": 1 / (1 + A), "max_min": -A}
+        scaled = {"max_plus": -A, "max_times": 1 / (1 + A), "max_min": -A}
         A = scaled.get(name, A)
         for W in (A, np.where(A == A.T, A, oracles.zero(name, np.float64))):
             if len(W) > 20:
@@ -320,12 +320,11 @@ def test_paths_by_separators(rng, of_few):
         assert sum(A[a, b] for a, b in itertools.pairwise(path)) == found.matrix[i, j]
 
 
-def test_a_pivot_without_a_star_of_a_factor(rng, of_few):
-    A = np.where(np.isfinite(W := grid(rng, 6)), 0.001 * np.where(np.isfinite(W), W, 0), 0.0)
-    A[7, :], A[7, 7] = 0.0, 1.0
-    with pytest.raises(DivergenceError) as caught:
-        sr.closure(A, "plus_times", structure="separators")
-    assert caught.value.vertex == 7
+def test_no_separators_where_the_order_decides_about_stars(rng, of_few):
+    A = np.where(np.isfinite(W := grid(rng, 6)), 0.001, 0.0)
+    assert "separators" not in applied(A, "plus_times", structure="separators")
+    gaining = np.triu(np.where(np.isfinite(W), 2.0, 0.0))
+    assert "separators" not in applied(gaining, "max_times", structure="separators")
 
 
 # -------------------------------------------------------------------------------------------------- sparse matrices

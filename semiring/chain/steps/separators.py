@@ -9,6 +9,7 @@ added up in another order, with the same bound (docs/rounding.md). Source: `semi
 from __future__ import annotations
 
 from semiring.algorithms.methods import Method
+from semiring.algorithms.scales import gains
 from semiring.chain.problem import No, Problem, Reduction
 from semiring.chain.steps.shifted import is_signed
 from semiring.graphs.separators import by_separators, operations
@@ -29,8 +30,10 @@ def separators(p: Problem) -> No | Reduction:
         return No(f"closed by its {p.method.name.replace('_', ' ')}")
     if "separators" not in p.request.structure:
         return No("not among what may be spared")
-    if m.storage == "bits" or is_signed(p) or (p.plus and not p.semiring.idempotent):
-        return No("only of numbers, none below 0, and where A* is enough")
+    if not p.semiring.idempotent:
+        return No("⊕ is not idempotent: which pivots have a star depends on the order")
+    if m.storage == "bits" or is_signed(p) or gains(p.semiring, p.known.least, p.known.greatest):
+        return No("only of numbers, none below 0, and of products that gain nothing")
     symmetric = p.seen.symmetric and p.semiring.commutative
     pairs = operations(p.seen.analysis, symmetric)
     if pairs > (_HALF if symmetric else _SIXTH) * p.n**3:
