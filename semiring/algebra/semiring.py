@@ -289,7 +289,7 @@ class Semiring:
 
     def _refuse_swapped(self) -> None:
         """Raise `AlgebraError` where the zero does what the one should, and the one what the zero should."""
-        dtype = np.dtype(self.dtypes[0])
+        dtype = np.dtype("float64" if self.supports("float64") else self.dtypes[-1])  # truths have too few values
         add, mul, zero, one = self.add.expression, self.mul.expression, self.zero_for(dtype), self.one_for(dtype)
         with np.errstate(all="ignore"):
             x = self.domain.samples.astype(dtype)

@@ -72,11 +72,6 @@ def in_host_memory(x: Any, name: str = "A") -> Any:
             try:
                 return np.asarray(x)
             except (RuntimeError, TypeError, ValueError) as error:
-                if str(getattr(x, "dtype", "")).endswith("bfloat16"):
-                    raise DTypeError(
-                        f"{name} holds bfloat16, and NumPy has no such dtype: it is computed on a GPU alone; "
-                        f"on the host pass {name}.float()"
-                    ) from None
                 raise DTypeError(f"{name} cannot be read as a NumPy array: {error}") from None
     if is_device_array(x) or hasattr(x, "__dlpack__"):
         raise DeviceError(

@@ -18,7 +18,7 @@ from semiring.axioms.polynomials import UndecidedError
 from semiring.axioms.real import expressions_of, real_verdict, star_of
 from semiring.axioms.report import AxiomReport, Verdict
 from semiring.axioms.truth_tables import acts_on_bits, prove_bits
-from semiring.errors import DTypeError, ExpressionError, UnknownNameError
+from semiring.errors import AlgebraError, DTypeError, ExpressionError, UnknownNameError
 
 if TYPE_CHECKING:
     from semiring.algebra import Semiring
@@ -139,7 +139,7 @@ def _hint(semiring: Semiring) -> str:
     for text in _SUGGESTED:
         try:
             candidate = semiring.on_domain(text)
-        except (DTypeError, ExpressionError):
+        except (AlgebraError, DTypeError, ExpressionError):  # where zero and one have changed places, for one
             continue
         if _proved(candidate):
             return f"On {text} every law is proved: give domain={text!r}."

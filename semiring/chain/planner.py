@@ -77,7 +77,8 @@ class Node:
         self.reduction: Reduction | None = None
         self.leaf: Leaf | None = None
         self.children: list[Node] = []
-        self._parent, self._which = parent, which
+        above = None if parent is None else parent.reduction  # not the parent, which would be a cycle of references
+        self._blame, self._which = None if above is None else above.blame, which
         self._depth: int = 0 if parent is None else parent._depth + 1
         told = problem.request.explanation.told if parent is None else not parent._silent
         self._silent: bool = which > 0 or not told
@@ -126,8 +127,7 @@ class Node:
 
     def _told(self, error: SemiringError) -> SemiringError:
         """An error of this problem, as one of the problem that it is a part of."""
-        reduction = None if self._parent is None else self._parent.reduction
-        return error if reduction is None or reduction.blame is None else reduction.blame(error, self._which)
+        return error if self._blame is None else self._blame(error, self._which)
 
     def program(self) -> Program | None:
         """The same for any matrix with these facts; None where there is more than maps, or the entries decided."""

@@ -10,15 +10,16 @@ workspace the factors. What it does not compute: pivots for predecessors.
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from semiring.algorithms.methods import Method
 from semiring.algorithms.views import Array
-from semiring.elimination.analysis import Analysis
-from semiring.elimination.numbers import NoStar, eliminate
-from semiring.elimination.questions import Sweeps
 from semiring.kernels.engine import Engine
+
+if TYPE_CHECKING:  # the elimination loads the compiler, and small calls are to do without
+    from semiring.elimination.analysis import Analysis
 
 __all__ = ["by_separators", "operations"]
 
@@ -38,6 +39,9 @@ def by_separators(analysis: Analysis, symmetric: bool) -> Method:
 
 
 def _close(analysis: Analysis, symmetric: bool, engine: Engine, A: Array) -> None:
+    from semiring.elimination.numbers import NoStar, eliminate
+    from semiring.elimination.questions import Sweeps
+
     pattern = analysis.pattern
     try:
         values = A[pattern.rows, pattern.indices]

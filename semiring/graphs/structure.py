@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from semiring.arrays.bits import BitMatrix
-from semiring.elimination.analysis import Analysis, Pattern, analyse
 from semiring.graphs.components import (
     Components,
     as_unsigned,
@@ -23,6 +22,9 @@ from semiring.graphs.components import (
     strong_components,
     transposed,
 )
+
+if TYPE_CHECKING:  # they load the compiler, and small calls are to do without
+    from semiring.elimination.analysis import Analysis, Pattern
 
 __all__ = ["FEW", "Structure", "structure_of", "structure_of_sparse"]
 
@@ -50,6 +52,8 @@ class Structure:
     def analysis(self) -> Analysis:
         """What a sparse elimination would do; only where edges are few, and there is a pattern of them."""
         assert self.pattern is not None
+        from semiring.elimination.analysis import analyse
+
         return analyse(self.pattern())
 
     def __str__(self) -> str:
@@ -87,6 +91,8 @@ def structure_of_sparse(matrix: Any) -> Structure | None:
     if rows.nnz != matrix.nnz:
         return None
     n, starts, heads, values = rows.shape[0], rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data
+    from semiring.elimination.analysis import Pattern
+
     pattern = Pattern(n, starts, heads)
     off = values[pattern.rows != heads]
     one = off[0] if off.size and bool((off == off[0]).all()) else None
@@ -97,6 +103,7 @@ def structure_of_sparse(matrix: Any) -> Structure | None:
 
 
 def _pattern(A: Any, none: Any, edges: int) -> Pattern:
+    from semiring.elimination.analysis import Pattern
     from semiring.kernels.graphs.hops import edge_lists
 
     starts, heads = edge_lists(as_unsigned(A), np.asarray(none, A.dtype).view(f"u{A.itemsize}")[()], edges)

@@ -528,7 +528,7 @@ def test_to_count_the_pairs_copies_no_matrix(backend):
 
 @pytest.mark.parametrize("function", [closure, sr.shortest_paths, sr.transitive_closure])
 def test_progress_is_called(function):
-    with pytest.raises(TypeError, match=r"progress is 3, .* progress\(done, total\)"):
+    with pytest.raises(TypeError, match=r"progress is 3: .* progress\(done, total\)"):
         function([[1, 0], [0, 1]], progress=3)
 
 

@@ -72,6 +72,7 @@ def backend(streams):
     backend = object.__new__(CudaBackend)
     backend._classical = SimpleNamespace(takes=lambda plan: plan.semiring.name == "plus_times")
     backend._staged = importlib.import_module("semiring.kernels.cuda.closing")
+    backend._logs = SimpleNamespace(may_take=lambda *_: False)
     backend._squares = SimpleNamespace(fits=lambda plan, n: n > 128)  # as on a GPU with tensor cores for bits
     return backend
 

@@ -506,7 +506,7 @@ def test_networks_with_names_of_any_kind_are_drawn_and_written(tmp_path):
     from semiring import plot
 
     network = sr.network_of(nx.relabel_nodes(nx.path_graph(4), {0: 10, 1: 11, 2: (1, 2), 3: "x"}))
-    plot.plot_network(network, path=[0, 1, 2])
+    plot.plot_network(network, path=[10, 11, (1, 2)])
     sr.write(tmp_path / "path.csv", network.matrix, names=network.names)
     assert sr.read(tmp_path / "path.csv").names == ("10", "11", "(1, 2)", "x")
 
