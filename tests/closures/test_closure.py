@@ -41,6 +41,7 @@ def test_every_semiring_and_dtype(rng, name, dtype, reflexive):
         np.testing.assert_array_equal(A, kept)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", SIZES)
 def test_every_method_and_size(rng, n):
     for name, dtype in (("min_plus", "float32"), ("max_min", "int16"), ("boolean", "bool"), ("max_plus", "int32")):

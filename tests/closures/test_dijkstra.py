@@ -62,6 +62,7 @@ def check_trees(values, trees, A, semiring, sources):
         assert (at == source).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["cpu", "reference"])
 @pytest.mark.parametrize("name", [*WEIGHTS, "own"])
 def test_every_semiring_against_its_closure(rng, name, backend, monkeypatch):

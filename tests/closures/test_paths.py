@@ -408,6 +408,7 @@ def test_progress_is_reported(rng):
     assert calls[-1][0] == calls[-1][1]
 
 
+@pytest.mark.slow
 def test_paths_without_predecessors_of_rounded_height_differences():
     """Distances of mixed signs carry the rounding of the potentials: paths found later must still fit them."""
     rng = np.random.default_rng(3)

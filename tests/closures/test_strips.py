@@ -309,6 +309,7 @@ def test_the_memory_is_kept_to(monkeypatch, rng, path, name, dtype, share):
     assert same_bits(found, sr.closure(A, name, method=METHOD))
 
 
+@pytest.mark.slow
 def test_layouts_keep_to_the_memory_and_use_it():
     for n, itemsize, width in itertools.product((100, 1000, 5000, 32768), (1, 4, 8), (32, 768)):
         blocks = [(start, min(n, start + width)) for start in range(0, n, width)]

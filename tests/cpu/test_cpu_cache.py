@@ -309,6 +309,7 @@ def test_what_root_keeps_is_read_by_all(monkeypatch):
     assert disk._suspicion(status(1000, 0o700)) == "it belongs to another user (1000)", "root in a container, too"
 
 
+@pytest.mark.slow
 @POSIX
 def test_a_process_compiles_where_the_folder_is_refused(tmp_path):
     folder = tmp_path / "cache"

@@ -177,6 +177,7 @@ def as_outer(name, A, D):
     return D
 
 
+@pytest.mark.slow
 def test_random_weights_need_no_repair(rng, kernels_for):
     A = rng.random((130, 130)).astype(np.float32)
     for bounded in (False, True):

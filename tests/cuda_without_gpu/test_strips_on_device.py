@@ -19,6 +19,8 @@ from semiring.errors import AlgebraError, DivergenceError, DomainError, Negative
 from semiring.strips import layout
 from semiring.strips.disk import System
 
+pytestmark = pytest.mark.slow
+
 CASES = [
     ("min_plus", "float32"),
     ("min_plus", "int32"),

@@ -80,6 +80,7 @@ def test_two_libraries_are_compared_call_by_call(tmp_path):
     assert bound.startswith("1.25: ")
 
 
+@pytest.mark.slow
 def test_a_call_that_one_library_refuses_is_a_row_that_says_so(tmp_path):
     package = tmp_path / "semiring"
     package.mkdir()

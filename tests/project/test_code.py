@@ -107,6 +107,7 @@ def test_functions_in_cuda():
     assert "star" not in sr.code(NO_STAR, "float32", "cuda")
 
 
+@pytest.mark.slow
 def test_the_whole_source_of_a_closure_compiles():
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed: pip install cuda-bindings")
     from semiring.kernels.cuda.closing.modules import compile_for

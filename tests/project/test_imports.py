@@ -197,6 +197,7 @@ def test_there_is_no_circle_of_imports():
     assert circle(MODULES) == []
 
 
+@pytest.mark.slow
 def test_a_circle_through_a_function_would_be_seen(tmp_path):
     source = tmp_path / "numbers.py"
     source.write_text("class C:\n    async def f(self):\n        from semiring.axioms.check import derive_property\n")
