@@ -44,8 +44,8 @@ def close_spread(
     """The tiles of ``spread`` ← those of its closure. All ranks call it together.
 
     ``on(tiles)``: the tiles where this rank computes: themselves, or a copy on its GPU. ``close``: `close_tiles`, or
-    what does the same. Raises what `closure` does for
-    a matrix in strips, on all ranks alike; the tiles are undefined then if that was found after they were mapped.
+    what does the same. Raises what `closure` does for a matrix in strips, on all ranks alike; the tiles are undefined
+    then if that was found after they were mapped.
     """
     semiring, zero = request.semiring, request.semiring.zero_for(spread.dtype)
     semiring.check_dtype(spread.dtype)

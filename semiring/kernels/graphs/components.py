@@ -59,6 +59,28 @@ def _finished(words, n):
 
 
 @kernel
+def _number(rows, turned, root, count, unseen, numbers, waiting):
+    """Give ``count`` to the unseen vertices that edges of either matrix lead to from a root; 0 if it was seen, or 1."""
+    if not unseen[root >> 5] >> np.uint32(root & 31) & np.uint32(1):
+        return 0
+    unseen[root >> 5] &= ~(np.uint32(1) << np.uint32(root & 31))
+    waiting[0], left = root, 1
+    while left:
+        left -= 1
+        v = waiting[left]
+        numbers[v] = count
+        for w in range(unseen.size):
+            new = (rows[v, w] | turned[v, w]) & unseen[w]
+            unseen[w] &= ~new
+            while new:
+                bit = _lowest(new)
+                new &= ~(np.uint32(1) << np.uint32(bit))
+                waiting[left] = 32 * w + bit
+                left += 1
+    return 1
+
+
+@kernel
 def components_of_words(words, turned, n):
     """The number of every vertex's strong component, in topological order, and of its weak one; and how many there are.
 
@@ -69,45 +91,12 @@ def components_of_words(words, turned, n):
     number, weak, waiting = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     unseen = np.full(width, np.uint32(0xFFFFFFFF), np.uint32)
     count = 0
-    for k in range(n - 1, -1, -1):
-        root = order[k]
-        if not unseen[root >> 5] >> np.uint32(root & 31) & np.uint32(1):
-            continue
-        unseen[root >> 5] &= ~(np.uint32(1) << np.uint32(root & 31))
-        waiting[0], left = root, 1
-        while left:
-            left -= 1
-            v = waiting[left]
-            number[v] = count
-            for w in range(width):
-                new = turned[v, w] & unseen[w]
-                unseen[w] &= ~new
-                while new:
-                    bit = _lowest(new)
-                    new &= ~(np.uint32(1) << np.uint32(bit))
-                    waiting[left] = 32 * w + bit
-                    left += 1
-        count += 1
+    for root in order[::-1]:
+        count += _number(turned, turned, root, count, unseen, number, waiting)
     unseen[:] = np.uint32(0xFFFFFFFF)
     apart = 0
     for root in range(n):
-        if not unseen[root >> 5] >> np.uint32(root & 31) & np.uint32(1):
-            continue
-        unseen[root >> 5] &= ~(np.uint32(1) << np.uint32(root & 31))
-        waiting[0], left = root, 1
-        while left:
-            left -= 1
-            v = waiting[left]
-            weak[v] = apart
-            for w in range(width):
-                new = (words[v, w] | turned[v, w]) & unseen[w]
-                unseen[w] &= ~new
-                while new:
-                    bit = _lowest(new)
-                    new &= ~(np.uint32(1) << np.uint32(bit))
-                    waiting[left] = 32 * w + bit
-                    left += 1
-        apart += 1
+        apart += _number(words, turned, root, apart, unseen, weak, waiting)
     return number, weak, count, apart
 
 
