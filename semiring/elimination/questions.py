@@ -97,13 +97,11 @@ class Sweeps:
 
         run_tasks(some, [(part,) for part in parts(B.shape[1], self.plan.threads)], self.plan.threads)
 
-    def unit_vectors(
-        self, vertices: Array, give: Callable[[Array, Array], None] | None = None, out: Array | None = None
-    ) -> None:
-        """``give(which, Y)`` with rows of A* (columns, where this is for them), some at a time and on several threads.
+    def unit_vectors(self, vertices: Array, take: Callable[[Array, Array], None]) -> None:
+        """``take(which, X)`` with rows of A* (columns, where this is for them), some at a time and on several threads.
 
-        ``which``: indices into ``vertices`` (r,); Y (len(which), n), by vertex, is workspace and may be overwritten.
-        Without ``give`` they are written into ``out`` (r, n).
+        ``which``: indices into ``vertices`` (r,); X (n, len(which)) is workspace: a row of A* a column, in the order of
+        elimination.
         """
         a, plan = self.analysis, self.plan
         if vertices.size == 1:
@@ -111,31 +109,46 @@ class Sweeps:
             source = int(a.place[vertices[0]])
             x[source] = plan.one
             self.vector(x, source)
-            if give is None:
-                out[0] = x[a.place]  # type: ignore[index]  # one of the two is given
-            else:
-                give(np.zeros(1, np.int64), x[a.place][np.newaxis])
+            take(np.zeros(1, np.int64), x[:, np.newaxis])
             return
         nearby = np.argsort(a.place[vertices], kind="stable")  # neighbours share what lies above them
         free: list[Array] = []  # memory that is used again: append and pop are atomic
 
         def some(part: slice) -> None:
             which = nearby[part]
-            places = a.place[vertices[which]]
-            kept = free.pop() if free else np.empty((a.n * ABREAST), plan.dtype)
+            places, active = a.place[vertices[which]], np.zeros(a.count, np.bool_)
+            kept = free.pop() if free else np.empty(a.n * ABREAST, plan.dtype)
             X = kept[: a.n * which.size].reshape(a.n, which.size)
-            X[...] = plan.zero
-            X[places, np.arange(which.size)] = plan.one
-            self.several(X, a.ancestors(places))
-            if give is None:
-                kernels.scatter_rows(X, a.place, which, out)
-            else:
-                Y = np.empty((which.size, a.n), plan.dtype)
-                kernels.scatter_rows(X, a.place, np.arange(which.size), Y)
-                give(which, Y)
+            kernels.begin_rows(X, places, active, a.of, a.above, a.firsts, plan.zero, plan.one)
+            self.several(X, active)
+            take(which, X)
             free.append(kept)
 
         run_tasks(some, [(part,) for part in parts(vertices.size, plan.threads)], plan.threads)
+
+    def rows(self, vertices: Array, give: Callable[[Array, Array], None]) -> None:
+        """``give(which, Y)``, as `unit_vectors`, with Y (len(which), n) by vertex, which may be overwritten."""
+
+        def take(which: Array, X: Array) -> None:
+            Y = np.empty((which.size, self.analysis.n), self.plan.dtype)
+            kernels.scatter_rows(X, self.analysis.place, np.arange(which.size), Y)
+            give(which, Y)
+
+        self.unit_vectors(vertices, take)
+
+    def rows_into(self, vertices: Array, out: Array) -> None:
+        """Out (r, n) ← the rows of A* of the vertices (r,)."""
+        self.unit_vectors(vertices, lambda which, X: kernels.scatter_rows(X, self.analysis.place, which, out))
+
+    def worst(self, vertices: Array, out: Array) -> None:
+        """Out (r,) ← the worst entry of each row of A*, for a ⊕ that selects: no row is put into order."""
+
+        def take(which: Array, X: Array) -> None:
+            found = np.empty(which.size, self.plan.dtype)
+            kernels.worst_of_rows(self.sr, X, found)
+            out[which] = found
+
+        self.unit_vectors(vertices, take)
 
 
 def parts(count: int, threads: int) -> list[slice]:

@@ -1,11 +1,13 @@
 """What `Factor.rows` makes of rows of A* by name, so that n² is never held.
 
 A reduction takes the numbers of k vertices and their rows (k, n), which it may overwrite, and returns an array (k, …).
+The worst value of a row asks for no order of its entries, so it is found where the rows are computed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,7 +20,15 @@ from semiring.errors import AlgebraError, UnknownNameError
 __all__ = ["REDUCTIONS", "Reduction", "reduction"]
 
 Array = NDArray[Any]
-Reduction: TypeAlias = Callable[[Array, Array], Any]
+_OfRows: TypeAlias = Callable[[Array, Array], Any]
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What is made of rows, and whether that is nothing but their worst values."""
+
+    of_rows: _OfRows
+    worst: bool = False
 
 
 def reduction(asked: Any, semiring: Semiring) -> Reduction:
@@ -27,15 +37,14 @@ def reduction(asked: Any, semiring: Semiring) -> Reduction:
     Raises `UnknownNameError`, `AlgebraError` where the ⊕ does not know it, and `ValueError` for an argument.
     """
     if callable(asked):
-        return lambda _, block: asked(block)
+        return Reduction(lambda _, block: asked(block))
     name, *arguments = (asked,) if isinstance(asked, str) else asked
     if name not in REDUCTIONS:
         raise UnknownNameError("reduction of rows", str(name), REDUCTIONS)
     if len(arguments) != (name in _WITH_ARGUMENT):
         wanted = f"the pair ({name!r}, {_WITH_ARGUMENT[name]})" if name in _WITH_ARGUMENT else f"{name!r} alone"
         raise ValueError(f"reduce is {asked!r}: give {wanted}")
-    found: Reduction = REDUCTIONS[name](semiring, *arguments)
-    return found
+    return Reduction(REDUCTIONS[name](semiring, *arguments), worst=name == "eccentricity")
 
 
 def _ordered(semiring: Semiring, name: str, *, sums: bool) -> str:
@@ -47,7 +56,7 @@ def _ordered(semiring: Semiring, name: str, *, sums: bool) -> str:
     return op
 
 
-def _eccentricity(semiring: Semiring) -> Reduction:
+def _eccentricity(semiring: Semiring) -> _OfRows:
     """The worst value of each row, 0̄ where some vertex is not reached."""
     if not semiring.selective:
         raise AlgebraError(f"the ⊕ of {semiring.name} adds paths up instead of selecting one: none is worst")
@@ -61,7 +70,7 @@ def _others(vertices: Array, block: Array, semiring: Semiring) -> Array:
     return reached
 
 
-def _mean(semiring: Semiring) -> Reduction:
+def _mean(semiring: Semiring) -> _OfRows:
     """The mean over the other vertices that are reached, float64; NaN where there are none."""
     _ordered(semiring, "mean", sums=True)
 
@@ -75,7 +84,7 @@ def _mean(semiring: Semiring) -> Reduction:
     return mean
 
 
-def _closeness(semiring: Semiring) -> Reduction:
+def _closeness(semiring: Semiring) -> _OfRows:
     """(r / (n - 1)) · (r / s), where r others are reached and their distances sum to s; 0 where none is."""
     _ordered(semiring, "closeness", sums=True)
 
@@ -90,7 +99,7 @@ def _closeness(semiring: Semiring) -> Reduction:
     return closeness
 
 
-def _histogram(semiring: Semiring, bins: Any) -> Reduction:
+def _histogram(semiring: Semiring, bins: Any) -> _OfRows:
     """How many other vertices are reached with a value in each bin, whose edges are given; as `numpy.histogram`."""
     edges = np.asarray(bins)
     if edges.ndim != 1 or edges.size < 2 or not (edges[1:] >= edges[:-1]).all():
@@ -104,7 +113,7 @@ def _histogram(semiring: Semiring, bins: Any) -> Reduction:
     return histogram
 
 
-def _nearest(semiring: Semiring, k: Any) -> Reduction:
+def _nearest(semiring: Semiring, k: Any) -> _OfRows:
     """The k other vertices with the best values, the best first and of equal ones the lower number; -1 for none."""
     sign = 1 if _ordered(semiring, "nearest", sums=False) == "min" else -1
     if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
@@ -126,7 +135,7 @@ def _nearest(semiring: Semiring, k: Any) -> Reduction:
 
 
 #: The names that ``reduce=`` takes. Some have an argument.
-REDUCTIONS: dict[str, Callable[..., Reduction]] = {
+REDUCTIONS: dict[str, Callable[..., _OfRows]] = {
     "eccentricity": _eccentricity,
     "mean": _mean,
     "closeness": _closeness,

@@ -307,7 +307,7 @@ class Factor:
             give(which, self._handed_over(block))
 
         if vertices.size:
-            self._sweeps(columns=columns).unit_vectors(vertices, hand_over)
+            self._sweeps(columns=columns).rows(vertices, hand_over)
 
     def _fill(self, vertices: Array, out: Array) -> None:
         """Rows of A* into ``out``, (r, n) of the caller's dtype."""
@@ -317,7 +317,7 @@ class Factor:
 
         direct = self._shift is None and not has_inner_zero(self.semiring, self._inner)
         if direct and vertices.size:  # as kernels hold them
-            self._sweeps().unit_vectors(vertices, out=out)
+            self._sweeps().rows_into(vertices, out)
         else:
             self._each_rows(vertices, give)
 
@@ -426,17 +426,21 @@ class Factor:
         return target if is_name(out) else out
 
     def _reduced(self, chosen: Array, reduce: Reduction) -> Array:
+        if reduce.worst and self._shift is None and chosen.size:
+            worst = np.empty(chosen.size, self._inner)
+            self._sweeps().worst(chosen, worst)
+            return self._handed_over(worst)
         parts: list[tuple[Array, Array]] = []
 
         def give(which: Array, block: Array) -> None:
-            reduced = np.asarray(reduce(chosen[which], block))
+            reduced = np.asarray(reduce.of_rows(chosen[which], block))
             if reduced.shape[:1] != (which.size,):
                 raise ShapeError(f"reduce made shape {reduced.shape} of {which.size} rows: one result a row is needed")
             parts.append((which, reduced))
 
         self._each_rows(chosen, give)
         if not parts:
-            return np.asarray(reduce(chosen, np.empty((0, len(self)), self.dtype)))
+            return np.asarray(reduce.of_rows(chosen, np.empty((0, len(self)), self.dtype)))
         out = np.empty((chosen.size, *parts[0][1].shape[1:]), np.result_type(*(part.dtype for _, part in parts)))
         for which, reduced in parts:
             out[which] = reduced

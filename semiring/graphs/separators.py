@@ -49,7 +49,7 @@ def _close(analysis: Analysis, symmetric: bool, engine: Engine, A: Array) -> Non
     except NoStar as error:
         engine.plan.status.diverged = int(analysis.order[error.place])
         return
-    Sweeps(numbers, engine.plan).unit_vectors(np.arange(analysis.n), out=A)
+    Sweeps(numbers, engine.plan).rows_into(np.arange(analysis.n), A)
 
 
 def _pairs(n: int, width: int) -> int:

@@ -219,6 +219,8 @@ def test_rows_of_other_semirings():
     wide = sr.factor(A, "max_min")
     np.testing.assert_array_equal(wide.rows(reduce="eccentricity"), wide.closure().min(axis=1))
     np.testing.assert_array_equal(wide.rows(reduce=("nearest", 1)), [[1], [2], [0]])
+    reached = sr.factor(sparse.csr_array(np.eye(40, k=1, dtype=bool)), "boolean").rows(reduce="eccentricity")
+    np.testing.assert_array_equal(reached, np.arange(40) == 0)
     with pytest.raises(sr.errors.AlgebraError, match="mean is for min_plus and max_plus, and not for max_min"):
         wide.rows(reduce="mean")
     sums = sr.factor(A.astype(float) / 100, "plus_times")

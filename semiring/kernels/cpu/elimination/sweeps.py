@@ -20,7 +20,10 @@ from semiring.kernels.cpu.codegen.memory import address, call8
 from semiring.kernels.cpu.codegen.scalars import accumulate, plus, times
 from semiring.kernels.cpu.elimination.structure import kernel
 
-__all__ = ["ascend", "descend", "gather_columns", "join", "labels", "rows_at_once", "scatter_rows", "sweep_acyclic"]
+__all__ = [
+    *("ascend", "begin_rows", "descend", "gather_columns", "join", "labels", "rows_at_once", "scatter_rows"),
+    *("sweep_acyclic", "worst_of_rows"),
+]
 
 _inner = njit(nogil=True, error_model="numpy")
 
@@ -111,8 +114,8 @@ def descend(sr, x, nodes, firsts, begins, rows, memory, blocks, back, turned, ze
 def rows_at_once(fold, ordinals, X, active, firsts, begins, rows, memory, blocks, towards, back, turned, zero, most):
     """X ← (Xᵀ ⊗ A*)ᵀ, (n, r) with contiguous rows. ``fold``, ``ordinals``: see `panels`.
 
-    ``active`` (supernodes,) bool: which may hold anything else than 0̄ in X or below them in the tree. No supernode has
-    more than ``most`` pivots.
+    ``active`` (supernodes,) bool: which may hold anything else than 0̄ in X or below them in the tree; of the others X
+    is not read. No supernode has more than ``most`` pivots.
     """
     width = X.shape[1]
     work = np.empty((most, width), X.dtype)
@@ -136,20 +139,52 @@ def rows_at_once(fold, ordinals, X, active, firsts, begins, rows, memory, blocks
                 factors = block + (j * k if turned else j) * each
                 step = each if turned else k * each
                 call8(fold, (own + j * line, width, copy, line, ordinals, k, factors, step))
+        else:
+            for i in range(k):
+                for c in range(width):
+                    X[first + i, c] = zero
         for i in range(k):
             call8(fold, (own + i * line, width, here, line, list_ + 4 * a, m, panel + i * m * each, each))
 
 
 @kernel
+def begin_rows(X, places, active, of, above, firsts, zero, one):
+    """X ← the unit vectors of the places (r,), a vector a column, and ``active``, for `rows_at_once`."""
+    for c in range(places.size):
+        s = of[places[c]]
+        while s >= 0 and not active[s]:
+            active[s] = True
+            for i in range(firsts[s], firsts[s + 1]):
+                for d in range(places.size):
+                    X[i, d] = zero
+            s = above[s]
+    for c in range(places.size):
+        X[places[c], c] = one
+
+
+@kernel
+def worst_of_rows(sr, X, out):
+    """out[c] ← the entry of X (n, r) in column c that ⊕ selects last, for a ⊕ that selects; n > 0."""
+    width = X.shape[1]
+    for c in range(width):
+        out[c] = X[0, c]
+    for i in range(1, X.shape[0]):
+        for c in range(width):
+            value = X[i, c]
+            out[c] = value if plus(sr, out[c], value) == out[c] else out[c]
+
+
+@kernel
 def scatter_rows(X, place, which, out):
     """out[which[c], v] ← X[place[v], c] for every vertex v; X (n, r), which (r,)."""
-    n = place.size
-    for start in range(0, n, 64):
-        stop = min(n, start + 64)
-        for c in range(which.size):
-            line = out[which[c]]
-            for v in range(start, stop):
-                line[v] = X[place[v], c]
+    n, r = place.size, which.size
+    for left in range(0, r, 16):  # the lines that are written at a time
+        for start in range(0, n, 64):
+            stop = min(n, start + 64)
+            for c in range(left, min(r, left + 16)):
+                line = out[which[c]]
+                for v in range(start, stop):
+                    line[v] = X[place[v], c]
 
 
 @kernel
