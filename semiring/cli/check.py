@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 
 from semiring.algebra.catalogue import as_semiring
-from semiring.cli.common import own_semiring
+from semiring.cli.common import Report, own_semiring
 from semiring.errors import SemiringError
 
 __all__ = ["run"]
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace, report: Report) -> int:
     """Print the laws with their verdicts; 1 if one of them is refuted."""
     semiring = own_semiring(arguments, arguments.name or "custom")
     if semiring is None:
@@ -19,6 +19,22 @@ def run(arguments: argparse.Namespace) -> int:
             raise SemiringError("give the name of a semiring, or --add, --mul, --zero and --one")
         semiring = as_semiring(arguments.name)
     options = {} if arguments.dtype is None else {"dtype": arguments.dtype}
-    report = semiring.check_axioms(**options)
-    print(report)
-    return 0 if report.holds else 1
+    found = semiring.check_axioms(**options)
+    report(*str(found).splitlines())
+    report.tell(
+        semiring=found.name,
+        domain=found.domain,
+        dtype=found.dtype,
+        holds=found.holds,
+        laws=[
+            {
+                "law": verdict.law.key,
+                "statement": verdict.law.text,
+                "outcome": verdict.outcome,
+                "counterexample": None if verdict.counterexample is None else str(verdict.counterexample),
+                "rounding": None if verdict.rounding is None else str(verdict.rounding),
+            }
+            for verdict in found
+        ],
+    )
+    return 0 if found.holds else 1

@@ -5,23 +5,25 @@ from __future__ import annotations
 import argparse
 
 from semiring.algebra.catalogue import as_semiring
-from semiring.cli.common import own_semiring
+from semiring.cli.common import Report, own_semiring
 from semiring.errors import SemiringError
 from semiring.kernels.listing import code
 
 __all__ = ["run"]
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace, report: Report) -> int:
     """Print what a semiring became."""
     semiring = own_semiring(arguments, arguments.name or "custom")
     if semiring is None:
         semiring = as_semiring(arguments.name or "min_plus")
     options = {"target": arguments.target, "nonnegative": arguments.nonnegative, "whole": arguments.whole}
     try:
-        print(code(semiring, arguments.dtype, arguments.language, **options))
+        text = code(semiring, arguments.dtype, arguments.language, **options)
     except SemiringError:
         raise
     except ValueError as error:  # a target that says nothing
         raise SemiringError(str(error)) from error
+    report(*text.split("\n"))
+    report.tell(semiring=semiring.name, dtype=arguments.dtype, language=arguments.language, code=text)
     return 0

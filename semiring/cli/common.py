@@ -1,8 +1,10 @@
-"""What the commands share: loading the network, choosing the semiring, numbers and facts on the terminal."""
+"""What the commands share: loading the network, choosing the semiring, and what they say, for people or as JSON."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import os
 import sys
 import unicodedata
@@ -10,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
+from types import TracebackType
 from typing import IO, Any
 
 import numpy as np
@@ -17,7 +20,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.data import NETWORKS, load_network
-from semiring.errors import SemiringError
+from semiring.errors import NoPathError, SemiringError
 from semiring.io import Network, format_of, read, read_sparse, with_positions, write
 from semiring.io.edge_list import write_edge_list
 from semiring.io.network import both_directions
@@ -28,12 +31,13 @@ __all__ = [
     "check_outputs",
     "chosen_semiring",
     "format_number",
+    "identity",
+    "introduce",
     "load",
     "name_of",
     "own_semiring",
     "printable",
     "save_matrix",
-    "size_of",
     "vertex_of",
     "with_unit",
 ]
@@ -41,27 +45,72 @@ __all__ = [
 
 def printable(text: str) -> str:
     """The text without control characters, as names come from files and may not command the terminal, or surrogates."""
-    unprintable = ("Cc", "Cs")
-    return "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in unprintable else c for c in text)
+
+    def allowed(letter: str) -> bool:
+        return letter == "\t" or unicodedata.category(letter) not in ("Cc", "Cs")
+
+    return "".join(letter if allowed(letter) else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 class Report:
-    """Facts for the reader: on standard output, or on standard error when that carries the data (``-o -``)."""
+    """What a command says: lines for people, or with ``--json`` the facts, as one object in one line.
 
-    def __init__(self, output: str | None) -> None:
+    On standard output; lines are on standard error when that carries the data (``-o -``). A context manager: the object
+    is printed at its end, also where the answer is that there is no path, and not after any other error.
+    """
+
+    def __init__(self, output: str | None = None, *, as_json: bool = False) -> None:
         self.stream: IO[str] = sys.stderr if output == "-" else sys.stdout
+        self.facts: dict[str, Any] | None = {} if as_json else None
 
     def __call__(self, *lines: str) -> None:
+        if self.facts is None:
+            self._print(*map(printable, lines))
+
+    def _print(self, *lines: str) -> None:
         # A reader that has seen enough (`| head`) must not keep the files that were asked for from being written.
         with suppress(BrokenPipeError):
             for line in lines:
-                print(printable(line), file=self.stream)
+                print(line, file=self.stream)
+
+    def tell(self, **facts: Any) -> None:
+        """Facts for ``--json``."""
+        if self.facts is not None:
+            self.facts.update(facts)
+
+    def wrote(self, path: str, verb: str = "wrote") -> None:
+        """A file was written, or drawn."""
+        self(f"{verb} {path}")
+        if self.facts is not None:
+            self.facts.setdefault("written", []).append(path)
+
+    def __enter__(self) -> Report:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self.facts and (error is None or isinstance(error, NoPathError)):  # ranks other than the first tell nothing
+            self._print(json.dumps(_jsonable(self.facts), allow_nan=False))
 
     def table(self, rows: Sequence[tuple[str, str]]) -> None:
         """Names and values, aligned."""
         width = max((len(name) for name, _ in rows), default=0)
         for name, value in rows:
             self(f"  {name:<{width}}  {value}")
+
+
+def _jsonable(value: Any) -> Any:
+    """The value as JSON knows it; infinite numbers as texts that Python's float() and JavaScript's Number() read."""
+    if isinstance(value, dict):
+        return {str(key): _jsonable(held) for key, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(held) for held in value]
+    if isinstance(value, np.generic | np.ndarray):
+        return _jsonable(value.tolist())
+    if isinstance(value, float) and math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 # ------------------------------------------------------------------------------------------------------------ input
@@ -142,6 +191,8 @@ def vertex_of(network: Network, name: str) -> int:
 
 def check_outputs(arguments: argparse.Namespace) -> None:
     """Refuse outputs that could not be written, before any work is done."""
+    if arguments.output == "-" and arguments.json:
+        raise SemiringError("--json and -o - both write to standard output: take one of them, or -o FILE")
     if arguments.output not in (None, "-"):
         format_of(arguments.output)
     for key in ("output", "predecessors", "plot"):
@@ -165,7 +216,7 @@ def save_matrix(report: Report, path: str, matrix: Any, semiring: Semiring, netw
         write_edge_list(stream, matrix, zero, network.names, unit=network.unit)
         return
     write(path, matrix, semiring, names=network.names, unit=network.unit)
-    report(f"wrote {path}")
+    report.wrote(path)
     if network.names is not None and format_of(path) in ("npy", "mtx", "gr"):
         print(f"semiring: note: {path} holds no names of vertices; .npz and .csv do", file=sys.stderr)
 
@@ -177,6 +228,11 @@ class _TextStream:
         sys.stdout.write(content.decode())
 
 
+def identity(network: Network, vertex: int) -> Any:
+    """The vertex as JSON names it: by its name, or its number where vertices have none."""
+    return int(vertex) if network.names is None else network.names[vertex]
+
+
 def name_of(network: Network, vertex: int) -> str:
     """What to call a vertex: its name, and its label if it has one."""
     if network.names is None:
@@ -186,13 +242,15 @@ def name_of(network: Network, vertex: int) -> str:
     return name if label == name else f"{name} ({label})"
 
 
-def size_of(network: Network, semiring: Semiring) -> str:
-    """One line: the network's title, vertices, edges, semiring and dtype."""
-    n = network.matrix.shape[0]
+def introduce(report: Report, network: Network, semiring: Semiring) -> None:
+    """Say which network it is: title, vertices, edges, semiring and dtype in one line."""
+    n, dtype = network.matrix.shape[0], str(network.matrix.dtype)
     values = network.matrix if isinstance(network.matrix, np.ndarray) else network.matrix.data
     edges = int(np.count_nonzero(values != semiring.zero_for(values.dtype)))
+    known = {"title": network.title, "vertices": n, "edges": edges, "semiring": semiring.name, "dtype": dtype}
     counts = f"{n:,} {'vertex' if n == 1 else 'vertices'}, {edges:,} edge{'s' * (edges != 1)}"
-    return f"{network.title}: {counts}, {semiring.name} {network.matrix.dtype}"
+    report(f"{network.title}: {counts}, {semiring.name} {dtype}")
+    report.tell(network={**known, "unit": network.unit})
 
 
 def format_number(value: Any) -> str:

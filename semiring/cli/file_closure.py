@@ -17,7 +17,7 @@ __all__ = ["run_on_file"]
 _OF_NETWORKS = {"dtype": None, "undirected": False, "header": None, "weight": None, "plot": None}
 
 
-def run_on_file(arguments: argparse.Namespace) -> int:
+def run_on_file(arguments: argparse.Namespace, report: Report) -> int:
     """Close the matrix in the file INPUT, in the file of ``-o``, which may be the same."""
     source, out, journal = arguments.input, arguments.output, arguments.journal
     others = [name for name, default in _OF_NETWORKS.items() if getattr(arguments, name) != default]
@@ -29,7 +29,6 @@ def run_on_file(arguments: argparse.Namespace) -> int:
         )
     check_outputs(arguments)
     semiring = chosen_semiring(arguments)
-    report = Report(out)
     try:
         with ProgressBar("closure") as progress:
             result, explanation = closure(
@@ -49,10 +48,12 @@ def run_on_file(arguments: argparse.Namespace) -> int:
         if journal is not None and os.path.exists(journal):
             print(f"semiring: note: the same command goes on from where {journal} ends", file=sys.stderr)
         raise
+    known = {"title": source, "vertices": len(result), "semiring": semiring.name, "dtype": str(result.dtype)}
     report(f"{source}: {len(result):,} vertices, {semiring.name} {result.dtype}")
+    report.tell(network=known, method=explanation.method, reasons=explanation.reasons)
     if arguments.explain:
         report(*str(explanation).splitlines())
     else:
         report(*(f"  {reason}" for reason in explanation.reasons))
-    report(f"wrote {out}")
+    report.wrote(out)
     return 0

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra import DTYPES
+from semiring.algebra import DTYPES, Semiring
 from semiring.algebra.catalogue import CATALOGUE
 from semiring.algorithms.methods import METHODS
 from semiring.arrays.device.memory import load_cupy
@@ -36,32 +36,39 @@ def version(package: str) -> str:
         return "from a source tree" if package == "semiring" else "not installed"
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace, report: Report) -> int:
     """Print versions, devices, threads, caches, backends, methods, and which semiring is defined on which dtype."""
-    report = Report(None)
-    report(f"semiring {version('semiring')}")
-    report.table(
-        [
-            ("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
-            *((package, version(package)) for package in PACKAGES),
-            *((package, _cupy() if package == "cupy" else version(package)) for package in GPU_PACKAGES),
-        ]
-    )
-    report("", "devices")
-    report.table([("CPU", _cpu()), *_gpus()])
-    report("", "settings")
+    found = {name: _backend(name) for name in (*BACKENDS, *DEVICE_BACKENDS)}
     given = os.environ.get("NUMBA_NUM_THREADS")
     source = f"NUMBA_NUM_THREADS={given}" if given else "the cores this process may use"
-    report.table([("threads", f"{get_threads()} ({source})"), ("cache", _cache()), ("speed data", _machine())])
-    report("", "backends")
-    backends = {name: _backend(name) for name in (*BACKENDS, *DEVICE_BACKENDS)}
-    report.table([(name, "ready" if not isinstance(found, str) else found) for name, found in backends.items()])
+    parts = {
+        "packages": {
+            "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
+            **{package: version(package) for package in PACKAGES},
+            **{package: _cupy() if package == "cupy" else version(package) for package in GPU_PACKAGES},
+        },
+        "devices": {"CPU": _cpu(), **dict(_gpus())},
+        "settings": {"threads": f"{get_threads()} ({source})", "cache": _cache(), "speed data": _machine()},
+        "backends": {name: held if isinstance(held, str) else "ready" for name, held in found.items()},
+    }
+    compiled = [found[name] for name in BACKENDS if name != "reference" and not isinstance(found[name], str)]
+    marks = {
+        name: {dtype: _mark(semiring, dtype, compiled) for dtype in DTYPES} for name, semiring in CATALOGUE.items()
+    }
+    report.tell(semiring=version("semiring"), **parts, methods=list(METHODS))
+    report.tell(dtypes={name: {dtype: _MARKS[mark] for dtype, mark in row.items()} for name, row in marks.items()})
+    report(f"semiring {version('semiring')}")
+    for title, rows in parts.items():
+        report(*(() if title == "packages" else ("", title)))
+        report.table(list(rows.items()))
     report("", "methods of closure", f"  {', '.join(METHODS)}")
     report(
         "", "semirings and dtypes (● compiled kernels, ○ NumPy only, · not defined; a GPU adds float16 and bfloat16)"
     )
-    compiled = [name for name in BACKENDS if name != "reference"]
-    _matrix(report, [backends[name] for name in compiled if not isinstance(backends[name], str)])
+    width = max(map(len, CATALOGUE))
+    report(f"  {'':<{width}}  {'  '.join(DTYPES)}")
+    for name, row in marks.items():
+        report(f"  {name:<{width}}  {'  '.join(f'{mark:<{len(dtype)}}' for dtype, mark in row.items())}".rstrip())
     return 0
 
 
@@ -142,13 +149,10 @@ def _backend(name: str) -> Any:
         return f"not available: {error}"
 
 
-def _matrix(report: Report, compiled: list[Any]) -> None:
-    width = max(map(len, CATALOGUE))
-    report(f"  {'':<{width}}  {'  '.join(DTYPES)}")
-    for name, semiring in CATALOGUE.items():
-        marks = []
-        for dtype in DTYPES:
-            fast = any(backend.supports(semiring, np.dtype(dtype)) for backend in compiled)
-            mark = "·" if dtype not in semiring.dtypes else "●" if fast else "○"
-            marks.append(f"{mark:<{len(dtype)}}")
-        report(f"  {name:<{width}}  {'  '.join(marks)}".rstrip())
+#: What a mark in the table of dtypes says.
+_MARKS = {"●": "compiled kernels", "○": "NumPy only", "·": None}
+
+
+def _mark(semiring: Semiring, dtype: str, compiled: list[Any]) -> str:
+    fast = any(backend.supports(semiring, np.dtype(dtype)) for backend in compiled)
+    return "·" if dtype not in semiring.dtypes else "●" if fast else "○"

@@ -10,7 +10,7 @@ import argparse
 import os
 from typing import Any
 
-from semiring.cli.common import Report, check_outputs, chosen_semiring, load, size_of
+from semiring.cli.common import Report, check_outputs, chosen_semiring, introduce, load
 from semiring.cli.cycles import cycles_by_name
 from semiring.errors import SemiringError
 from semiring.io import Network
@@ -21,7 +21,7 @@ __all__ = ["run_on_ranks"]
 _ALONE = {"irreflexive": False, "memory": None, "journal": None, "explain": False, "method": "auto", "check": True}
 
 
-def run_on_ranks(arguments: argparse.Namespace, tell: Any) -> int:
+def run_on_ranks(arguments: argparse.Namespace, report: Report, tell: Any) -> int:
     """Close the matrix of INPUT; ``tell(arguments, report, result, semiring, network)`` what came of it, on rank 0."""
     from semiring import mpi
     from semiring.ranks.links import agreed
@@ -31,19 +31,22 @@ def run_on_ranks(arguments: argparse.Namespace, tell: Any) -> int:
         raise SemiringError(f"--{others[0]} is for one process, and this is one of several that mpiexec started")
     semiring = chosen_semiring(arguments)
     with mpi.together() as ranks:
-        first, report = ranks.rank == 0, Report(arguments.output)
+        first = ranks.rank == 0
         agreed(ranks, lambda: check_outputs(arguments) if first else None)
         source, out = arguments.input, arguments.output
         if source.endswith(".npy") and str(out).endswith(".npy") and os.path.exists(source) and not arguments.plot:
             matrix = mpi.read(source)
             mpi.closure(matrix, semiring, out=matrix, threads=arguments.threads).write(out)
             if first:
-                report(f"{source}: {matrix.n:,} vertices, {semiring.name} {matrix.dtype}", f"wrote {out}")
+                known = {"title": source, "vertices": matrix.n, "semiring": semiring.name, "dtype": str(matrix.dtype)}
+                report(f"{source}: {matrix.n:,} vertices, {semiring.name} {matrix.dtype}")
+                report.tell(network=known)
+                report.wrote(out)
             return 0
         network: Network | None = agreed(ranks, lambda: load(arguments, semiring) if first else None)
         names = ranks.allgather(None if network is None else network.names)[0]
         if network is not None:
-            report(size_of(network, semiring))
+            introduce(report, network, semiring)
         matrix = mpi.distribute(None if network is None else network.matrix)
         with cycles_by_name(names):
             mpi.closure(matrix, semiring, out=matrix, threads=arguments.threads)

@@ -63,12 +63,17 @@ def build_parser() -> argparse.ArgumentParser:
     info = commands.add_parser("info", help="versions, devices, threads, caches, and which semiring knows which dtype")
     info.set_defaults(run=_lazily("info"))
     _add_tune(commands)
+    for command in commands.choices.values():
+        command.add_argument("--json", action="store_true", help="print one JSON object, for programs to read")
     return parser
 
 
 def _lazily(command: str) -> object:
     def run(arguments: argparse.Namespace) -> int:
-        return int(import_module(f"semiring.cli.{command}").run(arguments))
+        from semiring.cli.common import Report
+
+        with Report(getattr(arguments, "output", None), as_json=arguments.json) as report:
+            return int(import_module(f"semiring.cli.{command}").run(arguments, report))
 
     return run
 

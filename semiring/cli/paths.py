@@ -13,7 +13,17 @@ import numpy as np
 from semiring import paths as library
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
-from semiring.cli.common import Report, check_outputs, load, name_of, save_matrix, size_of, vertex_of, with_unit
+from semiring.cli.common import (
+    Report,
+    check_outputs,
+    identity,
+    introduce,
+    load,
+    name_of,
+    save_matrix,
+    vertex_of,
+    with_unit,
+)
 from semiring.cli.cycles import cycles_by_name
 from semiring.cli.parser import KINDS
 from semiring.cli.progress import ProgressBar
@@ -48,11 +58,14 @@ class Question:
     def name(self, vertex: int) -> str:
         return name_of(self.network, vertex)
 
+    def identity(self, vertex: int) -> Any:
+        return identity(self.network, vertex)
+
     def value(self, value: Any) -> str:
         return with_unit(value, self.network.unit)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace, report: Report) -> int:
     """Find the best paths of INPUT, print what was asked, write and draw it; 1 if there is no path.
 
     All of them, unless only those from or to a vertex are asked for: then no matrix of all pairs is made.
@@ -78,8 +91,9 @@ def run(arguments: argparse.Namespace) -> int:
         network = _without(network, semiring, tail, head, both=arguments.undirected)
     ends = [None if end is None else vertex_of(network, end) for end in (arguments.source, arguments.target)]
     question = Question(network, semiring, arguments.kind, *ends)
-    report = Report(arguments.output)
-    report(size_of(network, semiring))
+    introduce(report, network, semiring)
+    named = [None if end is None else question.identity(end) for end in ends]
+    report.tell(kind=arguments.kind, **dict(zip(("from", "to"), named, strict=True)))
     with ProgressBar("paths") as progress, cycles_by_name(network.names):
         found = getattr(library, function)(
             network.matrix,
@@ -94,12 +108,12 @@ def run(arguments: argparse.Namespace) -> int:
     _print_answer(report, question, found, route)
     if not some:
         report("", "all pairs")
-        report.table(_facts(question, found))
+        _summarise(report, question, found)
     if arguments.output is not None:
         save_matrix(report, arguments.output, found.matrix, semiring, network)
     if arguments.predecessors is not None:
         write_vertices(arguments.predecessors, found.predecessors, names=network.names)
-        report(f"wrote {arguments.predecessors}")
+        report.wrote(arguments.predecessors)
     if arguments.plot is not None:
         _draw(report, arguments.plot, question, found, route)
     if route is None and question.source is not None and question.target is not None:
@@ -136,12 +150,13 @@ def _route(question: Question, found: Any) -> list[int] | None:
 
 
 def _print_answer(report: Report, question: Question, found: Any, route: Sequence[int] | None) -> None:
-    if route is not None:
-        report("", *_route_lines(question, found, route))
-    elif question.source is not None and question.target is None:
-        report("", *_ranking(question, _values(question, found), question.source, "from"))
-    elif question.target is not None and question.source is None:
-        report("", *_ranking(question, _values(question, found), question.target, "to"))
+    source, target = question.source, question.target
+    if source is not None and target is not None:
+        _print_route(report, question, found, route)
+    elif source is not None:
+        _print_ranking(report, question, _values(question, found), source, "from")
+    elif target is not None:
+        _print_ranking(report, question, _values(question, found), target, "to")
 
 
 def _values(question: Question, found: Any) -> Any:
@@ -151,55 +166,69 @@ def _values(question: Question, found: Any) -> Any:
     return found.matrix[:, question.target] if question.source is None else found.matrix[question.source]
 
 
-def _route_lines(question: Question, found: Any, route: Sequence[int]) -> list[str]:
+def _print_route(report: Report, question: Question, found: Any, route: Sequence[int] | None) -> None:
     """A headline and a line for each stop, with the weight of the edge that leads to it."""
+    if route is None:
+        report.tell(path=None, weights=None, value=None)
+        return
+    value, weights = found.distance(route[0], route[-1]), [question.network.matrix[i, j] for i, j in pairwise(route)]
+    report.tell(path=[question.identity(vertex) for vertex in route], weights=weights, value=value)
     edges = len(route) - 1
-    total = question.value(found.distance(route[0], route[-1]))
     ends = f"{question.name(route[0])} → {question.name(route[-1])}"
-    lines = [f"{ends}: {question.word} {total}, {edges} edge{'s' * (edges != 1)}"]
-    weights = ["", *(question.value(question.network.matrix[i, j]) for i, j in pairwise(route))]
-    names = [question.name(vertex) for vertex in route]
-    left, right = max(map(len, names)), max(map(len, weights))
-    lines += [f"  {name:<{left}}  {weight:>{right}}".rstrip() for name, weight in zip(names, weights, strict=True)]
-    return lines
+    report("", f"{ends}: {question.word} {question.value(value)}, {edges} edge{'s' * (edges != 1)}")
+    names, texts = [question.name(vertex) for vertex in route], ["", *map(question.value, weights)]
+    left, right = max(map(len, names)), max(map(len, texts))
+    report(*(f"  {name:<{left}}  {text:>{right}}".rstrip() for name, text in zip(names, texts, strict=True)))
 
 
-def _ranking(question: Question, values: Any, vertex: int, word: str) -> list[str]:
+def _print_ranking(report: Report, question: Question, values: Any, vertex: int, word: str) -> None:
     """Every other vertex with its value, the best first, and how many have none."""
     zero = question.semiring.zero_for(values.dtype)
     others = [other for other in range(len(values)) if other != vertex]
     reached = [other for other in others if values[other] != zero]
     better_small = bool(zero > question.semiring.one_for(values.dtype))
     reached.sort(key=lambda other: values[other] if better_small else -values[other])
+    without = [other for other in others if values[other] == zero]
+    told = {question.identity(other): values[other] for other in reached}
+    report.tell(values={**told, **dict.fromkeys(map(question.identity, without))})
     names, texts = [question.name(other) for other in reached], [question.value(values[other]) for other in reached]
     left, right = max(map(len, names), default=0), max(map(len, texts), default=0)
-    lines = [f"{question.word} {word} {question.name(vertex)}"]
-    lines += [f"  {name:<{left}}  {text:>{right}}" for name, text in zip(names, texts, strict=True)]
-    missing = len(others) - len(reached)
-    return [*lines, f"  {missing:,} without a path"] if missing else lines
+    report("", f"{question.word} {word} {question.name(vertex)}")
+    report(*(f"  {name:<{left}}  {text:>{right}}" for name, text in zip(names, texts, strict=True)))
+    if without:
+        report(f"  {len(without):,} without a path")
 
 
-def _facts(question: Question, found: Any) -> list[tuple[str, str]]:
+def _summarise(report: Report, question: Question, found: Any) -> None:
+    """How many pairs a path connects, and the extremes of their values."""
     matrix = found.matrix
     n = len(matrix)
     zero = question.semiring.zero_for(matrix.dtype)
     proper = (matrix != zero) & ~np.eye(n, dtype=bool)
     reached, pairs = int(np.count_nonzero(proper)), n * (n - 1)
-    facts = [("reachable", f"{reached:,} of {pairs:,} pairs")]
-    if not reached:
-        return facts
-    if not _WORDS[question.kind][1]:
+    facts: dict[str, Any] = {"reachable": reached, "pairs": pairs}
+    rows = [("reachable", f"{reached:,} of {pairs:,} pairs")]
+    if reached and not _WORDS[question.kind][1]:
         low, high = matrix[proper].min(), matrix[proper].max()
-        return [*facts, (question.word, f"{question.value(low)} … {question.value(high)}")]
-    i, j = divmod(int(np.flatnonzero(proper)[np.argmax(matrix[proper])]), n)
-    facts.append(("farthest", f"{question.value(matrix[i, j])}, {question.name(i)} → {question.name(j)}"))
-    facts.append(("mean", question.value(float(matrix[proper].mean()))))
-    if reached == pairs:
-        facts.append(("diameter", question.value(found.diameter)))
-        facts.append(("radius", question.value(found.radius)))
-        center = [question.name(int(vertex)) for vertex in found.center]
-        facts.append(("center", ", ".join(center[:5]) + (" …" if len(center) > 5 else "")))
-    return facts
+        facts |= {"least": low, "greatest": high}
+        rows.append((question.word, f"{question.value(low)} … {question.value(high)}"))
+    elif reached:
+        i, j = divmod(int(np.flatnonzero(proper)[np.argmax(matrix[proper])]), n)
+        far, mean = matrix[i, j], float(matrix[proper].mean())
+        facts["farthest"] = {"from": question.identity(i), "to": question.identity(j), "value": far}
+        facts["mean"] = mean
+        rows.append(("farthest", f"{question.value(far)}, {question.name(i)} → {question.name(j)}"))
+        rows.append(("mean", question.value(mean)))
+        if reached == pairs:
+            center = [int(vertex) for vertex in found.center]
+            facts |= {"diameter": found.diameter, "radius": found.radius}
+            facts["center"] = [question.identity(vertex) for vertex in center]
+            rows.append(("diameter", question.value(found.diameter)))
+            rows.append(("radius", question.value(found.radius)))
+            few = ", ".join(question.name(vertex) for vertex in center[:5])
+            rows.append(("center", few + (" …" if len(center) > 5 else "")))
+    report.table(rows)
+    report.tell(**facts)
 
 
 # --------------------------------------------------------------------------------------------------------- pictures
@@ -223,4 +252,4 @@ def _draw(report: Report, path: str, question: Question, found: Any, route: Sequ
         title = f"{network.title}: {label.removesuffix(unit)}"
     figure = plot_network(network, question.semiring, path=route or (), values=values, values_label=label, title=title)
     save(figure, path)
-    report(f"drew {path}")
+    report.wrote(path, "drew")

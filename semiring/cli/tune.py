@@ -17,9 +17,9 @@ from semiring.threads import get_threads
 __all__ = ["run"]
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace, report: Report) -> int:
     """Measure what is fastest on this machine, and write it into the user's configuration folder."""
-    report, path, target = Report(None), machine_file(), host()
+    path, target = machine_file(), host()
     if path is None and not arguments.dry_run:
         raise SemiringError("there is no folder to write to: set SEMIRING_CONFIG_DIR, or take --dry-run")
     machine = cpu_machine()
@@ -35,7 +35,8 @@ def run(arguments: argparse.Namespace) -> int:
     speed = tune(threads, say)
     changed = {name: value for name, value in asdict(speed).items() if value != getattr(machine.speed, name)}
     report("", f"faster than before: {changed}" if changed else "nothing was clearly faster than before")
+    report.tell(machine=machine.name, measured=machine.measured, faster=changed)
     if path is not None and not arguments.dry_run:
         write(path, target, datetime.now(UTC).date().isoformat(), speed)
-        report(f"wrote {path}")
+        report.wrote(str(path))
     return 0

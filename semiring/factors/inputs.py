@@ -45,10 +45,9 @@ def edges_of(A: Any, semiring: Semiring, dtype: Any = None, reading: Reading = A
     """
     names = None
     if names_vertices(A):
-        listed = take_edges(A, reading)
-        if listed is not None:
-            found, directed = listed
-            rows, columns, values = weighted(found, semiring, dtype, directed=directed)
+        found = take_edges(A, reading)
+        if found is not None:
+            rows, columns, values = weighted(found, semiring, dtype, directed=reading.directed is not False)
             return _of_lists(found.size, rows, columns, values, semiring, found.names)
         taken = take(A, semiring, reading)
         A, names = taken.matrix, taken.names

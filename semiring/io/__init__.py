@@ -1,4 +1,4 @@
-"""Networks in files: NumPy, SciPy, Matrix Market, DIMACS and edge lists, in and out.
+"""Networks in files: NumPy, SciPy, Matrix Market, DIMACS, node-link JSON and edge lists, in and out.
 
 >>> import numpy as np
 >>> from semiring.io import read, write
@@ -23,7 +23,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.operands import as_matrix, in_host_memory, refuse_unreal
 from semiring.errors import DomainError, FormatError, SemiringError, ShapeError
-from semiring.io import dimacs, edge_list, matrix_market, npy
+from semiring.io import dimacs, edge_list, matrix_market, node_link, npy
 from semiring.io.atomic import atomic_file
 from semiring.io.files import binary_lines
 from semiring.io.graphs import network_of
@@ -49,6 +49,7 @@ FORMATS = {
     ".npz": "npz",
     ".mtx": "mtx",
     ".gr": "gr",
+    ".json": "json",
     ".csv": "csv",
     ".tsv": "tsv",
     ".txt": "txt",
@@ -92,12 +93,13 @@ def read(
         The dtype of the matrix; by default that of the file (npy, npz, integer mtx), else float64, or the nearest that
         the semiring is defined on.
     directed
-        False takes each edge in both directions.
+        False takes each edge in both directions; so are those of a node-link file that is not ``directed``.
     format
         One of the values of `FORMATS`, whatever the name ends in.
     header, weight
         Of edge lists: whether the first line names the columns (None: when it reads like titles; an error where it may
-        as well be an edge whose weight is mistyped), and the title of the column that holds the weights.
+        as well be an edge whose weight is mistyped), and the title of the column that holds the weights. Of node-link
+        files: the key that holds the weights.
 
     What is not listed is no edge (the semiring's zero); what is listed is an edge, of weight 0 too; edges listed more
     than once combine by ⊕. In a dense matrix every entry is an element of the semiring. Nothing is unpickled.
@@ -136,7 +138,8 @@ def _listed(
     kind = format or format_of(source)
     if kind not in FORMATS.values():
         raise FormatError(f"no format is named {kind!r}: known are {', '.join(dict.fromkeys(FORMATS.values()))}")
-    if (header is not None or weight is not None) and kind not in ("csv", "tsv", "txt"):
+    lists = kind in ("csv", "tsv", "txt")
+    if (header is not None and not lists) or (weight is not None and not lists and kind != "json"):
         raise FormatError(f"{source}: a header and a column of weights belong to edge lists, not to {kind}")
     shown = "<stdin>" if source == "-" else source
     with binary_lines(source) as stream:
@@ -149,6 +152,8 @@ def _listed(
             found = matrix_market.read_matrix_market(stream.read(), shown)
         elif kind == "gr":
             found = dimacs.read_dimacs(stream, shown)
+        elif kind == "json":
+            found = node_link.read_node_link(stream.read(), shown, weight=weight)
         else:
             mark = "\t" if kind == "tsv" else None
             found = edge_list.read_edge_list(stream, shown, delimiter=mark, header=header, weight=weight)
@@ -171,11 +176,11 @@ def write(
     """Write an (n, n) matrix over ``semiring`` in the format that ``path`` ends in: whole, or not at all.
 
     The semiring is min_plus by default; of a `Network` it is its own by default, as are names and unit (labels and
-    positions are not written). The text formats and Matrix Market list the entries other than the semiring's zero (-0.0
-    where the zero is 0.0, too), and know no other "no edge"; .npy and .npz hold the matrix as it is. ``names`` are kept
-    by .npz and by edge lists. What is written reads back over the same semiring bit for bit, in the same dtype (mtx, gr
-    and edge lists do not record it: read them with ``dtype=``). An existing file keeps its permissions, and its content
-    when anything fails.
+    positions are not written). .npy and .npz hold the matrix as it is. The other formats list the entries other than
+    the semiring's zero (-0.0 where the zero is 0.0, too), and know no other "no edge". ``names`` are kept by .npz,
+    .json and edge lists. What is written reads back over the same semiring bit for bit, in the same dtype (which the
+    formats that list edges do not record: read them with ``dtype=``). An existing file keeps its permissions, and its
+    content when anything fails.
 
     Raises `DTypeError`, `FormatError`, `ShapeError`, `OSError`; of a `Network` what `network_of` raises, too; and
     `DomainError` where edges are to be listed, no semiring is known, and there is a -∞: most likely that is "no edge",
@@ -204,6 +209,8 @@ def write(
             matrix_market.write_matrix_market(stream, array, zero)
         elif kind == "gr":
             dimacs.write_dimacs(stream, array, zero)
+        elif kind == "json":
+            node_link.write_node_link(stream, array, zero, checked, unit=unit)
         else:
             mark = "," if kind == "csv" else "\t"
             edge_list.write_edge_list(stream, array, zero, checked, delimiter=mark, unit=unit)

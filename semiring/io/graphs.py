@@ -6,7 +6,7 @@ None of these libraries is imported: an object of one of them shows that it is l
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -22,7 +22,7 @@ from semiring.errors import DTypeError, FormatError
 from semiring.io.edge_frames import edges_of_frame
 from semiring.io.network import Edges, Network, assemble, both_directions, dtype_of_frame, over
 
-__all__ = ["edges_of_graph", "network_of"]
+__all__ = ["Graph", "edges_of", "edges_of_graph", "guessed_title", "network_of"]
 
 Weight = str | Callable[[Any], Any] | None
 
@@ -126,27 +126,30 @@ class Graph:
 
 
 def _of_graph(x: Any, semiring: Semiring, weight: Weight, directed: bool | None, dtype: Any) -> Network:
-    edges, one_way = edges_of_graph(x, weight, directed)
-    return assemble(edges, semiring, dtype, directed=one_way)
+    return assemble(edges_of_graph(x, weight, directed), semiring, dtype, directed=directed is not False)
 
 
-def edges_of_graph(x: Any, weight: Weight = None, directed: bool | None = None) -> tuple[Edges, bool]:
-    """The edges of a graph of NetworkX, igraph or rustworkx, and whether they are directed; see `network_of`."""
+def edges_of_graph(x: Any, weight: Weight = None, directed: bool | None = None) -> Edges:
+    """The edges of a graph of NetworkX, igraph or rustworkx; see `network_of`."""
     library = _library(x)
-    title = _guessed_title(_titles(x, library)) if weight is None else weight
+    title = _usual_title(_titles(x, library)) if weight is None else weight
     graph = _READERS[library](x, title)
     if directed and not graph.directed:
         raise ValueError("the graph is undirected: its edges have no direction that directed=True could keep")
+    return edges_of(graph, title, required=weight is not None)
+
+
+def edges_of(graph: Graph, title: Weight, *, required: bool, source: str = "", unit: str = "") -> Edges:
+    """The edges of a graph whose weights have that title; unless ``required``, each weighs 1 where none has any."""
 
     def locate(edge: int) -> str:
-        i, j = graph.ends[edge]
-        return f"the edge {graph.names[i]} → {graph.names[j]}"
+        i, j = graph.ends[edge % len(graph.ends)]
+        return f"{source}the edge {graph.names[i]} → {graph.names[j]}"
 
     n, ends = len(graph.names), np.array(graph.ends, np.int64).reshape(-1, 2)
-    values = None if weight is None and not _any_weight(graph.weights) else _weights(graph.weights, locate, title)
+    values = None if not required and not _any_weight(graph.weights) else _weights(graph.weights, locate, title)
     names = None if graph.names == tuple(range(n)) else graph.names
-    edges = Edges(n, ends[:, 0], ends[:, 1], values, locate, typed=False, names=names)
-    return edges, graph.directed if directed is None else directed
+    return Edges(n, ends[:, 0], ends[:, 1], values, locate, names=names, unit=unit, directed=graph.directed)
 
 
 def _titles(x: Any, library: str) -> dict[str, list[Any]]:
@@ -154,15 +157,24 @@ def _titles(x: Any, library: str) -> dict[str, list[Any]]:
     if library == "igraph":
         return {title: x.es[title] for title in x.es.attributes() if title.casefold() in WEIGHTS}
     payloads = (x.weighted_edge_list() if library == "rustworkx" else x.edges(data=True)) if len(x) else ()
+    return _usual_entries(payload for *_, payload in payloads)
+
+
+def _usual_entries(payloads: Iterable[Any]) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
-    for *_, payload in payloads:
+    for payload in payloads:
         for title, value in payload.items() if isinstance(payload, Mapping) else ():
             if isinstance(title, str) and title.casefold() in WEIGHTS:
                 found.setdefault(title, []).append(value)
     return found
 
 
-def _guessed_title(titles: Mapping[str, list[Any]]) -> str:
+def guessed_title(payloads: Iterable[Any]) -> str:
+    """The key of the weights, where each edge is a mapping: the first of the usual titles under which are numbers."""
+    return _usual_title(_usual_entries(payloads))
+
+
+def _usual_title(titles: Mapping[str, list[Any]]) -> str:
     """The first of the usual titles under which there is a number; "weight" where that is one of them, or none is."""
     numbers = [title for title, values in titles.items() if any(isinstance(value, Real) for value in values)]
     return (

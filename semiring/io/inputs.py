@@ -67,15 +67,15 @@ def take(x: Any, semiring: Semiring, reading: Reading = AS_IT_IS) -> Taken:
     return Taken(network.matrix, network.names, lambda result: replace(network, matrix=result), network)
 
 
-def take_edges(x: Any, reading: Reading = AS_IT_IS) -> tuple[Edges, bool] | None:
-    """The edges of a graph or of a frame of edges, and whether they are directed: without a matrix of all pairs.
+def take_edges(x: Any, reading: Reading = AS_IT_IS) -> Edges | None:
+    """The edges of a graph or of a frame of edges: without a matrix of all pairs.
 
     None for what holds a matrix: a square frame, a `Network`.
     """
     if reading.lists_edges(x):
         if callable(reading.weight):
             raise TypeError("weight is a function, and the weights of a frame are a column: give its title")
-        return edges_of_frame(x, *reading.ends, reading.weight), reading.directed is not False
+        return edges_of_frame(x, *reading.ends, reading.weight)
     if is_graph(x) and not isinstance(x, Network):
         return edges_of_graph(x, reading.weight, reading.directed)
     return None

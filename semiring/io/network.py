@@ -121,6 +121,7 @@ class Edges:
     typed: bool = False  # whether the file says which dtype the values have, as text does not
     names: tuple[Any, ...] | None = None
     unit: str = ""
+    directed: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,12 +189,12 @@ def weighted(
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """The tails, the heads and the weights of edges, in the order in which they are listed; errors as in `assemble`.
 
-    ``directed=False`` lists each edge in the other direction too, behind all others.
+    ``directed=False``, or of the edges themselves, lists each edge in the other direction too, behind all others.
     """
     values = np.ones(len(found.rows), np.int64) if found.values is None else found.values
     weights = convert(values, semiring, dtype, found.locate, typed=found.typed, listed=True)
     rows, columns = found.rows, found.columns
-    if not directed:
+    if not (directed and found.directed):
         proper = rows != columns
         rows, columns = np.concatenate([rows, columns[proper]]), np.concatenate([columns, rows[proper]])
         weights = np.concatenate([weights, weights[proper]])

@@ -259,6 +259,10 @@ def test_tune_writes_what_it_found(folder, capsys):
 def test_a_dry_run_writes_nothing(folder, capsys):
     assert main(["tune", "--dry-run"]) == 0
     assert "wrote" not in capsys.readouterr().out
+    assert main(["tune", "--dry-run", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["faster"]
+    assert "written" not in found
     assert not list(folder.iterdir())
 
 

@@ -20,6 +20,7 @@ import scipy.sparse.csgraph
 import semiring
 from semiring import cli
 from semiring.cli.common import format_number
+from semiring.cli.parser import build_parser
 from semiring.cli.progress import Compilations, ProgressBar
 from semiring.data import load_network
 from semiring.errors import NegativeCycleError
@@ -334,6 +335,92 @@ def test_a_picture_of_a_closure(run, towns):
 
 
 # ------------------------------------------------------------------------------------------------- check and info
+
+
+def json_of(run, *words, code=0):
+    """The one object in one line that ``--json`` prints."""
+
+    def refuse(constant):
+        raise AssertionError(f"{constant} is no JSON")
+
+    found, out, err = run(*words, "--json")
+    assert found == code, err
+    assert len(out.splitlines()) == 1
+    return json.loads(out, parse_constant=refuse)
+
+
+def test_json_of_a_path(run, towns):
+    found = json_of(run, "paths", "towns.csv", "--from", "Köln", "--to", "Mainz")
+    size = {"title": "towns", "vertices": 7, "edges": 7, "semiring": "min_plus", "dtype": "float64", "unit": "km"}
+    assert found == {
+        "network": size,
+        "kind": "shortest",
+        "from": "Köln",
+        "to": "Mainz",
+        "path": ["Köln", "Trier", "Mainz"],
+        "weights": [9, 2],
+        "value": 11,
+    }
+    found = json_of(run, "paths", "towns.csv", "--from", "Mainz", "--to", "Bern", code=1)
+    assert (found["path"], found["weights"], found["value"]) == (None, None, None)
+
+
+def test_json_of_rankings_and_of_all_pairs(run, towns):
+    found = json_of(run, "paths", "towns.csv", "--to", "Trier")
+    assert (found["from"], found["to"]) == (None, "Trier")
+    assert found["values"] == {"Aachen": 10, "Köln": 9, "Bonn": 13, "Mainz": None, "Bern": None, "Zürich": None}
+    found = json_of(run, "paths", "towns.csv", "-o", "d.json", "--predecessors", "p.csv")
+    D = oracles.closure(read("towns.csv").matrix, "min_plus")
+    proper = D[(D != INF) & ~np.eye(7, dtype=bool)]
+    assert (found["reachable"], found["pairs"], found["mean"]) == (proper.size, 42, pytest.approx(proper.mean()))
+    assert found["farthest"] == {"from": "Bonn", "to": "Trier", "value": proper.max()}
+    assert found["written"] == ["d.json", "p.csv"]
+    assert read("d.json").matrix.tobytes() == semiring.closure(read("towns.csv").matrix).tobytes()
+    (towns / "ring.csv").write_text("0,1,2\n1,0,3\n")
+    found = json_of(run, "paths", "ring.csv")
+    assert (found["diameter"], found["radius"], found["center"]) == (3, 2, [0])
+    found = json_of(run, "paths", "towns.csv", "--kind", "widest")
+    assert (found["least"], found["greatest"]) == (1, 9)
+
+
+def test_json_of_a_closure(run, towns):
+    (towns / "w.csv").write_text("a,b,5\n")
+    found = json_of(run, "closure", "w.csv", "-s", "max_min")
+    assert found["names"] == ["a", "b"]
+    assert found["matrix"] == [["Infinity", 5], [None, "Infinity"]]
+    assert (found["entries"], found["pairs"], found["least"], found["greatest"]) == (3, 4, 5, "Infinity")
+    assert found["method"] == "rkleene"
+    found = json_of(run, "closure", "w.csv", "-s", "boolean")
+    assert (found["matrix"], found["least"]) == ([[True, True], [None, True]], None)
+    np.save("A.npy", np.ones((300, 300)))
+    found = json_of(run, "closure", "A.npy", "-o", "D.npy", "--memory", "8MiB")
+    assert (found["network"]["vertices"], found["written"]) == (300, ["D.npy"])
+    assert failure(run, "closure", "w.csv", "--json", "-o", "-").startswith("--json and -o - both write to standard")
+
+
+def test_json_of_the_other_commands(run):
+    found = json_of(run, "check", "min_plus")
+    assert found["holds"] is True
+    assert {law["outcome"] for law in found["laws"]} == {"proved"}
+    found = json_of(run, "check", "--add", "min(x, y)", "--mul", "x - y", "--zero", "inf", "--one", "0", code=1)
+    assert found["holds"] is False
+    assert any(law["counterexample"] for law in found["laws"] if law["outcome"] == "refuted")
+    found = json_of(run, "code", "max_plus", "float32")
+    assert found["code"] == run("code", "max_plus", "float32")[1].rstrip("\n")
+    found = json_of(run, "info")
+    assert found["dtypes"]["min_plus"]["float32"] == "compiled kernels"
+    assert found["dtypes"]["boolean"]["float32"] is None
+    assert "rkleene" in found["methods"]
+
+
+def test_no_json_after_an_error(run, towns):
+    assert "--json" not in failure(run, "paths", "towns.csv", "--from", "Kiel", "--json")
+
+
+def test_every_command_has_json():
+    commands = build_parser()._subparsers._group_actions[0].choices
+    assert len(commands) == 6
+    assert all("--json" in command.format_help() for command in commands.values())
 
 
 def test_check_proves_and_refutes(run):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import json
 import os
 import pickle
 import stat
@@ -32,8 +33,8 @@ from semiring.errors import (
 )
 
 INF = float("inf")
-TEXT = [".csv", ".tsv", ".txt", ".gr", ".mtx", ".csv.gz", ".gr.gz", ".mtx.gz"]
-NAMED = [".npz", ".csv", ".tsv", ".txt", ".edges", ".csv.gz"]
+TEXT = [".csv", ".tsv", ".txt", ".gr", ".mtx", ".json", ".csv.gz", ".gr.gz", ".mtx.gz", ".json.gz"]
+NAMED = [".npz", ".csv", ".tsv", ".txt", ".edges", ".json", ".csv.gz"]
 ALL = [".npy", ".npz", *TEXT]
 
 AWKWARD = np.array(
@@ -564,11 +565,94 @@ def test_standard_input(monkeypatch):
     assert net.title == "stdin"
 
 
+# ---------------------------------------------------------------------------------------------------- node-link JSON
+
+
+def node_links(tmp_path, data, **options):
+    (tmp_path / "net.json").write_text(json.dumps(data))
+    return sio.read(tmp_path / "net.json", **options)
+
+
+@pytest.mark.parametrize("kind", ["Graph", "DiGraph", "MultiGraph", "MultiDiGraph"])
+@pytest.mark.parametrize("key", ["edges", "links"])
+def test_graphs_of_networkx_go_through_node_link_files(tmp_path, rng, kind, key):
+    networkx = pytest.importorskip("networkx")
+    graph = getattr(networkx, kind)()
+    graph.add_nodes_from(["alone", "Köln", (1, 2), 7, "late"])
+    nodes = list(graph)
+    for weight in rng.integers(-5, 9, 30).tolist():
+        i, j = rng.integers(1, 5, 2)
+        graph.add_edge(nodes[i], nodes[j], weight=float(weight))
+    data = networkx.node_link_data(graph, edges=key)
+    for algebra in ("min_plus", "max_min", "plus_times"):
+        found = node_links(tmp_path, data, semiring=algebra)
+        assert found.names == ("alone", "Köln", "[1, 2]", "7", "late")
+        assert found.matrix.tobytes() == sio.network_of(graph, algebra).matrix.tobytes()
+
+
+def test_networkx_reads_the_node_link_files_that_are_written(tmp_path):
+    networkx = pytest.importorskip("networkx")
+    matrix = np.array([[INF, 2.5, INF], [-INF, INF, -0.0], [INF, INF, INF]])
+    names = ("Ulm", 'quo"te', "\ud800")
+    sio.write(tmp_path / "x.json", matrix, "min_plus", names=names, unit="km")
+    graph = networkx.node_link_graph(json.loads((tmp_path / "x.json").read_text()), edges="edges")
+    assert graph.graph == {"unit": "km"}
+    assert tuple(graph) == names
+    assert list(graph.edges(data="weight")) == [
+        (names[0], names[1], 2.5),
+        (names[1], names[0], -INF),
+        (names[1], names[2], 0.0),
+    ]
+    back = sio.read(tmp_path / "x.json")
+    assert (back.names, back.unit) == (names, "km")
+    assert back.matrix.tobytes() == matrix.tobytes()
+
+
+def test_vertices_of_node_link_files(tmp_path):
+    edges = [{"source": 2, "target": 0, "length": 4}, {"source": 0, "target": 1, "length": 3, "value": "x"}]
+    found = node_links(tmp_path, {"directed": True, "nodes": [{"id": 2}, {"id": 0}, {"id": 1}], "links": edges})
+    assert found.names is None
+    assert found.matrix.tolist() == [[INF, 3, INF], [INF, INF, INF], [4, INF, INF]]
+    found = node_links(tmp_path, {"nodes": [{"id": 20}, {"id": 2}, {"id": 0}, {"id": 1}], "links": edges})
+    assert found.names == ("0", "1", "2", "20")
+    assert found.matrix[:3, :3].tolist() == [[INF, 3, 4], [3, INF, INF], [4, INF, INF]]  # undirected unless it is said
+
+
+def test_edges_of_an_undirected_node_link_file_are_taken_both_ways_once(tmp_path):
+    edges = [{"source": "a", "target": "b", "w": 2}, {"source": "b", "target": "b", "w": 5}]
+    data = {"directed": False, "nodes": [{"id": "a"}, {"id": "b"}], "edges": edges}
+    for directed in (True, False):
+        found = node_links(tmp_path, data, semiring="plus_times", directed=directed)
+        assert found.matrix.tolist() == [[0, 2], [2, 5]]
+
+
+def test_the_weights_of_node_link_files(tmp_path):
+    edges = [{"source": 0, "target": 1, "cost": 3, "weight": 7, "name": "A1"}]
+    data = {"directed": True, "nodes": [{"id": 0}, {"id": 1}], "edges": edges}
+    assert node_links(tmp_path, data).matrix[0, 1] == 7
+    assert node_links(tmp_path, data, weight="cost").matrix[0, 1] == 3
+    with pytest.raises(FormatError, match=r"net\.json: the edge 0 → 1 has no weight 'km'"):
+        node_links(tmp_path, data, weight="km")
+    del edges[0]["cost"], edges[0]["weight"]
+    assert node_links(tmp_path, data).matrix[0, 1] == 1
+    edges.append({"source": 1, "target": 0, "weight": 2})
+    with pytest.raises(FormatError, match="the edge 0 → 1 has no weight 'weight', others have one"):
+        node_links(tmp_path, data)
+    with pytest.raises(FormatError, match="belong to edge lists"):
+        node_links(tmp_path, data, header=True)
+
+
 # --------------------------------------------------------------------------------------------------- malformed input
 
 COORDINATE = "%%MatrixMarket matrix coordinate real general\n"
 COMPLEX = COORDINATE.replace("real", "complex")
 SQUARE = "the matrix of a network is square"
+NODES = '{"nodes": [{"id": "a"}, {"id": "b"}], "edges": '
+EDGE = '[{"source": "a", "target": "b", "weight": '
+NO_GRAPH = (
+    "no node-link graph, an object with the lists 'nodes' and 'edges' (or 'links'), such as "
+    "networkx.node_link_data makes"
+)
 MALFORMED = [
     ("x.csv", "a,b,1\nb,c\n", "x.csv:2: 2 fields, expected 3"),
     ("x.csv", "a,b,1\nb,c,1,2\n", "x.csv:2: 4 fields, expected 3"),
@@ -609,6 +693,19 @@ MALFORMED = [
     ("x.mtx", COORDINATE + "2 2 99999999999\n1 1 1\n", "x.mtx: 99999999999 entries promised by a file of 68 bytes"),
     ("x.mtx", COMPLEX + "1 1 1\n1 1 1 0\n", "x.mtx: holds complex numbers, not real ones"),
     ("x.mtx", COORDINATE + "2 2 1\n1 2 nan\n", "x.mtx: entry (1, 2): the weight is not a number (NaN)"),
+    ("x.json", '{"nodes":\n [}', "x.json:2: not JSON: expecting value"),
+    ("x.json", b'{"nodes": ["K\xf6ln"]}', "x.json: not UTF-8 text"),
+    ("x.json", "[" * 100_000, "x.json: not JSON: nested too deeply"),
+    ("x.json", "[]", "x.json: " + NO_GRAPH),
+    ("x.json", '{"nodes": []}', "x.json: " + NO_GRAPH),
+    ("x.json", '{"nodes": [1], "edges": []}', "x.json: node 0 has no 'id'"),
+    ("x.json", '{"nodes": [{"id": 1}, {"id": "1"}], "edges": []}', "x.json: two nodes have the id '1'"),
+    ("x.json", NODES + '[{"source": "a"}]}', "x.json: edge 0 has no 'target'"),
+    ("x.json", NODES + '[7]}', "x.json: edge 0 has no 'source'"),
+    ("x.json", NODES + EDGE + '1}, {"source": "c"}]}', "x.json: edge 1: its source 'c' is the id of no node"),
+    ("x.json", NODES + EDGE + '"5"}]}', "x.json: the edge a → b: the weight '5' is not a real number"),
+    ("x.json", NODES + EDGE + "NaN}]}", "x.json: the edge a → b: the weight is not a number (NaN)"),
+    ("x.json", NODES + EDGE + "1e999}]}", "x.json: a number is beyond the range of float64"),
     ("x.npy", "not numpy", "x.npy: not a .npy file"),
     ("x.npz", "not a zip", "x.npz: not a .npz file"),
     ("x.csv.gz", "not gzip", "x.csv.gz: damaged gzip data: Not a gzipped file (b'no')"),

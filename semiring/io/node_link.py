@@ -1,0 +1,112 @@
+"""JSON node-link files, as ``networkx.node_link_data`` makes them and as D3 draws them.
+
+An object with a list of ``nodes``, each with an ``id``, and a list of ``edges`` (older versions: ``links``), each with
+``source`` and ``target``. ``directed`` is true or false, false where it is missing, as in NetworkX. Numbers are those
+of Python's `json`, which knows ``Infinity``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from semiring.errors import DTypeError, FormatError
+from semiring.io.graphs import Graph, edges_of, guessed_title
+from semiring.io.network import Edges
+from semiring.io.text import edge_chunks, numbers_as_text, parse_number
+
+__all__ = ["read_node_link", "write_node_link"]
+
+
+def read_node_link(content: bytes, source: str, *, weight: str | None = None) -> Edges:
+    """The edges of a file; ``weight`` is the key that holds the weights, by default the first of the usual titles.
+
+    An ``id`` that is no text is named by its JSON. Vertices whose ids are integers come in numerical order, others in
+    that of the file.
+    """
+    try:
+        found = json.loads(content, parse_float=parse_number, parse_int=parse_number)
+    except UnicodeDecodeError:
+        raise FormatError(f"{source}: not UTF-8 text") from None
+    except json.JSONDecodeError as error:
+        raise FormatError(f"{source}:{error.lineno}: not JSON: {error.msg[:1].lower() + error.msg[1:]}") from None
+    except RecursionError:
+        raise FormatError(f"{source}: not JSON: nested too deeply") from None
+    except ValueError as error:
+        raise FormatError(f"{source}: a number is {error}") from None
+    nodes, links = _list(found, "nodes", source), _list(found, "edges" if "edges" in found else "links", source)
+    ids = [_entry(node, "id", f"{source}: node {number}") for number, node in enumerate(nodes)]
+    if all(type(name) is int for name in ids):
+        ids.sort()
+    numbered = ids == list(range(len(ids)))
+    place = {_name(name): vertex for vertex, name in enumerate(ids)}
+    if len(place) < len(ids):
+        twice = next(name for vertex, name in enumerate(map(_name, ids)) if place[name] != vertex)
+        raise FormatError(f"{source}: two nodes have the id {twice!r}")
+
+    def end(edge: Any, key: str, number: int) -> int:
+        name = _name(_entry(edge, key, f"{source}: edge {number}"))
+        if name not in place:
+            raise FormatError(f"{source}: edge {number}: its {key} {name!r} is the id of no node")
+        return place[name]
+
+    ends = [(end(edge, "source", number), end(edge, "target", number)) for number, edge in enumerate(links)]
+    title = guessed_title(links) if weight is None else weight
+    names = tuple(range(len(ids))) if numbered else tuple(place)
+    graph = Graph(names, found.get("directed") is True, ends, [edge.get(title) for edge in links])
+    attributes = found.get("graph")
+    unit = attributes.get("unit", "") if isinstance(attributes, dict) else ""
+    try:
+        return edges_of(graph, title, required=weight is not None, source=f"{source}: ", unit=str(unit))
+    except DTypeError as error:
+        raise FormatError(str(error)) from None
+
+
+def _list(found: Any, key: str, source: str) -> list[Any]:
+    if not isinstance(found, dict) or not isinstance(found.get(key), list):
+        raise FormatError(
+            f"{source}: no node-link graph, an object with the lists 'nodes' and 'edges' (or 'links'), such as "
+            "networkx.node_link_data makes"
+        )
+    held: list[Any] = found[key]
+    return held
+
+
+def _entry(held: Any, key: str, place: str) -> Any:
+    if not isinstance(held, Mapping) or held.get(key) is None:
+        raise FormatError(f"{place} has no {key!r}")
+    return held[key]
+
+
+def _name(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def write_node_link(
+    stream: BinaryIO, matrix: np.ndarray[Any, Any], zero: Any, names: Sequence[str] | None, *, unit: str = ""
+) -> None:
+    """Every entry other than zero as an edge of a directed graph; vertices without any are nodes too."""
+    n = len(matrix)
+    labels = [json.dumps(name) for name in (range(n) if names is None else names)]
+    graph = json.dumps({"unit": unit} if unit else {})
+    stream.write(f'{{"directed": true, "multigraph": false, "graph": {graph}, "nodes": ['.encode())
+    stream.writelines(_separated(f'{{"id": {label}}}' for label in labels))
+    stream.write(b'], "edges": [')
+    stream.writelines(_separated(_edges(matrix, zero, labels)))
+    stream.write(b"\n]}\n")
+
+
+def _edges(matrix: np.ndarray[Any, Any], zero: Any, labels: Sequence[str]) -> Iterator[str]:
+    for rows, columns, values in edge_chunks(matrix, zero):
+        for i, j, weight in zip(rows, columns, numbers_as_text(values), strict=True):
+            number = weight.replace("inf", "Infinity")
+            yield f'{{"source": {labels[i]}, "target": {labels[j]}, "weight": {number}}}'
+
+
+def _separated(objects: Iterable[str]) -> Iterator[bytes]:
+    """Each object in a line of its own, with commas between them."""
+    for number, text in enumerate(objects):
+        yield f"{',' if number else ''}\n{text}".encode()
