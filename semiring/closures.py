@@ -6,6 +6,7 @@ A call becomes a problem, and the chain of reductions (`semiring.chain`) solves 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
 from numpy.typing import NDArray
@@ -23,9 +24,10 @@ from semiring.chain.planner import solve
 from semiring.chain.problem import STRUCTURES, Problem, Request, is_tropical
 from semiring.chain.program import is_home, program_for
 from semiring.chain.steps import steps_in_order
-from semiring.errors import AlgebraError, UnknownNameError
+from semiring.errors import AlgebraError, DeviceError, UnknownNameError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
+from semiring.ranks.devices import closed_stack
 from semiring.threads import checked_threads, get_threads
 
 __all__ = ["METHODS", "Explanation", "closure", "closure_with_predecessors"]
@@ -152,7 +154,9 @@ def closure(
         How many threads; by default `get_threads`. The result does not depend on it.
     device
         ``"cuda"``: move what lives in the memory of the host to the GPU, and the result back; by strips of rows where
-        the GPU has no room for all.
+        the GPU has no room for all. ``("cuda:0", "cuda:1")``, or ``"cuda:*"`` for all of the host: several GPUs close
+        it together, each some of its rows, wherever it lives, whatever its structure; of a stack each closes some
+        matrices.
     structure
         Whether work may be spared where the graph allows it: True; False; or the name of a step that may, or several of
         ``"bottleneck"``, ``"hops"``, ``"reachability"``, ``"separators"``, ``"components"``, ``"undirected"``. The page
@@ -192,12 +196,25 @@ def closure(
         if program is not None and (closed := program.run(A, out)) is not None:
             return closed
     progress = as_progress(progress)
+    one, several = _where(device)
+    if several and getattr(A, "ndim", 2) > 2:
+        if explain:
+            raise DeviceError("explain is for one matrix, or for a stack on one GPU: leave it out, or name one")
+        options: dict[str, Any] = {
+            "method": method,
+            "reflexive": reflexive,
+            "check": check,
+            "threads": threads,
+            "structure": structure,
+        }
+        return closed_stack(several, A, out, partial(closure, semiring=semiring, **options))
     asked = {
         "out": out,
-        "device": device,
+        "device": one,
+        "devices": several,
         "memory": memory,
         "journal": journal,
-        "structure": spared,
+        "structure": frozenset() if several else spared,
         "explain": explain,
     }
     result, explanation = _by_chain(A, semiring, method, threads, progress, check, plus=not reflexive, **asked)
@@ -227,6 +244,15 @@ def _by_chain(
     p = Problem(request, algebra, A, plus=plus, progress=progress, inspect=inspect)
     with profiling.span("call", "closure", semiring=algebra.name), device_of((A, request.out), request.device):
         return solve(p, steps_in_order()), explanation
+
+
+def _where(device: Any) -> tuple[Any, tuple[int, ...]]:
+    """The one device, or the GPUs that compute together."""
+    if device is None:
+        return None, ()
+    from semiring.arrays.device.memory import device_numbers, one_device
+
+    return one_device(device), device_numbers(device)
 
 
 _ALL = frozenset(STRUCTURES)
@@ -266,10 +292,11 @@ def closure_with_predecessors(
     progress: Progress | bool | None = None,
     method: str = "auto",
     structure: bool | str | Iterable[str] = True,
+    device: Any = None,
 ) -> tuple[Array, Array]:
     """(A*, predecessors) for a selective ⊕ and an array A (n, n); see `semiring.algorithms.predecessors`.
 
-    Errors as for `closure`; `AlgebraError` where ⊕ is not selective.
+    Errors as for `closure`; `AlgebraError` where ⊕ is not selective. ``device``: several GPUs, or None.
     """
     progress = as_progress(progress, "paths")
     if not semiring.selective:
@@ -277,12 +304,15 @@ def closure_with_predecessors(
     if method not in METHODS or takes_edges(method):
         raise UnknownNameError("closure method with predecessors", method, matrix_methods())
     inspection, D, spared = _Predecessors(), None, spared_steps(structure)
-    program = None if progress is not None else program_for(A, semiring, method, threads, check, spared)
+    several = _where(device)[1]
+    program = None if progress is not None or several else program_for(A, semiring, method, threads, check, spared)
     if program is not None:
         D = program.run(A, inspect=inspection)
     if D is None:
         asked = (A, semiring, method, threads, progress, check)
-        D, _ = _by_chain(*asked, plus=False, inspect=inspection, structure=spared)
+        D, _ = _by_chain(
+            *asked, plus=False, inspect=inspection, structure=frozenset() if several else spared, devices=several
+        )
     if inspection.found is None:  # closed as packed bits, or empty
         count = get_threads() if threads is None else threads
         plan = make_plan(semiring, D.dtype, threads=count)

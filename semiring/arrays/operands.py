@@ -364,9 +364,10 @@ def device_of(given: tuple[Any, ...], device: Any) -> AbstractContextManager[Any
     there = [x for x in map(_words_of, given) if is_device_array(x)]
     if device is None and not there:
         return _HERE
-    from semiring.arrays.device.memory import at_home, on_device
+    from semiring.arrays.device.memory import at_home, on_device, one_device
 
-    if device is None and at_home(there):
+    device = one_device(device)
+    if device is None and (not there or at_home(there)):
         return _HERE
     return on_device(there, device)
 

@@ -20,6 +20,7 @@ from semiring.kernels.contract import Plan
 from semiring.kernels.engine import Engine
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace, is_device_array
+from semiring.ranks.devices import by_devices
 
 __all__ = ["Leaf"]
 
@@ -34,7 +35,7 @@ class Leaf:
 
     def __init__(self, p: Problem) -> None:
         self.problem, m = p, p.matrix
-        self.method: Method = method_named(p.method)
+        self.method: Method = by_devices(p.request.devices) if p.request.devices else method_named(p.method)
         array = m.array.words if isinstance(m.array, BitMatrix) else m.array
         if p.strips is not None:
             array = p.strips.sample

@@ -89,6 +89,7 @@ class Request:
     check: bool = True
     out: Any = None  # where the caller wants the result
     device: Any = None  # where the caller wants it computed
+    devices: tuple[int, ...] = ()  # or the GPUs that are to do it together
     memory: int | str | Mapping[str, int | str] | None = None  # how much a matrix that is not all in it may take
     journal: Any = None  # the name of the file that says how far it is
     structure: frozenset[str] = frozenset()  # the names of the steps that may spare work

@@ -14,6 +14,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, boolean, max_min, max_plus, max_times, min_plus
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.arrays.bits import BitMatrix
+from semiring.arrays.device.memory import one_device
 from semiring.arrays.labels import Taken, is_frame, labelled_square, names_vertices
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import as_matrix, as_result, in_host_memory, on_their_device, operands, refuse_unreal
@@ -163,7 +164,7 @@ class _Call:
 
     def all_paths(self, taken: Taken) -> Paths:
         """The paths between all pairs."""
-        A, semiring = taken.matrix, self.semiring
+        A, semiring, one = taken.matrix, self.semiring, one_device(self.device)
         names = taken.names if self.names is None else tuple(self.names)
         _refuse_stack(A)
         if is_sparse(A):
@@ -173,12 +174,12 @@ class _Call:
             if not self.predecessors:
                 closed = closure(A, semiring, device=self.device, **self.options)
                 return Paths(taken.back(closed), semiring, names=names, weights=A)
-            matrix = as_matrix(A.unpack() if isinstance(A, BitMatrix) else A, semiring, square=True, device=self.device)
-            distances, found = closure_with_predecessors(matrix, semiring, **self.options)
+            matrix = as_matrix(A.unpack() if isinstance(A, BitMatrix) else A, semiring, square=True, device=one)
+            distances, found = closure_with_predecessors(matrix, semiring, device=self.device, **self.options)
         except (DivergenceError, DomainError) as error:
             raise error.named(names) from None
         back = as_result(A)
-        weights = matrix if self.device is None else A
+        weights = matrix if one is None else A
         return Paths(taken.back(back(distances)), semiring, back(found), names=names, weights=weights)
 
     def some_paths(self, A: Any, sources: Any, targets: Any, limit: Any) -> Paths:

@@ -1,7 +1,10 @@
-"""Links between arrays on GPUs: NCCL where each rank has a GPU of its own, else through the memory of the hosts.
+"""Links between arrays on GPUs: NCCL between processes, copies from one GPU to another within a process.
 
 All is enqueued on the streams of an engine's lanes, those of the panels before those of the rest, so the thread of a
-rank runs ahead of its GPU. NVLink multicast (NVLS) is left to NCCL's own setting, NCCL_NVLS_ENABLE.
+rank runs ahead of its GPU. Within a process NCCL would not do: its kernels wait for those of the other GPU, and a
+thread that loads a kernel meanwhile waits for them, with the driver's lock that the other thread needs. Copies wait for
+events, take no multiprocessor, and go by NVLink where there is one. NVLink multicast (NVLS) is left to NCCL's own
+setting, NCCL_NVLS_ENABLE.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from semiring.errors import DeviceError
 from semiring.kernels.engine import Engine, Lanes
 from semiring.ranks.links import Groups, Ranks
 
-__all__ = ["DeviceLinks", "OwnDevice", "links_of", "own_device"]
+__all__ = ["DeviceLinks", "OwnDevice", "by_copies", "links_of", "own_device"]
 
 Array: TypeAlias = Any
 
@@ -99,6 +102,17 @@ def _by_host(array: Array, root: int, ranks: Ranks) -> None:
     ranks.broadcast(copy, root)
     if ranks.rank != root:
         array.set(copy)
+
+
+def by_copies(array: Array, root: int, ranks: Ranks) -> None:
+    """Between GPUs of one process: who gets an array waits for its owner's stream, and the owner's for all copies."""
+    stream, event = load_cupy().cuda.get_current_stream(), load_cupy().cuda.Event
+    source, ready = ranks.allgather((array, stream.record(event(disable_timing=True))))[root]
+    if ranks.rank != root:
+        stream.wait_event(ready)
+        array.data.copy_from_device_async(source.data, array.nbytes, stream)
+    for end in ranks.allgather(stream.record(event(disable_timing=True))):
+        stream.wait_event(end)
 
 
 class _DeviceLanes:

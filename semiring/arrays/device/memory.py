@@ -23,11 +23,13 @@ __all__ = [
     "as_cupy",
     "at_home",
     "device_number",
+    "device_numbers",
     "exporter",
     "free_on_device",
     "load_cupy",
     "moved_to_device",
     "on_device",
+    "one_device",
     "to_host",
     "unaligned",
     "writable",
@@ -78,6 +80,31 @@ def device_number(device: Any) -> int | None:
             "without device= a call computes where its operands are"
         )
     return int(number) if number else None
+
+
+def device_numbers(device: Any) -> tuple[int, ...]:
+    """The numbers of the GPUs that compute together, ("cuda:0", "cuda:1") or "cuda:*"; () where that is one or none.
+
+    Raises `ValueError` where one is named twice or without its number.
+    """
+    if device == "cuda:*":
+        count = int(load_cupy("device='cuda:*'").cuda.runtime.getDeviceCount())
+        return tuple(range(count)) if count > 1 else ()
+    if not isinstance(device, tuple | list):
+        return ()
+    numbers = [device_number(one) for one in device]
+    if None in numbers or len(set(numbers)) < len(numbers) or not numbers:
+        raise ValueError(
+            f"device is {device!r}: several GPUs are named each once, ('cuda:0', 'cuda:1'), or all: 'cuda:*'"
+        )
+    return tuple(number for number in numbers if number is not None) if len(numbers) > 1 else ()
+
+
+def one_device(device: Any) -> Any:
+    """What of `device` is one GPU: itself, the only one that it lists, or None where there are several."""
+    if device_numbers(device):
+        return None
+    return "cuda" if device == "cuda:*" else device[0] if isinstance(device, tuple | list) else device
 
 
 def as_cupy(x: Any, name: str = "A") -> Array:

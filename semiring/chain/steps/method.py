@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from semiring.algorithms.methods import method_named, takes_edges
 from semiring.algorithms.ordered import selects
-from semiring.algorithms.schedule import schedule_for
+from semiring.algorithms.schedule import BLOCKED, schedule_for
 from semiring.chain.problem import No, Problem, Reduction, blind, is_tropical
 from semiring.errors import AlgebraError, DeviceError
-from semiring.kernels import backend_for
+from semiring.kernels import backend_for, get_backend
 from semiring.kernels.engine import Engine, make_plan
 
 __all__ = ["method"]
@@ -27,7 +27,12 @@ def method(p: Problem) -> No | Reduction:
         return No("named with the words")
     backend = backend_for(m.array, p.semiring, m.dtype)
     name, why = request.method, "asked for"
-    if takes_edges(name):
+    if request.devices:
+        if name not in ("auto", BLOCKED):
+            raise AlgebraError(f"{name} does not spread over several GPUs: use {BLOCKED}, or one of them")
+        name, why = BLOCKED, f"rows on the GPUs {', '.join(map(str, request.devices))}"
+        backend = get_backend("cuda")
+    elif takes_edges(name):
         if not is_tropical(p.semiring) or m.dtype.kind != "f":
             raise AlgebraError(
                 f"{name} finds shortest paths by Dijkstra: min_plus or max_plus on floats, not "
@@ -40,7 +45,7 @@ def method(p: Problem) -> No | Reduction:
         name = schedule.method(p.n, selecting=selects(p.semiring))
         whole = "whole_closures" in method_named(name).needs
         if whole and not Engine(backend, make_plan(p.semiring, m.dtype)).closes(p.n):
-            name = "blocked_floyd_warshall"
+            name = BLOCKED
         if p.n <= schedule.leaf:
             why = f"{p.n} vertices are one block of at most {schedule.leaf}, closed without products"
         else:

@@ -1,0 +1,169 @@
+"""One closure on several GPUs of a host: a thread for each, with whole rows, and copies between them.
+
+The matrix lives where the caller has it. Its rows are moved to the GPUs, closed there (`semiring.ranks.closing`) and
+moved back, by all threads at the same time; so it may be as large as all of them together.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from semiring.algorithms.methods import Method
+from semiring.algorithms.schedule import schedule_for
+from semiring.algorithms.stars import may_diverge
+from semiring.arrays.device.memory import load_cupy
+from semiring.errors import ShapeError
+from semiring.kernels import get_backend
+from semiring.kernels.contract import Plan, Status
+from semiring.kernels.engine import Engine
+from semiring.kernels.machines import closure_speed
+from semiring.namespaces import array_namespace, is_device_array
+from semiring.ranks.closing import close_tiles
+from semiring.ranks.device import DeviceLinks, by_copies
+from semiring.ranks.grid import Grid, Share
+from semiring.ranks.links import Groups, agreed
+from semiring.ranks.threads import ThreadRanks, run_ranks
+
+__all__ = ["by_devices", "closed_stack"]
+
+Array: TypeAlias = Any
+
+
+def by_devices(devices: tuple[int, ...]) -> Method:
+    """The method that closes a matrix on these GPUs, in the order of blocked Floyd-Warshall on one."""
+    close, pairs = partial(_close, devices), _pairs
+    return Method("blocked_floyd_warshall", close, keeps_pivots=True, storages=("elements", "bits"), pairs=pairs)
+
+
+def _pairs(n: int, width: int) -> int:
+    return n * n * width
+
+
+_threads: dict[tuple[int, ...], tuple[ThreadPoolExecutor, threading.Lock]] = {}
+_guard = threading.Lock()
+
+
+def _close(devices: tuple[int, ...], engine: Engine, A: Array, P: Array | None = None) -> None:
+    """A ← A* in place, with pivots as `blocked_floyd_warshall` has them; the status gets a pivot without a star."""
+    plan = engine.plan
+    blocks = schedule_for("cuda", plan.dtype, plan.storage).blocks(A.shape[0])
+    grid = Grid(tuple(blocks), (len(devices), 1))
+    if is_device_array(A):
+        array_namespace(A).cuda.get_current_stream().synchronize()
+    with _guard:  # threads that stay, for streams and their memory are those of a thread
+        if devices not in _threads:
+            _threads[devices] = ThreadPoolExecutor(len(devices), "GPU"), threading.Lock()
+    pool, alone = _threads[devices]
+    with alone:
+        found = run_ranks(len(devices), partial(_rank, devices, plan, grid, A, P), pool)
+    plan.status.diverged = found[0]
+
+
+def _rank(devices: tuple[int, ...], plan: Plan, grid: Grid, A: Array, P: Array | None, ranks: ThreadRanks) -> int:
+    """What the thread of one GPU does."""
+    cupy = load_cupy()
+    with cupy.cuda.Device(devices[ranks.rank]):
+        stream, rows = cupy.cuda.get_current_stream(), grid.rows(ranks.rank)
+        tiles, pivots = agreed(ranks, lambda: [None if x is None else _moved(x, rows, stream) for x in (A, P)])
+        own = replace(plan, status=Status(), stream=None)
+        engine = Engine(get_backend("cuda"), own, closure_speed("cuda", plan.dtype).panel)
+        links = DeviceLinks(Groups(ranks, grid), by_copies)
+        found = close_tiles(engine, links, grid, tiles, pivots, diverges=may_diverge(own))
+        for here, x in ((tiles, A), (pivots, P)):
+            if x is not None:
+                agreed(ranks, partial(_back, here, x, rows, stream))
+        return found
+
+
+def _moved(A: Array, rows: Share, stream: Any) -> Array:
+    """The rows of a rank on its GPU, which is the current one."""
+    there = load_cupy().empty((len(rows), A.shape[1]), A.dtype)
+    for part, here in rows.parts():
+        _fetch(A[part], there[here], stream)
+    stream.synchronize()
+    return there
+
+
+def _back(there: Array, A: Array, rows: Share, stream: Any) -> None:
+    """Rows of a rank in their places in the whole."""
+    for part, here in rows.parts():
+        _store(there[here], A[part], stream)
+
+
+def _fetch(source: Array, there: Array, stream: Any) -> None:
+    """There ← an array of the host or of any GPU; ``there`` is dense, on the current one."""
+    if is_device_array(source):
+        _copied(there, _dense(source), stream)
+    else:
+        there.set(np.ascontiguousarray(source), stream)
+
+
+def _store(there: Array, target: Array, stream: Any) -> None:
+    """Target, an array of the host or of any GPU ← a dense array of the current one; waits."""
+    dense = target.flags.c_contiguous
+    if not is_device_array(target):
+        if dense:
+            there.get(stream, out=target)
+        else:
+            target[...] = there.get(stream)
+        stream.synchronize()
+        return
+    with target.device:
+        whole = target if dense else array_namespace(target).empty(target.shape, target.dtype)
+    _copied(whole, there, stream)
+    stream.synchronize()
+    if not dense:
+        with target.device:
+            target[...] = whole
+            array_namespace(target).cuda.get_current_stream().synchronize()
+
+
+def _dense(A: Array) -> Array:
+    if A.flags.c_contiguous:
+        return A
+    with A.device:
+        dense = array_namespace(A).ascontiguousarray(A)
+        array_namespace(A).cuda.get_current_stream().synchronize()
+    return dense
+
+
+def _copied(target: Array, source: Array, stream: Any) -> None:
+    """Target ← source, dense arrays on two GPUs."""
+    target.data.copy_from_device_async(source.data, source.nbytes, stream)
+
+
+def closed_stack(devices: tuple[int, ...], A: Any, out: Any, close: Callable[..., Any]) -> Any:
+    """The closures of a stack of arrays, some matrices on each GPU: ``close(A, out=out, device=...)`` of one part."""
+    xp = array_namespace(A)
+    result = xp.empty(A.shape, A.dtype) if out is None else out
+    flat, target = (x.reshape(-1, *A.shape[-2:]) for x in (A, result))
+    if not xp.may_share_memory(target, result):
+        raise ShapeError("out is a stack whose matrices lie at no equal distances: give one that is dense")
+    if is_device_array(A):
+        xp.cuda.get_current_stream().synchronize()
+    bounds = [len(flat) * which // len(devices) for which in range(len(devices) + 1)]
+
+    def part(ranks: ThreadRanks) -> None:
+        low, high = bounds[ranks.rank], bounds[ranks.rank + 1]
+        if low == high:
+            return
+        cupy, device = load_cupy(), devices[ranks.rank]
+        if not is_device_array(A):
+            close(flat[low:high], out=target[low:high], device=f"cuda:{device}")
+            return
+        with cupy.cuda.Device(device):
+            stream = cupy.cuda.get_current_stream()
+            there = cupy.empty(flat[low:high].shape, A.dtype)
+            _fetch(flat[low:high], there, stream)
+            close(there, out=there)
+            _store(there, target[low:high], stream)
+
+    run_ranks(len(devices), part)
+    return result

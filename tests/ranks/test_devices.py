@@ -1,0 +1,109 @@
+"""Several GPUs of a host, played by threads whose "GPUs" are memory of the host: what goes where, and comes back."""
+
+from __future__ import annotations
+
+import contextlib
+import types
+from dataclasses import replace
+
+import matrices
+import numpy as np
+import pytest
+from in_ranks import METHOD, make_small
+from strips import rounded, same_bits
+
+import semiring as sr
+from semiring.algorithms import schedule
+from semiring.arrays.device.memory import device_numbers, one_device
+from semiring.errors import AlgebraError, DivergenceError
+from semiring.kernels import get_backend
+from semiring.ranks import devices
+from semiring.ranks.links import HostLinks
+
+TWO = ("cuda:0", "cuda:1")
+
+
+class There(np.ndarray):
+    """An array "on a GPU"."""
+
+    def set(self, values, stream):
+        self[...] = values
+
+    def get(self, stream, out=None):
+        if out is None:
+            return np.array(self)
+        out[...] = self
+        return out
+
+
+@pytest.fixture(autouse=True)
+def gpus(monkeypatch):
+    """Two GPUs, and the schedule of one with small blocks."""
+    stream = types.SimpleNamespace(synchronize=lambda: None)
+    cuda = types.SimpleNamespace(Device=lambda number: contextlib.nullcontext(), get_current_stream=lambda: stream)
+    empty = lambda shape, dtype: np.empty(shape, dtype).view(There)  # noqa: E731
+    monkeypatch.setattr(devices, "load_cupy", lambda: types.SimpleNamespace(cuda=cuda, empty=empty))
+    monkeypatch.setattr(devices, "DeviceLinks", lambda groups, carry: HostLinks(groups))
+    for module in (devices, __import__("importlib").import_module("semiring.chain.steps.method")):
+        monkeypatch.setattr(module, "get_backend", lambda name: get_backend("cpu"))
+    make_small(monkeypatch)
+    for name in ("cuda", "cuda, 8 bytes", "cuda, 2 bytes", "cuda, 1 bytes", "cuda, bits"):
+        table = replace(schedule._TABLE[name], pivots=((0, 32),), first=((0, 32),))
+        monkeypatch.setitem(schedule._TABLE, name, table)
+
+
+def test_several_devices_are_named():
+    assert device_numbers(TWO) == (0, 1)
+    assert device_numbers(["cuda:3", "cuda:1", "cuda:0"]) == (3, 1, 0)
+    assert [device_numbers(one) for one in (None, "cuda", "cuda:1", ("cuda:1",))] == [()] * 4
+    assert [one_device(one) for one in (None, "cuda", ("cuda:1",), TWO)] == [None, "cuda", "cuda:1", None]
+    for wrong in [("cuda:0", "cuda:0"), ("cuda:0", "cuda"), (), ("cuda:0", "host")]:
+        with pytest.raises(ValueError, match="device is"):
+            sr.closure(np.zeros((2, 2)), device=wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("min_plus", "float32"),
+        ("max_plus", "int32"),
+        ("plus_times", "float64"),
+        ("boolean", "bool"),
+        ("max_min", "int16"),
+    ],
+)
+@pytest.mark.parametrize("layout", ["C", "F", "cut"])
+def test_the_closure_is_that_of_one(rng, name, dtype, layout):
+    A = rounded(rng, 97, name, dtype)
+    given = {"C": A, "F": np.asfortranarray(A), "cut": np.pad(A, 3)[3:-3, 3:-3]}[layout]
+    expected = sr.closure(A, name, method=METHOD)
+    assert same_bits(sr.closure(given, name, device=TWO), expected)
+    out = np.empty_like(given)
+    assert sr.closure(given, name, device=TWO, out=out) is out
+    one = sr.closure(given, name, method=METHOD, out=np.empty_like(given))  # turned where columns are adjacent
+    assert same_bits(np.ascontiguousarray(out), np.ascontiguousarray(one))
+
+
+def test_signs_words_paths_files_and_stacks(rng, tmp_path):
+    h = rng.integers(0, 500, 97)
+    A = (rng.integers(0, 1000, (97, 97)) + h[:, None] - h).astype(np.float32)
+    assert same_bits(sr.closure(A, device=TWO), sr.closure(A, method=METHOD))
+    T = matrices.matrix(rng, 97, "boolean", "bool", density=0.1)
+    words = sr.closure(sr.pack(T), "boolean", device=TWO)
+    assert same_bits(words.unpack(), sr.closure(T, "boolean"))
+    B = np.where(rng.random((97, 97)) < 0.2, rng.integers(1, 9, (97, 97)), np.inf)
+    found, expected = sr.shortest_paths(B, device=TWO), sr.shortest_paths(B)
+    assert same_bits(found.matrix, expected.matrix)
+    assert same_bits(found.predecessors, expected.predecessors)
+    np.save(tmp_path / "B.npy", B)
+    assert same_bits(sr.closure(tmp_path / "B.npy", device=TWO), sr.closure(B))
+
+
+def test_what_is_wrong_is_told(rng):
+    A = np.zeros((97, 97))
+    A[70, 70] = 1.0
+    with pytest.raises(DivergenceError, match="vertex 70"):
+        sr.closure(A, "plus_times", device=TWO)
+    with pytest.raises(AlgebraError, match="squaring does not spread over several GPUs"):
+        sr.closure(A, device=TWO, method="squaring")
+    assert same_bits(sr.closure(rng.random((0, 0)), device=TWO), np.empty((0, 0)))
