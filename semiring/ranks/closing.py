@@ -64,7 +64,7 @@ def close_tiles(
     speed = closure_speed(engine.backend.name, engine.plan.dtype)
     elimination = Elimination(tiles, grid.n, 0, 0, speed.strip)
     widest = max(stop - start for start, stop in blocks)
-    with links.lanes(engine) as lanes:
+    with links.lanes(engine, beside=len(blocks) > 1) as lanes:
         for number in (AHEAD, REST):
             lanes.reserve(number, max(workspace(engine, A.shape[1], 0, widest)))
         rank = _Rank(lanes, links, grid, elimination, tiles, word)

@@ -68,8 +68,8 @@ class DeviceLinks:
         if ranks.size > 1 and array.size:
             self._carry(array, root, ranks)
 
-    def lanes(self, engine: Engine) -> _DeviceLanes:
-        return _DeviceLanes(self._groups.all, engine)
+    def lanes(self, engine: Engine, *, beside: bool = True) -> _DeviceLanes:
+        return _DeviceLanes(self._groups.all, engine, engine.lanes() if beside else None)
 
 
 def _by_nccl(groups: Groups) -> Carry:
@@ -116,11 +116,10 @@ def by_copies(array: Array, root: int, ranks: Ranks) -> None:
 
 
 class _DeviceLanes:
-    """The lanes of an engine; one after the other where it has none, as with products of cuBLAS."""
+    """The lanes of an engine; one after the other where there are none, as with products of cuBLAS."""
 
-    def __init__(self, ranks: Ranks, engine: Engine) -> None:
-        self._ranks, self._engine = ranks, engine
-        self._lanes: Lanes | None = engine.lanes()
+    def __init__(self, ranks: Ranks, engine: Engine, lanes: Lanes | None) -> None:
+        self._ranks, self._engine, self._lanes = ranks, engine, lanes
 
     def __enter__(self) -> _DeviceLanes:
         if self._lanes is not None:

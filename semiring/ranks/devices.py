@@ -69,17 +69,17 @@ def _close(devices: tuple[int, ...], engine: Engine, A: Array, P: Array | None =
 def _rank(devices: tuple[int, ...], plan: Plan, grid: Grid, A: Array, P: Array | None, ranks: ThreadRanks) -> int:
     """What the thread of one GPU does."""
     cupy = load_cupy()
-    with cupy.cuda.Device(devices[ranks.rank]):
-        stream, rows = cupy.cuda.get_current_stream(), grid.rows(ranks.rank)
-        tiles, pivots = agreed(ranks, lambda: [None if x is None else _moved(x, rows, stream) for x in (A, P)])
-        own = replace(plan, status=Status(), stream=None)
-        engine = Engine(get_backend("cuda"), own, closure_speed("cuda", plan.dtype).panel)
-        links = DeviceLinks(Groups(ranks, grid), by_copies)
-        found = close_tiles(engine, links, grid, tiles, pivots, diverges=may_diverge(own))
-        for here, x in ((tiles, A), (pivots, P)):
-            if x is not None:
-                agreed(ranks, partial(_back, here, x, rows, stream))
-        return found
+    cupy.cuda.Device(devices[ranks.rank]).use()  # the thread is ours
+    stream, rows = cupy.cuda.get_current_stream(), grid.rows(ranks.rank)
+    tiles, pivots = agreed(ranks, lambda: [None if x is None else _moved(x, rows, stream) for x in (A, P)])
+    own = replace(plan, status=Status(), stream=None)
+    engine = Engine(get_backend("cuda"), own, closure_speed("cuda", plan.dtype).panel)
+    links = DeviceLinks(Groups(ranks, grid), by_copies)
+    found = close_tiles(engine, links, grid, tiles, pivots, diverges=may_diverge(own))
+    for here, x in ((tiles, A), (pivots, P)):
+        if x is not None:
+            agreed(ranks, partial(_back, here, x, rows, stream))
+    return found
 
 
 def _moved(A: Array, rows: Share, stream: Any) -> Array:
@@ -155,15 +155,14 @@ def closed_stack(devices: tuple[int, ...], A: Any, out: Any, close: Callable[...
         if low == high:
             return
         cupy, device = load_cupy(), devices[ranks.rank]
+        cupy.cuda.Device(device).use()
         if not is_device_array(A):
             close(flat[low:high], out=target[low:high], device=f"cuda:{device}")
             return
-        with cupy.cuda.Device(device):
-            stream = cupy.cuda.get_current_stream()
-            there = cupy.empty(flat[low:high].shape, A.dtype)
-            _fetch(flat[low:high], there, stream)
-            close(there, out=there)
-            _store(there, target[low:high], stream)
+        stream, there = cupy.cuda.get_current_stream(), cupy.empty(flat[low:high].shape, A.dtype)
+        _fetch(flat[low:high], there, stream)
+        close(there, out=there)
+        _store(there, target[low:high], stream)
 
     run_ranks(len(devices), part)
     return result

@@ -108,8 +108,11 @@ class Links(Protocol):
         """
         ...
 
-    def lanes(self, engine: Engine) -> Any:
-        """Lanes as those of an engine, with ``wait(mark)``. A context; one that an error leaves stops all ranks."""
+    def lanes(self, engine: Engine, *, beside: bool = True) -> Any:
+        """Lanes as those of an engine, with ``wait(mark)``. A context; one that an error leaves stops all ranks.
+
+        ``beside``: whether there is work to be done side by side. In one memory a single block is closed without lanes.
+        """
         ...
 
 
@@ -128,7 +131,7 @@ class HostLinks:
             self.travelling += time.perf_counter() - start
             self.received += array.nbytes * (ranks.rank != root)
 
-    def lanes(self, engine: Engine) -> _HostLanes:
+    def lanes(self, engine: Engine, *, beside: bool = True) -> _HostLanes:
         return _HostLanes(self, self._groups.all, engine)
 
 

@@ -44,7 +44,7 @@ def launches(monkeypatch, tmp_path):
     calls, compiled = [], {}
     named = {which.name: which for which in vars(kernels).values() if isinstance(which, passes.Pass)}
 
-    def dense(which, integer):
+    def dense(which, integer, device):
         key = which, integer
         if key not in compiled:
             text = _VECTOR + passes.source(which, integer)

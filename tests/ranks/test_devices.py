@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import types
 from dataclasses import replace
 
@@ -40,7 +39,9 @@ class There(np.ndarray):
 def gpus(monkeypatch):
     """Two GPUs, and the schedule of one with small blocks."""
     stream = types.SimpleNamespace(synchronize=lambda: None)
-    cuda = types.SimpleNamespace(Device=lambda number: contextlib.nullcontext(), get_current_stream=lambda: stream)
+    cuda = types.SimpleNamespace(
+        Device=lambda number: types.SimpleNamespace(use=lambda: None), get_current_stream=lambda: stream
+    )
     empty = lambda shape, dtype: np.empty(shape, dtype).view(There)  # noqa: E731
     monkeypatch.setattr(devices, "load_cupy", lambda: types.SimpleNamespace(cuda=cuda, empty=empty))
     monkeypatch.setattr(devices, "DeviceLinks", lambda groups, carry: HostLinks(groups))

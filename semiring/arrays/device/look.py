@@ -169,8 +169,9 @@ def _module() -> Any:
     return load_cupy().RawModule(code=source, options=("-std=c++17",))
 
 
-@lru_cache(maxsize=16)
-def _kernel(name: str) -> Any:
+@lru_cache(maxsize=128)
+def _kernel(name: str, device: int) -> Any:
+    """The function on the current device, which is ``device``."""
     under_way = Compilation("the look at entries", "this GPU")
     function = _module().get_function(name).kernel
     under_way.done(KEPT)
@@ -202,4 +203,4 @@ def _launch(cupy: Any, array: Array, name: str, semiring: Semiring, result: int)
 @lru_cache(maxsize=1024)
 def _prepared(kernel: str, blocks: int, places: int, device: int) -> Prepared:
     """The launch on the current device, given where the entries are, the rule and the result."""
-    return Prepared(_kernel(kernel), (blocks,), (_THREADS,), (None,) * (places + 2))
+    return Prepared(_kernel(kernel, device), (blocks,), (_THREADS,), (None,) * (places + 2))

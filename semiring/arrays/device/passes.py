@@ -85,7 +85,7 @@ def _prepared(
     packs = rows[0] * rows[1] * itemsize // 16
     blocks = max(1, min(_BLOCKS, -(-packs // (_THREADS * _UNROLL))))
     parameters = [None, None, *map(np.uint64, rows), *map(integer.type, numbers), *[None] * which.word]
-    return Prepared(_dense(which, integer), (blocks,), (_THREADS,), parameters)
+    return Prepared(_dense(which, integer, device), (blocks,), (_THREADS,), parameters)
 
 
 def _rows(
@@ -125,7 +125,8 @@ def source(which: Pass, integer: np.dtype[Any]) -> str:
 
 
 @lru_cache(maxsize=128)
-def _dense(which: Pass, integer: np.dtype[Any]) -> Any:
+def _dense(which: Pass, integer: np.dtype[Any], device: int) -> Any:
+    """The function on the current device, which is ``device``."""
     under_way = Compilation(f"the pass {which.name}", "this GPU")
     module = load_cupy().RawModule(code=source(which, integer), options=("-std=c++17",))
     function = module.get_function("pass").kernel

@@ -1,0 +1,214 @@
+"""Closures on several GPUs of a host beside one: python -m benchmarks.gpu.several [--n 32768 ...] [--gpus 1 2 4]
+
+Min-plus in float32, the matrix of `benchmarks.gpu.large`. It lies on the first GPU, or in the memory of the host where
+that has no room for it and a share; its rows are moved to the others and back within the time. Where one GPU has closed
+it too, a checksum of all bits is compared; and ``--rows`` of the result of each size with single-source runs. The model
+is that of `semiring.ranks.model`, with the rate of one GPU in this run and panels at 4 bytes every ``--word`` seconds.
+"not hidden" is what a run is faster in which no panel is copied (its result is none), up to ``--bare`` vertices.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+import semiring as sr
+from benchmarks.common import Table, by_clock, run
+from benchmarks.gpu.large import single_source, weights
+from semiring.algorithms.schedule import schedule_for
+from semiring.ranks import devices
+from semiring.ranks.model import tiles_bytes, tiles_times
+
+__all__ = ["main"]
+
+METHOD = "blocked_floyd_warshall"
+_STEP, _MARGIN = 1024, 6 << 30  # rows at a time; bytes that a GPU keeps free
+_WARM = 8704  # vertices: from there on blocks of pivots are as wide as those of the largest
+Close = Callable[[Any], Any]
+
+
+def _free() -> None:
+    import cupy
+
+    for device in range(cupy.cuda.runtime.getDeviceCount()):
+        with cupy.cuda.Device(device):
+            cupy.get_default_memory_pool().free_all_blocks()
+
+
+def matrix(n: int, gpus: int) -> Any:
+    """The matrix on the first GPU, or on the host where that GPU has no room for it beside the rows that it closes."""
+    import cupy
+
+    _free()
+    share = 4 * n * n // gpus if gpus > 1 else 0
+    here = 4 * n * n + share + 16 * _STEP * n + _MARGIN < cupy.cuda.runtime.memGetInfo()[0]
+    A = (cupy if here else np).empty((n, n), np.float32)
+
+    def fill(start: int) -> None:
+        rows = weights(n, start)
+        A[start : start + _STEP] = rows if here else rows.get()
+
+    with ThreadPoolExecutor(1 if here else 8) as pool:
+        list(pool.map(fill, range(0, n, _STEP)))
+    _free()
+    return A
+
+
+def checksum(A: Any) -> int:
+    """A number that depends on every bit of a matrix, and on where it is."""
+    import cupy
+
+    total, places = 0, cupy.arange(1, 2 * A.shape[1], 2, dtype=np.uint64)
+    for start in range(0, len(A), _STEP):
+        words = cupy.asarray(A[start : start + _STEP]).view(np.uint32).astype(np.uint64)
+        total += (start + 1) * int((words * places).sum())
+    return total % (1 << 64)
+
+
+def equal_rows(A: Any, count: int) -> int:
+    """How many of so many rows are those of single-source runs over the matrix made anew."""
+    n = len(A)
+    sources = np.random.default_rng(n).choice(n, count, replace=False).tolist()
+    rows = single_source(n, sources)
+    return sum(bool((A[i] == row.astype(np.float32).get()).all()) for i, row in zip(sources, rows, strict=True))
+
+
+def closing(gpus: int, on_host: bool = False) -> Close:
+    """A ← A* on so many GPUs."""
+    where: Any = tuple(f"cuda:{number}" for number in range(gpus)) if gpus > 1 else "cuda" if on_host else None
+    return lambda A: sr.closure(A, out=A, method=METHOD, device=where)
+
+
+def seconds(close: Close, A: Any) -> float:
+    """Of one closure, by the clock of the host."""
+    import cupy
+
+    cupy.cuda.Device().synchronize()
+
+    def call() -> None:
+        close(A)
+        cupy.cuda.Device().synchronize()
+
+    return by_clock(call)
+
+
+def _without_copies(array: Any, root: int, ranks: Any) -> None:
+    """`by_copies` that waits as it does, and copies nothing."""
+    import cupy
+
+    for _ in range(2):
+        stream = cupy.cuda.get_current_stream()
+        for end in ranks.allgather(stream.record(cupy.cuda.Event(disable_timing=True))):
+            stream.wait_event(end)
+
+
+class _Energy:
+    """The counters of some GPUs, in joules."""
+
+    def __init__(self, gpus: int) -> None:
+        import cupy
+        import pynvml
+
+        pynvml.nvmlInit()
+        addresses = [cupy.cuda.Device(number).pci_bus_id for number in range(gpus)]
+        self._read, self._handles = (
+            pynvml.nvmlDeviceGetTotalEnergyConsumption,
+            [pynvml.nvmlDeviceGetHandleByPciBusId(address) for address in addresses],
+        )
+        self._before = self._now()
+
+    def _now(self) -> float:
+        return sum(map(self._read, self._handles)) / 1e3
+
+    def used(self) -> float:
+        """Since this was made."""
+        return self._now() - self._before
+
+
+def closures(options: argparse.Namespace) -> Table:
+    """Each size on each number of GPUs."""
+    import cupy
+
+    there = cupy.cuda.runtime.getDeviceCount()
+    counts = [gpus for gpus in options.gpus if gpus <= there]
+    table: list[list[Any]] = []
+    alone = 0.0  # pairs a second of one GPU, of the largest matrix so far
+    for gpus in counts:  # compiles
+        small = matrix(_WARM, gpus)
+        seconds(closing(gpus), small)
+    for n in options.n:
+        expected = None
+        block = schedule_for("cuda", np.dtype(np.float32)).blocks(n)[-2]
+        width = block[1] - block[0]
+        for gpus in counts:
+            if gpus == 1 and n > options.alone:
+                continue
+            A = matrix(n, gpus)
+            on_host = isinstance(A, np.ndarray)
+            energy = _Energy(gpus)
+            took = seconds(closing(gpus, on_host), A)
+            joules = energy.used()
+            alone = n**3 / took if gpus == 1 else alone
+            found = checksum(A)
+            expected = expected or (found if gpus == 1 else None)
+            assert expected in (None, found), f"the bits of {gpus} GPUs differ"
+            rows = f"{equal_rows(A, options.rows)} of {options.rows}" if options.rows and gpus == counts[-1] else ""
+            hidden = says = received = ""
+            if gpus > 1:
+                sizes = tiles_bytes(n, (gpus, 1), width)
+                received = f"{sizes['rows of pivots'] / 2**30:.1f}"
+                says = f"{tiles_times(n, (gpus, 1), width, 1 / alone, 1e-4, options.word).seconds:.2f}" if alone else ""
+            if gpus > 1 and n <= options.bare:
+                copies, devices.by_copies = devices.by_copies, _without_copies
+                try:
+                    hidden = f"{took - seconds(closing(gpus, on_host), A):.3f}"
+                finally:
+                    devices.by_copies = copies
+            table.append(
+                [
+                    n,
+                    gpus,
+                    "host" if on_host else "GPU",
+                    f"{took:.3f}",
+                    says,
+                    f"{n**3 / took / gpus / 1e12:.2f}",
+                    f"{n**3 / alone / took:.2f}" if alone else "",
+                    f"{100 * n**3 / alone / took / gpus:.1f} %" if alone else "",
+                    hidden,
+                    received,
+                    f"{joules / 1e3:.2f}",
+                    "equal" if expected is not None and gpus > 1 else "",
+                    rows,
+                ]
+            )
+            print(*table[-1], flush=True)
+            del A
+            _free()
+    columns = [
+        *("n", "GPUs", "matrix on the", "s", "the model, s", "T pairs/s a GPU", "of one GPU", "efficiency"),
+        *("not hidden, s", "GiB of panels", "kJ", "bits", "rows equal to single-source runs"),
+    ]
+    return Table("Several GPUs of a host, min-plus float32, in place", columns, table)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table."""
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--n", type=int, nargs="+", default=[32768, 65536, 131072])
+        parser.add_argument("--gpus", type=int, nargs="+", default=[1, 2, 4, 8])
+        parser.add_argument("--alone", type=int, default=65536, help="the largest matrix that one GPU closes too")
+        parser.add_argument("--bare", type=int, default=65536, help="the largest that is also closed without copies")
+        parser.add_argument("--rows", type=int, default=0, help="how many are checked, of the most GPUs")
+        parser.add_argument("--word", type=float, default=4 / 350e9, help="seconds of an entry between two GPUs")
+
+    return run("benchmarks.gpu.several", str(__doc__), {"closures": closures}, arguments, configure)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,215 @@
+"""Closures on several GPUs of a host: the bits of one GPU, wherever the matrix is; and calls on a GPU that is not the
+first, whose kernels are others than those of the first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+from matrices import matrix
+from strips import METHOD, rounded, same_bits
+
+import semiring as sr
+from semiring.arrays.device.elements import copy
+from semiring.errors import DivergenceError, DomainError, NegativeCycleError
+from semiring.testing import check_predecessors
+
+pytestmark = pytest.mark.gpu
+
+CASES = [
+    *[("min_plus", dtype) for dtype in ("float32", "float64", "int32", "int64", "int16", "float16")],
+    *[("max_plus", dtype) for dtype in ("float32", "int32")],
+    *[("max_min", dtype) for dtype in ("float32", "uint8")],
+    *[("max_times", "float32"), ("boolean", "bool")],
+]
+
+
+def count() -> int:
+    cupy = pytest.importorskip("cupy")
+    return cupy.cuda.runtime.getDeviceCount()
+
+
+@pytest.fixture
+def cupy():
+    if count() < 2:
+        pytest.skip("one GPU is there, and this is about several")
+    return pytest.importorskip("cupy")
+
+
+@pytest.fixture(params=[2, 4])
+def several(request, cupy):
+    """The names of so many GPUs."""
+    if count() < request.param:
+        pytest.skip(f"{request.param} GPUs are wanted, {count()} are there")
+    return tuple(f"cuda:{number}" for number in range(request.param))
+
+
+def one(A, name="min_plus"):
+    return sr.closure(A, name, method=METHOD, device="cuda")
+
+
+def here(x):
+    return x.get() if hasattr(x, "get") else np.asarray(x)
+
+
+# Every launch of the first GPU is prepared before the same one of the second.
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
+def test_second_gpu_copies(rng, cupy, dtype):
+    A = rng.integers(0, 100, (64, 256)).astype(dtype)
+    for number in (0, 1, 0):
+        with cupy.cuda.Device(number):
+            given, out = cupy.asarray(A), cupy.zeros(A.shape, dtype)
+            copy(given, out)
+            assert same_bits(out.get(), A)
+            copy(given[:, ::2], out[:, 1::2])
+            assert same_bits(out.get()[:, 1::2], A[:, ::2])
+
+
+@pytest.mark.parametrize("name", ["min_plus", "plus_times", "max_min", "log_plus", "boolean"])
+def test_second_gpu_multiplies(rng, cupy, name):
+    A = matrix(rng, 700, name, "bool" if name == "boolean" else "float32")
+    found = []
+    for number in (0, 1, 0):
+        with cupy.cuda.Device(number):
+            found.append(sr.matmul(cupy.asarray(A), cupy.asarray(A), name).get())
+    assert same_bits(found[1], found[0])
+    with cupy.cuda.Device(1):
+        given = cupy.asarray(A)
+    outside = sr.matmul(given, given, name)  # the first is the current one
+    assert outside.device.id == 1
+    assert same_bits(outside.get(), found[0])
+    assert cupy.cuda.runtime.getDevice() == 0
+
+
+@pytest.mark.parametrize("method", ["auto", "rkleene", METHOD, "staged"])
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_second_gpu_closes(rng, cupy, name, dtype, method):
+    for n in (65, 300, 1100):
+        A, found = rounded(rng, n, name, dtype), []
+        for number in (0, 1, 0):
+            with cupy.cuda.Device(number):
+                found.append(sr.closure(cupy.asarray(A), name, method=method).get())
+        assert same_bits(found[1], found[0])
+        assert same_bits(found[2], found[0])
+        assert same_bits(sr.closure(A, name, method=method, device="cuda:1"), found[0])
+
+
+def test_second_gpu_finds_paths_and_closes_stacks(rng, cupy):
+    A = np.where(rng.random((300, 300)) < 0.1, rng.integers(1, 99, (300, 300)), np.inf).astype(np.float32)
+    stack = rng.random((9, 70, 70), dtype=np.float32)
+    for number in (0, 1):
+        with cupy.cuda.Device(number):
+            paths = sr.shortest_paths(cupy.asarray(A))
+            check_predecessors(paths.matrix.get(), paths.predecessors.get(), A)
+            found = sr.closure(cupy.asarray(stack))
+            assert found.device.id == number
+            assert same_bits(found.get(), sr.closure(stack))
+            signed = sr.closure(cupy.asarray(-A), "max_plus")
+            np.testing.assert_array_equal(signed.get(), sr.closure(-np.where(np.isinf(A), -np.inf, A), "max_plus"))
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_several_gpus_have_the_bits_of_one(rng, several, name, dtype):
+    for n in (1, 200, 257, 1000, 1537, 2049):
+        A = rounded(rng, n, name, dtype)
+        expected = one(A, name)
+        assert same_bits(sr.closure(A, name, device=several), expected)
+        assert same_bits(sr.closure(A, name, device=several[::-1]), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_several_gpus_close_wide_blocks_of_pivots(rng, several, dtype):
+    for n in (4096, 7400):
+        A = rounded(rng, n, "min_plus", dtype)
+        assert same_bits(sr.closure(A, device=several), one(A))
+
+
+@pytest.mark.parametrize("name", ["plus_times", "log_plus"])
+def test_several_gpus_add_up_but_for_rounding(rng, several, name):
+    A = rounded(rng, 1000, name, "float64")
+    np.testing.assert_allclose(sr.closure(A, name, device=several), one(A, name), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
+def test_several_gpus_take_both_signs(rng, several, name, dtype):
+    h = rng.integers(0, 500, 1000)
+    A = (rng.integers(0, 1000, (1000, 1000)) + h[:, None] - h).astype(dtype)
+    A[rng.random(A.shape) < 0.4] = sr.min_plus.zero_for(A.dtype)
+    if name == "max_plus":
+        edges = sr.min_plus.zero_for(A.dtype) != A
+        A = np.where(edges, -A, sr.max_plus.zero_for(A.dtype)).astype(dtype)
+    assert same_bits(sr.closure(A, name, device=several), sr.closure(A, name))
+
+
+def test_several_gpus_take_arrays_of_any_gpu(rng, cupy, several):
+    A = rounded(rng, 1537, "min_plus", "float32")
+    expected = one(A)
+    for number in range(len(several)):
+        with cupy.cuda.Device(number):
+            given = cupy.asarray(A)
+            cut = cupy.full((1540, 1543), 7, np.float32)
+            cut[2:1539, 3:1540] = given
+        for where in {0, number}:  # the current one
+            with cupy.cuda.Device(where):
+                found = sr.closure(given, device=several)
+                assert found.device.id == number
+                assert same_bits(found.get(), expected)
+                assert same_bits(sr.closure(cut[2:1539, 3:1540], device=several).get(), expected)
+                assert cupy.cuda.runtime.getDevice() == where
+        assert same_bits(given.get(), A)
+        assert sr.closure(given, out=given, device=several) is given
+        assert same_bits(given.get(), expected)
+    every = sr.closure(A, device="cuda:*")
+    assert same_bits(every, expected)
+
+
+def test_several_gpus_take_packed_bits(rng, cupy, several):
+    for n in (1000, 9000):  # the second in two blocks of pivots
+        T = matrix(rng, n, "boolean", "bool", density=2 / n)
+        expected = here(sr.closure(cupy.asarray(T), "boolean"))
+        assert same_bits(sr.closure(sr.pack(T), "boolean", device=several).unpack(), expected)
+        assert same_bits(sr.closure(cupy.asarray(T), "boolean", device=several).get(), expected)
+        assert same_bits(here(sr.closure(sr.pack(cupy.asarray(T)), "boolean", device=several).unpack()), expected)
+
+
+def test_several_gpus_find_predecessors(rng, cupy, several):
+    for n, density in ((1000, 0.02), (1300, 1.0)):
+        A = np.where(rng.random((n, n)) < density, rng.integers(1, 999, (n, n)), np.inf).astype(np.float32)
+        for given in (A, cupy.asarray(A)):
+            paths = sr.shortest_paths(given, device=several)
+            assert same_bits(here(paths.matrix), here(sr.closure(A)))
+            check_predecessors(here(paths.matrix), here(paths.predecessors), A)
+
+
+def test_several_gpus_share_out_stacks(rng, cupy, several):
+    for name, dtype in (("min_plus", "float32"), ("max_plus", "int32"), ("boolean", "bool")):
+        stack = np.stack([rounded(rng, 130, name, dtype) for _ in range(7)])
+        expected = np.stack([here(sr.closure(cupy.asarray(A), name)) for A in stack])
+        assert same_bits(sr.closure(stack, name, device=several), expected)
+        with cupy.cuda.Device(1):
+            given = cupy.asarray(stack.reshape(7, 1, 130, 130))
+        found = sr.closure(given, name, device=several)
+        assert found.device.id == 1
+        assert same_bits(found.get()[:, 0], expected)
+
+
+def test_several_gpus_tell_what_is_wrong(rng, cupy, several):
+    A = np.zeros((1000, 1000), np.float32)
+    A[650, 660] = A[660, 650] = 2.0
+    for given in (A, cupy.asarray(A)):
+        with pytest.raises(DivergenceError, match=r"vertex 6[56]0"):
+            sr.closure(given, "max_times", device=several)
+    A = rng.random((1000, 1000), dtype=np.float32)
+    A[7, 9], A[9, 7] = 0.25, -0.5
+    for given in (A, cupy.asarray(A)):
+        with pytest.raises(NegativeCycleError) as caught:
+            sr.closure(given, device=several)
+        assert oracles.cycle_weight(A, list(caught.value.cycle)) < 0
+    A[3, 4] = np.nan
+    with pytest.raises(DomainError, match=r"A\[3, 4\]"):
+        sr.closure(cupy.asarray(A), device=several)
+    assert same_bits(sr.closure(np.empty((0, 0)), device=several), np.empty((0, 0)))
