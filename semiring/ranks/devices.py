@@ -35,6 +35,8 @@ __all__ = ["by_devices", "closed_stack"]
 
 Array: TypeAlias = Any
 
+_COPIERS = 4  # threads for each GPU that copy from and to ordinary memory of the host
+
 
 def by_devices(devices: tuple[int, ...]) -> Method:
     """The method that closes a matrix on these GPUs, in the order of blocked Floyd-Warshall on one."""
@@ -68,44 +70,67 @@ def _close(devices: tuple[int, ...], engine: Engine, A: Array, P: Array | None =
 
 def _rank(devices: tuple[int, ...], plan: Plan, grid: Grid, A: Array, P: Array | None, ranks: ThreadRanks) -> int:
     """What the thread of one GPU does."""
-    cupy = load_cupy()
-    cupy.cuda.Device(devices[ranks.rank]).use()  # the thread is ours
-    stream, rows = cupy.cuda.get_current_stream(), grid.rows(ranks.rank)
-    tiles, pivots = agreed(ranks, lambda: [None if x is None else _moved(x, rows, stream) for x in (A, P)])
+    cupy, number, rows = load_cupy(), devices[ranks.rank], grid.rows(ranks.rank)
+    cupy.cuda.Device(number).use()  # the thread is ours
+
+    def moved(x: Array | None) -> Array | None:
+        if x is None:
+            return None
+        here = cupy.empty((len(rows), x.shape[1]), x.dtype)
+        cupy.cuda.get_current_stream().synchronize()  # it may still be used by work of whoever had it before
+        _by_blocks(number, rows, x, here, _fetch)
+        return here
+
+    tiles, pivots = agreed(ranks, lambda: (moved(A), moved(P)))
     own = replace(plan, status=Status(), stream=None)
-    engine = Engine(get_backend("cuda"), own, closure_speed("cuda", plan.dtype).panel)
+    engine = Engine(get_backend("cuda"), own, closure_speed("cuda", plan.dtype, plan.storage).panel)
     links = DeviceLinks(Groups(ranks, grid), by_copies)
     found = close_tiles(engine, links, grid, tiles, pivots, diverges=may_diverge(own))
-    for here, x in ((tiles, A), (pivots, P)):
-        if x is not None:
-            agreed(ranks, partial(_back, here, x, rows, stream))
+    cupy.cuda.get_current_stream().synchronize()
+
+    def back() -> None:
+        for here, x in (tiles, A), (pivots, P):
+            if x is not None:
+                _by_blocks(number, rows, x, here, _store)
+
+    agreed(ranks, back)
     return found
 
 
-def _moved(A: Array, rows: Share, stream: Any) -> Array:
-    """The rows of a rank on its GPU, which is the current one."""
-    there = load_cupy().empty((len(rows), A.shape[1]), A.dtype)
-    for part, here in rows.parts():
-        _fetch(A[part], there[here], stream)
-    stream.synchronize()
-    return there
+def _by_blocks(device: int, rows: Share, A: Array, here: Array, move: Callable[[Array, Array, Any], None]) -> None:
+    """``move`` each block of a rank's rows between its place in A and the one that it has here, and wait.
 
+    Ordinary memory of the host is copied by several threads: one moves less than a seventh of what a GPU is sent.
+    """
+    cuda, blocks = load_cupy().cuda, list(rows.parts())
+    threads = 1 if is_device_array(A) else max(1, min(_COPIERS, len(blocks)))
 
-def _back(there: Array, A: Array, rows: Share, stream: Any) -> None:
-    """Rows of a rank in their places in the whole."""
-    for part, here in rows.parts():
-        _store(there[here], A[part], stream)
+    def some(first: int) -> None:
+        cuda.Device(device).use()
+        stream = cuda.Stream(non_blocking=True)
+        for part, block in blocks[first::threads]:
+            move(A[part], here[block], stream)
+        stream.synchronize()
+
+    if threads == 1:
+        some(0)
+        return
+    with ThreadPoolExecutor(threads, "copier") as pool:
+        list(pool.map(some, range(threads)))
 
 
 def _fetch(source: Array, there: Array, stream: Any) -> None:
     """There ← an array of the host or of any GPU; ``there`` is dense, on the current one."""
-    if is_device_array(source):
-        _copied(there, _dense(source), stream)
-    else:
+    if not is_device_array(source):
         there.set(np.ascontiguousarray(source), stream)
+        return
+    dense = _dense(source)
+    _copied(there, dense, stream)
+    if dense is not source:
+        stream.synchronize()  # before its memory is another's
 
 
-def _store(there: Array, target: Array, stream: Any) -> None:
+def _store(target: Array, there: Array, stream: Any) -> None:
     """Target, an array of the host or of any GPU ← a dense array of the current one; waits."""
     dense = target.flags.c_contiguous
     if not is_device_array(target):
@@ -162,7 +187,7 @@ def closed_stack(devices: tuple[int, ...], A: Any, out: Any, close: Callable[...
         stream, there = cupy.cuda.get_current_stream(), cupy.empty(flat[low:high].shape, A.dtype)
         _fetch(flat[low:high], there, stream)
         close(there, out=there)
-        _store(there, target[low:high], stream)
+        _store(target[low:high], there, stream)
 
     run_ranks(len(devices), part)
     return result

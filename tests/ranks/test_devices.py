@@ -39,8 +39,9 @@ class There(np.ndarray):
 def gpus(monkeypatch):
     """Two GPUs, and the schedule of one with small blocks."""
     stream = types.SimpleNamespace(synchronize=lambda: None)
+    device = types.SimpleNamespace(use=lambda: None)
     cuda = types.SimpleNamespace(
-        Device=lambda number: types.SimpleNamespace(use=lambda: None), get_current_stream=lambda: stream
+        Device=lambda number: device, get_current_stream=lambda: stream, Stream=lambda non_blocking: stream
     )
     empty = lambda shape, dtype: np.empty(shape, dtype).view(There)  # noqa: E731
     monkeypatch.setattr(devices, "load_cupy", lambda: types.SimpleNamespace(cuda=cuda, empty=empty))
