@@ -48,7 +48,7 @@ class _Meter:
     def count(self, pairs: int) -> None:
         self.done += pairs
         if self._mark is None:
-            self._report(self.done)
+            self.report(self.done)
             return
         self._waiting.append((self._mark(), self.done))
         if len(self._waiting) > _AHEAD:
@@ -57,17 +57,17 @@ class _Meter:
         while self._waiting and self._waiting[0][0].done:
             ended = self._waiting.popleft()[1]
         if ended:
-            self._report(ended)
+            self.report(ended)
 
     def finish(self) -> None:
         while self._waiting:
             mark, done = self._waiting.popleft()
             mark.synchronize()
-            self._report(done)
+            self.report(done)
         if self._seen < self.total or not self.total:
             self.progress(self.total, self.total)
 
-    def _report(self, done: int) -> None:
+    def report(self, done: int) -> None:
         self._seen = max(self._seen, min(done, self.total))
         self.progress(self._seen, self.total)
 
@@ -95,6 +95,10 @@ class ReportingEngine(Engine):
         return ReportingEngine(
             self.backend, self.plan, meter.progress, meter.total, self.panel, waits=self.waits, meter=meter
         )
+
+    def report(self, done: int, total: int) -> None:
+        """So much of the work is done, by other engines."""
+        self._meter.report(done * self._meter.total // max(1, total))
 
     def finish(self) -> None:
         """Report the end, where an algorithm stopped early or had nothing to do."""

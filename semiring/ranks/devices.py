@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.algorithms.methods import Method
+from semiring.algorithms.progress import ReportingEngine
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import may_diverge
 from semiring.arrays.device.memory import load_cupy
@@ -63,13 +64,22 @@ def _close(devices: tuple[int, ...], engine: Engine, A: Array, P: Array | None =
         if devices not in _threads:
             _threads[devices] = ThreadPoolExecutor(len(devices), "GPU"), threading.Lock()
     pool, alone = _threads[devices]
+    report = engine.report if isinstance(engine, ReportingEngine) else None
     with alone:
-        found = run_ranks(len(devices), partial(_rank, devices, plan, grid, A, P), pool)
+        found = run_ranks(len(devices), partial(_rank, devices, plan, grid, A, P, report), pool)
     plan.status.diverged = found[0]
 
 
-def _rank(devices: tuple[int, ...], plan: Plan, grid: Grid, A: Array, P: Array | None, ranks: ThreadRanks) -> int:
-    """What the thread of one GPU does."""
+def _rank(
+    devices: tuple[int, ...],
+    plan: Plan,
+    grid: Grid,
+    A: Array,
+    P: Array | None,
+    report: Callable[[int, int], None] | None,
+    ranks: ThreadRanks,
+) -> int:
+    """What the thread of one GPU does; the first one reports."""
     cupy, number, rows = load_cupy(), devices[ranks.rank], grid.rows(ranks.rank)
     cupy.cuda.Device(number).use()  # the thread is ours
 
@@ -85,7 +95,8 @@ def _rank(devices: tuple[int, ...], plan: Plan, grid: Grid, A: Array, P: Array |
     own = replace(plan, status=Status(), stream=None)
     engine = Engine(get_backend("cuda"), own, closure_speed("cuda", plan.dtype, plan.storage).panel)
     links = DeviceLinks(Groups(ranks, grid), by_copies)
-    found = close_tiles(engine, links, grid, tiles, pivots, diverges=may_diverge(own))
+    progress = None if ranks.rank else report
+    found = close_tiles(engine, links, grid, tiles, pivots, diverges=may_diverge(own), progress=progress)
     cupy.cuda.get_current_stream().synchronize()
 
     def back() -> None:

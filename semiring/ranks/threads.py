@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from typing import Any, TypeAlias
 
@@ -92,8 +92,13 @@ def run_ranks(size: int, do: Callable[[ThreadRanks], Any], pool: ThreadPoolExecu
             ranks.stop(error)
 
     with nullcontext(pool) if pool is not None else ThreadPoolExecutor(size, "rank") as threads:
-        for running in [threads.submit(run, rank) for rank in range(size)]:
-            running.result()
+        running = [threads.submit(run, rank) for rank in range(size)]
+        try:
+            wait(running)
+        except BaseException as error:  # an interrupt, which this thread gets: all ranks end before it goes on
+            ThreadRanks(first, 0).stop(error)
+            wait(running)
+            raise
     if errors:
         raise next((error for error in errors if not isinstance(error, StoppedError)), errors[0])
     return results

@@ -101,6 +101,21 @@ def test_signs_words_paths_files_and_stacks(rng, tmp_path):
     assert same_bits(sr.closure(tmp_path / "B.npy", device=TWO), sr.closure(B))
 
 
+def test_progress_is_reported_and_may_stop_it(rng):
+    told = []
+    A = rounded(rng, 97, "min_plus", "float32")
+    sr.closure(A, device=TWO, progress=lambda done, total: told.append((done, total)))
+    assert len(told) > 2
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert told[-1][0] == told[-1][1]
+
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sr.closure(A, device=TWO, progress=stop)
+
+
 def test_what_is_wrong_is_told(rng):
     A = np.zeros((97, 97))
     A[70, 70] = 1.0
