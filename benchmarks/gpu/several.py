@@ -75,7 +75,8 @@ def equal_rows(A: Any, count: int) -> int:
     n = len(A)
     sources = np.random.default_rng(n).choice(n, count, replace=False).tolist()
     rows = single_source(n, sources)
-    return sum(bool((A[i] == row.astype(np.float32).get()).all()) for i, row in zip(sources, rows, strict=True))
+    found = [A[i].get() if hasattr(A, "get") else A[i] for i in sources]
+    return sum(bool((x == row.get().astype(np.float32)).all()) for x, row in zip(found, rows, strict=True))
 
 
 def closing(gpus: int, on_host: bool = False) -> Close:

@@ -13,8 +13,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from semiring.algorithms.methods import Method
 from semiring.algorithms.progress import ReportingEngine
 from semiring.algorithms.schedule import schedule_for
@@ -31,12 +29,16 @@ from semiring.ranks.device import DeviceLinks, by_copies
 from semiring.ranks.grid import Grid, Share
 from semiring.ranks.links import Groups, agreed
 from semiring.ranks.threads import ThreadRanks, run_ranks
+from semiring.strips.disk import Held
+from semiring.strips.rooms import DeviceRoom
 
 __all__ = ["by_devices", "closed_stack"]
 
 Array: TypeAlias = Any
 
-_COPIERS = 4  # threads for each GPU that copy from and to ordinary memory of the host
+_STAGE = 64 << 20  # bytes of pinned memory, of which there are four for each GPU
+_COPIERS = 8  # threads for each GPU that copy between it and ordinary memory of the host, at most
+_UNLIMITED = 0  # bytes of a GPU's memory
 
 
 def by_devices(devices: tuple[int, ...]) -> Method:
@@ -80,61 +82,52 @@ def _rank(
     ranks: ThreadRanks,
 ) -> int:
     """What the thread of one GPU does; the first one reports."""
-    cupy, number, rows = load_cupy(), devices[ranks.rank], grid.rows(ranks.rank)
-    cupy.cuda.Device(number).use()  # the thread is ours
+    cupy, rows = load_cupy(), grid.rows(ranks.rank)
+    cupy.cuda.Device(devices[ranks.rank]).use()  # the thread is ours
+    threads = max(1, min(_COPIERS, plan.threads // ranks.size))
 
     def moved(x: Array | None) -> Array | None:
         if x is None:
             return None
         here = cupy.empty((len(rows), x.shape[1]), x.dtype)
-        cupy.cuda.get_current_stream().synchronize()  # it may still be used by work of whoever had it before
-        _by_blocks(number, rows, x, here, _fetch)
+        _move(rows, x, here, threads)
         return here
+
+    def moved_back() -> None:
+        for here, x in (tiles, A), (pivots, P):
+            if x is not None:
+                _move(rows, x, here, threads, back=True)
 
     tiles, pivots = agreed(ranks, lambda: (moved(A), moved(P)))
     own = replace(plan, status=Status(), stream=None)
     engine = Engine(get_backend("cuda"), own, closure_speed("cuda", plan.dtype, plan.storage).panel)
-    links = DeviceLinks(Groups(ranks, grid), by_copies)
-    progress = None if ranks.rank else report
+    links, progress = DeviceLinks(Groups(ranks, grid), by_copies), None if ranks.rank else report
     found = close_tiles(engine, links, grid, tiles, pivots, diverges=may_diverge(own), progress=progress)
-    cupy.cuda.get_current_stream().synchronize()
-
-    def back() -> None:
-        for here, x in (tiles, A), (pivots, P):
-            if x is not None:
-                _by_blocks(number, rows, x, here, _store)
-
-    agreed(ranks, back)
+    agreed(ranks, moved_back)
     return found
 
 
-def _by_blocks(device: int, rows: Share, A: Array, here: Array, move: Callable[[Array, Array, Any], None]) -> None:
-    """``move`` each block of a rank's rows between its place in A and the one that it has here, and wait.
-
-    Ordinary memory of the host is copied by several threads: one moves less than a seventh of what a GPU is sent.
-    """
-    cuda, blocks = load_cupy().cuda, list(rows.parts())
-    threads = 1 if is_device_array(A) else max(1, min(_COPIERS, len(blocks)))
-
-    def some(first: int) -> None:
-        cuda.Device(device).use()
-        stream = cuda.Stream(non_blocking=True)
-        for part, block in blocks[first::threads]:
-            move(A[part], here[block], stream)
+def _move(rows: Share, A: Array, here: Array, threads: int, *, back: bool = False) -> None:
+    """The rows of a rank from their places in A to memory of the current GPU, or back. Waits."""
+    stream = load_cupy().cuda.get_current_stream()
+    stream.synchronize()  # what was enqueued may use both
+    if is_device_array(A):
+        for part, block in rows.parts():
+            (_store if back else _fetch)(A[part], here[block], stream)
         stream.synchronize()
-
-    if threads == 1:
-        some(0)
         return
-    with ThreadPoolExecutor(threads, "copier") as pool:
-        list(pool.map(some, range(threads)))
+    row, tallest = max(1, A.shape[1] * A.itemsize), max((stop - start for start, stop in rows.blocks), default=1)
+    held = Held(A, threads)
+    try:
+        with DeviceRoom(A.shape[1], A.dtype, _UNLIMITED, max(1, min(tallest, _STAGE // row))) as room:
+            for part, block in rows.parts():
+                (room.write if back else room.read)(held, part.start, here[block])
+    finally:
+        held.close()
 
 
 def _fetch(source: Array, there: Array, stream: Any) -> None:
-    """There ← an array of the host or of any GPU; ``there`` is dense, on the current one."""
-    if not is_device_array(source):
-        there.set(np.ascontiguousarray(source), stream)
-        return
+    """There, dense and on the current GPU ← an array of any GPU."""
     dense = _dense(source)
     _copied(there, dense, stream)
     if dense is not source:
@@ -142,23 +135,17 @@ def _fetch(source: Array, there: Array, stream: Any) -> None:
 
 
 def _store(target: Array, there: Array, stream: Any) -> None:
-    """Target, an array of the host or of any GPU ← a dense array of the current one; waits."""
-    dense = target.flags.c_contiguous
-    if not is_device_array(target):
-        if dense:
-            there.get(stream, out=target)
-        else:
-            target[...] = there.get(stream)
-        stream.synchronize()
+    """Target, an array of any GPU ← a dense array of the current one."""
+    if target.flags.c_contiguous:
+        _copied(target, there, stream)
         return
     with target.device:
-        whole = target if dense else array_namespace(target).empty(target.shape, target.dtype)
+        whole = array_namespace(target).empty(target.shape, target.dtype)
     _copied(whole, there, stream)
     stream.synchronize()
-    if not dense:
-        with target.device:
-            target[...] = whole
-            array_namespace(target).cuda.get_current_stream().synchronize()
+    with target.device:
+        target[...] = whole
+        array_namespace(target).cuda.get_current_stream().synchronize()
 
 
 def _dense(A: Array) -> Array:
@@ -196,9 +183,11 @@ def closed_stack(devices: tuple[int, ...], A: Any, out: Any, close: Callable[...
             close(flat[low:high], out=target[low:high], device=f"cuda:{device}")
             return
         stream, there = cupy.cuda.get_current_stream(), cupy.empty(flat[low:high].shape, A.dtype)
+        stream.synchronize()
         _fetch(flat[low:high], there, stream)
         close(there, out=there)
         _store(target[low:high], there, stream)
+        stream.synchronize()
 
     run_ranks(len(devices), part)
     return result

@@ -18,33 +18,18 @@ from semiring.errors import AlgebraError, DivergenceError
 from semiring.kernels import get_backend
 from semiring.ranks import devices
 from semiring.ranks.links import HostLinks
+from semiring.strips.rooms import HostRoom
 
 TWO = ("cuda:0", "cuda:1")
-
-
-class There(np.ndarray):
-    """An array "on a GPU"."""
-
-    def set(self, values, stream):
-        self[...] = values
-
-    def get(self, stream, out=None):
-        if out is None:
-            return np.array(self)
-        out[...] = self
-        return out
 
 
 @pytest.fixture(autouse=True)
 def gpus(monkeypatch):
     """Two GPUs, and the schedule of one with small blocks."""
-    stream = types.SimpleNamespace(synchronize=lambda: None)
-    device = types.SimpleNamespace(use=lambda: None)
-    cuda = types.SimpleNamespace(
-        Device=lambda number: device, get_current_stream=lambda: stream, Stream=lambda non_blocking: stream
-    )
-    empty = lambda shape, dtype: np.empty(shape, dtype).view(There)  # noqa: E731
-    monkeypatch.setattr(devices, "load_cupy", lambda: types.SimpleNamespace(cuda=cuda, empty=empty))
+    stream, device = types.SimpleNamespace(synchronize=lambda: None), types.SimpleNamespace(use=lambda: None)
+    cuda = types.SimpleNamespace(Device=lambda number: device, get_current_stream=lambda: stream)
+    monkeypatch.setattr(devices, "load_cupy", lambda: types.SimpleNamespace(cuda=cuda, empty=np.empty))
+    monkeypatch.setattr(devices, "DeviceRoom", lambda n, dtype, limit, piece: HostRoom(n, dtype))
     monkeypatch.setattr(devices, "DeviceLinks", lambda groups, carry: HostLinks(groups))
     for module in (devices, __import__("importlib").import_module("semiring.chain.steps.method")):
         monkeypatch.setattr(module, "get_backend", lambda name: get_backend("cpu"))
