@@ -8,9 +8,10 @@ it. So when the first node runs, every look of the call is over.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from semiring.arrays.entries import check_entries
+from semiring.arrays.entries import check_by_threads
 from semiring.chain.leaf import Leaf
 from semiring.chain.matrix import Way, same_memory
 from semiring.chain.problem import Again, Facts, Inspection, No, Problem, Reduction, Step, is_tropical
@@ -193,7 +194,8 @@ def looked_at(p: Problem) -> Facts:
         return Facts(*m.range())
     if not (p.request.check or (is_tropical(p.semiring) and p.waits)):
         return Facts(0, 0) if is_tropical(p.semiring) else Facts()
-    scan = check_entries(m.array, p.semiring) if p.strips is None else p.strips.look(m.array, p.semiring)
+    look = partial(check_by_threads, threads=p.request.threads) if p.strips is None else p.strips.look
+    scan = look(m.array, p.semiring)
     if tropical and scan.low is None:  # no numbers at all
         return Facts(0, 0, scan.nonnegative)
     return Facts(scan.low, scan.high, scan.nonnegative)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import semiring as sr
+from semiring.arrays import entries
 from semiring.arrays.encoding import (
     check_entries,
     convert,
@@ -28,6 +29,21 @@ TOP = {"int16": 2**15 - 1, "int32": 2**31 - 1, "int64": 2**63 - 1}
 
 
 # ------------------------------------------------------------------------------------------------- the look at the data
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_plus", "int32"), ("max_min", "float64")])
+def test_several_threads_see_what_one_sees(monkeypatch, rng, name, dtype):
+    monkeypatch.setattr(entries, "_LARGE", 0)
+    monkeypatch.setattr(entries, "_PART", 1 << 12)
+    A = rng.integers(-500, 500, (257, 131)).astype(dtype)
+    A[200, 7] = sr.as_semiring(name).zero_for(A.dtype)
+    for view in (A, A.T, A[::-2, 3:], np.abs(A), A[:0]):
+        found = entries.check_by_threads(view, sr.as_semiring(name), 3)
+        assert found == check_entries(view, sr.as_semiring(name))
+    if A.dtype.kind == "f":
+        A[31, 3] = A[250, 9] = np.nan
+        with pytest.raises(DomainError, match=r"A\[31, 3\]"):
+            entries.check_by_threads(A, sr.as_semiring(name), 3)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

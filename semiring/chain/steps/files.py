@@ -15,10 +15,8 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial, reduce
-from operator import or_
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -32,7 +30,7 @@ from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import WORD_BITS, BitMatrix, pack
 from semiring.arrays.device.memory import free_on_device, load_cupy
-from semiring.arrays.entries import check_entries
+from semiring.arrays.entries import check_by_threads, check_entries
 from semiring.arrays.operands import as_output, as_result, operands
 from semiring.arrays.parts import pieces
 from semiring.arrays.scans import Scan, rule_for
@@ -279,7 +277,7 @@ def _of_array(p: Problem) -> Reduction:
     layout = bench.layout()
     run = HeldRun(A, home, layout, bench.room(layout), request.threads)
     zero = p.semiring.zero_for(A.dtype)
-    strips = Strips(partial(_scanned, request.threads), bench.sample)
+    strips = Strips(partial(check_by_threads, threads=request.threads), bench.sample)
     request = replace(request, method=_METHOD)
     matrix = Matrix(A, zero, A.dtype, zero, storage=bench.storage)
     q = p.but(matrix=matrix, strips=strips, in_place=True, request=request, method=_METHOD)
@@ -293,20 +291,6 @@ def _returned(result: Callable[[Any], Any], node: Node, D: Any) -> Any:
 
 def _told(layout: Layout) -> str:
     return f"strips of {layout.rows} rows in {len(layout.rounds)} rounds, which read and write {shown(layout.moved)}"
-
-
-def _scanned(threads: int, A: Any, semiring: Semiring) -> Scan:
-    """`check_entries` of an array in memory, by several threads."""
-    if rule_for(semiring, A.dtype).ask_nothing:
-        return Scan(nonnegative=True)
-    rows = max(1, 16 * _LOOK // max(1, A[0].nbytes))
-    parts = (A[first : first + rows] for first in range(0, len(A), rows))
-    try:
-        with ThreadPoolExecutor(threads) as pool:
-            return reduce(or_, pool.map(lambda part: check_entries(part, semiring), parts))
-    except DomainError:
-        check_entries(A, semiring)  # says where
-        raise
 
 
 def _looked_at(source: Stored, view: Any, semiring: Semiring) -> Scan:
