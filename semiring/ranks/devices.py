@@ -18,7 +18,8 @@ from semiring.algorithms.progress import ReportingEngine
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import may_diverge
 from semiring.arrays.device.memory import load_cupy
-from semiring.errors import ShapeError
+from semiring.arrays.memory import shown
+from semiring.errors import ShapeError, TooLargeError
 from semiring.kernels import get_backend
 from semiring.kernels.contract import Plan, Status
 from semiring.kernels.engine import Engine
@@ -67,8 +68,16 @@ def _close(devices: tuple[int, ...], engine: Engine, A: Array, P: Array | None =
             _threads[devices] = ThreadPoolExecutor(len(devices), "GPU"), threading.Lock()
     pool, alone = _threads[devices]
     report = engine.report if isinstance(engine, ReportingEngine) else None
-    with alone:
-        found = run_ranks(len(devices), partial(_rank, devices, plan, grid, A, P, report), pool)
+    try:
+        with alone:
+            found = run_ranks(len(devices), partial(_rank, devices, plan, grid, A, P, report), pool)
+    except MemoryError:
+        share = shown((A.nbytes + (0 if P is None else P.nbytes)) // len(devices))
+        raise TooLargeError(
+            f"one of the GPUs {', '.join(map(str, devices))} has no room for its share, {share} and two panels of "
+            f"{max(stop - start for start, stop in blocks)} rows: name more of them, or let one close strips of rows, "
+            "device='cuda', memory='100 GiB'"
+        ) from None
     plan.status.diverged = found[0]
 
 

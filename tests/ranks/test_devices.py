@@ -14,7 +14,7 @@ from strips import rounded, same_bits
 import semiring as sr
 from semiring.algorithms import schedule
 from semiring.arrays.device.memory import device_numbers, one_device
-from semiring.errors import AlgebraError, DivergenceError
+from semiring.errors import AlgebraError, DivergenceError, TooLargeError
 from semiring.kernels import get_backend
 from semiring.ranks import devices
 from semiring.ranks.links import HostLinks
@@ -28,7 +28,8 @@ def gpus(monkeypatch):
     """Two GPUs, and the schedule of one with small blocks."""
     stream, device = types.SimpleNamespace(synchronize=lambda: None), types.SimpleNamespace(use=lambda: None)
     cuda = types.SimpleNamespace(Device=lambda number: device, get_current_stream=lambda: stream)
-    monkeypatch.setattr(devices, "load_cupy", lambda: types.SimpleNamespace(cuda=cuda, empty=np.empty))
+    cupy = types.SimpleNamespace(cuda=cuda, empty=np.empty)
+    monkeypatch.setattr(devices, "load_cupy", lambda: cupy)
     monkeypatch.setattr(devices, "DeviceRoom", lambda n, dtype, limit, piece: HostRoom(n, dtype))
     monkeypatch.setattr(devices, "DeviceLinks", lambda groups, carry: HostLinks(groups))
     for module in (devices, __import__("importlib").import_module("semiring.chain.steps.method")):
@@ -101,11 +102,15 @@ def test_progress_is_reported_and_may_stop_it(rng):
         sr.closure(A, device=TWO, progress=stop)
 
 
-def test_what_is_wrong_is_told(rng):
+def test_what_is_wrong_is_told(monkeypatch, rng):
     A = np.zeros((97, 97))
     A[70, 70] = 1.0
     with pytest.raises(DivergenceError, match="vertex 70"):
         sr.closure(A, "plus_times", device=TWO)
+    with monkeypatch.context() as full:
+        full.setattr(devices.load_cupy(), "empty", lambda shape, dtype: np.empty(1 << 55, np.uint8))
+        with pytest.raises(TooLargeError, match="no room for its share, 37 KiB and two panels of 32 rows"):
+            sr.closure(A, device=TWO)
     with pytest.raises(AlgebraError, match="squaring does not spread over several GPUs"):
         sr.closure(A, device=TWO, method="squaring")
     assert same_bits(sr.closure(rng.random((0, 0)), device=TWO), np.empty((0, 0)))
