@@ -82,6 +82,7 @@ def strips(options: argparse.Namespace) -> Table:
         sr.closure(A[:1024, :1024], method=METHOD, threads=threads)  # compiles
         alone = by_clock(lambda: sr.closure(A, out=A, method=METHOD, threads=threads))
         rate = disk_rate(source, n)
+        print(f"in memory {alone:.1f} s, the disk {rate / 1e9:.2f} GB/s", file=sys.stderr)
         table: list[list[Any]] = [["in memory", f"{alone:.1f}", "100 %", "", "", "", "", ""]]
         for kind in options.rows:
             if kind != "new":
@@ -109,6 +110,7 @@ def strips(options: argparse.Namespace) -> Table:
                     f"{seconds / bound:.2f}",
                 ]
             )
+            print(f"{ROWS[kind]}: {seconds:.1f} s, in memory {alone:.1f} s, {rate / 1e9:.2f} GB/s", file=sys.stderr)
             out.unlink(missing_ok=True)
     columns = ["how", "s", "of the rate in memory", "rounds", "GiB moved", "of the model's", "GB/s", "of the bound"]
     title = (

@@ -1,20 +1,32 @@
 """Closures by ranks of MPI beside one process on the same cores, Bertoldi's algorithms, and the model of both.
 
-    mpiexec -n 4 python -m benchmarks.mpi [closures] [model] [--n 5040 12600] [--threads 4] [--device cuda]
+    mpiexec -n 4 python -m benchmarks.mpi closures model [--n 5040 12600] [--threads 4] [--device cuda]
+    python -m benchmarks.mpi scaling [--many 1 2 4 8] [--threads 2] [--n 8192]
 
 float32, min-plus, complete graphs. Rank 0 prints. `closures`: seconds of the tiles alone, without scatter and gather;
 speedup over one process that has all threads; seconds in which a rank waited for panels; bytes that all ranks received
-beside the model's. His algorithm 2 has one thread a rank, 6 has all, 7 a GPU (``--device cuda``). `model`: t_c, t_s and
-t_w fitted to this run, the times that the model says of it, and what it says of larger machines.
+beside the model's. His algorithm 2 has one thread a rank, 6 has all, 7 a GPU (``--device cuda``). Every pivot costs it
+the same, so it is timed on ``--pivots`` of them. `model`: t_c, t_s and t_w fitted to this run, the times that the model
+says of it, and what it says of larger machines. `scaling` starts mpiexec for each number of ranks, whose `one` has a
+line of it.
+
+Ranks of a host take their own part of its processors each, neighbours first.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import shlex
+import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import nullcontext, redirect_stdout
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from functools import partial
 from io import StringIO
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,10 +35,12 @@ import semiring as sr
 from benchmarks.common import Table, by_clock, random_matrix, run
 from semiring import mpi
 from semiring.algorithms.schedule import schedule_for
+from semiring.ranks.bertoldi import close_rows
 from semiring.ranks.grid import Grid, grid_shape
 from semiring.ranks.model import row_broadcast_bytes, row_broadcast_seconds, tiles_bytes, tiles_times
+from semiring.ranks.mpi import load_mpi
 
-__all__ = ["closures", "fitted", "main", "model"]
+__all__ = ["closures", "fitted", "main", "model", "one", "scaling"]
 
 METHOD, ROWS = "blocked_floyd_warshall", "row_broadcast"
 FLOAT = np.dtype(np.float32)
@@ -37,22 +51,89 @@ def _links(matrix: mpi.Matrix, method: str) -> Any:
     return matrix._team.links(Grid(grid.blocks, (ranks.size, 1)) if method == ROWS else grid)
 
 
+def _siblings(processor: int) -> str:
+    """The processors of one core, by what Linux says of it."""
+    path = Path(f"/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list")
+    return path.read_text().strip() if path.exists() else str(processor)
+
+
+@contextmanager
+def _bound(ranks: Any) -> Iterator[None]:
+    """Have this rank compute on its part of the processors."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    allowed = os.sched_getaffinity(0)
+    ordered = sorted(allowed, key=lambda each: (_siblings(each), each))
+    share = max(1, len(ordered) // ranks.size)
+    first = ranks.rank * share % len(ordered)
+    for task in _tasks():
+        os.sched_setaffinity(task, ordered[first : first + share])
+    try:
+        yield
+    finally:
+        for task in _tasks():
+            os.sched_setaffinity(task, allowed)
+
+
+def _tasks() -> list[int]:
+    """The threads of this process, those that compute among them."""
+    tasks = Path("/proc/self/task")
+    return [int(each.name) for each in tasks.iterdir()] if tasks.exists() else [0]
+
+
 def _seconds(ranks: Any, A: Any, options: argparse.Namespace, **how: Any) -> tuple[float, float, int]:
     """The longest of all ranks of the second of two closures, the longest wait for panels, and the bytes received."""
-    for _ in range(2):
-        matrix = mpi.distribute(A, device=options.device)
-        ranks.allgather(None)
-        links = _links(matrix, how.get("method", METHOD))
-        before = getattr(links, "received", 0), getattr(links, "waiting", 0.0)
-        seconds = by_clock(lambda matrix=matrix: mpi.closure(matrix, out=matrix, **how))
-        moved = getattr(links, "received", 0) - before[0], getattr(links, "waiting", 0.0) - before[1]
+    with _bound(ranks):
+        for _ in range(2):
+            matrix = mpi.distribute(A, device=options.device)
+            ranks.allgather(None)
+            links = _links(matrix, METHOD)
+            before = getattr(links, "received", 0), getattr(links, "waiting", 0.0)
+            seconds = by_clock(partial(mpi.closure, matrix, out=matrix, **how))
+            moved = getattr(links, "received", 0) - before[0], getattr(links, "waiting", 0.0) - before[1]
     found = ranks.allgather((seconds, moved[1], moved[0]))
+    return max(each[0] for each in found), max(each[1] for each in found), sum(each[2] for each in found)
+
+
+def _seconds_by_rows(ranks: Any, A: Any, options: argparse.Namespace, threads: int) -> tuple[float, float, int]:
+    """The same of Bertoldi's algorithm, by some pivots of each rank."""
+    spent: list[tuple[float, float, int]] = []
+
+    def some(engine: Any, links: Any, grid: Grid, tiles: Any, **more: Any) -> int:
+        share = max(1, options.pivots // ranks.size)
+        blocks = [(start, min(stop, start + share)) for start, stop in grid.blocks]
+        part: Any = SimpleNamespace(n=grid.n, blocks=blocks, rows=grid.rows)
+        ranks.allgather(None)
+        before = getattr(links, "received", 0), getattr(links, "waiting", 0.0)
+        with _bound(ranks):
+            seconds = by_clock(lambda: close_rows(engine, links, part, tiles, **more))
+        whole = grid.n / max(1, sum(stop - start for start, stop in blocks))
+        received, waited = getattr(links, "received", 0) - before[0], getattr(links, "waiting", 0.0) - before[1]
+        spent.append((whole * seconds, whole * waited, round(whole * received)))
+        return -1
+
+    methods: Any = mpi._METHODS
+    known, methods[ROWS] = methods[ROWS], some
+    try:
+        for _ in range(2):
+            matrix = mpi.distribute(A, device=options.device)
+            mpi.closure(matrix, out=matrix, method=ROWS, threads=threads)
+    finally:
+        methods[ROWS] = known
+    found = ranks.allgather(spent[-1])
     return max(each[0] for each in found), max(each[1] for each in found), sum(each[2] for each in found)
 
 
 def _block(n: int, options: argparse.Namespace) -> int:
     blocks = schedule_for("cuda" if options.device else "cpu", FLOAT).blocks(n)
     return blocks[len(blocks) // 2][1] - blocks[len(blocks) // 2][0]
+
+
+def _expected(n: int, grid: tuple[int, int], options: argparse.Namespace) -> float:
+    """Bytes that the tiles of all ranks receive, as the model has it."""
+    sizes = tiles_bytes(n, grid, _block(n, options))
+    return sum(sizes[each] for each in ("rows of pivots", "columns of pivots", "blocks"))
 
 
 def closures(options: argparse.Namespace) -> Table:
@@ -65,19 +146,19 @@ def closures(options: argparse.Namespace) -> Table:
         if A is not None and not options.device:
             D = np.empty_like(A)
             for _ in range(2):
-                alone = by_clock(lambda A=A, D=D: sr.closure(A, out=D, method=METHOD, threads=threads * ranks.size))
+                alone = by_clock(partial(sr.closure, A, out=D, method=METHOD, threads=threads * ranks.size))
         ways = [("tiles", METHOD, threads), ("rows, algorithm 7", ROWS, threads)]
         if not options.device:
             ways[1:] = [("rows, algorithm 6", ROWS, threads), ("rows, algorithm 2", ROWS, 1)]
         first = 0.0
         for name, method, count in ways if n <= options.rows_up_to else ways[:1]:
-            seconds, waited, received = _seconds(ranks, A, options, method=method, threads=count)
-            first = first or seconds
             if method == METHOD:
-                sizes = tiles_bytes(n, grid, _block(n, options))
-                expected = sum(sizes[each] for each in ("rows of pivots", "columns of pivots", "blocks"))
+                seconds, waited, received = _seconds(ranks, A, options, threads=count)
+                expected = _expected(n, grid, options)
             else:
+                seconds, waited, received = _seconds_by_rows(ranks, A, options, count)
                 expected = row_broadcast_bytes(n, ranks.size)["pivot rows"]
+            first = first or seconds
             table.append(
                 [
                     n,
@@ -101,15 +182,18 @@ def fitted(ranks: Any, options: argparse.Namespace) -> tuple[float, float, float
     n = 4 * _block(4096, options)
     A = random_matrix(n, np.float32, seed=1)
     own = {"device": "cuda"} if options.device else {"threads": options.threads}
-    t_c = min(by_clock(lambda: sr.closure(A, method=METHOD, **own)) for _ in range(3)) / n**3
-    alone = mpi.load_mpi().COMM_SELF
-    rows = mpi.distribute(A[:1260, :1260], comm=alone, device=options.device)
-    t_r = min(by_clock(lambda: mpi.closure(rows, method=ROWS, threads=options.threads)) for _ in range(3)) / rows.n**3
+    ranks.allgather(None)
+    with _bound(ranks):
+        t_c = min(by_clock(lambda: sr.closure(A, method=METHOD, **own)) for _ in range(3)) / n**3
+        alone = load_mpi().COMM_SELF
+        rows = mpi.distribute(A[:1260, :1260], comm=alone, device=options.device)
+        by_rows = (by_clock(lambda: mpi.closure(rows, method=ROWS, threads=options.threads)) for _ in range(2))
+        t_r = min(by_rows) / rows.n**3
     small, large = np.zeros(1, np.float32), np.zeros(1 << 22, np.float32)
     times = []
     for array in (small, large):
         ranks.broadcast(array, 0)
-        times.append(min(by_clock(lambda array=array: ranks.broadcast(array, 0)) for _ in range(5)))
+        times.append(min(by_clock(partial(ranks.broadcast, array, 0)) for _ in range(5)))
     t_s, both = (max(ranks.allgather(each)) for each in times)
     return max(ranks.allgather(t_c)), max(ranks.allgather(t_r)), t_s, max(both - t_s, 1e-12) / large.size
 
@@ -130,7 +214,7 @@ def model(options: argparse.Namespace) -> Table:
         table.append(_said("tiles", n, ranks.size, times.seconds, times.stops, seconds))
         if n <= options.rows_up_to:
             says = row_broadcast_seconds(n, ranks.size, t_r, t_s, t_w)
-            seconds, _, _ = _seconds(ranks, A, options, method=ROWS, threads=options.threads)
+            seconds, _, _ = _seconds_by_rows(ranks, A, options, options.threads)
             table.append(_said("rows", n, ranks.size, says, "", seconds))
     for size in (4, 64, 1024):
         n = 10**6
@@ -144,6 +228,66 @@ def model(options: argparse.Namespace) -> Table:
     return Table(title, columns, table)
 
 
+def one(options: argparse.Namespace) -> Table:
+    """A line of `scaling`, on the ranks of this run, as JSON."""
+    ranks, n, table = options.ranks, options.n[0], []
+    grid = grid_shape(ranks.size)
+    A = random_matrix(n, np.float32, seed=n) if ranks.rank == 0 else None
+    t_c, _, t_s, t_w = fitted(ranks, options)
+    times = tiles_times(n, grid, _block(n, options), t_c, t_s, t_w)
+    seconds, waited, received = _seconds(ranks, A, options, threads=options.threads)
+    found = {
+        "seconds": seconds,
+        "waited": waited,
+        "received": received,
+        "expected": _expected(n, grid, options),
+        "says": times.seconds,
+    }
+    if ranks.rank == 0:
+        print(json.dumps(found), file=sys.stderr, flush=True)
+    table.append([json.dumps(found)])
+    return Table("one", ["found"], table)
+
+
+def scaling(options: argparse.Namespace) -> Table:
+    """Closures by mpiexec on one, two and more ranks, beside the model and one process on as many processors."""
+    table, first, n = [], 0.0, options.n[0]
+    A, D = random_matrix(n, np.float32, seed=n), np.empty((n, n), np.float32)
+    sr.closure(A[:1600, :1600], method=METHOD)  # compiles, for the children too
+    for size in options.many:
+        count = size * options.threads
+        with _bound(SimpleNamespace(rank=0, size=max(1, len(_processors()) // count))):
+            alone = min(by_clock(partial(sr.closure, A, out=D, method=METHOD, threads=count)) for _ in range(2))
+        command = [*shlex.split(options.mpiexec), "-n", str(size), sys.executable, "-m", "benchmarks.mpi", "one"]
+        command += ["--n", str(n), "--threads", str(options.threads)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        line = next((line for line in done.stderr.splitlines() if line.startswith("{")), None)
+        if line is None:
+            raise RuntimeError(done.stderr)
+        found = json.loads(line)
+        seconds, received = found["seconds"], found["received"]
+        first = first or seconds
+        table.append(
+            [
+                size,
+                f"{seconds:.3f}",
+                f"{first * options.many[0] / seconds:.2f}",
+                f"{100 * first * options.many[0] / seconds / size:.0f} %",
+                f"{alone / seconds:.2f}",
+                f"{found['waited']:.3f}",
+                f"{received / 2**20:.0f}",
+                f"{100 * received / found['expected']:.0f} %" if found["expected"] else "",
+                f"{found['says']:.3f}",
+            ]
+        )
+    columns = ["ranks", "s", "speedup", "efficiency", "of one process", "waited, s", "MiB received", "of the model's"]
+    return Table(f"n = {n}, float32, {options.threads} threads a rank", [*columns, "the model, s"], table)
+
+
+def _processors() -> Any:
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+
+
 def _said(name: str, n: int, size: int, says: float, stops: str, seconds: float | None = None) -> list[Any]:
     shown = "" if seconds is None else f"{seconds:.3f}"
     return [name, n, size, f"{says:.3f}", shown, f"{n**3 / says / 1e9:,.0f}", stops]
@@ -155,9 +299,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--n", type=int, nargs="+", default=[5040, 12600])
         parser.add_argument("--rows-up-to", type=int, default=12600, help="the largest n for Bertoldi's algorithms")
+        parser.add_argument("--pivots", type=int, default=1 << 30, help="of Bertoldi's algorithms that are timed")
         parser.add_argument("--threads", type=int, default=sr.get_threads())
         parser.add_argument("--device", choices=["cuda"])
+        parser.add_argument("--many", type=int, nargs="+", default=[1, 2, 4, 8], help="ranks of `scaling`")
+        parser.add_argument("--mpiexec", default="mpiexec --bind-to none --oversubscribe", help="of `scaling`")
 
+    given = sys.argv[1:] if arguments is None else arguments
+    if "scaling" in given:
+        return run("benchmarks.mpi", str(__doc__), {"scaling": scaling}, arguments, configure)
     with mpi.together() as ranks:
 
         def measured(table: Any) -> Any:
@@ -165,11 +315,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 options.ranks = ranks
                 if ranks.rank:
                     options.save = None
-                return table(options)
+                found: Table = table(options)
+                return found
 
             return measure
 
-        tables = {"closures": measured(closures), "model": measured(model)}
+        tables = {"closures": measured(closures), "model": measured(model), "one": measured(one)}
         with nullcontext() if not ranks.rank else redirect_stdout(StringIO()):
             return run("benchmarks.mpi", str(__doc__), tables, arguments, configure)
 

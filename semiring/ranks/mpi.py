@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from typing import Any, TypeAlias
 
 from semiring.errors import MissingExtraError
@@ -22,32 +23,51 @@ def load_mpi() -> Any:
     return MPI
 
 
+_LARGE, _COUNT = 1 << 18, 1 << 30  # bytes from which on a wait costs nothing beside them; elements of one message
+
+
 class MpiRanks:
     """`semiring.ranks.links.Ranks` of a communicator.
 
-    Arrays travel in elements of their own width, for a count of MPI's has 31 bits.
+    Arrays travel in elements of their own width, for a count of MPI's has 31 bits. MPI waits by asking without a pause,
+    on a processor that the ranks of this host compute with. So what may have to wait does that asleep (`_gathered`).
     """
 
     def __init__(self, comm: Any) -> None:
         self.comm, self.rank, self.size = comm, int(comm.rank), int(comm.size)
 
     def allgather(self, value: Any) -> list[Any]:
+        self._gathered()
         found: list[Any] = self.comm.allgather(value)
         return found
 
     def exchange(self, values: list[Any]) -> list[Any]:
+        self._gathered()
         found: list[Any] = self.comm.alltoall(values)
         return found
 
     def broadcast(self, array: Array, root: int) -> None:
-        self.comm.Bcast(array.view(f"u{array.itemsize}"), root)
+        if array.nbytes >= _LARGE:
+            self._gathered()
+        flat = array.view(f"u{array.itemsize}").reshape(-1)
+        for start in range(0, flat.size, _COUNT):
+            self.comm.Bcast(flat[start : start + _COUNT], root)
 
     def join(self, octets: Array) -> None:
         mpi = load_mpi()
+        self._gathered()
         self.comm.Allreduce(mpi.IN_PLACE, [octets, mpi.BYTE], mpi.BOR)
 
     def split(self, group: int, order: int) -> MpiRanks:
         return MpiRanks(self.comm.Split(group, order))
+
+    def _gathered(self) -> None:
+        """Wait, asleep, until all ranks are here."""
+        if self.size > 1:
+            barrier, pause = self.comm.Ibarrier(), 2e-5
+            while not barrier.Test():
+                time.sleep(pause)
+                pause = min(2 * pause, 5e-4)
 
     def free(self) -> None:
         """Give back what MPI keeps of the communicator; all ranks together."""
