@@ -20,9 +20,11 @@ from __future__ import annotations
 import itertools
 import os
 import secrets
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -33,7 +35,7 @@ from semiring.algorithms.predecessors import nearest_tree, path_sums
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.algorithms.schedule import schedule_for
 from semiring.arrays.encoding import decode, has_inner_zero, product_encoding
-from semiring.chain.by_ranks import close_spread, looked_at
+from semiring.chain.by_ranks import close_file, close_spread, looked_at
 from semiring.chain.problem import Request
 from semiring.errors import (
     AlgebraError,
@@ -42,6 +44,7 @@ from semiring.errors import (
     NoPathError,
     SemiringError,
     ShapeError,
+    StorageError,
     UnknownNameError,
     VertexError,
 )
@@ -55,7 +58,8 @@ from semiring.ranks.grid import Grid, Range, grid_shape
 from semiring.ranks.links import Groups, HostLinks, Links, agreed
 from semiring.ranks.mpi import MpiRanks, load_mpi
 from semiring.ranks.spread import Spread, collect, deal, slabs
-from semiring.strips.stored import Stored, stored
+from semiring.strips.layout import free_memory
+from semiring.strips.stored import Stored, is_name, stored
 from semiring.threads import checked_threads, get_threads
 
 __all__ = [
@@ -300,23 +304,49 @@ def _request(semiring: Semiring | str, threads: int | None) -> Request:
     return Request(as_semiring(semiring), "auto", count)
 
 
+class _Options(TypedDict, total=False):
+    """What both overloads of `closure` take."""
+
+    method: str
+    progress: Progress | bool | None
+    threads: int | None
+    comm: Any
+    device: Any
+
+
+@overload
+def closure(
+    A: str | os.PathLike[str],
+    semiring: Semiring | str = ...,
+    *,
+    out: str | os.PathLike[str],
+    memory: int | str | None = ...,
+    journal: str | os.PathLike[str],
+    **options: Unpack[_Options],
+) -> Array: ...
+@overload
+def closure(
+    A: Any, semiring: Semiring | str = ..., *, out: Matrix | None = ..., **options: Unpack[_Options]
+) -> Matrix: ...
 def closure(
     A: Any,
     semiring: Semiring | str = "min_plus",
     *,
     method: str = "blocked_floyd_warshall",
-    out: Matrix | None = None,
+    out: Matrix | str | os.PathLike[str] | None = None,
+    memory: int | str | None = None,
+    journal: str | os.PathLike[str] | None = None,
     progress: Progress | bool | None = None,
     threads: int | None = None,
     comm: Any = None,
     device: Any = None,
-) -> Matrix:
+) -> Any:
     """A* = I ⊕ A ⊕ A² ⊕ …, as `semiring.closure` has it, by all ranks together.
 
     Parameters
     ----------
     A
-        A `Matrix`; or an array (n, n) of rank 0, which is dealt out.
+        A `Matrix`; or an array (n, n) of rank 0, which is dealt out; or with ``journal`` the name of an .npy file.
     semiring
         A `Semiring` with a star, or a name of the catalogue.
     method
@@ -324,7 +354,12 @@ def closure(
         are scattered, and the row of every pivot is broadcast. With one thread it is his algorithm 2, with several his
         algorithm 6, and with ``device="cuda"`` his algorithm 7. For an idempotent ⊕ and pivots that need no star.
     out
-        A itself, to close it in place. By default the result is a new `Matrix`.
+        A itself, to close it in place. By default the result is a new `Matrix`. With ``journal`` the name of an .npy
+        file, that of A or another.
+    memory, journal
+        Close a file by strips of rows, as `semiring.closure` does, and each rank some of them, in so much memory each;
+        by default its share of what is free. The journal is the same: a run that was stopped goes on with any number
+        of ranks, by one process too, and returns the map of the file. All ranks see one file system.
     progress
         ``progress(done, total)``, called on every rank for itself.
     threads
@@ -342,7 +377,10 @@ def closure(
     progress = as_progress(progress)
     if method not in _METHODS:
         raise UnknownNameError("closure method for ranks", method, _METHODS)
-    request, matrix = _request(semiring, threads), _matrix(A, comm, device)
+    request = _request(semiring, threads)
+    if journal is not None or memory is not None:
+        return _by_strips(request, A, out, memory, journal, method, progress, _Team(comm, device))
+    matrix = _matrix(A, comm, device)
     if out is not None and out is not A:
         raise ValueError("out is A itself, or is left out")
     closed = matrix if out is not None or matrix is not A else matrix.copy()
@@ -356,6 +394,22 @@ def closure(
     if spread is not closed._spread:
         closed.own[...] = deal(ranks, closed._spread.grid, held, spread.own, closed.dtype)
     return closed
+
+
+def _by_strips(
+    request: Request, A: Any, out: Any, memory: Any, journal: Any, method: str, progress: Any, team: _Team
+) -> Array:
+    if journal is None or not (is_name(A) and is_name(out)) or method == "row_broadcast" or team.device is not None:
+        raise StorageError(
+            "ranks close a file by strips with journal=, from one .npy file to another or in place, out='closed.npy', "
+            "in the memory of their hosts: memory= is for that"
+        )
+    ranks = team.ranks
+    hosts, found = zip(*ranks.allgather((socket.gethostname(), os.path.exists(journal))), strict=True)
+    if memory is None and not found[0]:  # a run that goes on has its own
+        memory = min(ranks.allgather(free_memory() // hosts.count(hosts[ranks.rank])))
+    request = replace(request, out=out, memory=memory, journal=journal)
+    return close_file(request, A, ranks, progress)
 
 
 def matmul(

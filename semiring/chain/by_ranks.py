@@ -1,7 +1,7 @@
-"""A problem closed by several ranks: all of them plan it together, and each maps its own tiles.
+"""A problem closed by several ranks, by tiles of it, or by strips of a file.
 
-What looks at the matrix reads it through `Spread`, so all ranks find the same, and raise the same. What is done to
-tiles may fail on one rank alone, and is agreed upon.
+Tiles are planned by all ranks together, and each maps its own. What looks at the matrix reads it through `Spread`, so
+all ranks find the same, and raise the same. What is done to tiles may fail on one rank alone, and is agreed upon.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from semiring.arrays.scans import Scan
 from semiring.chain.leaf import Leaf
 from semiring.chain.matrix import Matrix, Way
 from semiring.chain.pieces import Work, planned
-from semiring.chain.planner import Node
+from semiring.chain.planner import Node, solve
 from semiring.chain.problem import Problem, Request, Strips
 from semiring.chain.steps import steps_in_order
 from semiring.errors import DomainError
 from semiring.ranks.closing import close_tiles
-from semiring.ranks.links import Links, agreed
+from semiring.ranks.links import Links, Ranks, Team, agreed
 from semiring.ranks.spread import Spread
 
-__all__ = ["close_spread", "looked_at"]
+__all__ = ["close_file", "close_spread", "looked_at"]
 
 Array: TypeAlias = Any
 _METHOD = "blocked_floyd_warshall"
@@ -64,6 +64,18 @@ def close_spread(
     if found >= 0:
         raise divergence_error(semiring, found)
     agreed(spread.ranks, partial(_undo, work, way, spread.own, there))
+
+
+def close_file(request: Request, A: Any, ranks: Ranks, progress: Callable[[int, int], None] | None = None) -> Any:
+    """The closure of a matrix in a file, with a journal, as one process makes it; all ranks call it together.
+
+    The first looks at the matrix and begins the run, or goes on with it. The others go on with what it has begun, as
+    the journal says, and each takes its own strips.
+    """
+    team = Team(ranks)
+    with team.followed():
+        request = replace(request, team=team)
+        return solve(Problem(request, request.semiring, A, progress=progress), steps_in_order())
 
 
 def _map(way: Way, there: Array) -> None:

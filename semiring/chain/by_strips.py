@@ -170,7 +170,7 @@ def found_journal(system: System, name: str, p: Problem, source: Stored, home: S
 
     Raises `OSError`, and `StorageError` for one of another run, which names what differs.
     """
-    journal = opened(system, name)
+    journal = opened(system, name, p.request.team)
     if journal is None:
         return None
     now, then = _identity(p, source, home, backend), journal.about["identity"]

@@ -25,6 +25,7 @@ from semiring.errors import SemiringError
 from semiring.graphs.structure import Structure
 from semiring.kernels.contract import Plan
 from semiring.kernels.engine import Engine, make_plan
+from semiring.ranks.links import ALONE, Team
 
 if TYPE_CHECKING:
     from semiring.chain.planner import Node
@@ -92,6 +93,7 @@ class Request:
     devices: tuple[int, ...] = ()  # or the GPUs that are to do it together
     memory: int | str | Mapping[str, int | str] | None = None  # how much a matrix that is not all in it may take
     journal: Any = None  # the name of the file that says how far it is
+    team: Team = ALONE  # the ranks that share the strips of a file
     structure: frozenset[str] = frozenset()  # the names of the steps that may spare work
     explanation: Explanation = field(default_factory=Explanation)
 

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import argparse
 import os
+from contextlib import nullcontext
 from typing import Any
 
 from semiring.cli.common import Report, check_outputs, chosen_semiring, introduce, load
 from semiring.cli.cycles import cycles_by_name
+from semiring.cli.progress import ProgressBar
 from semiring.errors import SemiringError
 from semiring.io import Network
 
 __all__ = ["run_on_ranks"]
 
 #: What one process alone does, by the option's name.
-_ALONE = {"irreflexive": False, "memory": None, "journal": None, "explain": False, "method": "auto", "check": True}
+_ALONE = {"irreflexive": False, "explain": False, "method": "auto", "check": True}
 
 
 def run_on_ranks(arguments: argparse.Namespace, report: Report, tell: Any) -> int:
@@ -34,6 +36,14 @@ def run_on_ranks(arguments: argparse.Namespace, report: Report, tell: Any) -> in
         first = ranks.rank == 0
         agreed(ranks, lambda: check_outputs(arguments) if first else None)
         source, out = arguments.input, arguments.output
+        if arguments.journal is not None or arguments.memory is not None:
+            memory, journal = arguments.memory, arguments.journal
+            with ProgressBar("closure") if first else nullcontext() as progress:
+                more = {"progress": progress, "threads": arguments.threads}
+                found = mpi.closure(source, semiring, out=out, memory=memory, journal=journal, **more)
+            if first:
+                report(f"{source}: {len(found):,} vertices, {semiring.name} {found.dtype}", f"wrote {out}")
+            return 0
         if source.endswith(".npy") and str(out).endswith(".npy") and os.path.exists(source) and not arguments.plot:
             matrix = mpi.read(source)
             mpi.closure(matrix, semiring, out=matrix, threads=arguments.threads).write(out)

@@ -8,15 +8,30 @@ travelling; on a GPU all is enqueued on streams (`semiring.ranks.device`).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
-from semiring.errors import SemiringError
+from semiring.errors import DivergenceError, SemiringError
 from semiring.kernels.engine import Engine
 from semiring.ranks.grid import Grid
 
-__all__ = ["AHEAD", "REST", "TRAVEL", "Groups", "HostLinks", "Links", "Ranks", "StoppedError", "agreed"]
+__all__ = [
+    "AHEAD",
+    "ALONE",
+    "REST",
+    "TRAVEL",
+    "Alone",
+    "Groups",
+    "HostLinks",
+    "Links",
+    "Ranks",
+    "StoppedError",
+    "Team",
+    "agreed",
+]
 
 Array: TypeAlias = Any
 
@@ -79,6 +94,68 @@ def agreed(ranks: Ranks, do: Callable[[], Any]) -> Any:
         first = error  # with its traceback
     first.everywhere = True
     raise first
+
+
+class Alone:
+    """`Ranks` of a process that has no others."""
+
+    rank, size = 0, 1
+
+    def allgather(self, value: Any) -> list[Any]:
+        return [value]
+
+    def exchange(self, values: list[Any]) -> list[Any]:
+        return values
+
+    def broadcast(self, array: Array, root: int) -> None: ...
+
+    def join(self, octets: Array) -> None: ...
+
+    def split(self, group: int, order: int) -> Alone:
+        return self
+
+    def stop(self, error: BaseException) -> None: ...
+
+
+class Team:
+    """Ranks of which the first begins, and the others follow."""
+
+    def __init__(self, ranks: Ranks) -> None:
+        self.ranks, self.has_begun = ranks, False
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this rank begins."""
+        return self.ranks.rank == 0
+
+    def begin(self, do: Callable[[], Any] = lambda: None) -> Any:
+        """What ``do`` returns on this rank. All ranks call it once, the others as the first thing that they do."""
+        self.has_begun = True
+        return agreed(self.ranks, do)
+
+    @contextmanager
+    def followed(self) -> Iterator[None]:
+        """A context for what all ranks do: an error of the first before it has begun is that of all ranks.
+
+        After that, one that not all have ends them.
+        """
+        try:
+            if not self.is_first:
+                self.begin()
+            yield
+        except BaseException as error:
+            if not self.has_begun and isinstance(error, Exception):
+                self.begin(partial(_raise, error))
+            if not (getattr(error, "everywhere", False) or isinstance(error, StoppedError | DivergenceError)):
+                self.ranks.stop(error)
+            raise
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
+ALONE = Team(Alone())
 
 
 class Groups:

@@ -34,6 +34,11 @@ operations on the same bits. What was written after the record is written again,
 4. *the end*: a new file gets its header when all rows are recorded and synced: until then no program takes it for an
    .npy file. The record "finished" comes last, with the time of the file's last change.
 
+**Several ranks.** Each takes its own strips through a round, whose panel the first has closed. They all write to one
+file, and record together: when the strips up to some place in the order of the round are written and synced by whoever
+has them, the first rank writes the record, and nobody goes on before. What may be written is told by the record alone,
+so all of the above holds as it stands, and any number of ranks goes on where any other has stopped.
+
 Before a run goes on all strips are compared with their checksums, so that a file which others have changed is refused.
 
 Cost: each panel is written once, n² entries in all; a pass over the input for its checksums; d rows and a panel of
@@ -46,7 +51,7 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Any, TypeAlias
@@ -54,8 +59,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.errors import StorageError
+from semiring.ranks.links import ALONE, Team
 from semiring.strips.disk import PAGE, File, Memory, Place, Rows, System
-from semiring.strips.layout import Layout, Range
+from semiring.strips.layout import Layout
 
 __all__ = ["Journal", "State", "Summed", "checksum", "checksums", "create", "journaled", "opened", "shifts"]
 
@@ -108,11 +114,11 @@ def checksums(places: Iterable[Place], layout: Layout) -> Array:
     return found
 
 
-def journaled(layout: Layout, in_place: bool) -> Layout:
+def journaled(layout: Layout, in_place: bool, ranks: int = 1) -> Layout:
     """The layout with the rows by which the file moves, and in place with an even number of rounds."""
     n, tallest = layout.n, max((stop - start for start, stop in layout.strips), default=0)
     step = PAGE // gcd(PAGE, max(1, n * layout.itemsize))  # rows that are whole pages: so they move past the cache
-    by = max(2 * tallest, n // 16)
+    by = max(2 * tallest * ranks, n // 16)  # each has two strips to write before all wait for a record
     rounded = -(-by // step) * step
     rounds = list(layout.rounds)
     if in_place and len(rounds) % 2:
@@ -186,17 +192,23 @@ class Journal:
     """An open journal, and where its run is. Of the thread that writes, once the run has begun."""
 
     def __init__(
-        self, system: System, file: File, about: Mapping[str, Any], vectors: Mapping[str, Array], where: _Map
+        self,
+        system: System,
+        file: File,
+        about: Mapping[str, Any],
+        vectors: Mapping[str, Array],
+        where: _Map,
+        team: Team = ALONE,
     ) -> None:
-        self.about, self.vectors = about, vectors
+        self.about, self.vectors, self._team = about, vectors, team
         self._system, self._file, self._where = system, file, where
         self.state = State()
         self.layout = Layout.of(about["layout"])
         self._home: File | None = None
+        self._descending: Sequence[bool] = ()
         self._sums: Array = None
+        self._new: dict[int, int] = {}  # checksums of strips that were written here since the record
         self._begun = (0, False, 0)
-        self._done = 0  # strips of the round that are written
-        self._rows = 0  # rows that are written and not recorded
 
     # ------------------------------------------------------------------------------------------------------- at rest
 
@@ -204,11 +216,11 @@ class Journal:
         """The rows behind those of the file."""
         return Rows(self._file, self._where.spare, self.layout.n * self.layout.itemsize, self.layout.n)
 
-    def begin(self, home: File) -> None:
-        """From now on strips are written to that file, from where the record is."""
+    def begin(self, home: File, descending: Sequence[bool]) -> None:
+        """From now on strips are written to that file, from where the record is, in rounds that go up or down."""
         state = self.state
-        self._home, self._sums = home, state.sums.copy()
-        self._done, self._rows = state.done, 0
+        self._home, self._descending, self._sums = home, descending, state.sums.copy()
+        self._new = {}
         self._begun = (state.round, state.logged, state.done)
 
     def finish(self, changed: int) -> None:
@@ -241,28 +253,43 @@ class Journal:
         """The panel of a round was logged: record it, and then strips may be written."""
         self._commit(replace(self.state, logged=True, done=0, panel=panel.sum))
 
-    def before(self, rows: Range) -> None:
-        """Rows are about to be written, perhaps over others that are not recorded."""
-        if self._rows + rows[1] - rows[0] > self.layout.shift:
-            self._commit(replace(self.state, done=self._done))
+    def before(self, which: int) -> None:
+        """A strip is about to be written, perhaps over others that are not recorded."""
+        strips, last = self.layout.strips, which
+        if self._descending[self.state.round]:
+            strips, last = strips[::-1], len(strips) - 1 - which
+        rows = 0
+        for place in range(self.state.done, last + 1):
+            height = strips[place][1] - strips[place][0]
+            rows += height
+            if rows > self.layout.shift:
+                self._commit(replace(self.state, done=place))
+                rows = height
 
-    def after(self, which: int, rows: Range, checksum: int) -> None:
+    def after(self, which: int, checksum: int) -> None:
         """A strip was written."""
-        self._sums[which] = checksum
-        self._done += 1
-        self._rows += rows[1] - rows[0]
+        self._new[which] = checksum
 
     def end_round(self) -> None:
-        """All strips of a round were written."""
+        """All strips of this rank were written in a round."""
+        if self._team.ranks.size > 1 and self._sums.size:  # the others may have more to record
+            self.before(0 if self._descending[self.state.round] else len(self._sums) - 1)
         self._commit(replace(self.state, round=self.state.round + 1, logged=False, done=0))
 
     def _commit(self, state: State) -> None:
-        """Record what was written, when it is on the disk."""
+        """Record what was written by all ranks, when it is on the disk."""
         assert self._home is not None
         self._home.sync()
         self._file.sync()
-        self._record(replace(state, sums=self._sums.copy()))
-        self._done, self._rows = state.done, 0
+        for sums in self._team.ranks.allgather(self._new):
+            for which, found in sums.items():
+                self._sums[which] = found
+        self._new = {}
+        state = replace(state, sums=self._sums.copy())
+        if self._team.is_first:
+            self._record(state)
+        self.state = replace(state, number=self.state.number)
+        self._team.ranks.allgather(None)
 
     def _record(self, state: State) -> None:
         state = replace(state, number=self.state.number + 1)
@@ -280,6 +307,7 @@ def create(
     layout: Layout,
     sums: Array,
     phase: int,
+    team: Team = ALONE,
 ) -> Journal:
     """A new journal, whole on the disk or not there. Raises `OSError`, also where it has no room.
 
@@ -303,7 +331,7 @@ def create(
         system.truncate(file.number, 0)
         file.allocate(where.size)
         file.write(0, np.frombuffer(head, np.uint8))
-        journal = Journal(system, file, about, arrays, where)
+        journal = Journal(system, file, about, arrays, where, team)
         journal.state = State(sums=sums)
         journal._record(journal.state)
         system.replace(new, path)
@@ -314,16 +342,19 @@ def create(
     return journal
 
 
-def opened(system: System, path: str) -> Journal | None:
-    """The journal of that name, None where there is none. Raises `OSError`, and `StorageError` for what is none."""
+def opened(system: System, path: str, team: Team = ALONE) -> Journal | None:
+    """The journal of that name, None where there is none; the first of several ranks keeps others from it.
+
+    Raises `OSError`, and `StorageError` for what is none.
+    """
     try:
         file = File(system, path, os.O_RDWR)
     except FileNotFoundError:
         return None
     try:
-        if not system.lock(file.number):
+        if team.is_first and not system.lock(file.number):
             raise _taken(path)
-        return _read(system, file, path)
+        return _read(system, file, path, team)
     except BaseException:
         file.close()
         raise
@@ -333,7 +364,7 @@ def _taken(path: str) -> StorageError:
     return StorageError(f"{path}: another process is at work with this journal")
 
 
-def _read(system: System, file: File, path: str) -> Journal:
+def _read(system: System, file: File, path: str, team: Team) -> Journal:
     size = os.fstat(file.number).st_size
     if size < _HEAD.size:
         raise StorageError(f"{path}: no journal of a closure")
@@ -354,7 +385,7 @@ def _read(system: System, file: File, path: str) -> Journal:
         position += len(data)
     layout = Layout.of(about["layout"])
     where = _Map.of(position, layout, about["phase"])
-    journal = Journal(system, file, about, vectors, where)
+    journal = Journal(system, file, about, vectors, where, team)
     records = [State.unpacked(_bytes(file, where.slots + k * _pages(where.slot), where.slot)) for k in (0, 1)]
     valid = [record for record in records if record is not None]
     if not valid:

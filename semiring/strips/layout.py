@@ -126,9 +126,14 @@ class Layout:
         rounds = self.rounds[:-1] if self.last else self.rounds
         return replace(self, rounds=(*rounds, ()) if rows else rounds, last=rows)
 
-    def loss(self, costs: Costs) -> float:
-        """What it loses, about, as a part of the time of the closure in memory."""
-        return costs.strips / self.rows + costs.rounds * self.itemsize * len(self.rounds) / max(1, self.n)
+    def loss(self, costs: Costs, ranks: int = 1) -> float:
+        """What it loses, about, as a part of the time of the closure in memory.
+
+        Of several ranks all but one wait while a panel is closed, and some for those that have a strip more.
+        """
+        count, n = max(1, len(self.strips)), max(1, self.n)
+        waits = (ranks - 1) * self.panel / n + -(-count // ranks) * ranks / count - 1
+        return costs.strips / self.rows + costs.rounds * self.itemsize * len(self.rounds) / n + waits
 
     def about(self) -> dict[str, Any]:
         """All of it, as JSON takes it."""
@@ -158,6 +163,7 @@ def layout_for(
     memory: int,
     costs: Costs,
     packed: bool = False,
+    ranks: int = 1,
 ) -> Layout | int:
     """The layout with the least `Layout.loss` in so many bytes of memory; if none fits, the bytes that it would take.
 
@@ -166,16 +172,18 @@ def layout_for(
     heights = sorted({min(n, max(rows, costs.fewest)) for rows in (*costs.rows, costs.fewest)}, reverse=True)
     alone = tuple((block,) for block in blocks)
     least = [Layout(n, itemsize, alone, rows, workspace(rows), costs.beside, packed=packed) for rows in heights]
-    fit = [_wider(layout, memory) for layout in least if layout.memory <= memory]
-    return min(fit, key=lambda layout: layout.loss(costs)) if fit else least[-1].memory
+    # One rank alone takes as many blocks at a time as there is room for.
+    most = [len(blocks)] if ranks == 1 else [count for count in (1, 2, 3, 4, 6, 8, 12, 16) if count <= len(blocks)]
+    fit = [_wider(layout, memory, count) for layout in least if layout.memory <= memory for count in most]
+    return min(fit, key=lambda layout: layout.loss(costs, ranks)) if fit else least[-1].memory
 
 
-def _wider(least: Layout, memory: int) -> Layout:
-    """The layout with as many blocks in a round as the memory holds."""
+def _wider(least: Layout, memory: int, most: int) -> Layout:
+    """The layout with as many blocks in a round as the memory holds, and no more than allowed."""
     rounds: list[tuple[Range, ...]] = []
     for (block,) in least.rounds:
         wider = (*rounds[-1], block) if rounds else (block,)
-        if rounds and replace(least, rounds=(wider,)).memory <= memory:
+        if rounds and len(wider) <= most and replace(least, rounds=(wider,)).memory <= memory:
             rounds[-1] = wider
         else:
             rounds.append((block,))

@@ -16,10 +16,11 @@ summed in another order than one with more. So a row that is alone here and is n
 two.)
 
 Strips are visited in turns from the first to the last and back, so that those that were written last are read first.
-A `Log` is told what was written, and a run that was stopped goes on where it says (`semiring.strips.journal`). One
-thread reads and one writes; each strip's memory is read, worked on, written, and read again. It is where the kernels
-are (`semiring.strips.rooms`): on a GPU the thread between the two only enqueues. Cost: n³ pairs, and the bytes of
-`layout.bytes_moved`; memory `Layout.memory`.
+Of several ranks each takes its own strips through all rounds, so that it reads what it has written; the first closes
+the panels, which travel to the others. A `Log` is told what was written, and a run that was stopped goes on where it
+says (`semiring.strips.journal`). One thread reads and one writes; each strip's memory is read, worked on, written, and
+read again. It is where the kernels are (`semiring.strips.rooms`): on a GPU the thread between the two only enqueues.
+Cost: n³ pairs, and the bytes of `layout.bytes_moved`; memory `Layout.memory`.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from semiring.algorithms.blocked_floyd_warshall import Elimination, Rows
 from semiring.kernels.contract import Mark
 from semiring.kernels.engine import Engine
 from semiring.kernels.machines import closure_speed
+from semiring.ranks.links import ALONE, Team, agreed
 from semiring.strips.disk import Place
 from semiring.strips.journal import Summed
 from semiring.strips.last import NOTHING, LastRound
@@ -77,16 +79,16 @@ class Log(Protocol):
         """The panel of a round was written to its place: from now on strips of it may be."""
         ...
 
-    def before(self, rows: Range) -> None:
-        """Rows are about to be written."""
+    def before(self, which: int) -> None:
+        """A strip is about to be written."""
         ...
 
-    def after(self, which: int, rows: Range, checksum: int) -> None:
+    def after(self, which: int, checksum: int) -> None:
         """A strip was written."""
         ...
 
     def end_round(self) -> None:
-        """All strips of a round were written."""
+        """All strips of this rank were written in a round."""
         ...
 
 
@@ -126,6 +128,7 @@ class Closing:
     progress: Progress | None = None
     log: Log | None = None
     last: LastRound = NOTHING
+    team: Team = ALONE
 
     def run(self) -> None:
         """Close it.
@@ -154,6 +157,7 @@ class Closing:
         self._freed: list[Future[None] | None] = [None] * BUFFERS  # the last write of each
         self._written: dict[int, Future[None]] = {}  # the last write of each strip
         self._kept: Future[None] | None = None  # the panel, by the log
+        self._ended: Future[None] | None = None  # the last round, of all ranks
         self._visits = self._done = 0
         self._error: BaseException | None = None  # of the thread that writes, which then does nothing more
 
@@ -199,22 +203,26 @@ class Closing:
             _, kept, done = log.begun
         panel = (blocks[0][0], blocks[-1][1]) if blocks else (0, 0)
         panel_is_read = self._begin_panel(number, blocks, panel, kept)
-        if self._is_last(number) and not kept:
+        if self._is_last(number) and not kept and self.team.is_first:
             self._find_last(number)
-        reads = [self._begin(number, which, panel) for which in order[done : done + BUFFERS - 1]]
+        ranks = self.team.ranks
+        own = [which for which in order[done:] if which % ranks.size == ranks.rank]
+        reads = [self._begin(number, which, panel) for which in own[: BUFFERS - 1]]
         if kept:
             panel_is_read[0].result()
-            self._done += sum(_width([K]) * self.layout.n * _width(blocks[: k + 1]) for k, K in enumerate(blocks))
         else:
-            self._close_panel(number, blocks, panel, panel_is_read)
-        for which in order[:done]:
-            self._done += self._pairs(number, which)
-        for position, which in enumerate(order[done:]):
-            if done + position + BUFFERS - 1 < count:
-                reads.append(self._begin(number, order[done + position + BUFFERS - 1], panel))
-            self._visit(number, which, *reads[position])
+            self._make_panel(number, blocks, panel, panel_is_read)
+        if kept or not self.team.is_first:
+            self._done += sum(_width([K]) * self.layout.n * _width(blocks[: k + 1]) for k, K in enumerate(blocks))
+        for place, which in enumerate(order):
+            if place < done or which % ranks.size != ranks.rank:
+                self._done += self._pairs(number, which)
+                continue
+            if own[BUFFERS - 1 :]:
+                reads.append(self._begin(number, own[BUFFERS - 1], panel))
+            self._visit(number, own.pop(0), *reads.pop(0))
         if log is not None:
-            self._in_writer(log.end_round)
+            self._ended = self._in_writer(log.end_round)
 
     def _begin_panel(self, number: int, blocks: Sequence[Range], panel: Range, kept: bool) -> list[Future[Any]]:
         """Read the rows of a panel block by block, or as a whole what the log has kept of it."""
@@ -227,7 +235,11 @@ class Closing:
         if kept:
             return [self._reader.submit(self._read_kept, hand.panel, phase, done)]
         written = [(write.result, self._strips[which]) for which, write in self._written.items()]
-        found = []
+        found: list[Future[Any]] = []
+        if not self.team.is_first:
+            return found
+        if self.team.ranks.size > 1 and self._ended is not None:
+            self._ended.result()
         for start, stop in blocks:
             before = [done, *(wait for wait, rows in written if _meet(rows, (start, stop)))]
             block = hand.panel[start - panel[0] : stop - panel[0]]
@@ -237,6 +249,32 @@ class Closing:
     def _is_last(self, number: int) -> bool:
         """Whether a round only puts in what `LastRound` has found."""
         return self.layout.last > 0 and number == len(self.layout.rounds) - 1
+
+    def _make_panel(self, number: int, blocks: Sequence[Range], panel: Range, read: Sequence[Future[Any]]) -> None:
+        """The panel of a round, which the first of several ranks closes, on all of them; the log keeps it."""
+        error = None
+        if self.team.is_first:
+            try:
+                self._close_panel(number, blocks, panel, read)
+            except NoStarError as found:
+                error = found
+        if self.team.ranks.size > 1:
+            self._in_writer(partial(self._share, self._hand.panel, error)).result()
+        if error is not None:
+            raise error
+        if self.log is not None:
+            phase = self.places[number].phase(panel[0])
+            self._kept = self._in_writer(partial(self._keep, self._hand.panel, phase, self.room.mark()))
+
+    def _share(self, panel: Array, error: NoStarError | None) -> None:
+        """In the thread that writes."""
+
+        def closed() -> None:
+            if error is not None:
+                raise error
+
+        agreed(self.team.ranks, closed)
+        self.team.ranks.broadcast(panel, 0)
 
     def _find_last(self, number: int) -> None:
         """The panel of that round. Nobody else reads or writes meanwhile."""
@@ -269,16 +307,14 @@ class Closing:
             self._count(K, K)
         if status.read() >= 0:  # a device is asked once, before a strip is written
             raise NoStarError(status.diverged)
-        if self.log is not None:
-            phase = self.places[number].phase(panel[0])
-            self._kept = self._in_writer(partial(self._keep, hand.panel, phase, self.room.mark()))
 
     def _keep(self, panel: Array, phase: int, after: Mark) -> None:
         """In the thread that writes."""
         after.synchronize()
         assert self.log is not None
         place = self.log.panel(phase)
-        self.room.write(place, 0, panel)
+        if self.team.is_first:
+            self.room.write(place, 0, panel)
         self.log.keep_panel(place)
 
     def _begin(self, number: int, which: int, panel: Range) -> tuple[Future[Array], int]:
@@ -326,10 +362,10 @@ class Closing:
         if log is None:
             self.room.write(place, rows[0], strip)
         else:
-            log.before(rows)
+            log.before(which)
             summed = Summed(place)
             self.room.write(summed, rows[0], strip)
-            log.after(which, rows, summed.sum)
+            log.after(which, summed.sum)
 
     def _pairs(self, number: int, which: int) -> int:
         """Of the visit of a strip."""

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from semiring.errors import StorageError
 from semiring.kernels.engine import Engine
+from semiring.ranks.links import ALONE, Team, agreed
 from semiring.strips.disk import File, Held, Moved, Packed, Place, Rows, System
 from semiring.strips.journal import Journal, checksums, create, journaled, shifts
 from semiring.strips.last import NOTHING, LastRound
@@ -40,6 +42,7 @@ class Run:
     room: Room
     keep: str | None = None
     journal: Journal | None = None
+    team: Team = ALONE
 
     def result(self) -> Array:
         """What the caller gets."""
@@ -64,7 +67,7 @@ class Run:
         Raises `StorageError` where a file is not what the journal says, before anything is written.
         """
         if self.keep is not None and self.journal is None:
-            self.layout = journaled(self.layout, self.in_place)
+            self.layout = journaled(self.layout, self.in_place, self.team.ranks.size)
         source, home, layout = self.source, self.home, self.layout
         places: list[Place]
         given = File(self.system, source.path, os.O_RDONLY)
@@ -72,33 +75,48 @@ class Run:
             first = Rows(given, source.start, source.row, source.n)
             with written(self.system, home, self) as target:
                 rows = Rows(target, home.start, home.row, home.n)
+                if self.keep is not None and self.team.is_first:
+                    self.journal = self.team.begin(partial(self._begun, first, rows, about, vectors))
                 if self.journal is not None:
-                    assert self.keep is not None
-                    self.system.sync_folder(os.path.dirname(os.path.abspath(self.keep)))  # it may have failed to be
                     places, descending = self._places(self.journal, first, rows)
-                    self._check(self.journal, first, places, descending)
-                elif self.keep is not None:
-                    found = self._sums([first] * len(layout.strips))
-                    phase = rows.phase(layout.n)
-                    own = {**(about or {}), "changed": _changed(source.path)}
-                    vectors = {**(vectors or {}), "sums": found}
-                    self.journal = create(self.system, self.keep, own, vectors, layout, found, phase)
-                    places, descending = self._places(self.journal, first, rows)
+                    self.journal.begin(target, descending)
                 else:
                     places = [first, *[rows] * len(layout.rounds)]
                     descending = [bool(number % 2) for number in range(len(layout.rounds))]
-                if self.journal is not None:
-                    self.journal.begin(target)
-                log, room, places = self.journal, self.room, _worked_on(places, layout)
-                Closing(engine, layout, room, places, descending, encode, decode, progress, log, last).run()
-                complete(target, home)
+                log, room, places, team = self.journal, self.room, _worked_on(places, layout), self.team
+                Closing(engine, layout, room, places, descending, encode, decode, progress, log, last, team).run()
+                agreed(team.ranks, partial(self._end, target))
         finally:
             given.close()
-        if self.journal is not None:
-            self.journal.finish(_changed(home.path))
+
+    def _begun(
+        self, first: Rows, rows: Rows, about: Mapping[str, Any] | None, vectors: Mapping[str, Array] | None
+    ) -> Journal:
+        """The journal that was found, when all is as it says; or a new one."""
+        layout, source, journal = self.layout, self.source, self.journal
+        assert self.keep is not None
+        if journal is not None:
+            self.system.sync_folder(os.path.dirname(os.path.abspath(self.keep)))  # it may have failed to be
+            self._check(journal, first, *self._places(journal, first, rows))
+            return journal
+        found = self._sums([first] * len(layout.strips))
+        own = {**(about or {}), "changed": _changed(source.path)}
+        vectors = {**(vectors or {}), "sums": found}
+        return create(self.system, self.keep, own, vectors, layout, found, rows.phase(layout.n), self.team)
+
+    def _end(self, target: File) -> None:
+        """All strips of all ranks are there."""
+        if self.team.is_first:
+            complete(target, self.home)
+            if self.journal is not None:
+                self.journal.finish(_changed(self.home.path))
 
     def check_finished(self) -> None:
         """Raise `StorageError` unless the files are those of the run that has finished."""
+        if self.team.is_first:
+            self.team.begin(self._check_finished)
+
+    def _check_finished(self) -> None:
         assert self.journal is not None
         source, home, journal = self.source, self.home, self.journal
         given, target = File(self.system, source.path, os.O_RDONLY), File(self.system, home.path, os.O_RDONLY)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import threading
 from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeAlias
 
@@ -16,6 +17,7 @@ __all__ = ["Stored", "header", "is_name", "let_go", "new_file", "stored"]
 Array: TypeAlias = Any
 
 _WRITABLE = ("r+", "w+")
+_PARSER = threading.Lock()  # CPython 3.11 may fail where two threads read literals, of which headers are made
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,10 @@ class Stored:
 
     def result(self) -> Array:
         """What was given, or where that is a name, the file that it names, which is only read."""
-        return self.given if isinstance(self.given, np.ndarray) else np.load(self.path, mmap_mode="r")
+        if isinstance(self.given, np.ndarray):
+            return self.given
+        with _PARSER:
+            return np.load(self.path, mmap_mode="r")
 
     def view(self) -> Array:
         """The entries as the file has them, row by row, through the page cache; they cannot be written."""
@@ -120,7 +125,8 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, np
     try:
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, turned, dtype = read(stream)
+        with _PARSER:
+            shape, turned, dtype = read(stream)
     except (ValueError, TypeError, SyntaxError, EOFError) as error:
         raise FormatError(
             f"{name}: no .npy file ({str(error).splitlines()[0]}); read other files by `semiring.io.read`"

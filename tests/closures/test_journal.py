@@ -18,7 +18,11 @@ import pytest
 from strips import METHOD, least, make_small, rounded, same_bits
 
 import semiring as sr
-from semiring.errors import DivergenceError, StorageError
+from semiring.chain.by_ranks import close_file
+from semiring.chain.problem import Request
+from semiring.errors import DivergenceError, DomainError, NegativeCycleError, SemiringError, StorageError
+from semiring.ranks.links import StoppedError
+from semiring.ranks.threads import run_ranks
 from semiring.strips import journal as journals
 from semiring.strips import layout as layouts
 from semiring.strips.disk import System
@@ -525,6 +529,138 @@ def test_killed_from_outside_many_times(rng, tmp_path):
         done += kill_at_random(work, rng, -(-times // len(KINDS)))
         work.check()
     assert done >= times
+
+
+# ------------------------------------------------------------------------------------------------------- several ranks
+
+
+class OnRanks(Work):
+    """The same by ranks that are threads, of another number each time."""
+
+    sizes = (2,)
+
+    def run(self, **options):
+        if not self.sizes:
+            return super().run(**options)
+        size, self.sizes = self.sizes[0], (*self.sizes[1:], self.sizes[0])
+        progress = options.pop("progress", None)
+        asked = {"out": self.out, "memory": self.memory, "journal": self.journal, **options}
+        request = Request(sr.as_semiring(self.name), "auto", 1, **asked)
+        return run_ranks(size, lambda ranks: close_file(request, self.path, ranks, progress))[0]
+
+
+@pytest.fixture(params=[("min_plus", "float64", True), ("max_plus", "int32", False)], ids=str)
+def ranked(request, rng, tmp_path):
+    return OnRanks(tmp_path, rng, *request.param)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_ranks_share_the_strips_of_a_file(ranked, size):
+    ranked.sizes = (size,)
+    ranked.check()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "dtype"), [("boolean", "bool"), ("max_min", "int16"), ("log_plus", "float32")])
+def test_ranks_share_the_strips_of_other_matrices(rng, tmp_path, name, dtype):
+    for n in (1, 2, 33, 65, 129):
+        A, path = rounded(rng, n, name, dtype), tmp_path / "A.npy"
+        np.save(path, A)
+        request = Request(sr.as_semiring(name), "auto", 1, out=path, memory="1 GiB", journal=tmp_path / f"run{n}")
+        found = run_ranks(3, lambda ranks, path=path, request=request: close_file(request, path, ranks))
+        assert all(same_bits(each, sr.closure(A, name, method=METHOD)) for each in found)
+
+
+def test_ranks_put_in_edges_of_unbounded_gain(rng, tmp_path):
+    work = OnRanks(tmp_path, rng, "min_plus", "float64", True)
+    work.A = np.where(np.tri(N, dtype=bool), np.inf, work.A)
+    work.A[3, 5] = work.A[50, 51] = -np.inf
+    work.expected = sr.closure(work.A, method=METHOD)
+    work.again()
+    work.check()
+
+
+@pytest.mark.slow
+def test_ranks_that_are_killed_are_followed_by_any_number(monkeypatch, rng, ranked):
+    """All of them at once, at any call of one."""
+    ranked.sizes = (1,)
+    kinds = calls_of(monkeypatch, ranked)
+    for at in sample(kinds, 15):
+        ranked.again()
+        use(monkeypatch, Dying(at, rng))
+        ranked.sizes = (int(rng.integers(2, 5)),)
+        with pytest.raises((CrashError, StoppedError)):
+            ranked.run()
+        use(monkeypatch, System())
+        ranked.sizes = tuple(rng.permutation(5)[:2]) if rng.random() < 0.7 else ()  # 0: by none, as a plain call
+        ranked.sizes = tuple(int(size) for size in ranked.sizes if size)
+        ranked.check()
+
+
+@pytest.mark.slow
+def test_a_call_of_one_rank_may_fail(monkeypatch, rng, ranked):
+    ranked.sizes = (1,)
+    kinds = calls_of(monkeypatch, ranked)
+    for at in sample(kinds, 15):
+        ranked.again()
+        use(monkeypatch, Failing(at, rng))
+        ranked.sizes = (3,)
+        try:
+            found = ranked.run()
+        except OSError as error:
+            assert error.errno == errno.EIO  # noqa: PT017
+        except StoppedError:
+            pass
+        else:
+            assert same_bits(found, ranked.expected)
+        use(monkeypatch, System())
+        ranked.sizes = (int(rng.integers(1, 5)),)
+        ranked.check()
+
+
+@pytest.mark.slow
+def test_ranks_that_lose_what_was_not_synced(monkeypatch, rng, ranked):
+    ranked.sizes = (1,)
+    kinds = calls_of(monkeypatch, ranked, Volatile)
+    for at in sample(kinds, 15):
+        ranked.again()
+        ranked.sizes = (int(rng.integers(2, 5)),)
+        assert cut_off(monkeypatch, rng, ranked, at)
+        use(monkeypatch, System())
+        ranked.sizes = (int(rng.integers(1, 5)),)
+        ranked.check()
+
+
+@pytest.mark.slow
+def test_ranks_raise_alike_what_is_wrong_with_the_entries(rng, tmp_path):
+    path = tmp_path / "A.npy"
+
+    def raised(A, name, **options):
+        np.save(path, A)
+        asked = {"out": path, "memory": 200_000, "journal": tmp_path / "run", **options}
+        request, errors = Request(sr.as_semiring(name), "auto", 1, **asked), []
+
+        def run(ranks):
+            try:
+                close_file(request, path, ranks)
+            except SemiringError as error:
+                errors.append(error)
+
+        run_ranks(3, run)
+        (kind,) = {type(error) for error in errors}
+        assert len(errors) == 3
+        return kind
+
+    A = rng.random((N, N))
+    assert raised(A, "min_plus", memory=1) is StorageError
+    A[70, 5] = -3.0
+    assert raised(A, "min_plus") is NegativeCycleError
+    A[50, 60] = np.nan
+    assert raised(A, "min_plus") is DomainError
+    assert not (tmp_path / "run").exists()
+    A = rng.random((N, N))
+    A[50, 50], A[:50, 50] = 1, 0
+    assert raised(A, "plus_times") is DivergenceError
 
 
 # ---------------------------------------------------------------------------------------------------------- interrupted

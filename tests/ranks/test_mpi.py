@@ -87,6 +87,22 @@ def test_the_command_on_a_matrix_in_a_file(tmp_path, rng):
     assert sorted(os.listdir(tmp_path)) == ["A.npy", "D.npy"]
 
 
+def test_the_command_with_a_journal_that_one_process_began(tmp_path, rng):
+    A, path, journal = rng.random((300, 300)), tmp_path / "A.npy", tmp_path / "run"
+    np.save(path, A)
+
+    def interrupt(done, total):
+        if done > total // 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sr.closure(path, out=path, journal=journal, memory="8 MiB", progress=interrupt)
+    code, said, errors = run(3, "-m", "semiring", "closure", path, "-o", path, "--journal", journal)
+    assert code == 0, errors
+    assert said.count("300 vertices") == 1
+    np.testing.assert_array_equal(np.load(path), sr.closure(A, method="blocked_floyd_warshall"))
+
+
 @pytest.mark.parametrize(
     ("given", "options", "text"),
     [

@@ -12,7 +12,7 @@ import in_ranks
 import matrices
 import numpy as np
 import pytest
-from strips import rounded, same_bits
+from strips import make_small, rounded, same_bits
 
 import semiring as sr
 from semiring import mpi
@@ -24,10 +24,11 @@ from semiring.errors import (
     NegativeCycleError,
     NoPathError,
     ShapeError,
+    StorageError,
     VertexError,
 )
 
-in_ranks.make_small(pytest.MonkeyPatch())
+make_small(pytest.MonkeyPatch())
 METHOD = in_ranks.METHOD
 
 
@@ -47,9 +48,44 @@ def everything(ranks, folder):
     D = mpi.closure(A if ranks.rank == 0 else None, method="row_broadcast")
     assert same_bits(D.own, sr.closure(A)[np.ix_(D.rows, D.columns)])
     storage(ranks, rng, folder)
+    files(ranks, rng, folder)
     products(ranks, rng)
     paths(ranks, rng)
     errors(ranks, rng, folder)
+
+
+def files(ranks, rng, folder):
+    """By strips, which another number of ranks has begun."""
+    for name, dtype in [("min_plus", "float32"), ("plus_times", "float64")]:
+        A = rounded(rng, 97, name, dtype)
+        path, journal = folder / f"{name}.npy", folder / f"{name}.run"
+        if ranks.rank == 0:
+            np.save(path, A)
+            with pytest.raises(KeyboardInterrupt):
+                sr.closure(path, name, out=path, journal=journal, memory="150 KiB", progress=halfway)
+        ranks.allgather(None)
+        found = mpi.closure(path, name, out=path, journal=journal)
+        assert same_bits(found, sr.closure(A, name, method=METHOD))
+        assert same_bits(mpi.closure(path, name, out=path, journal=journal), found)
+        other = folder / f"{name} of ranks.npy"
+        found = mpi.closure(
+            matrix_in(ranks, folder, A), name, out=other, journal=folder / f"{name} of ranks", memory="150 KiB"
+        )
+        assert same_bits(found, sr.closure(A, name, method=METHOD))
+    with pytest.raises(StorageError, match="with journal="):
+        mpi.closure(path, out=path, memory="1 GiB")
+
+
+def halfway(done, total):
+    if done > total // 2:
+        raise KeyboardInterrupt
+
+
+def matrix_in(ranks, folder, A):
+    if ranks.rank == 0:
+        np.save(folder / "again.npy", A)
+    ranks.allgather(None)
+    return folder / "again.npy"
 
 
 def closes(ranks, A, name):

@@ -326,7 +326,7 @@ class _Bench:
     """Where strips of n × n entries are worked on, and how they are cut."""
 
     def __init__(self, p: Problem, n: int, dtype: np.dtype[Any], limits: Limits) -> None:
-        self._n, self._dtype, self._limits = n, dtype, limits
+        self._n, self._dtype, self._limits, self._ranks = n, dtype, limits, p.request.team.ranks.size
         self._cycles = p.plus and p.semiring.idempotent
         semiring = min_plus if is_tropical(p.semiring) else p.semiring
         xp = load_cupy() if limits.device else np
@@ -349,7 +349,7 @@ class _Bench:
         """Raises `StorageError` where the memory is too small."""
         n, itemsize, memory = self._n, self._dtype.itemsize, self._limits.computing
         packed = self.storage == "bits"
-        found = layouts.layout_for(n, itemsize, self._blocks, self._copies, memory, self._costs, packed)
+        found = layouts.layout_for(n, itemsize, self._blocks, self._copies, memory, self._costs, packed, self._ranks)
         if isinstance(found, int):
             raise StorageError(
                 f"{shown(memory)} of memory are too small for {self._widest} rows of {n} {self._dtype}, which are one "
@@ -392,7 +392,7 @@ def _by_strips(p: Problem, source: Stored, home: Stored, limits: Limits) -> Redu
     if name is not None and os.path.realpath(name) in (source.resolved, home.resolved):
         raise StorageError(f"{name} is the matrix itself, and the journal is a file of its own: give another name")
     if name is not None and (journal := found_journal(SYSTEM, name, q, source, home, backend.name)) is not None:
-        run = Run(SYSTEM, source, home, journal.layout, bench.room(journal.layout), name, journal)
+        run = Run(SYSTEM, source, home, journal.layout, bench.room(journal.layout), name, journal, request.team)
         if request.memory is not None and journal.layout.memory > limits.computing and not journal.state.finished:
             journal.close()
             raise StorageError(
@@ -409,8 +409,8 @@ def _by_strips(p: Problem, source: Stored, home: Stored, limits: Limits) -> Redu
         )
         return Reduction(why, None, (), partial(by_strips, q, run))
     layout = bench.layout()
-    run = Run(SYSTEM, source, home, layout, bench.room(layout), name)
+    run = Run(SYSTEM, source, home, layout, bench.room(layout), name, team=request.team)
     if name is not None:
-        layout = journaled(layout, run.in_place)
+        layout = journaled(layout, run.in_place, request.team.ranks.size)
     why = f"a file of {shown(source.size)} in {shown(layout.memory)} of memory: {_told(layout)}"
     return Reduction(why, None, [q], partial(by_strips, q, run))
