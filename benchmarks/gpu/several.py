@@ -1,11 +1,14 @@
-"""Closures on several GPUs of a host beside one: python -m benchmarks.gpu.several [--n 32768 ...] [--gpus 1 2 4]
+"""Closures on several GPUs of a host beside one.
+
+    python -m benchmarks.gpu.several [closures] [bits] [--n 32768 ...] [--bits 262144 ...] [--gpus 1 2 4]
 
 Min-plus in float32, the matrix of `benchmarks.gpu.large`. It lies on the first GPU, or in the memory of the host where
 that has no room for it and a share; its rows are moved to the others and back within the time. Where one GPU has closed
 it too, a checksum of all bits is compared; and ``--rows`` of the result of each size with single-source runs. The model
 is that of `semiring.ranks.model`, with the rate of one GPU in this run and an entry on its way each ``--word`` seconds.
 Up to ``--bare`` vertices the faster of two runs counts, and "not hidden" is by how much another one is faster in which
-no panel is copied (its result is none).
+no panel is copied (its result is none). ``bits``: random digraphs of 1.5 edges a vertex as packed bits in the memory of
+the host, without a look at their structure; 16 rows are compared with searches from those vertices.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import semiring as sr
 from benchmarks.common import Table, by_clock, run
 from benchmarks.gpu.large import single_source, weights
 from semiring.algorithms.schedule import schedule_for
+from semiring.arrays.bits import BitMatrix
 from semiring.ranks import devices
 from semiring.ranks.model import tiles_bytes, tiles_times
 
@@ -199,18 +203,49 @@ def closures(options: argparse.Namespace) -> Table:
     return Table("Several GPUs of a host, min-plus float32, in place", columns, table)
 
 
+def bits(options: argparse.Namespace) -> Table:
+    """Packed bits on each number of GPUs."""
+    import cupy
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    counts = [gpus for gpus in options.gpus if 1 < gpus <= cupy.cuda.runtime.getDeviceCount()]
+    table: list[list[Any]] = []
+    for n in options.bits:
+        rng = np.random.default_rng(n)
+        tails, heads = rng.integers(0, n, (2, n + n // 2))
+        graph = coo_array((np.ones(len(tails), np.int8), (tails, heads)), (n, n)).tocsr()
+        for gpus in counts:
+            A, where = BitMatrix.from_edges(tails, heads, (n, n)), tuple(f"cuda:{number}" for number in range(gpus))
+            took = by_clock(lambda A=A, where=where: sr.closure(A, "boolean", out=A, method=METHOD, device=where))
+            equal = 0
+            for source in rng.integers(0, n, 16).tolist():
+                reached = np.zeros(32 * A.words.shape[1], np.bool_)
+                reached[breadth_first_order(graph, source, return_predecessors=False)] = True
+                found = np.unpackbits(A.words[source].view(np.uint8), bitorder="little")
+                equal += bool((found == reached).all())
+            rate = f"{n**3 / took / 1e12:,.0f}"
+            table.append([n, gpus, f"{A.nbytes / 2**30:.1f}", f"{took:.2f}", rate, f"{equal} of 16 rows"])
+            print(*table[-1], flush=True)
+            del A
+            _free()
+    columns = ["n", "GPUs", "GiB", "s", "T bit pairs/s", "checked"]
+    return Table("Packed bits of the host on several GPUs, with the transfers", columns, table)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--n", type=int, nargs="+", default=[32768, 65536, 131072])
+        parser.add_argument("--bits", type=int, nargs="+", default=[262144, 1_000_000])
         parser.add_argument("--gpus", type=int, nargs="+", default=[1, 2, 4, 8])
         parser.add_argument("--alone", type=int, default=65536, help="the largest matrix that one GPU closes too")
         parser.add_argument("--bare", type=int, default=32768, help="the largest that is also closed without copies")
         parser.add_argument("--rows", type=int, default=0, help="how many are checked, of the most GPUs")
         parser.add_argument("--word", type=float, default=4 / 390e9, help="seconds of an entry between two GPUs")
 
-    return run("benchmarks.gpu.several", str(__doc__), {"closures": closures}, arguments, configure)
+    return run("benchmarks.gpu.several", str(__doc__), {"closures": closures, "bits": bits}, arguments, configure)
 
 
 if __name__ == "__main__":
