@@ -38,7 +38,6 @@ __all__ = ["by_devices", "closed_stack"]
 Array: TypeAlias = Any
 
 _STAGE = 64 << 20  # bytes of pinned memory, of which there are four for each GPU
-_COPIERS = 8  # threads for each GPU that copy between it and ordinary memory of the host, at most
 _UNLIMITED = 0  # bytes of a GPU's memory
 
 
@@ -93,7 +92,7 @@ def _rank(
     """What the thread of one GPU does; the first one reports."""
     cupy, rows = load_cupy(), grid.rows(ranks.rank)
     cupy.cuda.Device(devices[ranks.rank]).use()  # the thread is ours
-    threads = max(1, min(_COPIERS, plan.threads // ranks.size))
+    threads = max(1, plan.threads // ranks.size)
 
     def moved(x: Array | None) -> Array | None:
         if x is None:
