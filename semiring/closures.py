@@ -15,7 +15,7 @@ from semiring import profiling
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algorithms.methods import METHODS, matrix_methods, takes_edges
-from semiring.algorithms.predecessors import attach_unbounded, predecessors, wants_pivots
+from semiring.algorithms.predecessors import Inspection, attach_unbounded
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.operands import device_of
@@ -25,14 +25,14 @@ from semiring.chain.problem import STRUCTURES, Problem, Request, is_tropical
 from semiring.chain.program import is_home, program_for
 from semiring.chain.steps import steps_in_order
 from semiring.errors import AlgebraError, DeviceError, UnknownNameError
-from semiring.kernels import backend_for
-from semiring.kernels.engine import Engine, make_plan
+from semiring.kernels.engine import engine_of, make_plan
 from semiring.ranks.devices import closed_stack
 from semiring.threads import checked_threads, get_threads
 
 __all__ = ["METHODS", "Explanation", "closure", "closure_with_predecessors"]
 
 Array: TypeAlias = Any
+_Given: TypeAlias = NDArray[Any] | list[Any]
 
 
 class _Options(TypedDict, total=False):
@@ -52,36 +52,18 @@ class _Options(TypedDict, total=False):
 
 @overload
 def closure(
-    A: BitMatrix,
-    semiring: Semiring | str = ...,
-    *,
-    explain: Literal[False] = ...,
-    **options: Unpack[_Options],
+    A: BitMatrix, semiring: Semiring | str = ..., *, explain: Literal[False] = ..., **options: Unpack[_Options]
 ) -> BitMatrix: ...
 @overload
 def closure(
-    A: NDArray[Any] | list[Any],
-    semiring: Semiring | str = ...,
-    *,
-    explain: Literal[False] = ...,
-    **options: Unpack[_Options],
+    A: _Given, semiring: Semiring | str = ..., *, explain: Literal[False] = ..., **options: Unpack[_Options]
 ) -> NDArray[Any]: ...
 @overload
 def closure(
-    A: NDArray[Any] | list[Any],
-    semiring: Semiring | str = ...,
-    *,
-    explain: Literal[True],
-    **options: Unpack[_Options],
+    A: _Given, semiring: Semiring | str = ..., *, explain: Literal[True], **options: Unpack[_Options]
 ) -> tuple[NDArray[Any], Explanation]: ...
 @overload
-def closure(
-    A: Any,
-    semiring: Semiring | str = ...,
-    *,
-    explain: bool = ...,
-    **options: Unpack[_Options],
-) -> Any: ...
+def closure(A: Any, semiring: Semiring | str = ..., *, explain: bool = ..., **options: Unpack[_Options]) -> Any: ...
 def closure(
     A: Any,
     semiring: Semiring | str = "min_plus",
@@ -195,7 +177,6 @@ def closure(
         program = program_for(A, semiring, method, threads, check, spared)
         if program is not None and (closed := program.run(A, out)) is not None:
             return closed
-    progress = as_progress(progress)
     one, several = _where(device)
     if several and getattr(A, "ndim", 2) > 2:
         if explain:
@@ -208,42 +189,27 @@ def closure(
             "structure": structure,
         }
         return closed_stack(several, A, out, partial(closure, semiring=semiring, **options))
-    asked = {
-        "out": out,
-        "device": one,
-        "devices": several,
-        "memory": memory,
-        "journal": journal,
-        "structure": frozenset() if several else spared,
-        "explain": explain,
-    }
-    result, explanation = _by_chain(A, semiring, method, threads, progress, check, plus=not reflexive, **asked)
-    return (result, explanation) if explain else result
+    asked = (frozenset() if several else spared, out, one, several, memory, journal)
+    request = _request(semiring, method, threads, check, *asked, explain=explain)
+    result = _by_chain(A, request, plus=not reflexive, progress=as_progress(progress))
+    return (result, request.explanation) if explain else result
 
 
-def _by_chain(
-    A: Any,
-    semiring: Any,
-    method: str,
-    threads: Any,
-    progress: Any,
-    check: Any,
-    *,
-    plus: bool,
-    inspect: Any = None,
-    explain: bool = False,
-    **asked: Any,
-) -> tuple[Any, Explanation]:
-    """The result of the chain of reductions, and what was decided. Raises where no call can ask for that."""
+def _request(semiring: Any, method: str, threads: int | None, check: bool, *asked: Any, explain: bool) -> Request:
+    """What a call asks for. Raises where no call can ask for that."""
     algebra = as_semiring(semiring)
     if method not in METHODS:
         raise UnknownNameError("closure method", method, METHODS)
     count = get_threads() if threads is None else checked_threads(threads)
     explanation = Explanation(algebra.name, method=method, threads=count, told=explain)
-    request = Request(algebra, method, count, bool(check), explanation=explanation, **asked)
-    p = Problem(request, algebra, A, plus=plus, progress=progress, inspect=inspect)
-    with profiling.span("call", "closure", semiring=algebra.name), device_of((A, request.out), request.device):
-        return solve(p, steps_in_order()), explanation
+    return Request(algebra, method, count, bool(check), explanation, *asked)
+
+
+def _by_chain(A: Any, request: Request, **wanted: Any) -> Any:
+    """The result of the chain of reductions."""
+    semiring = request.semiring
+    with profiling.span("call", "closure", semiring=semiring.name), device_of((A, request.out), request.device):
+        return solve(Problem(request, semiring, A, **wanted), steps_in_order())
 
 
 def _where(device: Any) -> tuple[Any, tuple[int, ...]]:
@@ -262,25 +228,10 @@ def spared_steps(structure: bool | str | Iterable[str]) -> frozenset[str]:
     """The names of the steps that may spare work; `UnknownNameError` where there is no such step."""
     if structure is True:
         return _ALL
-    if structure is False:
-        return frozenset()
-    names = frozenset([structure] if isinstance(structure, str) else structure)
+    names = frozenset([structure] if isinstance(structure, str) else structure or ())
     for name in names - _ALL:
         raise UnknownNameError("step that spares work", str(name), STRUCTURES)
     return names
-
-
-class _Predecessors:
-    """The `Inspection` that finds predecessors."""
-
-    def __init__(self) -> None:
-        self.found: Array = None
-
-    def wants_pivots(self, engine: Engine, A: Array) -> bool:
-        return wants_pivots(engine, A)
-
-    def look(self, engine: Engine, closed: Array, *, before: Array | None, pivots: Array | None) -> None:
-        self.found = predecessors(engine.backend, engine.plan, closed, before=before, pivots=pivots)
 
 
 def closure_with_predecessors(
@@ -303,20 +254,18 @@ def closure_with_predecessors(
         raise AlgebraError(f"predecessors need a selective ⊕, and that of {semiring.name} is not: use closure")
     if method not in METHODS or takes_edges(method):
         raise UnknownNameError("closure method with predecessors", method, matrix_methods())
-    inspection, D, spared = _Predecessors(), None, spared_steps(structure)
+    inspection, D, spared = Inspection(), None, spared_steps(structure)
     several = _where(device)[1]
     program = None if progress is not None or several else program_for(A, semiring, method, threads, check, spared)
     if program is not None:
         D = program.run(A, inspect=inspection)
     if D is None:
-        asked = (A, semiring, method, threads, progress, check)
-        D, _ = _by_chain(
-            *asked, plus=False, inspect=inspection, structure=frozenset() if several else spared, devices=several
-        )
+        asked = (frozenset() if several else spared, None, None, several)
+        request = _request(semiring, method, threads, check, *asked, explain=False)
+        D = _by_chain(A, request, progress=progress, inspect=inspection)
+    plan = make_plan(semiring, D.dtype, threads=get_threads() if threads is None else threads)
     if inspection.found is None:  # closed as packed bits, or empty
-        count = get_threads() if threads is None else threads
-        plan = make_plan(semiring, D.dtype, threads=count)
-        inspection.found = predecessors(backend_for(D, semiring, D.dtype), plan, D, before=A)
+        inspection.look(engine_of(plan, D), D, before=A)
     if program is None and is_tropical(semiring) and D.dtype.kind == "f":
-        attach_unbounded(make_plan(semiring, D.dtype), A, D, inspection.found)
+        attach_unbounded(plan, A, D, inspection.found)
     return D, inspection.found

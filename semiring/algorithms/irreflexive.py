@@ -31,16 +31,17 @@ _ENTRIES = 1 << 19  # that are folded at a time
 _COLUMNS = 1024  # of a product in place that are copied at a time
 
 
-def cycles_from_closure(plan: Plan, loops: Array, closed: Array | BitMatrix) -> None:
-    """A* → A⁺ in place for an idempotent ⊕; ``loops`` (n,) is the diagonal of A before it was closed."""
+def cycles_from_closure(plan: Plan, loops: Array, closed: Array | BitMatrix) -> Array | BitMatrix:
+    """A* → A⁺ in place for an idempotent ⊕; ``loops`` (n,) is the diagonal of A before it was closed. Returns it."""
     if isinstance(closed, BitMatrix):
         set_cycles(plan.semiring, closed, loops)
-        return
+        return closed
     best, vertices = cycles_of_loops(plan, loops), array_namespace(closed).arange(closed.shape[0])
     for piece in pieces(closed, _ENTRIES):
         rows = vertices[piece]
         best[rows] = cycles_through(plan, best[rows], closed[piece], closed[:, piece].T, piece.start)
     closed[vertices, vertices] = best
+    return closed
 
 
 def cycles_of_loops(plan: Plan, loops: Array) -> Array:

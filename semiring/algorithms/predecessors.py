@@ -47,7 +47,7 @@ from semiring.kernels.engine import Engine
 from semiring.kernels.tolerance import Tolerance, tolerance_for, unattained
 from semiring.namespaces import array_namespace
 
-__all__ = ["attach_unbounded", "nearest_tree", "path_sums", "predecessors", "reference", "wants_pivots"]
+__all__ = ["Inspection", "attach_unbounded", "nearest_tree", "path_sums", "predecessors", "reference", "wants_pivots"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -185,6 +185,16 @@ def path_sums(plan: Plan, weights: Array, pred: Array, source: int) -> Array:
         known[now] = True
         waiting = waiting[~ready]
     return sums
+
+
+class Inspection:
+    """The predecessors of a matrix, ``found`` when it is closed: through the maps, before they are undone."""
+
+    found: Any = None
+
+    def look(self, engine: Engine, closed: Array, *, before: Array | None = None, pivots: Array | None = None) -> None:
+        """Find those of a closed matrix, by a copy of what it was or by pivots."""
+        self.found = predecessors(engine.backend, engine.plan, closed, before=before, pivots=pivots)
 
 
 def wants_pivots(engine: Engine, A: Array) -> bool:

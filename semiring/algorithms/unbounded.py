@@ -64,8 +64,8 @@ def _path(A: Array, sources: Array, target: int, none: Any) -> list[int]:
     return []
 
 
-def insert_unbounded(D: Array, edges: dict[int, Array], sign: int, none: Any) -> None:
-    """D ← the closure with the unbounded edges, D being the one without them; ``none`` is "no path"."""
+def insert_unbounded(D: Array, edges: dict[int, Array], sign: int, none: Any) -> Array:
+    """D ← the closure with the unbounded edges, D being the one without them; ``none`` is "no path". Returns D."""
     gain = -np.inf if sign > 0 else np.inf
     xp = array_namespace(D)
     for tail, found in edges.items():
@@ -76,3 +76,4 @@ def insert_unbounded(D: Array, edges: dict[int, Array], sign: int, none: Any) ->
         after[heads] = True
         for rows in pieces(D):
             D[rows][before[rows, None] & after] = gain
+    return D

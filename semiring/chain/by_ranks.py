@@ -85,8 +85,7 @@ def _map(way: Way, there: Array) -> None:
 
 def _undo(work: Work, way: Way, own: Array, there: Array) -> None:
     if own.size:
-        for ask in work.asked[::-1]:
-            ask(there)
+        work.ask(there)
         way.decode(there, there)
         if there is not own:
             there.get(out=own)

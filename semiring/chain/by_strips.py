@@ -53,8 +53,7 @@ def _close(work: Work, run: AnyRun, about: Mapping[str, Any] | None, vectors: Ma
 
     def written(first: int, strip: Array) -> None:
         for start, rows in _some(strip) if m.storage == "elements" else ():
-            for ask in work.asked[::-1]:
-                ask(rows)
+            work.ask(rows)
             way.decode(rows, rows, first + start)
 
     try:
@@ -162,7 +161,7 @@ def _of_journal(p: Problem, journal: Journal) -> Work:
     q = replace(p, semiring=semiring, matrix=matrix, facts=facts, method=p.request.method)
     edges = {int(name[len(_HEADS) :]): v for name, v in journal.vectors.items() if name.startswith(_HEADS)}
     last = LastRound(journal.vectors.get("loops"), edges)
-    return Work(p, q, [Near(q, largest) for largest in about["largest"]], last)
+    return Work(p, q, [Near(largest) for largest in about["largest"]], last)
 
 
 def found_journal(system: System, name: str, p: Problem, source: Stored, home: Stored, backend: str) -> Journal | None:

@@ -9,12 +9,13 @@ import numpy as np
 from semiring import profiling
 from semiring.algorithms.methods import Method, method_named
 from semiring.algorithms.packed import clear_tail
+from semiring.algorithms.predecessors import Inspection, wants_pivots
 from semiring.algorithms.progress import ReportingEngine
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import divergence_error, may_diverge
 from semiring.arrays.bits import BitMatrix
-from semiring.chain.problem import Inspection, Problem
+from semiring.chain.problem import Problem
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Plan
 from semiring.kernels.engine import Engine
@@ -40,7 +41,7 @@ class Leaf:
         if p.strips is not None:
             array = p.strips.sample
         self.dtype, self.on_device, self.xp = m.dtype, is_device_array(array), array_namespace(array)
-        self._words = m.storage == "bits"
+        self.words = m.storage == "bits"
         self.backend = backend_for(array, p.semiring, m.dtype, m.storage)
         self.method.check(self.backend, m.storage)
         self._plan = p.kernel_plan()
@@ -52,12 +53,12 @@ class Leaf:
         self._recorder = capabilities.recorder if recorded else None
         # R-Kleene of a block is the block's closure, and a microsecond less is much where there are few vertices.
         few = p.n <= schedule_for(self.backend.name, m.dtype).leaf
-        self._is_block = self.method.close is rkleene and few and alone and not self.on_device and not self._words
+        self._is_block = self.method.close is rkleene and few and alone and not self.on_device and not self.words
 
     def __str__(self) -> str:
         m = self.problem.matrix
         size = " × ".join(map(str, m.shape))
-        return f"{self.method.name} closes {size} {'bits' if self._words else m.dtype}, {self.backend.name}"
+        return f"{self.method.name} closes {size} {'bits' if self.words else m.dtype}, {self.backend.name}"
 
     def close(self, D: Any, inspect: Inspection | None = None, original: Array | None = None) -> None:
         """D ← D* in place: one matrix, a stack (count, n, n), or a `BitMatrix`. ``inspect`` sees it as it is closed.
@@ -67,28 +68,24 @@ class Leaf:
         Raises `DivergenceError`, naming the vertex, where a pivot has no star; D is then undefined.
         """
         if self._is_block and inspect is None and not profiling.active:
-            if not self._diverges:  # nothing is noticed, so that one plan serves all calls
-                self.backend.close_block(self._plan, D)
-                return
-            plan = self._plan.renewed(self.problem.semiring)
+            # Where nothing is noticed, one plan serves all calls.
+            plan = self._plan.renewed(self.problem.semiring) if self._diverges else self._plan
             self.backend.close_block(plan, D)
             self._check(plan)
             return
-        plan = self._plan.renewed(self.problem.semiring)
-        p, close = self.problem, self.method.close
-        A, inspect = (D.words, None) if self._words else (D, inspect)
-        self._listen(plan)
+        p, close, engine = self.problem, self.method.close, self.engine()
+        A, inspect = (D.words, None) if self.words else (D, inspect)
+        plan, before, pivots = engine.plan, None, None
         if A.ndim == 3:
             assert self._stacks is not None
             self._stacks.close_stack(plan, A)
             self._check(plan)
             return
-        engine, before, pivots = self._engine(plan), None, None
         if p.progress is not None:
             total = self.method.total_pairs(engine, *A.shape)
             engine = ReportingEngine(self.backend, plan, p.progress, total, self._panel, waits=engine.waits)
         if inspect is not None:
-            if self.method.keeps_pivots and inspect.wants_pivots(engine, A):
+            if self.method.keeps_pivots and wants_pivots(engine, A):
                 pivots = self.xp.full(A.shape, -1, np.int32)
             else:
                 before = A.copy() if original is None else original
@@ -102,21 +99,17 @@ class Leaf:
         if isinstance(engine, ReportingEngine):
             engine.finish()
         self._check(plan)
-        if self._words:
+        if self.words:
             clear_tail(p.semiring, D)
         if inspect is not None:
             inspect.look(engine, A, before=before, pivots=pivots)
 
     def engine(self) -> Engine:
-        """Its kernels, for a matrix that is not in one memory; what they notice goes to the status of its plan."""
+        """Its kernels, for one call; what they notice goes to the status of its plan."""
         plan = self._plan.renewed(self.problem.semiring)
-        self._listen(plan)
-        return self._engine(plan)
-
-    def _listen(self, plan: Plan) -> None:
-        """Let the kernels of a device say that a pivot has no star."""
         if self.on_device and self.problem.waits and self._diverges:
-            plan.status.word = self.xp.full(1, -1, np.int32)
+            plan.status.word = self.xp.full(1, -1, np.int32)  # where kernels of a device say it
+        return self._engine(plan)
 
     def _engine(self, plan: Plan) -> Engine:
         """The engine of a plan. One that is recorded may ask a device nothing."""

@@ -25,8 +25,14 @@ class Work:
 
     outer: Problem  # as it was given
     inner: Problem  # as the method sees it
-    asked: list[Callable[[Array], None]]  # of closed rows, as the outer ones see them
+    asked: list[Callable[[Problem, Array], Callable[[], Problem] | None]]  # of closed rows, before maps are undone
     last: LastRound = NOTHING
+
+    def ask(self, rows: Array) -> None:
+        """Raise what closed rows are asked for: there is no reading them once more."""
+        for again in self.asked:
+            if (wider := again(self.inner, rows)) is not None:
+                wider()
 
 
 def planned(child: Node, *, last_round: bool = False) -> Work:
@@ -38,14 +44,14 @@ def planned(child: Node, *, last_round: bool = False) -> Work:
     assert strips is not None
     while last.leaf is None:
         assert last.reduction is not None
-        rows, round_ = last.reduction.by_strips, last.reduction.last_round
-        if rows is None and (round_ is None or not last_round):
+        again, round_ = last.reduction.again, last.reduction.last_round
+        if again is None and (round_ is None or not last_round):
             raise AlgebraError(
                 f"{last.reduction.why}: that takes more than some rows at a time, and this matrix is closed by "
                 f"{strips.called} of them; read it and close it in memory, which takes {shown(array.nbytes)} at least"
             )
-        if rows is not None:
-            asked.append(rows)
+        if again is not None:
+            asked.append(again)
         elif round_ is not None:
             ending = ending & round_
         (last,) = last.children

@@ -8,14 +8,13 @@ it. So when the first node runs, every look of the call is over.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
-from semiring.arrays.entries import check_by_threads
+from semiring.algorithms.predecessors import Inspection
 from semiring.chain.leaf import Leaf
 from semiring.chain.matrix import Way, same_memory
-from semiring.chain.problem import Again, Facts, Inspection, No, Problem, Reduction, Step, is_tropical
-from semiring.errors import IntegerOverflowError, SemiringError
+from semiring.chain.problem import No, Problem, Reduction, Step
+from semiring.errors import SemiringError
 from semiring.kernels.engine import engine_of
 from semiring.profiling import span
 from semiring.strips.stored import is_name
@@ -28,34 +27,33 @@ class Program(NamedTuple):
 
     leaf: Leaf
     way: Way
-    ask: Callable[[Any], None] | None  # what is closed; an `IntegerOverflowError`: the chain must solve it after all
+    again: Callable[[Problem, Any], Any] | None = None  # as in `Reduction`: what the chain must solve after all
 
-    def run(self, A: Any, out: Any = None, inspect: Inspection | None = None) -> Any:
-        """Out ← the result for another matrix of the same kind, which keeps what the facts promise. Returns out.
+    def run(self, A: Any, home: Any = None, inspect: Inspection | None = None) -> Any:
+        """Home ← the result for a matrix of this kind, which keeps what the facts promise. Returns home.
 
-        The rows of out are adjacent; it may be A. None is a new array. Returns None where the chain must solve it.
+        Home may be A; None is a new array, of words where A is packed. Returns None where the chain must solve it.
         """
-        leaf, way, ask = self
-        if ask is not None and A is out:
+        leaf, way, again = self
+        if again is not None and A is home:
             return None
-        if out is None and way.packs:
-            leaf.close(words := way.encode(A, None))
-            return words.unpack()
-        if out is None:
-            out = leaf.xp.empty(A.shape, A.dtype)
-        D = way.encode(A, out if leaf.dtype is out.dtype else way.inner.memory(out))
+        if home is None and not leaf.words:
+            home = leaf.xp.empty(A.shape, A.dtype)
+        ready = (
+            not leaf.words and home.dtype is leaf.dtype and home.strides[-1] == home.itemsize
+        )  # `memory`, in no time
+        D = way.encode(A, home if ready else way.inner.memory(home))
         if inspect is None:
             leaf.close(D)
         else:
-            leaf.close(D, inspect, A if way.inner.as_it_is and A is not out else None)
-        if ask is not None:
-            try:
-                ask(D)
-            except IntegerOverflowError:
-                return None
-        if way.ends:
-            way.decode(D, out)
-        return out
+            leaf.close(D, inspect, A if way.inner.as_it_is and not same_memory(A, D) else None)
+        if again is not None and again(leaf.problem, D) is not None:
+            return None
+        if home is None:
+            return D.unpack() if way.packs else D
+        if way.ends or D is not home:
+            way.decode(D, home)
+        return home
 
 
 def solve(problem: Problem, steps: Sequence[Step]) -> Any:
@@ -94,8 +92,6 @@ class Node:
         if p.taken:
             explanation.about(p.matrix)
         for i, step in enumerate(steps):
-            if p.facts is None and p.taken and not getattr(step, "blind", False):
-                p = p.but(looked_at(p))
             with span("step", name := name_of(step)):
                 found = step(p)
             self._by_data |= found.by == "data"
@@ -108,19 +104,17 @@ class Node:
             p = found.mapped or p
             if not found.only_maps:
                 self.reduction, self._rest = found, steps[i + 1 :]
-                break
+                self._read_as(p, found.problems)
+                return
         self._read_as(p)
-        if self.reduction is not None:
-            self.children = [self.plan(q, k) for k, q in enumerate(self.reduction.problems)]
-            return
         self.leaf = Leaf(p)
         if not self._silent:
             explanation.say(self._depth, "method", True, str(self.leaf))
             explanation.closed_by(self.leaf)
 
-    def _read_as(self, p: Problem) -> None:
-        self.inner = p
-        self.way = Way(self.outer.matrix, p.matrix)
+    def _read_as(self, p: Problem, problems: Sequence[Problem] = ()) -> None:
+        self.inner, self.way = p, Way(self.outer.matrix, p.matrix)
+        self.children = [self.plan(q, k) for k, q in enumerate(problems)]
 
     def plan(self, problem: Problem, which: int) -> Node:
         """Plan a problem of the reduction, the one of that number, by the steps that follow."""
@@ -132,12 +126,12 @@ class Node:
 
     def program(self) -> Program | None:
         """The same for any matrix with these facts; None where there is more than maps, or the entries decided."""
-        last, ask = self, None
-        if self.reduction is not None and self.reduction.by_strips is not None:
-            (last,), ask = self.children, self.reduction.by_strips
+        last, again = self, None
+        if self.reduction is not None and self.reduction.again is not None:
+            (last,), again = self.children, self.reduction.again
         if last.leaf is None or self._by_data or last._by_data:
             return None
-        return Program(last.leaf, Way(self.outer.matrix, last.inner.matrix), ask)
+        return Program(last.leaf, Way(self.outer.matrix, last.inner.matrix), again)
 
     def read(self, D: Any) -> Any:
         """D ← the matrix as it is read, for a reduction that closes it in place. What `show` wants is returned."""
@@ -147,8 +141,7 @@ class Node:
     def show(self, D: Any, before: Any) -> None:
         """Let who asked to see it look at the closed matrix."""
         if self.inner.inspect is not None:
-            engine = engine_of(self.inner.kernel_plan(), D)
-            self.inner.inspect.look(engine, D, before=before, pivots=None)
+            self.inner.inspect.look(engine_of(self.inner.kernel_plan(), D), D, before=before)
 
     def run(self, home: Any = None) -> Any:
         """Solve the problem. Returns its result, in ``home``, by default its own, where there is one.
@@ -164,38 +157,17 @@ class Node:
         reduction, p, m = self.reduction, self.inner, self.inner.matrix
         if reduction is None:
             assert self.leaf is not None
-            D = self.way.encode(m.array, m.memory(home))
-            self.leaf.close(D, p.inspect, m.array if m.as_it_is and not same_memory(m.array, D) else None)
-        else:
-            as_it_is = reduction.in_home or not self.outer.taken
-            D = reduction.run(self, home if as_it_is else m.memory(home))
-            if as_it_is:
-                return D
-            if isinstance(D, Again):  # read once more from the source
-                p.request.explanation.say(self._depth, "again", True, f"in {D.problem.dtype}")
-                self._read_as(D.problem)
-                self.children = [self.plan(D.problem, 0)]
-                return self._run(home)
-        if home is None:
-            return D
-        self.way.decode(D, home)
-        return home
-
-
-def looked_at(p: Problem) -> Facts:
-    """The facts of a matrix, by a look at all its entries where that may be waited for.
-
-    The sign decides about the potentials, and the range of integers about their width; so the host looks whatever the
-    caller says of ``check``. A device that must not be waited for is promised min-plus weights ≥ 0, and no path near
-    half the range of an integer. Raises `DomainError` for NaN, and for what lies outside the domain.
-    """
-    m, tropical = p.matrix, p.semiring.tropical is not None
-    if m.maps or m.sentinel:
-        return Facts(*m.range())
-    if not (p.request.check or (is_tropical(p.semiring) and p.waits)):
-        return Facts(0, 0) if is_tropical(p.semiring) else Facts()
-    look = partial(check_by_threads, threads=p.request.threads) if p.strips is None else p.strips.look
-    scan = look(m.array, p.semiring)
-    if tropical and scan.low is None:  # no numbers at all
-        return Facts(0, 0, scan.nonnegative)
-    return Facts(scan.low, scan.high, scan.nonnegative)
+            return Program(self.leaf, self.way).run(m.array, home, p.inspect)
+        if not self.outer.taken:
+            return reduction.run(self, None)
+        if reduction.in_home:
+            return reduction.run(self, home)
+        D = reduction.run(self, m.memory(home))
+        if reduction.again is not None and (wider := reduction.again(p, D)) is not None:  # once more from the source
+            q = wider()
+            p.request.explanation.say(self._depth, "again", True, f"in {q.dtype}")
+            self._read_as(q, [q])
+            return self._run(home)
+        if home is not None:
+            self.way.decode(D, home)
+        return D if home is None else home

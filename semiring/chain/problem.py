@@ -12,19 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algorithms.methods import Method
+from semiring.algorithms.predecessors import Inspection
+from semiring.arrays.entries import check_by_threads
 from semiring.arrays.scans import Scan
 from semiring.chain.explanation import Explanation
 from semiring.chain.matrix import Matrix
 from semiring.errors import SemiringError
 from semiring.graphs.structure import Structure
 from semiring.kernels.contract import Plan
-from semiring.kernels.engine import Engine, make_plan
+from semiring.kernels.engine import make_plan
 from semiring.ranks.links import ALONE, Team
 
 if TYPE_CHECKING:
@@ -33,16 +36,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "STRUCTURES",
-    "Again",
     "Facts",
-    "Inspection",
     "No",
     "Problem",
     "Reduction",
     "Request",
     "Step",
     "Strips",
-    "blind",
     "is_tropical",
 ]
 
@@ -68,18 +68,6 @@ _NOTHING_KNOWN = Facts()
 _NO_MATRIX = Matrix(None, None, np.dtype(np.float64), None)
 
 
-class Inspection(Protocol):
-    """Who looks at a closed matrix as the method left it: through the maps, before they are undone."""
-
-    def wants_pivots(self, engine: Engine, A: Array) -> bool:
-        """Whether the closure of A should keep pivots; otherwise a copy of A is kept."""
-        ...
-
-    def look(self, engine: Engine, closed: Array, *, before: Array | None, pivots: Array | None) -> None:
-        """The closed matrix, with the copy or the pivots; one of them is None."""
-        ...
-
-
 @dataclass(frozen=True)
 class Request:
     """What one public call asks for. All problems of its chain share it."""
@@ -88,14 +76,14 @@ class Request:
     method: str  # as the caller named it; "auto" leaves the choice to the chain
     threads: int
     check: bool = True
+    explanation: Explanation = field(default_factory=Explanation)
+    structure: frozenset[str] = frozenset()  # the names of the steps that may spare work
     out: Any = None  # where the caller wants the result
     device: Any = None  # where the caller wants it computed
     devices: tuple[int, ...] = ()  # or the GPUs that are to do it together
     memory: int | str | Mapping[str, int | str] | None = None  # how much a matrix that is not all in it may take
     journal: Any = None  # the name of the file that says how far it is
     team: Team = ALONE  # the ranks that share the strips of a file
-    structure: frozenset[str] = frozenset()  # the names of the steps that may spare work
-    explanation: Explanation = field(default_factory=Explanation)
 
 
 class Strips(NamedTuple):
@@ -120,7 +108,7 @@ class Problem:
     semiring: Semiring
     given: Any = None
     matrix: Matrix = _NO_MATRIX
-    facts: Facts | None = _NOTHING_KNOWN  # None: not looked for yet
+    facts: Facts | None = _NOTHING_KNOWN  # None: not looked for yet; `known` looks
     seen: Structure | None = None  # of the graph, where a step has looked; maps leave it as it is, but for shifts
     plus: bool = False
     method: str | Method = "auto"  # its name, or one that a step has found for matrices of such a structure
@@ -135,7 +123,7 @@ class Problem:
     def but(self, facts: Facts | None = None, **changes: Any) -> Problem:
         """Another problem, with ``changes`` of this one or of its matrix. Its facts are those given, no others.
 
-        Without ``facts`` (None) all entries are looked at again before the next step that is not `blind`. `Facts()`
+        Without ``facts`` (None) all entries are looked at again by the first step that asks what is `known`. `Facts()`
         means that nothing is known, and nobody looks.
         """
         own = {name: changes.pop(name) for name in list(changes) if name in _FIELDS}
@@ -154,7 +142,9 @@ class Problem:
 
     @property
     def known(self) -> Facts:
-        """The facts of a problem that was looked at."""
+        """The facts, for which all entries are looked at if nobody has done that."""
+        if self.facts is None:
+            vars(self)["facts"] = _looked_at(self)  # found once: frozen is what the steps state
         assert self.facts is not None
         return self.facts
 
@@ -171,12 +161,10 @@ class Problem:
     def kernel_plan(self) -> Plan:
         """The plan under which kernels close the matrix."""
         m, semiring = self.matrix, self.semiring
-        nonnegative = self.facts is not None and self.facts.nonnegative
+        nonnegative = self.known.nonnegative
         if nonnegative and semiring.tropical is None:  # kernels also read 0̄ and 1̄, so these need a clear sign bit too
             nonnegative = m.dtype.kind == "f" and min(semiring.zero_for(m.dtype), semiring.one_for(m.dtype)) >= 0
-        return make_plan(
-            semiring, m.dtype, nonnegative=bool(nonnegative), storage=m.storage, threads=self.request.threads
-        )
+        return make_plan(semiring, m.dtype, nonnegative=nonnegative, storage=m.storage, threads=self.request.threads)
 
 
 def _changed(frozen: Any, **fields: Any) -> Any:
@@ -194,10 +182,23 @@ def is_tropical(semiring: Semiring) -> bool:
     return semiring.tropical is not None and (semiring.divergence is not None or semiring.absorptive)
 
 
-def blind(step: Callable[[Problem], No | Reduction]) -> Step:
-    """A step that asks nothing about the entries, and comes before the look at them."""
-    step.blind = True  # type: ignore[attr-defined]
-    return step
+def _looked_at(p: Problem) -> Facts:
+    """The facts of a matrix, by a look at all its entries where that may be waited for.
+
+    The sign decides about the potentials, and the range of integers about their width; so the host looks whatever the
+    caller says of ``check``. A device that must not be waited for is promised min-plus weights ≥ 0, and no path near
+    half the range of an integer. Raises `DomainError` for NaN, and for what lies outside the domain.
+    """
+    m, tropical = p.matrix, is_tropical(p.semiring)
+    if m.maps or m.sentinel:
+        return Facts(*m.range())
+    if not (p.request.check or (tropical and p.waits)):
+        return Facts(0, 0) if tropical else Facts()
+    look = partial(check_by_threads, threads=p.request.threads) if p.strips is None else p.strips.look
+    scan = look(m.array, p.semiring)
+    if p.semiring.tropical is not None and scan.low is None:  # no numbers at all
+        return Facts(0, 0, scan.nonnegative)
+    return Facts(scan.low, scan.high, scan.nonnegative)
 
 
 #: What an answer rests on: semiring, dtype, options and facts alone, or entries that the step has looked at.
@@ -213,8 +214,9 @@ class No:
 
 
 def _solved(node: Node, D: Any) -> Any:
-    (child,) = node.children
-    return child.run(D)
+    (child,), reduction = node.children, node.reduction
+    closed = child.run(D)
+    return closed if reduction is None or reduction.back is None else reduction.back(closed)
 
 
 @dataclass(frozen=True)
@@ -222,19 +224,20 @@ class Reduction:
     """What a look that applies returns. Nothing is written yet.
 
     ``run(node, D)`` makes the result in D, by those of the problems, which ``node.children`` will solve. D has the
-    shape and dtype in which ``mapped`` is read. `run` returns D; or, where D is None because bits are packed first, the
-    new `BitMatrix`; or `Again`. The `run` of a step of the intake returns what the caller gets. Whatever it needs of
-    the look is bound to a function of the module by `functools.partial`.
+    shape and dtype in which ``mapped`` is read; it is None where bits are packed first, and for a step of the intake,
+    whose result is what the caller gets. By default the one problem is solved there, and ``back(closed)`` makes the
+    result of its own.
     """
 
     why: str
     mapped: Problem | None = None  # the same matrix, read through more maps, or with more known of it
     problems: Sequence[Problem] = ()  # what is to be solved instead
+    back: Callable[[Any], Any] | None = None
     run: Callable[[Node, Any], Any] = _solved
     in_home: bool = False  # whether `run` is given the home as it is, rather than memory in which kernels can work
-    #: What `run` does to closed rows beyond having its problem solved, some rows at a time; None if it does more.
-    by_strips: Callable[[Array], None] | None = None
-    last_round: LastRound | None = None  # what it does instead where all strips are visited once more
+    #: Asked of closed rows, some or all: None, or what makes the problem, read in another way, to be solved instead.
+    again: Callable[[Problem, Array], Callable[[], Problem] | None] | None = None
+    last_round: LastRound | None = None  # what stands for `back` where all strips are visited once more
     blame: Callable[[SemiringError, int], SemiringError] | None = None  # an error of a problem, as one of this problem
     quiet: bool = False  # listed in the chain, but not among the reasons
     by: Ground = "data"  # "kind" where the same holds for every matrix of these facts
@@ -245,16 +248,5 @@ class Reduction:
         return not self.problems and self.run is _solved
 
 
-@dataclass(frozen=True)
-class Again:
-    """What `Reduction.run` returns where its matrix must be read in another way, and the problem be solved again."""
-
-    problem: Problem
-
-
-class Step(Protocol):
-    """A look at a problem."""
-
-    def __call__(self, problem: Problem, /) -> No | Reduction:
-        """Why the step does not apply, or what it reduces the problem to. Writes nothing."""
-        ...
+#: A look at a problem: why the step does not apply, or what it reduces the problem to. Writes nothing.
+Step: TypeAlias = Callable[[Problem], No | Reduction]

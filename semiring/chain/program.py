@@ -22,6 +22,7 @@ import numpy as np
 from semiring import profiling
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, max_times, min_plus, min_times
+from semiring.algorithms.predecessors import Inspection
 from semiring.algorithms.small_potentials import SMALL, small_potentials
 from semiring.algorithms.stars import check_star
 from semiring.arrays.encoding import inner_zero
@@ -31,7 +32,7 @@ from semiring.chain.leaf import Leaf
 from semiring.chain.maps import NEGATED, Shifted
 from semiring.chain.matrix import Map, Matrix, adjacent
 from semiring.chain.planner import Node, Program
-from semiring.chain.problem import Facts, Inspection, Problem, Request, is_tropical
+from semiring.chain.problem import Facts, Problem, Request, is_tropical
 from semiring.chain.steps import STEPS, registered_steps
 from semiring.chain.steps.arrays import arrays
 from semiring.errors import SemiringError

@@ -147,7 +147,7 @@ def wrapped(step, tell):
         tell(step, p, found)
         return found
 
-    look.__name__, look.blind = name_of(step), getattr(step, "blind", False)
+    look.__name__ = name_of(step)
     return look
 
 

@@ -106,7 +106,7 @@ def test_pivots_are_asked_for_where_they_are_kept(registered, monkeypatch, graph
         asked.append(P is not None)
         rkleene(engine, A, P)
 
-    monkeypatch.setattr("semiring.closures.wants_pivots", lambda engine, A: True)
+    monkeypatch.setattr("semiring.chain.leaf.wants_pivots", lambda engine, A: True)
     expected = sr.shortest_paths(graph, method="rkleene")
     registered("keeps", mine, keeps_pivots=True)
     registered("keeps_none", mine)

@@ -353,16 +353,14 @@ def test_the_short_way_of_small_matrices_leads_to_the_same_trees(n, dtype, signe
 
 def test_a_matrix_that_stays_is_not_copied_for_its_predecessors(monkeypatch, rng):
     """What the closure is compared with is the matrix of the caller, where its weights need no change."""
-    from semiring import closures
-
-    seen, find = [], closures.predecessors
+    seen, find = [], algorithm.predecessors
 
     def spy(backend, plan, D, *, before, pivots):
         seen.append(before)
         return find(backend, plan, D, before=before, pivots=pivots)
 
-    monkeypatch.setattr(closures, "predecessors", spy)
+    monkeypatch.setattr(algorithm, "predecessors", spy)
     A = rng.integers(1, 100, (200, 200)).astype(np.float32)
-    closures.closure_with_predecessors(A, sr.min_plus)
-    closures.closure_with_predecessors(-A, sr.max_plus)
+    closure_with_predecessors(A, sr.min_plus)
+    closure_with_predecessors(-A, sr.max_plus)
     assert [np.shares_memory(before, A) for before in seen] == [True, False]

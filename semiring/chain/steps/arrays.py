@@ -7,9 +7,7 @@ in a wider dtype.)
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from semiring.algorithms.stars import check_star
 from semiring.arrays.operands import as_output, as_result, operands, store
@@ -18,9 +16,6 @@ from semiring.chain.matrix import Matrix, same_memory
 from semiring.chain.problem import No, Problem, Reduction
 from semiring.errors import ShapeError
 from semiring.namespaces import array_namespace, is_device_array
-
-if TYPE_CHECKING:
-    from semiring.chain.planner import Node
 
 __all__ = ["arrays"]
 
@@ -36,12 +31,11 @@ def arrays(p: Problem) -> No | Reduction:
     (array,) = operands(p.semiring, device=request.device, A=A)
     on_device = is_device_array(array)
     moved = on_device and not is_device_array(A)
-    run: Callable[[Node, Any], Any] = _computed
-    home = array if moved and array.dtype.kind != "i" else p.home
+    home, back = array if moved and array.dtype.kind != "i" else p.home, None
     if out is None:
-        run = partial(_returned, as_result(A))
+        back = as_result(A)
     elif on_device and request.device is not None and not is_device_array(out):
-        run = partial(_stored, as_output(out, array.shape, array.dtype))
+        back = partial(store, as_output(out, array.shape, array.dtype))
     else:
         home = out
     if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
@@ -64,16 +58,4 @@ def arrays(p: Problem) -> No | Reduction:
     zero = p.semiring.zero_for(array.dtype)
     matrix = Matrix(array, zero, array.dtype, zero)
     q = p.but(matrix=matrix, home=home, in_place=in_place, waits=request.check or not on_device)
-    return Reduction("moved to the GPU" if moved else "an array", None, [q], run, quiet=True)
-
-
-def _computed(node: Node, D: Any) -> Any:
-    return node.children[0].run()
-
-
-def _returned(result: Callable[[Any], Any], node: Node, D: Any) -> Any:
-    return result(_computed(node, D))
-
-
-def _stored(target: Any, node: Node, D: Any) -> Any:
-    store(target, _computed(node, D))
+    return Reduction("moved to the GPU" if moved else "an array", None, [q], back, quiet=True)

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -50,9 +49,6 @@ from semiring.strips.layout import Layout, Limits, limits_of, shown
 from semiring.strips.rooms import DeviceRoom, HostRoom, Room
 from semiring.strips.run import HeldRun, Run, complete, written
 from semiring.strips.stored import Stored, is_name, new_file, stored
-
-if TYPE_CHECKING:
-    from semiring.chain.planner import Node
 
 __all__ = ["SYSTEM", "files"]
 
@@ -89,7 +85,7 @@ def files(p: Problem) -> No | Reduction:
     if request.memory is not None or not is_name(out):
         return _of_array(p)
     q = replace(p, request=replace(request, out=None))
-    return Reduction("in memory", None, [q], partial(_save, os.fspath(out)), quiet=True)
+    return Reduction("in memory", None, [q], partial(_saved, os.fspath(out)), quiet=True)
 
 
 def _is_too_large(A: Any, out: Any) -> bool:
@@ -175,11 +171,10 @@ def _check_home(source: Stored, home: Stored) -> None:
 # ------------------------------------------------------------------------------------------------------------ in memory
 
 
-def _save(path: str, node: Node, D: Any) -> Any:
+def _saved(path: str, found: Any) -> Any:
     """The result, in a file of its own."""
-    found = np.asarray(node.children[0].run())
     with atomic_file(path) as stream:
-        write_npy(stream, found)
+        write_npy(stream, np.asarray(found))
     return np.load(path, mmap_mode="r")
 
 
@@ -198,8 +193,7 @@ def _in_memory(p: Problem, source: Stored, home: Stored | None) -> Reduction:
     return Reduction("read from a file", None, [q], partial(_closed_in_memory, home), quiet=True)
 
 
-def _closed_in_memory(home: Stored | None, node: Node, D: Any) -> Any:
-    found = node.children[0].run()
+def _closed_in_memory(home: Stored | None, found: Any) -> Any:
     if home is None:
         return found
     with written(SYSTEM, home) as file:
@@ -242,8 +236,7 @@ def _packed_in_memory(p: Problem, source: Stored, home: Stored) -> Reduction:
     return Reduction(why, None, [q], partial(_unpacked, home))
 
 
-def _unpacked(home: Stored, node: Node, D: Any) -> Any:
-    found = node.children[0].run()
+def _unpacked(home: Stored, found: BitMatrix) -> Any:
     with written(SYSTEM, home) as file:
         for rows in pieces(found, _PIECE // WORD_BITS):
             file.write(home.start + rows.start * home.row, found[rows].unpack())
@@ -266,7 +259,7 @@ def _of_array(p: Problem) -> Reduction:
     if _whole(p, len(A), A.dtype) <= limits.device or not A.size:
         method = _METHOD if request.method == "auto" and A.dtype != np.bool_ else request.method
         q = replace(p, given=A, request=replace(request, memory=None, method=method))
-        return Reduction("in the memory of the GPU", None, [q], partial(_returned, as_result(p.given)), quiet=True)
+        return Reduction("in the memory of the GPU", None, [q], as_result(p.given), quiet=True)
     _check_method(request)
     if is_name(request.out):
         raise StorageError("out is a file, and A an array larger than the GPU: save A and give the name of the file")
@@ -282,11 +275,7 @@ def _of_array(p: Problem) -> Reduction:
     matrix = Matrix(A, zero, A.dtype, zero, storage=bench.storage)
     q = p.but(matrix=matrix, strips=strips, in_place=True, request=request, method=_METHOD)
     why = f"an array of {shown(A.nbytes)} in {shown(layout.memory)} of the GPU's memory: {_told(layout)}"
-    return Reduction(why, None, [q], partial(by_strips, q, run))
-
-
-def _returned(result: Callable[[Any], Any], node: Node, D: Any) -> Any:
-    return result(node.children[0].run())
+    return Reduction(why, None, [q], run=partial(by_strips, q, run))
 
 
 def _told(layout: Layout) -> str:
@@ -407,10 +396,10 @@ def _by_strips(p: Problem, source: Stored, home: Stored, limits: Limits) -> Redu
             if journal.state.finished
             else f"going on {now}, as the journal says"
         )
-        return Reduction(why, None, (), partial(by_strips, q, run))
+        return Reduction(why, None, (), run=partial(by_strips, q, run))
     layout = bench.layout()
     run = Run(SYSTEM, source, home, layout, bench.room(layout), name, team=request.team)
     if name is not None:
         layout = journaled(layout, run.in_place, request.team.ranks.size)
     why = f"a file of {shown(source.size)} in {shown(layout.memory)} of memory: {_told(layout)}"
-    return Reduction(why, None, [q], partial(by_strips, q, run))
+    return Reduction(why, None, [q], run=partial(by_strips, q, run))

@@ -9,21 +9,19 @@ Cost: a pass there and one back, and where distances may come near the value one
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
 from semiring.arrays.encoding import inner_zero, widen
 from semiring.arrays.parts import parts, some
-from semiring.chain.problem import Again, Facts, No, Problem, Reduction
+from semiring.chain.problem import Facts, No, Problem, Reduction
 from semiring.errors import IntegerOverflowError
 from semiring.namespaces import is_device_array
-
-if TYPE_CHECKING:
-    from semiring.chain.planner import Node
 
 __all__ = ["Near", "integers"]
 
@@ -32,20 +30,18 @@ _OVERWRITTEN = "the input is overwritten: pass {}, or do not compute in place"
 
 @dataclass(frozen=True)
 class Near:
-    """What closed rows are asked: whether a distance came near "no path". Raises `IntegerOverflowError`."""
+    """What closed rows are asked: whether a distance came within the ``largest`` weight of "no path".
 
-    problem: Problem
-    largest: int  # weight
+    Then a longer one may have been taken for none, and the problem must be solved in a wider dtype.
+    """
 
-    def __call__(self, rows: Any) -> None:
-        if self.near(rows):
-            _wider(self.problem, self.problem.dtype, _no_room(self.problem) or _OVERWRITTEN)
+    largest: int
 
-    def near(self, D: Any) -> bool:
-        """Whether a distance lies within ``largest`` of "no path": then a longer one may have been taken for none."""
+    def __call__(self, p: Problem, D: Any) -> Callable[[], Problem] | None:
         none = inner_zero(min_plus, D.dtype)
         bound = D.dtype.type(int(none) - self.largest)
-        return some(((D[at] >= bound) & (D[at] < none)).any() for at in parts(D.shape, is_device_array(D)))
+        near = some(((D[at] >= bound) & (D[at] < none)).any() for at in parts(D.shape, is_device_array(D)))
+        return partial(_in_wider, p) if near else None
 
 
 def integers(p: Problem) -> No | Reduction:
@@ -63,8 +59,7 @@ def integers(p: Problem) -> No | Reduction:
     why = f"integers, {int(q.matrix.inner)} for “no path” inside"
     if (p.n + 1) * largest < int(q.matrix.inner):  # no distance comes near it
         return Reduction(why, q, quiet=True, by="kind")
-    asked = Near(q, largest)
-    found = Reduction(why, q, [q], partial(_checked, asked), by_strips=asked, quiet=True)
+    found = Reduction(why, q, [q], again=Near(largest), quiet=True)
     return replace(found, by="kind") if p.blank else found
 
 
@@ -75,13 +70,9 @@ def _no_room(p: Problem) -> str:
     )
 
 
-def _checked(asked: Near, node: Node, D: Any) -> Any:
-    p = node.inner
-    node.children[0].run(D)
-    if not asked.near(D):
-        return D
+def _in_wider(p: Problem) -> Problem:
     overwritten = p.in_place and p.dtype == p.matrix.array.dtype
-    return Again(_read_in(p, _wider(p, p.dtype, _OVERWRITTEN if overwritten else "")))
+    return _read_in(p, _wider(p, p.dtype, _no_room(p) or (_OVERWRITTEN if overwritten else "")))
 
 
 def _read_in(p: Problem, dtype: np.dtype[Any]) -> Problem:

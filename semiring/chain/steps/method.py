@@ -8,7 +8,7 @@ from __future__ import annotations
 from semiring.algorithms.methods import method_named, takes_edges
 from semiring.algorithms.ordered import selects
 from semiring.algorithms.schedule import BLOCKED, schedule_for
-from semiring.chain.problem import No, Problem, Reduction, blind, is_tropical
+from semiring.chain.problem import No, Problem, Reduction, is_tropical
 from semiring.errors import AlgebraError, DeviceError
 from semiring.kernels import backend_for, get_backend
 from semiring.kernels.engine import Engine, make_plan
@@ -16,7 +16,6 @@ from semiring.kernels.engine import Engine, make_plan
 __all__ = ["method"]
 
 
-@blind
 def method(p: Problem) -> No | Reduction:
     """The method by which the matrix will be closed, unless a step finds an easier way.
 

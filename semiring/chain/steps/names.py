@@ -7,14 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from semiring.arrays.labels import Taken, names_vertices
 from semiring.chain.problem import No, Problem, Reduction
 from semiring.errors import DivergenceError, DomainError, SemiringError
-
-if TYPE_CHECKING:
-    from semiring.chain.planner import Node
 
 __all__ = ["names"]
 
@@ -27,13 +23,8 @@ def names(p: Problem) -> No | Reduction:
 
     taken = take(p.given, p.semiring)
     q = replace(p, given=taken.matrix)
-    run, blame = partial(_with_names, taken), partial(_named, taken)
-    return Reduction("a matrix, whose vertices have names", None, [q], run, blame=blame, quiet=True)
-
-
-def _with_names(taken: Taken, node: Node, D: Any) -> Any:
-    found = node.children[0].run()
-    return taken.back(found) if node.outer.request.out is None else found
+    back = taken.back if p.request.out is None else None
+    return Reduction("a matrix, whose vertices have names", None, [q], back, blame=partial(_named, taken), quiet=True)
 
 
 def _named(taken: Taken, error: SemiringError, which: int) -> SemiringError:

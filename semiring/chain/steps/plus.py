@@ -29,15 +29,10 @@ def plus(p: Problem) -> No | Reduction:
     star = p.but(p.facts, plus=False)
     if p.semiring.idempotent:
         loops, why = p.matrix.diagonal(), "A⁺ differs from A* on the diagonal alone"
-        return Reduction(why, p, [star], partial(_cycles, loops), last_round=LastRound(loops), quiet=True)
+        back = partial(cycles_from_closure, p.kernel_plan(), loops)
+        return Reduction(why, p, [star], back, last_round=LastRound(loops), quiet=True)
     why = f"⊕ of {p.semiring.name} is not idempotent: A⁺ = A ⊗ A*, and A is kept until then"
-    return Reduction(why, p, [star], _product)
-
-
-def _cycles(loops: Any, node: Node, D: Any) -> Any:
-    closed = node.children[0].run(D)
-    cycles_from_closure(node.inner.kernel_plan(), loops, closed)
-    return closed
+    return Reduction(why, p, [star], run=_product)
 
 
 def _product(node: Node, D: Any) -> Any:

@@ -5,18 +5,14 @@ Cost: a copy of the matrix in float32. Predecessors are found in the float32 bef
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import is_bfloat16
-from semiring.arrays.parts import parts
 from semiring.chain.matrix import Matrix
-from semiring.chain.problem import Facts, No, Problem, Reduction, blind
-
-if TYPE_CHECKING:
-    from semiring.chain.planner import Node
+from semiring.chain.problem import Facts, No, Problem, Reduction
 
 __all__ = ["is_closed_wider", "rounded"]
 
@@ -26,7 +22,6 @@ def is_closed_wider(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
     return is_bfloat16(dtype) and semiring.supports(np.float32)
 
 
-@blind
 def rounded(p: Problem) -> No | Reduction:
     """The same matrix in float32."""
     if not is_closed_wider(p.semiring, p.dtype):
@@ -34,11 +29,5 @@ def rounded(p: Problem) -> No | Reduction:
     wide = p.matrix.array.astype(np.float32)
     zero = p.semiring.zero_for(wide.dtype)
     q = p.but(None, matrix=Matrix(wide, zero, wide.dtype, zero), home=wide, in_place=True)
-    return Reduction("bfloat16 is closed in float32, and rounded once", p.but(Facts()), [q], _rounded, in_home=True)
-
-
-def _rounded(node: Node, D: Any) -> Any:
-    wide = node.children[0].run()
-    for at in parts(D.shape, node.inner.matrix.on_device) if D.ndim <= 3 else [...]:
-        D[at] = wide[at].astype(D.dtype)
-    return D
+    why = "bfloat16 is closed in float32, and rounded once"
+    return Reduction(why, p.but(Facts()), [q], run=lambda node, D: node.children[0].run())

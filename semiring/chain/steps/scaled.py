@@ -16,7 +16,7 @@ __all__ = ["scaled"]
 
 def scaled(p: Problem) -> No | Reduction:
     """The matrix under factors. Raises `DivergenceError` with a vertex of a cycle that gains."""
-    m, known = p.matrix, p.facts or Facts()
+    m, known = p.matrix, p.known
     if m.dtype.kind != "f" or not gains(p.semiring, known.least, known.greatest):
         return No("no product gains")
     found = scales(m.array, p.semiring)

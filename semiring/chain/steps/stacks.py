@@ -63,7 +63,7 @@ def stacks(p: Problem) -> No | Reduction:
     else:
         return _each(p, care, "matrices so large that each keeps the machine busy")
     q, quiet = p.but(known, matrix=replace(m, array=flat), home=None, in_place=False), known.potentials is not None
-    return Reduction(why, p, [q], _close_together, in_home=True, blame=partial(_of_stack, p), quiet=quiet)
+    return Reduction(why, p, [q], run=_close_together, in_home=True, blame=partial(_of_stack, p), quiet=quiet)
 
 
 _BELOW = "weights below 0"
@@ -120,7 +120,7 @@ def _each(p: Problem, care: str, why: str) -> Reduction:
     indices = np.ndindex(p.matrix.shape[:-2])
     problems = [_one(p, None, k, index) for k, index in enumerate(indices)] if care else []
     why = f"one matrix after the other: {why}"
-    return Reduction(why, None, problems, _close_each, in_home=True, blame=partial(_of_stack, p))
+    return Reduction(why, None, problems, run=_close_each, in_home=True, blame=partial(_of_stack, p))
 
 
 def _one(p: Problem, facts: Facts | None, position: int, index: tuple[int, ...]) -> Problem:

@@ -38,7 +38,7 @@ def triangular(p: Problem) -> No | Reduction:
         return No("no kernels that follow the edges of such bits")
     if not p.waits or p.progress is not None:
         return No("only where a device may be waited for, and nobody asks for progress")
-    return Reduction("the order of the vertices decides", p, [p.but(p.facts)], _close, quiet=True, by="kind")
+    return Reduction("the order of the vertices decides", p, [p.but(p.facts)], run=_close, quiet=True, by="kind")
 
 
 def _close(node: Node, D: Any) -> Any:

@@ -25,7 +25,7 @@ def turned(p: Problem) -> No | Reduction:
         # The result is made elsewhere, so what was given is still there at the end.
         return Reduction("the result is strided", p.but(p.facts, in_place=False), quiet=True)
     q = p.but(p.facts, array=p.matrix.array.T, turned=not p.matrix.turned, home=home.T)
-    return Reduction("the transpose, whose rows are adjacent", p, [q], _turned, in_home=True, quiet=True)
+    return Reduction("the transpose, whose rows are adjacent", p, [q], run=_turned, in_home=True, quiet=True)
 
 
 def _turned(node: Node, D: Any) -> Any:

@@ -7,7 +7,6 @@ them. See `semiring.algorithms.unbounded`.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,9 +17,6 @@ from semiring.chain.maps import UNSIGNED, WITHOUT
 from semiring.chain.problem import Facts, No, Problem, Reduction
 from semiring.errors import NegativeCycleError
 from semiring.strips.last import LastRound
-
-if TYPE_CHECKING:
-    from semiring.chain.planner import Node
 
 __all__ = ["unbounded"]
 
@@ -41,10 +37,5 @@ def unbounded(p: Problem) -> No | Reduction:
     if least >= 0:
         q = q.mapped(UNSIGNED, Facts(least, greatest, True))
     why = f"{sum(map(len, edges.values()))} edges of unbounded gain, inserted last"
-    return Reduction(why, q, [q], partial(_insert, edges), last_round=LastRound(edges=edges))
-
-
-def _insert(edges: dict[int, Any], node: Node, D: Any) -> Any:
-    node.children[0].run(D)
-    insert_unbounded(D, edges, 1, np.inf)
-    return D
+    back = partial(insert_unbounded, edges=edges, sign=1, none=np.inf)
+    return Reduction(why, q, [q], back, last_round=LastRound(edges=edges))
