@@ -47,14 +47,13 @@ def close_spread(
     what does the same. Raises what `closure` does for a matrix in strips, on all ranks alike; the tiles are undefined
     then if that was found after they were mapped.
     """
-    semiring, zero = request.semiring, request.semiring.zero_for(spread.dtype)
+    semiring = request.semiring
     semiring.check_dtype(spread.dtype)
     check_star(semiring, spread.dtype)
     request = replace(request, method=_METHOD)
     there: Array = agreed(spread.ranks, lambda: on(spread.own))
     strips = Strips(partial(looked_at, spread), there[:0], "tiles", "the matrix")
-    matrix = Matrix(spread, zero, spread.dtype, zero)
-    p = Problem(request, semiring, matrix=matrix, facts=None, in_place=True, strips=strips)
+    p = Problem(request, semiring, matrix=Matrix.of(spread, semiring), facts=None, strips=strips)
     work = planned(Node(p, steps_in_order()))
     outer, inner = (each.matrix.beside(there, spread.rows, spread.columns) for each in (work.outer, work.inner))
     way = Way(outer, inner)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from semiring.chain.leaf import Leaf
     from semiring.chain.matrix import Matrix
 
 __all__ = ["Explanation", "Link"]
@@ -47,10 +46,11 @@ class Explanation:
         if self.dtype is None:
             self.shape, self.dtype = m.shape, m.dtype
 
-    def closed_by(self, leaf: Leaf) -> None:
-        """What closes it, or the first part of it."""
-        self.method, self.backend = leaf.method.name, leaf.backend.name
-        self.storage = "packed bits" if leaf.problem.matrix.storage == "bits" else "elements"
+    def closed_by(self, method: str, backend: str, m: Matrix) -> None:
+        """What closes a matrix: the one that the caller gave, or the first part of it."""
+        self.about(m)
+        self.method, self.backend = method, backend
+        self.storage = "packed bits" if m.storage == "bits" else "elements"
 
     def note(self, reason: str) -> None:
         """A reason, once."""

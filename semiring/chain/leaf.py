@@ -14,7 +14,6 @@ from semiring.algorithms.progress import ReportingEngine
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import divergence_error, may_diverge
-from semiring.arrays.bits import BitMatrix
 from semiring.chain.problem import Problem
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Plan
@@ -37,9 +36,7 @@ class Leaf:
     def __init__(self, p: Problem) -> None:
         self.problem, m = p, p.matrix
         self.method: Method = by_devices(p.request.devices) if p.request.devices else method_named(p.method)
-        array = m.array.words if isinstance(m.array, BitMatrix) else m.array
-        if p.strips is not None:
-            array = p.strips.sample
+        array = m.memory if p.strips is None else p.strips.sample
         self.dtype, self.on_device, self.xp = m.dtype, is_device_array(array), array_namespace(array)
         self.words = m.storage == "bits"
         self.backend = backend_for(array, p.semiring, m.dtype, m.storage)

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from semiring.algebra import Semiring
 from semiring.algorithms.packed import loops as packed_loops
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.encoding import clamp
@@ -73,15 +74,26 @@ class Matrix:
     storage: Literal["elements", "bits"] = "elements"
     turned: bool = False  # whether the edges of the array are the caller's, reversed
 
+    @classmethod
+    def of(cls, array: Any, semiring: Semiring, **form: Any) -> Matrix:
+        """A matrix as it was given; ``form``: its ``storage``, and whether it is ``turned``."""
+        zero = semiring.zero_for(array.dtype)
+        return cls(array, zero, array.dtype, zero, **form)
+
     @property
     def shape(self) -> tuple[int, ...]:
         found: tuple[int, ...] = self.array.shape
         return found
 
     @property
+    def memory(self) -> Array:
+        """What holds the entries: the array itself, or its words."""
+        return self.array.words if isinstance(self.array, BitMatrix) else self.array
+
+    @property
     def on_device(self) -> bool:
         """Whether it lives on a GPU."""
-        return is_device_array(self.array.words if isinstance(self.array, BitMatrix) else self.array)
+        return is_device_array(self.memory)
 
     @property
     def as_it_is(self) -> bool:
@@ -163,7 +175,7 @@ class Matrix:
         found = list(map(int, vertices))
         return found[::-1] if self.turned else found
 
-    def memory(self, home: Any) -> Any:
+    def memory_in(self, home: Any) -> Any:
         """Memory for the entries as they are read: that of ``home`` (of any dtype and strides) wherever it will do.
 
         Of truth values that are packed first, None.

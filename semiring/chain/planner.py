@@ -41,8 +41,8 @@ class Program(NamedTuple):
             home = leaf.xp.empty(A.shape, A.dtype)
         ready = (
             not leaf.words and home.dtype is leaf.dtype and home.strides[-1] == home.itemsize
-        )  # `memory`, in no time
-        D = way.encode(A, home if ready else way.inner.memory(home))
+        )  # `memory_in`, in no time
+        D = way.encode(A, home if ready else way.inner.memory_in(home))
         if inspect is None:
             leaf.close(D)
         else:
@@ -110,7 +110,7 @@ class Node:
         self.leaf = Leaf(p)
         if not self._silent:
             explanation.say(self._depth, "method", True, str(self.leaf))
-            explanation.closed_by(self.leaf)
+            explanation.closed_by(self.leaf.method.name, self.leaf.backend.name, p.matrix)
 
     def _read_as(self, p: Problem, problems: Sequence[Problem] = ()) -> None:
         self.inner, self.way = p, Way(self.outer.matrix, p.matrix)
@@ -162,7 +162,7 @@ class Node:
             return reduction.run(self, None)
         if reduction.in_home:
             return reduction.run(self, home)
-        D = reduction.run(self, m.memory(home))
+        D = reduction.run(self, m.memory_in(home))
         if reduction.again is not None and (wider := reduction.again(p, D)) is not None:  # once more from the source
             q = wider()
             p.request.explanation.say(self._depth, "again", True, f"in {q.dtype}")

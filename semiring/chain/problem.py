@@ -23,7 +23,7 @@ from semiring.algorithms.predecessors import Inspection
 from semiring.arrays.entries import check_by_threads
 from semiring.arrays.scans import Scan
 from semiring.chain.explanation import Explanation
-from semiring.chain.matrix import Matrix
+from semiring.chain.matrix import Matrix, adjacent, same_memory
 from semiring.errors import SemiringError
 from semiring.graphs.structure import Structure
 from semiring.kernels.contract import Plan
@@ -100,8 +100,8 @@ class Problem:
     """A closure to be computed: A*, or A⁺ where ``plus``.
 
     At first there is only what was ``given``; the steps of the intake make a ``matrix`` of it. ``home`` is the memory
-    that the result belongs in, None where any will do; with ``in_place`` it is the caller's input itself: writing
-    destroys it. A ``blank`` problem stands for all that have its facts: there are no entries to look at.
+    that the result belongs in, None where any will do. A ``blank`` problem stands for all that have its facts: there
+    are no entries to look at.
     """
 
     request: Request
@@ -113,7 +113,6 @@ class Problem:
     plus: bool = False
     method: str | Method = "auto"  # its name, or one that a step has found for matrices of such a structure
     home: Any = None
-    in_place: bool = False
     blank: bool = False
     strips: Strips | None = None  # where a matrix is closed by strips of rows, which are mapped, and nothing more
     waits: bool = True  # whether a device may be waited for; if not, nothing that depends on the data is raised
@@ -147,6 +146,11 @@ class Problem:
             vars(self)["facts"] = _looked_at(self)  # found once: frozen is what the steps state
         assert self.facts is not None
         return self.facts
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the result is made in the memory of the input: writing destroys it."""
+        return self.home is not None and adjacent(self.home) and same_memory(self.home, self.matrix.array)
 
     @property
     def n(self) -> int:

@@ -184,7 +184,6 @@ def _planned(request: Request, dtype: np.dtype[Any], n: int, on_device: bool, pr
 
         xp = load_cupy()
     A = xp.broadcast_to(xp.zeros((), dtype), (n, n))  # it has no memory of its own, and nothing to look at
-    zero = request.semiring.zero_for(dtype)
-    matrix, waits = Matrix(A, zero, dtype, zero), request.check or not on_device
+    matrix, waits = Matrix.of(A, request.semiring), request.check or not on_device
     problem = Problem(request, request.semiring, matrix=matrix, facts=promise, waits=waits, blank=True)
     return Node(problem, STEPS[STEPS.index(arrays) + 1 :]).program()

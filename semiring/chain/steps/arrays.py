@@ -45,17 +45,13 @@ def arrays(p: Problem) -> No | Reduction:
     if request.check and not on_device:
         warn_of_other_zeros(array, p.semiring)
     xp = array_namespace(array)
-    in_place = False
     if home is None:
         home = xp.empty(array.shape, array.dtype)
     else:
         home = as_output(home, array.shape, array.dtype, like=array)
-        in_place = same_memory(home, array)
-        if in_place:
+        if same_memory(home, array):
             array = home
         elif xp.may_share_memory(home, array):
             array = array.copy()
-    zero = p.semiring.zero_for(array.dtype)
-    matrix = Matrix(array, zero, array.dtype, zero)
-    q = p.but(matrix=matrix, home=home, in_place=in_place, waits=request.check or not on_device)
+    q = p.but(matrix=Matrix.of(array, p.semiring), home=home, waits=request.check or not on_device)
     return Reduction("moved to the GPU" if moved else "an array", None, [q], back, quiet=True)

@@ -160,12 +160,7 @@ def _close(found: Components, parts: list[_Part], loops: Any, node: Node, D: Any
 
 def _block(p: Problem, part: _Part, block: Any, done: int, signed: bool) -> Problem:
     """The closure of a component, in place."""
-    progress, n, size = p.progress, p.n, part.stop - part.start
-
-    def report(now: int, total: int) -> None:
-        assert progress is not None
-        progress(done + now * size**3 // max(1, total), n**3)
-
+    report = partial(_report, p.progress, done, part.stop - part.start, p.n)
     return p.but(
         part.facts,
         array=block,
@@ -175,10 +170,14 @@ def _block(p: Problem, part: _Part, block: Any, done: int, signed: bool) -> Prob
         seen=None if p.seen is None else p.seen.of_part(),
         plus=p.plus and signed,
         home=block,
-        in_place=True,
         inspect=None,
-        progress=None if progress is None else report,
+        progress=None if p.progress is None else report,
     )
+
+
+def _report(progress: Any, done: int, size: int, n: int, now: int, total: int) -> None:
+    """Tell of a component of so many vertices, and of what was done before."""
+    progress(done + now * size**3 // max(1, total), n**3)
 
 
 def _of_caller(p: Problem, found: Components, place: int) -> DivergenceError:

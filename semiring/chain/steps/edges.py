@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiring.algorithms.johnson import graph_potentials, sparse_graph
 from semiring.algorithms.methods import takes_edges
 from semiring.chain.problem import No, Problem, Reduction
+from semiring.chain.steps.minplus import as_min_plus
 from semiring.chain.steps.sparse import dijkstra
 
 __all__ = ["edges"]
@@ -20,16 +20,12 @@ def edges(p: Problem) -> No | Reduction:
     if not takes_edges(p.method):
         return No("the method takes a matrix")
     m = p.matrix
-    least_is_min = p.semiring.tropical == "min"
-    if bool(p.known.least == -np.inf if least_is_min else p.known.greatest == np.inf):
+    if as_min_plus(p)[0] == -np.inf:
         why = "edges of unbounded gain are not Dijkstra's business: rkleene closes the others, and inserts them"
         return Reduction(why, p.but(p.facts, method="rkleene"))
     from scipy.sparse import coo_array
 
     rows, columns = np.nonzero(m.none != m.array)
-    graph = sparse_graph(coo_array((m.array[rows, columns], (rows, columns)), shape=m.shape), 1 if least_is_min else -1)
-    h = graph_potentials(graph, m.dtype)
-    if h is None:
-        why = "weights of very different size: rkleene closes each strong component under potentials of its own"
-        return Reduction(why, p.but(p.facts, method="rkleene"))
-    return dijkstra(p, graph, h)
+    why = "weights of very different size: rkleene closes each strong component under potentials of its own"
+    found = dijkstra(p, coo_array((m.array[rows, columns], (rows, columns)), shape=m.shape))
+    return found or Reduction(why, p.but(p.facts, method="rkleene"))

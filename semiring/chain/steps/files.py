@@ -269,11 +269,10 @@ def _of_array(p: Problem) -> Reduction:
     bench = _Bench(p, len(A), A.dtype, limits)
     layout = bench.layout()
     run = HeldRun(A, home, layout, bench.room(layout), request.threads)
-    zero = p.semiring.zero_for(A.dtype)
     strips = Strips(partial(check_by_threads, threads=request.threads), bench.sample)
     request = replace(request, method=_METHOD)
-    matrix = Matrix(A, zero, A.dtype, zero, storage=bench.storage)
-    q = p.but(matrix=matrix, strips=strips, in_place=True, request=request, method=_METHOD)
+    matrix = Matrix.of(A, p.semiring, storage=bench.storage)
+    q = p.but(matrix=matrix, strips=strips, request=request, method=_METHOD)
     why = f"an array of {shown(A.nbytes)} in {shown(layout.memory)} of the GPU's memory: {_told(layout)}"
     return Reduction(why, None, [q], run=partial(by_strips, q, run))
 
@@ -371,12 +370,11 @@ class _Bench:
 
 
 def _by_strips(p: Problem, source: Stored, home: Stored, limits: Limits) -> Reduction:
-    request, zero = p.request, p.semiring.zero_for(source.dtype)
     bench = _Bench(p, source.n, source.dtype, limits)
-    matrix = Matrix(source.view(), zero, source.dtype, zero, turned=source.turned, storage=bench.storage)
-    request = replace(request, method=_METHOD)
+    matrix = Matrix.of(source.view(), p.semiring, turned=source.turned, storage=bench.storage)
+    request = replace(p.request, method=_METHOD)
     strips = Strips(partial(_looked_at, source), bench.sample)
-    q = p.but(matrix=matrix, strips=strips, in_place=True, request=request, method=_METHOD)
+    q = p.but(matrix=matrix, strips=strips, request=request, method=_METHOD)
     name, backend = None if request.journal is None else os.fsdecode(request.journal), bench.backend
     if name is not None and os.path.realpath(name) in (source.resolved, home.resolved):
         raise StorageError(f"{name} is the matrix itself, and the journal is a file of its own: give another name")
@@ -388,8 +386,7 @@ def _by_strips(p: Problem, source: Stored, home: Stored, limits: Limits) -> Redu
                 f"{name}: the run was begun in {shown(journal.layout.memory)} of memory and goes on in as much, which "
                 f"is more than {shown(limits.computing)}"
             )
-        request.explanation.about(matrix)
-        request.explanation.method, request.explanation.backend = _METHOD, backend.name
+        request.explanation.closed_by(_METHOD, backend.name, matrix)
         now = f"in round {journal.state.round + 1} of {len(journal.layout.rounds)}"
         why = (
             "the journal of a run that has finished"

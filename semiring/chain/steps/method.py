@@ -8,7 +8,7 @@ from __future__ import annotations
 from semiring.algorithms.methods import method_named, takes_edges
 from semiring.algorithms.ordered import selects
 from semiring.algorithms.schedule import BLOCKED, schedule_for
-from semiring.chain.problem import No, Problem, Reduction, is_tropical
+from semiring.chain.problem import Problem, Reduction, is_tropical
 from semiring.errors import AlgebraError, DeviceError
 from semiring.kernels import backend_for, get_backend
 from semiring.kernels.engine import Engine, make_plan
@@ -16,15 +16,13 @@ from semiring.kernels.engine import Engine, make_plan
 __all__ = ["method"]
 
 
-def method(p: Problem) -> No | Reduction:
+def method(p: Problem) -> Reduction:
     """The method by which the matrix will be closed, unless a step finds an easier way.
 
     Raises `AlgebraError` and `DeviceError` where the caller's method does not take the matrix.
     """
     request, m = p.request, p.matrix
-    if m.storage == "bits":
-        return No("named with the words")
-    backend = backend_for(m.array, p.semiring, m.dtype)
+    backend = backend_for(m.memory, p.semiring, m.dtype, m.storage)
     name, why = request.method, "asked for"
     if request.devices:
         if name not in ("auto", BLOCKED):
@@ -40,7 +38,7 @@ def method(p: Problem) -> No | Reduction:
         if backend.name == "cuda":
             raise DeviceError(f"{name} runs in SciPy, on the host: copy the matrix there, or use rkleene")
     elif name == "auto":
-        schedule = schedule_for(backend.name, m.dtype)
+        schedule = schedule_for(backend.name, m.dtype, m.storage)
         name = schedule.method(p.n, selecting=selects(p.semiring))
         whole = "whole_closures" in method_named(name).needs
         if whole and not Engine(backend, make_plan(p.semiring, m.dtype)).closes(p.n):
@@ -50,6 +48,6 @@ def method(p: Problem) -> No | Reduction:
         else:
             why = f"a dense matrix: {name} was measured fastest on the {backend.name} backend"
     else:
-        method_named(name).check(backend, "elements")
+        method_named(name).check(backend, m.storage)
     request.explanation.method, request.explanation.backend = name, backend.name
     return Reduction(why, p.but(p.facts, method=name), quiet=request.method != "auto", by="kind")

@@ -30,5 +30,5 @@ def packed(p: Problem) -> No | Reduction:
     except DTypeError:
         return No("no backend packs these")
     method = p.method if "bits" in method_named(p.method).storages else "rkleene"
-    q = p.but(Facts(), storage="bits", method=method, home=None, in_place=False)
+    q = p.but(Facts(), storage="bits", method=method, home=None)
     return Reduction("a bool matrix of this size: 32 entries to a word", q, by="kind")

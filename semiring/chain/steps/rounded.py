@@ -27,7 +27,6 @@ def rounded(p: Problem) -> No | Reduction:
     if not is_closed_wider(p.semiring, p.dtype):
         return No("the dtype is wide enough")
     wide = p.matrix.array.astype(np.float32)
-    zero = p.semiring.zero_for(wide.dtype)
-    q = p.but(None, matrix=Matrix(wide, zero, wide.dtype, zero), home=wide, in_place=True)
+    q = p.but(None, matrix=Matrix.of(wide, p.semiring), home=wide)
     why = "bfloat16 is closed in float32, and rounded once"
     return Reduction(why, p.but(Facts()), [q], run=lambda node, D: node.children[0].run())

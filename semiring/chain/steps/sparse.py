@@ -41,11 +41,16 @@ def is_sparse(A: Any) -> bool:
     return scipy_sparse is not None and bool(scipy_sparse.issparse(A))
 
 
-def dijkstra(p: Problem, graph: SparseGraph, h: Any) -> Reduction:
-    """The distances of a sparse graph under potentials, a source at a time."""
-    explanation = p.request.explanation
-    explanation.about(p.matrix)
-    explanation.method, explanation.backend = method_named(p.method).name, "cpu"
+def dijkstra(p: Problem, entries: Any) -> Reduction | None:
+    """The distances in a graph, from every vertex; None for weights below 0 of very different size.
+
+    ``entries``: a SciPy sparse matrix. Raises `NegativeCycleError`, and `DomainError` for sums beyond the floats.
+    """
+    graph = sparse_graph(entries, 1 if p.semiring.tropical == "min" else -1)
+    h = graph_potentials(graph, p.dtype)
+    if h is None:
+        return None
+    p.request.explanation.closed_by(method_named(p.method).name, "cpu", p.matrix)
     return Reduction("Dijkstra from every vertex", p, run=partial(_dijkstra, graph, h), in_home=True, quiet=True)
 
 
@@ -84,12 +89,10 @@ def sparse(p: Problem) -> No | Reduction:
             f"{edges:,} edges: the work of {by_edges:.2g} pairs by Dijkstra from every vertex, of {dense:.2g} dense"
         )
     if takes_edges(method) and shortest and not np.isinf(A.tocoo().data).any():
-        graph = sparse_graph(A, 1 if p.semiring.tropical == "min" else -1)
-        h = graph_potentials(graph, dtype)
-        if h is not None:
-            home = np.empty(A.shape, dtype) if request.out is None else as_output(request.out, A.shape, dtype)
-            zero = p.semiring.zero_for(dtype)
-            return dijkstra(p.but(method=method, matrix=Matrix(home, zero, dtype, zero), home=home), graph, h)
+        home = np.empty(A.shape, dtype) if request.out is None else as_output(request.out, A.shape, dtype)
+        found = dijkstra(p.but(method=method, matrix=Matrix.of(home, p.semiring), home=home), A)
+        if found is not None:
+            return found
         request.explanation.note("weights of very different size: closed dense, each strong component on its own")
     asked = "auto" if takes_edges(request.method) and shortest else request.method
     array = as_array(A, p.semiring)

@@ -62,7 +62,7 @@ def stacks(p: Problem) -> No | Reduction:
         why = f"{least} or more matrices of this size: closed together, the same pivots of all of them at a time"
     else:
         return _each(p, care, "matrices so large that each keeps the machine busy")
-    q, quiet = p.but(known, matrix=replace(m, array=flat), home=None, in_place=False), known.potentials is not None
+    q, quiet = p.but(known, matrix=replace(m, array=flat), home=None), known.potentials is not None
     return Reduction(why, p, [q], run=_close_together, in_home=True, blame=partial(_of_stack, p), quiet=quiet)
 
 
@@ -124,14 +124,14 @@ def _each(p: Problem, care: str, why: str) -> Reduction:
 
 
 def _one(p: Problem, facts: Facts | None, position: int, index: tuple[int, ...]) -> Problem:
-    progress, count = p.progress, prod(p.matrix.shape[:-2])
+    report = partial(_report, p.progress, position, prod(p.matrix.shape[:-2]))
+    progress = None if p.progress is None else report
+    return p.but(facts, array=p.matrix.array[index], home=p.home[index], progress=progress)
 
-    def report(done: int, total: int) -> None:
-        assert progress is not None
-        progress(position * total + done, count * total)
 
-    q = p.but(facts, array=p.matrix.array[index], home=p.home[index])
-    return q if progress is None or count == 1 else replace(q, progress=report)
+def _report(progress: Any, position: int, count: int, done: int, total: int) -> None:
+    """Tell of the matrix at that position."""
+    progress(position * total + done, count * total)
 
 
 def _close_each(node: Node, D: Any) -> Any:

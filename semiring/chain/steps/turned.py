@@ -22,8 +22,7 @@ def turned(p: Problem) -> No | Reduction:
     if home is None or p.matrix.storage == "bits" or adjacent(home):
         return No("the rows of the result are adjacent")
     if home.ndim != 2 or not p.semiring.commutative or not adjacent(home.T):
-        # The result is made elsewhere, so what was given is still there at the end.
-        return Reduction("the result is strided", p.but(p.facts, in_place=False), quiet=True)
+        return No("neither rows nor columns of the result are adjacent")
     q = p.but(p.facts, array=p.matrix.array.T, turned=not p.matrix.turned, home=home.T)
     return Reduction("the transpose, whose rows are adjacent", p, [q], run=_turned, in_home=True, quiet=True)
 
