@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.algebra.catalogue import max_times, min_plus, min_times
 from semiring.algorithms.methods import Method
 from semiring.algorithms.predecessors import Inspection
+from semiring.arrays.encoding import inner_zero
 from semiring.arrays.entries import check_by_threads
 from semiring.arrays.scans import Scan
 from semiring.chain.explanation import Explanation
@@ -44,6 +46,7 @@ __all__ = [
     "Step",
     "Strips",
     "is_tropical",
+    "promises",
 ]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
@@ -62,6 +65,11 @@ class Facts(NamedTuple):
     greatest: Any = None
     nonnegative: bool = False  # no entry is below 0, and no sign bit is set
     potentials: Any = None  # (n,) or of a stack (count, n), or `Exact` ones, where a look has found them
+
+    def keep(self, promise: Facts) -> bool:
+        """Whether the entries lie within those bounds, as far as is known."""
+        above = self.least is None or self.least >= promise.least
+        return bool(above and (self.greatest is None or self.greatest <= promise.greatest))
 
 
 _NOTHING_KNOWN = Facts()
@@ -184,6 +192,20 @@ _FIELDS = frozenset(Problem.__dataclass_fields__)
 def is_tropical(semiring: Semiring) -> bool:
     """Whether closures of the semiring are those of min-plus or max-plus: negative cycles have no star in it."""
     return semiring.tropical is not None and (semiring.divergence is not None or semiring.absorptive)
+
+
+def promises(semiring: Semiring, dtype: np.dtype[Any], n: int, asks: bool) -> list[Facts]:
+    """What entries may keep, so that n vertices are closed without a look at more than their range.
+
+    No weight is below 0, or no product gains; the first has no sign bit. Of integers no sum comes near "no path"; or,
+    where that may be asked, few do.
+    """
+    if is_tropical(semiring):
+        none = int(inner_zero(min_plus, dtype)) if dtype.kind == "i" else np.inf
+        ends = [(none - 1) // (n + 1), none // 4][: 1 + asks] if dtype.kind == "i" else [none]
+        return [Facts(-end, 0) if semiring.tropical == "max" else Facts(0, end) for end in ends]
+    least, greatest = 1 if semiring == min_times else -np.inf, 1 if semiring == max_times else np.inf
+    return [Facts(least, greatest, nonnegative) for nonnegative in (True, False)]
 
 
 def _looked_at(p: Problem) -> Facts:

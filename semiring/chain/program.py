@@ -21,18 +21,17 @@ import numpy as np
 
 from semiring import profiling
 from semiring.algebra import Semiring
-from semiring.algebra.catalogue import as_semiring, max_times, min_plus, min_times
+from semiring.algebra.catalogue import as_semiring
 from semiring.algorithms.predecessors import Inspection
 from semiring.algorithms.small_potentials import SMALL, small_potentials
 from semiring.algorithms.stars import check_star
-from semiring.arrays.encoding import inner_zero
 from semiring.arrays.entries import check_entries
 from semiring.arrays.other_zeros import warn_of_other_zeros
 from semiring.chain.leaf import Leaf
 from semiring.chain.maps import NEGATED, Shifted
 from semiring.chain.matrix import Map, Matrix, adjacent
 from semiring.chain.planner import Node, Program
-from semiring.chain.problem import Facts, Problem, Request, is_tropical
+from semiring.chain.problem import Facts, Problem, Request, is_tropical, promises
 from semiring.chain.steps import STEPS, registered_steps
 from semiring.chain.steps.arrays import arrays
 from semiring.errors import SemiringError
@@ -128,7 +127,7 @@ def _guard(
         semiring.check_dtype(dtype)
         check_star(semiring, dtype)
         request = Request(semiring, "auto", threads, check, structure=structure)
-        for promise in _promises(semiring, dtype, n, asks=check or not on_device):
+        for promise in promises(semiring, dtype, n, asks=check or not on_device):
             program = _planned(request, dtype, n, on_device, promise)
             if program is None:
                 return None
@@ -163,17 +162,6 @@ def _guard(
         return None if h is None else _Shifting(programs[0][-1].leaf, (NEGATED, Shifted(h)) if dual else (Shifted(h),))
 
     return guard
-
-
-def _promises(semiring: Semiring, dtype: np.dtype[Any], n: int, asks: bool) -> list[Facts]:
-    """What entries may keep: that no weight is below 0, that no product gains, and that there are no sign bits."""
-    if is_tropical(semiring):
-        # Of integers, that no sum comes near "no path"; or, where that may be asked, that few do.
-        none = int(inner_zero(min_plus, dtype)) if dtype.kind == "i" else np.inf
-        ends = [(none - 1) // (n + 1), none // 4][: 1 + asks] if dtype.kind == "i" else [none]
-        return [Facts(-end, 0) if semiring.tropical == "max" else Facts(0, end) for end in ends]
-    least, greatest = 1 if semiring == min_times else -np.inf, 1 if semiring == max_times else np.inf
-    return [Facts(least, greatest, nonnegative) for nonnegative in (True, False)]
 
 
 def _planned(request: Request, dtype: np.dtype[Any], n: int, on_device: bool, promise: Facts) -> Program | None:

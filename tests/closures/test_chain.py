@@ -27,8 +27,8 @@ from semiring.chain.leaf import Leaf
 from semiring.chain.maps import Shifted
 from semiring.chain.matrix import Matrix
 from semiring.chain.planner import Node, name_of
-from semiring.chain.problem import No, Problem, Reduction, Request
-from semiring.chain.program import _promises, program_for
+from semiring.chain.problem import No, Problem, Reduction, Request, promises
+from semiring.chain.program import program_for
 from semiring.chain.steps import STEPS
 from semiring.closures import closure, closure_with_predecessors
 from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, NegativeCycleError
@@ -356,9 +356,9 @@ def test_a_program_refuses_what_breaks_its_promise(rng, name, dtype, n, value):
 def test_nothing_is_asked_of_integers_on_a_device_that_nobody_waits_for():
     """Without the look, the caller promises that no path comes near "no path"."""
     dtype, none = np.dtype(np.int32), (1 << 30) - 1
-    (alone,) = _promises(sr.min_plus, dtype, 64, asks=False)
+    (alone,) = promises(sr.min_plus, dtype, 64, asks=False)
     assert 65 * alone.greatest < none
-    first, second = _promises(sr.min_plus, dtype, 64, asks=True)
+    first, second = promises(sr.min_plus, dtype, 64, asks=True)
     assert first == alone
     assert 65 * second.greatest > none
 

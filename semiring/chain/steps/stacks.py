@@ -19,13 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.scales import gains
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.small_potentials import SMALL, stack_potentials
-from semiring.arrays.encoding import inner_zero
 from semiring.chain.matrix import adjacent
-from semiring.chain.problem import Facts, No, Problem, Reduction, is_tropical
-from semiring.chain.steps.minplus import as_min_plus
+from semiring.chain.problem import Facts, No, Problem, Reduction, is_tropical, promises
 from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, SemiringError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import make_plan
@@ -42,31 +39,30 @@ def stacks(p: Problem) -> No | Reduction:
     m, known, n = p.matrix, p.known, p.n
     if m.storage == "bits" or len(m.shape) == 2:
         return No("one matrix")
-    backend, care, alone = backend_for(m.array, p.semiring, m.dtype), _care(p), _asked_of_each(p)
+    backend, alone = backend_for(m.array, p.semiring, m.dtype), _asked_of_each(p)
+    alike = any(map(known.keep, promises(p.semiring, m.dtype, n, asks=False)))
     closures = backend.capabilities.stack_closures
     if not alone and (closures is None or not p.semiring.idempotent):
         alone = "the backend closes one matrix after the other"
     if alone or closures is None:
-        return _each(p, care, alone)
+        return _each(p, alike, alone)
     plan = make_plan(min_plus, m.dtype, nonnegative=True) if is_tropical(p.semiring) else p.kernel_plan()
     flat, small = m.array.reshape(-1, n, n), n <= closures.stack_rows(plan)
     least = schedule_for(backend.name, m.dtype).together(n)
-    if care == _BELOW and p.semiring.tropical == "min" and known.least > -np.inf and small and n <= SMALL:
-        h = None if m.on_device or m.dtype.kind == "i" else stack_potentials(flat, p.request.threads)
-        care, known = (care, known) if h is None else ("", known._replace(potentials=h))
-    if care:
-        return _each(p, care, care)
+    floats = m.dtype.kind == "f" and not m.on_device
+    if floats and is_tropical(p.semiring) and p.semiring.tropical == "min" and -np.inf < known.least < 0 and n <= SMALL:
+        h = stack_potentials(flat, p.request.threads) if small else None
+        alike, known = h is not None, known._replace(potentials=h)
+    if not alike:
+        return _each(p, alike, "weights that each of them is looked at for")
     if small:
         why = "small matrices: closed side by side by one launch"
     elif len(flat) >= least:
         why = f"{least} or more matrices of this size: closed together, the same pivots of all of them at a time"
     else:
-        return _each(p, care, "matrices so large that each keeps the machine busy")
+        return _each(p, alike, "matrices so large that each keeps the machine busy")
     q, quiet = p.but(known, matrix=replace(m, array=flat), home=None), known.potentials is not None
     return Reduction(why, p, [q], run=_close_together, in_home=True, blame=partial(_of_stack, p), quiet=quiet)
-
-
-_BELOW = "weights below 0"
 
 
 def _asked_of_each(p: Problem) -> str:
@@ -78,19 +74,6 @@ def _asked_of_each(p: Problem) -> str:
     if p.plus:
         return "A⁺ of each is made of its own A*"
     return "progress is reported matrix by matrix" if p.progress is not None else ""
-
-
-def _care(p: Problem) -> str:
-    """Why matrices of these facts must be looked at one by one, if they must."""
-    if gains(p.semiring, p.known.least, p.known.greatest):
-        return "weights that gain"
-    if is_tropical(p.semiring):
-        least, greatest = as_min_plus(p)
-        if not least >= 0:
-            return _BELOW
-        if p.dtype.kind == "i" and (p.n + 1) * int(greatest) >= int(inner_zero(min_plus, p.dtype)):
-            return "sums that may leave half the range of the integers"
-    return ""
 
 
 def _of_stack(p: Problem, error: SemiringError, which: int) -> SemiringError:
@@ -115,10 +98,10 @@ def _close_together(node: Node, D: Any) -> Any:
     return D
 
 
-def _each(p: Problem, care: str, why: str) -> Reduction:
-    """Each matrix as a problem of its own. All are looked at before the first is written, if they must be looked at."""
+def _each(p: Problem, alike: bool, why: str) -> Reduction:
+    """Each matrix as a problem of its own. All are looked at before the first is written, unless they are alike."""
     indices = np.ndindex(p.matrix.shape[:-2])
-    problems = [_one(p, None, k, index) for k, index in enumerate(indices)] if care else []
+    problems = [] if alike else [_one(p, None, k, index) for k, index in enumerate(indices)]
     why = f"one matrix after the other: {why}"
     return Reduction(why, None, problems, run=_close_each, in_home=True, blame=partial(_of_stack, p))
 
