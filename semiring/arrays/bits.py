@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from semiring.algebra.truth_tables import polynomial, to_bitwise, truth_table
 from semiring.arrays.labels import is_graph
+from semiring.arrays.parts import pieces
 from semiring.errors import DeviceError, DomainError, DTypeError, ShapeError, VertexError
 from semiring.namespaces import array_namespace, is_device_array
 
@@ -26,6 +27,7 @@ __all__ = ["WORD_BITS", "BitMatrix", "pack", "polynomial", "to_bitwise", "truth_
 
 WORD_BITS = 32
 _ENTRIES = 1 << 22  # that are packed at a time
+_UNPACKED = 1 << 20  # that are unpacked at a time
 Words: TypeAlias = Any  # uint32, NumPy's or CuPy's
 
 _ALL = np.uint32(0xFFFFFFFF)
@@ -233,6 +235,14 @@ class BitMatrix:
             return unpack(self.words, n)
         words = self.words if sys.byteorder == "little" else self.words.byteswap()
         return np.unpackbits(words.view(np.uint8), axis=1, count=n, bitorder="little").view(np.bool_)
+
+    def unpack_into(self, out: Any) -> None:
+        """Write the entries into a bool array (m, n), so many rows at a time that temporaries stay small."""
+        if out.size <= _UNPACKED:
+            out[...] = self.unpack()
+            return
+        for rows in pieces(out, _UNPACKED):
+            out[rows] = self[rows].unpack()
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:

@@ -46,6 +46,7 @@ __all__ = [
     "inner_zero",
     "product_encoding",
     "promised",
+    "unfit",
     "widen",
 ]
 
@@ -190,9 +191,13 @@ def encode(array: Array, semiring: Semiring, dtype: Any = None, *, out: Array | 
 def clamp(array: Array, bound: Any, least: bool, out: Array, sign: int = 1) -> None:
     """Out ← ``sign`` · min(array, bound), or ``sign`` · max(array, bound) where not ``least``.
 
-    The array holds signed integers, in any shape; ``sign`` is 1 or -1. Out has the same shape and dtype, and may be the
-    array itself.
+    The array holds signed integers, in any shape; ``sign`` is 1 or -1. Out has the same shape, and may be the array
+    itself; or another dtype that holds what is left, of whole numbers in floats too.
     """
+    if array.dtype != out.dtype:
+        xp = array_namespace(array)
+        out[...] = xp.minimum(array, bound) if sign > 0 else xp.negative(xp.maximum(array, bound))
+        return
     if is_device_array(array):
         from semiring.arrays.device import elements as kernels
 
@@ -236,7 +241,11 @@ def decode(
     for source, target in _paired_rows(array, out):
         absent = source >= bound if semiring.tropical == "min" else source <= bound
         if dtype != array.dtype:
-            _check_fit(source, absent, outer, dtype, semiring, name)
+            if (value := unfit(source, absent, outer, dtype)) is not None:
+                raise IntegerOverflowError(
+                    f"{name} holds {value}, which {dtype} does not hold beside {int(outer)} for the zero of "
+                    f"{semiring.name}: pass {source.dtype} operands"
+                )
             source = source.astype(dtype)
         _select(target, absent, source, semiring.tropical == "min")
     return out
@@ -261,15 +270,11 @@ def _select(target: Array, absent: Array, numbers: Array, least: bool) -> None:
     (np.maximum if least else np.minimum)(numbers, extremes, out=target)
 
 
-def _check_fit(source: Array, absent: Array, outer: Any, dtype: np.dtype[Any], semiring: Semiring, name: str) -> None:
+def unfit(source: Array, absent: Array, outer: Any, dtype: np.dtype[Any]) -> int | None:
+    """The first number of the source that the dtype does not hold beside ``outer`` for "no path"; None if all fit."""
     limits = limits_of(dtype)
     bad = ((source < limits.min) | (source > limits.max) | (source == int(outer))) & ~absent
-    if bad.any():
-        value = int(source[bad][0])
-        raise IntegerOverflowError(
-            f"{name} holds {value}, which {dtype} does not hold beside {int(outer)} for the zero of {semiring.name}: "
-            f"pass {source.dtype} operands"
-        )
+    return int(source[bad][:1].max()) if bad.any() else None
 
 
 def _paired_rows(source: Array, target: Array) -> Iterator[tuple[Array, Array]]:

@@ -30,6 +30,7 @@ from semiring.errors import DeviceError, DTypeError, ShapeError
 from semiring.namespaces import is_device_array, library_of
 
 __all__ = [
+    "adjacent",
     "as_array",
     "as_matrix",
     "as_output",
@@ -37,9 +38,11 @@ __all__ = [
     "common_dtype",
     "device_of",
     "in_host_memory",
+    "memory_of",
     "on_their_device",
     "operands",
     "refuse_unreal",
+    "same_memory",
     "store",
 ]
 
@@ -346,8 +349,25 @@ def _exported(xp: Any, result: Any) -> Any:
         return xp.asarray(array)
 
 
-def _words_of(x: Any) -> Any:
+def memory_of(x: Any) -> Any:
+    """The array that holds the entries: ``x`` itself, or the words of a `BitMatrix`."""
     return x.words if isinstance(x, BitMatrix) else x
+
+
+def adjacent(x: Any) -> bool:
+    """Whether the elements, or words, of a row lie side by side."""
+    array = memory_of(x)
+    return bool(array.shape[-1] <= 1 or array.strides[-1] == array.itemsize)
+
+
+def same_memory(x: Any, y: Any) -> bool:
+    """Whether two arrays, or two packed matrices, are the same elements in the same order."""
+    x, y = memory_of(x), memory_of(y)
+    if x is y:
+        return True
+    if is_device_array(x) != is_device_array(y) or (x.strides, x.shape, x.dtype) != (y.strides, y.shape, y.dtype):
+        return False
+    return bool(x.data.ptr == y.data.ptr if is_device_array(x) else x.ctypes.data == y.ctypes.data)
 
 
 _HERE = nullcontext()
@@ -361,7 +381,7 @@ def device_of(given: tuple[Any, ...], device: Any) -> AbstractContextManager[Any
     """
     if device is None and _AT_HOME.issuperset(map(type, given)):
         return _HERE
-    there = [x for x in map(_words_of, given) if is_device_array(x)]
+    there = [x for x in map(memory_of, given) if is_device_array(x)]
     if device is None and not there:
         return _HERE
     from semiring.arrays.device.memory import at_home, on_device, one_device

@@ -14,6 +14,7 @@ from semiring.algorithms.progress import ReportingEngine
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import divergence_error, may_diverge
+from semiring.arrays.operands import memory_of
 from semiring.chain.problem import Problem
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Plan
@@ -36,7 +37,7 @@ class Leaf:
     def __init__(self, p: Problem) -> None:
         self.problem, m = p, p.matrix
         self.method: Method = by_devices(p.request.devices) if p.request.devices else method_named(p.method)
-        array = m.memory if p.strips is None else p.strips.sample
+        array = memory_of(m.array) if p.strips is None else p.strips.sample
         self.dtype, self.on_device, self.xp = m.dtype, is_device_array(array), array_namespace(array)
         self.words = m.storage == "bits"
         self.backend = backend_for(array, p.semiring, m.dtype, m.storage)
@@ -71,7 +72,7 @@ class Leaf:
             self._check(plan)
             return
         p, close, engine = self.problem, self.method.close, self.engine()
-        A, inspect = (D.words, None) if self.words else (D, inspect)
+        A, inspect = memory_of(D), None if self.words else inspect
         plan, before, pivots = engine.plan, None, None
         if A.ndim == 3:
             assert self._stacks is not None

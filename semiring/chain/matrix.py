@@ -18,18 +18,18 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algorithms.packed import loops as packed_loops
 from semiring.arrays.bits import BitMatrix, pack
-from semiring.arrays.encoding import clamp
-from semiring.arrays.parts import parts, pieces, put
+from semiring.arrays.encoding import clamp, unfit
+from semiring.arrays.operands import adjacent, memory_of, same_memory
+from semiring.arrays.parts import parts, put
 from semiring.errors import IntegerOverflowError
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["Map", "Matrix", "Way", "adjacent", "same_memory"]
+__all__ = ["Map", "Matrix", "Way"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 At: TypeAlias = tuple[Any, ...]  # which rows of a matrix, or of which matrices of a stack; () is all of it
 
 _ALL = slice(None)
-_ENTRIES = 1 << 20  # truth values that are unpacked at a time
 
 
 class Map:
@@ -86,14 +86,9 @@ class Matrix:
         return found
 
     @property
-    def memory(self) -> Array:
-        """What holds the entries: the array itself, or its words."""
-        return self.array.words if isinstance(self.array, BitMatrix) else self.array
-
-    @property
     def on_device(self) -> bool:
         """Whether it lives on a GPU."""
-        return is_device_array(self.memory)
+        return is_device_array(memory_of(self.array))
 
     @property
     def as_it_is(self) -> bool:
@@ -120,45 +115,35 @@ class Matrix:
         """
         return replace(self, array=array, maps=tuple(map_.beside(array, rows, columns) for map_ in self.maps))
 
-    def read(self, part: Array, at: At | None, out: Array) -> None:
-        """Out ← some entries of the array, or of one like it, through all maps; the loops where ``at`` is None."""
+    def read(self, part: Array, at: At | None, out: Array | None = None) -> Array:
+        """Some entries of the array, or of one like it, through all maps, in ``out``; the loops where at is None."""
+        if out is None:
+            out = array_namespace(part).empty(part.shape, self.dtype)
         if self.sentinel == "held":
-            sign = self.sign
-            bound = self.array.dtype.type(sign * int(self.inner))
-            if part.dtype == out.dtype:
-                clamp(part, bound, sign > 0, out, sign)
-            else:
-                xp = array_namespace(part)
-                out[...] = xp.minimum(part, bound) if sign > 0 else xp.negative(xp.maximum(part, bound))
-        elif self.sentinel:
+            clamp(part, part.dtype.type(self.sign * int(self.inner)), self.sign > 0, out, self.sign)
+            return out
+        numbers, memory = part, out
+        if self.sentinel:
             absent = part == self.none  # a mask, for maps may move numbers to where a value for "no path" is
-            numbers = out if out.dtype == np.int64 else array_namespace(part).empty(part.shape, np.int64)
+            numbers = memory = out if out.dtype == np.int64 else array_namespace(part).empty(part.shape, np.int64)
             numbers[...] = part
             put(numbers, absent, 0)
-            for map_ in self.maps:
-                numbers = map_.encode(numbers, at, numbers)
-            if numbers is not out:
-                out[...] = numbers
+        for map_ in self.maps:
+            numbers = map_.encode(numbers, at, memory)
+        if numbers is not out and not same_memory(numbers, out):
+            out[...] = numbers
+        if self.sentinel:
             put(out, absent, self.inner)
-        else:
-            for map_ in self.maps:
-                part = map_.encode(part, at, out)
-            if part is not out and not same_memory(part, out):
-                out[...] = part
+        return out
 
     def rows(self, at: At) -> Array:
         """Some rows, read through all maps."""
-        part = self.array[at]
-        out = array_namespace(part).empty(part.shape, self.dtype)
-        self.read(part, at, out)
-        return out
+        return self.read(self.array[at], at)
 
     def diagonal(self) -> Array:
         """The loops (n,), read through all maps."""
-        loops = (packed_loops(self.array) if isinstance(self.array, BitMatrix) else self.array.diagonal())[np.newaxis]
-        out = array_namespace(loops).empty(loops.shape, self.dtype)
-        self.read(loops, None, out)
-        return out[0]
+        loops = packed_loops(self.array) if isinstance(self.array, BitMatrix) else self.array.diagonal()
+        return self.read(loops[np.newaxis], None)[0]
 
     def range(self) -> tuple[Any, Any]:
         """Bounds of the numbers, as they are read."""
@@ -231,7 +216,7 @@ class Way:
         m = self.inner
         if m.storage == "bits":
             if self.packs:
-                _unpack(D, out)
+                D.unpack_into(out)
             return
         if self._recoded and m.on_device and m.dtype == m.array.dtype and not self._shifts:
             from semiring.arrays.device.elements import replace_beyond
@@ -255,54 +240,17 @@ class Way:
             rows = map_.decode(rows, at, rows if checked else out)
         if checked:
             put(rows, absent, 0)
-            _check_fit(rows, absent, self._none, out.dtype)
+            if (worst := unfit(rows, absent, self._none, out.dtype)) is not None:
+                raise IntegerOverflowError(
+                    f"a distance of {worst} does not fit {out.dtype} beside {self._none} for no path: use int64 or "
+                    "float64"
+                )
         if rows is not out and not same_memory(rows, out):
             out[...] = rows
         if self._recoded:
             put(out, absent, self._none)
 
 
-def _unpack(words: BitMatrix, out: Array) -> None:
-    if out.size <= _ENTRIES:
-        out[...] = words.unpack()
-        return
-    for rows in pieces(out, _ENTRIES):
-        out[rows] = words[rows].unpack()
-
-
 def _below(at: At, first: int) -> At:
     """Where some rows of a strip lie in the matrix, which has the strip from its row ``first`` on."""
     return (slice(at[0].start + first, at[0].stop + first),) if first and at else at
-
-
-def adjacent(A: Any) -> bool:
-    """Whether the elements of a row lie side by side."""
-    if isinstance(A, BitMatrix):
-        return True
-    return bool(A.shape[-1] <= 1 or A.strides[-1] == A.itemsize)
-
-
-def same_memory(x: Any, y: Any) -> bool:
-    """Whether two arrays are the same elements in the same order."""
-    if x is y:
-        return True
-    if isinstance(x, BitMatrix):
-        return isinstance(y, BitMatrix) and x.words is y.words
-    if isinstance(y, BitMatrix) or is_device_array(x) != is_device_array(y):
-        return False
-    return bool(_address(x) == _address(y) and x.strides == y.strides and x.shape == y.shape and x.dtype == y.dtype)
-
-
-def _address(array: Array) -> int:
-    return int(array.data.ptr if is_device_array(array) else array.ctypes.data)
-
-
-def _check_fit(rows: Array, absent: Array, none: Any, dtype: np.dtype[Any]) -> None:
-    """Raise `IntegerOverflowError` unless all rows but the absent ones fit the dtype beside ``none``."""
-    limits = np.iinfo(dtype)
-    bad = ((rows > limits.max) | (rows < limits.min) | (rows == none)) & ~absent
-    if bad.any():
-        worst = int(rows[bad][:1].max())
-        raise IntegerOverflowError(
-            f"a distance of {worst} does not fit {dtype} beside {none} for no path: use int64 or float64"
-        )

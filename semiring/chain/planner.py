@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from semiring.algorithms.predecessors import Inspection
+from semiring.arrays.operands import same_memory
 from semiring.chain.leaf import Leaf
-from semiring.chain.matrix import Way, same_memory
+from semiring.chain.matrix import Way
 from semiring.chain.problem import No, Problem, Reduction, Step
 from semiring.errors import SemiringError
 from semiring.kernels.engine import engine_of

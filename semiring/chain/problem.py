@@ -23,9 +23,10 @@ from semiring.algorithms.methods import Method
 from semiring.algorithms.predecessors import Inspection
 from semiring.arrays.encoding import inner_zero
 from semiring.arrays.entries import check_by_threads
+from semiring.arrays.operands import adjacent, same_memory
 from semiring.arrays.scans import Scan
 from semiring.chain.explanation import Explanation
-from semiring.chain.matrix import Matrix, adjacent, same_memory
+from semiring.chain.matrix import Matrix
 from semiring.errors import SemiringError
 from semiring.graphs.structure import Structure
 from semiring.kernels.contract import Plan

@@ -26,10 +26,11 @@ from semiring.algorithms.predecessors import Inspection
 from semiring.algorithms.small_potentials import SMALL, small_potentials
 from semiring.algorithms.stars import check_star
 from semiring.arrays.entries import check_entries
+from semiring.arrays.operands import adjacent
 from semiring.arrays.other_zeros import warn_of_other_zeros
 from semiring.chain.leaf import Leaf
 from semiring.chain.maps import NEGATED, Shifted
-from semiring.chain.matrix import Map, Matrix, adjacent
+from semiring.chain.matrix import Map, Matrix
 from semiring.chain.planner import Node, Program
 from semiring.chain.problem import Facts, Problem, Request, is_tropical, promises
 from semiring.chain.steps import STEPS, registered_steps

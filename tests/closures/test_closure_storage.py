@@ -13,7 +13,6 @@ from semiring.algorithms import packed as packing
 from semiring.algorithms.johnson import sparse_graph
 from semiring.arrays import bits
 from semiring.arrays.bits import BitMatrix, pack
-from semiring.chain import matrix as chain_matrix
 from semiring.closures import closure
 
 
@@ -62,7 +61,7 @@ def test_truths_a_few_at_a_time(monkeypatch, rng, n):
     """Packed, closed, unpacked and looked at for cycles in more than one part, as large matrices are."""
     for module, name, entries in (
         (bits, "_ENTRIES", 100),
-        (chain_matrix, "_ENTRIES", 100),
+        (bits, "_UNPACKED", 100),
         (packing, "_AT_A_TIME", 32),
     ):
         monkeypatch.setattr(module, name, entries)

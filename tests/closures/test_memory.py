@@ -24,8 +24,8 @@ from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.algorithms.irreflexive import irreflexive_product
 from semiring.algorithms.progress import _Outline
 from semiring.algorithms.rkleene import rkleene
+from semiring.arrays import bits as packing
 from semiring.arrays import parts
-from semiring.chain import matrix as chain_matrix
 from semiring.kernels.contract import Capabilities
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
@@ -394,7 +394,7 @@ def test_what_is_moved_to_a_device_is_one_matrix(monkeypatch, pool, make):
     for module, name, value in (
         (parts, "_PIECE_ON_DEVICE", 1 << 12),
         (parts, "_ROWS_ON_DEVICE", 1),
-        (chain_matrix, "_ENTRIES", 1),
+        (packing, "_UNPACKED", 1),
     ):
         monkeypatch.setattr(module, name, value)
     A = make(n)

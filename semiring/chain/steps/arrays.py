@@ -10,9 +10,9 @@ from __future__ import annotations
 from functools import partial
 
 from semiring.algorithms.stars import check_star
-from semiring.arrays.operands import as_output, as_result, operands, store
+from semiring.arrays.operands import as_output, as_result, operands, same_memory, store
 from semiring.arrays.other_zeros import warn_of_other_zeros
-from semiring.chain.matrix import Matrix, same_memory
+from semiring.chain.matrix import Matrix
 from semiring.chain.problem import No, Problem, Reduction
 from semiring.errors import ShapeError
 from semiring.namespaces import array_namespace, is_device_array

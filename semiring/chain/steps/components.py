@@ -26,8 +26,8 @@ from semiring.algorithms.reweighting import reweighting, swept_potentials
 from semiring.algorithms.scales import gains
 from semiring.algorithms.stars import divergence_error, may_diverge
 from semiring.algorithms.weights import check_range, negligible
+from semiring.arrays.operands import same_memory
 from semiring.chain.maps import UNSIGNED
-from semiring.chain.matrix import same_memory
 from semiring.chain.problem import Facts, No, Problem, Reduction
 from semiring.chain.steps.shifted import is_signed, weights_of
 from semiring.errors import DivergenceError, NegativeCycleError

@@ -30,11 +30,11 @@ from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import WORD_BITS, BitMatrix, pack
 from semiring.arrays.device.memory import free_on_device, load_cupy
 from semiring.arrays.entries import check_by_threads, check_entries
-from semiring.arrays.operands import as_output, as_result, operands
+from semiring.arrays.operands import as_output, as_result, operands, same_memory
 from semiring.arrays.parts import pieces
 from semiring.arrays.scans import Scan, rule_for
 from semiring.chain.by_strips import by_strips, found_journal
-from semiring.chain.matrix import Matrix, same_memory
+from semiring.chain.matrix import Matrix
 from semiring.chain.problem import No, Problem, Reduction, Request, Strips, is_tropical
 from semiring.errors import AlgebraError, DomainError, DTypeError, ShapeError, StorageError
 from semiring.io.atomic import atomic_file

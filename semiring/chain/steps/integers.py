@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,6 @@ from semiring.errors import IntegerOverflowError
 from semiring.namespaces import is_device_array
 
 __all__ = ["Near", "integers"]
-
-_OVERWRITTEN = "the input is overwritten: pass {}, or do not compute in place"
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,7 @@ class Near:
         none = inner_zero(min_plus, D.dtype)
         bound = D.dtype.type(int(none) - self.largest)
         near = some(((D[at] >= bound) & (D[at] < none)).any() for at in parts(D.shape, is_device_array(D)))
-        return partial(_in_wider, p) if near else None
+        return (lambda: _read_in(p, _wider(p, p.dtype, closed=True))) if near else None
 
 
 def integers(p: Problem) -> No | Reduction:
@@ -54,25 +51,13 @@ def integers(p: Problem) -> No | Reduction:
     largest = p.known.greatest if p.known.greatest is not None else int(p.matrix.range()[1])
     dtype = p.matrix.array.dtype
     while largest >= int(inner_zero(min_plus, dtype)):
-        dtype = _wider(p, dtype, _no_room(p))
+        dtype = _wider(p, dtype)
     q = _read_in(p.but(Facts(0, largest, True)), dtype)
     why = f"integers, {int(q.matrix.inner)} for “no path” inside"
     if (p.n + 1) * largest < int(q.matrix.inner):  # no distance comes near it
         return Reduction(why, q, quiet=True, by="kind")
     found = Reduction(why, q, [q], again=Near(largest), quiet=True)
     return replace(found, by="kind") if p.blank else found
-
-
-def _no_room(p: Problem) -> str:
-    """Why wider integers are forbidden, before anything is written and after."""
-    return (
-        "" if p.strips is None else f"{p.strips.called} have no room for wider ones: convert {p.strips.whole} to {{}}"
-    )
-
-
-def _in_wider(p: Problem) -> Problem:
-    overwritten = p.in_place and p.dtype == p.matrix.array.dtype
-    return _read_in(p, _wider(p, p.dtype, _no_room(p) or (_OVERWRITTEN if overwritten else "")))
 
 
 def _read_in(p: Problem, dtype: np.dtype[Any]) -> Problem:
@@ -87,15 +72,22 @@ def _read_in(p: Problem, dtype: np.dtype[Any]) -> Problem:
     )
 
 
-def _wider(p: Problem, dtype: np.dtype[Any], forbidden: str) -> np.dtype[Any]:
-    """The dtype in which to do the work again; raises `IntegerOverflowError` where that is impossible, or forbidden."""
+def _wider(p: Problem, dtype: np.dtype[Any], *, closed: bool = False) -> np.dtype[Any]:
+    """The dtype in which to do the work, again where it was ``closed``.
+
+    Raises `IntegerOverflowError` where there is none, or no room, or nothing left to read.
+    """
     wider = widen(dtype)
     start = (
         f"a weight or path is too long for the half of the range of {dtype} in which {p.request.semiring.name} computes"
     )
     if wider is None:
         raise IntegerOverflowError(f"{start}: use float64, which holds every sum, rounded")
-    if forbidden:
-        raise IntegerOverflowError(f"{start}, and {forbidden.format(wider)}")
+    if p.strips is not None:
+        raise IntegerOverflowError(
+            f"{start}, and {p.strips.called} have no room for wider ones: convert {p.strips.whole} to {wider}"
+        )
+    if closed and p.in_place and dtype == p.matrix.array.dtype:
+        raise IntegerOverflowError(f"{start}, and the input is overwritten: pass {wider}, or do not compute in place")
     p.request.explanation.note(f"distances may leave half the range of {dtype}: computed in {wider}")
     return wider

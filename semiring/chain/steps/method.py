@@ -8,6 +8,7 @@ from __future__ import annotations
 from semiring.algorithms.methods import method_named, takes_edges
 from semiring.algorithms.ordered import selects
 from semiring.algorithms.schedule import BLOCKED, schedule_for
+from semiring.arrays.operands import memory_of
 from semiring.chain.problem import Problem, Reduction, is_tropical
 from semiring.errors import AlgebraError, DeviceError
 from semiring.kernels import backend_for, get_backend
@@ -22,14 +23,14 @@ def method(p: Problem) -> Reduction:
     Raises `AlgebraError` and `DeviceError` where the caller's method does not take the matrix.
     """
     request, m = p.request, p.matrix
-    backend = backend_for(m.memory, p.semiring, m.dtype, m.storage)
+    backend = backend_for(memory_of(m.array), p.semiring, m.dtype, m.storage)
     name, why = request.method, "asked for"
     if request.devices:
         if name not in ("auto", BLOCKED):
             raise AlgebraError(f"{name} does not spread over several GPUs: use {BLOCKED}, or one of them")
         name, why = BLOCKED, f"rows on the GPUs {', '.join(map(str, request.devices))}"
         backend = get_backend("cuda")
-    elif takes_edges(name):
+    elif takes_edges(name) and m.storage == "elements":
         if not is_tropical(p.semiring) or m.dtype.kind != "f":
             raise AlgebraError(
                 f"{name} finds shortest paths by Dijkstra: min_plus or max_plus on floats, not "

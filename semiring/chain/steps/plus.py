@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from semiring.algorithms.irreflexive import cycles_from_closure, irreflexive_product
 from semiring.algorithms.packed import clear_tail
 from semiring.arrays.bits import BitMatrix, pack
+from semiring.arrays.operands import memory_of
 from semiring.chain.problem import No, Problem, Reduction
 from semiring.kernels.engine import engine_of
 from semiring.strips.last import LastRound
@@ -43,9 +44,8 @@ def _product(node: Node, D: Any) -> Any:
     elif p.in_place:
         A = A.copy()
     closed = node.children[0].run(D)
+    D = memory_of(closed)
+    irreflexive_product(engine_of(p.kernel_plan(), D), memory_of(A), D)
     if isinstance(closed, BitMatrix):
-        irreflexive_product(engine_of(p.kernel_plan(), closed.words), A.words, closed.words)
         clear_tail(p.semiring, closed)
-    else:
-        irreflexive_product(engine_of(p.kernel_plan(), closed), A, closed)
     return closed

@@ -21,7 +21,7 @@ import numpy as np
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.small_potentials import SMALL, stack_potentials
-from semiring.chain.matrix import adjacent
+from semiring.arrays.operands import adjacent
 from semiring.chain.problem import Facts, No, Problem, Reduction, is_tropical, promises
 from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, SemiringError
 from semiring.kernels import backend_for

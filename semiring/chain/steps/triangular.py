@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from semiring.arrays.operands import memory_of
 from semiring.chain.problem import No, Problem, Reduction
 from semiring.graphs.triangular import close_in_order, order_of
 from semiring.kernels import backend_for
@@ -31,7 +32,7 @@ def triangular(p: Problem) -> No | Reduction:
         return No("not among what may be spared")
     if p.n < _LEAST:
         return No("too few vertices to be worth a look")
-    relations = backend_for(m.memory, p.semiring, m.dtype, "bits").capabilities.relations
+    relations = backend_for(memory_of(m.array), p.semiring, m.dtype, "bits").capabilities.relations
     if relations is None or not relations.has_edges(p.kernel_plan(), p.n):
         return No("no kernels that follow the edges of such bits")
     if not p.waits or p.progress is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from semiring.chain.matrix import adjacent
+from semiring.arrays.operands import adjacent
 from semiring.chain.problem import No, Problem, Reduction
 
 if TYPE_CHECKING:
