@@ -117,6 +117,39 @@ def test_c_may_be_b(rng):
     np.testing.assert_array_equal(B, expected)
 
 
+def test_rows_lost_to_underflow_do_not_change_others(rng):
+    """Some of the rows, so many columns that the first show which: where few terms count, some, or most."""
+    A, B = (rng.uniform(-1e4, 1e4, shape).astype(np.float32) for shape in ((30, 150), (150, 1300)))
+    A[::3] = normal(rng, 10, 150)
+    A[1::3] *= 0.05
+    B[:, ::2] *= 1e-3
+    B[:, 5::7] = -INF
+    B[::3, 11::9] = -INF
+    expected = np.logaddexp.reduce(A.astype(np.float64)[:, :, None] + B, axis=1)
+    found = multiplied(A, B)
+    np.testing.assert_array_equal(found == -INF, expected == -INF)
+    scale = np.where(expected > -INF, np.maximum(1, abs(expected)), 1) * np.finfo(np.float32).eps
+    with np.errstate(invalid="ignore"):
+        assert np.nanmax(abs(found - expected) / scale) <= BOUND["float32"]
+    for rows in (slice(0, 2), slice(2, 30, 3), slice(1, 17)):
+        assert multiplied(A[rows], B).tobytes() == found[rows].tobytes()
+    assert multiplied(A, B, threads=2).tobytes() == found.tobytes()
+    total = multiplied(A, B, found)
+    assert np.nanmax(abs(total[expected > -INF] - expected[expected > -INF] - np.log(2)) / scale[expected > -INF]) <= 4
+
+
+def test_few_paths_among_many_columns(rng):
+    """More than one word of bits to a row; no path, one, and more."""
+    A, B = (np.where(rng.random(shape) < 0.02, normal(rng, *shape), -INF) for shape in ((50, 300), (300, 130)))
+    paths = np.isfinite(A).astype(int) @ np.isfinite(B).astype(int)
+    assert {0, 1, 2} <= set(paths.ravel())
+    with np.errstate(invalid="ignore"):
+        expected = np.logaddexp.reduce(A[:, :, None] + B, axis=1)
+    found = multiplied(A, B)
+    np.testing.assert_array_equal(found[paths < 2], expected[paths < 2])
+    np.testing.assert_allclose(found[paths > 1], expected[paths > 1], rtol=0, atol=1e-14)
+
+
 @pytest.mark.parametrize("m", [2, 3, 49])
 def test_strides(rng, m):
     A, B = normal(rng, m, 60).astype(np.float32), normal(rng, 60, 50).astype(np.float32)

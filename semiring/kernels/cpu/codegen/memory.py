@@ -31,6 +31,8 @@ __all__ = [
     "put",
     "put_repeated",
     "scaled",
+    "trailing_zeros",
+    "wide",
     "widen",
 ]
 
@@ -87,6 +89,28 @@ def scaled(typing: Context, value: Any, exponent: Any) -> Code:
         return builder.bitcast(builder.add(bits, builder.shl(last, ir.Constant(I32, 23))), ir.FloatType())
 
     return types.float32(types.float32, types.float32), code
+
+
+@intrinsic
+def trailing_zeros(typing: Context, word: Any) -> Code:
+    """The number of the lowest bit that is set in a 64-bit integer, which is not 0."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), code
+
+
+@intrinsic
+def wide(typing: Context) -> Code:
+    """In the first line of a function: its loops take the widest vectors of the machine. LLVM shies away from them."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        # llvmlite knows no attributes with values, and would refuse this one
+        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        return context.get_dummy_value()
+
+    return types.void(), code
 
 
 @intrinsic

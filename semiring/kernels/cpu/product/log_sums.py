@@ -10,7 +10,7 @@ near 1; v first brings each row of B there, so that greatest entries meet. An ex
 then no product is subnormal, and the caller's floating-point state does not matter. The sums below which such zeros
 might be noticed are computed again, in float32 by exponents and mantissas apart (`_add_up`), in float64 by the kernel
 of the definition; and so by that are rows and columns with entries above `_HIGH`. Where exactly one path exists, c is
-its ⊗, to the bit: a second product finds these entries.
+its ⊗, to the bit: bits, where operands have entries, tell these from others.
 
 A row of the result depends on that row of A and on all of B, and so on no cut of A by rows, nor on threads.
 """
@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,7 +34,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import log_plus, max_plus, plus_times
 from semiring.kernels.contract import Backend, Plan
 from semiring.kernels.cpu.codegen.jit import cached
-from semiring.kernels.cpu.codegen.memory import bits_of, number_of, scaled
+from semiring.kernels.cpu.codegen.memory import address, bits_of, number_of, scaled, trailing_zeros, wide
 from semiring.kernels.cpu.compiled import Kernels
 from semiring.kernels.cpu.threads.pool import run_tasks
 
@@ -44,18 +45,19 @@ Array: TypeAlias = NDArray[Any]
 _LOW, _HIGH = -float(1 << 20), float(1 << 19)  # entries whose exponentials are taken; their exponents have 21 bits
 _LEAST = -510  # exponents below: products of two exponentials stay normal numbers
 _SMALLEST = 48  # rows and columns of B: with fewer, what a call costs outweighs the gain
-_LARGEST = 1 << 22  # rows of B: float32 tells 2²² + k from twice that
+_LARGEST = 1 << 22  # rows of B: so many terms that were left out are nothing
 _BLOCK = 1024  # rows and columns of C at a time: 8 MiB of sums
+_FIRST = 256  # columns of C, where there are more than of a block, that show which rows underflow
 _DEPTH = {"f": 512, "d": 256}  # steps of k at a time: float64 adds sums of so few, whose rounding stays small
 _SPARE = {"f": 26, "d": 54}  # bits by which a sum must exceed all that was taken for 0
 _AT_ONCE = 1 << 20  # entries of the small products that are computed side by side
 _STRIP = 512  # rows whose sums are computed again together
-_COARSE = 32  # the unit of exponents whose maximum is taken first
-_COLUMNS, _RUN = 128, 32  # of a right operand with its exponents, that stay in the first-level cache
-_WIDE, _TWO, _THREE, _FOUR = (np.uint64(value) for value in (_COLUMNS, 2, 3, 4))  # indices that are never negative
+_COLUMNS, _RUN = 64, 64  # of a right operand with its exponents, that stay in the first-level cache
+_WIDE = np.uint64(_COLUMNS)  # an index that is never negative
+_KEPT = 50  # terms by a factor of 2^-50 below the greatest may be left out: even 2²² of them are nothing
 _MAGIC = float(3 << 22)  # n + this holds n, a whole number below 2²², in its last bits
-_NOWHERE = -4e6  # in the place of the exponent of exp -∞
-_FAINT = -125.0  # the least exponent of what is added up: a normal number in float32
+_FROM_LEAST, _FAINT = np.float32(_MAGIC - _KEPT), np.float32(_MAGIC - 125)  # the least is a normal number in float32
+_NOWHERE = np.float32(-4e6)  # in the place of the exponent of exp -∞
 
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # the first has 32 bits
@@ -117,6 +119,7 @@ def _logarithm(x, n):
 @_kernel
 def _scale(X, rows, columns, out, start, stop):
     """Out ← eˣ · 2^−(rows + columns) for X (b, m, n), rows (b, m) and columns (b, n), of rows start … stop - 1."""
+    wide()
     height = X.shape[1]
     for p in range(start, stop):
         b, i = p // height, p % height
@@ -136,6 +139,7 @@ def _finish(S, rows, columns, C, accumulate, tiny, least, again, start, stop):
 
     There S is below ``tiny``, the logarithm to base 2 below ``least``, or C too large; C stays, or becomes -∞.
     """
+    wide()
     height = S.shape[1]
     for p in range(start, stop):
         b, i = p // height, p % height
@@ -170,8 +174,9 @@ def _finish(S, rows, columns, C, accumulate, tiny, least, again, start, stop):
 
 
 @_kernel
-def _split(X, y, n, coarse):
-    """X = log(y · 2ⁿ) for X (m, n) within `_LOW` and `_HIGH`, or -∞; n and ⌊n / `_COARSE`⌋ are -∞ there, and y is 1."""
+def _split(X, y, n):
+    """X = log(y · 2ⁿ) for X (m, n) within `_LOW` and `_HIGH`, or -∞: there n is `_NOWHERE`, and y is 1."""
+    wide()
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             x = np.float64(X[i, j])
@@ -179,63 +184,90 @@ def _split(X, y, n, coarse):
             exponent, mantissa = exponential(x if inside else 0.0)
             y[i, j] = mantissa
             n[i, j] = exponent if inside else _NOWHERE
-            coarse[i, j] = np.floor(exponent / _COARSE) if inside else -np.inf
-
-
-@_inline
-def _term(x, m, y, n, greatest):
-    """The number x · y · 2^(m + n − greatest); nothing to notice where that is small."""
-    exponent, least = (m + n) - greatest, np.float32(_MAGIC + _FAINT)
-    return x * scaled(y, exponent if exponent > least else least)
 
 
 @_kernel
-def _add_up(x, m, y, n, greatest, S, start, stop):
-    """S ← Σₖ x · y · 2^(m + n − greatest) in rows start … stop - 1: no special function for a pair.
+def _add_up(x, m, y, n, least, S, start, stop):
+    """S ← Σₖ x · y · 2^(m + n − least − 50) in rows start … stop - 1: no special function for a pair.
 
-    x and m (rows, k), y and n (k, columns) float32, ``greatest`` less `_MAGIC` in float32, S float64. Thirty-two terms
-    are added in float32, as sums of eight in pairs, and these sums in float64. What runs is of fixed size: panels of y
-    and n, a row of ``greatest`` and one of sums.
+    x and m (rows, k), k a multiple of 8; y and n (panels, k, 64), ``least`` and S (panels, rows, 64); S float64, all
+    others float32. Terms of exponents below ``least`` may be left out: where all of a row of 64 are, they take no more
+    than an addition and a comparison. Eight terms are added in float32, and these sums in float64.
     """
-    inner, width = y.shape
-    ys, ns = np.empty(_RUN * _COLUMNS, np.float32), np.empty(_RUN * _COLUMNS, np.float32)
-    g, T = np.zeros(_COLUMNS, np.float32), np.empty(_COLUMNS, np.float32)
-    xs, ms = np.zeros(_RUN, np.float32), np.zeros(_RUN, np.float32)
-    for left in range(0, width, _COLUMNS):
-        columns = min(_COLUMNS, width - left)
-        for first in range(0, inner, _RUN):
-            steps = min(_RUN, inner - first)
-            ys[:], ns[:], xs[:], ms[:] = 1, _NOWHERE, 0, 0
-            for k in range(steps):
-                for j in range(columns):
-                    ys[k * _COLUMNS + j], ns[k * _COLUMNS + j] = y[first + k, left + j], n[first + k, left + j]
+    wide()
+    room = np.zeros(2 * _COLUMNS, np.float32)
+    T = room[(-address(room) & 63) >> 2 :][:_COLUMNS]
+    for p in range(y.shape[0]):
+        for first in range(0, x.shape[1], _RUN):
             for i in range(start, stop):
-                for k in range(steps):
-                    xs[k], ms[k] = x[i, first + k], m[i, first + k]
-                above, sums = greatest[i, left : left + columns], S[i, left : left + columns]
-                for j in range(columns):
-                    g[j] = above[j]
-                T[:] = 0
-                for k in range(0, steps, 8):
-                    x0, x1, x2, x3 = xs[k], xs[k + 1], xs[k + 2], xs[k + 3]
-                    x4, x5, x6, x7 = xs[k + 4], xs[k + 5], xs[k + 6], xs[k + 7]
-                    m0, m1, m2, m3 = ms[k], ms[k + 1], ms[k + 2], ms[k + 3]
-                    m4, m5, m6, m7 = ms[k + 4], ms[k + 5], ms[k + 6], ms[k + 7]
-                    at = np.uint64(k * _COLUMNS)
-                    for j in range(_WIDE):
-                        c = at + j
-                        s0 = _term(x0, m0, ys[c], ns[c], g[j])
-                        s1 = _term(x1, m1, ys[c + _WIDE], ns[c + _WIDE], g[j])
-                        s2 = _term(x2, m2, ys[c + _WIDE * _TWO], ns[c + _WIDE * _TWO], g[j])
-                        s3 = _term(x3, m3, ys[c + _WIDE * _THREE], ns[c + _WIDE * _THREE], g[j])
-                        c += _WIDE * _FOUR
-                        s4 = _term(x4, m4, ys[c], ns[c], g[j])
-                        s5 = _term(x5, m5, ys[c + _WIDE], ns[c + _WIDE], g[j])
-                        s6 = _term(x6, m6, ys[c + _WIDE * _TWO], ns[c + _WIDE * _TWO], g[j])
-                        s7 = _term(x7, m7, ys[c + _WIDE * _THREE], ns[c + _WIDE * _THREE], g[j])
-                        T[j] += ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
-                for j in range(columns):
-                    sums[j] += T[j]
+                for group in range(first, min(x.shape[1], first + _RUN), 8):
+                    found = False
+                    for step in range(8):
+                        k = np.uint64(group) + np.uint64(step)
+                        exponent, some = m[i, k], False
+                        for j in range(_WIDE):
+                            some |= exponent + n[p, k, j] > least[p, i, j]
+                        if some:
+                            found = True
+                            for j in range(_WIDE):
+                                d = ((exponent + n[p, k, j]) - least[p, i, j]) + _FROM_LEAST
+                                T[j] += x[i, k] * scaled(y[p, k, j], d if d > _FAINT else _FAINT)
+                    if found:
+                        for j in range(_WIDE):
+                            S[p, i, j] += T[j]
+                            T[j] = 0
+
+
+@_kernel
+def _logarithms(S, least, out, start, stop):
+    """Out (rows, columns) ← the logarithms of what `_add_up` found, in rows start … stop - 1."""
+    wide()
+    for i in range(start, stop):
+        for left in range(0, out.shape[1], _COLUMNS):
+            sums, exponents = S[left // _COLUMNS, i], least[left // _COLUMNS, i]
+            results = out[i, left : left + _COLUMNS]
+            for j in range(results.size):
+                s = sums[j]
+                value = _logarithm(s if s > 0 else 1.0, np.float64(exponents[j]) + _KEPT)
+                results[j] = value if s > 0 else -np.inf
+
+
+@_kernel
+def _few_paths(A, bits, B, odd, result, C, again, accumulate, start, stop):
+    """Result ← [C ⊕] the ⊗ of the one path, or "no path", and ``again`` 0, where rows start … stop - 1 have no more.
+
+    A (b, m, k) and B (b, k, n), C, result and ``again`` (b, m, n); ``bits`` (b, k, words): where B has an entry. Rows
+    in which ``odd`` (b, m) is 1 are left alone.
+    """
+    height, inner, words, width = A.shape[1], A.shape[2], bits.shape[2], B.shape[2]
+    once, more, first = np.empty(words, np.uint64), np.empty(words, np.uint64), np.empty(width, B.dtype)
+    for p in range(start, stop):
+        b, i = p // height, p % height
+        if odd[b, i]:
+            continue
+        once[:], more[:] = 0, 0
+        first[:] = -np.inf
+        for k in range(inner):
+            a = A[b, i, k]
+            if a > -np.inf:
+                for w in range(words):
+                    there = bits[b, k, w]
+                    new = there & ~once[w]
+                    more[w] |= there & once[w]
+                    once[w] |= there
+                    while new:
+                        j = (w << 6) + trailing_zeros(new)
+                        first[j] = a + B[b, k, j]
+                        new &= new - np.uint64(1)
+        for j in range(width):
+            if not more[j >> 6] >> np.uint64(j & 63) & np.uint64(1):
+                value = first[j]
+                if accumulate:
+                    c = C[b, i, j]
+                    high, low = np.float64(max(c, value)), np.float64(min(c, value))
+                    value = high + np.log1p(np.exp(low - high)) if low > -np.inf else high
+                result[b, i, j] = value
+                again[b, i, j] = False
 
 
 # ------------------------------------------------------------------------------------------------- what is in operands
@@ -352,11 +384,11 @@ class Right:
             self.w = _exponents(_greatest(B, self.inner, 1))
         self.kept: dict[tuple[int, int, str], Array] | None = {} if keeps else None
 
-    def of(self, steps: slice, columns: slice, what: str, make: Callable[[], Array]) -> Array:
-        """What ``make`` gives for a block of B; where it is kept, what it gave."""
+    def of(self, row: int, columns: slice, what: str, make: Callable[[], Array]) -> Array:
+        """What ``make`` gives for a block of B from a row on; where it is kept, what it gave."""
         if self.kept is None:
             return make()
-        key = steps.start, columns.start, what
+        key = row, columns.start, what
         if key not in self.kept:
             self.kept[key] = make()
         return self.kept[key]
@@ -367,7 +399,7 @@ class _Product:
 
     def __init__(self, backend: Backend, plan: Plan, kernels: Kernels, A: Array, by: Right) -> None:
         self.backend, self.plan, self.kernels, self.A, self.by = backend, plan, kernels, A, by
-        self.inner = A.shape[2]
+        self.inner, self.lost = A.shape[2], np.zeros(A.shape[:2], np.bool_)
         self.left, self.right = _look(A, 2), by.look
         self.u, self.v, self.w = _exponents(_greatest(A, -by.inner, 2)), by.v, by.w
         self.tiny = 2.0 ** (_LEAST + 3 + _SPARE[plan.dtype.char]) * self.inner
@@ -375,56 +407,54 @@ class _Product:
         dropped = self.left.dropped or self.right.dropped
         self.least = (_LOW + _HIGH) * _LOG2_E + 200 if dropped else -np.inf
         self.numbers = Plan(plus_times, np.dtype(np.float64), 0.0, 1.0, threads=plan.threads)
-        self.marks = Plan(plus_times, np.dtype(np.float32), np.float32(0), np.float32(1), threads=plan.threads)
         self.maxima = Plan(max_plus, np.dtype(np.float32), np.float32(-np.inf), np.float32(0), threads=plan.threads)
         self.splits = plan.dtype.char == "f" and not dropped and self.left.odd is None and self.right.odd is None
-        self.base = 1 << self.inner.bit_length()  # above every k
 
     def write(self, C: Array, accumulate: int, in_place: bool) -> None:
-        """C ← [C ⊕] A ⊗ B."""
+        """C ← [C ⊕] A ⊗ B. Rows whose first columns mostly are lost to underflow have others not tried."""
         m, n = C.shape[1:]
-        for left in range(0, n, _BLOCK):
-            columns = slice(left, min(n, left + _BLOCK))
+        edges = [0, n] if n <= _BLOCK else [0, *range(_FIRST, n, _BLOCK), n]
+        for left, right in pairwise(edges):
+            columns = slice(left, right)
             B = self.by.B[:, :, columns]
             if in_place:
                 B = B.copy()
             for top in range(0, m, _BLOCK):
                 rows = slice(top, min(m, top + _BLOCK))
-                self._write_block(C[:, rows, columns], self.A[:, rows], B, rows, columns, accumulate)
+                again = self._write_block(C[:, rows, columns], self.A[:, rows], B, rows, columns, accumulate)
+                if left == 0:
+                    self.lost[:, rows] = again.mean(2) > 0.5
 
-    def _write_block(self, C: Array, A: Array, B: Array, rows: slice, columns: slice, accumulate: int) -> None:
-        fewest = int(self.left.paths[:, rows].min() + self.right.paths[:, columns].min())
-        sums, paths = self._sums(A, B, self.u[:, rows], columns, fewest < self.inner + 2)
+    def _write_block(self, C: Array, A: Array, B: Array, rows: slice, columns: slice, accumulate: int) -> Array:
+        """The block of C; and what was computed pair by pair."""
         result = np.array(C, order="C") if accumulate else np.empty(C.shape, C.dtype)
-        again = np.empty(C.shape, np.bool_)
-        shifts = self.u[:, rows], self.w[:, columns]
-        rest = sums, *shifts, result, accumulate, self.tiny, self.least, again
-        self._on_threads(_finish, rest, C.shape[0] * C.shape[1], C.size)
-        odd = _outer(self.left.odd, rows, self.right.odd, columns)
-        if paths is not None:
-            single = (paths >= self.base) & (paths < 2 * self.base)
-            if odd is not None:
-                single &= ~odd
-            again &= paths >= 2 * self.base
-            b, i, j = np.nonzero(single)
-            k = paths[b, i, j].astype(np.int64) - self.base
-            value = A[b, i, k] + B[b, k, j]
-            result[b, i, j] = np.logaddexp(C[b, i, j], value, dtype=np.float64) if accumulate else value
-        if odd is not None:
-            again |= odd
+        again, lost = np.ones(C.shape, np.bool_), self.lost[:, rows]
+        if not lost.all():
+            shifts = self.u[:, rows], self.w[:, columns]
+            rest = self._sums(A, B, self.u[:, rows], columns), *shifts, result, accumulate, self.tiny, self.least, again
+            self._on_threads(_finish, rest, C.shape[0] * C.shape[1], C.size)
+            again |= lost[:, :, None]
+        if int(self.left.paths[:, rows].min() + self.right.paths[:, columns].min()) < self.inner + 2:
+            odd = np.zeros(C.shape[:2], np.bool_) if self.left.odd is None else self.left.odd[:, rows]
+            given = A, self._bits(B, columns), B, odd, result, C, again, accumulate
+            self._on_threads(_few_paths, given, C.shape[0] * C.shape[1], C.size)
+        if self.left.odd is not None:
+            again |= self.left.odd[:, rows, None]
+        if self.right.odd is not None:
+            again |= self.right.odd[:, None, columns]
         if again.any():
             self._compute_again(result, again, C, A, B, accumulate)
         C[...] = result
+        return again
 
-    def _sums(self, A: Array, B: Array, u: Array, columns: slice, mark: bool) -> tuple[Array, Array | None]:
-        """The shifted sums of a block; with ``mark`` its paths: 0 for none, `base` + k for one, else more."""
+    def _sums(self, A: Array, B: Array, u: Array, columns: slice) -> Array:
+        """The shifted sums of a block."""
         shape = A.shape[0], A.shape[1], B.shape[2]
-        sums, paths = np.empty(shape), np.empty(shape, np.float32) if mark else None
-        depth = _DEPTH[self.plan.dtype.char]
+        sums, depth = np.empty(shape), _DEPTH[self.plan.dtype.char]
         partial = np.empty(shape) if self.inner > depth and self.plan.dtype.char == "d" else sums
         for start in range(0, self.inner, depth):
             steps = slice(start, min(self.inner, start + depth))
-            X, left, right = self._operands(A, B, u, steps, columns)
+            left, right = self._operands(A, B, u, steps, columns)
             if start == 0:
                 self.backend.multiply(self.numbers, sums, left, right)
             elif partial is sums:
@@ -432,29 +462,28 @@ class _Product:
             else:
                 self.backend.multiply(self.numbers, partial, left, right)
                 sums += partial
-            if paths is not None:
-                ones, places = np.greater(X, -np.inf).astype(np.float32), self._places(B, steps, columns)
-                mark_product = self.backend.multiply_add if start else self.backend.multiply
-                mark_product(self.marks, paths, ones, places)
-        return sums, paths
+        return sums
 
-    def _operands(self, A: Array, B: Array, u: Array, steps: slice, columns: slice) -> tuple[Array, Array, Array]:
-        """Some columns of A, and the exponentials of them and of those rows of a block of B."""
-        X, v = np.ascontiguousarray(A[:, :, steps]), self.v[:, steps]
+    def _operands(self, A: Array, B: Array, u: Array, steps: slice, columns: slice) -> tuple[Array, Array]:
+        """The exponentials of some columns of A, and of those rows of a block of B."""
+        v = self.v[:, steps]
 
         def make() -> Array:
             return self._scaled(np.ascontiguousarray(B[:, steps]), -v, self.w[:, columns])
 
-        return X, self._scaled(X, u, v), self.by.of(steps, columns, "exponentials", make)
+        left = self._scaled(np.ascontiguousarray(A[:, :, steps]), u, v)
+        return left, self.by.of(steps.start, columns, "exponentials", make)
 
-    def _places(self, B: Array, steps: slice, columns: slice) -> Array:
-        """`base` + k where there is an entry in row k of B, else 0."""
+    def _bits(self, B: Array, columns: slice) -> Array:
+        """Where a block of B has an entry: bits in words of 64 along its rows."""
 
         def make() -> Array:
-            k = np.arange(self.base + steps.start, self.base + steps.stop, dtype=np.float32)
-            return np.asarray(np.greater(B[:, steps], -np.inf) * k[:, None])
+            bytes_ = np.packbits(np.greater(B, -np.inf), axis=2, bitorder="little")
+            words = np.zeros((*B.shape[:2], -(-B.shape[2] // 64) * 8), np.uint8)
+            words[:, :, : bytes_.shape[2]] = bytes_
+            return words.view(np.uint64)
 
-        return self.by.of(steps, columns, "places", make)
+        return self.by.of(0, columns, "bits", make)
 
     def _scaled(self, X: Array, rows: Array, columns: Array) -> Array:
         out = np.empty(X.shape)
@@ -469,44 +498,69 @@ class _Product:
         run_tasks(lambda start, stop: function(*arguments, start, stop), tasks, self.plan.threads)
 
     def _compute_again(self, result: Array, again: Array, C: Array, A: Array, B: Array, accumulate: int) -> None:
-        """The entries that are marked, by the kernel of the definition: rows of a strip with the columns they need."""
-        none = np.empty((0, 0), np.int32)
+        """The entries that are marked, rows of a strip with the columns they need: pair by pair."""
         for b in np.flatnonzero(again.any((1, 2))):
+            whole: _Exponents | None = None
             for top in range(0, again.shape[1], _STRIP):
-                strip = again[b, top : top + _STRIP]
-                rows, columns = np.flatnonzero(strip.any(1)) + top, np.flatnonzero(strip.any(0))
-                if rows.size:
-                    place = np.ix_(rows, columns)
-                    found, left, right = C[b][place], A[b][rows], B[b][:, columns]
-                    if self.splits:
-                        value = self._by_exponents(left, right)
-                        found = np.logaddexp(found, value, dtype=np.float64) if accumulate else value
-                    else:
-                        self.kernels.product(found, left, right, none, accumulate, 0, 0, self.plan.threads)
+                strip = slice(top, top + _STRIP)
+                rows, columns = again[b, strip].any(1), again[b, strip].any(0)
+                if 2 * np.count_nonzero(rows) * np.count_nonzero(columns) > again[b, strip].size:
+                    if self.splits and whole is None:
+                        whole = _Exponents(B[b])
+                    one = result[b, strip], C[b, strip], A[b, strip], B[b]
+                    np.copyto(one[0], self._pair_by_pair(*one[1:], whole, accumulate), where=again[b, strip])
+                elif rows.any():
+                    place = np.ix_(np.flatnonzero(rows) + top, np.flatnonzero(columns))
+                    right = B[b][:, columns]
+                    some = _Exponents(right) if self.splits else None
+                    found = self._pair_by_pair(C[b][place], A[b, strip][rows], right, some, accumulate)
                     result[b][place] = np.where(again[b][place], found, result[b][place])
 
-    def _by_exponents(self, A: Array, B: Array) -> Array:
-        """A ⊗ B in float64 for float32: the coarse exponent of every sum by max-plus, then mantissas added up."""
-        (x, m, p), (y, n, q) = _halves(A), _halves(B)
-        greatest = np.empty((A.shape[0], B.shape[1]), np.float32)
-        self.backend.multiply(self.maxima, greatest, p, q)
-        greatest[np.isneginf(greatest)] = 0
-        greatest *= _COARSE
-        S = np.zeros(greatest.shape)
-        self._on_threads(_add_up, (x, m, y, n, greatest - np.float32(_MAGIC), S), A.shape[0], S.size * A.shape[1])
-        return np.asarray(np.log(S) + greatest * (_LN2_HIGH + _LN2_LOW))
+    def _pair_by_pair(self, C: Array, A: Array, B: Array, right: _Exponents | None, accumulate: int) -> Array:
+        """[C ⊕] A ⊗ B, by exponents and mantissas apart where ``right`` has those of B, else by the definition."""
+        if right is None:
+            found = np.array(C)
+            self.kernels.product(found, A, B, np.empty((0, 0), np.int32), accumulate, 0, 0, self.plan.threads)
+            return found
+        rows, inner, panels = A.shape[0], right.n.shape[0], right.panels[0].shape[0]
+        x, m = _halves(_padded(A, rows, inner))
+        least = np.empty((rows, panels * _COLUMNS), np.float32)
+        self.backend.multiply(self.maxima, least, m, right.n)
+        least -= _KEPT
+        least, S, value = _in_panels(least), np.zeros((panels, rows, _COLUMNS)), np.empty(C.shape)
+        self._on_threads(_add_up, (x, m, *right.panels, least, S), rows, S.size * inner)
+        self._on_threads(_logarithms, (S, least, value), rows, S.size)
+        return np.logaddexp(C, value, dtype=np.float64) if accumulate else value
 
 
-def _halves(X: Array) -> tuple[Array, Array, Array]:
-    """Mantissas, exponents and coarse exponents."""
-    y, n, coarse = (np.empty(X.shape, np.float32) for _ in range(3))
-    _split(np.ascontiguousarray(X), y, n, coarse)
-    return y, n, coarse
+class _Exponents:
+    """A right operand as `_add_up` takes it."""
+
+    def __init__(self, B: Array) -> None:
+        y, self.n = _halves(_padded(B, -(-B.shape[0] // 8) * 8, -(-B.shape[1] // _COLUMNS) * _COLUMNS))
+        self.panels = _in_panels(y), _in_panels(self.n)
 
 
-def _outer(left: Array | None, rows: slice, right: Array | None, columns: slice) -> Array | None:
-    """Where the row of A or the column of B is odd; None where neither ever is."""
-    if left is None and right is None:
-        return None
-    one = False if left is None else left[:, rows, None]
-    return np.logical_or(one, False if right is None else right[:, None, columns])
+def _halves(X: Array) -> tuple[Array, Array]:
+    """Mantissas and exponents."""
+    y, n = np.empty(X.shape, np.float32), np.empty(X.shape, np.float32)
+    _split(X, y, n)
+    return y, n
+
+
+def _padded(X: Array, rows: int, columns: int) -> Array:
+    """X with -∞ beyond its rows and columns, in the order of C."""
+    if X.shape == (rows, columns):
+        return np.ascontiguousarray(X)
+    result = np.full((rows, columns), -np.inf, X.dtype)
+    result[: X.shape[0], : X.shape[1]] = X
+    return result
+
+
+def _in_panels(X: Array) -> Array:
+    """X (rows, columns) as (panels, rows, 64), its lines those of the cache: others are read in two pieces."""
+    panels = X.reshape(X.shape[0], -1, _COLUMNS).swapaxes(0, 1)
+    room = np.empty(X.size + 16, np.float32)
+    result = room[-room.ctypes.data % 64 // 4 :][: X.size].reshape(panels.shape)
+    result[...] = panels
+    return result

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from semiring.kernels.contract import Plan
 from semiring.kernels.cpu.codegen.jit import cached
-from semiring.kernels.cpu.codegen.memory import bits_of, number_of, scaled
+from semiring.kernels.cpu.codegen.memory import bits_of, number_of, scaled, wide
 from semiring.kernels.cpu.product.log_sums import exponential, is_log_plus
 from semiring.kernels.cpu.threads.pool import run_tasks
 
@@ -86,6 +86,7 @@ def _loops(power: Any) -> tuple[Any, Any]:
     @_kernel
     def along(M, x, C, accumulate, start, stop):
         """C (b, lines) from M (b, lines, k) with adjacent k and x (b, k), of lines start … stop - 1 of all."""
+        wide()
         lines, inner = M.shape[1], M.shape[2]
         top, part, total = np.empty(_SIDE, M.dtype), np.empty(_SIDE, M.dtype), np.empty(_SIDE)
         for p in range(start, stop):
@@ -118,6 +119,7 @@ def _loops(power: Any) -> tuple[Any, Any]:
     @_kernel
     def beside(M, x, C, accumulate, start, stop):
         """The same for M (b, k, lines) with adjacent lines, of blocks of `_LINES` from start … stop - 1 of all."""
+        wide()
         inner, lines = M.shape[1], M.shape[2]
         blocks = -(-lines // _LINES)
         top, part, total = np.empty(_LINES, M.dtype), np.empty(_LINES, M.dtype), np.empty(_LINES)
