@@ -13,8 +13,8 @@ import semiring  # noqa: E402  # the one of this tree
 stand_ins.install("torch", "jax")
 
 project = "semiring"
-author = "the authors of semiring"
-project_copyright = "the authors of semiring, MIT licence"
+author = "the semiring maintainers"
+project_copyright = "2026 the semiring maintainers, MIT licence"
 version = release = semiring.__version__
 language = "en"
 

@@ -2,7 +2,7 @@
 
 The drawings are made for white paper. Their ink, their paper and the colours of `semiring.plot` turn into variables
 that ``_static/site.css`` sets for both themes; colours that carry numbers (viridis) stay. Raster pictures get a class
-that the style sheet inverts in the dark.
+whose paper stays white in the dark.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Tables on a narrow screen: cells of prose are marked, so that the style sheet keeps them wide enough to be read."""
+"""Tables on a narrow screen: a row of prose becomes a block, in which each cell follows the title of its column.
+
+Tables of numbers stay tables, and scroll where they are too wide. Tables of prose have the class ``stacks``.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,31 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
 _PROSE = 16  # letters from which on a cell is prose, and not a number, a mark or a name
+_LONG = 36  # letters from which on a single column of prose is too much beside others
 
 
-class MarkProse(SphinxTransform):
+class StackProse(SphinxTransform):
     default_priority = 100
 
     def apply(self, **_: Any) -> None:
-        for cell in self.document.findall(nodes.entry):
-            if len(cell.astext()) >= _PROSE:
-                cell["classes"].append("prose")
+        for table in self.document.findall(nodes.table):
+            rows = [list(row.findall(nodes.entry)) for body in table.findall(nodes.tbody) for row in body]
+            titles = [entry.astext() for head in table.findall(nodes.thead) for entry in head.findall(nodes.entry)]
+            for cells in rows:
+                for cell in cells:
+                    if len(cell.astext()) >= _PROSE:
+                        cell["classes"].append("prose")
+            longest = [
+                max(map(len, (cell.astext() for cell in column)), default=0) for column in zip(*rows, strict=True)
+            ]
+            if max(longest, default=0) >= _LONG or sum(length >= _PROSE for length in longest) > 1:
+                table["classes"].append("stacks")
+                for cells in rows:
+                    for title, cell in list(zip(titles, cells, strict=True))[1:]:
+                        if title and cell.astext():
+                            cell[0].insert(0, nodes.inline("", title, classes=["column"]))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    app.add_transform(MarkProse)
+    app.add_transform(StackProse)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -91,6 +91,7 @@ def test_every_semiring_against_its_closure(rng, name, backend, monkeypatch):
                     np.testing.assert_array_equal(near[part], row[heads[part]])
 
 
+@pytest.mark.slow
 def test_an_own_product_that_does_not_commute_is_combined_from_either_end():
     first = sr.Semiring("last", "max(x, y)", "where(x == 0, 0, where(y == 0, 0, min(x, y)))", 0, 9, domain="[0, 9]")
     plan = make_plan(first, "float64")

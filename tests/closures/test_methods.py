@@ -99,6 +99,7 @@ def test_and_finds_paths(registered, graph):
     assert sr.shortest_paths(graph, method="series", predecessors=False).path(0, 5) == expected.path(0, 5)
 
 
+@pytest.mark.slow
 def test_pivots_are_asked_for_where_they_are_kept(registered, monkeypatch, graph):
     asked = []
 

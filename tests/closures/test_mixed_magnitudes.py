@@ -10,6 +10,7 @@ import numpy as np
 import oracles
 import pytest
 from scipy.sparse import coo_array
+from tiers import quick
 
 import semiring as sr
 from semiring.algebra.catalogue import min_plus
@@ -72,7 +73,7 @@ def test_what_is_out_of_reach_disturbs_nothing(way, name):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("way", ["new", "in place", "columns", "stack"])
+@pytest.mark.parametrize("way", quick(lambda way: way == "new", ["new", "in place", "columns", "stack"]))
 def test_no_closure_leaves_the_stated_bound(rng, way, dtype):
     """Random matrices of mixed magnitudes against exact arithmetic: distances, and which cycles are negative."""
     cycles = count = 0

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from oracles import closure
 from scipy.sparse.csgraph import reconstruct_path
+from tiers import quick
 from trees import check, walk, zero_of
 
 import semiring as sr
@@ -60,7 +61,7 @@ KINDS = {
 LUKASIEWICZ = {"lukasiewicz": 257 * float(np.finfo(np.float32).eps)}  # its sums round in units of 1
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", quick(lambda kind: kind in ("floats", "few capacities", "truths"), KINDS))
 @pytest.mark.parametrize("n", [33, 130])
 def test_every_kind_of_graph(rng, kind, n):
     name, dtype, draw = KINDS[kind]
@@ -102,7 +103,10 @@ def test_every_method(rng, method, kind):
         np.testing.assert_allclose(D.astype(float), closure(A, name).astype(float), rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["floats", "zeros and ones", "near ties", "int32", "few capacities", "coins"])
+@pytest.mark.parametrize(
+    "kind",
+    quick(lambda kind: kind == "floats", ["floats", "zeros and ones", "near ties", "int32", "few capacities", "coins"]),
+)
 def test_with_pivots(rng, kind, monkeypatch):
     """The road for vertices with very many direct edges, taken by small graphs too: every edge counts as too many."""
     from semiring.kernels.cpu.predecessors import search as paths
@@ -207,6 +211,7 @@ def test_gains_without_gaining_cycles(rng):
     check("max_times", shuffled, *closure_with_predecessors(shuffled, sr.max_times))
 
 
+@pytest.mark.slow
 def test_a_semiring_of_ones_own(rng):
     """Longest step counts: the better of two, by the smaller remainder of patience."""
     patience = sr.Semiring("patience", "max(x, y)", "max(x + y - 8, 0)", zero=0, one=8, domain=(0, 8))

@@ -44,6 +44,7 @@ def applied(A, name, **options):
     return [link.step for link in explanation.chain if link.applies]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_random_cases(seed, of_few):
     rng = np.random.default_rng(seed)

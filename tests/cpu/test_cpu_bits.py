@@ -10,6 +10,7 @@ import sys
 import llvmlite.ir as ir
 import numpy as np
 import pytest
+from tiers import quick
 
 import semiring as sr
 from semiring.arrays.bits import BitMatrix, pack
@@ -77,7 +78,7 @@ def check_product(semiring, a, b, c, threads=1):
 
 
 @SEMIRINGS
-@pytest.mark.parametrize("k", [0, 1, 31, 32, 33, 63, 64, 65, 127, 300])
+@pytest.mark.parametrize("k", quick(lambda k: k in (0, 33, 65), [0, 1, 31, 32, 33, 63, 64, 65, 127, 300]))
 def test_products_of_all_sizes(semiring, k, rng):
     for m, n in itertools.product((0, 1, 2, 9, 64), (0, 1, 31, 32, 33, 65, 511, 512, 513)):
         a, b, c = random_truths(rng, m, k), random_truths(rng, k, n), random_truths(rng, m, n)

@@ -252,6 +252,7 @@ def test_first_and_second_derivatives_of_closures_by_finite_differences(name, re
     assert torch.autograd.gradgradcheck(close, (A,))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["min_plus", "max_times", "log_plus"])
 def test_sparse_graphs_have_finite_gradients(name, rng):
     """Pairs without a path have none, long paths have them on every edge; a stack of matrices has each its own."""

@@ -466,6 +466,7 @@ def test_a_network_that_was_read(tmp_path):
     assert sr.transitive_closure(sr.read(path)).distance("Ulm", "Jena")
 
 
+@pytest.mark.slow
 def test_the_network_of_the_library():
     flights = sr.load_network("us-flights")
     assert sr.shortest_paths(flights).path("BGR", "GUM") == ["BGR", "DEN", "HNL", "GUM"]

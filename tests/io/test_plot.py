@@ -225,6 +225,7 @@ def test_seriation_finds_the_order_of_a_chain(rng):
     assert seriate(np.zeros((2, 2))).tolist() == [0, 1]
 
 
+@pytest.mark.slow
 def test_the_fill_of_a_factor(tmp_path):
     F = sr.factor(nx.grid_2d_graph(12, 12))
     figure = plot.plot_fill(F)

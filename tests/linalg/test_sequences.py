@@ -146,6 +146,7 @@ def test_long_sequences_neither_underflow_nor_lose_their_path(rng):
     assert np.isclose(score.max(), walked, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_results_are_of_the_library_and_dtype_of_the_operands(rng):
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     A, x = rng.random((9, 3, 3)), rng.random(3)

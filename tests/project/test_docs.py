@@ -31,6 +31,7 @@ from tools.pages import (
     compact,
     drawn_text,
     pictures_of,
+    rows_of,
     run_examples,
     with_tables,
 )
@@ -237,6 +238,26 @@ def test_formulas_are_mathml(extension):
     assert "⊕" in math
 
 
+@pytest.mark.parametrize("page", PAGES, ids=identify)
+def test_every_formula_can_be_set(page, extension):
+    prose = re.sub(r"```.*?```|`[^`]*`", "", page.read_text("utf-8"), flags=re.DOTALL)
+    for block, line in re.findall(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", prose, re.DOTALL):
+        assert "<code>" not in extension("mathml").converted(block or line, display=bool(block)), block or line
+
+
+@pytest.mark.parametrize(("dtype", "billions"), [("float32", 50), ("float64", 25)])
+def test_the_rates_of_the_page_that_decides_were_measured(dtype, billions):
+    page = (ROOT / "docs" / "fit.md").read_text("utf-8")
+    assert f"{billions} billion" in page
+    measured = [
+        float(row["G pairs/s"])
+        for row in rows_of("closure/closures")
+        if row["dtype"] == dtype and row["threads"] == "1" and int(row["n"]) >= 1024
+    ]
+    assert len(measured) == 3
+    assert all(0.95 * billions <= rate <= 1.1 * billions for rate in measured), measured
+
+
 def test_bars_are_drawn_over_their_digits_and_not_in_attributes(extension):
     barred = extension("code_blocks").barred
     assert barred("<p title='0\u0304'>0\u0304 ⊗ x</p>") == "<p title='0\u0304'><span class=\"barred\">0</span> ⊗ x</p>"
@@ -246,6 +267,25 @@ def test_output_is_no_prompt(extension):
     tokens = list(extension("code_blocks").Console().get_tokens("$ semiring check\n(x ⊕ y) ⊕ z  proved\n\n# done\n"))
     assert [text for kind, text in tokens if "Prompt" in str(kind)] == ["$ "]
     assert "(x ⊕ y) ⊕ z  proved\n" in [text for kind, text in tokens if "Output" in str(kind)]
+
+
+def test_on_a_narrow_screen_tables_of_prose_are_stacked_and_those_of_numbers_are_not(extension):
+    core, nodes = pytest.importorskip("docutils.core"), pytest.importorskip("docutils.nodes")
+    rows = [
+        ("who", "what", "ms"),
+        ("ours", "recursive, in place, all of its work in products", "12"),
+        ("SciPy", "", "9"),
+    ]
+    text = "\n".join([".. list-table::", "   :header-rows: 1", ""])
+    for columns in ((0, 1, 2), (0, 2)):
+        items = ("   * - " + "\n     - ".join(row[column] for column in columns) for row in rows)
+        document = core.publish_doctree("\n".join([text, *items]))
+        extension("tables").StackProse(document).apply()
+        table = next(document.findall(nodes.table))
+        titles = [found.astext() for found in table.findall(nodes.inline) if "column" in found["classes"]]
+        stacked = columns == (0, 1, 2)
+        assert ("stacks" in table["classes"]) == stacked
+        assert titles == (["what", "ms", "ms"] if stacked else [])
 
 
 def test_the_style_sheet_wraps_output_and_leaves_scales_of_colours_alone():

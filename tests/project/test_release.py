@@ -43,7 +43,11 @@ def test_the_first_step_that_fails_ends_the_list(monkeypatch, capsys):
 
 def test_the_metadata_name_no_person_and_need_no_network():
     project = tomllib.loads((release.ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert project["authors"] == [{"name": "The semiring developers"}]
+    assert project["authors"] == [{"name": "The semiring maintainers"}]
+    for name in ("CITATION.cff", "LICENSE", "docs/conf.py"):
+        assert "the semiring maintainers" in (release.ROOT / name).read_text("utf-8").lower(), name
+    cited = (release.ROOT / "CITATION.cff").read_text("utf-8")
+    assert f"\nlicense: {project['license']}\n" in cited
     light = project["optional-dependencies"]["test"]
     assert not [name for name in light if name.startswith(("torch", "jax", "nvidia", "semiring[dev"))]
     for name in ("CITATION.cff", "SECURITY.md", "LICENSE", "CHANGELOG.md"):
