@@ -22,6 +22,17 @@ first_calls.SECONDS = 0.0  # tests are about the compiled kernels; those of the 
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
+#: What a case of the quick tier is not about: the kernels of these would first be compiled, and nobody else needs them.
+_UNUSUAL = frozenset(("int16", "int64", "uint8", "float16", "min_times", "min_max", "lukasiewicz", "xor_and"))
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the cases slow that are about an unusual dtype or semiring."""
+    cases = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    if any(str(getattr(case, "name", getattr(case, "__name__", case))) in _UNUSUAL for case in cases):
+        item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """Random numbers that depend on the name of the test alone, not on the tests that ran before it."""

@@ -231,6 +231,7 @@ def test_small_matrices_of_a_stack_are_closed_as_if_alone(rng, name, dtype):
         np.testing.assert_array_equal(work, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_small_matrices_of_both_signs_are_closed_as_if_alone(rng, dtype, monkeypatch):
     monkeypatch.setattr("semiring.algorithms.small_potentials._PIECE", 1 << 16)
@@ -463,6 +464,7 @@ def test_negative_zero_is_a_zero():
         assert not np.signbit(closure(-A, "max_plus")).any() or D[0, 1] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", quick(lambda name: name == "min_plus", ["min_plus", "max_plus", "max_min", "max_times"])
 )

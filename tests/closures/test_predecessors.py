@@ -61,7 +61,7 @@ KINDS = {
 LUKASIEWICZ = {"lukasiewicz": 257 * float(np.finfo(np.float32).eps)}  # its sums round in units of 1
 
 
-@pytest.mark.parametrize("kind", quick(lambda kind: kind in ("floats", "few capacities", "truths"), KINDS))
+@pytest.mark.parametrize("kind", quick(lambda kind: kind in ("floats", "truths"), KINDS))
 @pytest.mark.parametrize("n", [33, 130])
 def test_every_kind_of_graph(rng, kind, n):
     name, dtype, draw = KINDS[kind]
@@ -120,6 +120,7 @@ def test_with_pivots(rng, kind, monkeypatch):
         check(name, A, D, pred, absolute=LUKASIEWICZ.get(name, 0.0))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")  # some are zeros but for an edge
 def test_thousands_of_graphs_full_of_ties(rng):
     for repetition in range(2500):
@@ -161,6 +162,7 @@ def height_grid(rng, side, dtype):
     return A, heights
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("side", [3, 10])
 def test_grids_of_height_differences(rng, side, dtype):
@@ -171,7 +173,7 @@ def test_grids_of_height_differences(rng, side, dtype):
         check(name, matrix, D, pred, absolute=n * np.finfo(dtype).eps * np.abs(heights).max() * 2)
 
 
-@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float32])
+@pytest.mark.parametrize("dtype", quick(lambda dtype: dtype is np.float32, [np.int32, np.int64, np.float32]))
 def test_zero_weight_cycles_with_mixed_signs(rng, dtype):
     heights = rng.integers(-50, 50, 60)
     A = (heights - heights[:, None] + rng.integers(0, 2, (60, 60))).astype(dtype)
@@ -240,7 +242,7 @@ def test_scipy_reconstructs_the_trees(rng):
         np.testing.assert_array_equal(tree.data, shifted[tree.row, tree.col])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", quick(lambda kind: kind in ("floats", "truths"), KINDS))
 def test_the_reference(rng, kind):
     name, dtype, draw = KINDS[kind]
     semiring = sr.as_semiring(name)

@@ -9,6 +9,7 @@ import numpy as np
 import oracles
 import pytest
 import structured
+from tiers import quick
 
 import semiring as sr
 from semiring.chain.program import _guard
@@ -213,7 +214,7 @@ def test_paths_through_bottlenecks(rng, of_few):
 # ----------------------------------------------------------------------------------------------------- reachability
 
 
-@pytest.mark.parametrize("part", [0.0, 0.1, 1e9])
+@pytest.mark.parametrize("part", quick(lambda part: part == 0.1, [0.0, 0.1, 1e9]))
 def test_rows_of_bits_are_joined(rng, of_few, part, monkeypatch):
     """With no joins allowed R-Kleene closes what is left; with all of them none is left."""
     monkeypatch.setattr(sys.modules["semiring.graphs.reachability"], "_PART", part)
@@ -266,6 +267,7 @@ def test_hops_of_more_targets_than_a_word_has(rng, of_few):
         np.testing.assert_array_equal(sr.closure(A), sr.closure(A, structure=False))
 
 
+@pytest.mark.slow
 def test_hops_only_where_sums_are_exact(of_few):
     A = np.where(np.eye(40, k=1, dtype=bool), 1.0, np.inf)
     for weight, exact in (
@@ -297,7 +299,9 @@ def grid(rng, side, dtype=float):
     return A.astype(dtype)
 
 
-@pytest.mark.parametrize("name", ["min_plus", "max_plus", "max_min", "max_times"])
+@pytest.mark.parametrize(
+    "name", quick(lambda name: name == "min_plus", ["min_plus", "max_plus", "max_min", "max_times"])
+)
 def test_small_separators(rng, of_few, name):
     for side in (2, 3, 7, 9):
         A = grid(rng, side)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import oracles
 import pytest
+from tiers import quick
 
 import semiring as sr
 from semiring.closures import closure
@@ -176,7 +177,7 @@ def test_distances_with_zero_weight_cycles_are_exact(n, length, dtype):
     check_closure(A, D, rtol=0)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == "float64", ["float32", "float64", "int32"]))
 @pytest.mark.parametrize(("n", "length"), [(2, 2), (12, 3), (40, 8), (130, 5)])
 def test_predecessors_form_trees_with_zero_weight_cycles(n, length, dtype):
     """Rounding or a zero-weight cycle can make predecessors cyclic (petgraph#373)."""

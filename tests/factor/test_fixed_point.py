@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tiers import quick
 
 import semiring as sr
 from semiring.elimination import dense
@@ -32,7 +33,11 @@ def random_matrix(rng, semiring, dtype, n):
 
 @pytest.mark.parametrize("block", [256, 5])
 @pytest.mark.parametrize(
-    ("semiring", "dtype"), [("min_plus", "float32"), ("min_plus", "int32"), ("log_plus", "float64")]
+    ("semiring", "dtype"),
+    quick(
+        lambda _, dtype: dtype == "float32",
+        [("min_plus", "float32"), ("min_plus", "int32"), ("log_plus", "float64")],
+    ),
 )
 def test_against_the_closure(rng, semiring, dtype, block, monkeypatch):
     monkeypatch.setattr(dense, "_BLOCK", block)
