@@ -71,6 +71,9 @@ class Method:
     storages: tuple[Storage, ...] = ("elements",)
     #: Whether its kernels depend on the plan and on n alone, not on the entries: a device may record and repeat them.
     recorded: bool = False
+    #: Whether it reads another matrix than it writes, ``close(engine, D, A)``: D ← A*, where D may be A, and what D
+    #: holds otherwise is not read. So a matrix that is to stay as it is need not be copied first.
+    apart: bool = False
     #: Which of `Capabilities` the backend must have, by their names.
     needs: tuple[str, ...] = ()
     #: Whether it works on a matrix, or on the edges of a sparse graph, on the host, by min-plus of floats.
@@ -87,7 +90,7 @@ class Method:
             raise MethodError(
                 f"the closure method {self.name!r} is {self.close!r}, and a function close(engine, A) is needed"
             )
-        for name in ("keeps_pivots", "recorded"):
+        for name in ("keeps_pivots", "recorded", "apart"):
             self._check(name, isinstance(getattr(self, name), bool), "True or False")
         for name, known in (("storages", _STORAGES), ("needs", Capabilities.names())):
             given = getattr(self, name)
@@ -166,13 +169,13 @@ def register_method(name: str, method: Method | Callable[..., object], **traits:
         integers, stacks, A⁺ and predecessors are dealt with around it. It may raise `AlgebraError` for a semiring that
         it does not close.
     traits
-        Those of `Method`: ``keeps_pivots``, ``storages``, ``recorded``, ``needs``, ``takes``, ``pairs``.
+        Those of `Method`: ``keeps_pivots``, ``storages``, ``recorded``, ``apart``, ``needs``, ``takes``, ``pairs``.
 
     Returns the `Method`. Raises `MethodError` where the name is taken, for what is no function, and for other traits.
 
     >>> from semiring.algorithms.rkleene import rkleene
     >>> register_method("mine", lambda engine, A: rkleene(engine, A))
-    Method(name='mine', keeps_pivots=False, storages=('elements',), recorded=False, needs=(), takes='matrix')
+    Method(name='mine', keeps_pivots=False, storages=('elements',), recorded=False, apart=False, needs=(), takes='matrix')
     >>> "mine" in METHODS
     True
     >>> unregister_method("mine")

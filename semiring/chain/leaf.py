@@ -61,7 +61,8 @@ class Leaf:
     def close(self, D: Any, inspect: Inspection | None = None, original: Array | None = None) -> None:
         """D ← D* in place: one matrix, a stack (count, n, n), or a `BitMatrix`. ``inspect`` sees it as it is closed.
 
-        ``original``: a matrix that equals D, shares no memory with it and stays as it is, if there is one.
+        ``original``: a matrix that equals D, shares no memory with it and stays as it is, if there is one; D need not
+        hold it where the method reads another matrix than it writes.
 
         Raises `DivergenceError`, naming the vertex, where a pivot has no star; D is then undefined.
         """
@@ -90,6 +91,8 @@ class Leaf:
         with profiling.span("method", self.method.name, shape=A.shape):
             if pivots is not None:
                 close(engine, A, pivots)
+            elif self.method.apart:
+                close(engine, A, A if original is None else original)
             elif self._recorder is not None:
                 self._recorder.replay(plan, A, self._engine, close)
             else:

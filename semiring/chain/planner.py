@@ -43,11 +43,13 @@ class Program(NamedTuple):
         ready = (
             not leaf.words and home.dtype is leaf.dtype and home.strides[-1] == home.itemsize
         )  # `memory_in`, in no time
-        D = way.encode(A, home if ready else way.inner.memory_in(home))
-        if inspect is None:
-            leaf.close(D)
-        else:
-            leaf.close(D, inspect, A if way.inner.as_it_is and not same_memory(A, D) else None)
+        D, original = home if ready else way.inner.memory_in(home), None
+        apart = leaf.method.apart
+        if (apart or inspect is not None) and way.inner.as_it_is and not same_memory(A, D):
+            original = A
+        if original is None or not apart:
+            D = way.encode(A, D)
+        leaf.close(D, inspect, original)
         if again is not None and again(leaf.problem, D) is not None:
             return None
         if home is None:

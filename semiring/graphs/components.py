@@ -34,6 +34,8 @@ __all__ = [
     "SMALL",
     "Components",
     "as_unsigned",
+    "bits_of",
+    "edge_words",
     "in_strips",
     "join_components",
     "of_sparse",
@@ -95,13 +97,27 @@ def strong_components(A: Any, none: Any, threads: int | None = None) -> Componen
         return of_words(on_host((~A if none else A).words), n, threads)
     if _reaches_all(A, none) and _reaches_all(A.T, none):
         return _one(n)
+    if not is_device_array(A):
+        return of_words(edge_words(A, none, threads), n, threads)
     words = np.empty((n, -(-n // WORD)), np.uint32)
-
-    def fill(rows: slice) -> None:
+    for rows in pieces(A, _ENTRIES):
         words[rows] = on_host(pack(A[rows] != none).words)
-
-    run_on(fill, [(rows,) for rows in pieces(A, _ENTRIES)], 1 if is_device_array(A) else threads)
     return of_words(words, n, threads)
+
+
+def edge_words(A: Array, none: Any, threads: int | None = None) -> Array:
+    """The entries of A (n, n), on the host, that are not ``none``: words (n, ⌈n/32⌉) uint32, as of a `BitMatrix`."""
+    from semiring.kernels.graphs.look import note_edges
+
+    n, entries, absent = A.shape[0], as_unsigned(A), bits_of(none, A.dtype)
+    words = np.empty((n, -(-n // WORD)), np.uint32)
+    in_strips(lambda rows: note_edges(entries, absent, absent, words, rows.start, rows.stop), n, threads)
+    return words
+
+
+def bits_of(value: Any, dtype: np.dtype[Any]) -> Any:
+    """The bits of an entry, as `as_unsigned` shows them."""
+    return np.asarray(value, dtype).view(f"u{dtype.itemsize}")[()]
 
 
 def of_words(words: Array, n: int, threads: int | None = None) -> Components:

@@ -35,10 +35,10 @@ def operations(analysis: Analysis, symmetric: bool) -> float:
 
 def by_separators(analysis: Analysis, symmetric: bool) -> Method:
     """The method that closes a matrix whose edges are those of the pattern that was analysed."""
-    return Method("supernodes", partial(_close, analysis, symmetric), pairs=_pairs)
+    return Method("supernodes", partial(_close, analysis, symmetric), apart=True, pairs=_pairs)
 
 
-def _close(analysis: Analysis, symmetric: bool, engine: Engine, A: Array) -> None:
+def _close(analysis: Analysis, symmetric: bool, engine: Engine, D: Array, A: Array) -> None:
     from semiring.elimination.numbers import NoStar, eliminate
     from semiring.elimination.questions import Sweeps
 
@@ -49,7 +49,7 @@ def _close(analysis: Analysis, symmetric: bool, engine: Engine, A: Array) -> Non
     except NoStar as error:
         engine.plan.status.diverged = int(analysis.order[error.place])
         return
-    Sweeps(numbers, engine.plan).rows_into(np.arange(analysis.n), A)
+    Sweeps(numbers, engine.plan).rows_into(np.arange(analysis.n), D)
 
 
 def _pairs(n: int, width: int) -> int:

@@ -15,19 +15,19 @@ from semiring.kernels.engine import Engine
 __all__ = ["SPANNING_TREE", "spanning_tree"]
 
 
-def spanning_tree(engine: Engine, A: Array) -> None:
-    """A ← A* in place, A (n, n) symmetric."""
+def spanning_tree(engine: Engine, D: Array, A: Array) -> None:
+    """D ← A* (n, n), A symmetric."""
     from semiring.kernels.graphs.spanning_tree import fill_bottlenecks, spanning_forest
 
     plan, n = engine.plan, A.shape[0]
     largest = plan.semiring.add.expression.op == "max"
     order, edges = spanning_forest(A, plan.zero, largest)
     one = A.dtype.type(plan.one)
-    in_strips(lambda rows: fill_bottlenecks(A, order, edges, one, largest, rows.start, rows.stop), n, plan.threads)
+    in_strips(lambda rows: fill_bottlenecks(D, order, edges, one, largest, rows.start, rows.stop), n, plan.threads)
 
 
 def _pairs(n: int, width: int) -> int:
     return n * width
 
 
-SPANNING_TREE = Method("spanning_tree", spanning_tree, pairs=_pairs)
+SPANNING_TREE = Method("spanning_tree", spanning_tree, apart=True, pairs=_pairs)

@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from semiring.algorithms.views import WORD
 from semiring.arrays.bits import BitMatrix
 from semiring.graphs.components import (
     Components,
     as_unsigned,
+    bits_of,
     in_strips,
     of_sparse,
+    of_words,
+    run_on,
     strong_components,
     transposed,
 )
@@ -40,7 +44,8 @@ class Structure:
     edges: int | None = None  # how many there are; None is more than n² / `FEW`, or unknown
     weight: Any = None  # the one weight that all of them have, as the matrix has it
     search: Callable[[], Components] | None = field(default=None, repr=False)  # None where there is nothing to find
-    pattern: Callable[[], Pattern] | None = field(default=None, repr=False)  # where edges are few
+    words: Any = field(default=None, repr=False)  # (n, ⌈n/32⌉) the edges as bits, where all entries were looked at
+    lists: Callable[[], Pattern] | None = field(default=None, repr=False)  # of the edges, where they are few
 
     @cached_property
     def components(self) -> Components:
@@ -49,12 +54,17 @@ class Structure:
         return self.search()
 
     @cached_property
+    def pattern(self) -> Pattern:
+        """The edges, listed when somebody first asks; only where they are few."""
+        assert self.lists is not None
+        return self.lists()
+
+    @cached_property
     def analysis(self) -> Analysis:
-        """What a sparse elimination would do; only where edges are few, and there is a pattern of them."""
-        assert self.pattern is not None
+        """What a sparse elimination would do; only where edges are few."""
         from semiring.elimination.analysis import analyse
 
-        return analyse(self.pattern())
+        return analyse(self.pattern)
 
     def __str__(self) -> str:
         found = ["undirected"] if self.symmetric else []
@@ -74,9 +84,11 @@ def structure_of(A: Any, none: Any, threads: int) -> Structure:
     search = partial(strong_components, A, none, threads)
     if isinstance(A, BitMatrix):
         return Structure(_is_mirrored_words(A, threads), search=search)
-    edges, weight = _edges(A, none, threads)
-    pattern = None if edges is None else partial(_pattern, A, none, edges)
-    return Structure(_is_mirrored(A, threads), edges, weight, search, pattern)
+    words, edges, weight = _edges(A, none, threads)
+    if words is not None:
+        search = partial(of_words, words, A.shape[0], threads)
+    lists = None if edges is None else partial(_listed, words, edges)
+    return Structure(_is_mirrored(A, threads), edges, weight, search, words, lists)
 
 
 def structure_of_sparse(matrix: Any) -> Structure | None:
@@ -99,35 +111,39 @@ def structure_of_sparse(matrix: Any) -> Structure | None:
     edges = csr_array((np.ones(heads.size, np.int8), heads, starts), shape=rows.shape)  # a weight of 0 is one too
     few = heads.size * FEW <= n * n
     symmetric = pattern.is_symmetric(values)
-    return Structure(symmetric, heads.size if few else None, one, partial(of_sparse, edges), lambda: pattern)
+    return Structure(symmetric, heads.size if few else None, one, partial(of_sparse, edges), None, lambda: pattern)
 
 
-def _pattern(A: Any, none: Any, edges: int) -> Pattern:
+def _listed(words: Any, edges: int) -> Pattern:
     from semiring.elimination.analysis import Pattern
-    from semiring.kernels.graphs.hops import edge_lists
+    from semiring.kernels.graphs.look import list_edges
 
-    starts, heads = edge_lists(as_unsigned(A), np.asarray(none, A.dtype).view(f"u{A.itemsize}")[()], edges)
-    return Pattern(A.shape[0], starts, heads)
+    return Pattern(len(words), *list_edges(words, edges))
 
 
-def _edges(A: Any, none: Any, threads: int) -> tuple[int | None, Any]:
-    """How many edges there are, where they are few; and the one weight that all have."""
-    from semiring.kernels.graphs.look import count_edges, first_edge
+def _edges(A: Any, none: Any, threads: int) -> tuple[Any, int | None, Any]:
+    """The edges as bits, where they are few or all have one weight; how many, where few; and the one weight."""
+    from semiring.kernels.graphs.look import first_edge, note_edges
 
-    entries, absent, n = as_unsigned(A), np.asarray(none, A.dtype).view(f"u{A.itemsize}")[()], A.shape[0]
-    known, weight, edges, others = False, absent, 0, 0
-    step = max(1, -(-n // _STRIPS))
-    for start in range(0, n, step):
-        strip = slice(start, min(n, start + step))
-        if not known:
-            known, bits = first_edge(entries[strip], absent, start)
-            weight = entries.dtype.type(bits)
-        some, different = count_edges(entries[strip], absent, weight, start)
-        edges, others = edges + some, others + different
-        if others and edges * FEW > n * n:
-            return None, None
-    one = weight.reshape(1).view(A.dtype)[0] if known and not others else None
-    return (edges if edges * FEW <= n * n else None), one
+    entries, absent, n = as_unsigned(A), bits_of(none, A.dtype), A.shape[0]
+    known, bits = first_edge(entries, absent, 0)
+    weight, words = entries.dtype.type(bits), np.empty((n, -(-n // WORD)), np.uint32)
+    counted: list[int] = []  # of the strips that were looked at: threads append to it
+    others: list[int] = []
+
+    def note(rows: slice) -> None:
+        if not any(others) or sum(counted) * FEW <= n * n:
+            others.append(note_edges(entries, absent, weight, words, rows.start, rows.stop))
+            counted.append(int(np.bitwise_count(words[rows]).sum()))
+
+    first = max(1, -(-n // _STRIPS))
+    note(slice(0, min(n, first)))
+    run_on(note, [(slice(start, min(n, start + first)),) for start in range(first, n, first)], threads)
+    edges, same = sum(counted), not any(others)
+    if edges * FEW > n * n and not same:
+        return None, None, None
+    one = weight.reshape(1).view(A.dtype)[0] if known and same else None
+    return words, (edges if edges * FEW <= n * n else None), one
 
 
 def _is_mirrored(A: Any, threads: int) -> bool:

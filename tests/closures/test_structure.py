@@ -13,7 +13,7 @@ from tiers import quick
 
 import semiring as sr
 from semiring.chain.program import _guard
-from semiring.errors import DivergenceError, UnknownNameError
+from semiring.errors import DivergenceError, IntegerOverflowError, NegativeCycleError, UnknownNameError
 from semiring.graphs import components as algorithm
 from semiring.graphs import structure as structure_module
 from semiring.graphs.structure import structure_of, structure_of_sparse
@@ -257,6 +257,40 @@ def test_hops_of_edges_of_one_weight(rng, of_few, name, dtype):
             np.testing.assert_array_equal(sr.closure(A, name), oracles.closure(A, name))
             plus = sr.closure(A, name, structure=False, reflexive=False)
             np.testing.assert_array_equal(sr.closure(A, name, reflexive=False), plus)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16"])
+@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
+def test_hops_and_a_loop_that_gains(of_few, name, dtype):
+    sign = 1 if name == "min_plus" else -1
+    A = np.where(np.eye(50, k=1, dtype=bool), sign, oracles.zero(name, dtype)).astype(dtype)
+    A[7, 7] = -sign
+    with pytest.raises(NegativeCycleError) as caught:
+        sr.closure(A, name)
+    assert caught.value.cycle == (7,)
+
+
+def test_hops_of_integers_that_nearly_fill_their_range(of_few):
+    """Weights of which half the range holds no path are computed in wider integers, and a loop may be as large."""
+    for weight, loop in ((100, 100), (60, 60), (2, 120), (2, 63), (1, 1)):
+        A = np.where(np.eye(60, k=1, dtype=bool), weight, 127).astype(np.int8)
+        A[3, 3] = loop
+        results = []
+        for structure in (True, False):
+            try:
+                results.append(sr.closure(A, structure=structure))
+            except IntegerOverflowError as error:
+                results.append(np.array(type(error).__name__))
+        np.testing.assert_array_equal(*results)
+
+
+def test_hops_along_a_path_longer_than_its_digits(of_few):
+    """A search of 16 rounds and more, and of 256 and more, takes more planes of digits."""
+    for n in (16, 17, 300):
+        A = np.where(np.eye(n, k=1, dtype=bool), np.float32(0.5), np.float32(np.inf))
+        expected = np.where(np.tri(n, dtype=bool).T, (np.arange(n) - np.arange(n)[:, None]) / 2, np.inf)
+        assert "hops" in applied(A, "min_plus")
+        np.testing.assert_array_equal(sr.closure(A), expected)
 
 
 def test_hops_of_more_targets_than_a_word_has(rng, of_few):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from semiring.algebra.catalogue import min_plus
 from semiring.chain.problem import No, Problem, Reduction
+from semiring.chain.steps.shifted import is_signed
 from semiring.graphs.hops import by_hops, is_exact
 
 __all__ = ["hops"]
@@ -24,7 +25,17 @@ def hops(p: Problem) -> No | Reduction:
     weight = m.sign * p.seen.weight.item()
     if not weight > 0 or any(map_.moves for map_ in m.maps):
         return No("the weight is not above 0")
+    if is_signed(p):
+        return No("a loop below 0 is a cycle to be named")
     if not is_exact(weight, p.n, m.dtype, m.inner):
         return No(f"sums of {weight} are rounded")
     why = f"all edges have the weight {weight}: hops, by breadth-first search"
-    return Reduction(why, p.but(p.facts, method=by_hops(weight, p.seen.edges)))
+    # Nothing but the weight is read, so the caller's numbers are written as they are, where nobody looks at them
+    # through the maps; unless they are integers of which some other path might come near "no path" inside.
+    own = not p.plus and p.inspect is None and m.dtype == m.array.dtype
+    if m.sentinel:
+        own = own and p.known.greatest is not None and (p.n + 1) * int(p.known.greatest) < int(m.inner)
+    if own:
+        found = by_hops(p.seen.weight, m.none, p.seen)
+        return Reduction(why, p.but(p.facts, method=found, maps=(), sentinel="", dtype=m.array.dtype, inner=m.none))
+    return Reduction(why, p.but(p.facts, method=by_hops(weight, m.inner, p.seen)))

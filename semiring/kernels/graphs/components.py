@@ -13,19 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from semiring.kernels.graphs.compiled import kernel
+from semiring.kernels.graphs.words import lowest
 
 __all__ = ["components_of_words", "is_connected"]
-
-
-@kernel
-def _lowest(word):
-    """The number of the lowest bit of a word that is not 0."""
-    found = 0
-    for size in (16, 8, 4, 2, 1):
-        if word & np.uint32((1 << size) - 1) == 0:
-            word >>= np.uint32(size)
-            found += size
-    return found
 
 
 @kernel
@@ -51,7 +41,7 @@ def _finished(words, n):
                 count += 1
                 depth -= 1
                 continue
-            bit = _lowest(words[v, w] & unseen[w])
+            bit = lowest(words[v, w] & unseen[w])
             unseen[w] &= ~(np.uint32(1) << np.uint32(bit))
             path[depth] = 32 * w + bit
             depth += 1
@@ -73,7 +63,7 @@ def _number(rows, turned, root, count, unseen, numbers, waiting):
             new = (rows[v, w] | turned[v, w]) & unseen[w]
             unseen[w] &= ~new
             while new:
-                bit = _lowest(new)
+                bit = lowest(new)
                 new &= ~(np.uint32(1) << np.uint32(bit))
                 waiting[left] = 32 * w + bit
                 left += 1
@@ -117,7 +107,7 @@ def is_connected(words, n, rounds):
             new = words[v, w] & unseen[w]
             unseen[w] &= ~new
             while new:
-                bit = _lowest(new)
+                bit = lowest(new)
                 new &= ~(np.uint32(1) << np.uint32(bit))
                 waiting[left] = 32 * w + bit
                 left += 1

@@ -8,9 +8,12 @@ Entries are unsigned integers as wide as those of the matrix: bits are compared,
 
 from __future__ import annotations
 
-from semiring.kernels.graphs.compiled import kernel
+import numpy as np
 
-__all__ = ["count_edges", "first_edge", "is_mirrored"]
+from semiring.kernels.graphs.compiled import kernel
+from semiring.kernels.graphs.words import lowest
+
+__all__ = ["first_edge", "is_mirrored", "list_edges", "note_edges"]
 
 _TILE = 16  # rows and columns that are compared at a time: rows often lie a power of two apart, and share cache sets
 
@@ -30,19 +33,46 @@ def first_edge(A, none, start):
 
 
 @kernel
-def count_edges(A, none, weight, start):
-    """The entries of a strip that are edges, and the edges to another vertex that have another weight."""
-    m, n = A.shape
-    edges = others = 0
-    for i in range(m):
-        found = different = 0
-        for j in range(n):
-            found += A[i, j] != none
-            different += (A[i, j] != none) & (A[i, j] != weight)
-        loop = A[i, start + i]
-        others += different - ((loop != none) & (loop != weight))
-        edges += found
-    return edges, others
+def note_edges(A, none, weight, words, first, last):
+    """Words (n, ⌈n/32⌉) ← the edges of the rows ``first`` … ``last`` - 1, bit b of word w for column 32·w + b.
+
+    And how many of them lead to another vertex and have another weight.
+    """
+    n = A.shape[1]
+    whole, others = n // 32, 0
+    for i in range(first, last):
+        different = 0
+        for w in range(whole):
+            bits = np.uint32(0)
+            for b in range(32):
+                x = A[i, 32 * w + b]
+                bits |= np.uint32(x != none) << np.uint32(b)
+                different += (x != none) & (x != weight)
+            words[i, w] = bits
+        if n % 32:
+            bits = np.uint32(0)
+            for j in range(32 * whole, n):
+                bits |= np.uint32(A[i, j] != none) << np.uint32(j % 32)
+                different += (A[i, j] != none) & (A[i, j] != weight)
+            words[i, whole] = bits
+        others += different - ((A[i, i] != none) & (A[i, i] != weight))
+    return others
+
+
+@kernel
+def list_edges(words, count):
+    """Compressed rows of the edges in words (n, ⌈n/32⌉), ``count`` of them: where lists begin, (n + 1,), and heads."""
+    n, width = words.shape
+    starts, heads, at = np.zeros(n + 1, np.int64), np.empty(count, np.int32), 0
+    for i in range(n):
+        for w in range(width):
+            bits = words[i, w]
+            while bits:
+                heads[at] = 32 * w + lowest(bits)
+                at += 1
+                bits &= bits - np.uint32(1)
+        starts[i + 1] = at
+    return starts, heads
 
 
 @kernel
