@@ -73,7 +73,7 @@ class Method:
     recorded: bool = False
     #: Whether it reads another matrix than it writes, ``close(engine, D, A)``: D ← A*, where D may be A, and what D
     #: holds otherwise is not read. So a matrix that is to stay as it is need not be copied first.
-    apart: bool = False
+    apart: bool = field(default=False, repr=False)
     #: Which of `Capabilities` the backend must have, by their names.
     needs: tuple[str, ...] = ()
     #: Whether it works on a matrix, or on the edges of a sparse graph, on the host, by min-plus of floats.
@@ -175,7 +175,7 @@ def register_method(name: str, method: Method | Callable[..., object], **traits:
 
     >>> from semiring.algorithms.rkleene import rkleene
     >>> register_method("mine", lambda engine, A: rkleene(engine, A))
-    Method(name='mine', keeps_pivots=False, storages=('elements',), recorded=False, apart=False, needs=(), takes='matrix')
+    Method(name='mine', keeps_pivots=False, storages=('elements',), recorded=False, needs=(), takes='matrix')
     >>> "mine" in METHODS
     True
     >>> unregister_method("mine")
