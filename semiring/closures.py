@@ -141,9 +141,9 @@ def closure(
         matrices.
     structure
         Whether work may be spared where the graph allows it: True; False; or the name of a step that may, or several of
-        ``"bottleneck"``, ``"hops"``, ``"reachability"``, ``"separators"``, ``"components"``, ``"undirected"``. The page
-        on structure has the idea and the rounding of each; ``explain`` says what was found. With ``method="auto"``,
-        from 1,536 vertices on.
+        ``"bottleneck"``, ``"hops"``, ``"reachability"``, ``"separators"``, ``"searches"``, ``"components"``,
+        ``"undirected"``. The page on structure has the idea and the rounding of each; ``explain`` says what was found.
+        With ``method="auto"``, from 1,536 vertices on.
     explain
         Return ``(result, Explanation)``.
 

@@ -53,7 +53,7 @@ __all__ = [
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 #: The steps that spare work where the graph allows it, by their names: what ``structure=`` takes.
-STRUCTURES = ("bottleneck", "hops", "reachability", "separators", "components", "undirected")
+STRUCTURES = ("bottleneck", "hops", "reachability", "separators", "searches", "components", "undirected")
 
 
 class Facts(NamedTuple):

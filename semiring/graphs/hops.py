@@ -9,7 +9,7 @@ exact.
 from __future__ import annotations
 
 from functools import partial
-from math import frexp
+from math import frexp, isfinite
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ def is_exact(weight: Any, n: int, dtype: np.dtype[Any], none: Any) -> bool:
     """Whether sums of up to n weights are exact in a dtype, and apart from ``none``."""
     if dtype.kind == "i":
         return int(weight) * n < int(none)
+    if not isfinite(weight):
+        return False
     mantissa = frexp(float(weight))[0]
     whole = int(mantissa * 2.0**53)
     bits = whole.bit_length() - (whole & -whole).bit_length() + 1
@@ -44,7 +46,7 @@ def _count(weight: Any, none: Any, seen: Structure, engine: Engine, D: Array, A:
 
     n, threads, none = A.shape[0], engine.plan.threads, D.dtype.type(none)
     starts, heads, words = np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, 0), np.uint32)
-    if seen.edges is not None:
+    if seen.pattern is not None:
         starts, heads = seen.pattern.starts, seen.pattern.indices
     else:
         words = edge_words(A, none, threads) if seen.words is None else seen.words

@@ -45,7 +45,7 @@ class Structure:
     weight: Any = None  # the one weight that all of them have, as the matrix has it
     search: Callable[[], Components] | None = field(default=None, repr=False)  # None where there is nothing to find
     words: Any = field(default=None, repr=False)  # (n, ⌈n/32⌉) the edges as bits, where all entries were looked at
-    lists: Callable[[], Pattern] | None = field(default=None, repr=False)  # of the edges, where they are few
+    pattern: Pattern | None = field(default=None, repr=False)  # the edges in lists, where they are few
 
     @cached_property
     def components(self) -> Components:
@@ -54,14 +54,9 @@ class Structure:
         return self.search()
 
     @cached_property
-    def pattern(self) -> Pattern:
-        """The edges, listed when somebody first asks; only where they are few."""
-        assert self.lists is not None
-        return self.lists()
-
-    @cached_property
     def analysis(self) -> Analysis:
         """What a sparse elimination would do; only where edges are few."""
+        assert self.pattern is not None
         from semiring.elimination.analysis import analyse
 
         return analyse(self.pattern)
@@ -87,8 +82,11 @@ def structure_of(A: Any, none: Any, threads: int) -> Structure:
     words, edges, weight = _edges(A, none, threads)
     if words is not None:
         search = partial(of_words, words, A.shape[0], threads)
-    lists = None if edges is None else partial(_listed, words, edges)
-    return Structure(_is_mirrored(A, threads), edges, weight, search, words, lists)
+    if edges is None:
+        return Structure(_is_mirrored(A, threads), None, weight, search, words)
+    pattern = _listed(words, edges)
+    symmetric = pattern.is_symmetric(as_unsigned(A)[pattern.rows, pattern.indices])
+    return Structure(symmetric, edges, weight, search, words, pattern)
 
 
 def structure_of_sparse(matrix: Any) -> Structure | None:
@@ -111,7 +109,7 @@ def structure_of_sparse(matrix: Any) -> Structure | None:
     edges = csr_array((np.ones(heads.size, np.int8), heads, starts), shape=rows.shape)  # a weight of 0 is one too
     few = heads.size * FEW <= n * n
     symmetric = pattern.is_symmetric(values)
-    return Structure(symmetric, heads.size if few else None, one, partial(of_sparse, edges), None, lambda: pattern)
+    return Structure(symmetric, heads.size if few else None, one, partial(of_sparse, edges), None, pattern)
 
 
 def _listed(words: Any, edges: int) -> Pattern:

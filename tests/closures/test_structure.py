@@ -366,6 +366,30 @@ def test_no_separators_where_the_order_decides_about_stars(rng, of_few):
     assert "separators" not in applied(gaining, "max_times", structure="separators")
 
 
+# --------------------------------------------------------------------------------------------------------- searches
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
+def test_few_edges_of_a_dense_matrix_are_searched(rng, of_few, name, monkeypatch):
+    monkeypatch.setattr(sys.modules["semiring.chain.steps.searches"], "search_operations", lambda n, edges: -1)
+    for signed in (False, True):
+        h = rng.integers(-9, 9, 60) if signed else np.zeros(60)
+        for kind in ("sparse", "apart", "undirected sparse"):
+            edges = structured.edges_of(rng, 60, kind) & (rng.random((60, 60)) < 0.3)
+            W = rng.integers(1, 20, (60, 60)) + h[:, None] - h
+            A = np.where(edges, W if name == "min_plus" else -W, oracles.zero(name, np.float64))
+            A[0, 1], A[1, 2] = (3, 2) if name == "min_plus" else (-3, -2)  # not all of one weight
+            for options in ({}, {"reflexive": False}, {"out": np.empty_like(A)}):
+                if "out" not in options:
+                    assert "searches" in applied(A, name, structure="searches", **options)
+                found = sr.closure(A, name, structure="searches", **options)
+                np.testing.assert_array_equal(found, sr.closure(A, name, structure=False, **options))
+    A[1, 0] = -A[0, 1] - 1 if name == "min_plus" else -A[0, 1] + 1
+    with pytest.raises(NegativeCycleError):
+        sr.closure(A, name, structure="searches")
+    assert "searches" not in applied(np.where(edges, 0.5, 0.0), "max_times", structure="searches")
+
+
 # -------------------------------------------------------------------------------------------------- sparse matrices
 
 

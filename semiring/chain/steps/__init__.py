@@ -28,6 +28,7 @@ from semiring.chain.steps.raised import raised
 from semiring.chain.steps.reachability import reachability
 from semiring.chain.steps.rounded import rounded
 from semiring.chain.steps.scaled import scaled
+from semiring.chain.steps.searches import searches
 from semiring.chain.steps.separators import separators
 from semiring.chain.steps.shifted import shifted
 from semiring.chain.steps.sparse import sparse
@@ -64,7 +65,7 @@ STEPS: tuple[Step, ...] = (
     *(ordered, packed),
     # The graph: first what takes n² pairs. What follows `components` knows one of them, where that matters: floats
     # below 0 have potentials of their own in each, under which they are `shifted`; `scaled` is the same for products.
-    *(structure, bottleneck, hops, reachability, separators, components, shifted, scaled, undirected),
+    *(structure, bottleneck, hops, reachability, separators, searches, components, shifted, scaled, undirected),
     # A⁺ of the matrix as the method will see it, so that the diagonal is kept in its dtype and under its maps.
     plus,
     # The graph of the bits that will be closed, as they are stored.

@@ -57,6 +57,8 @@ def dijkstra(p: Problem, entries: Any) -> Reduction | None:
 def _dijkstra(graph: SparseGraph, h: Any, node: Node, D: Any) -> Any:
     p = node.inner
     D = p.home if D is None else D  # None where a sparse matrix was given
+    if D is None:
+        D = np.empty(p.matrix.shape, p.matrix.array.dtype)
     with threads(p.request.threads):
         method_named(p.method).close(graph, h, D, reflexive=not p.plus, progress=p.progress)
     return D
