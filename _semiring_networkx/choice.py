@@ -163,8 +163,8 @@ def _weight(function: _Function, args: Any, kwargs: Any) -> Any:
     return None if function.weight is None else _argument(args, kwargs, *function.weight, function.default)
 
 
-def _search(name: str, function: _Function, args: Any, kwargs: Any) -> tuple[Search, int]:
-    """How NetworkX goes about it, and the size of the elements that are closed here."""
+def _search(name: str, function: _Function, args: Any, kwargs: Any) -> tuple[Search, float]:
+    """How NetworkX goes about it, and the bytes of the elements that are closed here."""
     weight = _weight(function, args, kwargs)
     kind = function.search
     if name == "average_shortest_path_length":
@@ -174,7 +174,7 @@ def _search(name: str, function: _Function, args: Any, kwargs: Any) -> tuple[Sea
         )
         weight = None if method == "unweighted" else weight
     if kind == "descendants":
-        return SEARCHES[kind], 1
+        return SEARCHES[kind], 1 / 8
     if kind == "dijkstra" and weight is None and function.default is None:
         kind = "hops"
     return SEARCHES[kind], 2 if kind == "hops" else 8

@@ -91,7 +91,7 @@ def their_seconds(search: Search, size: Size) -> float:
     return _CALLED + search.cubic * size.n**3 + search.converted * size.entries + searches
 
 
-def our_seconds(output: Output, size: Size, itemsize: int) -> float:
+def our_seconds(output: Output, size: Size, itemsize: float) -> float:
     """What it takes here, from a NetworkX graph to NetworkX's result; elements of 8 bytes have weights to be read."""
     closed = _PAIR * itemsize * size.n**3 + 10e-9 * size.n**2
     if output.paths:

@@ -220,7 +220,7 @@ def test_rows_of_bits_are_joined(rng, of_few, part, monkeypatch):
     monkeypatch.setattr(sys.modules["semiring.graphs.reachability"], "_PART", part)
     dual = sr.Semiring("dual", "x & y", "x | y", True, False, dtypes=("bool",))
     for kind in ("sparse", "acyclic", "apart", "tail", "undirected sparse", "empty", "dense"):
-        for n in (1, 31, 32, 33, 90):
+        for n in (1, 31, 32, 33, 90, 200):
             edges = structured.edges_of(rng, n, kind)
             reach = oracles.reachable(edges)
             assert "reachability" in applied(sr.pack(edges), "boolean")

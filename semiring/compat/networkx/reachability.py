@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import boolean
+from semiring.arrays.bits import BitMatrix
 from semiring.closures import closure
 from semiring.compat.networkx.graph import Array, ConvertedGraph
 
 __all__ = ["transitive_closure", "transitive_closure_dag"]
+
+_ENTRIES = 1 << 20  # of the matrix that are listed at a time
 
 
 def transitive_closure(G: ConvertedGraph, reflexive: Any = False) -> Any:
@@ -21,12 +24,9 @@ def transitive_closure(G: ConvertedGraph, reflexive: Any = False) -> Any:
     if reflexive is not None and type(reflexive) is not bool:
         raise NotImplementedError("NetworkX has an error for that")
     reached = _reached(G, cycles=reflexive is False and G.directed)
-    vertices = np.arange(len(G))
-    if reflexive is True:
-        reached[vertices, vertices] = True
-    elif reflexive is None or not G.directed:
-        reached[vertices, vertices] = False
-    return _with_edges(G, reached)
+    if reflexive is None or not G.directed:
+        reached = reached & ~_loops(G)
+    return _with_edges(G, reached | _loops(G) if reflexive is True else reached)
 
 
 def transitive_closure_dag(G: ConvertedGraph, topo_order: Any = None) -> Any:
@@ -34,7 +34,7 @@ def transitive_closure_dag(G: ConvertedGraph, topo_order: Any = None) -> Any:
     if topo_order is not None:
         _check_order(G, list(topo_order))
     reached = _reached(G, cycles=True)
-    if reached.diagonal().any():
+    if (reached & _loops(G)).count():
         raise NotImplementedError("a cycle: NetworkX says so in its own way")
     return _with_edges(G, reached)
 
@@ -49,21 +49,26 @@ def _check_order(G: ConvertedGraph, order: list[Any]) -> None:
         raise NotImplementedError("topo_order is not a topological order")
 
 
-def _reached(G: ConvertedGraph, *, cycles: bool) -> Array:
-    """(n, n) bool: whether a path leads from i to j; from i to i only along a cycle, where those count."""
-    reached = np.zeros((len(G), len(G)), np.bool_)
-    reached[G.rows, G.columns] = True
-    found: Array = closure(reached, boolean, reflexive=not cycles)
-    return found
+def _reached(G: ConvertedGraph, *, cycles: bool) -> BitMatrix:
+    """(n, n): whether a path leads from i to j; from i to i only along a cycle, where those count."""
+    return closure(_edges(G, G.rows, G.columns), boolean, reflexive=not cycles)
 
 
-def _with_edges(G: ConvertedGraph, reached: Array) -> Any:
+def _loops(G: ConvertedGraph) -> BitMatrix:
+    vertices = np.arange(len(G))
+    return _edges(G, vertices, vertices)
+
+
+def _edges(G: ConvertedGraph, tails: Array, heads: Array) -> BitMatrix:
+    return BitMatrix.from_edges(tails, heads, (len(G), len(G)))
+
+
+def _with_edges(G: ConvertedGraph, reached: BitMatrix) -> Any:
     """A copy of the NetworkX graph with the edges that it has not."""
-    new = reached
-    new[G.rows, G.columns] = False
-    if not G.directed:
-        new = np.triu(new)
-    copy = G.source.copy()
-    for i, node in enumerate(G.nodes):
-        copy.add_edges_from([(node, other) for other in G.names[np.flatnonzero(new[i])].tolist()])
+    copy, names = G.source.copy(), G.names
+    for tails, heads in (reached & ~_edges(G, G.rows, G.columns)).edges(_ENTRIES):
+        if not G.directed:
+            upper = tails <= heads
+            tails, heads = tails[upper], heads[upper]
+        copy.add_edges_from(zip(names[tails].tolist(), names[heads].tolist(), strict=True))
     return copy

@@ -49,16 +49,18 @@ def _finished(words, n):
 
 
 @kernel
-def _number(rows, turned, root, count, unseen, numbers, waiting):
-    """Give ``count`` to the unseen vertices that edges of either matrix lead to from a root; 0 if it was seen, or 1."""
+def _number(rows, turned, root, count, unseen, rest, numbers, waiting):
+    """Give ``count`` to the unseen vertices, of ``rest``, that edges of either matrix lead to from a root; how many."""
     if not unseen[root >> 5] >> np.uint32(root & 31) & np.uint32(1):
         return 0
     unseen[root >> 5] &= ~(np.uint32(1) << np.uint32(root & 31))
-    waiting[0], left = root, 1
+    waiting[0], left, found = root, 1, 1
     while left:
         left -= 1
         v = waiting[left]
         numbers[v] = count
+        if found == rest:
+            continue
         for w in range(unseen.size):
             new = (rows[v, w] | turned[v, w]) & unseen[w]
             unseen[w] &= ~new
@@ -67,7 +69,8 @@ def _number(rows, turned, root, count, unseen, numbers, waiting):
                 new &= ~(np.uint32(1) << np.uint32(bit))
                 waiting[left] = 32 * w + bit
                 left += 1
-    return 1
+                found += 1
+    return found
 
 
 @kernel
@@ -80,13 +83,17 @@ def components_of_words(words, turned, n):
     order = _finished(words, n)
     number, weak, waiting = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     unseen = np.full(width, np.uint32(0xFFFFFFFF), np.uint32)
-    count = 0
+    count, rest = 0, n
     for root in order[::-1]:
-        count += _number(turned, turned, root, count, unseen, number, waiting)
+        found = _number(turned, turned, root, count, unseen, rest, number, waiting)
+        count += found > 0
+        rest -= found
     unseen[:] = np.uint32(0xFFFFFFFF)
-    apart = 0
+    apart, rest = 0, n
     for root in range(n):
-        apart += _number(words, turned, root, apart, unseen, weak, waiting)
+        found = _number(words, turned, root, apart, unseen, rest, weak, waiting)
+        apart += found > 0
+        rest -= found
     return number, weak, count, apart
 
 

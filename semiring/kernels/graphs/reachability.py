@@ -12,8 +12,20 @@ from __future__ import annotations
 import numpy as np
 
 from semiring.kernels.graphs.compiled import kernel
+from semiring.kernels.graphs.words import lowest
 
 __all__ = ["join_rows"]
+
+
+@kernel
+def _join(source, row, covered, ends):
+    """Join a row that is covered then; return the bits that are not, joined into a word."""
+    left = np.uint32(0)
+    for w in range(row.size):
+        covered[w] |= source[w]
+        row[w] |= source[w]
+        left |= row[w] & ~(covered[w] | ends[w])
+    return left
 
 
 @kernel
@@ -25,6 +37,9 @@ def join_rows(words, order, bounds, most):
     """
     n, width = words.shape
     row, covered, ends = np.empty(width, np.uint32), np.empty(width, np.uint32), np.zeros(width, np.uint32)
+    ahead, place = np.zeros(width, np.uint32), np.empty(n, np.int64)
+    for k in range(n):
+        place[order[k]] = k
     joins = 0
     for c in range(bounds.size - 2, -1, -1):
         first, last = bounds[c], bounds[c + 1]
@@ -39,22 +54,37 @@ def join_rows(words, order, bounds, most):
             row[v >> 5] |= np.uint32(1) << np.uint32(v & 31)
             covered[v >> 5] |= np.uint32(1) << np.uint32(v & 31)
         # Those that reach themselves alone are in the row already.
-        left = 0
+        left = np.uint32(0)
         for w in range(width):
             left |= row[w] & ~(covered[w] | ends[w])
+        # The nearest vertices, one after the other: where edges are many, these cover all.
         k = last
-        while left and k < n:
+        while left and k < min(n, last + width):
             u = order[k]
             k += 1
-            bit = np.uint32(1) << np.uint32(u & 31)
-            if row[u >> 5] & bit and not (covered[u >> 5] | ends[u >> 5]) & bit:
+            if row[u >> 5] & ~(covered[u >> 5] | ends[u >> 5]) & np.uint32(1) << np.uint32(u & 31):
                 joins += 1
-                source = words[u]
-                left = 0
-                for w in range(width):
-                    covered[w] |= source[w]
-                    row[w] |= source[w]
-                    left |= row[w] & ~(covered[w] | ends[w])
+                left = _join(words[u], row, covered, ends)
+        # The heads of the edges that are left, by their places: nothing that is joined adds to them. Heads that a row
+        # before did not come to may be among them, and are asked about in vain.
+        if left:
+            for w in range(width):
+                rest = row[w] & ~(covered[w] | ends[w])
+                while rest:
+                    bit = lowest(rest)
+                    rest &= ~(np.uint32(1) << np.uint32(bit))
+                    at = place[32 * w + bit]
+                    ahead[at >> 5] |= np.uint32(1) << np.uint32(at & 31)
+        w = k >> 5
+        while left:
+            while ahead[w] == 0:
+                w += 1
+            bit = lowest(ahead[w])
+            ahead[w] &= ~(np.uint32(1) << np.uint32(bit))
+            u = order[32 * w + bit]
+            if row[u >> 5] & ~(covered[u >> 5] | ends[u >> 5]) & np.uint32(1) << np.uint32(u & 31):
+                joins += 1
+                left = _join(words[u], row, covered, ends)
         if joins > most:
             return -1
         alone = last - first == 1
