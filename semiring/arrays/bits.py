@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from semiring.algebra.truth_tables import polynomial, to_bitwise, truth_table
 from semiring.arrays.labels import is_graph
+from semiring.arrays.memory import demand_memory
 from semiring.arrays.parts import pieces
 from semiring.errors import DeviceError, DomainError, DTypeError, ShapeError, VertexError
 from semiring.namespaces import array_namespace, is_device_array
@@ -128,8 +129,8 @@ class BitMatrix:
         """The matrix of a shape (m, n) that is True where an edge leads: from row ``tails[e]`` to column ``heads[e]``.
 
         Integers (edges,) in any order, repeated or not. Where both are arrays on a GPU, so is the matrix, which is made
-        there: a million vertices are 116 GiB. Raises `ShapeError`, `DTypeError`, and `VertexError` for an edge beyond
-        the shape. Cost: O(edges) beside m · n / 8 bytes of zeros.
+        there: a million vertices are 116 GiB. Raises `ShapeError`, `DTypeError`, `VertexError` for an edge beyond the
+        shape, and `TooLargeError` where the host has no room. Cost: O(edges) beside m · n / 8 bytes of zeros.
 
         >>> BitMatrix.from_edges([0, 1], [1, 2], (3, 3))
         BitMatrix(3 × 3, 2 set
@@ -148,8 +149,10 @@ class BitMatrix:
             ends = [np.asarray(tails), np.asarray(heads)]
         if ends[0].ndim != 1 or ends[0].shape != ends[1].shape:
             raise ShapeError(f"tails {ends[0].shape} and heads {ends[1].shape} are not 1-D of one length")
-        xp = array_namespace(ends[0])
-        matrix = cls._view(xp.zeros((_shape(shape)[0], _words_for(_shape(shape)[1])), np.uint32), _shape(shape))
+        xp, (m, n) = array_namespace(ends[0]), _shape(shape)
+        if not there:
+            demand_memory(4 * m * _words_for(n), f"{m:,} × {n:,} bits", "semiring.condensation makes none")
+        matrix = cls._view(xp.zeros((m, _words_for(n)), np.uint32), (m, n))
         if not ends[0].size:
             return matrix
         for name, values, size in zip(("tails", "heads"), ends, matrix.shape, strict=True):

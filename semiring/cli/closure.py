@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.algebra.catalogue import boolean
+from semiring.arrays.bits import BitMatrix
 from semiring.cli.common import (
     Report,
     check_outputs,
@@ -40,15 +42,21 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
         return run_on_file(arguments, report)
     check_outputs(arguments)
     semiring = chosen_semiring(arguments)
-    network = load(arguments, semiring)
+    # Reachability of edges that are listed takes n² bits, and is spared what the graph does not need.
+    reaches = semiring == boolean and arguments.method == "auto"
+    network = load(arguments, semiring, sparse=reaches)
     introduce(report, network, semiring)
+    matrix: Any = network.matrix
+    if not isinstance(matrix, np.ndarray):
+        edges = matrix.tocoo()
+        matrix = BitMatrix.from_edges(edges.row, edges.col, edges.shape)
     with ProgressBar("closure") as progress, cycles_by_name(network.names):
         result, explanation = closure(
-            network.matrix,
+            matrix,
             semiring,
             method=arguments.method,
             reflexive=not arguments.irreflexive,
-            out=network.matrix,  # nobody needs the edges any more
+            out=matrix,  # nobody needs the edges any more
             progress=progress,
             check=arguments.check,
             threads=arguments.threads,
@@ -64,9 +72,14 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
 def _tell(arguments: argparse.Namespace, report: Report, result: Any, semiring: Semiring, network: Network) -> None:
     """What came of it, on the terminal and in files."""
     zero = semiring.zero_for(result.dtype)
-    connected = result != zero
-    entries, kept = int(np.count_nonzero(connected)), result[connected]
-    least, greatest = (None, None) if result.dtype.kind == "b" or not entries else (kept.min(), kept.max())
+    least = greatest = None
+    if isinstance(result, BitMatrix):
+        entries = result.count()
+    else:
+        connected = result != zero
+        entries = int(np.count_nonzero(connected))
+        if entries and result.dtype.kind != "b":
+            least, greatest = result[connected].min(), result[connected].max()
     report.tell(pairs=result.size, entries=entries, least=least, greatest=greatest)
     if result.dtype.kind != "b":
         said = f"not {format_number(zero)}"
@@ -80,9 +93,9 @@ def _tell(arguments: argparse.Namespace, report: Report, result: Any, semiring: 
     if arguments.output is not None:
         save_matrix(report, arguments.output, result, semiring, network)
     elif len(result) <= SMALL:
-        _print_matrix(report, result, zero, network)
+        _print_matrix(report, np.asarray(result), zero, network)
     if arguments.plot is not None:
-        _draw(report, arguments, result, semiring, network)
+        _draw(report, arguments, np.asarray(result), semiring, network)
 
 
 def _print_matrix(report: Report, result: Any, zero: Any, network: Network) -> None:

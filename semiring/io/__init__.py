@@ -21,6 +21,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
+from semiring.arrays.bits import BitMatrix
 from semiring.arrays.operands import as_matrix, in_host_memory, refuse_unreal
 from semiring.errors import DomainError, FormatError, SemiringError, ShapeError
 from semiring.io import dimacs, edge_list, matrix_market, node_link, npy
@@ -173,7 +174,7 @@ def write(
     unit: str = "",
     format: str | None = None,  # noqa: A002
 ) -> None:
-    """Write an (n, n) matrix over ``semiring`` in the format that ``path`` ends in: whole, or not at all.
+    """Write an (n, n) matrix, or a `BitMatrix`, over ``semiring`` in the format that ``path`` ends in: all, or nothing.
 
     The semiring is min_plus by default; of a `Network` it is its own by default, as are names and unit (labels and
     positions are not written). .npy and .npz hold the matrix as it is. The other formats list the entries other than
@@ -193,7 +194,7 @@ def write(
         matrix = matrix.matrix if semiring is None else over(matrix, as_semiring(semiring)).matrix
     named = semiring is not None
     semiring = as_semiring("min_plus" if semiring is None else semiring)
-    array = _matrix(matrix, semiring)
+    array = _matrix(matrix, semiring, kind)
     n = square(array.shape, "the matrix")
     if not named and kind not in ("npy", "npz"):
         _refuse_other_zeros(array)
@@ -256,7 +257,10 @@ def write_vertices(
     _write(path, fill)
 
 
-def _matrix(matrix: Any, semiring: Semiring) -> np.ndarray[Any, Any]:
+def _matrix(matrix: Any, semiring: Semiring, kind: str) -> Any:
+    """The matrix in the memory of the host; packed truth values stay packed where they are listed."""
+    if isinstance(matrix, BitMatrix) and not matrix.on_device and kind not in ("npy", "npz"):
+        return matrix
     held = in_host_memory(matrix, "the matrix")
     refuse_unreal(held, "the matrix")
     plain = isinstance(held, np.ndarray | list | tuple) and not isinstance(held, np.ma.MaskedArray)

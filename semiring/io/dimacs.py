@@ -14,7 +14,7 @@ import numpy as np
 
 from semiring.errors import FormatError
 from semiring.io.network import Edges
-from semiring.io.text import at_line, decoded, edge_chunks, is_count, listed, numbers_as_text, parse_number
+from semiring.io.text import at_line, count_listed, decoded, edge_chunks, is_count, numbers_as_text, parse_number
 
 __all__ = ["read_dimacs", "write_dimacs"]
 
@@ -71,7 +71,7 @@ def _arc(fields: list[str], size: int, place: str) -> tuple[int, int, int | floa
 
 def write_dimacs(stream: BinaryIO, matrix: np.ndarray[Any, Any], zero: Any) -> None:
     """Every entry other than zero as an arc."""
-    stream.write(f"p sp {len(matrix)} {np.count_nonzero(listed(matrix, zero))}\n".encode())
+    stream.write(f"p sp {len(matrix)} {count_listed(matrix, zero)}\n".encode())
     for rows, columns, values in edge_chunks(matrix, zero):
         chunk = zip(rows, columns, numbers_as_text(values), strict=True)
         stream.write("".join(f"a {i + 1} {j + 1} {weight}\n" for i, j, weight in chunk).encode())

@@ -15,7 +15,7 @@ import numpy as np
 
 from semiring.errors import FormatError, SemiringError
 from semiring.io.network import Edges, Entries, square
-from semiring.io.text import edge_chunks, listed, numbers_as_text
+from semiring.io.text import count_listed, edge_chunks, numbers_as_text
 
 __all__ = ["read_matrix_market", "write_matrix_market"]
 
@@ -67,7 +67,7 @@ def _with_line(message: str, source: str) -> str:
 def write_matrix_market(stream: BinaryIO, matrix: np.ndarray[Any, Any], zero: Any) -> None:
     """Every entry other than zero, as a coordinate file: real, integer, or pattern for a boolean matrix."""
     kind = {"b": "pattern", "i": "integer", "u": "integer"}.get(matrix.dtype.kind, "real")
-    count, n = np.count_nonzero(listed(matrix, zero)), len(matrix)
+    count, n = count_listed(matrix, zero), len(matrix)
     stream.write(f"%%MatrixMarket matrix coordinate {kind} general\n{n} {n} {count}\n".encode())
     for rows, columns, values in edge_chunks(matrix, zero):
         if kind == "pattern":

@@ -8,9 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from semiring.arrays.bits import BitMatrix
 from semiring.errors import FormatError
 
-__all__ = ["at_line", "decoded", "edge_chunks", "is_count", "listed", "numbers_as_text", "parse_number"]
+__all__ = [
+    "at_line",
+    "count_listed",
+    "decoded",
+    "edge_chunks",
+    "is_count",
+    "listed_blocks",
+    "numbers_as_text",
+    "parse_number",
+]
 
 
 def decoded(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, str]]:
@@ -81,18 +91,33 @@ def at_line(source: str, lines: Sequence[int]) -> Callable[[int], str]:
     return locate
 
 
-def listed(matrix: np.ndarray[Any, Any], zero: Any) -> np.ndarray[Any, Any]:
-    """Which entries a file lists: those that are not zero, and −0.0 where zero is 0.0, its equal with other bits."""
-    other = np.asarray(matrix != zero)
-    if zero == 0 and matrix.dtype.kind not in "biu":
-        other |= np.signbit(matrix) != np.signbit(zero)
-    return other
+def listed_blocks(
+    matrix: np.ndarray[Any, Any] | BitMatrix, zero: Any
+) -> Iterator[tuple[int, np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
+    """Some rows after the other, of bounded size: where they begin, their entries, and which of them a file lists.
 
-
-def edge_chunks(matrix: np.ndarray[Any, Any], zero: Any) -> Iterator[tuple[list[int], list[int], np.ndarray[Any, Any]]]:
-    """Rows, columns and values of all entries that are `listed`, row by row, in chunks of bounded size."""
+    Those are the ones that are not zero, and −0.0 where zero is 0.0, its equal with other bits.
+    """
     height = max(1, 2**16 // max(1, len(matrix)))
     for start in range(0, len(matrix), height):
         block = matrix[start : start + height]
-        rows, columns = np.nonzero(listed(block, zero))
+        if isinstance(block, BitMatrix):
+            block = block.unpack()
+        other = np.asarray(block != zero)
+        if zero == 0 and block.dtype.kind not in "biu":
+            other |= np.signbit(block) != np.signbit(zero)
+        yield start, block, other
+
+
+def count_listed(matrix: np.ndarray[Any, Any] | BitMatrix, zero: Any) -> int:
+    """How many entries a file lists."""
+    return sum(int(np.count_nonzero(there)) for _, _, there in listed_blocks(matrix, zero))
+
+
+def edge_chunks(
+    matrix: np.ndarray[Any, Any] | BitMatrix, zero: Any
+) -> Iterator[tuple[list[int], list[int], np.ndarray[Any, Any]]]:
+    """Rows, columns and values of all entries that a file lists, row by row, in chunks of bounded size."""
+    for start, block, there in listed_blocks(matrix, zero):
+        rows, columns = np.nonzero(there)
         yield (rows + start).tolist(), columns.tolist(), block[rows, columns]

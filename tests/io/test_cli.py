@@ -109,6 +109,18 @@ def test_truths_are_counted_in_words(run, towns, name, count):
     assert out.splitlines()[1] == f"  entries  {count}"
 
 
+def test_reachability_of_edges_that_are_listed_takes_bits(run, towns):
+    code, out, _ = run("closure", "towns.csv", "-s", "boolean", "--explain", "-o", "reach.npy")
+    assert code == 0
+    assert "a BitMatrix stays packed" in out
+    reached = oracles.reachable(read("towns.csv", "boolean").matrix)
+    assert f"{np.count_nonzero(reached)} of 49 pairs are connected" in out
+    np.testing.assert_array_equal(np.load("reach.npy"), reached)
+    run("closure", "towns.csv", "-s", "boolean", "-o", "packed.csv")
+    run("closure", "towns.csv", "-s", "boolean", "--method", "rkleene", "-o", "entries.csv")
+    assert (towns / "packed.csv").read_bytes() == (towns / "entries.csv").read_bytes()
+
+
 @pytest.mark.parametrize("name", ["min_plus", "max_min", "min_max", "boolean"])
 @pytest.mark.parametrize("irreflexive", [False, True])
 def test_closures_are_right(run, towns, rng, name, irreflexive):

@@ -1116,3 +1116,12 @@ def test_a_network_introduces_itself_in_one_line():
     text = repr(load_network("us-flights"))
     assert text == "<Network 'us-flights': 352 vertices with names, labels, positions, float64, in km>"
     assert repr(sio.Network(np.zeros((1, 1)))) == "<Network '': 1 vertex, float64>"
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "edges", "mtx", "gr", "json", "npy", "npz"])
+def test_packed_bits_are_written_as_their_matrix(tmp_path, rng, ending):
+    entries = rng.random((40, 40)) < 0.04
+    entries[7] = entries[:, 7] = False
+    sio.write(tmp_path / f"entries.{ending}", entries, "boolean")
+    sio.write(tmp_path / f"packed.{ending}", semiring.pack(entries), "boolean")
+    assert (tmp_path / f"packed.{ending}").read_bytes() == (tmp_path / f"entries.{ending}").read_bytes()
