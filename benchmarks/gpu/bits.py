@@ -1,6 +1,6 @@
 """Packed truth values on a GPU: products and closures, by the tensor cores and by words of 32.
 
-    python -m benchmarks.gpu.bits [products] [closures] [components] [--sizes 4096 8192 ...]
+    python -m benchmarks.gpu.bits [products] [closures] [components] [peers] [--sizes 4096 8192 ...]
 
 By events of the device, ahead of which the host enqueues; entries are True with probability ½, which is the density
 that costs the most power. Closures are those of random digraphs of 1.2 edges a vertex, most of whose vertices reach
@@ -74,6 +74,29 @@ def products(options: argparse.Namespace) -> Table:
             rows.append([name, f"{m} × {k} × {n}", taken * 1e3, rate / taken, None if words is None else rate / words])
     columns = ["semiring", "m × k × n", "ms", "T bit pairs/s", "by words of 32"]
     return Table("Products of packed bits on a GPU", columns, rows)
+
+
+def peers(options: argparse.Namespace) -> Table:
+    """C ← A ⊗ B of truth values: packed, and as cuBLAS would have it, by int8 or float8 and a threshold (PyTorch)."""
+    import cupy
+    import torch
+
+    plan, rows = make_plan(sr.boolean, BOOL, storage="bits"), []
+    backend = device_backend(sr.boolean, BOOL, "bits")
+    one = torch.ones((), device="cuda")
+    for n in options.sizes:
+        A, B, C = (cupy.random.randint(0, 2**32, (n, n // 32), dtype=np.uint32) for _ in range(3))
+        ours_ = _seconds(lambda: backend.multiply(plan, C, A, B), f"{n}³ as bits")  # noqa: B023
+        a, b = (torch.randint(0, 2, (n, n), device="cuda", dtype=torch.int8) for _ in range(2))
+        b = b.T.contiguous().T
+        by_int8 = _seconds(lambda: torch._int_mm(a, b) > 0)  # noqa: B023
+        x, y = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn)
+        by_float8 = _seconds(
+            lambda: torch._scaled_mm(x, y, one, one, out_dtype=torch.bfloat16) > 0  # noqa: B023
+        )
+        rows.append([n, n**3 / ours_ / 1e12, by_int8 / ours_, by_float8 / ours_])
+    columns = ["n", "T bit pairs/s", "times as fast as int8 > 0", "as float8 > 0"]
+    return Table("Products of truth values beside cuBLAS", columns, rows)
 
 
 def _edges() -> Any:
@@ -151,7 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument("--vertices", type=int, default=131072)
         parser.add_argument("--sizes", type=int, nargs="+", default=[4096, 8192, 16384, 32768])
 
-    tables = {"products": products, "closures": closures, "components": components}
+    tables = {"products": products, "closures": closures, "components": components, "peers": peers}
     return run("benchmarks.gpu.bits", str(__doc__), tables, arguments, configure)
 
 
