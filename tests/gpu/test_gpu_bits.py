@@ -229,3 +229,27 @@ def test_what_a_look_finds_is_told(monkeypatch):
     found, why = sr.closure(given, "boolean", explain=True)
     np.testing.assert_array_equal(found.to_host().unpack(), np.triu(np.ones((300, 300), bool)))
     assert "300 vertices, no two of which reach each other, in topological order" in str(why)
+
+
+def test_edges_in_and_out_on_a_gpu(rng):
+    """As on the host: matrices from edges and edges from them, components, and the fewest edges of an acyclic graph."""
+    import cupy
+
+    n = 300
+    tails, heads = np.sort(rng.integers(0, n, (2, 900)), axis=0)
+    tails, heads = tails[tails < heads], heads[tails < heads]
+    host = BitMatrix.from_edges(tails, heads, (n, n))
+    A = BitMatrix.from_edges(cupy.asarray(tails), cupy.asarray(heads), (n, n))
+    assert A.on_device
+    assert A.to_host() == host
+    for entries in (1, 1 << 24):
+        parts = [(x.get(), y.get()) for x, y in A.edges(entries)]
+        np.testing.assert_array_equal(np.concatenate([x for x, _ in parts]), np.nonzero(host.unpack())[0])
+        np.testing.assert_array_equal(np.concatenate([y for _, y in parts]), np.nonzero(host.unpack())[1])
+    assert sr.transitive_reduction(A).to_host() == sr.transitive_reduction(host)
+    vertices = np.arange(n)
+    expected = sr.condensation(host).reaches(vertices, vertices)
+    np.testing.assert_array_equal(sr.condensation(A).reaches(vertices, vertices), expected)
+    np.testing.assert_array_equal(sr.closure(host, "boolean").unpack(), expected)
+    with pytest.raises(sr.errors.DeviceError, match="not both"):
+        BitMatrix.from_edges(tails, cupy.asarray(heads), (n, n))
