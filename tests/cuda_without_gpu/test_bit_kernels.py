@@ -30,13 +30,14 @@ def call(name, *, accumulate=True, record=False):
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("slabs", [1, 2, 4])
+@pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize(
     ("parity", "reads", "watched"),
     [(False, True, False), (False, False, False), (True, True, False), (True, False, False), (False, True, True)],
 )
-def test_the_product_fits_its_registers_and_uses_the_tensor_cores(slabs, parity, reads, watched):
+def test_the_product_fits_its_registers_and_uses_the_tensor_cores(slabs, parity, reads, watched, wide):
     """168 registers for each of 384 threads, which the kernel shares out anew; a spill would cost the speed."""
-    options = ("--std=c++17", *bit_kernels.defines(slabs, parity, reads, watched))
+    options = ("--std=c++17", *bit_kernels.defines(slabs, parity, reads, wide, watched))
     code, log = compile_for("sm_90a", bit_kernels.product_source(), options)
     assert re.findall(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log) == [("0", "0")]
     assert [int(count) for count in re.findall(r"Used (\d+) registers", log)] == [168]
@@ -50,8 +51,10 @@ def test_the_product_fits_its_registers_and_uses_the_tensor_cores(slabs, parity,
 
 
 @needs_compiler
-def test_the_transpose_keeps_its_bits_in_registers():
-    _, log = compile_for("sm_90a", bit_kernels.transpose_source(), ("--std=c++17",))
+@pytest.mark.parametrize("group", [8, 32])
+def test_the_transpose_keeps_its_bits_in_registers(group):
+    options = ("--std=c++17", *bit_kernels.transpose_defines(group))
+    _, log = compile_for("sm_90a", bit_kernels.transpose_source(), options)
     assert re.findall(r"(\d+) bytes spill stores", log) == ["0"]
     assert all(int(count) <= 64 for count in re.findall(r"Used (\d+) registers", log))  # two blocks a multiprocessor
 

@@ -14,14 +14,16 @@ from semiring.kernels.cuda.product.calls import Call
 __all__ = [
     "DEPTH",
     "TARGET",
-    "TRANSPOSE_SHARED",
     "defines",
+    "group_for",
     "is_parity",
     "is_reachability",
     "product_source",
     "shared_bytes",
     "slabs_for",
     "takes",
+    "transpose_defines",
+    "transpose_shared",
     "transpose_source",
     "unit_for",
 ]
@@ -36,7 +38,6 @@ _SLABS = {1: (2, 16), 2: (2, 6), 4: (1, 3)}  # of 1024 bits of k: panels in shar
 #: What the panel of the next unit costs, in pairs of tiles: one of 4 slabs is alone in its memory, and waited for.
 _BETWEEN = {1: 0.5, 2: 0.3, 4: 1.0}
 _ROUNDS = 64  # units that a cluster takes one after the other, at most
-TRANSPOSE_SHARED = 16 * 1026 * 4  # bytes: as in bit_transpose.cu
 
 
 def takes(call: Call, m: int, words: int, k: int, target: str) -> bool:
@@ -67,9 +68,25 @@ def shared_bytes(slabs: int) -> int:
     return panels * slabs * 32768 + stages * slabs * 8192 + 1024 + 512
 
 
-def defines(slabs: int, parity: bool, reads: bool, watched: bool = False) -> tuple[str, ...]:
+def defines(slabs: int, parity: bool, reads: bool, wide: bool, watched: bool = False) -> tuple[str, ...]:
     """Macros for the compiler."""
-    return f"-DSLABS={slabs}", f"-DPARITY={parity:d}", f"-DREADS={reads:d}", f"-DWATCHED={watched:d}"
+    given = {"SLABS": slabs, "PARITY": parity, "READS": reads, "WIDE": wide, "WATCHED": watched}
+    return tuple(f"-D{name}={value:d}" for name, value in given.items())
+
+
+def group_for(blocks: int, multiprocessors: int) -> int:
+    """Words of a row that a block of the transpose writes, where there would be so many blocks for the most of them."""
+    return 32 if blocks >= multiprocessors else 8
+
+
+def transpose_shared(group: int) -> int:
+    """Bytes of a block of the transpose: as in bit_transpose.cu."""
+    return 16 * (32 * group + 2) * 4
+
+
+def transpose_defines(group: int) -> tuple[str, ...]:
+    """Macros for the compiler."""
+    return (f"-DGROUP={group}",)
 
 
 @lru_cache(maxsize=1024)

@@ -9,8 +9,10 @@
 // The rows of the panel come permuted, so that a lane holds 64 neighbouring columns of two rows of C: a word each, which
 // needs no exchange between lanes. It is loaded one turn ahead, and written only where it changes.
 //
-// READS: C is read; otherwise it is only written. Every word of 32 bits is guarded by the rows and words that C has, which
-// costs nothing beside the products. The sizes of shared memory: see bit_products.py.
+// READS: C is read; otherwise it is only written. WIDE: words of C come in pairs at multiples of 8 bytes, so that a lane's
+// 64 columns are one access. What a group does between its turns takes longer than a turn where k is 2048 or less, and
+// there every access counts. All of them are guarded by the rows and words that C has. The sizes of shared memory: see
+// bit_kernels.py.
 //
 // WATCHED: nothing is done where *wanted is 0; *changed becomes 1 where a word of C changes.
 typedef unsigned long long Word64;
@@ -63,6 +65,10 @@ __device__ __forceinline__ void load_panel(unsigned to, const TensorMap *map, un
                  : "memory");
 }
 
+// Launched early, a kernel may run beside the end of the one before it in the stream: until it has waited here.
+__device__ __forceinline__ void wait_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+__device__ __forceinline__ void let_next_begin() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+
 __device__ __forceinline__ void turn_wait(int barrier) { asm volatile("bar.sync %0, 256;" ::"r"(barrier) : "memory"); }
 __device__ __forceinline__ void turn_give(int barrier) { asm volatile("bar.arrive %0, 256;" ::"r"(barrier) : "memory"); }
 __device__ __forceinline__ void cluster_sync() {
@@ -114,16 +120,25 @@ struct Target {  // where a lane's words of C are; in words of 32 bits
 
     __device__ __forceinline__ Word64 load() const {
         Word64 value = 0;
+#if WIDE
+        if (READS && rows > 0 && words > 0) value = *(const Word64 *)row;
+#else
         if (READS && rows > 0 && words > 0) value = row[0];
         if (READS && rows > 0 && words > 1) value |= Word64(row[1]) << 32;
+#endif
         return value;
     }
     // Returns whether it changes.
     __device__ __forceinline__ bool store(Word64 before, Word64 product) const {
         const Word64 value = PARITY ? before ^ product : before | product;
-        if (rows > 0 && words > 0 && (!READS || unsigned(value) != unsigned(before))) row[0] = unsigned(value);
-        if (rows > 0 && words > 1 && (!READS || value >> 32 != before >> 32)) row[1] = unsigned(value >> 32);
-        return value != before && rows > 0 && words > 0;
+        const bool there = rows > 0 && words > 0;
+#if WIDE
+        if (there && (!READS || value != before)) *(Word64 *)row = value;
+#else
+        if (there && (!READS || unsigned(value) != unsigned(before))) row[0] = unsigned(value);
+        if (there && words > 1 && (!READS || value >> 32 != before >> 32)) row[1] = unsigned(value >> 32);
+#endif
+        return there && value != before;
     }
 };
 
@@ -137,7 +152,10 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1)
 #endif
     ) {
 #if WATCHED
-    if (!*wanted) return;
+    if (!__ldcg(wanted)) {  // written by what the one before has waited for; but nothing may end before that has
+        wait_before();
+        return;
+    }
 #endif
     extern __shared__ unsigned char raw[];
     unsigned base = (shared_address(raw) + 1023) & ~1023u;
@@ -156,6 +174,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1)
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     cluster_sync();
+    let_next_begin();
     const int columns = (words + 15) / 16;  // of clusters: 512 bits each
     const int units = (pairs + unit - 1) / unit * columns, first = blockIdx.x >> 1, step = gridDim.x >> 1;
     const auto height = [&](int u) { return min(unit, pairs - u / columns * unit); };  // of a unit, in pairs of tiles
@@ -169,8 +188,9 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1)
             for (int u = first; u < units; u += step) {
                 const int top = u / columns * unit * 128;
                 for (int t = 0; t < 2 * height(u); ++t) {
-                    if (t == 2 - PANELS) {  // where there is one panel, a tile comes while the last unit still uses it
+                    if (t == 1) {  // a tile of A comes before: it waits for no other kernel, and no panel to be free
                         if (lane == 0) {
+                            wait_before();
                             barrier_wait(panel_free + 8 * panel, panel_phase ^ 1);
 #pragma unroll
                             for (int s = 0; s < SLABS; ++s) {
@@ -203,8 +223,6 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1)
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
         const int own = group - 1;  // the warpgroup takes the tiles own, own + 2, ... of each unit
-        int left = 0;
-        for (int u = first; u < units; u += step) left += height(u);
         int stage = own, panel = 0;
         unsigned phase = 0, panel_phase = 0;
         int d[128];
@@ -217,6 +235,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1)
         int u = first;
         Target here = start_of(u);
         Word64 before[2] = {0, 0};
+        if (READS) wait_before();
         if (u < units) before[0] = here.load(), before[1] = below(here, 8).load();
         if (own == 1) turn_give(1);
         while (u < units) {
@@ -238,8 +257,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1)
                         multiply(d, a + s * (TILE >> 4) + 2 * k, b + s * (PANEL >> 4) + 2 * k, (s | k) != 0);
                 }
                 asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-                --left;
-                if (left | (1 - own)) turn_give(2 - own);
+                turn_give(2 - own);
                 // In the shadow of the products: the words of C that come next.
                 const Target next = i > 1 ? below(here, 128) : next_unit;
                 const Word64 ahead[2] = {next.load(), below(next, 8).load()};
@@ -250,7 +268,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1)
                 Word64 bits[2];
                 to_bits(d, bits);
                 const bool first = here.store(before[0], bits[0]), second = below(here, 8).store(before[1], bits[1]);
-                #if WATCHED
+#if WATCHED
                 if (first || second) *changed = 1;
 #endif
                 before[0] = ahead[0], before[1] = ahead[1], here = next;
@@ -258,6 +276,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1)
             if (lane == 0) barrier_arrive(panel_free + 8 * panel);
             if (++panel == PANELS) panel = 0, panel_phase ^= 1;
         }
+        if (own == 0) turn_wait(1);  // the last turn that was given
     }
     cluster_sync();
 }

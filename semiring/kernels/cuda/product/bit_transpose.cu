@@ -1,10 +1,11 @@
 // to <- the transpose of a matrix of bits (rows, columns), zeros where there is none: `to` has as many rows as the grid has
-// columns, 512 a block, each of whole words for 1024 rows a block. Strides in words; bits beyond the last column count as
-// zeros, whatever they are.
+// columns, 512 a block, each of whole words for 32 GROUP rows a block. Strides in words; bits beyond the last column count
+// as zeros, whatever they are.
 //
 // Nothing is done where `wanted` is the address of a 0.
 //
-// A block reads 1024 rows of 16 words and writes 512 rows of 32. A thread transposes 32 x 32 bits in its registers.
+// A block of 16 GROUP threads reads 32 GROUP rows of 16 words and writes 512 rows of GROUP, which is 32, or 8 where there
+// would be too few blocks. A thread transposes 32 x 32 bits in its registers.
 template <int SHIFT> __device__ __forceinline__ void exchange(unsigned (&a)[32]) {
     constexpr unsigned LOW = SHIFT == 4 ? 0x0F0F0F0Fu : SHIFT == 2 ? 0x33333333u : 0x55555555u;
 #pragma unroll
@@ -31,24 +32,29 @@ __device__ __forceinline__ void transpose(unsigned (&a)[32]) {
     exchange<4>(a), exchange<2>(a), exchange<1>(a);
 }
 
-constexpr int LINE = 1026;  // words of shared memory for each word of a row: no two lanes of a warp meet in a bank
+constexpr int LINE = 32 * GROUP + 2;  // words for each word of a row: no two lanes of a warp meet in a bank
 
-extern "C" __global__ void __launch_bounds__(512, 2)
+extern "C" __global__ void __launch_bounds__(16 * GROUP, 1024 / (16 * GROUP))
     bit_transpose(unsigned *to, long long to_stride, const unsigned *from, long long stride, int rows, int columns,
                   const unsigned *wanted) {
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");  // a product may come: it waits for the end of this
     if (wanted && !*wanted) return;
     extern __shared__ unsigned lines[];
-    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, word = lane & 15, group = 2 * warp + (lane >> 4);
-    const int row = blockIdx.y * 1024 + group * 32, at = blockIdx.x * 16 + word, bits = columns - 32 * at;
+    const int word = threadIdx.x & 15, group = threadIdx.x >> 4;
+    const int row = (blockIdx.y * GROUP + group) * 32, at = blockIdx.x * 16 + word, bits = columns - 32 * at;
     const unsigned mask = bits >= 32 ? ~0u : bits > 0 ? (1u << bits) - 1 : 0u;
     unsigned a[32];
 #pragma unroll
     for (int i = 0; i < 32; ++i) a[i] = mask && row + i < rows ? from[(row + i) * stride + at] & mask : 0u;
     transpose(a);
 #pragma unroll
-    for (int i = 0; i < 32; ++i) lines[word * LINE + i * 32 + group] = a[i];
+    for (int i = 0; i < 32; ++i) lines[word * LINE + i * GROUP + group] = a[i];
     __syncthreads();
-    unsigned *out = to + (blockIdx.x * 512 + warp * 32) * to_stride + blockIdx.y * 32 + lane;
+    const int first = threadIdx.x / GROUP, way = threadIdx.x % GROUP;
+    unsigned *out = to + (blockIdx.x * 512 + first) * to_stride + blockIdx.y * GROUP + way;
 #pragma unroll 8
-    for (int i = 0; i < 32; ++i) out[i * to_stride] = lines[warp * LINE + i * 32 + lane];
+    for (int i = 0; i < 32; ++i) {
+        const int to_row = 16 * i + first;
+        out[16 * i * to_stride] = lines[to_row / 32 * LINE + to_row % 32 * GROUP + way];
+    }
 }
