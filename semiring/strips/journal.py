@@ -54,6 +54,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import gcd
+from threading import Thread
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -96,8 +97,14 @@ class Summed:
         self.sum = checksum(memory, self.sum)
 
     def write(self, row: int, memory: Array) -> None:
-        self.sum = checksum(memory, self.sum)
-        self._place.write(row, memory)
+        found: list[int] = []
+        summing = Thread(target=lambda: found.append(checksum(memory, self.sum)))  # while the disk is at work
+        summing.start()
+        try:
+            self._place.write(row, memory)
+        finally:
+            summing.join()
+        (self.sum,) = found
 
 
 def checksums(places: Iterable[Place], layout: Layout) -> Array:
