@@ -20,6 +20,7 @@ __all__ = ["check_by_threads", "check_entries", "check_operands"]
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 _LARGE, _PART = 1 << 28, 1 << 24  # bytes: from where on several threads look, and what one looks at at a time
+_TOGETHER = 8  # threads: more wait for the interpreter
 
 # The ufuncs themselves: on the smallest matrices the methods of an array cost more than the look. Both propagate NaN.
 _least, _greatest = np.minimum.reduce, np.maximum.reduce
@@ -60,7 +61,7 @@ def check_by_threads(array: Array, semiring: Semiring, threads: int) -> Scan:
     rows = max(1, _PART // max(1, array.shape[1] * array.itemsize))
     parts = (array[first : first + rows] for first in range(0, len(array), rows))
     try:
-        with ThreadPoolExecutor(threads) as pool:
+        with ThreadPoolExecutor(min(threads, _TOGETHER)) as pool:
             return reduce(or_, pool.map(lambda part: check_entries(part, semiring), parts))
     except DomainError:
         check_entries(array, semiring)  # says where
