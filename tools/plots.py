@@ -113,6 +113,20 @@ def killed(path: Path) -> None:
     _save(figure, path)
 
 
+def several(path: Path) -> None:
+    figure, axes = _axes(3.6)
+    rows = rows_of("gpu-several/closures")
+    most = max(int(row["GPUs"]) for row in rows)
+    axes.plot([1, most], [1, most], "--", color=LINE, lw=1, label="as many times as there are GPUs")
+    for n, color in zip(sorted({int(row["n"]) for row in rows}), (BLUE, ORANGE, "#009e73", "#cc79a7"), strict=False):
+        found = [row for row in rows if int(row["n"]) == n]
+        points = sorted({(1, 1.0), *((int(row["GPUs"]), float(row["of one GPU"])) for row in found)})
+        axes.plot(*zip(*points, strict=True), "o-", color=color, lw=2, ms=4, label=f"{n:,} vertices")
+    axes.set(xlabel="GPUs", ylabel="times the rate of one", xticks=range(1, most + 1), ylim=(0, None))
+    axes.legend(frameon=False, fontsize=9)
+    _save(figure, path)
+
+
 #: Tables that no page shows: of too many rows.
 DRAWN = {"larger/killed"}
 
@@ -122,4 +136,5 @@ PLOTS: dict[str, Callable[[Path], None]] = {
     "closures.svg": closures,
     "gpu-products.svg": gpu_products,
     "killed.svg": killed,
+    "several.svg": several,
 }
