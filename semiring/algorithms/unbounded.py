@@ -64,16 +64,15 @@ def _path(A: Array, sources: Array, target: int, none: Any) -> list[int]:
     return []
 
 
-def insert_unbounded(D: Array, edges: dict[int, Array], sign: int, none: Any) -> Array:
-    """D ← the closure with the unbounded edges, D being the one without them; ``none`` is "no path". Returns D."""
-    gain = -np.inf if sign > 0 else np.inf
+def insert_unbounded(edges: dict[int, Array], D: Array) -> Array:
+    """D ← the closure in min-plus with the unbounded edges, D being the one without them. Returns D."""
     xp = array_namespace(D)
     for tail, found in edges.items():
         heads = xp.asarray(found)
-        before = D[:, tail] != none
+        before = D[:, tail] != np.inf
         before[tail] = True
-        after = (D[heads] != none).any(axis=0)
+        after = (D[heads] != np.inf).any(axis=0)
         after[heads] = True
         for rows in pieces(D):
-            D[rows][before[rows, None] & after] = gain
+            D[rows][before[rows, None] & after] = -np.inf
     return D

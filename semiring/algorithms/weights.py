@@ -49,24 +49,19 @@ class Weights:
         """The weights of a matrix whose finite entries lie in [low, high]."""
         n, lowest, highest = A.shape[0], *((low, high) if sign > 0 else (-high, -low))
         exact_in_float = max(-lowest, highest) * (n + 1) < _EXACT_FLOAT
-        if A.dtype.kind == "i":
-            if not exact_in_float and (-lowest * n >= _EXACT_INTEGER or highest >= _LARGEST_INTEGER):
+        work: np.dtype[Any] = np.dtype(np.float64)
+        epsilon = 0.0
+        if A.dtype.kind != "i":
+            if not (exact_in_float and _whole_numbers(A)):
+                units = 2 if A.dtype == np.float64 else 1  # the second covers the rounding of w + ε |w| itself
+                epsilon = units * relative_rounding(A.dtype)
+        elif not exact_in_float:
+            work = np.dtype(np.int64)
+            if -lowest * n >= _EXACT_INTEGER or highest >= _LARGEST_INTEGER:
                 raise IntegerOverflowError(
                     f"paths of {n} edges of weights from {low} to {high} leave the range of int64: use float64"
                 )
-            return cls(
-                A,
-                sign,
-                none,
-                np.dtype(np.float64 if exact_in_float else np.int64),
-                0.0,
-                range=(lowest, highest),
-                turned=turned,
-            )
-        whole = exact_in_float and _whole_numbers(A)
-        units = 2 if A.dtype == np.float64 else 1  # the second covers the rounding of w + ε |w| itself
-        epsilon = 0.0 if whole else units * relative_rounding(A.dtype)
-        return cls(A, sign, none, np.dtype(np.float64), epsilon, unbounded, (lowest, highest), turned=turned)
+        return cls(A, sign, none, work, epsilon, unbounded, (lowest, highest), turned=turned)
 
     @property
     def plain(self) -> bool:

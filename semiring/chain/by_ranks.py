@@ -16,8 +16,8 @@ from semiring.algorithms.stars import check_star, divergence_error, may_diverge
 from semiring.arrays.entries import check_entries
 from semiring.arrays.scans import Scan
 from semiring.chain.leaf import Leaf
-from semiring.chain.matrix import Matrix, Way
-from semiring.chain.pieces import Work, planned
+from semiring.chain.matrix import Matrix
+from semiring.chain.pieces import Pieces, planned
 from semiring.chain.planner import Node, solve
 from semiring.chain.problem import Problem, Request, Strips
 from semiring.chain.steps import steps_in_order
@@ -55,14 +55,13 @@ def close_spread(
     strips = Strips(partial(looked_at, spread), there[:0], "tiles", "the matrix")
     p = Problem(request, semiring, matrix=Matrix.of(spread, semiring), facts=None, strips=strips)
     work = planned(Node(p, steps_in_order()))
-    outer, inner = (each.matrix.beside(there, spread.rows, spread.columns) for each in (work.outer, work.inner))
-    way = Way(outer, inner)
-    agreed(spread.ranks, partial(_map, way, there))
+    pieces = work.on(there, spread.rows, spread.columns)
+    agreed(spread.ranks, partial(pieces.encode, there))
     engine = Leaf(work.inner).engine()
     found = close(engine, links, spread.grid, there, diverges=may_diverge(engine.plan), progress=progress)
     if found >= 0:
         raise divergence_error(semiring, found)
-    agreed(spread.ranks, partial(_undo, work, way, spread.own, there))
+    agreed(spread.ranks, partial(_undo, pieces, spread.own, there))
 
 
 def close_file(request: Request, A: Any, ranks: Ranks, progress: Callable[[int, int], None] | None = None) -> Any:
@@ -77,17 +76,10 @@ def close_file(request: Request, A: Any, ranks: Ranks, progress: Callable[[int, 
         return solve(Problem(request, request.semiring, A, progress=progress), steps_in_order())
 
 
-def _map(way: Way, there: Array) -> None:
-    if there.size and (way.inner.maps or not way.inner.as_it_is):
-        way.encode(there, there)
-
-
-def _undo(work: Work, way: Way, own: Array, there: Array) -> None:
-    if own.size:
-        work.ask(there)
-        way.decode(there, there)
-        if there is not own:
-            there.get(out=own)
+def _undo(pieces: Pieces, own: Array, there: Array) -> None:
+    pieces.decode(there)
+    if own.size and there is not own:
+        there.get(out=own)
 
 
 def looked_at(spread: Spread, array: Any, semiring: Semiring) -> Scan:

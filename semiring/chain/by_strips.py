@@ -6,7 +6,7 @@ What they left are maps, and what closed rows are asked; a journal holds both, s
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,8 +14,8 @@ from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.stars import divergence_error
 from semiring.arrays.encoding import inner_zero
 from semiring.chain.leaf import Leaf
-from semiring.chain.maps import NEGATED, UNSIGNED, WITHOUT, Scaled, Shifted
-from semiring.chain.matrix import Map, Way
+from semiring.chain.maps import NEGATED, UNSIGNED, WITHOUT, OfVertices, Scaled, Shifted
+from semiring.chain.matrix import Map
 from semiring.chain.pieces import Work, planned
 from semiring.chain.problem import Facts, Problem, is_tropical
 from semiring.chain.steps.integers import Near
@@ -37,7 +37,6 @@ __all__ = ["by_strips", "found_journal"]
 Array: TypeAlias = Any
 AnyRun: TypeAlias = Run | HeldRun
 
-_NAMED = {"negated": NEGATED, "unsigned": UNSIGNED, "without": WITHOUT}  # maps in a journal
 _HEADS = "heads of "  # and a tail: the name of a vector in a journal
 _MAPPED = 1 << 21  # entries to which maps are done at a time: on a GPU there are some copies of them
 
@@ -47,19 +46,16 @@ def _close(work: Work, run: AnyRun, about: Mapping[str, Any] | None, vectors: Ma
     sample = work.inner.strips.sample
 
     def read(first: int, strip: Array) -> None:
-        if m.storage == "elements" and (m.maps or not m.as_it_is):
-            for start, rows in _some(strip):
-                way.encode(rows, rows, first + start)
+        for start, rows in _some(strip):
+            pieces.encode(rows, first + start)
 
     def written(first: int, strip: Array) -> None:
-        for start, rows in _some(strip) if m.storage == "elements" else ():
-            work.ask(rows)
-            way.decode(rows, rows, first + start)
+        for start, rows in _some(strip):
+            pieces.decode(rows, first + start)
 
     try:
         with run.room:
-            m = work.inner.matrix.beside(sample)
-            way = Way(work.outer.matrix.beside(sample), m)
+            pieces = work.on(sample)
             run.close(Leaf(work.inner).engine(), read, written, work.outer.progress, about, vectors, work.last)
     except NoStarError as error:
         raise divergence_error(work.outer.request.semiring, error.vertex) from None
@@ -119,26 +115,23 @@ def _about(work: Work, source: Stored, home: Stored) -> tuple[dict[str, Any], di
     """What a journal says of a run, and the vectors that belong to it. Raises `AlgebraError` for what it cannot say."""
     m, vectors, maps = work.inner.matrix, {}, []
     for map_ in m.maps:
-        if isinstance(map_, Shifted | Scaled):
-            maps.append("shifted" if isinstance(map_, Shifted) else "scaled")
-            vectors["potentials"] = map_.h if isinstance(map_, Shifted) else map_.p
-        elif map_ in _NAMED.values():
-            maps += [name for name, known in _NAMED.items() if map_ is known]
-        else:
+        if not map_.name:
             raise _unknown(type(map_).__name__)
+        maps.append(map_.name)
+        if isinstance(map_, OfVertices):
+            vectors["potentials"] = map_.tails
     if work.last.loops is not None:
         vectors["loops"] = work.last.loops
     for tail, heads in work.last.edges.items():
         vectors[f"{_HEADS}{tail}"] = heads
-    for ask in work.asked:
-        if not isinstance(ask, Near):
-            raise _unknown(repr(ask))
+    if not isinstance(work.again, Near | None):
+        raise _unknown(repr(work.again))
     return {
         "identity": _identity(work.outer, source, home, Leaf(work.inner).backend.name),
         "maps": maps,
         "sentinel": m.sentinel,
         "nonnegative": bool(work.inner.known.nonnegative),
-        "largest": [int(ask.largest) for ask in work.asked if isinstance(ask, Near)],
+        "largest": [] if work.again is None else [int(work.again.largest)],
     }, vectors
 
 
@@ -149,11 +142,11 @@ def _unknown(what: str) -> AlgebraError:
 def _of_journal(p: Problem, journal: Journal) -> Work:
     """What the steps had left when the run began."""
     about, semiring = journal.about, min_plus if is_tropical(p.semiring) else p.semiring
-    known: Mapping[str, Callable[[], Map]] = {
-        "shifted": lambda: Shifted(journal.vectors["potentials"]),
-        "scaled": lambda: Scaled(journal.vectors["potentials"], p.semiring),
-    }
-    maps = tuple(_NAMED.get(name) or known[name]() for name in about["maps"])
+    h = journal.vectors.get("potentials")
+    known: dict[str, Map] = {map_.name: map_ for map_ in (NEGATED, UNSIGNED, WITHOUT)}
+    if h is not None:
+        known |= {map_.name: map_ for map_ in (Shifted(h), Scaled(h, p.semiring))}
+    maps = tuple(known[name] for name in about["maps"])
     dtype = p.matrix.dtype
     inner = dtype.type(inner_zero(semiring, dtype))
     matrix = replace(p.matrix, maps=maps, inner=inner, sentinel=about["sentinel"])
@@ -161,7 +154,7 @@ def _of_journal(p: Problem, journal: Journal) -> Work:
     q = replace(p, semiring=semiring, matrix=matrix, facts=facts, method=p.request.method)
     edges = {int(name[len(_HEADS) :]): v for name, v in journal.vectors.items() if name.startswith(_HEADS)}
     last = LastRound(journal.vectors.get("loops"), edges)
-    return Work(p, q, [Near(largest) for largest in about["largest"]], last)
+    return Work(p, q, next(map(Near, about["largest"]), None), last)
 
 
 def found_journal(system: System, name: str, p: Problem, source: Stored, home: Stored, backend: str) -> Journal | None:

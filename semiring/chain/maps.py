@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from threading import local
 from typing import Any, TypeAlias
 
@@ -15,7 +16,7 @@ from semiring.chain.matrix import At, Map
 from semiring.kernels.contract import Passes
 from semiring.namespaces import array_namespace
 
-__all__ = ["NEGATED", "UNSIGNED", "WITHOUT", "Ordered", "Scaled", "Shifted", "Watched"]
+__all__ = ["NEGATED", "UNSIGNED", "WITHOUT", "OfVertices", "Ordered", "Scaled", "Shifted", "Watched"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
@@ -25,6 +26,7 @@ _ALL = slice(None)
 class _Negated(Map):
     """-w: max-plus is min-plus of the negatives. No -0.0 comes of 0 - w."""
 
+    name = "negated"
     negates = True
     whole = True
 
@@ -38,6 +40,7 @@ class _Negated(Map):
 class _Unsigned(Map):
     """0.0 for -0.0: kernels that may compare floats as integers look at sign bits."""
 
+    name = "unsigned"
     whole = True
 
     def encode(self, rows: Array, at: At | None, out: Array) -> Array:
@@ -51,26 +54,37 @@ class _Unsigned(Map):
 class _Without(Map):
     """No edge for an edge of unbounded gain, which is inserted when the others are closed."""
 
+    name = "without"
     moves = True
 
     def encode(self, rows: Array, at: At | None, out: Array) -> Array:
         return array_namespace(rows).where(rows == -np.inf, rows.dtype.type(np.inf), rows)
 
 
-class Shifted(Map):
-    """w[i, j] + h[i] - h[j] ≥ 0 for potentials h, (n,) or of a stack (count, n), in the dtype of h and rounded once.
+class OfVertices(Map):
+    """A change by a number of each vertex, (n,), or of a stack (count, n): of the row's and of the column's.
 
-    ``heads``: the potentials of the columns, where these are other vertices than the rows.
+    ``heads``: those of the columns, where these are other vertices than the rows.
     """
 
     moves = True
 
-    def __init__(self, h: Array, heads: Array | None = None) -> None:
-        self.h, self._heads, self._whole_shift = h, h if heads is None else heads, None
+    def __init__(self, tails: Array, heads: Array | None = None) -> None:
+        self.tails, self._heads, self._shift_of_all = tails, tails if heads is None else heads, None
 
-    def beside(self, array: Array, rows: Any = _ALL, columns: Any = _ALL) -> Shifted:
-        there = array_namespace(array).asarray
-        return Shifted(there(self.h[rows]), there(self._heads[columns]))
+    def beside(self, array: Array, rows: Any = _ALL, columns: Any = _ALL) -> Map:
+        there, other = array_namespace(array).asarray, copy(self)
+        OfVertices.__init__(other, there(self.tails[rows]), there(self._heads[columns]))
+        return other
+
+    def _numbers(self, at: At) -> tuple[Array, Array]:
+        return self.tails[at][..., None], self._heads[at[:-1]][..., None, :]
+
+
+class Shifted(OfVertices):
+    """w[i, j] + h[i] - h[j] ≥ 0 for potentials h, in the dtype of h and rounded once."""
+
+    name = "shifted"
 
     def encode(self, rows: Array, at: At | None, out: Array) -> Array:
         xp = array_namespace(rows)
@@ -86,36 +100,33 @@ class Shifted(Map):
     def _shift(self, at: At | None) -> Any:
         if at is None:
             return 0
-        if at:
-            return self.h[at][..., None] - self._heads[at[:-1]][..., None, :]
-        if self._whole_shift is None:
-            self._whole_shift = self.h[:, np.newaxis] - self._heads
-        return self._whole_shift
+        if not at and self._shift_of_all is not None:
+            return self._shift_of_all
+        tails, heads = self._numbers(at)
+        shift = tails - heads
+        self._shift_of_all = None if at else shift
+        return shift
 
 
-class Scaled(Map):
-    """w[i, j] · p[i] / p[j], on the side of 1 that does not gain, for factors p (n,) in float64; rounded once.
+class Scaled(OfVertices):
+    """w[i, j] · p[i] / p[j], on the side of 1 that does not gain, for factors p in float64; rounded once."""
 
-    ``heads``: the factors of the columns, where these are other vertices than the rows.
-    """
+    name = "scaled"
 
-    moves = True
-
-    def __init__(self, p: Array, semiring: Semiring, heads: Array | None = None) -> None:
-        self.p, self._heads, self._semiring = p, p if heads is None else heads, semiring
+    def __init__(self, p: Array, semiring: Semiring) -> None:
+        super().__init__(p)
         self._most = semiring == max_times
 
-    def beside(self, array: Array, rows: Any = _ALL, columns: Any = _ALL) -> Scaled:
-        there = array_namespace(array).asarray
-        return Scaled(there(self.p[rows]), self._semiring, there(self._heads[columns]))
-
     def encode(self, rows: Array, at: At | None, out: Array) -> Array:
+        if at is not None:
+            tails, heads = self._numbers(at)
+            rows = rows * tails / heads
         xp = array_namespace(rows)
-        scaled = rows if at is None else rows * self.p[at][..., None] / self._heads[at[:-1]][..., None, :]
-        return (xp.minimum if self._most else xp.maximum)(scaled, 1, out=out)
+        return (xp.minimum if self._most else xp.maximum)(rows, 1, out=out)
 
     def decode(self, rows: Array, at: At, out: Array) -> Array:
-        return rows * self._heads[at[:-1]][..., None, :] / self.p[at][..., None]
+        tails, heads = self._numbers(at)
+        return rows * heads / tails
 
 
 class Watched(Map):

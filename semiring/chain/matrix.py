@@ -39,6 +39,7 @@ class Map:
     in, or is wanted in. It may be the memory of the rows, and need not be used.
     """
 
+    name = ""  # by which a journal knows it
     negates = False  # whether all it does is to turn the sign
     moves = False  # whether it changes numbers, apart from their sign
     whole = False  # whether it does a whole array in one pass

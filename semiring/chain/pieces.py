@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from semiring.chain.matrix import Way
 from semiring.chain.problem import Problem
 from semiring.errors import AlgebraError
 from semiring.strips.last import NOTHING, LastRound
@@ -14,7 +14,7 @@ from semiring.strips.layout import shown
 if TYPE_CHECKING:
     from semiring.chain.planner import Node
 
-__all__ = ["Work", "planned"]
+__all__ = ["Pieces", "Work", "planned"]
 
 Array: TypeAlias = Any
 
@@ -25,14 +25,33 @@ class Work:
 
     outer: Problem  # as it was given
     inner: Problem  # as the method sees it
-    asked: list[Callable[[Problem, Array], Callable[[], Problem] | None]]  # of closed rows, before maps are undone
+    again: Any = None  # as in `Reduction`: what closed rows are asked before maps are undone
     last: LastRound = NOTHING
 
-    def ask(self, rows: Array) -> None:
-        """Raise what closed rows are asked for: there is no reading them once more."""
-        for again in self.asked:
-            if (wider := again(self.inner, rows)) is not None:
+    def on(self, sample: Array, *vertices: Any) -> Pieces:
+        """What is done to pieces that live where ``sample`` does; ``vertices``: of which rows and columns they are."""
+        return Pieces(self, Way(*(p.matrix.beside(sample, *vertices) for p in (self.outer, self.inner))))
+
+
+class Pieces(NamedTuple):
+    """The first and the last visit of a piece, in place; its first row is that of the matrix."""
+
+    work: Work
+    way: Way
+
+    def encode(self, piece: Array, first: int = 0) -> None:
+        """Do the maps to it."""
+        m = self.way.inner
+        if piece.size and m.storage == "elements" and (m.maps or not m.as_it_is):
+            self.way.encode(piece, piece, first)
+
+    def decode(self, piece: Array, first: int = 0) -> None:
+        """Undo them. Raises what closed rows are asked for: there is no reading them once more."""
+        again, p = self.work.again, self.work.inner
+        if piece.size and p.matrix.storage == "elements":
+            if again is not None and (wider := again(p, piece)) is not None:
                 wider()
+            self.way.decode(piece, piece, first)
 
 
 def planned(child: Node, *, last_round: bool = False) -> Work:
@@ -40,20 +59,20 @@ def planned(child: Node, *, last_round: bool = False) -> Work:
 
     ``last_round``: whether there may be a round after the last pivot.
     """
-    last, asked, ending, array, strips = child, [], NOTHING, child.outer.matrix.array, child.outer.strips
+    last, asked, ending, array, strips = child, None, NOTHING, child.outer.matrix.array, child.outer.strips
     assert strips is not None
     while last.leaf is None:
         assert last.reduction is not None
         again, round_ = last.reduction.again, last.reduction.last_round
-        if again is None and (round_ is None or not last_round):
+        if again is not None:
+            asked = again
+        elif round_ is not None and last_round:
+            ending = ending & round_
+        else:
             raise AlgebraError(
                 f"{last.reduction.why}: that takes more than some rows at a time, and this matrix is closed by "
                 f"{strips.called} of them; read it and close it in memory, which takes {shown(array.nbytes)} at least"
             )
-        if again is not None:
-            asked.append(again)
-        elif round_ is not None:
-            ending = ending & round_
         (last,) = last.children
     if last.inner.dtype != array.dtype:
         raise AlgebraError(

@@ -14,7 +14,7 @@ from semiring.algorithms.predecessors import Inspection
 from semiring.arrays.operands import same_memory
 from semiring.chain.leaf import Leaf
 from semiring.chain.matrix import Way
-from semiring.chain.problem import No, Problem, Reduction, Step
+from semiring.chain.problem import No, Problem, Reduction, Step, may_spare
 from semiring.errors import SemiringError
 from semiring.kernels.engine import engine_of
 from semiring.profiling import span
@@ -96,7 +96,7 @@ class Node:
             explanation.about(p.matrix)
         for i, step in enumerate(steps):
             with span("step", name := name_of(step)):
-                found = step(p)
+                found = step(p) if may_spare(name, p) else No("not among what may be spared")
             self._by_data |= found.by == "data"
             if not self._silent:
                 explanation.say(self._depth, name, isinstance(found, Reduction), found.why)

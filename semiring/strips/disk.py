@@ -166,6 +166,12 @@ class File:
             with contextlib.suppress(OSError):
                 self._past_cache = system.open(path, (flags & ~(os.O_CREAT | os.O_TRUNC)) | os.O_DIRECT)
 
+    def __enter__(self) -> File:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def read(self, position: int, memory: Array) -> None:
         """All of the memory ← the bytes from there on."""
         self._move(self._system.read, memory, position)

@@ -70,11 +70,10 @@ class Run:
             self.layout = journaled(self.layout, self.in_place, self.team.ranks.size)
         source, home, layout = self.source, self.home, self.layout
         places: list[Place]
-        given = File(self.system, source.path, os.O_RDONLY)
-        try:
-            first = Rows(given, source.start, source.row, source.n)
+        with File(self.system, source.path, os.O_RDONLY) as given:
+            first = source.rows(given)
             with written(self.system, home, self) as target:
-                rows = Rows(target, home.start, home.row, home.n)
+                rows = home.rows(target)
                 if self.keep is not None and self.team.is_first:
                     self.journal = self.team.begin(partial(self._begun, first, rows, about, vectors))
                 if self.journal is not None:
@@ -86,8 +85,6 @@ class Run:
                 log, room, places, team = self.journal, self.room, _worked_on(places, layout), self.team
                 Closing(engine, layout, room, places, descending, encode, decode, progress, log, last, team).run()
                 agreed(team.ranks, partial(self._end, target))
-        finally:
-            given.close()
 
     def _begun(
         self, first: Rows, rows: Rows, about: Mapping[str, Any] | None, vectors: Mapping[str, Array] | None
@@ -119,17 +116,14 @@ class Run:
     def _check_finished(self) -> None:
         assert self.journal is not None
         source, home, journal = self.source, self.home, self.journal
-        given, target = File(self.system, source.path, os.O_RDONLY), File(self.system, home.path, os.O_RDONLY)
-        try:
+        system = self.system
+        with File(system, source.path, os.O_RDONLY) as given, File(system, home.path, os.O_RDONLY) as target:
             if not self.in_place:
-                self._check_source(journal, Rows(given, source.start, source.row, source.n))
+                self._check_source(journal, source.rows(given))
             if _changed(home.path) != journal.state.changed:
-                rows = Rows(target, home.start, home.row, home.n)
+                rows = home.rows(target)
                 if not np.array_equal(self._sums([rows] * len(self.layout.strips)), journal.state.sums):
                     raise _other(home.path, "finished")
-        finally:
-            given.close()
-            target.close()
 
     @property
     def in_place(self) -> bool:

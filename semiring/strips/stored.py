@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 
 from semiring.errors import DTypeError, FormatError, ShapeError, StorageError
+from semiring.strips.disk import File, Rows
 
 __all__ = ["Stored", "header", "is_name", "let_go", "new_file", "stored"]
 
@@ -60,6 +61,10 @@ class Stored:
     def resolved(self) -> str:
         """The one name of the file."""
         return os.path.realpath(self.path)
+
+    def rows(self, file: File) -> Rows:
+        """The rows, or columns, in the open file."""
+        return Rows(file, self.start, self.row, self.n)
 
     def result(self) -> Array:
         """What was given, or where that is a name, the file that it names, which is only read."""

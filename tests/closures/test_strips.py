@@ -268,7 +268,8 @@ def test_truth_values_that_fit(monkeypatch, rng, path):
 @pytest.mark.parametrize("reflexive", [True, False])
 def test_truth_values_that_fit_packed(monkeypatch, rng, path, name, reflexive):
     monkeypatch.setattr(import_module("semiring.chain.steps.files"), "_BESIDE", 0)
-    monkeypatch.setattr(import_module("semiring.chain.steps.files"), "_PIECE", 1 << 15)
+    for module in ("semiring.strips.disk", "semiring.chain.steps.files"):
+        monkeypatch.setattr(import_module(module), "TRUTHS", 1 << 15)
     A = np.triu(rng.random((1001, 1001)) < 0.01, 1) if name == "xor_and" else rng.random((1001, 1001)) < 0.002
     expected = sr.closure(A, name, reflexive=reflexive)
     for given in (A, np.asfortranarray(A)):

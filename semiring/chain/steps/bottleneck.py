@@ -19,6 +19,4 @@ def bottleneck(p: Problem) -> No | Reduction:
         return No("not known to be undirected")
     if not selects(p.semiring) or p.matrix.storage == "bits":
         return No("⊕ and ⊗ are no minimum and maximum of numbers")
-    if "bottleneck" not in p.request.structure:
-        return No("not among what may be spared")
     return Reduction("undirected bottlenecks: those of a spanning tree", p.but(p.facts, method=SPANNING_TREE))

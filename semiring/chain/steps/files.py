@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -27,11 +28,10 @@ from semiring.algorithms.methods import method_named
 from semiring.algorithms.ordered import selects
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import check_star
-from semiring.arrays.bits import WORD_BITS, BitMatrix, pack
+from semiring.arrays.bits import WORD_BITS, BitMatrix
 from semiring.arrays.device.memory import free_on_device, load_cupy
 from semiring.arrays.entries import check_by_threads, check_entries
-from semiring.arrays.operands import as_output, as_result, operands, same_memory
-from semiring.arrays.parts import pieces
+from semiring.arrays.operands import as_output, as_result, memory_of, operands, same_memory
 from semiring.arrays.scans import Scan, rule_for
 from semiring.chain.by_strips import by_strips, found_journal
 from semiring.chain.matrix import Matrix
@@ -43,7 +43,7 @@ from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
 from semiring.strips import layout as layouts
-from semiring.strips.disk import File, Memory, Rows, System, rows_of_truths
+from semiring.strips.disk import TRUTHS, File, Memory, Packed, Place, System, rows_of_truths
 from semiring.strips.journal import journaled
 from semiring.strips.layout import Layout, Limits, limits_of, shown
 from semiring.strips.rooms import DeviceRoom, HostRoom, Room
@@ -58,7 +58,6 @@ _BESIDE = 16 << 20  # bytes of a closure in memory beside its matrices
 _LOOK = 1 << 20  # bytes that are read at a time to look at them
 _LARGE = 1 << 28  # bytes: nobody asks a GPU whether it has room for less
 _STAGE, _STAGES = 64 << 20, 4  # bytes of pinned memory through which rows go to a GPU and back, and how often
-_PIECE = 1 << 22  # truth values that are packed or unpacked at a time
 
 
 def files(p: Problem) -> No | Reduction:
@@ -126,7 +125,7 @@ def _of_file(p: Problem, source: Stored, home: Stored | None) -> Reduction:
         request.explanation.note(f"a file of {shown(source.size)}, closed in memory")
         return _in_memory(p, source, home)
     if home is not None and request.journal is None and _fits_packed(p, source, limits):
-        return _packed_in_memory(p, source, home)
+        return _in_memory(p, source, home, packed=True)
     if home is None:
         raise StorageError(
             f"the closure of a file of {shown(source.size)} by strips, in {shown(limits.computing)} of memory, goes to "
@@ -178,31 +177,36 @@ def _saved(path: str, found: Any) -> Any:
     return np.load(path, mmap_mode="r")
 
 
-def _in_memory(p: Problem, source: Stored, home: Stored | None) -> Reduction:
-    A = np.empty((source.n, source.n), source.dtype)
-    file = File(SYSTEM, source.path, os.O_RDONLY)
-    try:
-        file.read(source.start, A)
-    finally:
-        file.close()
+def _in_memory(p: Problem, source: Stored, home: Stored | None, *, packed: bool = False) -> Reduction:
+    """The matrix of a file, read as a whole; ``packed``: of truth values, 32 to a word."""
+    A: Any = BitMatrix.zeros((source.n, source.n)) if packed else np.empty((source.n, source.n), source.dtype)
+    with File(SYSTEM, source.path, os.O_RDONLY) as file:
+        _place(file, source, packed).read(0, memory_of(A))
+    back = None if home is None else partial(_written, home)
+    if packed:
+        q = replace(p, given=A, request=replace(p.request, out=A, memory=None))
+        why = f"a file of {shown(source.size)}, closed in memory, 32 truth values to a word"
+        return Reduction(why, None, [q], back)
     A = A.T if source.turned else A
     own = p.request.method == "auto" and source.dtype != np.bool_  # truth values are exact by any method
     ours = A if home is not None or source.dtype.kind != "i" else None
     request = replace(p.request, out=None, method=_METHOD if own else p.request.method, memory=None)
-    q = replace(p, given=A, home=ours, request=request)
-    return Reduction("read from a file", None, [q], partial(_closed_in_memory, home), quiet=True)
+    return Reduction("read from a file", None, [replace(p, given=A, home=ours, request=request)], back, quiet=True)
 
 
-def _closed_in_memory(home: Stored | None, found: Any) -> Any:
-    if home is None:
-        return found
+def _written(home: Stored, found: Any) -> Any:
+    """The result, in the file; words were read column after column where that holds columns."""
+    packed = isinstance(found, BitMatrix)
     with written(SYSTEM, home) as file:
-        place = Rows(file, home.start, home.row, home.n)
-        rows = found.T if home.turned else found
-        for part in pieces(rows, 1 << 22):
-            place.write(part.start, np.ascontiguousarray(rows[part]))
+        rows = found.T if home.turned and not packed else found
+        _place(file, home, packed).write(0, np.ascontiguousarray(memory_of(rows)))
         complete(file, home)
     return home.result()
+
+
+def _place(file: File, matrix: Stored, packed: bool) -> Place:
+    rows = matrix.rows(file)
+    return Packed.all([rows], matrix.n)[0] if packed else rows
 
 
 def _fits_packed(p: Problem, source: Stored, limits: Limits) -> bool:
@@ -217,31 +221,8 @@ def _fits_packed(p: Problem, source: Stored, limits: Limits) -> bool:
     except DTypeError:
         return False
     matrices = 1 if p.semiring.idempotent or not p.plus else 2
-    rows = max(n, _PIECE) * 2  # that are packed, and copies of panels of words
+    rows = max(n, TRUTHS) * 2  # that are packed, and copies of panels of words
     return matrices * n * -(-n // WORD_BITS) * 4 + rows + 256 * n + _BESIDE <= limits.host
-
-
-def _packed_in_memory(p: Problem, source: Stored, home: Stored) -> Reduction:
-    A = BitMatrix.zeros((source.n, source.n))
-    file = File(SYSTEM, source.path, os.O_RDONLY)
-    try:
-        for rows in pieces(A, _PIECE // WORD_BITS):
-            truths = np.empty((rows.stop - rows.start, source.n), np.bool_)
-            file.read(source.start + rows.start * source.row, truths)
-            A.words[rows] = pack(truths).words
-    finally:
-        file.close()
-    q = replace(p, given=A, request=replace(p.request, out=A, memory=None))
-    why = f"a file of {shown(source.size)}, closed in memory, 32 truth values to a word"
-    return Reduction(why, None, [q], partial(_unpacked, home))
-
-
-def _unpacked(home: Stored, found: BitMatrix) -> Any:
-    with written(SYSTEM, home) as file:
-        for rows in pieces(found, _PIECE // WORD_BITS):
-            file.write(home.start + rows.start * home.row, found[rows].unpack())
-        complete(file, home)
-    return home.result()
 
 
 # ------------------------------------------------------------------------------------------------------------ by strips
@@ -269,10 +250,7 @@ def _of_array(p: Problem) -> Reduction:
     bench = _Bench(p, len(A), A.dtype, limits)
     layout = bench.layout()
     run = HeldRun(A, home, layout, bench.room(layout), request.threads)
-    strips = Strips(partial(check_by_threads, threads=request.threads), bench.sample)
-    request = replace(request, method=_METHOD)
-    matrix = Matrix.of(A, p.semiring, storage=bench.storage)
-    q = p.but(matrix=matrix, strips=strips, request=request, method=_METHOD)
+    q = bench.problem(p, Matrix.of(A, p.semiring), partial(check_by_threads, threads=request.threads))
     why = f"an array of {shown(A.nbytes)} in {shown(layout.memory)} of the GPU's memory: {_told(layout)}"
     return Reduction(why, None, [q], run=partial(by_strips, q, run))
 
@@ -286,18 +264,17 @@ def _looked_at(source: Stored, view: Any, semiring: Semiring) -> Scan:
     found, rows = Scan(nonnegative=True), max(1, _LOOK // source.row)
     if rule_for(semiring, source.dtype).ask_nothing:
         return found
-    file, memory = File(SYSTEM, source.path, os.O_RDONLY), Memory(min(rows, source.n), source.n, source.dtype)
-    place = Rows(file, source.start, source.row, source.n)
+    memory = Memory(min(rows, source.n), source.n, source.dtype)
     try:
-        for first in range(0, source.n, rows):
-            part = memory.at(place.phase(first), min(rows, source.n - first))
-            place.read(first, part)
-            found |= check_entries(part, semiring)
+        with File(SYSTEM, source.path, os.O_RDONLY) as file:
+            place = source.rows(file)
+            for first in range(0, source.n, rows):
+                part = memory.at(place.phase(first), min(rows, source.n - first))
+                place.read(first, part)
+                found |= check_entries(part, semiring)
     except DomainError:
         check_entries(view, semiring)  # says where
         raise
-    finally:
-        file.close()
     return found
 
 
@@ -355,6 +332,11 @@ class _Bench:
             )
         return replace(found, piece=piece)
 
+    def problem(self, p: Problem, matrix: Matrix, look: Callable[[Any, Semiring], Scan]) -> Problem:
+        """The problem by strips; ``look`` as `check_entries`."""
+        matrix, request = replace(matrix, storage=self.storage), replace(p.request, method=_METHOD)
+        return p.but(matrix=matrix, strips=Strips(look, self.sample), request=request, method=_METHOD)
+
     def room(self, layout: Layout) -> Room:
         """The memory of a layout."""
         if self._limits.device:
@@ -371,10 +353,8 @@ class _Bench:
 
 def _by_strips(p: Problem, source: Stored, home: Stored, limits: Limits) -> Reduction:
     bench = _Bench(p, source.n, source.dtype, limits)
-    matrix = Matrix.of(source.view(), p.semiring, turned=source.turned, storage=bench.storage)
-    request = replace(p.request, method=_METHOD)
-    strips = Strips(partial(_looked_at, source), bench.sample)
-    q = p.but(matrix=matrix, strips=strips, request=request, method=_METHOD)
+    matrix, request = Matrix.of(source.view(), p.semiring, turned=source.turned), p.request
+    q = bench.problem(p, matrix, partial(_looked_at, source))
     name, backend = None if request.journal is None else os.fsdecode(request.journal), bench.backend
     if name is not None and os.path.realpath(name) in (source.resolved, home.resolved):
         raise StorageError(f"{name} is the matrix itself, and the journal is a file of its own: give another name")
@@ -386,7 +366,7 @@ def _by_strips(p: Problem, source: Stored, home: Stored, limits: Limits) -> Redu
                 f"{name}: the run was begun in {shown(journal.layout.memory)} of memory and goes on in as much, which "
                 f"is more than {shown(limits.computing)}"
             )
-        request.explanation.closed_by(_METHOD, backend.name, matrix)
+        request.explanation.closed_by(_METHOD, backend.name, q.matrix)
         now = f"in round {journal.state.round + 1} of {len(journal.layout.rounds)}"
         why = (
             "the journal of a run that has finished"

@@ -20,8 +20,6 @@ def hops(p: Problem) -> No | Reduction:
     m = p.matrix
     if p.seen is None or p.seen.weight is None or p.semiring is not min_plus:
         return No("no edges of one weight, in min-plus")
-    if "hops" not in p.request.structure:
-        return No("not among what may be spared")
     weight = m.sign * p.seen.weight.item()
     if not weight > 0 or any(map_.moves for map_ in m.maps):
         return No("the weight is not above 0")

@@ -18,8 +18,6 @@ def reachability(p: Problem) -> No | Reduction:
         return No("no packed bits, or nobody looked for components")
     if not p.semiring.idempotent:
         return No("⊕ is not idempotent: it counts paths")
-    if "reachability" not in p.request.structure:
-        return No("not among what may be spared")
     found = p.seen.components
     if len(found) <= 1:
         why = "one strong component: every vertex reaches every other"

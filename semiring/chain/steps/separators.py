@@ -28,8 +28,6 @@ def separators(p: Problem) -> No | Reduction:
         return No("not known to have few edges")
     if isinstance(p.method, Method):
         return No(f"closed by its {p.method.name.replace('_', ' ')}")
-    if "separators" not in p.request.structure:
-        return No("not among what may be spared")
     if not p.semiring.idempotent:
         return No("⊕ is not idempotent: which pivots have a star depends on the order")
     if m.storage == "bits" or is_signed(p) or gains(p.semiring, p.known.least, p.known.greatest):

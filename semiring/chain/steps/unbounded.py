@@ -37,5 +37,5 @@ def unbounded(p: Problem) -> No | Reduction:
     if least >= 0:
         q = q.mapped(UNSIGNED, Facts(least, greatest, True))
     why = f"{sum(map(len, edges.values()))} edges of unbounded gain, inserted last"
-    back = partial(insert_unbounded, edges=edges, sign=1, none=np.inf)
+    back = partial(insert_unbounded, edges)
     return Reduction(why, q, [q], back, last_round=LastRound(edges=edges))

@@ -26,6 +26,4 @@ def undirected(p: Problem) -> No | Reduction:
         return No("⊗ does not commute" if p.matrix.storage != "bits" else "words have no triangles")
     if p.n < _LEAST:
         return No("too few vertices for two triangles")
-    if "undirected" not in p.request.structure:
-        return No("not among what may be spared")
     return Reduction("undirected: one triangle is closed, and mirrored", p.but(p.facts, method=UNDIRECTED))
