@@ -181,14 +181,8 @@ def closure(
     if several and getattr(A, "ndim", 2) > 2:
         if explain:
             raise DeviceError("explain is for one matrix, or for a stack on one GPU: leave it out, or name one")
-        options: dict[str, Any] = {
-            "method": method,
-            "reflexive": reflexive,
-            "check": check,
-            "threads": threads,
-            "structure": structure,
-        }
-        return closed_stack(several, A, out, partial(closure, semiring=semiring, **options))
+        asked_of_each = partial(closure, semiring=semiring, method=method, reflexive=reflexive, check=check)
+        return closed_stack(several, A, out, partial(asked_of_each, threads=threads, structure=structure))
     asked = (frozenset() if several else spared, out, one, several, memory, journal)
     request = _request(semiring, method, threads, check, *asked, explain=explain)
     result = _by_chain(A, request, plus=not reflexive, progress=as_progress(progress))

@@ -31,6 +31,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -67,7 +68,7 @@ def potentials(weights: Weights, close: Callable[[Array], bool] | None = None, m
     capabilities = backend_for(weights.A, min_plus, weights.work).capabilities
     sweeps: _Potentials
     if capabilities.queues is not None:  # a sweep costs a small part of what it costs beside an elimination on the host
-        sweeps = _WholeSweeps(weights, close, most, capabilities.relaxation)
+        sweeps = _WholeSweeps(weights, capabilities.relaxation, close, most)
     else:
         sweeps = _RowSweeps(weights, close, most)
     while cycle := bellman_ford(sweeps):
@@ -93,7 +94,7 @@ class _Potentials(ABC):
     """
 
     def __init__(
-        self, weights: Weights, close: Callable[[Array], bool] | None, most: int | None, budget: int, before_tree: int
+        self, weights: Weights, budget: int, before_tree: int, close: Callable[[Array], bool] | None, most: int | None
     ) -> None:
         self.weights = weights
         self.h: Array = array_namespace(weights.A).zeros(weights.n, weights.work)
@@ -169,15 +170,9 @@ class _WholeSweeps(_Potentials):
     settles within h sweeps, most within a few.
     """
 
-    def __init__(
-        self,
-        weights: Weights,
-        close: Callable[[Array], bool] | None,
-        most: int | None,
-        relaxation: Relaxation | None,
-    ) -> None:
+    def __init__(self, weights: Weights, relaxation: Relaxation | None, *asked: Any) -> None:
         n = weights.n
-        super().__init__(weights, close, most, max(_PATIENCE, n // 100) * n, max(_PATIENCE, n // 400))
+        super().__init__(weights, max(_PATIENCE, n // 100) * n, max(_PATIENCE, n // 400), *asked)
         self._unsettled = n > 0
         floating = weights.vertices is None and weights.A.dtype.kind == "f" and weights.A.dtype.itemsize >= 4
         self._relaxation = relaxation if floating else None
@@ -201,9 +196,9 @@ class _WholeSweeps(_Potentials):
 class _RowSweeps(_Potentials):
     """Sweeps over the rows that improved since they were last relaxed, a chunk of rows at a time, on the host."""
 
-    def __init__(self, weights: Weights, close: Callable[[Array], bool] | None, most: int | None) -> None:
+    def __init__(self, weights: Weights, *asked: Any) -> None:
         n = weights.n
-        super().__init__(weights, close, most, -1 if n <= _SMALL else _PATIENCE * n, _SWEEPS_BEFORE_TREE)
+        super().__init__(weights, -1 if n <= _SMALL else _PATIENCE * n, _SWEEPS_BEFORE_TREE, *asked)
         self._dirty = np.ones(n, bool)
         self._step = min(n, max(1, _CHUNK // max(1, n)))
         self._rows, self._scratch = np.empty((2, self._step, n), weights.work)

@@ -70,7 +70,8 @@ class OfVertices(Map):
     moves = True
 
     def __init__(self, tails: Array, heads: Array | None = None) -> None:
-        self.tails, self._heads, self._shift_of_all = tails, tails if heads is None else heads, None
+        self.tails, self._heads = tails, tails if heads is None else heads
+        self._shift_of_all: Any = None
 
     def beside(self, array: Array, rows: Any = _ALL, columns: Any = _ALL) -> Map:
         there, other = array_namespace(array).asarray, copy(self)

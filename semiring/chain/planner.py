@@ -14,7 +14,7 @@ from semiring.algorithms.predecessors import Inspection
 from semiring.arrays.operands import same_memory
 from semiring.chain.leaf import Leaf
 from semiring.chain.matrix import Way
-from semiring.chain.problem import No, Problem, Reduction, Step, may_spare
+from semiring.chain.problem import STRUCTURES, No, Problem, Reduction, Step
 from semiring.errors import SemiringError
 from semiring.kernels.engine import engine_of
 from semiring.profiling import span
@@ -71,6 +71,11 @@ def name_of(step: Step) -> str:
     return str(getattr(step, "__name__", type(step).__name__)).replace("_", " ")
 
 
+def _may_ask(step: str, p: Problem) -> bool:
+    """Whether the step of that name may be asked: one that spares work, where the caller lets it; others always."""
+    return step in p.request.structure or step not in STRUCTURES or step == "components"  # which signs may need
+
+
 class Node:
     """A planned problem: maps, and then one reduction to other problems, or a method."""
 
@@ -96,7 +101,7 @@ class Node:
             explanation.about(p.matrix)
         for i, step in enumerate(steps):
             with span("step", name := name_of(step)):
-                found = step(p) if may_spare(name, p) else No("not among what may be spared")
+                found = step(p) if _may_ask(name, p) else No("not among what may be spared")
             self._by_data |= found.by == "data"
             if not self._silent:
                 explanation.say(self._depth, name, isinstance(found, Reduction), found.why)

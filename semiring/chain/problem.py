@@ -37,19 +37,7 @@ if TYPE_CHECKING:
     from semiring.chain.planner import Node
     from semiring.strips.last import LastRound
 
-__all__ = [
-    "STRUCTURES",
-    "Facts",
-    "No",
-    "Problem",
-    "Reduction",
-    "Request",
-    "Step",
-    "Strips",
-    "is_tropical",
-    "may_spare",
-    "promises",
-]
+__all__ = ["STRUCTURES", "Facts", "No", "Problem", "Reduction", "Request", "Step", "Strips", "is_tropical", "promises"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
@@ -274,11 +262,6 @@ class Reduction:
     def only_maps(self) -> bool:
         """Whether the steps that follow look at this problem still, as ``mapped`` reads it."""
         return not self.problems and self.run is _solved
-
-
-def may_spare(step: str, p: Problem) -> bool:
-    """Whether the step of that name may be asked: one that spares work, where the caller lets it; others always."""
-    return step in p.request.structure or step not in STRUCTURES or step == "components"  # signs may ask for these
 
 
 #: A look at a problem: why the step does not apply, or what it reduces the problem to. Writes nothing.

@@ -39,11 +39,17 @@ def stacks(p: Problem) -> No | Reduction:
     m, known, n = p.matrix, p.known, p.n
     if m.storage == "bits" or len(m.shape) == 2:
         return No("one matrix")
-    backend, alone = backend_for(m.array, p.semiring, m.dtype), _asked_of_each(p)
     alike = any(map(known.keep, promises(p.semiring, m.dtype, n, asks=False)))
+    backend, method = backend_for(m.array, p.semiring, m.dtype), p.request.method
     closures = backend.capabilities.stack_closures
-    if not alone and (closures is None or not p.semiring.idempotent):
-        alone = "the backend closes one matrix after the other"
+    reasons = (
+        (not m.array.size, "there is nothing to close"),
+        (method != "auto", f"{method} was named, and a method closes one matrix"),
+        (p.plus, "A⁺ of each is made of its own A*"),
+        (p.progress is not None, "progress is reported matrix by matrix"),
+        (closures is None or not p.semiring.idempotent, "the backend closes one matrix after the other"),
+    )
+    alone = next((why for asked, why in reasons if asked), "")
     if alone or closures is None:
         return _each(p, alike, alone)
     plan = make_plan(min_plus, m.dtype, nonnegative=True) if is_tropical(p.semiring) else p.kernel_plan()
@@ -63,17 +69,6 @@ def stacks(p: Problem) -> No | Reduction:
         return _each(p, alike, "matrices so large that each keeps the machine busy")
     q, quiet = p.but(known, matrix=replace(m, array=flat), home=None), known.potentials is not None
     return Reduction(why, p, [q], run=_close_together, in_home=True, blame=partial(_of_stack, p), quiet=quiet)
-
-
-def _asked_of_each(p: Problem) -> str:
-    """What the call asks for that is done one matrix after the other, if there is such a thing."""
-    if not p.matrix.array.size:
-        return "there is nothing to close"
-    if p.request.method != "auto":
-        return f"{p.request.method} was named, and a method closes one matrix"
-    if p.plus:
-        return "A⁺ of each is made of its own A*"
-    return "progress is reported matrix by matrix" if p.progress is not None else ""
 
 
 def _of_stack(p: Problem, error: SemiringError, which: int) -> SemiringError:
@@ -122,15 +117,13 @@ def _close_each(node: Node, D: Any) -> Any:
     alike = not node.children and adjacent(D) and p.progress is None and p.inspect is None
     same: Program | None = None  # what was planned for the first, where it serves all
     for position, index in enumerate(np.ndindex(D.shape[:-2])):
-        if same is None:
-            planned = (
-                node.children[position] if node.children else node.plan(_one(p, p.facts, position, index), position)
-            )
-            planned.run(D[index])
-            same = planned.program() if alike else None
+        if same is not None:
+            try:
+                same.run(p.matrix.array[index], D[index])
+            except SemiringError as error:
+                raise _of_stack(p, error, position) from None
             continue
-        try:
-            same.run(p.matrix.array[index], D[index])
-        except SemiringError as error:
-            raise _of_stack(p, error, position) from None
+        one = node.children[position] if node.children else node.plan(_one(p, p.facts, position, index), position)
+        one.run(D[index])
+        same = one.program() if alike else None
     return D
