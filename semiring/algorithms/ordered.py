@@ -19,7 +19,7 @@ from semiring.arrays.parts import pieces
 from semiring.kernels import backend_for
 from semiring.namespaces import array_namespace
 
-__all__ = ["as_integers", "from_integers", "has_order", "selects"]
+__all__ = ["has_order", "in_order", "selects"]
 
 
 def has_order(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
@@ -37,19 +37,6 @@ def selects(semiring: Semiring) -> bool:
     return plain and {tree.op for tree in operations} == {"min", "max"}
 
 
-def as_integers(A: Array, semiring: Semiring, out: Array) -> None:
-    """Out ← integers in the order of the floats A; float32 and int32 of one shape, which may be the same memory.
-
-    The zero and the one of the semiring become those of its integers.
-    """
-    _replace(A.view(np.int32), out, semiring, back=False)
-
-
-def from_integers(bits: Array, semiring: Semiring, out: Array) -> None:
-    """Out ← the floats for the integers of `as_integers`; int32 and float32, which may be the same memory."""
-    _replace(bits, out.view(np.int32), semiring, back=True)
-
-
 @lru_cache(maxsize=256)
 def _identities(semiring: Semiring, back: bool) -> tuple[tuple[Any, Any], ...]:
     """For the zero and the one of the semiring: what the map makes of the float, and its value in int32, or back."""
@@ -59,9 +46,12 @@ def _identities(semiring: Semiring, back: bool) -> tuple[tuple[Any, Any], ...]:
     return tuple((after, before) if back else (before, after) for before, after in pairs)
 
 
-def _replace(bits: Array, out: Array, semiring: Semiring, *, back: bool) -> None:
-    """Out ← the bits of floats as integers in the same order, or ``back``, with the zero and the one replaced."""
-    pairs = _identities(semiring, back)
+def in_order(A: Array, semiring: Semiring, out: Array, *, back: bool = False) -> None:
+    """Out ← integers in the order of the floats A, or ``back``; float32 and int32 of one shape, perhaps of one memory.
+
+    The zero and the one of the semiring become those of its integers.
+    """
+    bits, out, pairs = A.view(np.int32), out.view(np.int32), _identities(semiring, back)
     passes = backend_for(bits, semiring, bits.dtype).capabilities.passes
     if passes is not None:
         passes.in_order(bits, out, pairs, back)

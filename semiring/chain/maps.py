@@ -10,7 +10,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_times
-from semiring.algorithms.ordered import as_integers, from_integers
+from semiring.algorithms.ordered import in_order
 from semiring.arrays.parts import clear_zeros, negate
 from semiring.chain.matrix import At, Map
 from semiring.kernels.contract import Passes
@@ -158,11 +158,11 @@ class Ordered(Map):
         self._semiring = semiring
 
     def encode(self, rows: Array, at: At | None, out: Array) -> Array:
-        as_integers(rows, self._semiring, out)
+        in_order(rows, self._semiring, out)
         return out
 
     def decode(self, rows: Array, at: At, out: Array) -> Array:
-        from_integers(rows, self._semiring, out)
+        in_order(rows, self._semiring, out, back=True)
         return out
 
 

@@ -27,7 +27,7 @@ from semiring.chain.leaf import Leaf
 from semiring.chain.maps import Shifted
 from semiring.chain.matrix import Matrix
 from semiring.chain.planner import Node, name_of
-from semiring.chain.problem import No, Problem, Reduction, Request, promises
+from semiring.chain.problem import STRUCTURES, No, Problem, Reduction, Request, promises
 from semiring.chain.program import program_for
 from semiring.chain.steps import STEPS
 from semiring.closures import closure, closure_with_predecessors
@@ -520,7 +520,7 @@ def test_an_explanation_lists_every_step_with_its_verdict(rng):
         if len(A.shape) == 3:
             continue  # of a stack, the first matrix is explained for all
         verdicts.clear()
-        request = Request(sr.as_semiring(name), "auto", 1)
+        request = Request(sr.as_semiring(name), "auto", 1, structure=frozenset(STRUCTURES))
         with suppress(*ERRORS):
             Node(Problem(request, request.semiring, A), steps)
             said = [link[1:] for link in request.explanation.chain]

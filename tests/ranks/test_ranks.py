@@ -337,7 +337,7 @@ def test_an_overflow_of_one_rank_is_one_of_all(rng, monkeypatch):
     """Rank 1 alone finds it, when the tiles are closed."""
     seen = []
 
-    def undo(work, way, own, there):
+    def undo(pieces, own, there):
         if spread_of_rank[id(own)] == 1:
             raise IntegerOverflowError("a distance does not fit")
 
