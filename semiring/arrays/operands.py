@@ -38,6 +38,7 @@ __all__ = [
     "common_dtype",
     "device_of",
     "in_host_memory",
+    "is_sparse",
     "memory_of",
     "on_their_device",
     "operands",
@@ -83,7 +84,7 @@ def in_host_memory(x: Any, name: str = "A") -> Any:
         )
     if hasattr(x, "to_numpy"):  # a frame or series
         return frame_values(x, name)
-    if _is_sparse(x):
+    if is_sparse(x):
         return x
     if is_graph(x):  # NumPy would take a graph of NetworkX for the list of its nodes
         taken = "its .matrix" if hasattr(x, "matrix") else f"semiring.network_of({name}, the semiring).matrix"
@@ -95,8 +96,8 @@ def _kind_of(name: str, x: Any) -> str:
     return f"{name} is a {type(x).__module__}.{type(x).__qualname__}"
 
 
-def _is_sparse(x: Any) -> bool:
-    # Without importing SciPy: an object can only be one of its matrices if it is loaded.
+def is_sparse(x: Any) -> bool:
+    """Whether it is a SciPy sparse matrix, without importing SciPy: one cannot exist before its module is loaded."""
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and bool(sparse.issparse(x))
 
@@ -107,7 +108,7 @@ def _dense(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) -> Array
         result = np.array(convert(np.ma.getdata(x), semiring, dtype, name))
         result[np.ma.getmaskarray(x)] = semiring.zero_for(dtype)
         return result
-    if _is_sparse(x):
+    if is_sparse(x):
         return _from_sparse(x, semiring, dtype, name)
     array = np.asarray(x)
     if not _is_real(array.dtype):
@@ -137,7 +138,7 @@ def _is_real_number(entry: Any) -> bool:
 
 def refuse_unreal(x: Any, name: str = "A") -> None:
     """Raise for what is no real numbers: `ShapeError` for rows of different lengths, `DTypeError` naming an entry."""
-    if _is_sparse(x):
+    if is_sparse(x):
         return
     try:
         array = x if is_device_array(x) else np.asarray(x)
@@ -165,7 +166,7 @@ def refuse_unreal(x: Any, name: str = "A") -> None:
 def common_dtype(semiring: Semiring, *arrays: Any) -> np.dtype[Any]:
     """The promotion by NumPy of what `in_host_memory` gave; `DTypeError` unless the semiring is defined on it."""
     # Some are asked for their dtype alone: NumPy takes kinds of sparse matrices for dictionaries, and cannot read CuPy.
-    asked = [np.empty(0, x.dtype) if _is_sparse(x) or is_device_array(x) else x for x in arrays]
+    asked = [np.empty(0, x.dtype) if is_sparse(x) or is_device_array(x) else x for x in arrays]
     # NumPy knows no number that would be too weak to promote a bfloat16.
     if any(getattr(getattr(x, "dtype", None), "name", None) == "bfloat16" for x in asked):
         asked = [x for x in asked if not isinstance(x, float)]

@@ -17,10 +17,17 @@ from semiring.arrays.bits import BitMatrix
 from semiring.arrays.device.memory import one_device
 from semiring.arrays.labels import Taken, is_frame, labelled_square, names_vertices
 from semiring.arrays.memory import demand_memory
-from semiring.arrays.operands import as_matrix, as_result, in_host_memory, on_their_device, operands, refuse_unreal
+from semiring.arrays.operands import (
+    as_matrix,
+    as_result,
+    in_host_memory,
+    is_sparse,
+    on_their_device,
+    operands,
+    refuse_unreal,
+)
 from semiring.arrays.vertices import Vertices
 from semiring.chain.explanation import Explanation
-from semiring.chain.steps.sparse import is_sparse
 from semiring.closures import closure, closure_with_predecessors
 from semiring.errors import AlgebraError, DeviceError, DivergenceError, DomainError, ShapeError
 from semiring.io.inputs import AS_IT_IS, Reading, take

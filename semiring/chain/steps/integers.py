@@ -10,7 +10,7 @@ Cost: a pass there and one back, and where distances may come near the value one
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -56,8 +56,7 @@ def integers(p: Problem) -> No | Reduction:
     why = f"integers, {int(q.matrix.inner)} for “no path” inside"
     if (p.n + 1) * largest < int(q.matrix.inner):  # no distance comes near it
         return Reduction(why, q, quiet=True, by="kind")
-    found = Reduction(why, q, [q], again=Near(largest), quiet=True)
-    return replace(found, by="kind") if p.blank else found
+    return Reduction(why, q, [q], again=Near(largest), quiet=True, by="kind" if p.blank else "data")
 
 
 def _read_in(p: Problem, dtype: np.dtype[Any]) -> Problem:

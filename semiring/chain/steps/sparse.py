@@ -6,7 +6,6 @@ path in float64 from its beginning on, and rounds once.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from semiring.algorithms.johnson import SparseGraph, graph_potentials, sparse_gr
 from semiring.algorithms.methods import method_named, takes_edges
 from semiring.algorithms.schedule import dense_operations, search_operations
 from semiring.arrays.memory import demand_memory
-from semiring.arrays.operands import as_array, as_output
+from semiring.arrays.operands import as_array, as_output, is_sparse
 from semiring.chain.matrix import Matrix
 from semiring.chain.problem import No, Problem, Reduction, is_tropical
 from semiring.chain.steps.separators import few_enough
@@ -32,13 +31,7 @@ from semiring.threads import threads
 if TYPE_CHECKING:
     from semiring.chain.planner import Node
 
-__all__ = ["dijkstra", "is_sparse", "sparse"]
-
-
-def is_sparse(A: Any) -> bool:
-    """Whether A is a SciPy sparse matrix: one cannot exist before its module is loaded."""
-    scipy_sparse = sys.modules.get("scipy.sparse")
-    return scipy_sparse is not None and bool(scipy_sparse.issparse(A))
+__all__ = ["dijkstra", "sparse"]
 
 
 def dijkstra(p: Problem, entries: Any) -> Reduction | None:
