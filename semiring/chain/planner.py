@@ -8,7 +8,8 @@ it. So when the first node runs, every look of the call is over.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 from semiring.algorithms.predecessors import Inspection
 from semiring.arrays.operands import same_memory
@@ -21,6 +22,9 @@ from semiring.profiling import span
 from semiring.strips.stored import is_name
 
 __all__ = ["Node", "Program", "name_of", "solve"]
+
+
+Blame: TypeAlias = Callable[[SemiringError], SemiringError]
 
 
 class Program(NamedTuple):
@@ -79,16 +83,14 @@ def _may_ask(step: str, p: Problem) -> bool:
 class Node:
     """A planned problem: maps, and then one reduction to other problems, or a method."""
 
-    def __init__(self, problem: Problem, steps: Sequence[Step], parent: Node | None = None, which: int = 0) -> None:
-        self.outer = problem
+    def __init__(
+        self, problem: Problem, steps: Sequence[Step], depth: int = 0, silent: bool = False, blame: Blame | None = None
+    ) -> None:
+        self.outer, self._depth, self._blame = problem, depth, blame
+        self._silent = silent or not problem.request.explanation.told
         self.reduction: Reduction | None = None
         self.leaf: Leaf | None = None
         self.children: list[Node] = []
-        above = None if parent is None else parent.reduction  # not the parent, which would be a cycle of references
-        self._blame, self._which = None if above is None else above.blame, which
-        self._depth: int = 0 if parent is None else parent._depth + 1
-        told = problem.request.explanation.told if parent is None else not parent._silent
-        self._silent: bool = which > 0 or not told
         self._by_data = False  # whether anything was decided by the entries
         try:
             self._plan(problem, steps)
@@ -126,11 +128,13 @@ class Node:
 
     def plan(self, problem: Problem, which: int) -> Node:
         """Plan a problem of the reduction, the one of that number, by the steps that follow."""
-        return Node(problem, self._rest, self, which)
+        assert self.reduction is not None
+        blame = self.reduction.blame and partial(self.reduction.blame, which)
+        return Node(problem, self._rest, self._depth + 1, self._silent or which > 0, blame)
 
     def _told(self, error: SemiringError) -> SemiringError:
         """An error of this problem, as one of the problem that it is a part of."""
-        return error if self._blame is None else self._blame(error, self._which)
+        return error if self._blame is None else self._blame(error)
 
     def program(self) -> Program | None:
         """The same for any matrix with these facts; None where there is more than maps, or the entries decided."""

@@ -254,7 +254,7 @@ class Reduction:
     #: Asked of closed rows, some or all: None, or what makes the problem, read in another way, to be solved instead.
     again: Callable[[Problem, Array], Callable[[], Problem] | None] | None = None
     last_round: LastRound | None = None  # what stands for `back` where all strips are visited once more
-    blame: Callable[[SemiringError, int], SemiringError] | None = None  # an error of a problem, as one of this problem
+    blame: Callable[[int, SemiringError], SemiringError] | None = None  # an error of a problem, as one of this problem
     quiet: bool = False  # listed in the chain, but not among the reasons
     by: Ground = "data"  # "kind" where the same holds for every matrix of these facts
 

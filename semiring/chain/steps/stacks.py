@@ -71,7 +71,7 @@ def stacks(p: Problem) -> No | Reduction:
     return Reduction(why, p, [q], run=_close_together, in_home=True, blame=partial(_of_stack, p), quiet=quiet)
 
 
-def _of_stack(p: Problem, error: SemiringError, which: int) -> SemiringError:
+def _of_stack(p: Problem, which: int, error: SemiringError) -> SemiringError:
     """An error of the matrix of that number, or of the one that a method which closed all together found."""
     if not isinstance(error, DivergenceError | DomainError | IntegerOverflowError):
         return error  # not about its entries
@@ -121,7 +121,7 @@ def _close_each(node: Node, D: Any) -> Any:
             try:
                 same.run(p.matrix.array[index], D[index])
             except SemiringError as error:
-                raise _of_stack(p, error, position) from None
+                raise _of_stack(p, position, error) from None
             continue
         one = node.children[position] if node.children else node.plan(_one(p, p.facts, position, index), position)
         one.run(D[index])
