@@ -10,7 +10,7 @@ from semiring.algebra.catalogue import plus_times
 from semiring.linalg import matmul
 from semiring.namespaces import array_namespace
 
-__all__ = ["Right", "scaled_product"]
+__all__ = ["Right", "largest", "scaled_product"]
 
 Array: TypeAlias = Any
 
@@ -47,12 +47,12 @@ class Right:
 
     def __init__(self, xp: Any, Y: Array, beta: Array) -> None:
         self.xp, self.Y, self.beta = xp, Y, beta
-        self.columns = _largest(xp, beta, 0)
+        self.columns = largest(xp, beta, 0)
         self.mantissas = _mantissas(xp, Y, beta - self.columns)
 
     def product(self, X: Array, alpha: Array, gamma: Array) -> Array:
         """Σᵣ X[p, r] · Y[r, q] · exp(alpha[p, r] + beta[r, q] + gamma[p, q]), in float64."""
-        xp, rows = self.xp, _largest(self.xp, alpha, 1)
+        xp, rows = self.xp, largest(self.xp, alpha, 1)
         P = _mantissas(xp, X, alpha - rows)
         exponent = gamma + rows + self.columns
         far = exponent > _SAFE
@@ -64,7 +64,7 @@ class Right:
         return R
 
 
-def _largest(xp: Any, exponents: Array, axis: int) -> Array:
+def largest(xp: Any, exponents: Array, axis: int) -> Array:
     """The largest exponents along an axis, which is kept; 0 where all of them are -∞."""
     largest = exponents.max(axis=axis, keepdims=True)
     return xp.where(largest == -xp.inf, 0.0, largest)

@@ -2,11 +2,13 @@
 
 Forward, the vectors before every ⌈√T⌉th step are kept. Backward, those between are computed again, segment by segment
 from the last one, and the gradient goes through each step by the rule of the semiring (`semiring.gradients`). Where one
-matrix serves all steps, the terms of its gradient in a segment are one product.
+matrix serves all steps, the terms of its gradient in a segment are one product; and in log_plus its exponentials are
+taken once (`_Exponentials`).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import isqrt, prod
 from typing import Any, TypeAlias
 
@@ -16,7 +18,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import plus_times
 from semiring.algebra.expressions import Expression
 from semiring.gradients.rules import factors, rule_of
-from semiring.gradients.scaled import Right, scaled_product
+from semiring.gradients.scaled import Right, largest, scaled_product
 from semiring.linalg import matmul
 from semiring.linalg.dispatch import look
 from semiring.linalg.sequences import Chain
@@ -95,6 +97,8 @@ class _Backward:
         rows = (0, 0) if chain.weights is None else chain.weights.shape[-2:]
         self.dw = self.xp.zeros((*chain.batch, *rows))
         self.right: Right | None = None
+        dtypes = dict.fromkeys((chain.x.dtype, np.dtype(np.float64))) if self.one and self.rule == "log_plus" else ()
+        self.shared = [_Exponentials(self.xp, chain.A, dtype) for dtype in dtypes]
         self.later: list[tuple[Array, Array, Array]] = []
 
     def run(self, borders: Array) -> tuple[Array, Array, Array | None]:
@@ -114,6 +118,8 @@ class _Backward:
         kept, before = [], x
         for t in run:
             y, W = chain.witnesses(before, t) if self.rule == "selective" else (None, None)
+            for shared in self.shared:
+                y, W = shared.product(before) if y is None else (y, W)
             y = next(chain.states(before, range(t, t + 1)))[1] if y is None else y
             kept.append((before, y, W))
             before = chain.after(t, before, y)
@@ -125,8 +131,7 @@ class _Backward:
                 H = self._through_weights(t, y, chain.weights[..., t, :], H)
             d = self._through_product(t, before, y, W, H)
             G = d if going is None else xp.where(going, d, G)
-        if self.later:
-            self._add_later()
+        self._add_later()
         return G
 
     def _through_weights(self, t: int, y: Array, weights: Array, H: Array) -> Array:
@@ -137,9 +142,11 @@ class _Backward:
         self.dw[..., t, :] = xp.where(there, H * by_w, 0)
         return xp.where(there, H * by_y, 0)
 
-    def _through_product(self, t: int, x: Array, y: Array, W: Array | None, H: Array) -> Array:
+    def _through_product(self, t: int, x: Array, y: Array, W: Any, H: Array) -> Array:
         """The gradient by x of y = x ⊗ Aₜ, (..., n), and that by Aₜ into ``dA``."""
         chain, xp, n = self.chain, self.xp, x.shape[-1]
+        if isinstance(W, _Sums):
+            return W.pulled(H.reshape(-1, n)).reshape(x.shape)
         A = chain.matrix(t)
         dA = self.dA[..., t if self.dA.shape[-3] > 1 else 0, :, :]
         given = [array for array in (x, y, H, W) if array is not None]
@@ -182,10 +189,14 @@ class _Backward:
     def _add_later(self) -> None:
         """The gradient by the one matrix, of all steps of a segment: one product."""
         xp, A = self.xp, self.chain.A
-        x, H, minus = (xp.concatenate(parts) for parts in zip(*self.later, strict=True))
+        for shared in self.shared:
+            if shared.factors:
+                self.dA += shared.by_matrix().reshape(A.shape)
+        if self.later:
+            x, H, minus = (xp.concatenate(parts) for parts in zip(*self.later, strict=True))
+            terms = scaled_product(xp.ones(x.T.shape), x.T, H, minus, A.reshape(A.shape[-2:]))
+            self.dA += terms.reshape(A.shape)
         self.later.clear()
-        terms = scaled_product(xp.ones(x.T.shape), x.T, H, minus, A.reshape(A.shape[-2:]))
-        self.dA += terms.reshape(A.shape)
 
     def _through_witness(self, x: Array, A: Array, W: Array, H: Array) -> tuple[Array, Array]:
         """Of y = x[W] ⊗ A[W]: to the one term that was selected."""
@@ -199,6 +210,64 @@ class _Backward:
         xp.add.at(d, (*index[:-1], place), xp.where(there, H * by_x, 0))
         xp.add.at(dA, (*index[:-2], place, index[-1]), xp.where(there, H * by_a, 0))
         return d, dA
+
+
+class _Exponentials:
+    """Products y = log Σₖ exp(x + A) by one matrix A, and their gradients: E = exp A is taken once.
+
+    With X = exp x and S = X · E the derivative exp(x[k] + A[k, j] − y[j]) is X[k] · E[k, j] / S[j], so that of G the
+    gradients are X ∘ (G / S · Eᵀ) by x, and E ∘ (Xᵀ · G / S) by A. Exponentials are relative to the greatest of a row
+    of x and a column of A, which cancel in the derivatives.
+    """
+
+    def __init__(self, xp: Any, A: Array, dtype: np.dtype[Any]) -> None:
+        self.xp, self.dtype, A = xp, dtype, A.reshape(A.shape[-2:]).astype(dtype)
+        limits = np.finfo(dtype)
+        self.lowest = float(np.log(limits.tiny)) / 2.1  # exponents below count as -∞: no product is subnormal
+        self.least = A.shape[0] * np.exp(self.lowest) / limits.eps  # of a sum: nobody notices what was left out
+        self.columns = largest(xp, A, 0)
+        self.E, self.paths = self._exponentials(A - self.columns), xp.greater(A, -np.inf)
+        self.factors: list[tuple[Array, Array]] = []  # leftᵀ · right, times E, is the gradient by A
+
+    def _exponentials(self, exponents: Array) -> Array:
+        return self.xp.where(exponents < self.lowest, 0, self.xp.exp(exponents))
+
+    def product(self, x: Array) -> tuple[Array | None, _Sums | None]:
+        """For x (..., n): y, and what its gradient needs; None and None where a sum is too small."""
+        xp, wide = self.xp, x.reshape(-1, x.shape[-1]).astype(self.dtype)
+        rows = largest(xp, wide, 1)
+        with np.errstate(all="ignore"):
+            X = self._exponentials(wide - rows)
+            S = _matmul(xp, X, self.E)
+            few = ~(self.least <= S)
+            if bool(few.any()):
+                paths = _matmul(xp, xp.greater(wide, -np.inf).astype(self.dtype), self.paths.astype(self.dtype))
+                if bool((few & (paths > 0)).any()):
+                    return None, None
+            y = xp.log(S) + (rows + self.columns)
+        return y.astype(x.dtype).reshape(x.shape), _Sums(self, X, S)
+
+    def by_matrix(self) -> Array:
+        """The gradient by A of all that was pulled."""
+        left, right = (self.xp.concatenate(parts) for parts in zip(*self.factors, strict=True))
+        self.factors.clear()
+        return _matmul(self.xp, left.T, right) * self.E
+
+
+@dataclass
+class _Sums:
+    """A product by `_Exponentials`."""
+
+    by: _Exponentials
+    X: Array
+    S: Array
+
+    def pulled(self, G: Array) -> Array:
+        """The gradient by x (rows, n) of what has G by y."""
+        xp, there = self.by.xp, self.S > 0
+        Q = (xp.where(there, G, 0) / xp.where(there, self.S, 1)).astype(self.by.dtype)
+        self.by.factors.append((self.X, Q))
+        return (self.X * _matmul(xp, Q, self.by.E.T)).astype(np.float64)
 
 
 def _there(semiring: Semiring, rule: str, y: Array, weights: Array) -> Array:
@@ -217,7 +286,11 @@ def _evaluate(xp: Any, half: Expression, x: Array, y: Array, there: Array) -> An
 
 
 def _product(xp: Any, X: Array, Y: Array) -> Array:
-    X, Y = X.astype(np.float64), Y.astype(np.float64)
+    return _matmul(xp, X.astype(np.float64), Y.astype(np.float64))
+
+
+def _matmul(xp: Any, X: Array, Y: Array) -> Array:
+    """X · Y; on the host by our own kernel, on our own threads: two libraries with threads wait for each other."""
     return matmul(X, Y, plus_times, check=False) if xp is np else X @ Y
 
 
