@@ -100,7 +100,7 @@ class CpuBackend:
 
     def prepare(self, plan: Plan, B: Array) -> Any:
         """What products by B (k, n) have in common; None where that saves nothing."""
-        return log_sums.Right(B[None], keeps=True) if log_sums.takes(plan, *B.shape) else None
+        return log_sums.Right(B[None], plan.threads, keeps=True) if log_sums.takes(plan, *B.shape) else None
 
     def multiply_by(self, plan: Plan, C: Array, A: Array, prepared: Any) -> None:
         """C ← A ⊗ B for the B that was prepared."""

@@ -34,6 +34,7 @@ __all__ = [
     "trailing_zeros",
     "wide",
     "widen",
+    "without_nan",
 ]
 
 # Numba gives an intrinsic its typing context, the types of its arguments, and later the code generator's context.
@@ -108,6 +109,18 @@ def wide(typing: Context) -> Code:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         # llvmlite knows no attributes with values, and would refuse this one
         set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        return context.get_dummy_value()
+
+    return types.void(), code
+
+
+@intrinsic
+def without_nan(typing: Context) -> Code:
+    """In the first line of a function that meets no NaN: the maximum of a line then is one of vectors."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        for name in ("no-nans-fp-math", "no-signed-zeros-fp-math"):
+            set.add(builder.function.attributes, f'"{name}"="true"')
         return context.get_dummy_value()
 
     return types.void(), code

@@ -20,7 +20,7 @@ A row of the result depends on that row of A and on all of B, and so on no cut o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -34,7 +34,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import log_plus, max_plus, plus_times
 from semiring.kernels.contract import Backend, Plan
 from semiring.kernels.cpu.codegen.jit import cached
-from semiring.kernels.cpu.codegen.memory import address, bits_of, number_of, scaled, trailing_zeros, wide
+from semiring.kernels.cpu.codegen.memory import address, bits_of, number_of, scaled, trailing_zeros, wide, without_nan
 from semiring.kernels.cpu.compiled import Kernels
 from semiring.kernels.cpu.threads.pool import run_tasks
 
@@ -273,53 +273,72 @@ def _few_paths(A, bits, B, odd, result, C, again, accumulate, start, stop):
 # ------------------------------------------------------------------------------------------------- what is in operands
 
 
+@_kernel
+def _survey_rows(X, shift, greatest, paths, seen, start, stop):
+    """Of rows start … stop - 1 of X (b, m, n): the greatest x + shift (b, n), how many entries are no -∞, what is seen.
+
+    That is in bit 0 a finite entry below `_LOW`, in bit 1 one above `_HIGH`.
+    """
+    wide()
+    without_nan()
+    height = X.shape[1]
+    for p in range(start, stop):
+        b, i = p // height, p % height
+        row, added, top, count, found = X[b, i], shift[b], X[b, i, 0] + shift[b, 0], np.int32(0), np.int32(0)
+        for j in range(row.size):
+            x = row[j]
+            t = x + added[j]
+            top = t if t > top else top
+            count += np.int32(x > -np.inf)
+            found |= np.int32((x < _LOW) & (x > -np.inf)) | np.int32(x > _HIGH) << np.int32(1)
+        greatest[b, i], paths[b, i], seen[b, i] = top, count, found
+
+
+@_kernel
+def _survey_columns(X, shift, greatest, paths, seen, start, stop):
+    """The same of the columns of matrices start … stop - 1, for ``shift`` (b, m)."""
+    wide()
+    for b in range(start, stop):
+        top, count, found = greatest[b], paths[b], seen[b]
+        top[:], count[:], found[:] = -np.inf, 0, 0
+        for i in range(X.shape[1]):
+            row, added = X[b, i], shift[b, i]
+            for j in range(row.size):
+                x = row[j]
+                t = x + added
+                top[j] = t if t > top[j] else top[j]
+                count[j] += np.int32(x > -np.inf)
+                found[j] |= np.int32((x < _LOW) & (x > -np.inf)) | np.int32(x > _HIGH) << np.int32(1)
+
+
 @dataclass(frozen=True)
 class _Look:
     """What one side of a product holds: of each row of A, or of each column of B."""
 
+    greatest: Array  # (b, rows) the greatest entries plus a shift, 0 where there is none, within the range of entries
     paths: Array  # (b, rows) how many entries are no -∞
-    odd: Array | None  # (b, rows) whether one of them is above `_HIGH` or NaN
+    odd: Array | None  # (b, rows) whether one of them is above `_HIGH`
     dropped: bool  # whether a finite one is below `_LOW`
 
 
-def _look(X: Array, axis: int) -> _Look:
-    """Look at X (b, m, n) along an axis."""
-    lines = X.shape[:axis] + X.shape[axis + 1 :]
-    if X.min() >= _LOW and X.max() <= _HIGH:
-        return _Look(np.full(lines, X.shape[axis]), None, False)
-    paths, odd, dropped = np.zeros(lines, np.int64), np.zeros(lines, np.bool_), False
-    for rows in _chunks(X):
-        part = X[:, rows]
-        above = part > -np.inf
-        strange = ~(part <= _HIGH)
-        dropped = dropped or bool(((part < _LOW) & above).any())
-        if axis == 2:
-            paths[:, rows], odd[:, rows] = np.count_nonzero(above, 2), strange.any(2)
-        else:
-            paths += np.count_nonzero(above, 1)
-            odd |= strange.any(1)
-    return _Look(paths, odd if odd.any() else None, dropped)
+def _look(X: Array, shift: Array, axis: int, threads: int) -> _Look:
+    """Look at X (b, m, n) along an axis, at whose entries ``shift`` is added for the greatest."""
+    shape = X.shape[:axis] + X.shape[axis + 1 :]
+    greatest, paths, seen = np.empty(shape, X.dtype), np.empty(shape, np.int32), np.empty(shape, np.int32)
+    loop, pieces = (_survey_rows, greatest.size) if axis == 2 else (_survey_columns, X.shape[0])
+    _on_threads(threads, loop, (X, shift, greatest, paths, seen), pieces, X.size)
+    greatest[~np.isfinite(greatest)] = 0
+    every = int(np.bitwise_or.reduce(seen, axis=None))
+    odd = seen > 1 if every > 1 else None
+    return _Look(np.clip(greatest, 2 * _LOW, 2 * _HIGH), paths, odd, bool(every & 1))
 
 
-def _chunks(X: Array) -> Iterator[slice]:
-    """The rows of X (b, m, n), so many at a time that they stay in the cache."""
-    step = max(1, (1 << 16) // max(1, X.shape[0] * X.shape[2]))
-    for start in range(0, X.shape[1], step):
-        yield slice(start, min(X.shape[1], start + step))
-
-
-def _greatest(X: Array, shift: Array, axis: int) -> Array:
-    """The maxima of X (b, m, n) plus ``shift`` along an axis, 0 where there is none, within the range of entries."""
-    if axis == 2:
-        found = np.empty(X.shape[:2], X.dtype)
-        for rows in _chunks(X):
-            (X[:, rows] + shift[:, None, :]).max(axis=2, out=found[:, rows])
-    else:
-        found = np.full((X.shape[0], X.shape[2]), -np.inf, X.dtype)
-        for rows in _chunks(X):
-            np.maximum(found, (X[:, rows] + shift[:, rows, None]).max(axis=1), out=found)
-    found[~np.isfinite(found)] = 0
-    return np.clip(found, 2 * _LOW, 2 * _HIGH)
+def _on_threads(threads: int, function: Any, arguments: tuple[Any, ...], rows: int, size: int) -> None:
+    """Run a compiled loop over rows, in pieces where that is worth it."""
+    pieces = min(rows, 4 * threads) if threads > 1 and size >= 1 << 15 else 1
+    step = -(-rows // pieces)
+    tasks = [(start, min(rows, start + step)) for start in range(0, rows, step)]
+    run_tasks(lambda start, stop: function(*arguments, start, stop), tasks, threads)
 
 
 def _exponents(shift: Array) -> Array:
@@ -359,7 +378,7 @@ def multiply(backend: Backend, plan: Plan, kernels: Kernels, C: Array, A: Array,
     with np.errstate(all="ignore"):
         for start in range(0, count, step):
             some = slice(start, start + step)
-            product = _Product(backend, plan, kernels, A[some], Right(B[some]))
+            product = _Product(backend, plan, kernels, A[some], Right(B[some], plan.threads))
             product.write(C[some], accumulate, in_place=C is B)
 
 
@@ -375,13 +394,12 @@ class Right:
     With ``keeps`` the exponentials stay, 8 bytes for each entry, for all products by the same B.
     """
 
-    def __init__(self, B: Array, *, keeps: bool = False) -> None:
-        self.B, self.look = B, _look(B, 1)
-        with np.errstate(all="ignore"):
-            columns = _greatest(B, np.zeros(B.shape[:2], B.dtype), 1)
-            self.inner = -_greatest(B, -columns, 2)
-            self.v = _exponents(self.inner)
-            self.w = _exponents(_greatest(B, self.inner, 1))
+    def __init__(self, B: Array, threads: int, *, keeps: bool = False) -> None:
+        self.B = B
+        columns = _look(B, np.zeros(B.shape[:2], B.dtype), 1, threads)
+        self.inner = -_look(B, -columns.greatest, 2, threads).greatest
+        self.look = _look(B, self.inner, 1, threads)
+        self.v, self.w = _exponents(self.inner), _exponents(self.look.greatest)
         self.kept: dict[tuple[int, int, str], Array] | None = {} if keeps else None
 
     def of(self, row: int, columns: slice, what: str, make: Callable[[], Array]) -> Array:
@@ -400,8 +418,8 @@ class _Product:
     def __init__(self, backend: Backend, plan: Plan, kernels: Kernels, A: Array, by: Right) -> None:
         self.backend, self.plan, self.kernels, self.A, self.by = backend, plan, kernels, A, by
         self.inner, self.lost = A.shape[2], np.zeros(A.shape[:2], np.bool_)
-        self.left, self.right = _look(A, 2), by.look
-        self.u, self.v, self.w = _exponents(_greatest(A, -by.inner, 2)), by.v, by.w
+        self.left, self.right = _look(A, -by.inner, 2, plan.threads), by.look
+        self.u, self.v, self.w = _exponents(self.left.greatest), by.v, by.w
         self.tiny = 2.0 ** (_LEAST + 3 + _SPARE[plan.dtype.char]) * self.inner
         # What was dropped stays 2^-180 below sums that are above this.
         dropped = self.left.dropped or self.right.dropped
@@ -432,12 +450,12 @@ class _Product:
         if not lost.all():
             shifts = self.u[:, rows], self.w[:, columns]
             rest = self._sums(A, B, self.u[:, rows], columns), *shifts, result, accumulate, self.tiny, self.least, again
-            self._on_threads(_finish, rest, C.shape[0] * C.shape[1], C.size)
+            _on_threads(self.plan.threads, _finish, rest, C.shape[0] * C.shape[1], C.size)
             again |= lost[:, :, None]
         if int(self.left.paths[:, rows].min() + self.right.paths[:, columns].min()) < self.inner + 2:
             odd = np.zeros(C.shape[:2], np.bool_) if self.left.odd is None else self.left.odd[:, rows]
             given = A, self._bits(B, columns), B, odd, result, C, again, accumulate
-            self._on_threads(_few_paths, given, C.shape[0] * C.shape[1], C.size)
+            _on_threads(self.plan.threads, _few_paths, given, C.shape[0] * C.shape[1], C.size)
         if self.left.odd is not None:
             again |= self.left.odd[:, rows, None]
         if self.right.odd is not None:
@@ -487,15 +505,8 @@ class _Product:
 
     def _scaled(self, X: Array, rows: Array, columns: Array) -> Array:
         out = np.empty(X.shape)
-        self._on_threads(_scale, (X, rows, columns, out), X.shape[0] * X.shape[1], X.size)
+        _on_threads(self.plan.threads, _scale, (X, rows, columns, out), X.shape[0] * X.shape[1], X.size)
         return out
-
-    def _on_threads(self, function: Any, arguments: tuple[Any, ...], rows: int, size: int) -> None:
-        """Run a compiled loop over rows, in pieces where that is worth it."""
-        pieces = min(rows, 4 * self.plan.threads) if self.plan.threads > 1 and size >= 1 << 15 else 1
-        step = -(-rows // pieces)
-        tasks = [(start, min(rows, start + step)) for start in range(0, rows, step)]
-        run_tasks(lambda start, stop: function(*arguments, start, stop), tasks, self.plan.threads)
 
     def _compute_again(self, result: Array, again: Array, C: Array, A: Array, B: Array, accumulate: int) -> None:
         """The entries that are marked, rows of a strip with the columns they need: pair by pair."""
@@ -528,8 +539,8 @@ class _Product:
         self.backend.multiply(self.maxima, least, m, right.n)
         least -= _KEPT
         least, S, value = _in_panels(least), np.zeros((panels, rows, _COLUMNS)), np.empty(C.shape)
-        self._on_threads(_add_up, (x, m, *right.panels, least, S), rows, S.size * inner)
-        self._on_threads(_logarithms, (S, least, value), rows, S.size)
+        _on_threads(self.plan.threads, _add_up, (x, m, *right.panels, least, S), rows, S.size * inner)
+        _on_threads(self.plan.threads, _logarithms, (S, least, value), rows, S.size)
         return np.logaddexp(C, value, dtype=np.float64) if accumulate else value
 
 
