@@ -45,10 +45,11 @@ Array: TypeAlias = NDArray[Any]
 _LOW, _HIGH = -float(1 << 20), float(1 << 19)  # entries whose exponentials are taken; their exponents have 21 bits
 _LEAST = -510  # exponents below: products of two exponentials stay normal numbers
 _SMALLEST = 48  # rows and columns of B: with fewer, what a call costs outweighs the gain
+_DEEPEST = 64  # rows of B: from there on the rounding of sums pair by pair is noticed
 _LARGEST = 1 << 22  # rows of B: so many terms that were left out are nothing
 _BLOCK = 1024  # rows and columns of C at a time: 8 MiB of sums
 _FIRST = 256  # columns of C, where there are more than of a block, that show which rows underflow
-_DEPTH = {"f": 512, "d": 256}  # steps of k at a time: float64 adds sums of so few, whose rounding stays small
+_DEPTH = {"f": 512, "d": 64}  # steps of k at a time: float64 adds sums of so few, whose rounding stays small
 _SPARE = {"f": 26, "d": 54}  # bits by which a sum must exceed all that was taken for 0
 _AT_ONCE = 1 << 20  # entries of the small products that are computed side by side
 _STRIP = 512  # rows whose sums are computed again together
@@ -360,7 +361,7 @@ def takes(plan: Plan, k: int, n: int) -> bool:
     return (
         plan.storage == "elements"
         and plan.dtype.char in _DEPTH
-        and min(k, n) >= _SMALLEST
+        and (min(k, n) >= _SMALLEST or (k >= _DEEPEST and n > 1))
         and k < _LARGEST
         and plan.zero == -np.inf
         and is_log_plus(plan.semiring)

@@ -26,7 +26,7 @@ __all__ = ["multiply", "takes"]
 
 Array: TypeAlias = NDArray[Any]
 
-_PAIRS = 1 << 12  # a matrix of fewer entries is left to the kernel of the definition
+_PAIRS = 1 << 7  # a matrix of fewer entries is left to the kernel of the definition
 _SIDE = 128  # steps of k side by side
 _LINES = 256  # columns that are added up side by side: their sums stay in the first-level cache
 _PART = 1 << 16  # pairs that pay for a thread
