@@ -151,6 +151,16 @@ def test_few_paths_among_many_columns(rng):
     np.testing.assert_allclose(found[paths > 1], expected[paths > 1], rtol=0, atol=1e-14)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("k", "n"), [(63, 2), (64, 2), (63, 47), (300, 3), (200, 1), (1000, 60)])
+def test_many_equal_terms_around_zero(rng, dtype, k, n):
+    """Their roundings go one way, and the result, about 0, does not hide them."""
+    A, B = np.full((7, k), -np.log(k)) + rng.uniform(-0.1, 0.1, (7, 1)), np.tile(rng.uniform(-0.1, 0.1, n), (k, 1))
+    A, B = A.astype(dtype), B.astype(dtype)
+    found = sr.matmul(A, B, "log_plus")
+    assert errors(found, exact(A, B), dtype).max() <= BOUND[dtype]
+
+
 @pytest.mark.parametrize("m", [2, 3, 49])
 def test_strides(rng, m):
     A, B = normal(rng, m, 60).astype(np.float32), normal(rng, 60, 50).astype(np.float32)
