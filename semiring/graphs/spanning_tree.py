@@ -21,8 +21,8 @@ def spanning_tree(engine: Engine, D: Array, A: Array) -> None:
 
     plan, n = engine.plan, A.shape[0]
     largest = plan.semiring.add.expression.op == "max"
-    order, edges = spanning_forest(A, plan.zero, largest)
-    one = A.dtype.type(plan.one)
+    zero, one = A.dtype.type(plan.zero), A.dtype.type(plan.one)
+    order, edges = spanning_forest(A, zero, one, largest)
     in_strips(lambda rows: fill_bottlenecks(D, order, edges, one, largest, rows.start, rows.stop), n, plan.threads)
 
 

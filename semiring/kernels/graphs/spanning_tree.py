@@ -17,61 +17,64 @@ from semiring.kernels.graphs.compiled import kernel
 __all__ = ["fill_bottlenecks", "spanning_forest"]
 
 
-_LANES = 64  # entries that are compared side by side
+_TOGETHER = 64  # entries that are compared at a time
 _ROWS = 32  # that stay in the second-level cache
 
 
 @kernel
-def _offer(row, key, done, zero, largest, lanes):
-    """Key (n,) ← the best edge to each vertex that is not done, ``row`` among them; its best value is returned.
-
-    n is a multiple of `_LANES`, which is the size of ``lanes``: a best one for each needs no order of comparisons.
-    """
-    for j in range(_LANES):
-        lanes[j] = zero
-    for start in range(0, key.size, _LANES):
-        if largest:
-            for j in range(_LANES):
-                x = row[start + j] if row[start + j] > key[start + j] else key[start + j]
-                x = zero if done[start + j] else x
-                key[start + j] = x
-                lanes[j] = x if x > lanes[j] else lanes[j]
-        else:
-            for j in range(_LANES):
-                x = row[start + j] if row[start + j] < key[start + j] else key[start + j]
-                x = zero if done[start + j] else x
-                key[start + j] = x
-                lanes[j] = x if x < lanes[j] else lanes[j]
-    best = zero
-    for j in range(_LANES):
-        best = max(best, lanes[j]) if largest else min(best, lanes[j])
-    return best
+def _first(x, y, largest):
+    """The larger of two numbers, or the smaller one: a selection without a branch, of which vectors are made."""
+    return x if (x > y) == largest else y
 
 
 @kernel
-def spanning_forest(A, zero, largest):
+def _best_of(key, largest, work):
+    """The best of the keys (n,), by halves; ``work`` (n,)."""
+    n = key.size
+    half = (n + 1) // 2
+    for j in range(n - half):
+        work[j] = _first(key[j], key[j + half], largest)
+    if n % 2:
+        work[half - 1] = key[half - 1]
+    n = half
+    while n > 1:
+        half = (n + 1) // 2
+        for j in range(n - half):
+            work[j] = _first(work[j], work[j + half], largest)
+        n = half
+    return work[0]
+
+
+@kernel
+def spanning_forest(A, zero, one, largest):
     """The vertices of a symmetric matrix (n, n) in the order of Prim's algorithm, and the edge that each came by.
 
-    ``largest``: whether the largest edges are wanted, or the smallest. ``zero`` is no edge, worse than any other.
+    ``largest``: whether the largest edges are wanted, or the smallest. ``zero`` is no edge, worse than any other, and
+    ``one`` is better than any.
     """
     n = A.shape[0]
-    padded = -(-n // _LANES) * _LANES
-    key, done, row = np.full(padded, zero, A.dtype), np.ones(padded, np.bool_), np.full(padded, zero, A.dtype)
-    done[:n] = False
-    order, edges, lanes = np.empty(n, np.int64), np.full(n, zero, A.dtype), np.empty(_LANES, A.dtype)
+    key, work, most = np.full(n, zero, A.dtype), np.empty(n, A.dtype), np.full(n, one, A.dtype)
+    order, edges = np.empty(n, np.int64), np.full(n, zero, A.dtype)
     v = 0
     for k in range(n):
-        order[k], edges[k], done[v] = v, key[v], True
+        order[k], edges[k] = v, key[v]
+        most[v] = zero  # nothing leads to a vertex that has come
+        row = A[v]
         for u in range(n):
-            row[u] = A[v, u]
-        best = _offer(row, key, done, zero, largest, lanes)
-        for start in range(0, padded, _LANES):
+            key[u] = _first(_first(key[u], row[u], largest), most[u], not largest)
+        best = _best_of(key, largest, work)
+        v = 0
+        if best == zero:
+            while v < n - 1 and most[v] == zero:
+                v += 1
+            continue
+        for start in range(0, n, _TOGETHER):
             found = 0
-            for j in range(_LANES):
-                found += (key[start + j] == best) & (not done[start + j])
+            for u in range(start, min(n, start + _TOGETHER)):
+                found += key[u] == best
             if found:
                 v = start
-                while v < n - 1 and (done[v] or key[v] != best):
+                while v < n - 1 and key[v] != best:
                     v += 1
                 break
     return order, edges
@@ -80,12 +83,8 @@ def spanning_forest(A, zero, largest):
 @kernel
 def _pass_over(given, edge, largest, first, last, row):
     """Row ← the worse of an edge and the given row, from ``first`` to ``last`` - 1."""
-    if largest:
-        for j in range(first, last):
-            row[j] = given[j] if given[j] < edge else edge
-    else:
-        for j in range(first, last):
-            row[j] = given[j] if given[j] > edge else edge
+    for j in range(first, last):
+        row[j] = _first(given[j], edge, not largest)
 
 
 @kernel
@@ -101,19 +100,17 @@ def fill_bottlenecks(D, order, edges, one, largest, first, last):
         place[order[k]] = k
     for start in range(first, last, _ROWS):
         stop = min(last, start + _ROWS)
-        i, worst = stop - 1, one
-        row = rows[i - start]
-        row[i] = one
-        for j in range(i + 1, n):
-            worst = min(worst, edges[j]) if largest else max(worst, edges[j])
+        row, worst = rows[stop - 1 - start], one
+        row[stop - 1] = one
+        for j in range(stop, n):
+            worst = _first(worst, edges[j], not largest)
             row[j] = worst
         for i in range(stop - 2, start - 1, -1):
             _pass_over(rows[i + 1 - start], edges[i + 1], largest, i + 1, n, rows[i - start])
             rows[i - start, i] = one
-        i, worst = start, one
-        row = rows[0]
-        for j in range(i - 1, -1, -1):
-            worst = min(worst, edges[j + 1]) if largest else max(worst, edges[j + 1])
+        row, worst = rows[0], one
+        for j in range(start - 1, -1, -1):
+            worst = _first(worst, edges[j + 1], not largest)
             row[j] = worst
         for i in range(start + 1, stop):
             _pass_over(rows[i - 1 - start], edges[i], largest, 0, i, rows[i - start])
