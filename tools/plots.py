@@ -1,4 +1,4 @@
-"""The plots of ``docs/performance.md``, from the tables in ``docs/data``: a new row is a new bar or point."""
+"""The plots that no example of a page draws: of the tables in ``docs/data``, a bar or point a row, and of ideas."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from matplotlib import pyplot as plt
 
+from tools.ideas import IDEAS
 from tools.pages import rows_of
 
 __all__ = ["DRAWN", "PLOTS"]
@@ -137,4 +138,5 @@ PLOTS: dict[str, Callable[[Path], None]] = {
     "gpu-products.svg": gpu_products,
     "killed.svg": killed,
     "several.svg": several,
+    **IDEAS,
 }
