@@ -1,7 +1,7 @@
 """Products of a matrix and a vector in log_plus: c = log Σₖ exp(m + x), each exponential taken once.
 
 There is nothing to share between exponentials, as in a product of matrices (`log_sums`): every entry of the matrix is
-read twice, for the greatest m + x of a line, and for the sum of exp(m + x − greatest). Terms of float32 are added by
+read twice, for the greatest m + x, and for the sum of exp(m + x − greatest), the second time from the cache. Terms of float32 are added by
 eight in float32, and these sums in float64. Where a single path exists, the result is its m + x, to the bit.
 """
 
@@ -29,6 +29,7 @@ Array: TypeAlias = NDArray[Any]
 _PAIRS = 1 << 7  # a matrix of fewer entries is left to the kernel of the definition
 _SIDE = 128  # steps of k side by side
 _LINES = 256  # columns that are added up side by side: their sums stay in the first-level cache
+_RUN = 64  # steps of k after which sums are brought to a greater maximum
 _PART = 1 << 16  # pairs that pay for a thread
 _MAGIC = np.float32(3 << 22)  # n + this holds n, a whole number below 2²², in its last bits
 _LEAST_32, _LEAST_64 = np.float32(-87), -700.0  # the exponentials of what is less count as theirs: they are nothing
@@ -123,24 +124,28 @@ def _loops(power: Any) -> tuple[Any, Any]:
         inner, lines = M.shape[1], M.shape[2]
         blocks = -(-lines // _LINES)
         top, part, total = np.empty(_LINES, M.dtype), np.empty(_LINES, M.dtype), np.empty(_LINES)
+        before = np.empty(_LINES, M.dtype)
         for p in range(start, stop):
             b, left = p // blocks, p % blocks * _LINES
             width = min(_LINES, lines - left)
-            top[:] = -np.inf
-            for k in range(inner):
-                v, row = x[b, k], M[b, k, left : left + width]
-                for j in range(width):
-                    t = row[j] + v
-                    top[j] = t if t > top[j] else top[j]
-            total[:] = 0
-            for first in range(0, inner, 8):
-                part[:] = 0
-                for k in range(first, min(inner, first + 8)):
+            top[:], total[:] = -np.inf, 0
+            for run in range(0, inner, _RUN):  # its lines stay in the second-level cache, and so memory is read once
+                before[:] = top
+                for k in range(run, min(inner, run + _RUN)):
                     v, row = x[b, k], M[b, k, left : left + width]
                     for j in range(width):
-                        part[j] += power((row[j] + v) - top[j])
+                        t = row[j] + v
+                        top[j] = t if t > top[j] else top[j]
                 for j in range(width):
-                    total[j] += part[j]
+                    total[j] *= power(before[j] - top[j])
+                for first in range(run, min(inner, run + _RUN), 8):
+                    part[:] = 0
+                    for k in range(first, min(inner, first + 8)):
+                        v, row = x[b, k], M[b, k, left : left + width]
+                        for j in range(width):
+                            part[j] += power((row[j] + v) - top[j])
+                    for j in range(width):
+                        total[j] += part[j]
             for j in range(width):
                 C[b, left + j] = _finished(C[b, left + j], top[j], total[j], accumulate)
 
