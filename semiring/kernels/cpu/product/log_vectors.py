@@ -1,8 +1,9 @@
 """Products of a matrix and a vector in log_plus: c = log Σₖ exp(m + x), each exponential taken once.
 
 There is nothing to share between exponentials, as in a product of matrices (`log_sums`): every entry of the matrix is
-read twice, for the greatest m + x, and for the sum of exp(m + x − greatest), the second time from the cache. Terms of float32 are added by
-eight in float32, and these sums in float64. Where a single path exists, the result is its m + x, to the bit.
+read twice, for the greatest m + x, and for the sum of exp(m + x − greatest), the second time from the cache. Terms of
+float32 are added by eight in float32, and these sums in float64. Where a single path exists, the result is its m + x,
+to the bit.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
