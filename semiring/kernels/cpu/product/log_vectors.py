@@ -104,7 +104,11 @@ def _loops(power: Any) -> tuple[Any, Any]:
             for k in range(whole, inner):
                 t = row[k] + v[k]
                 top[0] = t if t > top[0] else top[0]
-            greatest = top.max()
+            for half in (64, 32, 16):
+                left, right = top[:half], top[half : 2 * half]
+                for j in range(half):
+                    left[j] = right[j] if right[j] > left[j] else left[j]
+            greatest = top[:16].max()
             total[:] = 0
             for first in range(0, whole, 8 * _SIDE):
                 part[:] = 0
@@ -116,7 +120,9 @@ def _loops(power: Any) -> tuple[Any, Any]:
                     total[j] += part[j]
             for k in range(whole, inner):
                 total[0] += power((row[k] + v[k]) - greatest)
-            C[b, i] = _finished(C[b, i], greatest, total.sum(), accumulate)
+            for half in (64, 32, 16):
+                total[:half] += total[half : 2 * half]
+            C[b, i] = _finished(C[b, i], greatest, total[:16].sum(), accumulate)
 
     @_kernel
     def beside(M, x, C, accumulate, start, stop):
