@@ -163,6 +163,7 @@ def checking(checked):
     return [wrapped(step, check) for step in STEPS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plus", [False, True])
 def test_facts_are_true_after_every_step(rng, plus):
     """Of whole chains, with the problems that are made while they run."""
@@ -394,6 +395,7 @@ def test_few_frames_between_a_call_and_its_kernels(rng, threads):
 # -------------------------------------------------------------------------------- what the interface must be able to do
 
 
+@pytest.mark.slow
 def test_bfloat16_of_both_signs_in_place_with_predecessors(rng):
     """Closed in float32 and rounded once; the predecessors are those before rounding."""
     A = shifted(rng, matrix(rng, 12, "max_plus", "float32", 0.5), "max_plus").astype(ml_dtypes.bfloat16)

@@ -235,6 +235,7 @@ def test_rows_of_bits_are_joined(rng, of_few, part, monkeypatch):
 # ------------------------------------------------------------------------------------------------------------- hops
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [
