@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from semiring.errors import TooLargeError
 
-__all__ = ["demand_memory", "free_memory", "shown"]
+__all__ = ["demand_memory", "free_memory", "refuse_beyond", "shown"]
 
 _SMALL = 1 << 28  # bytes that nobody is asked about: the system takes longer to tell than a small matrix to be closed
 
@@ -23,7 +24,12 @@ def free_memory() -> int | None:
 
 def demand_memory(needed: int, what: str, instead: str) -> None:
     """Raise `TooLargeError` where so many bytes are more than what is free; ``instead`` is what to call."""
-    free = free_memory() if needed > _SMALL else None
+    refuse_beyond(needed, free_memory, what, instead)
+
+
+def refuse_beyond(needed: int, free_bytes: Callable[[], int | None], what: str, instead: str) -> None:
+    """`demand_memory` of any memory, whose free bytes a function tells."""
+    free = free_bytes() if needed > _SMALL else None
     if free is not None and needed > free:
         raise TooLargeError(f"{what} takes {shown(needed)}, and {shown(free)} are free: {instead}")
 

@@ -76,6 +76,7 @@ class Analysis:
     rows: Array  # int32: the rows below each supernode, sorted places
     _descents: dict[int, list[Array]] = field(default_factory=dict, init=False, repr=False)
     _layouts: dict[bool, Layout] = field(default_factory=dict, init=False, repr=False)
+    on_devices: dict[int, Any] = field(default_factory=dict, init=False, repr=False)  # copies of it, by the GPU
 
     @property
     def n(self) -> int:

@@ -24,7 +24,7 @@ from semiring.kernels.cpu.elimination.panels import folds_for
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.engine import Engine
 
-__all__ = ["NoStar", "Numbers", "eliminate", "eliminate_again"]
+__all__ = ["NoStar", "Numbers", "eliminate", "eliminate_again", "reduce_large"]
 
 Array = NDArray[Any]
 
@@ -141,7 +141,8 @@ class _Elimination:
             for kid in sorted(kids.get(s, [])):
                 self.extend(s, update, kid)
             if large[s]:
-                self.large_front(engine, s, update)
+                if not reduce_large(engine, self.numbers, s, update):
+                    self.failed.append(self.plan.status.diverged)
             else:
                 end = (self.plan.zero, update)
                 place = kernels.reduce_front(
@@ -190,35 +191,40 @@ class _Elimination:
         child = self.updates.pop(kid) if self.numbers.updates is None else self.updates[kid]
         kernels.extend(self.sr, self.memory, s, *self.tree, a.rows, *self.where, update, kid, child, self.place)
 
-    def large_front(self, engine: Engine, s: int, update: Array) -> None:
-        a, layout = self.numbers.analysis, self.numbers.layout
-        k, m, first = int(a.pivots[s]), int(a.depths[s]), int(a.firsts[s])
-        S = self.memory[layout.blocks[s] :][: k * k].reshape(k, k)
-        if not rkleene(engine, S, start=first):
-            self.failed.append(self.plan.status.diverged)
-            return
-        if not m:
-            return
-        R = self.memory[layout.right[s] :][: k * m].reshape(k, m)
-        open_right = R.copy()
-        engine.multiply(R, S, open_right)
-        open_below = open_right
-        if not layout.symmetric:
-            T = self.memory[layout.below[s] :][: k * m].reshape(k, m)
-            open_below = T.copy()
-            if self.plan.semiring.commutative:
-                engine.multiply(T, S.T, open_below)
-            else:
-                engine.multiply(T.T, open_below.T, S)
-        U = update.reshape(m, m)
-        step = -(-m // _PANELS) if layout.symmetric else m
-        for start in range(0, m, step):
-            rows = slice(start, start + step)
-            engine.multiply_add(
-                U[rows, start if layout.symmetric else 0 :],
-                open_below[:, rows].T,
-                R[:, start if layout.symmetric else 0 :],
-            )
+
+def reduce_large(engine: Engine, numbers: Numbers, s: int, update: Any) -> bool:
+    """Eliminate the pivots of a large front by products, where its memory lies; whether every one had a star.
+
+    (On a GPU the word of the plan's status tells.)
+    """
+    a, layout, memory, plan = numbers.analysis, numbers.layout, numbers.memory, numbers.plan
+    k, m, first = int(a.pivots[s]), int(a.depths[s]), int(a.firsts[s])
+    S = memory[layout.blocks[s] :][: k * k].reshape(k, k)
+    if not rkleene(engine, S, start=first):
+        return False
+    if not m:
+        return True
+    R = memory[layout.right[s] :][: k * m].reshape(k, m)
+    open_right = R.copy()
+    engine.multiply(R, S, open_right)
+    open_below = open_right
+    if not layout.symmetric:
+        T = memory[layout.below[s] :][: k * m].reshape(k, m)
+        open_below = T.copy()
+        if plan.semiring.commutative:
+            engine.multiply(T, S.T, open_below)
+        else:
+            engine.multiply(T.T, open_below.T, S)
+    U = update.reshape(m, m)
+    step = -(-m // _PANELS) if layout.symmetric else m
+    for start in range(0, m, step):
+        rows = slice(start, start + step)
+        engine.multiply_add(
+            U[rows, start if layout.symmetric else 0 :],
+            open_below[:, rows].T,
+            R[:, start if layout.symmetric else 0 :],
+        )
+    return True
 
 
 def _in_groups(tasks: list[tuple[int, int]], threads: int) -> list[tuple[list[tuple[int, int]]]]:

@@ -25,10 +25,11 @@ _OfRows: TypeAlias = Callable[[Array, Array], Any]
 
 @dataclass(frozen=True)
 class Reduction:
-    """What is made of rows, and whether that is nothing but their worst values."""
+    """What is made of rows."""
 
     of_rows: _OfRows
-    worst: bool = False
+    named: bool = False  # ours, and not the caller's: it takes rows in the memory of the host
+    worst: bool = False  # nothing but their worst values
 
 
 def reduction(asked: Any, semiring: Semiring) -> Reduction:
@@ -44,7 +45,7 @@ def reduction(asked: Any, semiring: Semiring) -> Reduction:
     if len(arguments) != (name in _WITH_ARGUMENT):
         wanted = f"the pair ({name!r}, {_WITH_ARGUMENT[name]})" if name in _WITH_ARGUMENT else f"{name!r} alone"
         raise ValueError(f"reduce is {asked!r}: give {wanted}")
-    return Reduction(REDUCTIONS[name](semiring, *arguments), worst=name == "eccentricity")
+    return Reduction(REDUCTIONS[name](semiring, *arguments), named=True, worst=name == "eccentricity")
 
 
 def _ordered(semiring: Semiring, name: str, *, sums: bool) -> str:

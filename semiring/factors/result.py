@@ -17,20 +17,20 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, max_times, min_times
 from semiring.algorithms.stars import divergence_error
 from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, widen
-from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import as_array, as_output, in_host_memory
 from semiring.arrays.scans import Scan, limits_of
 from semiring.arrays.vertices import Vertices
 from semiring.elimination.analysis import Analysis, Layout, analyse
-from semiring.elimination.numbers import NoStar, Numbers, eliminate, eliminate_again
+from semiring.elimination.home import Host, home_of
+from semiring.elimination.numbers import NoStar, Numbers, eliminate_again
 from semiring.elimination.paths import OpenFactor
-from semiring.elimination.questions import Sweeps, table
 from semiring.elimination.signs import find_potentials, name_negative_cycle
 from semiring.errors import AlgebraError, DivergenceError, DTypeError, IntegerOverflowError, NoPathError, ShapeError
 from semiring.factors.inputs import Edges, checked, edges_of
 from semiring.factors.reductions import Reduction, reduction
 from semiring.kernels.contract import Plan
 from semiring.kernels.engine import make_plan
+from semiring.namespaces import is_device_array
 from semiring.strips.stored import is_name
 from semiring.threads import checked_threads, get_threads
 
@@ -43,7 +43,12 @@ _BLOCK = 1 << 24  # entries of rows that are handed over at a time, unless the c
 
 
 def factor(
-    A: Any, semiring: Semiring | str = "min_plus", ordering: Any = "auto", *, threads: int | None = None
+    A: Any,
+    semiring: Semiring | str = "min_plus",
+    ordering: Any = "auto",
+    *,
+    threads: int | None = None,
+    device: Any = None,
 ) -> Factor:
     """The `Factor` of a graph: A* in sparse triangular factors, for as many questions as come.
 
@@ -63,6 +68,9 @@ def factor(
         minimum degree.
     threads
         How many threads this call and the questions use; by default `semiring.get_threads()` at each call.
+    device
+        ``"cuda"`` (or ``"cuda:1"``): the GPU where the numbers are found and stay, and questions are answered. Matrices
+        that come back are CuPy arrays there; paths, and what is reduced from rows, come to the host.
 
     Cost: `Factor.operations`, known before the numbers begin; some 10⁸ for a road network or a planar graph of 65,000
     vertices. Graphs without small separators (random ones of six edges a vertex) fill up: `Factor.nnz` tends to n²/4.
@@ -88,8 +96,9 @@ def factor(
     if algebra.star_expression is None:
         raise AlgebraError(f"{algebra.name} has no star, and a factor needs one: give one, Semiring(..., star=...)")
     count = None if threads is None else checked_threads(threads)
+    home = home_of(device)
     edges = edges_of(A, algebra)
-    return Factor(algebra, edges, analyse(edges.pattern, ordering), count)
+    return Factor(algebra, edges, analyse(edges.pattern, ordering), count, home)
 
 
 class Factor:
@@ -119,9 +128,14 @@ class Factor:
         edges: Edges,
         analysis: Analysis,
         threads: int | None,
+        home: Any = None,
         changed: tuple[Factor, Array] | None = None,
     ) -> None:
-        """Made by `factor`, `refactor` and `update`; ``changed``: a factor, and in which entries it differs."""
+        """Made by `factor`, `refactor` and `update`.
+
+        ``home``: where the numbers are, by default on the host; ``changed``: a factor, and in which entries it differs.
+        """
+        self._home = home or Host()
         self.semiring, self.dtype, self.names = semiring, edges.values.dtype, edges.names
         self._edges, self._analysis, self._threads = edges, analysis, threads
         self._vertices = Vertices(edges.pattern.n, edges.names)
@@ -132,7 +146,8 @@ class Factor:
         self._largest = largest_size(edges.values, edges.scan)
         self._inner = inner_dtype(semiring, self.dtype, len(self), self._largest)
         try:
-            self._numbers = self._eliminate(changed)
+            with self._home.current():
+                self._numbers = self._eliminate(changed)
         except DivergenceError as error:
             raise error.named(self.names) from None
 
@@ -201,7 +216,7 @@ class Factor:
         try:
             if changed is not None and changed[0]._may_be_reused(layout, plan):
                 return eliminate_again(changed[0]._numbers, plan, self._values, changed[1])
-            return eliminate(self._analysis, layout, plan, self._values, keep=changed is not None)
+            return self._made(layout, plan, keep=changed is not None)
         except NoStar as error:
             vertex = int(self.order[error.place])
         if semiring.tropical is not None:
@@ -239,16 +254,20 @@ class Factor:
         inside = component[rows] == component[columns]
         self._values = sign * np.maximum(reduced, 0.0, where=inside, out=reduced)
         self._shift, self._inner, self.symmetric = sign * h, np.dtype(np.float64), False
-        return eliminate(self._analysis, self._analysis.layout(False), self._plan(False), self._values)
+        return self._made(self._analysis.layout(False), self._plan(False))
+
+    def _made(self, layout: Layout, plan: Plan, *, keep: bool = False) -> Numbers:
+        made: Numbers = self._home.eliminate(self._analysis, layout, plan, self._values, keep=keep)
+        return made
 
     # -------------------------------------------------------------------------------------------------- vectors
 
-    def _sweeps(self, *, columns: bool = False, nonnegative: bool = True) -> Sweeps:
+    def _sweeps(self, *, columns: bool = False, nonnegative: bool = True) -> Any:
         """For vectors of zeros and ones, or any."""
         plan = self._plan(nonnegative and self._numbers.plan.facts.nonnegative)
-        return Sweeps(self._numbers, plan, columns=columns)
+        return self._home.sweeps(self._numbers, plan, columns=columns)
 
-    def solve(self, b: Any, *, transposed: bool = False) -> Array:
+    def solve(self, b: Any, *, transposed: bool = False) -> Any:
         """The least x = A ⊗ x ⊕ b, (n,) or (n, k) for b of that shape: x = A* ⊗ b.
 
         ``transposed``: the least x = x ⊗ A ⊕ b, for every column of b. In min-plus x[i] is then the least sum of b[j]
@@ -281,47 +300,53 @@ class Factor:
         shift = None if self._shift is None else self._shift[:, np.newaxis] * (-1.0 if transposed else 1.0)
         if shift is not None:
             matrix = matrix + shift
-        found = np.empty(matrix.shape, self._inner)
-        sweeps = self._sweeps(columns=not transposed, nonnegative=scan.nonnegative)
-        if matrix.shape[1]:
-            sweeps.solve(np.ascontiguousarray(matrix), found)
-        if shift is not None:
-            found -= shift
-        return self._handed_over(found.reshape(given.shape))
+        xp = self._home.xp
+        with self._home.current():
+            found = xp.empty(matrix.shape, self._inner)
+            sweeps = self._sweeps(columns=not transposed, nonnegative=scan.nonnegative)
+            if matrix.shape[1]:
+                sweeps.solve(xp.asarray(np.ascontiguousarray(matrix)), found)
+            if shift is not None:
+                found -= xp.asarray(shift)
+            return self._handed_over(found.reshape(given.shape))
 
-    def _handed_over(self, found: Array) -> Array:
+    def _handed_over(self, found: Any) -> Any:
         """What kernels computed, as the caller holds it."""
         if has_inner_zero(self.semiring, self._inner):
-            return np.asarray(decode(found, self.semiring, self.dtype))
+            return decode(found, self.semiring, self.dtype)
         return found if found.dtype == self.dtype else found.astype(self.dtype)
 
     # ------------------------------------------------------------------------------------------------ rows of A*
 
     def _each_rows(self, vertices: Array, give: Callable[[Array, Array], None], columns: bool = False) -> None:
         """``give(which, block)`` with rows of A* as the caller holds them, on several threads."""
-        shift = None if self._shift is None else self._shift * (-1.0 if columns else 1.0)
+        xp, shift = self._home.xp, None if self._shift is None else self._shift * (-1.0 if columns else 1.0)
 
-        def hand_over(which: Array, block: Array) -> None:
+        def hand_over(which: Array, block: Any) -> None:
             if shift is not None:
-                block += shift - shift[vertices[which], np.newaxis]
+                block += xp.asarray(shift) - xp.asarray(shift[vertices[which], np.newaxis])
             give(which, self._handed_over(block))
 
         if vertices.size:
             self._sweeps(columns=columns).rows(vertices, hand_over)
 
-    def _fill(self, vertices: Array, out: Array) -> None:
+    def _fill(self, vertices: Array, out: Any) -> None:
         """Rows of A* into ``out``, (r, n) of the caller's dtype."""
 
-        def give(which: Array, block: Array) -> None:
-            out[which] = block
+        def give(which: Array, block: Any) -> None:
+            if is_device_array(out):
+                out[self._home.xp.asarray(which)] = block
+            else:
+                out[which] = _on_host(block)
 
         direct = self._shift is None and not has_inner_zero(self.semiring, self._inner)
-        if direct and vertices.size:  # as kernels hold them
-            self._sweeps().rows_into(vertices, out)
-        else:
-            self._each_rows(vertices, give)
+        with self._home.current():
+            if direct and vertices.size:  # as kernels hold them
+                self._sweeps().rows_into(vertices, out)
+            else:
+                self._each_rows(vertices, give)
 
-    def table(self, sources: Any, targets: Any = None) -> Array:
+    def table(self, sources: Any, targets: Any = None) -> Any:
         """(p, q): the entries of A* from each of p sources to each of q targets, by number or name; to all without.
 
         In min-plus the distances. Costs, with targets, what leads from each vertex to those above it in the elimination
@@ -336,19 +361,24 @@ class Factor:
         """
         rows = self._vertices.indices(sources)
         if targets is None:
-            demand_memory(rows.size * len(self) * self.dtype.itemsize, f"{rows.size:,} rows of A*", _IN_PARTS)
-            out = np.empty((rows.size, len(self)), self.dtype)
-            self._fill(rows, out)
-            return out
+            with self._home.current():
+                return self._rows(rows, f"{rows.size:,} rows of A*")
         columns = self._vertices.indices(targets)
         needed = rows.size * columns.size * self._inner.itemsize
-        demand_memory(needed, f"a table of {rows.size:,} × {columns.size:,}", _IN_PARTS)
-        found = np.empty((rows.size, columns.size), self._inner)
-        if found.size:
-            table(self._sweeps(), self._sweeps(columns=True), rows, columns, found)
-        if self._shift is not None:
-            found += self._shift[columns] - self._shift[rows, np.newaxis]
-        return self._handed_over(found)
+        with self._home.current():
+            self._home.demand(needed, f"a table of {rows.size:,} × {columns.size:,}", _IN_PARTS)
+            found = self._home.xp.empty((rows.size, columns.size), self._inner)
+            if found.size:
+                self._home.table(self._sweeps, rows, columns, found)
+            if self._shift is not None:
+                found += self._home.xp.asarray(self._shift[columns] - self._shift[rows, np.newaxis])
+            return self._handed_over(found)
+
+    def _rows(self, rows: Array, what: str, instead: str = _IN_PARTS) -> Any:
+        self._home.demand(rows.size * len(self) * self.dtype.itemsize, what, instead)
+        out = self._home.empty_rows(rows.size, len(self), self.dtype)
+        self._fill(rows, out)
+        return out
 
     def distance(self, source: Any, target: Any) -> Any:
         """The entry of A* from one vertex to another, by number or name: the weight of `path`, in min-plus."""
@@ -428,17 +458,19 @@ class Factor:
     def _reduced(self, chosen: Array, reduce: Reduction) -> Array:
         if reduce.worst and self._shift is None and chosen.size:
             worst = np.empty(chosen.size, self._inner)
-            self._sweeps().worst(chosen, worst)
-            return self._handed_over(worst)
+            with self._home.current():
+                self._sweeps().worst(chosen, worst)
+            return np.asarray(self._handed_over(worst))
         parts: list[tuple[Array, Array]] = []
 
-        def give(which: Array, block: Array) -> None:
-            reduced = np.asarray(reduce.of_rows(chosen[which], block))
+        def give(which: Array, block: Any) -> None:
+            reduced = _on_host(reduce.of_rows(chosen[which], _on_host(block) if reduce.named else block))
             if reduced.shape[:1] != (which.size,):
                 raise ShapeError(f"reduce made shape {reduced.shape} of {which.size} rows: one result a row is needed")
             parts.append((which, reduced))
 
-        self._each_rows(chosen, give)
+        with self._home.current():
+            self._each_rows(chosen, give)
         if not parts:
             return np.asarray(reduce.of_rows(chosen, np.empty((0, len(self)), self.dtype)))
         out = np.empty((chosen.size, *parts[0][1].shape[1:]), np.result_type(*(part.dtype for _, part in parts)))
@@ -451,7 +483,7 @@ class Factor:
             part = chosen[start : start + chunk]
             yield part, self.table(part if self.names is None else [self.names[v] for v in part])
 
-    def closure(self, out: Any = None) -> Array:
+    def closure(self, out: Any = None) -> Any:
         """A* as a dense matrix (n, n), in ``out`` where it is given: an array of the factor's dtype, or an .npy file.
 
         Raises `TooLargeError`, before any work, where n² entries do not fit into memory.
@@ -459,10 +491,9 @@ class Factor:
         n = len(self)
         if out is None:
             instead = "ask for a table of sources and targets, for rows some at a time, or give out= the name of a file"
-            demand_memory(n * n * self.dtype.itemsize, f"A* of {n:,} vertices", instead)
-            out = np.empty((n, n), self.dtype)
-        found: Array = self.rows(out=out)
-        return found
+            with self._home.current():
+                return self._rows(np.arange(n), f"A* of {n:,} vertices", instead)
+        return self.rows(out=out)
 
     # ------------------------------------------------------------------------------------------------- new weights
 
@@ -484,7 +515,8 @@ class Factor:
             at = self._entries(edges.pattern.rows, edges.pattern.indices)
             values = np.full(own.values.size, self.semiring.zero_for(self.dtype), self.dtype)
             values[at] = edges.values
-        return Factor(self.semiring, Edges(own.pattern, values, own.names, edges.scan), self._analysis, self._threads)
+        given = Edges(own.pattern, values, own.names, edges.scan)
+        return Factor(self.semiring, given, self._analysis, self._threads, self._home)
 
     def update(self, edges: Iterable[tuple[Any, Any, Any]]) -> Factor:
         """The factor after the weights of some edges have changed, (from, to, weight) each, by number or name.
@@ -510,7 +542,7 @@ class Factor:
         values = own.values.copy()
         values[at] = fitting([edge[2] for edge in listed], self.semiring, self.dtype) if listed else values[at]
         changed = checked(own.pattern, values, self.semiring, own.names)
-        return Factor(self.semiring, changed, self._analysis, self._threads, (self, at))
+        return Factor(self.semiring, changed, self._analysis, self._threads, self._home, (self, at))
 
     def _entries(self, rows: Array, columns: Array) -> Array:
         """Where edges stand among those of the pattern. Raises `ShapeError` for one that is not there."""
@@ -533,6 +565,14 @@ def _target(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         return made
     given: Array = as_output(out, shape, dtype)
     return given
+
+
+def _on_host(array: Any) -> Array:
+    if is_device_array(array):
+        from semiring.arrays.device.memory import to_host
+
+        return to_host(array)
+    return np.asarray(array)
 
 
 def aligned(b: Any, names: tuple[Hashable, ...] | None) -> Any:

@@ -61,7 +61,7 @@ def fixed_point(
         if order.size == pattern.n:
             return _by_one_sweep(edges, order, b, algebra, transposed)
         _demand_star(algebra)
-        return Factor(algebra, edges, analyse(pattern), count).solve(b, transposed=transposed)
+        return np.asarray(Factor(algebra, edges, analyse(pattern), count).solve(b, transposed=transposed))
     given = A.unpack() if isinstance(A, BitMatrix) else A
     matrix, right = operands(algebra, A=in_host_memory(given), b=in_host_memory(b, "b"))
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:

@@ -32,7 +32,9 @@ _MULTIPLIED = """#define BALANCED
 INLINE element times_multiplied(element x, element y) { return (element)((unsigned)x * gridDim.z + (unsigned)y); }"""
 _LONG = frozenset({"div", "exp", "expm1", "log", "log1p", "sqrt"})
 #: Where the sources are.
-_FOLDERS = tuple(f"semiring.kernels.cuda.{name}" for name in ("closing", "closing.papers", "predecessors"))
+_FOLDERS = tuple(
+    f"semiring.kernels.cuda.{name}" for name in ("closing", "closing.papers", "elimination", "predecessors")
+)
 _INCLUDE = re.compile(r'#include "([^"]+)"\n')
 
 __all__ = ["Arithmetic", "arithmetic_of", "operations", "source"]

@@ -1,0 +1,1 @@
+"""Sparse elimination on a GPU: fronts and sweeps, level by level of the tree (`elimination.cu`)."""

@@ -1,0 +1,171 @@
+"""Factors on a GPU, with their kernels run on the host (`cuda_on_host`), against factors of the host."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from cuda_on_host import HostKernels, needs_compiler
+
+import semiring as sr
+from semiring.elimination import analysis, on_device
+from semiring.errors import DivergenceError, NegativeCycleError
+from semiring.factors import result
+from semiring.kernels.cuda.closing.sources import arithmetic_of, source
+
+pytestmark = [needs_compiler, pytest.mark.slow]
+
+CASES = [
+    ("min_plus", "float32"),
+    ("min_plus", "int16"),
+    ("max_plus", "float64"),
+    ("max_min", "int32"),
+    ("boolean", "bool"),
+    ("plus_times", "float64"),
+    ("log_plus", "float64"),
+]
+
+
+class There(np.ndarray):
+    """An array "on a GPU"."""
+
+    def get(self):
+        return self.view(np.ndarray).copy()
+
+
+def there(array):
+    return np.asarray(array).view(There)
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    return {}
+
+
+@pytest.fixture
+def device(monkeypatch, compiled, tmp_path_factory):
+    """Arrays and kernels of the host in the place of those of a GPU."""
+    cuda = SimpleNamespace(runtime=SimpleNamespace(getDevice=lambda: 0), Device=lambda number: nullcontext())
+    xp = SimpleNamespace(
+        cuda=cuda,
+        asarray=lambda x: there(np.array(x)),
+        empty=lambda shape, dtype: there(np.empty(shape, dtype)),
+        full=lambda shape, value, dtype: there(np.full(shape, value, dtype)),
+    )
+
+    def kernel(plan, name, *defines):
+        key = arithmetic_of(plan), defines
+        if key not in compiled:
+            compiled[key] = HostKernels(source("elimination.cu", *key), tmp_path_factory.mktemp("elimination"))
+
+        def launch(grid, threads, arguments):
+            given = [
+                None if isinstance(x, int) else x.view(np.ndarray) if isinstance(x, There) else x for x in arguments
+            ]
+            compiled[key].launch(name, (*grid, 1, 1)[:3], (*threads, 1, 1)[:3], given)
+
+        return launch
+
+    def is_there(x):
+        return isinstance(x, There)
+
+    monkeypatch.setattr("semiring.arrays.device.memory.load_cupy", lambda what="": xp)
+    monkeypatch.setattr("semiring.arrays.device.memory.free_on_device", lambda: 1 << 22)
+    monkeypatch.setattr("semiring.arrays.device.memory.to_host", np.array)
+    monkeypatch.setattr(on_device, "_kernel", kernel)
+    monkeypatch.setattr(on_device, "is_device_array", is_there)
+    monkeypatch.setattr(result, "is_device_array", is_there)
+
+
+def graph(rng, n, name, dtype, *, symmetric=False):
+    """Few edges near one another, small whole numbers; in plus_times and log_plus sums over walks that converge."""
+    rows = np.repeat(np.arange(n), 2)
+    columns = (rows + rng.integers(1, 5, rows.size)) % n
+    values = rng.integers(1, 9, rows.size)
+    if name in ("plus_times", "log_plus"):
+        values = values / 50 if name == "plus_times" else np.log(values / 50)
+    values = (-values if name == "max_plus" else values).astype(dtype)
+    if symmetric:
+        rows, columns, values = np.r_[rows, columns], np.r_[columns, rows], np.r_[values, values]
+    zero = sr.CATALOGUE[name].zero_for(np.dtype(dtype))
+    A = np.full((n, n), zero, dtype)
+    A[rows, columns] = values
+    if symmetric:
+        A[columns, rows] = A[rows, columns]
+    return A
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+@pytest.mark.parametrize("n", [1, 2, 37, 150])
+def test_answers_are_those_of_the_host(name, dtype, n, device, rng):
+    for symmetric in (False, True):
+        A = graph(rng, n, name, dtype, symmetric=symmetric)
+        host, F = sr.factor(A, name), sr.factor(A, name, device="cuda")
+        same = np.testing.assert_array_equal if dtype != "float64" else np.testing.assert_allclose
+        same(F._numbers.memory.view(np.ndarray), host._numbers.memory)
+        some, others = rng.integers(0, n, 5), rng.integers(0, n, 3)
+        same(F.closure(), host.closure())
+        same(F.table(some), host.table(some))
+        same(F.table(some, others), host.table(some, others))
+        b = A[:, others]
+        for transposed in (False, True):
+            same(F.solve(b, transposed=transposed), host.solve(b, transposed=transposed))
+            same(F.solve(b[:, 0], transposed=transposed), host.solve(b[:, 0], transposed=transposed))
+        same(np.concatenate([block for _, block in F.rows(chunk=7)]), host.closure())
+        same(F.rows(reduce=lambda block: block[:, 0]), host.closure()[:, 0])
+        if sr.CATALOGUE[name].selective:
+            same(F.rows(reduce="eccentricity"), host.rows(reduce="eccentricity"))
+        if name == "min_plus":
+            assert F.path(0, n - 1) == host.path(0, n - 1)
+            same(F.rows(reduce=("nearest", 2)), host.rows(reduce=("nearest", 2)))
+
+
+def test_large_fronts_go_to_products(device, monkeypatch, rng):
+    monkeypatch.setattr(analysis, "_LARGE_PAIRS", 500)
+    monkeypatch.setattr(analysis, "_LARGE_PIVOTS", 4)
+    for name, dtype in (("min_plus", "float32"), ("plus_times", "float64")):
+        for symmetric in (False, True):
+            A = graph(rng, 120, name, dtype, symmetric=symmetric)
+            F = sr.factor(A, name, device="cuda")
+            assert F._analysis.is_large().any()
+            np.testing.assert_allclose(F.closure(), sr.closure(A, name))
+
+
+def test_products_that_do_not_commute(device, rng):
+    last = sr.Semiring(
+        "last", "min(x, y)", "where(x == inf, x, where(y == inf, y, 8 * x + y))", zero="inf", one="0", star="0"
+    )
+    last = last if not last.commutative else pytest.fail("⊗ commutes")
+    A = np.triu(graph(rng, 9, "min_plus", "float64"), 1)
+    A[A == 0] = np.inf
+    host, F = sr.factor(A, last), sr.factor(A, last, device="cuda")
+    np.testing.assert_array_equal(F.closure(), host.closure())
+    for transposed in (False, True):
+        np.testing.assert_array_equal(
+            F.solve(A[:, :3], transposed=transposed), host.solve(A[:, :3], transposed=transposed)
+        )
+
+
+def test_signs_and_cycles(device, rng):
+    A = graph(rng, 60, "min_plus", "float64")
+    h = rng.normal(size=60)
+    signed = A + h - h[:, None]
+    np.testing.assert_allclose(sr.factor(signed, device="cuda").closure(), sr.factor(signed).closure(), atol=1e-12)
+    some, others = [3, 4], [5, 6, 7]
+    F = sr.factor(signed, device="cuda")
+    np.testing.assert_allclose(F.table(some, others), sr.factor(signed).table(some, others), atol=1e-12)
+    np.testing.assert_allclose(F.rows(reduce="eccentricity"), F.closure().max(axis=1))
+    cyclic = np.where(np.isinf(A), 99, A).astype(np.int32)
+    cyclic[np.isinf(A)] = np.iinfo(np.int32).max
+    cyclic[7, 8], cyclic[8, 7] = -3, 2
+    with pytest.raises(NegativeCycleError):
+        sr.factor(cyclic, device="cuda")
+    with pytest.raises(DivergenceError):
+        sr.factor(np.array([[0.0, 2.0], [0.5, 0.0]]), "plus_times", device="cuda")
+    changed = A.copy()
+    changed[0, 1] = 7
+    updated = sr.factor(changed, device="cuda").update([(0, 1, 0.5)])
+    changed[0, 1] = 0.5
+    np.testing.assert_array_equal(updated.table([0]), sr.factor(changed).table([0]))

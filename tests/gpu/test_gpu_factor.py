@@ -1,0 +1,98 @@
+"""Factors on a GPU against factors of the host."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import semiring as sr
+from semiring.errors import NegativeCycleError
+from semiring.namespaces import is_device_array
+
+pytestmark = pytest.mark.gpu
+
+CASES = [
+    ("min_plus", "float32"),
+    ("min_plus", "float64"),
+    ("min_plus", "int16"),
+    ("max_plus", "int64"),
+    ("max_min", "int32"),
+    ("boolean", "bool"),
+    ("plus_times", "float64"),
+    ("log_plus", "float32"),
+]
+
+
+def graph(rng, side, name, dtype, *, symmetric=False):
+    """The streets of a town, side by side; in plus_times and log_plus sums over walks converge."""
+    at = np.arange(side * side).reshape(side, side)
+    tails = np.concatenate([at[:, :-1].ravel(), at[:-1].ravel()])
+    heads = np.concatenate([at[:, 1:].ravel(), at[1:].ravel()])
+    values = rng.integers(1, 9, tails.size if symmetric else 2 * tails.size)
+    if symmetric:
+        values = np.r_[values, values]
+    if name in ("plus_times", "log_plus"):
+        values = values / 50 if name == "plus_times" else np.log(values / 50)
+    values = (-values if name == "max_plus" else values).astype(dtype)
+    ends = np.r_[tails, heads], np.r_[heads, tails]
+    return sparse.coo_array((values, ends), shape=(side**2, side**2)).tocsr()
+
+
+def same(found, expected):
+    assert is_device_array(found)
+    close = found.dtype.kind != "f" or expected.dtype.kind != "f"
+    if close:
+        np.testing.assert_array_equal(found.get(), expected)
+    else:
+        np.testing.assert_allclose(found.get(), expected, rtol=1e-4 if found.dtype == np.float32 else 1e-10)
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+@pytest.mark.parametrize("side", [1, 3, 24, 61])
+def test_answers_are_those_of_the_host(name, dtype, side, rng):
+    n = side * side
+    for symmetric in (False, True):
+        A = graph(rng, side, name, dtype, symmetric=symmetric)
+        host, F = sr.factor(A, name), sr.factor(A, name, device="cuda")
+        assert F.symmetric == host.symmetric
+        same(F.closure(), host.closure())
+        some, others = rng.integers(0, n, 7), rng.integers(0, n, 5)
+        same(F.table(some), host.table(some))
+        same(F.table(some, others), host.table(some, others))
+        b = rng.integers(1, 9, (n, 3)).astype(dtype)
+        for transposed in (False, True):
+            same(F.solve(b, transposed=transposed), host.solve(b, transposed=transposed))
+        if sr.CATALOGUE[name].selective:
+            np.testing.assert_array_equal(F.rows(reduce="eccentricity"), host.rows(reduce="eccentricity"))
+        blocks = [block.get() for _, block in F.rows(chunk=max(1, n // 3))]
+        np.testing.assert_array_equal(np.concatenate(blocks), F.closure().get())
+        same(F.refactor(A).closure(), F.closure().get())
+
+
+def test_large_fronts(rng):
+    """Of a graph that fills up: most of the work is in products."""
+    n = 700
+    A = sparse.random_array((n, n), density=4 / n, rng=rng, data_sampler=lambda size: rng.integers(1, 99, size)).tocsr()
+    for dtype in (np.float32, np.int32):
+        given = A.astype(dtype)
+        for symmetric in (False, True):
+            given = given.maximum(given.T).tocsr() if symmetric else given
+            host, F = sr.factor(given), sr.factor(given, device="cuda")
+            assert F._analysis.is_large().any()
+            same(F.closure(), host.closure())
+
+
+def test_signs(rng):
+    A = graph(rng, 20, "min_plus", "float64")
+    h = rng.normal(size=400)
+    signed = A.tocoo()
+    signed.data = signed.data + h[signed.col] - h[signed.row]
+    F = sr.factor(signed, device="cuda")
+    same(F.table([3, 5], [1, 2, 7]), sr.factor(signed).table([3, 5], [1, 2, 7]))
+    np.testing.assert_allclose(F.rows(reduce="eccentricity"), F.closure().max(axis=1).get())
+    cyclic = A.astype(np.int32).tolil()
+    cyclic[7, 8], cyclic[8, 7] = -3, 2
+    with pytest.raises(NegativeCycleError):
+        sr.factor(cyclic.tocsr(), device="cuda")
+    assert sr.factor(A, device="cuda").path(0, 399) == sr.factor(A).path(0, 399)
