@@ -324,15 +324,13 @@ def transitive_closure(  # type: ignore[misc]  # predecessors is one of the opti
     """Which vertex reaches which: A (n, n) bool, or integers 0 and 1, a `BitMatrix`, or any list of edges.
 
     ``reflexive``: every vertex reaches itself; otherwise only along a cycle, and ``path(v, v)`` is one.
-    Of all pairs, not of some. ``predecessors``: by default only of some paths, for of all they take 30 to 90 times as
+    ``predecessors``: by default only of some paths, for of all they take 30 to 90 times as
     long as the closure, which packs truth values; `Paths.path` makes a run of its own for each source.
     Other options and cost: `best_paths`.
     Raises `DomainError` for entries other than 0 and 1, for elsewhere a weight of 0 is an edge: say ``A != 0``, or
     ``A < inf``.
     """
     some = [name for name in ("sources", "targets", "limit") if options.get(name) is not None]
-    if some and not reflexive:
-        raise ShapeError(f"reflexive=False asks every vertex for a cycle through it: leave out {some[0]}=")
     back: Callable[[Any], Any] = _as_it_is
     if is_frame(A) and not Reading(options.get("weight"), None, options.get("columns")).lists_edges(A):
         taken = labelled_square(A)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,11 @@ from semiring.algebra import Semiring
 from semiring.arrays.folds import fold_rows
 from semiring.arrays.vertices import Vertices
 from semiring.chain.explanation import Explanation
-from semiring.errors import NoPathError, ShapeError, VertexError
+from semiring.errors import DeviceError, NoPathError, ShapeError, VertexError
 from semiring.paths.result import Paths
+
+if TYPE_CHECKING:
+    from semiring.elimination.analysis import Pattern
 
 __all__ = ["Answer", "SomePaths"]
 
@@ -32,6 +36,27 @@ class Answer:
     predecessors: Array | None  # (p, n)
     find: Callable[[int, int], list[int]]  # the vertices of a best path, [] where there is none
     explanation: Explanation
+    edges: Pattern | None = None  # None where they are on a GPU
+
+    @cached_property
+    def _components(self) -> Array:
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import connected_components
+
+        edges = self.edges
+        assert edges is not None
+        ones = np.ones(edges.indices.size, np.int8)
+        graph = csr_array((ones, edges.indices, edges.starts), shape=(edges.n, edges.n))
+        found: Array = connected_components(graph, connection="strong")[1]
+        return found
+
+    def before(self, vertex: int) -> Array:
+        """The vertices that come before one on cycles through it, itself where it has a loop."""
+        assert self.edges is not None
+        first, tails, _ = self.edges.columns
+        lasts = tails[first[vertex] : first[vertex + 1]]
+        found: Array = lasts[self._components[lasts] == self._components[vertex]]
+        return found
 
 
 class SomePaths(Paths):
@@ -61,6 +86,27 @@ class SomePaths(Paths):
         self.targets = everything if answer.targets is None else answer.targets
         self._rows = _places(self.sources)
         self._columns = _places(self.targets)
+        self._reflexive = True
+
+    def without_empty_paths(self) -> Paths:
+        """These paths of truths with those of at least one edge alone: a vertex reaches itself along a cycle, or not.
+
+        The matrix is changed. Raises `DeviceError` for paths that a GPU has found.
+        """
+        if self._answer.edges is None:
+            raise DeviceError("reflexive=False of some vertices is for graphs in the memory of the host: ask for all")
+        self._reflexive = False
+        places = self.matrix.tocoo() if self._sparse else None
+        for row, vertex in enumerate(self.sources.tolist()):
+            if self._answer.before(vertex).size:
+                continue
+            if places is None:
+                self.matrix[row, self.targets == vertex] = False
+            else:
+                self.matrix.data[(places.row == row) & (self.targets[places.col] == vertex)] = False
+        if self._sparse:
+            self.matrix.eliminate_zeros()
+        return self
 
     def __len__(self) -> int:
         return len(self._known)
@@ -129,9 +175,15 @@ class SomePaths(Paths):
         return {self.name(j): [self.name(v) for v in vertices] for j, vertices in found if vertices}
 
     def _numbers(self, row: int, i: int, j: int) -> list[int]:
+        if i == j and not self._reflexive:
+            lasts = self._answer.before(i)
+            return [*self._numbers_to(row, i, int(lasts[0])), i] if lasts.size else []
+        return self._numbers_to(row, i, j)
+
+    def _numbers_to(self, row: int, i: int, j: int) -> list[int]:
         if self.predecessors is not None:
             return self._vertices(self.predecessors[row], i, j) or []
-        if self._sparse:
+        if self._sparse and j in self._columns:
             begin, end = self.matrix.indptr[row : row + 2]
             if self._columns[j] not in self.matrix.indices[begin:end]:
                 return []

@@ -194,7 +194,7 @@ class _Call:
         way = self.way()
         self.explanation.method = way
         found = {"johnson": self.by_searches, "factor": self.by_factor}.get(way, self.by_closure)()
-        return Answer(self.sources, self.targets, self.limit, *found, self.explanation)
+        return Answer(self.sources, self.targets, self.limit, *found, self.explanation, self.edges.pattern)
 
     def way(self) -> str:
         """The method: as it was named, or that of the fewest operations."""

@@ -267,10 +267,34 @@ def test_truths_of_zeros_and_ones():
     expected = np.triu(np.ones((4, 4), bool))
     for given in (A, sparse.csr_array(A), A.astype(bool)):
         np.testing.assert_array_equal(sr.transitive_closure(given, sources=[2, 0]).matrix, expected[[2, 0]])
-    with pytest.raises(sr.errors.ShapeError, match="leave out sources="):
-        sr.transitive_closure(A, sources=[0], reflexive=False)
     with pytest.raises(sr.errors.DomainError, match="more than 0 and 1"):
         sr.transitive_closure(2 * A, sources=[0])
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 40])
+def test_some_paths_of_at_least_one_edge(n, rng):
+    for density in (0.5 / n, 1.5 / n, 4 / n):
+        A = rng.random((n, n)) < density
+        everything = sr.transitive_closure(A, reflexive=False)
+        sources, targets = rng.integers(0, n, (2, 6))
+        for method in ("johnson", "factor", "rkleene", "auto"):
+            for given in (A, sparse.csr_array(A)):
+                for asked, limit in ((None, None), (targets, None), (None, True), (targets, True)):
+                    some = sr.transitive_closure(
+                        given, reflexive=False, sources=sources, targets=asked, limit=limit, method=method
+                    )
+                    columns = np.arange(n) if asked is None else asked
+                    matrix = some.matrix if limit is None else some.matrix.toarray()
+                    np.testing.assert_array_equal(matrix, everything.matrix[np.ix_(sources, columns)])
+                    for i, j in ((i, i) for i in sources if i in columns):
+                        if not everything.matrix[i, j]:
+                            with pytest.raises(sr.errors.NoPathError):
+                                some.path(i, j)
+                            continue
+                        cycle = some.path(i, j)
+                        assert cycle[0] == cycle[-1] == i
+                        assert len(cycle) > 1
+                        assert all(A[a, b] for a, b in pairwise(cycle))
 
 
 @pytest.mark.slow

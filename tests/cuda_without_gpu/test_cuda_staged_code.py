@@ -106,6 +106,20 @@ def test_passes(which):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("defines", [(), ("OPPOSITE",)])
+def test_the_fronts_and_sweeps_of_a_factor(defines):
+    for name, dtype in (
+        ("min_plus", "float32"),
+        ("min_plus", "float64"),
+        ("boolean", "bool"),
+        ("plus_times", "float64"),
+    ):
+        _, kernels = compiled("elimination.cu", arithmetic(name, dtype), defines)
+        assert set(kernels) == {"reduce", "ascend", "gather", "spread", "descend"}
+        assert all(spills == 0 and registers <= 80 for registers, spills in kernels.values())
+
+
+@pytest.mark.slow
 def test_the_look_at_the_entries():
     """Its kernels are written for the bits of elements, and need nothing of the semiring."""
     text = Path(look.__file__).with_name("look.cu").read_text("utf-8")
