@@ -7,7 +7,7 @@ say: edges are lost, and so are negative cycles. Here weights are whole numbers 
    the rounding of its own weights does not explain its sum: so every such cycle is found, and no other.
 2. Under these potentials h the weights are ≥ 0. Rounded once to float64 they are closed by the kernels, which is right
    to n 2⁻⁵² relative in r[i, j] = D[i, j] + h[i] - h[j]; and D is r shifted back, exactly, and rounded once.
-3. Where r[i, j] is more than `_SPREAD` times |D[i, j]|, its rounding could be seen in D: row i is found again by
+3. Where r[i, j] is more than `SPREAD` times |D[i, j]|, its rounding could be seen in D: row i is found again by
    Dijkstra's algorithm on the exact weights.
 
 So every distance is right to n 2⁻³² of itself, most of them to some ulp, as the length of a path whose edges are longer
@@ -30,9 +30,9 @@ from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.potentials import cycle_error
 from semiring.algorithms.views import Array
 
-__all__ = ["Exact"]
+__all__ = ["SPREAD", "Exact", "common_unit", "rounded", "whole"]
 
-_SPREAD = 2.0**20
+SPREAD = 2.0**20  # times a distance: from there on the rounding of what it was shifted by could be seen in it
 
 
 class Exact:
@@ -47,8 +47,8 @@ class Exact:
         """
         edges = np.isfinite(W)
         bits = -int(log2(epsilon)) if epsilon else 0  # ε w is a whole number of units too
-        self._unit = _unit(W[edges]) - bits
-        self.h = potentials = _whole(h, self._unit)
+        self._unit = common_unit(W[edges]) - bits
+        self.h = potentials = whole(h, self._unit)
         weights, none = self._whole(W, edges)
         raised = np.where(edges, weights + (np.abs(weights) >> bits) if epsilon else weights, none)
 
@@ -64,7 +64,7 @@ class Exact:
 
     def _whole(self, W: Array, edges: Array) -> tuple[Array, int]:
         """The weights in units, 0 where there is no edge; and a number that is longer than any path."""
-        weights = _whole(np.where(edges, W, 0.0), self._unit)
+        weights = whole(np.where(edges, W, 0.0), self._unit)
         return weights, 4 * (len(W) + 1) * (1 + max(-weights.min(), weights.max()))
 
     def distances(self, W: Array, close: Callable[[Array], object]) -> Array:
@@ -76,25 +76,25 @@ class Exact:
         weights, none = self._whole(W, edges)
         shift = self.h[:, np.newaxis] - self.h
         reduced = np.where(edges, np.maximum(weights + shift, 0), none)
-        R = np.where(edges, _floats(reduced, self._unit), inf)
+        R = np.where(edges, rounded(reduced, self._unit), inf)
         close(R)
-        D = _floats(_whole(R, self._unit) - shift, self._unit)
-        far = _SPREAD * np.abs(D) < R
+        D = rounded(whole(R, self._unit) - shift, self._unit)
+        far = SPREAD * np.abs(D) < R
         np.fill_diagonal(far, False)
         for row in np.flatnonzero(far.any(axis=1)):
             loop = D[row, row]
-            D[row] = _floats(_single_source(reduced, int(row)) - shift[row], self._unit)
+            D[row] = rounded(_single_source(reduced, int(row)) - shift[row], self._unit)
             D[row, row] = loop
         return D
 
 
-def _unit(values: Array) -> int:
+def common_unit(values: Array) -> int:
     """An e for which all values are whole numbers of 2ᵉ."""
     mantissas, exponents = np.frexp(values)
     return int(exponents.min(initial=1024, where=mantissas != 0)) - 53
 
 
-def _whole(values: Array, unit: int) -> Array:
+def whole(values: Array, unit: int) -> Array:
     """Values as Python's integers, in units of 2ᵉ; below a unit they are cut off."""
     mantissas, exponents = np.frexp(values)
     numbers = (mantissas * 2.0**53).astype(np.int64).astype(object)
@@ -102,17 +102,17 @@ def _whole(values: Array, unit: int) -> Array:
     return (numbers << np.maximum(up, 0).astype(object)) >> np.maximum(-up, 0).astype(object)
 
 
-def _floats(numbers: Array, unit: int) -> Array:
-    """What `_whole` made integers of, each rounded once; beyond the range of floats ±∞."""
+def rounded(numbers: Array, unit: int) -> Array:
+    """What `whole` made integers of, each rounded once; beyond the range of floats ±∞."""
     scale = 1 << abs(unit)
 
-    def rounded(number: int) -> float:
+    def as_float(number: int) -> float:
         try:
             return number / scale if unit < 0 else float(number * scale)
         except OverflowError:
             return inf if number > 0 else -inf
 
-    return np.asarray(np.frompyfunc(rounded, 1, 1)(numbers), np.float64)
+    return np.asarray(np.frompyfunc(as_float, 1, 1)(numbers), np.float64)
 
 
 def _single_source(weights: Array, source: int) -> Array:

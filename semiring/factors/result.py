@@ -21,6 +21,7 @@ from semiring.arrays.operands import as_array, as_output, in_host_memory
 from semiring.arrays.scans import Scan, limits_of
 from semiring.arrays.vertices import Vertices
 from semiring.elimination.analysis import Analysis, Layout, analyse
+from semiring.elimination.exact import ExactPotentials
 from semiring.elimination.home import Host, home_of
 from semiring.elimination.numbers import NoStar, Numbers, eliminate_again
 from semiring.elimination.paths import OpenFactor
@@ -76,7 +77,8 @@ def factor(
     vertices. Graphs without small separators (random ones of six edges a vertex) fill up: `Factor.nnz` tends to n²/4.
 
     Weights of both signs: a negative cycle is decided by exact sums on the edges, so height differences raise no false
-    alarm. Floats of both signs that are no whole numbers are eliminated under potentials, in float64.
+    alarm. Floats of both signs that are no whole numbers are eliminated under potentials, in float64; exact ones, some
+    µs an entry, where weights on cycles differ so much in size that those would drown some.
 
     Raises `NegativeCycleError` with the vertices of a cycle (`DivergenceError` where another semiring's pivot has no
     star), `AlgebraError` for a semiring without a star, `DomainError` for NaN and for edges of unbounded gain,
@@ -141,6 +143,7 @@ class Factor:
         self._vertices = Vertices(edges.pattern.n, edges.names)
         self.ordering, self.order = analysis.ordering, analysis.order
         self._shift: Array | None = None
+        self._exact: ExactPotentials | None = None
         commutes = semiring.commutative
         self.symmetric = bool(commutes and edges.pattern.is_symmetric(edges.values))
         self._largest = largest_size(edges.values, edges.scan)
@@ -207,7 +210,10 @@ class Factor:
         edges, semiring = self._edges, self.semiring
         nonnegative = edges.scan.nonnegative and semiring.tropical == "min"
         if not nonnegative and self._is_rounded():
-            h, component = find_potentials(*self._signed_edges())
+            found = find_potentials(*self._signed_edges())
+            if isinstance(found, ExactPotentials):
+                return self._eliminate_exactly(found)
+            h, component = found
             if h.any():
                 return self._eliminate_under(h, component)
         integers = has_inner_zero(semiring, self._inner)
@@ -217,20 +223,20 @@ class Factor:
             if changed is not None and changed[0]._may_be_reused(layout, plan):
                 return eliminate_again(changed[0]._numbers, plan, self._values, changed[1])
             return self._made(layout, plan, keep=changed is not None)
-        except NoStar as error:
-            vertex = int(self.order[error.place])
+        except NoStar as failure:
+            vertex = int(self.order[failure.place])
         if semiring.tropical is not None:
             name_negative_cycle(*self._signed_edges())
-        found = divergence_error(semiring, vertex)
+        error = divergence_error(semiring, vertex)
         if semiring in (max_times, min_times):
-            found = DivergenceError(f"{found}; where its product is 1 but for rounding, closure tells", vertex)
-        raise found
+            error = DivergenceError(f"{error}; where its product is 1 but for rounding, closure tells", vertex)
+        raise error
 
     def _may_be_reused(self, layout: Layout, plan: Plan) -> bool:
         """Whether these numbers were kept, and stand where those of another plan would."""
         own = self._numbers
         same = own.layout is layout and own.plan.dtype == plan.dtype and own.plan.facts == plan.facts
-        return own.updates is not None and self._shift is None and same
+        return own.updates is not None and self._is_plain and same
 
     def _is_rounded(self) -> bool:
         """Whether floats of both signs are summed, and sums are rounded."""
@@ -254,6 +260,12 @@ class Factor:
         inside = component[rows] == component[columns]
         self._values = sign * np.maximum(reduced, 0.0, where=inside, out=reduced)
         self._shift, self._inner, self.symmetric = sign * h, np.dtype(np.float64), False
+        return self._made(self._analysis.layout(False), self._plan(False))
+
+    def _eliminate_exactly(self, potentials: ExactPotentials) -> Numbers:
+        self._exact, self._inner, self.symmetric = potentials, np.dtype(np.float64), False
+        self._values = np.full(self._edges.values.size, self.semiring.zero_for(self._inner), self._inner)
+        self._values[self._entries(potentials.tails, potentials.heads)] = potentials.sign * potentials.reduced()
         return self._made(self._analysis.layout(False), self._plan(False))
 
     def _made(self, layout: Layout, plan: Plan, *, keep: bool = False) -> Numbers:
@@ -297,6 +309,8 @@ class Factor:
         else:
             B = given.astype(self._inner)
         matrix = B.reshape(n, -1)
+        if self._exact is not None:
+            return self._handed_over(self._home.xp.asarray(self._exact.solve(matrix, transposed).reshape(given.shape)))
         shift = None if self._shift is None else self._shift[:, np.newaxis] * (-1.0 if transposed else 1.0)
         if shift is not None:
             matrix = matrix + shift
@@ -318,11 +332,18 @@ class Factor:
 
     # ------------------------------------------------------------------------------------------------ rows of A*
 
+    @property
+    def _is_plain(self) -> bool:
+        """Whether A* is what was eliminated, without potentials."""
+        return self._shift is None and self._exact is None
+
     def _each_rows(self, vertices: Array, give: Callable[[Array, Array], None], columns: bool = False) -> None:
         """``give(which, block)`` with rows of A* as the caller holds them, on several threads."""
         xp, shift = self._home.xp, None if self._shift is None else self._shift * (-1.0 if columns else 1.0)
 
         def hand_over(which: Array, block: Any) -> None:
+            if self._exact is not None:
+                block = xp.asarray(self._exact.of_rows(vertices[which], np.arange(len(self)), _on_host(block)))
             if shift is not None:
                 block += xp.asarray(shift) - xp.asarray(shift[vertices[which], np.newaxis])
             give(which, self._handed_over(block))
@@ -339,7 +360,7 @@ class Factor:
             else:
                 out[which] = _on_host(block)
 
-        direct = self._shift is None and not has_inner_zero(self.semiring, self._inner)
+        direct = self._is_plain and not has_inner_zero(self.semiring, self._inner)
         with self._home.current():
             if direct and vertices.size:  # as kernels hold them
                 self._sweeps().rows_into(vertices, out)
@@ -370,6 +391,8 @@ class Factor:
             found = self._home.xp.empty((rows.size, columns.size), self._inner)
             if found.size:
                 self._home.table(self._sweeps, rows, columns, found)
+            if self._exact is not None:
+                found = self._home.xp.asarray(self._exact.of_rows(rows, columns, _on_host(found)))
             if self._shift is not None:
                 found += self._home.xp.asarray(self._shift[columns] - self._shift[rows, np.newaxis])
             return self._handed_over(found)
@@ -399,7 +422,7 @@ class Factor:
         [0, 2, 1]
         """
         i, j = self._vertices.index(source), self._vertices.index(target)
-        found = self._open.path(i, j)
+        found = self._open.path(i, j) if self._exact is None else self._exact.path(i, j)
         if not found:
             raise NoPathError(f"no path leads from {self._vertices.name(i)} to {self._vertices.name(j)}")
         return [self._vertices.name(vertex) for vertex in found]
@@ -456,7 +479,7 @@ class Factor:
         return target if is_name(out) else out
 
     def _reduced(self, chosen: Array, reduce: Reduction) -> Array:
-        if reduce.worst and self._shift is None and chosen.size:
+        if reduce.worst and self._is_plain and chosen.size:
             worst = np.empty(chosen.size, self._inner)
             with self._home.current():
                 self._sweeps().worst(chosen, worst)

@@ -225,8 +225,9 @@ class _Call:
             costs["dense"] = dense_operations(n, size)
         least = min(costs.values(), default=np.inf)
         drowned = self.graph is None and _is_rounded(self.edges, self.semiring)
+        # (Exact potentials take microseconds an entry: only what fits no other way.)
         # The analysis tells operations exactly, but costs some searches itself: a bound says whether it is worth it.
-        worth = not drowned and 2 * analysis_operations(n, m) < least
+        worth = not (drowned and costs) and 2 * analysis_operations(n, m) < least
         if worth and 2 * analysis_operations(n, m, widest_level(self.edges.pattern)) < least:
             self.analysis = analyse(self.edges.pattern)
             pairs, numbers = float(self.analysis.pairs(False).sum()), self.analysis.layout(False).size

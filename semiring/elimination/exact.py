@@ -1,0 +1,170 @@
+"""Weights of both signs in exact arithmetic, where potentials in float64 would drown some of them.
+
+Weights are whole numbers of a common unit here, however long, as in `semiring.algorithms.exact`, which does the same
+for dense matrices:
+
+1. Potentials h by Bellman-Ford on the edges, exactly. Where a cycle is below 0, every weight is raised by its own
+   rounding: then a cycle is negative if and only if that does not explain its sum, so every such cycle is found, and
+   no other.
+2. Under them every weight is ≥ 0. Rounded once to float64 they are eliminated; nothing cancels then, so that
+   r[i, j] = D[i, j] + h[i] - h[j] is right to n 2⁻⁵² of itself. D is r shifted back, exactly, and rounded once.
+3. Where r[i, j] is more than 2²⁰ times |D[i, j]|, its rounding could be seen in D: row i is found again by Dijkstra's
+   algorithm on the exact weights. So are all paths, and least solutions, whose right-hand sides may be of any size.
+
+So every distance is right to n 2⁻³² of itself; where weights were raised, as the length of a path whose edges are
+longer by at most that. Cost: 0.3 µs an edge for each sweep of step 1, 1 µs an entry for step 2, some µs an edge for
+each row of step 3.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from heapq import heapify, heappop, heappush
+from math import log2
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.algorithms.bellman_ford import Labels, bellman_ford
+from semiring.algorithms.exact import SPREAD, common_unit, rounded, whole
+from semiring.algorithms.johnson import SparseGraph
+from semiring.algorithms.potentials import cycle_error
+from semiring.errors import DomainError
+
+__all__ = ["ExactPotentials", "exact_minimum"]
+
+Array = NDArray[Any]
+
+
+class ExactPotentials:
+    """Exact potentials of min-plus edges, and the edges under them, ≥ 0."""
+
+    def __init__(self, graph: SparseGraph, h: Array) -> None:
+        """``h`` (n,) float64: potentials to begin with. Raises `NegativeCycleError`."""
+        self.n, self.sign, self.tails, self.heads = graph.n, graph.sign, graph.tails, graph.heads
+        bits = -int(log2(graph.epsilon)) if graph.epsilon else 0  # ε w is a whole number of units too
+        self.unit = common_unit(graph.weights) - bits
+        weights = whole(graph.weights, self.unit)
+        for lengths in (weights, weights + (abs(weights) >> bits)) if graph.epsilon else (weights,):
+            self.h = whole(h, self.unit)
+            relax = exact_minimum(self.n, self.tails, self.heads, lengths, self.h)
+            cycle = bellman_ford(Labels(self.h, relax))
+            if not cycle:
+                break
+        if cycle:
+            places = {(i, j): w for i, j, w in zip(*self._ends(), graph.weights.tolist(), strict=True)}
+            error = cycle_error(cycle, lambda i, j: Fraction(places[i, j]), graph.sign, graph.epsilon)
+            assert error is not None  # raised weights were summed exactly
+            raise error
+        self.weights = np.maximum(weights + self.h[self.tails] - self.h[self.heads], 0)
+        self._out: list[list[tuple[int, int]]] | None = None
+        self._into: list[list[tuple[int, int]]] | None = None
+
+    def _ends(self) -> tuple[list[int], list[int]]:
+        return self.tails.tolist(), self.heads.tolist()
+
+    def reduced(self) -> Array:
+        """The weights of the edges, ≥ 0, each rounded once to float64."""
+        return rounded(self.weights, self.unit)
+
+    def of_rows(self, sources: Array, targets: Array, found: Array) -> Array:
+        """The distances (p, q) between vertices, float64, of what an elimination of the reduced weights found."""
+        there = np.isfinite(found)
+        r = np.where(there, self.sign * found, 0.0)
+        shift = self.h[sources][:, np.newaxis] - self.h[targets]
+        D = rounded(whole(r, self.unit) - shift, self.unit)
+        far = there & (SPREAD * np.abs(D) < r)
+        D = np.where(there, D, np.inf)
+        for row in np.flatnonzero(far.any(axis=1)).tolist():
+            labels, _ = self._search({int(sources[row]): 0})
+            D[row] = self._lengths([labels[v] for v in targets.tolist()], shift[row])
+        return np.asarray(self.sign * D)
+
+    def solve(self, B: Array, transposed: bool) -> Array:
+        """The least x = A ⊗ x ⊕ b (x = x ⊗ A ⊕ b), for b (n, k) in float64, exactly and rounded once.
+
+        Raises `DomainError` for an entry of b of unbounded gain.
+        """
+        if (self.sign * B == -np.inf).any():
+            raise DomainError("b has an entry of unbounded gain, beside weights that are summed exactly: leave it out")
+        found = np.empty(B.shape)
+        shift = -self.h if transposed else self.h
+        for column in range(B.shape[1]):
+            b = self.sign * B[:, column]
+            ends = np.flatnonzero(np.isfinite(b))
+            unit = min(self.unit, common_unit(b[ends])) if ends.size else self.unit
+            up = self.unit - unit
+            begin = whole(b[ends], unit) + (shift[ends] << up)
+            labels, _ = self._search(dict(zip(ends.tolist(), begin.tolist(), strict=True)), not transposed, up)
+            found[:, column] = self.sign * self._lengths(labels, shift << up, unit)
+        return found
+
+    def path(self, source: int, target: int) -> list[int]:
+        """The vertices of a best path; [] where there is none."""
+        labels, before = self._search({source: 0})
+        if labels[target] is None:
+            return []
+        found = [target]
+        while found[-1] != source:
+            found.append(before[found[-1]])
+        return found[::-1]
+
+    def _lengths(self, labels: list[int | None], shift: Array, unit: int | None = None) -> Array:
+        there = np.array([label is not None for label in labels], np.bool_)
+        numbers = np.array([0 if label is None else label for label in labels], object)
+        return np.where(there, rounded(numbers - shift, self.unit if unit is None else unit), np.inf)
+
+    def _search(self, begin: dict[int, int], against: bool = False, up: int = 0) -> tuple[list[int | None], list[int]]:
+        """Dijkstra's algorithm from labels of some vertices: those of all, and the vertex before each.
+
+        Labels are in units of 2^(unit - up).
+        """
+        edges = self._edges(against)
+        labels: list[int | None] = [None] * self.n
+        before, done = [-1] * self.n, [False] * self.n
+        heap = [(label, vertex) for vertex, label in begin.items()]
+        for label, vertex in heap:
+            labels[vertex] = label
+        heapify(heap)
+        while heap:
+            label, vertex = heappop(heap)
+            if done[vertex]:
+                continue
+            done[vertex] = True
+            for other, weight in edges[vertex]:
+                longer, known = label + (weight << up), labels[other]
+                if known is None or longer < known:
+                    labels[other], before[other] = longer, vertex
+                    heappush(heap, (longer, other))
+        return labels, before
+
+    def _edges(self, against: bool) -> list[list[tuple[int, int]]]:
+        kept = self._into if against else self._out
+        if kept is None:
+            kept = [[] for _ in range(self.n)]
+            for i, j, weight in zip(*self._ends(), self.weights.tolist(), strict=True):
+                kept[j if against else i].append((i if against else j, weight))
+            if against:
+                self._into = kept
+            else:
+                self._out = kept
+        return kept
+
+
+def exact_minimum(n: int, tails: Array, heads: Array, weights: Array, h: Array) -> Any:
+    """What `Labels` relaxes by: the best that edges with weights in Python's integers, sorted by head, offer from h."""
+    first = np.flatnonzero(np.append(True, heads[1:] != heads[:-1])) if heads.size else heads
+    into, runs = heads[first], np.diff(np.append(first, heads.size))
+    none = 4 * (n + 1) * (1 + int(np.abs(weights).max(initial=0))) + int(np.abs(h).max(initial=0))  # beyond any path
+
+    def relax(_: Array) -> tuple[Array, Array]:
+        best, offered_by = np.full(n, none, object), np.full(n, -1)
+        if heads.size:
+            candidates = weights + h[tails]
+            best[into] = np.minimum.reduceat(candidates, first)
+            attains = np.flatnonzero(candidates == np.repeat(best[into], runs))
+            offered_by[heads[attains]] = tails[attains]
+        return best, offered_by
+
+    return relax
