@@ -1,6 +1,6 @@
 """Sparse graphs factored once: against SciPy's Dijkstra, METIS alone, and customizable contraction hierarchies.
 
-python -m benchmarks.factor [planar] [grid] [hierarchies] [--vertices 65536] [--table 1000]
+python -m benchmarks.factor [planar] [grid] [hierarchies] [device] [--vertices 65536] [--table 1000]
 
 Every ratio is of times of one run on one graph: a Delaunay triangulation of random points, whole weights from 1 to 999
 in both directions; or the power grid case_ACTIVSg70k, whose weights are reactances (A. B. Birchfield and others, CC BY
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, comparing, ours, run, shown, theirs
+from benchmarks.common import Table, by_synchronized_clock, comparing, ours, run, shown, theirs
 
 __all__ = ["main", "planar_graph", "power_grid"]
 
@@ -181,6 +181,24 @@ def hierarchies(options: argparse.Namespace) -> Table:
     return Table(f"{title}: a planar graph of {n:,} vertices", columns, rows)
 
 
+def device(options: argparse.Namespace) -> Table:
+    """The same on a GPU: all distances, which stay there, of the power grid or, without it, of a planar graph."""
+    columns = ["", "time", "distances/s"]
+    A = power_grid()
+    A = planar_graph(options.vertices)[0] if A is None else A
+    try:
+        F = sr.factor(A, device="cuda")
+    except sr.errors.DeviceError as error:
+        return Table(f"On a GPU: {error}", columns, [])
+    n, clock = A.shape[0], by_synchronized_clock
+    numbers = ours("refactor", lambda: F.refactor(A), clock=clock)
+    closed = ours("all distances", F.closure, clock=clock)
+    both = ours("refactor and all distances", lambda: F.refactor(A).closure(), clock=clock)
+    rows = [["numbers (refactor)", shown(numbers), ""]]
+    rows += [[label, shown(took), f"{n * n / took:.2g}"] for label, took in (("all distances", closed), ("both", both))]
+    return Table(f"On a GPU: {n:,} vertices, all distances in float32 left there", columns, rows)
+
+
 def metis_seconds(A: Any) -> float:
     """What METIS takes for the order of a symmetric pattern; NaN where it is not installed."""
     if find_spec("pymetis") is None:
@@ -209,7 +227,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run(
         "benchmarks.factor",
         str(__doc__),
-        {"planar": planar, "grid": grid, "hierarchies": hierarchies},
+        {"planar": planar, "grid": grid, "hierarchies": hierarchies, "device": device},
         arguments,
         configure,
     )
