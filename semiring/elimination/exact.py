@@ -66,7 +66,7 @@ class ExactPotentials:
 
     def reduced(self) -> Array:
         """The weights of the edges, ≥ 0, each rounded once to float64."""
-        return rounded(self.weights, self.unit)
+        return np.asarray(rounded(self.weights, self.unit))
 
     def of_rows(self, sources: Array, targets: Array, found: Array) -> Array:
         """The distances (p, q) between vertices, float64, of what an elimination of the reduced weights found."""
