@@ -271,6 +271,7 @@ def test_truths_of_zeros_and_ones():
         sr.transitive_closure(2 * A, sources=[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 9, 40])
 def test_some_paths_of_at_least_one_edge(n, rng):
     for density in (0.5 / n, 1.5 / n, 4 / n):

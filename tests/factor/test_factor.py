@@ -280,6 +280,7 @@ def exact_distances(n, edges):
     return D
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("semiring", ["min_plus", "max_plus"])
 @pytest.mark.parametrize("n", [3, 9, 30])
 def test_very_different_weights_on_cycles_are_summed_exactly(rng, semiring, n):
