@@ -19,6 +19,7 @@ from semiring.arrays.device.memory import load_cupy, moved_to_device, to_host
 from semiring.errors import DeviceError
 from semiring.kernels.engine import Engine, Lanes
 from semiring.ranks.links import Groups, Ranks
+from semiring.ranks.mpi import is_cuda_aware
 
 __all__ = ["DeviceLinks", "OwnDevice", "by_copies", "links_of", "own_device"]
 
@@ -51,10 +52,15 @@ Carry: TypeAlias = Callable[[Array, int, Ranks], None]  # an array of the rank `
 
 
 def links_of(groups: Groups) -> DeviceLinks:
-    """The links of ranks that are processes: by NCCL where each has a GPU of its own, else through their hosts."""
+    """The links of ranks that are processes: by NCCL where each has a GPU of its own, which only enqueues.
+
+    Else by MPI, from GPU to GPU where it is CUDA-aware on all ranks, or through the memory of the hosts.
+    """
     device = own_device(groups.all)
     load_cupy().cuda.Device(device.number).use()
-    return DeviceLinks(groups, _by_nccl(groups) if device.alone else _by_host)
+    if device.alone:
+        return DeviceLinks(groups, _by_nccl(groups))
+    return DeviceLinks(groups, _by_mpi if all(groups.all.allgather(is_cuda_aware())) else _by_host)
 
 
 class DeviceLinks:
@@ -95,6 +101,11 @@ def _by_nccl(groups: Groups) -> Carry:
 
 
 _OCTETS = 0  # NCCL's number for elements of one byte
+
+
+def _by_mpi(array: Array, root: int, ranks: Ranks) -> None:
+    load_cupy().cuda.get_current_stream().synchronize()  # MPI knows nothing of streams
+    ranks.broadcast(array, root)
 
 
 def _by_host(array: Array, root: int, ranks: Ranks) -> None:

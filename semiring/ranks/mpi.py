@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 import time
@@ -9,7 +10,7 @@ from typing import Any, TypeAlias
 
 from semiring.errors import MissingExtraError
 
-__all__ = ["MpiRanks", "load_mpi"]
+__all__ = ["MpiRanks", "is_cuda_aware", "load_mpi"]
 
 Array: TypeAlias = Any
 
@@ -21,6 +22,12 @@ def load_mpi() -> Any:
     except ImportError as error:
         raise MissingExtraError("mpi4py", "mpi", "computing on several ranks") from error
     return MPI
+
+
+def is_cuda_aware() -> bool:
+    """Whether MPI takes arrays on a GPU; only Open MPI tells."""
+    query = getattr(ctypes.CDLL(load_mpi().__file__), "MPIX_Query_cuda_support", None)
+    return query is not None and bool(query())
 
 
 _LARGE, _COUNT = 1 << 18, 1 << 30  # bytes from which on a wait costs nothing beside them; elements of one message

@@ -18,11 +18,13 @@ from semiring.errors import AlgebraError, DivergenceError, DomainError, IntegerO
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
 from semiring.linalg.dispatch import engine_for
+from semiring.ranks import device
 from semiring.ranks.bertoldi import close_rows
 from semiring.ranks.closing import close_tiles, multiply_tiles
 from semiring.ranks.grid import Grid, Share, grid_shape
 from semiring.ranks.links import Groups, HostLinks, StoppedError, agreed
 from semiring.ranks.model import row_broadcast_seconds, tiles_bytes, tiles_times
+from semiring.ranks.mpi import is_cuda_aware
 from semiring.ranks.spread import Spread, collect, slabs
 from semiring.ranks.threads import run_ranks
 
@@ -357,3 +359,48 @@ def test_an_overflow_of_one_rank_is_one_of_all(rng, monkeypatch):
     A = rng.random((97, 97))
     run_ranks(3, run)
     assert sorted(seen) == [0, 1, 2]
+
+
+# ------------------------------------------------------------------------------------------------------- links of GPUs
+
+
+class _Device:
+    """As much of CuPy as links between GPUs ask for before anything travels."""
+
+    def __init__(self, count):
+        self.cuda, self.runtime, self.waits = self, self, 0
+        self.getDeviceCount = lambda: count
+
+    def Device(self, number):
+        return self
+
+    def use(self): ...
+
+    def get_current_stream(self):
+        return self
+
+    def synchronize(self):
+        self.waits += 1
+
+
+@pytest.mark.parametrize("aware", [True, False])
+def test_ranks_that_share_a_gpu_leave_it_to_mpi_where_that_is_cuda_aware(monkeypatch, aware):
+    there = _Device(1)
+    monkeypatch.setattr(device, "load_cupy", lambda *what: there)
+    monkeypatch.setattr(device, "is_cuda_aware", lambda: aware)
+
+    def run(ranks):
+        links = device.links_of(Groups(ranks, Grid(blocks(97, "float32"), (1, 2))))
+        array = np.full((3, 4), ranks.rank, np.float32)
+        if aware:
+            links.broadcast(array, 1, "row")
+            assert (array == 1).all()
+        return links._carry
+
+    assert set(run_ranks(2, run)) == {device._by_mpi if aware else device._by_host}
+    assert there.waits == 2 * aware
+
+
+def test_whether_mpi_is_cuda_aware_can_be_asked():
+    pytest.importorskip("mpi4py", reason="semiring.mpi needs mpi4py: pip install 'semiring[mpi]'")
+    assert is_cuda_aware() in (True, False)
