@@ -35,6 +35,7 @@ import semiring as sr
 from benchmarks.common import Table, by_clock, random_matrix, run
 from semiring import mpi
 from semiring.algorithms.schedule import schedule_for
+from semiring.namespaces import array_namespace
 from semiring.ranks.bertoldi import close_rows
 from semiring.ranks.grid import Grid, grid_shape
 from semiring.ranks.model import row_broadcast_bytes, row_broadcast_seconds, tiles_bytes, tiles_times
@@ -42,6 +43,7 @@ from semiring.ranks.mpi import load_mpi
 
 __all__ = ["closures", "fitted", "main", "model", "one", "scaling"]
 
+_WARM = 1700  # rows of what is closed first
 METHOD, ROWS = "blocked_floyd_warshall", "row_broadcast"
 FLOAT = np.dtype(np.float32)
 
@@ -83,10 +85,10 @@ def _tasks() -> list[int]:
 
 
 def _seconds(ranks: Any, A: Any, options: argparse.Namespace, **how: Any) -> tuple[float, float, int]:
-    """The longest of all ranks of the second of two closures, the longest wait for panels, and the bytes received."""
+    """The longest of all ranks, the longest wait for panels, and the bytes received."""
     with _bound(ranks):
-        for _ in range(2):
-            matrix = mpi.distribute(A, device=options.device)
+        for size in (_WARM, None):  # what compiles, or loads kernels, does so before
+            matrix = mpi.distribute(None if A is None else A[:size, :size], device=options.device)
             ranks.allgather(None)
             links = _links(matrix, METHOD)
             before = getattr(links, "received", 0), getattr(links, "waiting", 0.0)
@@ -116,8 +118,8 @@ def _seconds_by_rows(ranks: Any, A: Any, options: argparse.Namespace, threads: i
     methods: Any = mpi._METHODS
     known, methods[ROWS] = methods[ROWS], some
     try:
-        for _ in range(2):
-            matrix = mpi.distribute(A, device=options.device)
+        for size in (_WARM, None):
+            matrix = mpi.distribute(None if A is None else A[:size, :size], device=options.device)
             mpi.closure(matrix, out=matrix, method=ROWS, threads=threads)
     finally:
         methods[ROWS] = known
@@ -144,9 +146,9 @@ def closures(options: argparse.Namespace) -> Table:
         A = random_matrix(n, np.float32, seed=n) if ranks.rank == 0 else None
         alone = 0.0
         if A is not None and not options.device:
-            D = np.empty_like(A)
-            for _ in range(2):
-                alone = by_clock(partial(sr.closure, A, out=D, method=METHOD, threads=threads * ranks.size))
+            D = np.zeros_like(A)
+            sr.closure(A[:_WARM, :_WARM], method=METHOD, threads=threads * ranks.size)
+            alone = by_clock(partial(sr.closure, A, out=D, method=METHOD, threads=threads * ranks.size))
         ways = [("tiles", METHOD, threads), ("rows, algorithm 7", ROWS, threads)]
         if not options.device:
             ways[1:] = [("rows, algorithm 6", ROWS, threads), ("rows, algorithm 2", ROWS, 1)]
@@ -189,24 +191,31 @@ def fitted(ranks: Any, options: argparse.Namespace) -> tuple[float, float, float
         rows = mpi.distribute(A[:1260, :1260], comm=alone, device=options.device)
         by_rows = (by_clock(lambda: mpi.closure(rows, method=ROWS, threads=options.threads)) for _ in range(2))
         t_r = min(by_rows) / rows.n**3
-    small, large = np.zeros(1, np.float32), np.zeros(1 << 22, np.float32)
+    matrix = mpi.distribute(A[:8, :8], device=options.device)
+    xp, links = array_namespace(matrix._team.on(A[:1, :1])), _links(matrix, METHOD)
+    small, large = xp.zeros(1, np.float32), xp.zeros(1 << 24, np.float32)
+
+    def travel(array: Any) -> None:
+        links.broadcast(array, 0, "all")
+        float(array[0])  # waits for a device
+
     times = []
     for array in (small, large):
-        ranks.broadcast(array, 0)
-        times.append(min(by_clock(partial(ranks.broadcast, array, 0)) for _ in range(5)))
+        travel(array)
+        times.append(min(by_clock(partial(travel, array)) for _ in range(5)))
     t_s, both = (max(ranks.allgather(each)) for each in times)
     return max(ranks.allgather(t_c)), max(ranks.allgather(t_r)), t_s, max(both - t_s, 1e-12) / large.size
 
 
-#: GPUs of one kind on a network of 400 Gb/s each: 14·10¹² pairs a second, 10 µs, 4 bytes at 40 GB/s.
-LARGE = (1 / 14e12, 1e-5, 1e-10)
+#: H200s on a network of 400 Gb/s each: 14·10¹² pairs a second in products, 0.37·10¹² in rows, 10 µs, and 40 GB/s.
+LARGE = (1 / 14e12, 2.7e-12, 1e-5, 1e-10)
 
 
 def model(options: argparse.Namespace) -> Table:
     """The model beside this run, and on paper."""
     ranks, table = options.ranks, []
     grid = grid_shape(ranks.size)
-    t_c, t_r, t_s, t_w = fitted(ranks, options)
+    t_c, t_r, t_s, t_w = fit = fitted(ranks, options)
     for n in options.n:
         A = random_matrix(n, np.float32, seed=n) if ranks.rank == 0 else None
         times = tiles_times(n, grid, _block(n, options), t_c, t_s, t_w)
@@ -216,14 +225,17 @@ def model(options: argparse.Namespace) -> Table:
             says = row_broadcast_seconds(n, ranks.size, t_r, t_s, t_w)
             seconds, _, _ = _seconds_by_rows(ranks, A, options, options.threads)
             table.append(_said("rows", n, ranks.size, says, "", seconds))
+    t_c, t_r, t_s, t_w = fit if options.device else LARGE
     for size in (4, 64, 1024):
         n = 10**6
-        times, rows = tiles_times(n, grid_shape(size), 1024, *LARGE), row_broadcast_seconds(n, size, *LARGE)
+        times = tiles_times(n, grid_shape(size), 1024, t_c, t_s, t_w)
+        rows = row_broadcast_seconds(n, size, t_r, t_s, t_w)
         table.append(_said("tiles, H200s", n, size, times.seconds, times.stops))
         table.append(_said("rows, H200s", n, size, rows, ""))
     columns = ["how", "n", "ranks", "the model, s", "measured, s", "pairs a second, 10⁹", "what stops it"]
     title = (
-        f"The model: t_c = {t_c:.3g} s, by rows {t_r:.3g} s, t_s = {t_s:.3g} s, t_w = {t_w:.3g} s on {ranks.size} ranks"
+        f"The model: t_c = {fit[0]:.3g} s, by rows {fit[1]:.3g} s, t_s = {fit[2]:.3g} s, t_w = {fit[3]:.3g} s on "
+        f"{ranks.size} ranks"
     )
     return Table(title, columns, table)
 
@@ -252,12 +264,11 @@ def one(options: argparse.Namespace) -> Table:
 def scaling(options: argparse.Namespace) -> Table:
     """Closures by mpiexec on one, two and more ranks, beside the model and one process on as many processors."""
     table, first, n = [], 0.0, options.n[0]
-    A, D = random_matrix(n, np.float32, seed=n), np.empty((n, n), np.float32)
-    sr.closure(A[:1600, :1600], method=METHOD)  # compiles, for the children too
+    A, D = random_matrix(n, np.float32, seed=n), np.zeros((n, n), np.float32)
+    sr.closure(A[:_WARM, :_WARM], method=METHOD)  # compiles, for the children too
     for size in options.many:
         count = size * options.threads
-        with _bound(SimpleNamespace(rank=0, size=max(1, len(_processors()) // count))):
-            alone = by_clock(partial(sr.closure, A, out=D, method=METHOD, threads=count))
+        alone = by_clock(partial(sr.closure, A, out=D, method=METHOD, threads=count))
         command = [*shlex.split(options.mpiexec), "-n", str(size), sys.executable, "-m", "benchmarks.mpi", "one"]
         command += ["--n", str(n), "--threads", str(options.threads)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -282,10 +293,6 @@ def scaling(options: argparse.Namespace) -> Table:
         )
     columns = ["ranks", "s", "speedup", "efficiency", "of one process", "waited, s", "MiB received", "of the model's"]
     return Table(f"n = {n}, float32, {options.threads} threads a rank", [*columns, "the model, s"], table)
-
-
-def _processors() -> Any:
-    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
 
 
 def _said(name: str, n: int, size: int, says: float, stops: str, seconds: float | None = None) -> list[Any]:

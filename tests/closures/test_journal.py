@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import tracemalloc
 from importlib import import_module
@@ -179,14 +180,16 @@ class Dying(System):
     def __init__(self, at, rng=None):
         super().__init__()
         self.at, self.rng, self.count, self.dead = at, rng, 0, False
-        self.kinds = []
+        self.kinds, self.counting = [], threading.Lock()  # of calls by several ranks
 
     def step(self, kind):
         if self.dead:
             raise CrashError
-        self.count += 1
-        self.kinds.append(kind)
-        if self.count == self.at:
+        with self.counting:
+            self.count += 1
+            now = self.count
+            self.kinds.append(kind)
+        if now == self.at:
             self.die()
 
     def die(self):
