@@ -75,7 +75,7 @@ class Run:
             with written(self.system, home, self) as target:
                 rows = home.rows(target)
                 if self.keep is not None and self.team.is_first:
-                    self.journal = self.team.begin(partial(self._begun, first, rows, about, vectors))
+                    self.team.begin(partial(self._begin, first, rows, about, vectors))
                 if self.journal is not None:
                     places, descending = self._places(self.journal, first, rows)
                     self.journal.begin(target, descending)
@@ -86,20 +86,20 @@ class Run:
                 Closing(engine, layout, room, places, descending, encode, decode, progress, log, last, team).run()
                 agreed(team.ranks, partial(self._end, target))
 
-    def _begun(
+    def _begin(
         self, first: Rows, rows: Rows, about: Mapping[str, Any] | None, vectors: Mapping[str, Array] | None
-    ) -> Journal:
-        """The journal that was found, when all is as it says; or a new one."""
+    ) -> None:
+        """Make sure that all is as the journal says that was found; or make a new one."""
         layout, source, journal = self.layout, self.source, self.journal
         assert self.keep is not None
         if journal is not None:
             self.system.sync_folder(os.path.dirname(os.path.abspath(self.keep)))  # it may have failed to be
             self._check(journal, first, *self._places(journal, first, rows))
-            return journal
+            return
         found = self._sums([first] * len(layout.strips))
         own = {**(about or {}), "changed": _changed(source.path)}
         vectors = {**(vectors or {}), "sums": found}
-        return create(self.system, self.keep, own, vectors, layout, found, rows.phase(layout.n), self.team)
+        self.journal = create(self.system, self.keep, own, vectors, layout, found, rows.phase(layout.n), self.team)
 
     def _end(self, target: File) -> None:
         """All strips of all ranks are there."""
