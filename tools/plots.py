@@ -128,6 +128,22 @@ def several(path: Path) -> None:
     _save(figure, path)
 
 
+def ranks(path: Path) -> None:
+    figure, axes = _axes(3.0)
+    rows = rows_of("larger/ranks")
+    counts = [int(row["ranks"]) for row in rows]
+    first = float(rows[0]["the model, s"])
+    model = [100 * first / float(row["the model, s"]) / count for row, count in zip(rows, counts, strict=True)]
+    measured = [float(row["efficiency"].removesuffix("%")) for row in rows]
+    axes.plot(counts, model, "--", color=LINE, lw=2, label="the model")
+    axes.plot(counts, measured, "o-", color=BLUE, lw=2, label="measured")
+    axes.set(xlabel="ranks", ylabel="% of the first rank's rate", ylim=(0, 104), xscale="log")
+    axes.set_xticks(counts, [str(count) for count in counts])
+    axes.minorticks_off()
+    axes.legend(frameon=False, fontsize=9)
+    _save(figure, path)
+
+
 #: Tables that no page shows: of too many rows.
 DRAWN = {"larger/killed"}
 
@@ -137,6 +153,7 @@ PLOTS: dict[str, Callable[[Path], None]] = {
     "closures.svg": closures,
     "gpu-products.svg": gpu_products,
     "killed.svg": killed,
+    "ranks.svg": ranks,
     "several.svg": several,
     **IDEAS,
 }
