@@ -97,8 +97,7 @@ class _Backward:
         rows = (0, 0) if chain.weights is None else chain.weights.shape[-2:]
         self.dw = self.xp.zeros((*chain.batch, *rows))
         self.right: Right | None = None
-        dtypes = dict.fromkeys((chain.x.dtype, np.dtype(np.float64))) if self.one and self.rule == "log_plus" else ()
-        self.shared = [_Exponentials(self.xp, chain.A, dtype) for dtype in dtypes]
+        self.shared = _Exponentials(self.xp, chain.A) if self.one and self.rule == "log_plus" else None
         self.later: list[tuple[Array, Array, Array]] = []
 
     def run(self, borders: Array) -> tuple[Array, Array, Array | None]:
@@ -118,8 +117,8 @@ class _Backward:
         kept, before = [], x
         for t in run:
             y, W = chain.witnesses(before, t) if self.rule == "selective" else (None, None)
-            for shared in self.shared:
-                y, W = shared.product(before) if y is None else (y, W)
+            if self.shared is not None:
+                y, W = self.shared.product(before)
             y = next(chain.states(before, range(t, t + 1)))[1] if y is None else y
             kept.append((before, y, W))
             before = chain.after(t, before, y)
@@ -189,9 +188,8 @@ class _Backward:
     def _add_later(self) -> None:
         """The gradient by the one matrix, of all steps of a segment: one product."""
         xp, A = self.xp, self.chain.A
-        for shared in self.shared:
-            if shared.factors:
-                self.dA += shared.by_matrix().reshape(A.shape)
+        if self.shared is not None and self.shared.factors:
+            self.dA += self.shared.by_matrix().reshape(A.shape)
         if self.later:
             x, H, minus = (xp.concatenate(parts) for parts in zip(*self.later, strict=True))
             terms = scaled_product(xp.ones(x.T.shape), x.T, H, minus, A.reshape(A.shape[-2:]))
@@ -217,12 +215,13 @@ class _Exponentials:
 
     With X = exp x and S = X · E the derivative exp(x[k] + A[k, j] − y[j]) is X[k] · E[k, j] / S[j], so that of G the
     gradients are X ∘ (G / S · Eᵀ) by x, and E ∘ (Xᵀ · G / S) by A. Exponentials are relative to the greatest of a row
-    of x and a column of A, which cancel in the derivatives.
+    of x and a column of A, which cancel in the derivatives. All is float64: with float32
+    errors of a long sequence are ten times as large.
     """
 
-    def __init__(self, xp: Any, A: Array, dtype: np.dtype[Any]) -> None:
-        self.xp, self.dtype, A = xp, dtype, A.reshape(A.shape[-2:]).astype(dtype)
-        limits = np.finfo(dtype)
+    def __init__(self, xp: Any, A: Array) -> None:
+        self.xp, A = xp, A.reshape(A.shape[-2:]).astype(np.float64)
+        limits = np.finfo(np.float64)
         self.lowest = float(np.log(limits.tiny)) / 2.1  # exponents below count as -∞: no product is subnormal
         self.least = A.shape[0] * np.exp(self.lowest) / limits.eps  # of a sum: nobody notices what was left out
         self.columns = largest(xp, A, 0)
@@ -234,14 +233,14 @@ class _Exponentials:
 
     def product(self, x: Array) -> tuple[Array | None, _Sums | None]:
         """For x (..., n): y, and what its gradient needs; None and None where a sum is too small."""
-        xp, wide = self.xp, x.reshape(-1, x.shape[-1]).astype(self.dtype)
+        xp, wide = self.xp, x.reshape(-1, x.shape[-1]).astype(np.float64)
         rows = largest(xp, wide, 1)
         with np.errstate(all="ignore"):
             X = self._exponentials(wide - rows)
             S = _matmul(xp, X, self.E)
             few = ~(self.least <= S)
             if bool(few.any()):
-                paths = _matmul(xp, xp.greater(wide, -np.inf).astype(self.dtype), self.paths.astype(self.dtype))
+                paths = _matmul(xp, xp.greater(wide, -np.inf).astype(np.float64), self.paths.astype(np.float64))
                 if bool((few & (paths > 0)).any()):
                     return None, None
             y = xp.log(S) + (rows + self.columns)
@@ -265,9 +264,9 @@ class _Sums:
     def pulled(self, G: Array) -> Array:
         """The gradient by x (rows, n) of what has G by y."""
         xp, there = self.by.xp, self.S > 0
-        Q = (xp.where(there, G, 0) / xp.where(there, self.S, 1)).astype(self.by.dtype)
+        Q = xp.where(there, G, 0) / xp.where(there, self.S, 1)
         self.by.factors.append((self.X, Q))
-        return (self.X * _matmul(xp, Q, self.by.E.T)).astype(np.float64)
+        return self.X * _matmul(xp, Q, self.by.E.T)
 
 
 def _there(semiring: Semiring, rule: str, y: Array, weights: Array) -> Array:
