@@ -7,7 +7,6 @@ the ends of the matrix; what this misses of the pipes' rates, to loads, register
 
 from __future__ import annotations
 
-import struct
 import tempfile
 from typing import Any
 
@@ -21,7 +20,7 @@ from semiring.kernels.cuda.product.tiles import Tile
 
 __all__ = ["limit", "limit_cubin"]
 
-_PARAMETERS = struct.Struct("=q2i")  # the address of some data and of the results, iterations, 1
+_PARAMETERS = 1, 2  # of 8 and of 4 bytes: the address of some data and of the results, iterations, 1
 
 
 def limit_cubin(product: Product, tile: Tile, target: str) -> tuple[str, bytes]:
@@ -74,9 +73,9 @@ def _rate(product: Product, tile: Tile) -> float:
     kernel = Kernel(name, code, _PARAMETERS, tile.threads, tile.shared_bytes(product.words.word_bytes))
     blocks = device.attributes["MultiProcessorCount"] * tile.min_blocks
     data = _entries(product, blocks * tile.tile_m * tile.tile_n)
-    stream, iterations = cupy.cuda.get_current_stream().ptr, 2000
-    arguments = (blocks, stream, data.data.ptr, iterations, 1)
-    times = [device_milliseconds(lambda: kernel.launch(*arguments)) for _ in range(6)]
+    iterations = 2000
+    prepared = kernel.prepared(blocks, data.data.ptr, iterations, 1)
+    times = [device_milliseconds(lambda: prepared()) for _ in range(6)]
     words = blocks * iterations * tile.tile_m * tile.tile_n * tile.tile_k
     rate: Any = words * product.words.lanes / np.median(times[1:]) / 1e9
     return float(rate)
