@@ -73,10 +73,10 @@ ROWS = [
     Row("max_times", "float32", pairs=64),
     Row("lukasiewicz", "float32", pairs=128 / 3),  # 2 FADD and an FMNMX
     Row("plus_times", "float32", " (cuBLAS)", pairs=128),  # FFMA
-    Row("log_plus", "float32", n=4096),
+    Row("log_plus", "float32", " (cuBLAS)"),
     Row("min_plus", "float32", " with pivots", True, "multiply_add_pivots", pairs=256 / 3),
     Row("min_plus", "float32", " with witness", True, "multiply_add_witness", pairs=256 / 3),
-    Row("boolean", "bits", ", packed bits", n=32768, pairs=2048),  # LOP3
+    Row("boolean", "bits", ", packed bits", n=32768, pairs=32768),  # 1-bit tensor cores: eight times the pairs of int8
 ]
 SHAPES: dict[str, Shape] = {
     "n = 4096": (4096, 4096, 4096, 1),
