@@ -10,12 +10,22 @@ from html import escape
 from types import TracebackType
 from typing import IO, Any
 
-__all__ = ["ProgressBar", "announce", "compilation_text", "html_lines", "html_matrix", "html_table", "progress_bar"]
+__all__ = [
+    "SHOWN",
+    "ProgressBar",
+    "announce",
+    "compilation_text",
+    "html_lines",
+    "html_matrix",
+    "html_table",
+    "progress_bar",
+]
 
 PATIENCE = 0.4  # seconds before the bar appears: what is over by then needs none
 PATIENT = 20.0  # seconds from which on a small part of the work tells how long the rest will take
 INTERVAL = 0.1  # seconds between two drawings
 NOTEWORTHY = 0.1  # seconds from which on a compilation stays on the screen
+SHOWN = 10  # rows and columns of a matrix that a notebook shows
 
 
 class ProgressBar:
@@ -125,18 +135,21 @@ def html_table(title: str, head: Iterable[Any], rows: Iterable[Iterable[Any]]) -
     return f"<p>{escape(title)}</p><table>{line(head, 'th')}{''.join(line(row, 'td') for row in rows)}</table>"
 
 
-def html_matrix(title: str, matrix: Any, names: Sequence[Any] | None, most: int = 10) -> str:
-    """The first rows and columns of a matrix (n, n), with the names of the vertices, for a notebook."""
+def html_matrix(title: str, matrix: Any, rows: Sequence[Any], columns: Sequence[Any]) -> str:
+    """The first rows and columns of a matrix, called by the names of their vertices, for a notebook.
+
+    The matrix has at least the `SHOWN` first ones.
+    """
 
     def shortened(entry: Any) -> str:
         return f"{entry:.6g}" if matrix.dtype.kind == "f" else str(entry)
 
-    n = matrix.shape[0]
-    shown = list(range(min(most, n)))
-    called = [str(vertex if names is None else names[vertex]) for vertex in shown]
-    more = ["…"] * (n > most)
-    rows = [[name, *(shortened(matrix[i, j]) for j in shown), *more] for i, name in zip(shown, called, strict=True)]
-    return html_table(title, ["", *called, *more], [*rows, *([["…"] * (len(shown) + 2)] if more else [])])
+    header = ["", *map(str, columns[:SHOWN]), *["…"] * (len(columns) > SHOWN)]
+    body = [
+        [str(name), *(shortened(entry) for entry in matrix[i, :SHOWN]), *["…"] * (len(columns) > SHOWN)]
+        for i, name in enumerate(rows[:SHOWN])
+    ]
+    return html_table(title, header, [*body, *[["…"] * len(header)] * (len(rows) > SHOWN)])
 
 
 def html_lines(text: str) -> str:

@@ -84,7 +84,8 @@ class Network:
         """What a notebook shows."""
         from semiring.terminal import html_matrix
 
-        return html_matrix(repr(self), self.matrix, self.names)
+        names = range(len(self.matrix)) if self.names is None else self.names
+        return html_matrix(repr(self), self.matrix, names, names)
 
     def to_networkx(self) -> Any:
         """A ``networkx.DiGraph``: weights as ``weight``, labels as ``label``, positions as ``pos``.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, wraps
 from typing import Any, TypeAlias, TypeVar
@@ -101,7 +101,13 @@ class Paths:
         """What a notebook shows: the first rows and columns."""
         from semiring.terminal import html_matrix
 
-        return html_matrix(repr(self), on_host(self._distances), self.names)
+        return html_matrix(repr(self), on_host(self._distances), *self._ends)
+
+    @property
+    def _ends(self) -> tuple[Sequence[Any], Sequence[Any]]:
+        """What the rows and the columns of the matrix are called."""
+        names = range(len(self)) if self.names is None else list(self.names)
+        return names, names
 
     def to_frame(self) -> Any:
         """The matrix as a frame of pandas, rows and columns called by the names of the vertices.
@@ -112,8 +118,8 @@ class Paths:
             import pandas as pd
         except ImportError:
             raise MissingExtraError("pandas", "", "to_frame") from None
-        names = range(len(self)) if self.names is None else list(self.names)
-        return pd.DataFrame(on_host(self._distances), index=names, columns=names)
+        rows, columns = self._ends
+        return pd.DataFrame(on_host(self._distances), index=rows, columns=columns)
 
     def plot(self, source: Any = None, target: Any = None) -> Any:
         """The network as a figure of matplotlib, with the path from ``source`` to ``target`` drawn on it.
@@ -125,8 +131,13 @@ class Paths:
 
         network = Network(on_host(self._edges[1]), self.names, semiring=self.semiring)
         path = [] if source is None or target is None else self.path(source, target)
-        values = None if source is None else on_host(self._distances[self.index(source)])
+        values = None if source is None else self._from(source)
         return plot_network(network, self.semiring, path=path, values=values)
+
+    def _from(self, source: Any) -> Array | None:
+        """The distances (n,) from a vertex."""
+        row: Array = on_host(self._distances[self.index(source)])
+        return row
 
     # ------------------------------------------------------------------------------------------------- vertices
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.arrays.folds import fold_rows
+from semiring.arrays.memory import demand_memory
+from semiring.arrays.parts import on_host
 from semiring.arrays.vertices import Vertices
 from semiring.chain.explanation import Explanation
-from semiring.errors import DeviceError, NoPathError, ShapeError, VertexError
+from semiring.errors import DeviceError, MissingExtraError, NoPathError, ShapeError, VertexError
 from semiring.paths.result import Paths
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ class Answer:
     find: Callable[[int, int], list[int]]  # the vertices of a best path, [] where there is none
     explanation: Explanation
     edges: Pattern | None = None  # None where they are on a GPU
+    weights: Array | None = None  # of the edges, in the order of the pattern
 
     @cached_property
     def _components(self) -> Array:
@@ -119,6 +122,56 @@ class SomePaths(Paths):
             f"<Paths from {p:,} to {q:,} of {len(self):,} vertices in {self.semiring.name}, {self.matrix.dtype}: "
             f"{held:,} of {p * q:,} pairs connected{within}>"
         )
+
+    def _repr_html_(self) -> str:
+        from semiring.terminal import SHOWN, html_matrix
+
+        corner = self.matrix[:SHOWN, :SHOWN]
+        if self._sparse:
+            stored = corner.tocoo()
+            corner = np.full(stored.shape, self.semiring.zero_for(stored.dtype), stored.dtype)
+            corner[stored.row, stored.col] = stored.data
+        return html_matrix(repr(self), on_host(corner), *self._ends)
+
+    @property
+    def _ends(self) -> tuple[Sequence[Any], Sequence[Any]]:
+        return [self.name(v) for v in self.sources.tolist()], [self.name(v) for v in self.targets.tolist()]
+
+    def to_frame(self) -> Any:
+        """The matrix as a frame of pandas: a row for each source, a column for each target.
+
+        With a limit a row for each pair that is stored, with the columns source, target and weight.
+        Raises `MissingExtraError` without pandas.
+        """
+        if not self._sparse:
+            return super().to_frame()
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingExtraError("pandas", "", "to_frame") from None
+        stored, (rows, columns) = self.matrix.tocoo(), self._ends
+        sources, targets = ([called[k] for k in at] for called, at in ((rows, stored.row), (columns, stored.col)))
+        return pd.DataFrame({"source": sources, "target": targets, "weight": stored.data})
+
+    @property
+    def _weights(self) -> Any:
+        """The matrix of the edges."""
+        from scipy.sparse import csr_array
+
+        edges = self._answer.edges
+        weights = self._answer.weights
+        if edges is None or weights is None:
+            raise DeviceError("the edges are on a GPU: plot draws the paths of some vertices of a graph of the host")
+        demand_memory(
+            edges.n**2 * self.matrix.dtype.itemsize, f"a picture of {edges.n:,} vertices", "plot a smaller network"
+        )
+        return csr_array((weights, edges.indices, edges.starts), shape=(edges.n, edges.n))
+
+    def _from(self, source: Any) -> Array | None:
+        """The distances (n,) from a source, None where they are known of some targets only."""
+        row = self._row(source)
+        everywhere = self._answer.targets is None and not self._sparse
+        return on_host(self.matrix[row]) if everywhere else None
 
     @property
     def _sparse(self) -> bool:

@@ -194,7 +194,9 @@ class _Call:
         way = self.way()
         self.explanation.method = way
         found = {"johnson": self.by_searches, "factor": self.by_factor}.get(way, self.by_closure)()
-        return Answer(self.sources, self.targets, self.limit, *found, self.explanation, self.edges.pattern)
+        return Answer(
+            self.sources, self.targets, self.limit, *found, self.explanation, self.edges.pattern, self.edges.values
+        )
 
     def way(self) -> str:
         """The method: as it was named, or that of the fewest operations."""

@@ -41,6 +41,52 @@ def test_paths_become_frames():
     assert sr.shortest_paths(A).to_frame().loc[0, 1] == 3
 
 
+ROADS = (("Ulm", "Kiel", 7.0), ("Kiel", "Jena", 4.0), ("Jena", "Bonn", 2.0), ("Ulm", "Bonn", 20.0))
+
+
+def some_paths(**options) -> sr.Paths:
+    roads = nx.Graph()
+    roads.add_weighted_edges_from(ROADS)
+    return sr.shortest_paths(roads, sources=["Jena", "Bonn"], targets=["Kiel", "Ulm", "Jena"], **options)
+
+
+def test_tables_of_some_paths_name_sources_and_targets():
+    cells = "<tr><td>Jena</td><td>4</td><td>11</td><td>0</td></tr><tr><td>Bonn</td><td>6</td><td>13</td><td>2</td></tr>"
+    heads = "<th></th><th>Kiel</th><th>Ulm</th><th>Jena</th>"
+    assert cells in some_paths()._repr_html_().replace("\n", "")
+    assert heads in some_paths()._repr_html_()
+    limited = some_paths(limit=6)._repr_html_().replace("\n", "")
+    assert cells.replace("11", "inf").replace("13", "inf") in limited, "worse than the limit is told as distance() does"
+    assert heads in limited
+    wide = sr.shortest_paths(np.ones((40, 40)), sources=[3, 0])._repr_html_()
+    assert wide.count("<tr>") == 3
+    assert "<td>3</td>" in wide
+
+
+def test_some_paths_become_frames():
+    frame = some_paths().to_frame()
+    assert (list(frame.index), list(frame.columns)) == (["Jena", "Bonn"], ["Kiel", "Ulm", "Jena"])
+    assert frame.to_numpy().tolist() == [[4, 11, 0], [6, 13, 2]]
+    stored = some_paths(limit=6).to_frame()
+    assert sorted(stored.itertuples(index=False, name=None)) == [
+        ("Bonn", "Jena", 2.0),
+        ("Bonn", "Kiel", 6.0),
+        ("Jena", "Jena", 0.0),
+        ("Jena", "Kiel", 4.0),
+    ]
+
+
+@pytest.mark.parametrize("options", [{}, {"limit": 20}, {"predecessors": False}])
+def test_some_paths_are_drawn(options):
+    pytest.importorskip("matplotlib")
+    P = some_paths(**options)
+    words = {text.get_text() for text in P.plot("Bonn", "Ulm").findobj(lambda x: hasattr(x, "get_text"))}
+    assert {"Bonn", "Jena", "Kiel", "Ulm", "7", "20"} <= words
+    with pytest.raises(VertexError, match="not asked for as a target"):
+        P.plot("Bonn", "Bonn")
+    assert sr.shortest_paths(A, sources=[0]).plot(0, 1).axes
+
+
 def test_paths_are_drawn():
     pytest.importorskip("matplotlib")
     P = sr.shortest_paths(A, names=NAMES)
