@@ -144,7 +144,7 @@ def load(arguments: argparse.Namespace, semiring: Semiring, *, sparse: bool = Fa
             raise SemiringError(f"--header and --weight are for files, and {source} comes with the library")
         network = load_network(source, semiring, dtype=arguments.dtype)
         if arguments.undirected:
-            network = replace(network, matrix=both_directions(network.matrix, semiring))
+            network = replace(network, matrix=both_directions(network.matrix, semiring), directed=False)
     else:
         if source != "-" and not os.path.exists(source):
             known = ", ".join(NETWORKS)

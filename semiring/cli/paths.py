@@ -83,12 +83,11 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
         )
     function, name = KINDS[arguments.kind]
     semiring = as_semiring(name)
-    asked = arguments.source is not None or arguments.target is not None
-    some = asked and not arguments.without
+    some = arguments.source is not None or arguments.target is not None
     some = some and arguments.output is arguments.predecessors is arguments.plot is None
     network = load(arguments, semiring, sparse=some)
     for tail, head in arguments.without:
-        network = _without(network, semiring, tail, head, both=arguments.undirected)
+        network = _without(network, semiring, tail, head)
     ends = [None if end is None else vertex_of(network, end) for end in (arguments.source, arguments.target)]
     question = Question(network, semiring, arguments.kind, *ends)
     introduce(report, network, semiring)
@@ -122,18 +121,28 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     return 0
 
 
-def _without(network: Network, semiring: Semiring, tail: str, head: str, *, both: bool) -> Network:
-    """The network without the edge of that name; `SemiringError` where there is none."""
+def _without(network: Network, semiring: Semiring, tail: str, head: str) -> Network:
+    """The network without the edge of that name, in both directions where it has none; `SemiringError` without one."""
     i, j = vertex_of(network, tail), vertex_of(network, head)
     matrix = network.matrix.copy()
     zero = semiring.zero_for(matrix.dtype)
-    if matrix[i, j] == zero:
-        raise SemiringError(f"no edge leads from {name_of(network, i)} to {name_of(network, j)}: nothing to do without")
-    matrix[i, j] = zero
-    if both:
-        matrix[j, i] = zero
+    for row, column in dict.fromkeys([(i, j)] if network.directed else [(i, j), (j, i)]):
+        entry = _entry(matrix, row, column)
+        if entry is None or entry == zero:
+            ends = f"from {name_of(network, row)} to {name_of(network, column)}"
+            raise SemiringError(f"no edge leads {ends}: nothing to do without")
+        entry[...] = zero
     names = [str(vertex if network.names is None else network.names[vertex]) for vertex in (i, j)]
     return replace(network, matrix=matrix, title=f"{network.title} without {' → '.join(names)}")
+
+
+def _entry(matrix: Any, row: int, column: int) -> Any:
+    """A view of one entry; None where a sparse matrix stores none, whose own indexing says 0 of it, as of an edge."""
+    if isinstance(matrix, np.ndarray):
+        return matrix[row, column, ...]
+    start, stop = matrix.indptr[row], matrix.indptr[row + 1]
+    place = start + np.searchsorted(matrix.indices[start:stop], column)
+    return matrix.data[place, ...] if place < stop and matrix.indices[place] == column else None
 
 
 def _route(question: Question, found: Any) -> list[int] | None:

@@ -109,7 +109,7 @@ def _refuse(x: Any, options: Mapping[str, Any]) -> None:
 def _directed(network: Network, semiring: Semiring, directed: bool | None) -> Network:
     if directed is not False:
         return network
-    return replace(network, matrix=both_directions(network.matrix, semiring), combined=True)
+    return replace(network, matrix=both_directions(network.matrix, semiring), combined=True, directed=False)
 
 
 # ------------------------------------------------------------------------------------------------- graphs

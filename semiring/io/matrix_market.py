@@ -26,7 +26,7 @@ def read_matrix_market(content: bytes, source: str) -> Edges | Entries:
     from scipy.sparse import issparse
 
     try:
-        rows, columns, listed, kind, field, _ = mminfo(io.BytesIO(content))
+        rows, columns, listed, kind, field, symmetry = mminfo(io.BytesIO(content))
         if field == "complex":
             raise FormatError(f"{source}: holds complex numbers, not real ones")
         n = square((rows, columns), source)
@@ -45,12 +45,16 @@ def read_matrix_market(content: bytes, source: str) -> Edges | Entries:
     found = matrix.tocoo()
     values = None if field == "pattern" else np.asarray(found.data)
     row, column = np.asarray(found.row, np.int64), np.asarray(found.col, np.int64)
+    directed = symmetry != "symmetric"
+    if not directed:  # the file lists each edge once, SciPy twice
+        once = row >= column
+        row, column, values = row[once], column[once], None if values is None else values[once]
 
     def locate(index: int) -> str:
         index %= len(row)
         return f"{source}: entry ({row[index] + 1}, {column[index] + 1})"
 
-    return Edges(n, row, column, values, locate, typed=field == "integer")
+    return Edges(n, row, column, values, locate, typed=field == "integer", directed=directed)
 
 
 def _entry(source: str, n: int) -> Callable[[int], str]:

@@ -61,6 +61,8 @@ class Network:
         Whose zero the matrix holds where there is no edge; None where nobody said.
     combined
         Whether some weight is the ⊕ of several edges from one vertex to the other.
+    directed
+        False where each edge was taken in both directions.
     """
 
     matrix: np.ndarray[Any, Any]
@@ -72,6 +74,7 @@ class Network:
     title: str = ""
     semiring: Semiring | None = None
     combined: bool = False
+    directed: bool = True
 
     def __repr__(self) -> str:
         n = self.matrix.shape[0]
@@ -160,7 +163,9 @@ def assemble(
             matrix, combined = both_directions(matrix, semiring), True
     else:
         matrix, combined = _matrix_of_edges(found, semiring, dtype, directed)
-    return Network(matrix, found.names, unit=found.unit, title=title, semiring=semiring, combined=combined)
+        directed = directed and found.directed
+    known: dict[str, Any] = {"semiring": semiring, "combined": combined, "directed": directed}
+    return Network(matrix, found.names, unit=found.unit, title=title, **known)
 
 
 def assemble_sparse(
@@ -175,8 +180,8 @@ def assemble_sparse(
     cells, values = added(cells[order], weights[order], semiring)
     starts = np.searchsorted(cells, np.arange(found.size + 1) * found.size)
     matrix: Any = csr_array((values, cells % max(1, found.size), starts), shape=(found.size, found.size))
-    combined = cells.size < rows.size
-    return Network(matrix, found.names, unit=found.unit, title=title, semiring=semiring, combined=combined)
+    known: dict[str, Any] = {"semiring": semiring, "combined": cells.size < rows.size}
+    return Network(matrix, found.names, unit=found.unit, title=title, directed=directed and found.directed, **known)
 
 
 def _matrix_of_edges(found: Edges, semiring: Semiring, dtype: Any, directed: bool) -> tuple[np.ndarray[Any, Any], bool]:

@@ -297,6 +297,48 @@ def test_from_and_to_make_no_matrix_of_all_pairs(run, towns, form):
     assert out.splitlines()[2:] == ["distance to 7", "  5  3", "  0  5", f"  {others - 3:,} without a path"]
 
 
+UNDIRECTED = {
+    "g.json": """{"directed": false, "nodes": [{"id": "0"}, {"id": "1"}, {"id": "2"}], "edges": [
+        {"source": "0", "target": "1", "weight": 0}, {"source": "1", "target": "2", "weight": 4},
+        {"source": "0", "target": "2", "weight": 9}, {"source": "2", "target": "2", "weight": 9}]}""",
+    "g.mtx": "%%MatrixMarket matrix coordinate real symmetric\n3 3 4\n2 1 0\n3 2 4\n3 1 9\n3 3 9\n",
+    "g.csv": "0,1,0\n1,2,4\n0,2,9\n2,2,9\n",
+}
+
+
+@pytest.mark.parametrize("name", UNDIRECTED)
+@pytest.mark.parametrize("more", [[], ["-o", "d.npy"]], ids=["edges", "a matrix"])
+def test_an_undirected_edge_goes_in_both_directions(run, towns, name, more):
+    (towns / name).write_text(UNDIRECTED[name])
+    more = [*more, "--undirected"] if name == "g.csv" else more
+    for ends in (("0", "2"), ("2", "0")):
+        asked = ("paths", name, "--from", ends[0], "--to", ends[1], *more)
+        for without, distance, edges in ((("0", "1"), 9, "1 edge"), (("0", "2"), 4, "2 edges"), (("2", "2"), 4, "2 e")):
+            code, out, _ = run(*asked, "--without", *without)
+            assert code == 0
+            assert f"{ends[0]} → {ends[1]}: distance {distance}, {edges}" in out
+    message = failure(run, *asked, "--without", "0", "1", "--without", "1", "0")
+    assert message == "no edge leads from 1 to 0: nothing to do without"
+
+
+@pytest.mark.parametrize("more", [[], ["-o", "d.npy"]], ids=["edges", "a matrix"])
+def test_without_a_directed_edge_the_other_direction_stays(run, towns, more):
+    (towns / "g.csv").write_text("a,b,1\nb,a,2\nb,c,1\n")
+    code, out, _ = run("paths", "g.csv", "--from", "b", "--to", "a", "--without", "a", "b", *more)
+    assert (code, out.splitlines()[2]) == (0, "b → a: distance 2, 1 edge")
+    assert run("paths", "g.csv", "--from", "a", "--to", "b", "--without", "a", "b", *more)[0] == 1
+    message = failure(run, "paths", "g.csv", "--from", "a", "--without", "c", "a", *more)
+    assert message.startswith("no edge leads from c to a")
+
+
+def test_without_makes_no_matrix_of_all_pairs(run, towns):
+    n = 1_000_000
+    (towns / "far.gr").write_text(f"p sp {n} 4\na 1 6 2\na 6 8 3\na 1 8 1\na 8 {n} 4\n")
+    code, out, _ = run("paths", "far.gr", "--from", "0", "--to", str(n - 1), "--without", "0", "7")
+    assert (code, out.splitlines()[2]) == (0, f"0 → {n - 1}: distance 9, 3 edges")
+    assert "all pairs" not in out
+
+
 def test_no_path_is_exit_code_1(run, towns):
     code, out, err = run("paths", "towns.csv", "--from", "Mainz", "--to", "Bern", "-o", "d.npz")
     assert code == 1
