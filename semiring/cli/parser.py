@@ -39,6 +39,18 @@ class Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
 
+class Once(argparse.Action):
+    """A vertex; of two, argparse itself would forget the first without a word."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, value: object, option: str | None = None
+    ) -> None:
+        if getattr(namespace, self.dest) is not None:
+            tables = "in Python sources= and targets= take lists, and make tables"
+            raise argparse.ArgumentError(self, f"given twice, and takes one vertex: {tables}")
+        setattr(namespace, self.dest, value)
+
+
 class Version(argparse.Action):
     """Looks the version up only when asked."""
 
@@ -89,11 +101,12 @@ def _add_paths(commands: argparse._SubParsersAction[Parser]) -> None:
     _add_input(parser)
     parser.add_argument(
         "--from",
+        action=Once,
         dest="source",
         metavar="NAME",
         help="the vertex where paths begin; without -o, --predecessors and --plot no other paths are found",
     )
-    parser.add_argument("--to", dest="target", metavar="NAME", help="the vertex where paths end")
+    parser.add_argument("--to", action=Once, dest="target", metavar="NAME", help="the vertex where paths end")
     parser.add_argument(
         "--kind", choices=KINDS, default="shortest", help="what makes a path the best (default: shortest)"
     )

@@ -574,6 +574,11 @@ def test_a_mistyped_weight_in_the_first_line(run, towns):
         (["paths", "towns.csv", "--from", "Kölln"], "no vertex is named 'Kölln': did you mean 'Köln'?"),
         (["paths", "towns.csv", "--to", "Xyz123"], "no vertex is named 'Xyz123'"),
         (["paths", "towns.csv", "--kind", "best"], "invalid choice: 'best'"),
+        (
+            ["paths", "towns.csv", "--from", "Bonn", "--from", "Bern"],
+            "--from: given twice, and takes one vertex",
+        ),
+        (["paths", "towns.csv", "--to", "Bonn", "--from", "Bern", "--to", "Köln"], "sources= and targets= take lists"),
         (["paths", "towns.csv", "--positions", "none.csv"], "none.csv: No such file or directory"),
         (["paths", "us-flights", "--from", "portland"], "'portland' may be PDX, PWM: say which"),
         (["paths", "numbers.csv", "--from", "2"], "no vertex is named '2': they are 0 … 1"),
