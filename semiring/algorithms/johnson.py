@@ -45,6 +45,7 @@ class SparseGraph:
     weights: Array
     sign: int
     epsilon: float  # relative rounding of a weight, 0 where all are whole numbers
+    turned: bool = False  # whether the edges are the caller's, reversed
 
 
 def sparse_graph(matrix: Any, sign: int) -> SparseGraph:
@@ -117,14 +118,16 @@ def johnson(graph: SparseGraph, h: Array, out: Array, *, reflexive: bool = True,
         distances, _ = own.table(np.arange(rows.start, rows.stop))
         if moved:
             distances += h - h[rows, np.newaxis]
-        out[rows] = distances if sign > 0 else 0.0 - distances
+        with np.errstate(over="ignore"):  # a distance beyond the range of the dtype is ∞
+            out[rows] = distances if sign > 0 else 0.0 - distances
         if progress is not None:
             progress(rows.stop * n * n, n * n * n)
     if not reflexive:
         cycles = np.full(n, np.inf)
         back = sign * out[graph.heads, graph.tails].astype(np.float64)
         np.minimum.at(cycles, graph.tails, graph.weights + back)
-        np.fill_diagonal(out, sign * cycles)
+        with np.errstate(over="ignore"):
+            np.fill_diagonal(out, sign * cycles)
 
 
 def edge_potentials(graph: SparseGraph) -> Array:
@@ -148,7 +151,8 @@ def edge_potentials(graph: SparseGraph) -> Array:
         return best, offered_by
 
     while cycle := bellman_ford(Labels(h, relax)):
-        error = cycle_error(cycle, _exact_weights(graph), graph.sign, graph.epsilon)
+        walked = cycle[::-1] if graph.turned else cycle
+        error = cycle_error(walked, _exact_weights(graph), graph.sign, graph.epsilon)
         if error is not None:
             raise error
         margin *= 16
@@ -156,5 +160,6 @@ def edge_potentials(graph: SparseGraph) -> Array:
 
 
 def _exact_weights(graph: SparseGraph) -> Any:
-    position = {(int(i), int(j)): k for k, (i, j) in enumerate(zip(graph.tails, graph.heads, strict=True))}
+    tails, heads = (graph.heads, graph.tails) if graph.turned else (graph.tails, graph.heads)
+    position = {(int(i), int(j)): k for k, (i, j) in enumerate(zip(tails, heads, strict=True))}
     return lambda i, j: Fraction(float(graph.weights[position[i, j]]))

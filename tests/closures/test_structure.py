@@ -389,6 +389,34 @@ def test_few_edges_of_a_dense_matrix_are_searched(rng, of_few, name, monkeypatch
     with pytest.raises(NegativeCycleError):
         sr.closure(A, name, structure="searches")
     assert "searches" not in applied(np.where(edges, 0.5, 0.0), "max_times", structure="searches")
+    half = np.abs(np.where(edges, W, np.inf)).astype(np.float16)  # SciPy has no sparse matrices of these
+    np.testing.assert_array_equal(sr.closure(half, structure="searches"), sr.closure(half, structure=False))
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
+@pytest.mark.parametrize("method", ["auto", "johnson"])
+def test_searches_name_a_cycle_as_it_is_walked(of_few, name, method, monkeypatch):
+    monkeypatch.setattr(sys.modules["semiring.chain.steps.searches"], "search_operations", lambda n, edges: -1)
+    sign = 1.0 if name == "min_plus" else -1.0
+    A = np.full((12, 12), sign * np.inf)
+    A[np.arange(12), np.roll(np.arange(12), -1)] = 1.5 * sign
+    A[0, 1] = -30.25 * sign
+    for order in "CF":
+        given = A.copy(order=order)
+        with pytest.raises(NegativeCycleError) as caught:
+            sr.closure(given, name, out=given, method=method)
+        assert caught.value.cycle == tuple(range(12))
+        np.testing.assert_array_equal(given, A)
+
+
+@pytest.mark.parametrize("reflexive", [True, False])
+def test_searches_let_long_distances_be_infinite(of_few, reflexive, monkeypatch):
+    monkeypatch.setattr(sys.modules["semiring.chain.steps.searches"], "search_operations", lambda n, edges: -1)
+    A = np.full((12, 12), np.inf, np.float32)
+    A[0, 1] = A[1, 2] = A[2, 0] = 3e38
+    expected = sr.closure(A, structure=False, reflexive=reflexive)
+    np.testing.assert_array_equal(sr.closure(A, structure="searches", reflexive=reflexive), expected)
+    np.testing.assert_array_equal(sr.closure(A, method="johnson", reflexive=reflexive), expected)
 
 
 # -------------------------------------------------------------------------------------------------- sparse matrices

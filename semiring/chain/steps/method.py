@@ -5,6 +5,8 @@ The number of threads and the speed of the machine have no say, and neither have
 
 from __future__ import annotations
 
+import numpy as np
+
 from semiring.algorithms.methods import method_named, takes_edges
 from semiring.algorithms.ordered import selects
 from semiring.algorithms.schedule import BLOCKED, schedule_for
@@ -31,9 +33,9 @@ def method(p: Problem) -> Reduction:
         name, why = BLOCKED, f"rows on the GPUs {', '.join(map(str, request.devices))}"
         backend = get_backend("cuda")
     elif takes_edges(name) and m.storage == "elements":
-        if not is_tropical(p.semiring) or m.dtype.kind != "f":
+        if not is_tropical(p.semiring) or m.dtype not in (np.float32, np.float64):
             raise AlgebraError(
-                f"{name} finds shortest paths by Dijkstra: min_plus or max_plus on floats, not "
+                f"{name} finds shortest paths by Dijkstra: min_plus or max_plus on float32 or float64, not "
                 f"{p.semiring.name} on {m.dtype}; use rkleene"
             )
         if backend.name == "cuda":

@@ -26,8 +26,8 @@ def searches(p: Problem) -> No | Reduction:
     m, names = p.matrix, p.request.structure
     if p.seen is None or p.seen.pattern is None or isinstance(p.method, Method):
         return No("not known to have few edges, or closed by them already")
-    if not is_tropical(p.request.semiring) or m.array.dtype.kind != "f" or m.dtype != m.array.dtype:
-        return No("only of distances in floats")
+    if not is_tropical(p.request.semiring) or m.dtype not in (np.float32, np.float64) or m.dtype != m.array.dtype:
+        return No("only of distances in float32 and float64")
     if p.inspect is not None or any(map_.moves for map_ in m.maps):
         return No("no edge of unbounded gain, and no predecessors")
     pattern = p.seen.pattern

@@ -39,7 +39,7 @@ def dijkstra(p: Problem, entries: Any) -> Reduction | None:
 
     ``entries``: a SciPy sparse matrix. Raises `NegativeCycleError`, and `DomainError` for sums beyond the floats.
     """
-    graph = sparse_graph(entries, 1 if p.semiring.tropical == "min" else -1)
+    graph = replace(sparse_graph(entries, 1 if p.semiring.tropical == "min" else -1), turned=p.matrix.turned)
     h = graph_potentials(graph, p.dtype)
     if h is None:
         return None
