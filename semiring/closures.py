@@ -25,6 +25,7 @@ from semiring.chain.problem import STRUCTURES, Problem, Request, is_tropical
 from semiring.chain.program import is_home, program_for
 from semiring.chain.steps import steps_in_order
 from semiring.errors import AlgebraError, DeviceError, UnknownNameError
+from semiring.io.network import semiring_of
 from semiring.kernels.engine import engine_of, make_plan
 from semiring.ranks.devices import closed_stack
 from semiring.threads import checked_threads, get_threads
@@ -52,21 +53,23 @@ class _Options(TypedDict, total=False):
 
 @overload
 def closure(
-    A: BitMatrix, semiring: Semiring | str = ..., *, explain: Literal[False] = ..., **options: Unpack[_Options]
+    A: BitMatrix, semiring: Semiring | str | None = ..., *, explain: Literal[False] = ..., **options: Unpack[_Options]
 ) -> BitMatrix: ...
 @overload
 def closure(
-    A: _Given, semiring: Semiring | str = ..., *, explain: Literal[False] = ..., **options: Unpack[_Options]
+    A: _Given, semiring: Semiring | str | None = ..., *, explain: Literal[False] = ..., **options: Unpack[_Options]
 ) -> NDArray[Any]: ...
 @overload
 def closure(
-    A: _Given, semiring: Semiring | str = ..., *, explain: Literal[True], **options: Unpack[_Options]
+    A: _Given, semiring: Semiring | str | None = ..., *, explain: Literal[True], **options: Unpack[_Options]
 ) -> tuple[NDArray[Any], Explanation]: ...
 @overload
-def closure(A: Any, semiring: Semiring | str = ..., *, explain: bool = ..., **options: Unpack[_Options]) -> Any: ...
+def closure(
+    A: Any, semiring: Semiring | str | None = ..., *, explain: bool = ..., **options: Unpack[_Options]
+) -> Any: ...
 def closure(
     A: Any,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     method: str = "auto",
     reflexive: bool = True,
@@ -92,7 +95,7 @@ def closure(
         frame of pandas or Polars, and what lists edges: such a frame, a graph of NetworkX, igraph or rustworkx, a
         `Network`. Also the name of an .npy file, or a `numpy.memmap`.
     semiring
-        A `Semiring` with a star, or a name of the catalogue.
+        A `Semiring` with a star, or a name of the catalogue; by default that of a `Network`, else min-plus.
     method
         One of `METHODS`, or of your own (`register_method`). ``"auto"`` chooses by size, sparsity and semiring;
         ``explain`` says what and why.
@@ -171,7 +174,7 @@ def closure(
            [3., 0., 2.],
            [1., 4., 0.]])
     """
-    spared = spared_steps(structure)
+    semiring, spared = semiring_of(A, semiring), spared_steps(structure)
     plain = reflexive and progress is None and device is None and memory is None and journal is None and not explain
     if plain and (out is None or is_home(out, A)):
         program = program_for(A, semiring, method, threads, check, spared)

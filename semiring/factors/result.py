@@ -29,6 +29,7 @@ from semiring.elimination.signs import find_potentials, name_negative_cycle
 from semiring.errors import AlgebraError, DivergenceError, DTypeError, IntegerOverflowError, NoPathError, ShapeError
 from semiring.factors.inputs import Edges, checked, edges_of
 from semiring.factors.reductions import Reduction, reduction
+from semiring.io.network import semiring_of
 from semiring.kernels.contract import Plan
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import is_device_array
@@ -45,7 +46,7 @@ _BLOCK = 1 << 24  # entries of rows that are handed over at a time, unless the c
 
 def factor(
     A: Any,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     ordering: Any = "auto",
     *,
     threads: int | None = None,
@@ -61,7 +62,7 @@ def factor(
         three never take n² of memory.
     semiring
         Any with a star: ``"min_plus"`` for shortest paths, ``"log_plus"`` and ``"plus_times"`` for sums over all paths,
-        ``"boolean"``, ``"max_min"``, your own.
+        ``"boolean"``, ``"max_min"``, your own. By default that of a `Network`, else min-plus.
     ordering
         In which order vertices are eliminated, which decides the fill, and of results only the rounding: ``"metis"``
         (nested dissection; package pymetis, ``pip install semiring[sparse]``), ``"minimum_degree"``, ``"natural"``
@@ -94,7 +95,7 @@ def factor(
     array([[3.],
            [2.]])
     """
-    algebra = as_semiring(semiring)
+    algebra = as_semiring(semiring_of(A, semiring))
     if algebra.star_expression is None:
         raise AlgebraError(f"{algebra.name} has no star, and a factor needs one: give one, Semiring(..., star=...)")
     count = None if threads is None else checked_threads(threads)

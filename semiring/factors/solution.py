@@ -21,6 +21,7 @@ from semiring.elimination.numbers import NoStar
 from semiring.errors import AlgebraError, ShapeError
 from semiring.factors.inputs import Edges, edges_of
 from semiring.factors.result import Factor, aligned, fitting, inner_dtype, largest_size
+from semiring.io.network import semiring_of
 from semiring.kernels import backend_for
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring
 from semiring.kernels.cpu.elimination import structure, sweeps
@@ -34,7 +35,7 @@ Array = NDArray[Any]
 
 
 def fixed_point(
-    A: Any, b: Any, semiring: Semiring | str = "min_plus", *, transposed: bool = False, threads: int | None = None
+    A: Any, b: Any, semiring: Semiring | str | None = None, *, transposed: bool = False, threads: int | None = None
 ) -> Array:
     """The least x = A ⊗ x ⊕ b, which is A* ⊗ b: (n,) or (n, k), as b is.
 
@@ -45,14 +46,14 @@ def fixed_point(
     is swept once in topological order where it has no cycle, in any semiring; else it is factored, see `factor`. Dense
     floats of both signs, which rounding could lead astray, take the closure. Several b for one sparse A: `factor`.
 
-    The dtype is that of A and b together; a sparse A decides it alone. Raises as `closure` and `factor`, and
-    `ShapeError`.
+    The semiring is by default that of a `Network`, else min-plus. The dtype is that of A and b together; a sparse A
+    decides it alone. Raises as `closure` and `factor`, and `ShapeError`.
 
     >>> inf = float("inf")
     >>> fixed_point([[inf, 3.0, inf], [inf, inf, 1.0], [inf, inf, inf]], [inf, inf, 0.0])
     array([4., 1., 0.])
     """
-    algebra = as_semiring(semiring)
+    algebra = as_semiring(semiring_of(A, semiring))
     count = get_threads() if threads is None else checked_threads(threads)
     if names_vertices(A) or hasattr(A, "tocoo"):
         edges = edges_of(A, algebra)

@@ -20,7 +20,7 @@ from semiring.arrays.labels import WEIGHTS, is_edge_frame, is_frame, is_graph, l
 from semiring.arrays.operands import as_matrix
 from semiring.errors import DTypeError, FormatError
 from semiring.io.edge_frames import edges_of_frame
-from semiring.io.network import Edges, Network, assemble, both_directions, dtype_of_frame, over
+from semiring.io.network import Edges, Network, assemble, both_directions, dtype_of_frame, over, semiring_of
 
 __all__ = ["Graph", "edges_of", "edges_of_graph", "guessed_title", "network_of"]
 
@@ -29,7 +29,7 @@ Weight = str | Callable[[Any], Any] | None
 
 def network_of(
     x: Any,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     weight: Weight = None,
     source: str | None = None,
@@ -49,7 +49,8 @@ def network_of(
         * a square frame (labels of rows and columns are the names), an array, a sparse matrix;
         * a `Network`, whose "no edge" becomes that of ``semiring``.
     semiring
-        A `Semiring` or the name of one: its zero fills the matrix where there is no edge.
+        A `Semiring` or the name of one: its zero fills the matrix where there is no edge. By default that of a
+        `Network`, else min-plus.
     weight
         The attribute, column or key that holds the weights. By default the first of the usual titles (weight, distance,
         length, cost, …) under which there are numbers, of a frame also its only other column; else every edge weighs 1.
@@ -77,7 +78,7 @@ def network_of(
            [ 7., inf,  4.],
            [inf,  4., inf]])
     """
-    algebra = as_semiring(semiring)
+    algebra = as_semiring(semiring_of(x, semiring))
     columns = {"source": source, "target": target, "weight": weight}
     if is_graph(x):
         _refuse(x, {"source": source, "target": target})

@@ -29,6 +29,7 @@ __all__ = [
     "convert",
     "dtype_of_frame",
     "over",
+    "semiring_of",
     "square",
     "weighted",
 ]
@@ -205,6 +206,14 @@ def weighted(
         rows, columns = np.concatenate([rows, columns[proper]]), np.concatenate([columns, rows[proper]])
         weights = np.concatenate([weights, weights[proper]])
     return rows, columns, weights
+
+
+def semiring_of(A: Any, named: Semiring | str | None) -> Semiring | str:
+    """The semiring that a caller named; where he named none that of a `Network`, else min-plus."""
+    if named is not None:
+        return named
+    own = A.semiring if isinstance(A, Network) else None
+    return "min_plus" if own is None else own
 
 
 def over(network: Network, semiring: Semiring, dtype: Any = None) -> Network:

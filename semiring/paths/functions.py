@@ -31,7 +31,7 @@ from semiring.chain.explanation import Explanation
 from semiring.closures import closure, closure_with_predecessors
 from semiring.errors import AlgebraError, DeviceError, DivergenceError, DomainError, ShapeError
 from semiring.io.inputs import AS_IT_IS, Reading, take
-from semiring.io.network import SOME
+from semiring.io.network import SOME, semiring_of
 from semiring.namespaces import is_device_array
 from semiring.paths.result import Paths
 from semiring.paths.some import Answer, SomePaths
@@ -72,7 +72,7 @@ class PathOptions(TypedDict, total=False):
 @on_their_device
 def best_paths(
     A: Any,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     sources: Any = None,
     targets: Any = None,
@@ -98,7 +98,7 @@ def best_paths(
         SciPy sparse matrix (what it does not store is no edge). Or what names its vertices: a square frame, a frame of
         edges, a graph of NetworkX, igraph or rustworkx, a `Network`; see `semiring.network_of`.
     semiring
-        Weights are combined along a path by ⊗, paths compared by ⊕.
+        Weights are combined along a path by ⊗, paths compared by ⊕. By default that of a `Network`, else min-plus.
     sources, targets
         Lists of vertices, by name or number. Only the paths between them are found, in the cheapest of three ways, and
         of a graph that lists its edges no matrix of all pairs is made: `SomePaths`. By default all vertices.
@@ -129,7 +129,7 @@ def best_paths(
     >>> best_paths(roads, sources=["Ulm"], targets=["Jena", "Kiel"]).matrix
     array([[11.,  7.]])
     """
-    algebra = as_semiring(semiring)
+    algebra = as_semiring(semiring_of(A, semiring))
     if not algebra.selective:
         raise AlgebraError(
             f"the ⊕ of {algebra.name} adds paths up instead of selecting one: there are no best paths, only closures"

@@ -11,6 +11,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.vertices import Vertices
 from semiring.io import Network
+from semiring.io.network import semiring_of
 from semiring.io.text import numbers_as_text
 from semiring.plot.labels import Label, place_labels
 from semiring.plot.layout import arc, layout, map_center, project
@@ -43,7 +44,7 @@ STRAIGHT = 20_000  # edges beyond which great circles are drawn as straight line
 
 def plot_network(
     network: Network,
-    semiring: Semiring | str = "min_plus",
+    semiring: Semiring | str | None = None,
     *,
     path: Sequence[Any] = (),
     values: Any = None,
@@ -57,7 +58,7 @@ def plot_network(
     a map around their middle if those are longitudes and latitudes, else where a layout by hops puts them. Raises
     `MissingExtraError` without matplotlib.
     """
-    semiring = as_semiring(semiring)
+    semiring = as_semiring(semiring_of(network, semiring))
     there = np.asarray(network.matrix != semiring.zero_for(network.matrix.dtype))
     edges = np.argwhere(there)
     edges = edges[edges[:, 0] != edges[:, 1]]

@@ -523,3 +523,23 @@ def test_no_library_is_loaded_for_what_is_not_its_own():
         "print(*{'pandas', 'polars', 'igraph', 'rustworkx', 'networkx'} & set(sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""
+
+
+def test_a_network_is_computed_in_its_own_semiring_unless_another_is_named():
+    pipes = nx.DiGraph()
+    pipes.add_weighted_edges_from([("a", "b", 5.0), ("b", "c", 3.0), ("a", "c", 1.0)])
+    wide, short = sr.network_of(pipes, "max_min"), sr.network_of(pipes)
+    assert sr.closure(wide).matrix[0, 2] == 3
+    assert sr.best_paths(wide).distance("a", "c") == 3
+    assert sr.best_paths(wide, targets=["c"]).distance("a", "c") == 3
+    assert sr.factor(wide).table(["a"], ["c"]) == 3
+    assert sr.fixed_point(wide, [-np.inf, -np.inf, np.inf]).tolist() == [3, 3, np.inf]
+    assert sr.network_of(wide).semiring is sr.max_min
+    for named in ("min_plus", sr.min_plus):
+        assert sr.closure(wide, named).matrix[0, 2] == 1
+        assert sr.best_paths(wide, named, targets=["c"]).distance("a", "c") == 1
+        assert sr.factor(wide, named).table(["a"], ["c"]) == 1
+        assert sr.fixed_point(wide, [np.inf, np.inf, 0], named).tolist() == [1, 3, 0]
+    assert sr.shortest_paths(wide).distance("a", "c") == 1
+    assert sr.closure(short, "max_min").matrix[0, 2] == 3
+    assert sr.closure(sr.Network(short.matrix)).matrix[0, 2] == 1, "where nobody said, it is min-plus"
