@@ -53,7 +53,7 @@ def network_of(
         `Network`, else min-plus.
     weight
         The attribute, column or key that holds the weights. By default the first of the usual titles (weight, distance,
-        length, cost, …) under which there are numbers, of a frame also its only other column; else every edge weighs 1.
+        length, cost, …) under which there are numbers, else the only other one; without any every edge weighs 1.
         Of rustworkx also a function of the payload; a payload that is a number is the weight.
     source, target
         The columns of a frame of edges, by default the usual titles: source, from, u, …, target, to, v, …
@@ -133,14 +133,16 @@ def _of_graph(x: Any, semiring: Semiring, weight: Weight, directed: bool | None,
 def edges_of_graph(x: Any, weight: Weight = None, directed: bool | None = None) -> Edges:
     """The edges of a graph of NetworkX, igraph or rustworkx; see `network_of`."""
     library = _library(x)
-    title = _usual_title(_titles(x, library)) if weight is None else weight
+    title, candidates = _guessed(_titles(x, library)) if weight is None else (weight, ())
     graph = _READERS[library](x, title)
     if directed and not graph.directed:
         raise ValueError("the graph is undirected: its edges have no direction that directed=True could keep")
-    return edges_of(graph, title, required=weight is not None)
+    return edges_of(graph, title, required=weight is not None, candidates=candidates)
 
 
-def edges_of(graph: Graph, title: Weight, *, required: bool, source: str = "", unit: str = "") -> Edges:
+def edges_of(
+    graph: Graph, title: Weight, *, required: bool, candidates: tuple[str, ...] = (), source: str = "", unit: str = ""
+) -> Edges:
     """The edges of a graph whose weights have that title; unless ``required``, each weighs 1 where none has any."""
 
     def locate(edge: int) -> str:
@@ -150,39 +152,57 @@ def edges_of(graph: Graph, title: Weight, *, required: bool, source: str = "", u
     n, ends = len(graph.names), np.array(graph.ends, np.int64).reshape(-1, 2)
     values = None if not required and not _any_weight(graph.weights) else _weights(graph.weights, locate, title)
     names = None if graph.names == tuple(range(n)) else graph.names
-    return Edges(n, ends[:, 0], ends[:, 1], values, locate, names=names, unit=unit, directed=graph.directed)
+    if values is not None and isinstance(title, str) and title.casefold() not in WEIGHTS:
+        unit = unit or title
+    return Edges(
+        n,
+        ends[:, 0],
+        ends[:, 1],
+        values,
+        locate,
+        names=names,
+        unit=unit,
+        directed=graph.directed,
+        candidates=candidates,
+    )
 
 
 def _titles(x: Any, library: str) -> dict[str, list[Any]]:
-    """The attributes of the edges of a graph whose titles are those of weights, with their values."""
+    """The attributes of the edges of a graph, with their values."""
     if library == "igraph":
-        return {title: x.es[title] for title in x.es.attributes() if title.casefold() in WEIGHTS}
+        return {title: x.es[title] for title in x.es.attributes()}
     payloads = (x.weighted_edge_list() if library == "rustworkx" else x.edges(data=True)) if len(x) else ()
-    return _usual_entries(payload for *_, payload in payloads)
+    return _entries(payload for *_, payload in payloads)
 
 
-def _usual_entries(payloads: Iterable[Any]) -> dict[str, list[Any]]:
+def _entries(payloads: Iterable[Any]) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for payload in payloads:
         for title, value in payload.items() if isinstance(payload, Mapping) else ():
-            if isinstance(title, str) and title.casefold() in WEIGHTS:
+            if isinstance(title, str):
                 found.setdefault(title, []).append(value)
     return found
 
 
-def guessed_title(payloads: Iterable[Any]) -> str:
-    """The key of the weights, where each edge is a mapping: the first of the usual titles under which are numbers."""
-    return _usual_title(_usual_entries(payloads))
+def guessed_title(payloads: Iterable[Any], *, beside: Iterable[str]) -> tuple[str, tuple[str, ...]]:
+    """`_guessed` of edges that are mappings, whose entries ``beside`` are no weights."""
+    return _guessed({title: values for title, values in _entries(payloads).items() if title not in beside})
 
 
-def _usual_title(titles: Mapping[str, list[Any]]) -> str:
-    """The first of the usual titles under which there is a number; "weight" where that is one of them, or none is."""
+def _guessed(titles: Mapping[str, list[Any]]) -> tuple[str, tuple[str, ...]]:
+    """The title of the weights, and the titles that they may have where that is not known.
+
+    It is "weight" where that is a title, else the first of the usual titles under which there is a number, else the
+    only other one.
+    """
     numbers = [title for title, values in titles.items() if any(isinstance(value, Real) for value in values)]
-    return (
-        "weight"
-        if "weight" in titles
-        else min(numbers, key=lambda title: WEIGHTS.index(title.casefold()), default="weight")
-    )
+    usual = [title for title in numbers if title.casefold() in WEIGHTS]
+    if "weight" in titles:
+        return "weight", ()
+    if usual:
+        return min(usual, key=lambda title: WEIGHTS.index(title.casefold())), ()
+    others = [title for title in numbers if not all(isinstance(value, bool | None) for value in titles[title])]
+    return (others[0], ()) if len(others) == 1 else ("weight", tuple(others))
 
 
 def _any_weight(weights: Sequence[Any]) -> bool:

@@ -127,6 +127,9 @@ class Edges:
     names: tuple[Any, ...] | None = None
     unit: str = ""
     directed: bool = True
+    candidates: tuple[
+        str, ...
+    ] = ()  # titles under which there are numbers, where it is not known which are the weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,6 +201,11 @@ def weighted(
 
     ``directed=False``, or of the edges themselves, lists each edge in the other direction too, behind all others.
     """
+    if found.candidates and semiring.dtypes != ("bool",):  # of truths every edge is one, whatever its weight
+        shown = ", ".join(map(repr, found.candidates))
+        raise FormatError(
+            f"the weights may be any of the attributes {shown}: say weight=, or leave these attributes out"
+        )
     values = np.ones(len(found.rows), np.int64) if found.values is None else found.values
     weights = convert(values, semiring, dtype, found.locate, typed=found.typed, listed=True)
     rows, columns = found.rows, found.columns

@@ -54,13 +54,16 @@ def read_node_link(content: bytes, source: str, *, weight: str | None = None) ->
         return place[name]
 
     ends = [(end(edge, "source", number), end(edge, "target", number)) for number, edge in enumerate(links)]
-    title = guessed_title(links) if weight is None else weight
+    beside = ("source", "target", "id", "key")
+    title, candidates = guessed_title(links, beside=beside) if weight is None else (weight, ())
     names = tuple(range(len(ids))) if numbered else tuple(place)
     graph = Graph(names, found.get("directed") is True, ends, [edge.get(title) for edge in links])
     attributes = found.get("graph")
     unit = attributes.get("unit", "") if isinstance(attributes, dict) else ""
     try:
-        return edges_of(graph, title, required=weight is not None, source=f"{source}: ", unit=str(unit))
+        return edges_of(
+            graph, title, required=weight is not None, candidates=candidates, source=f"{source}: ", unit=str(unit)
+        )
     except DTypeError as error:
         raise FormatError(str(error)) from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import pickle
 import subprocess
@@ -543,3 +544,34 @@ def test_a_network_is_computed_in_its_own_semiring_unless_another_is_named():
     assert sr.shortest_paths(wide).distance("a", "c") == 1
     assert sr.closure(short, "max_min").matrix[0, 2] == 3
     assert sr.closure(sr.Network(short.matrix)).matrix[0, 2] == 1, "where nobody said, it is min-plus"
+
+
+def with_attributes(library: str, tmp_path, **attributes):
+    graph = nx.Graph()
+    graph.add_edge("a", "b", **attributes)
+    if library == "igraph":
+        return igraph.Graph.from_networkx(graph, vertex_attr_hashable="name")
+    if library == "rustworkx":
+        return rx.networkx_converter(graph)
+    if library == "json":
+        path = tmp_path / "graph.json"
+        path.write_text(json.dumps(nx.node_link_data(nx.MultiGraph(graph), edges="edges")))
+        return path
+    return graph
+
+
+@pytest.mark.parametrize("library", ["networkx", "igraph", "rustworkx", "json"])
+def test_the_weights_of_unknown_titles(library, tmp_path):
+    def network(semiring="min_plus", weight=None, **attributes):
+        given = with_attributes(library, tmp_path, **attributes)
+        return (sr.read if library == "json" else sr.network_of)(given, semiring, weight=weight)
+
+    alone = network(miles=5, road="A 8", toll=True)
+    assert alone.matrix[0, 1] == alone.matrix[1, 0] == 5
+    assert "in miles" in repr(alone)
+    with pytest.raises(FormatError, match=r"any of the attributes '(miles', 'lanes|lanes', 'miles)': say weight="):
+        network(miles=5, lanes=2)
+    assert network(miles=5, lanes=2, weight="lanes").matrix[0, 1] == 2
+    assert network("boolean", miles=5, lanes=2).matrix[0, 1], "an edge is an edge"
+    assert network(miles=5, cost=3).matrix[0, 1] == 3
+    assert network(road="A 8").matrix[0, 1] == 1
