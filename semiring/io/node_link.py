@@ -1,8 +1,9 @@
 """JSON node-link files, as ``networkx.node_link_data`` makes them and as D3 draws them.
 
 An object with a list of ``nodes``, each with an ``id``, and a list of ``edges`` (older versions: ``links``), each with
-``source`` and ``target``. ``directed`` is true or false, false where it is missing, as in NetworkX. Numbers are those
-of Python's `json`, which knows ``Infinity``.
+``source`` and ``target``. ``directed`` is true or false, false where it is missing, as in NetworkX. JSON has no
+infinite numbers: they are written as 1e999, a number of its grammar that Python and JavaScript read as one. Read are
+that and the ``Infinity`` of Python's `json`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def read_node_link(content: bytes, source: str, *, weight: str | None = None) ->
     that of the file.
     """
     try:
-        found = json.loads(content, parse_float=parse_number, parse_int=parse_number)
+        found = json.loads(content, parse_float=_number, parse_int=_number)
     except UnicodeDecodeError:
         raise FormatError(f"{source}: not UTF-8 text") from None
     except json.JSONDecodeError as error:
@@ -54,10 +55,13 @@ def read_node_link(content: bytes, source: str, *, weight: str | None = None) ->
         return place[name]
 
     ends = [(end(edge, "source", number), end(edge, "target", number)) for number, edge in enumerate(links)]
+    directed = found.get("directed", False)
+    if not isinstance(directed, bool):
+        raise FormatError(f"{source}: 'directed' is {json.dumps(directed)}, and true or false is needed")
     beside = ("source", "target", "id", "key")
     title, candidates = guessed_title(links, beside=beside) if weight is None else (weight, ())
     names = tuple(range(len(ids))) if numbered else tuple(place)
-    graph = Graph(names, found.get("directed") is True, ends, [edge.get(title) for edge in links])
+    graph = Graph(names, directed, ends, [edge.get(title) for edge in links])
     attributes = found.get("graph")
     unit = attributes.get("unit", "") if isinstance(attributes, dict) else ""
     try:
@@ -85,7 +89,19 @@ def _entry(held: Any, key: str, place: str) -> Any:
 
 
 def _name(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else _json(value)
+
+
+def _json(value: Any) -> str:
+    """As JSON, in one way alone."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+_INFINITY = "1e999"
+
+
+def _number(text: str) -> int | float:
+    return float(text) if text.removeprefix("-") == _INFINITY else parse_number(text)
 
 
 def write_node_link(
@@ -93,9 +109,9 @@ def write_node_link(
 ) -> None:
     """Every entry other than zero as an edge of a directed graph; vertices without any are nodes too."""
     n = len(matrix)
-    labels = [json.dumps(name) for name in (range(n) if names is None else names)]
-    graph = json.dumps({"unit": unit} if unit else {})
-    stream.write(f'{{"directed": true, "multigraph": false, "graph": {graph}, "nodes": ['.encode())
+    labels = [_json(name) for name in (range(n) if names is None else names)]
+    graph = _json({"unit": unit} if unit else {})
+    stream.write(_encoded(f'{{"directed": true, "multigraph": false, "graph": {graph}, "nodes": ['))
     stream.writelines(_separated(f'{{"id": {label}}}' for label in labels))
     stream.write(b'], "edges": [')
     stream.writelines(_separated(_edges(matrix, zero, labels)))
@@ -105,11 +121,16 @@ def write_node_link(
 def _edges(matrix: np.ndarray[Any, Any], zero: Any, labels: Sequence[str]) -> Iterator[str]:
     for rows, columns, values in edge_chunks(matrix, zero):
         for i, j, weight in zip(rows, columns, numbers_as_text(values), strict=True):
-            number = weight.replace("inf", "Infinity")
+            number = weight.replace("inf", _INFINITY)
             yield f'{{"source": {labels[i]}, "target": {labels[j]}, "weight": {number}}}'
 
 
 def _separated(objects: Iterable[str]) -> Iterator[bytes]:
     """Each object in a line of its own, with commas between them."""
     for number, text in enumerate(objects):
-        yield f"{',' if number else ''}\n{text}".encode()
+        yield _encoded(f"{',' if number else ''}\n{text}")
+
+
+def _encoded(text: str) -> bytes:
+    """As UTF-8; half of a surrogate pair, which that has no bytes for, as JSON escapes it."""
+    return text.encode(errors="backslashreplace")

@@ -593,9 +593,11 @@ def test_graphs_of_networkx_go_through_node_link_files(tmp_path, rng, kind, key)
 def test_networkx_reads_the_node_link_files_that_are_written(tmp_path):
     networkx = pytest.importorskip("networkx")
     matrix = np.array([[INF, 2.5, INF], [-INF, INF, -0.0], [INF, INF, INF]])
-    names = ("Ulm", 'quo"te', "\ud800")
+    names = ("Köln", 'quo"te', "\ud800")
     sio.write(tmp_path / "x.json", matrix, "min_plus", names=names, unit="km")
-    graph = networkx.node_link_graph(json.loads((tmp_path / "x.json").read_text()), edges="edges")
+    text = (tmp_path / "x.json").read_text("utf-8")
+    assert '"Köln"' in text
+    graph = networkx.node_link_graph(json.loads(text, parse_constant=pytest.fail), edges="edges")  # no Infinity
     assert graph.graph == {"unit": "km"}
     assert tuple(graph) == names
     assert list(graph.edges(data="weight")) == [
@@ -606,6 +608,12 @@ def test_networkx_reads_the_node_link_files_that_are_written(tmp_path):
     back = sio.read(tmp_path / "x.json")
     assert (back.names, back.unit) == (names, "km")
     assert back.matrix.tobytes() == matrix.tobytes()
+
+
+def test_ids_of_node_link_files_are_named_in_one_way(tmp_path):
+    edges = [{"source": {"b": "ö", "a": 1}, "target": 7, "weight": 2}]
+    found = node_links(tmp_path, {"nodes": [{"id": {"a": 1, "b": "ö"}}, {"id": 7}], "edges": edges})
+    assert found.names == ('{"a": 1, "b": "ö"}', "7")
 
 
 def test_vertices_of_node_link_files(tmp_path):
@@ -702,10 +710,11 @@ MALFORMED = [
     ("x.json", '{"nodes": [{"id": 1}, {"id": "1"}], "edges": []}', "x.json: two nodes have the id '1'"),
     ("x.json", NODES + '[{"source": "a"}]}', "x.json: edge 0 has no 'target'"),
     ("x.json", NODES + '[7]}', "x.json: edge 0 has no 'source'"),
+    ("x.json", NODES + '[], "directed": "true"}', "x.json: 'directed' is \"true\", and true or false is needed"),
     ("x.json", NODES + EDGE + '1}, {"source": "c"}]}', "x.json: edge 1: its source 'c' is the id of no node"),
     ("x.json", NODES + EDGE + '"5"}]}', "x.json: the edge a → b: the weight '5' is not a real number"),
     ("x.json", NODES + EDGE + "NaN}]}", "x.json: the edge a → b: the weight is not a number (NaN)"),
-    ("x.json", NODES + EDGE + "1e999}]}", "x.json: a number is beyond the range of float64"),
+    ("x.json", NODES + EDGE + "1e400}]}", "x.json: a number is beyond the range of float64"),
     ("x.npy", "not numpy", "x.npy: not a .npy file"),
     ("x.npz", "not a zip", "x.npz: not a .npz file"),
     ("x.csv.gz", "not gzip", "x.csv.gz: damaged gzip data: Not a gzipped file (b'no')"),
