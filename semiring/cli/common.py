@@ -101,15 +101,15 @@ class Report:
 
 
 def _jsonable(value: Any) -> Any:
-    """The value as JSON knows it; infinite numbers as texts that Python's float() and JavaScript's Number() read."""
+    """The value as JSON knows it; infinite numbers and NaN as texts that float() and JavaScript's Number() read."""
     if isinstance(value, dict):
         return {str(key): _jsonable(held) for key, held in value.items()}
     if isinstance(value, list | tuple):
         return [_jsonable(held) for held in value]
     if isinstance(value, np.generic | np.ndarray):
         return _jsonable(value.tolist())
-    if isinstance(value, float) and math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value
 
 
@@ -259,6 +259,8 @@ def format_number(value: Any) -> str:
     if isinstance(number, bool):
         return "yes" if number else "no"
     if isinstance(number, float):
+        if math.isnan(number):
+            return "NaN"
         if number in (float("inf"), float("-inf")):
             return "∞" if number > 0 else "-∞"
         if abs(number) >= 1e15 or 0 < abs(number) < 1e-4:

@@ -437,6 +437,13 @@ def test_json_of_rankings_and_of_all_pairs(run, towns):
     assert (found["least"], found["greatest"]) == (1, 9)
 
 
+def test_sums_beyond_float64_are_told(run, towns):
+    (towns / "n.csv").write_text("a,b,1e308\nb,c,1e308\nc,d,1e308\na,e,-1e308\ne,d,1e308\n")
+    found = json_of(run, "closure", "n.csv", "-s", "plus_times")
+    assert (found["matrix"][0][3], found["greatest"]) == ("NaN", "NaN")
+    assert "NaN" in run("closure", "n.csv", "-s", "plus_times")[1]
+
+
 def test_json_of_a_closure(run, towns):
     (towns / "w.csv").write_text("a,b,5\n")
     found = json_of(run, "closure", "w.csv", "-s", "max_min")
