@@ -11,18 +11,27 @@ from semiring.cli.progress import ProgressBar
 from semiring.closures import closure
 from semiring.errors import SemiringError
 
-__all__ = ["run_on_file"]
+__all__ = ["of_networks", "refuse_networks", "run_on_file"]
 
 #: What a network is read with, or drawn: a matrix that stays in its file is neither. By the option's name.
 _OF_NETWORKS = {"dtype": None, "undirected": False, "header": None, "weight": None, "plot": None}
 
 
+def of_networks(arguments: argparse.Namespace) -> list[str]:
+    """The options among those given that are for networks that are read or drawn."""
+    return [name for name, default in _OF_NETWORKS.items() if getattr(arguments, name) != default]
+
+
+def refuse_networks(arguments: argparse.Namespace) -> None:
+    """Raise `SemiringError` where one of them was given."""
+    for name in of_networks(arguments):
+        raise SemiringError(f"--{name} is for networks that are read; with --memory or --journal none is")
+
+
 def run_on_file(arguments: argparse.Namespace, report: Report) -> int:
     """Close the matrix in the file INPUT, in the file of ``-o``, which may be the same."""
     source, out, journal = arguments.input, arguments.output, arguments.journal
-    others = [name for name, default in _OF_NETWORKS.items() if getattr(arguments, name) != default]
-    if others:
-        raise SemiringError(f"--{others[0]} is for networks that are read; with --memory or --journal none is")
+    refuse_networks(arguments)
     if not (source.endswith(".npy") and os.path.exists(source)) or out is None or not out.endswith(".npy"):
         raise SemiringError(
             "--memory and --journal are for a matrix in an .npy file, whose closure goes to one: -o FILE.npy"

@@ -11,8 +11,10 @@ import os
 from contextlib import nullcontext
 from typing import Any
 
+from semiring.algebra import Semiring
 from semiring.cli.common import Report, check_outputs, chosen_semiring, introduce, load
 from semiring.cli.cycles import cycles_by_name
+from semiring.cli.file_closure import of_networks, refuse_networks
 from semiring.cli.progress import ProgressBar
 from semiring.errors import SemiringError
 from semiring.io import Network
@@ -37,21 +39,20 @@ def run_on_ranks(arguments: argparse.Namespace, report: Report, tell: Any) -> in
         agreed(ranks, lambda: check_outputs(arguments) if first else None)
         source, out = arguments.input, arguments.output
         if arguments.journal is not None or arguments.memory is not None:
+            refuse_networks(arguments)
             memory, journal = arguments.memory, arguments.journal
             with ProgressBar("closure") if first else nullcontext() as progress:
                 more = {"progress": progress, "threads": arguments.threads}
                 found = mpi.closure(source, semiring, out=out, memory=memory, journal=journal, **more)
             if first:
-                report(f"{source}: {len(found):,} vertices, {semiring.name} {found.dtype}", f"wrote {out}")
+                _tell_of_file(report, source, out, semiring, len(found), found.dtype)
             return 0
-        if source.endswith(".npy") and str(out).endswith(".npy") and os.path.exists(source) and not arguments.plot:
+        named = source.endswith(".npy") and str(out).endswith(".npy") and os.path.exists(source)
+        if named and not of_networks(arguments):
             matrix = mpi.read(source)
             mpi.closure(matrix, semiring, out=matrix, threads=arguments.threads).write(out)
             if first:
-                known = {"title": source, "vertices": matrix.n, "semiring": semiring.name, "dtype": str(matrix.dtype)}
-                report(f"{source}: {matrix.n:,} vertices, {semiring.name} {matrix.dtype}")
-                report.tell(network=known)
-                report.wrote(out)
+                _tell_of_file(report, source, out, semiring, matrix.n, matrix.dtype)
             return 0
         network: Network | None = agreed(ranks, lambda: load(arguments, semiring) if first else None)
         names = ranks.allgather(None if network is None else network.names)[0]
@@ -63,3 +64,9 @@ def run_on_ranks(arguments: argparse.Namespace, report: Report, tell: Any) -> in
         result = matrix.gather()
         agreed(ranks, lambda: tell(arguments, report, result, semiring, network) if first else None)
     return 0
+
+
+def _tell_of_file(report: Report, source: str, out: str, semiring: Semiring, n: int, dtype: Any) -> None:
+    report(f"{source}: {n:,} vertices, {semiring.name} {dtype}")
+    report.tell(network={"title": source, "vertices": n, "semiring": semiring.name, "dtype": str(dtype)})
+    report.wrote(out)
