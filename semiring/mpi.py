@@ -24,6 +24,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from typing import Any, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
@@ -119,7 +120,11 @@ class Matrix:
         return wanted[ranks.rank][0], collect(ranks, self._spread.grid, wanted, self.own)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write an .npy file, each rank its tiles: a file system that all ranks see. It appears when it is whole."""
+        """Write an .npy file, each rank its tiles, which appears when it is whole.
+
+        All ranks see one file system, to which they write parts of one page at the same time: across hosts a parallel
+        one, such as Lustre or GPFS. NFS between hosts may lose what one of them wrote: `gather` there, and save.
+        """
         ranks, name = self._team.ranks, os.fspath(path)
         temporary = ranks.allgather(f"{name}.{secrets.token_hex(4)}.tmp")[0]
 
@@ -165,16 +170,17 @@ class _Team:
 
     def links(self, grid: Grid) -> Links:
         """The links of a grid, made once for a communicator."""
-        key = (self.comm.py2f(), grid.shape, self.device)
-        if key not in _links:
+        made: dict[Any, Links] = self.ranks.links
+        key = grid.shape, self.device
+        if key not in made:
             groups = Groups(self.ranks, grid)
             if self.device is None:
-                _links[key] = HostLinks(groups)
+                made[key] = HostLinks(groups)
             else:
                 from semiring.ranks.device import links_of
 
-                _links[key] = links_of(groups)
-        return _links[key]
+                made[key] = links_of(groups)
+        return made[key]
 
     def on(self, own: Array) -> Array:
         """The tiles where this rank computes."""
@@ -186,15 +192,23 @@ class _Team:
 
 
 _METHODS = {"blocked_floyd_warshall": close_tiles, "row_broadcast": close_rows}
-_ranks: dict[int, MpiRanks] = {}  # a duplicate of each communicator, so that no message meets the caller's
-_links: dict[Any, Links] = {}
+
+
+@cache
+def _key() -> int:
+    return int(load_mpi().Comm.Create_keyval())
 
 
 def _known(comm: Any) -> MpiRanks:
-    key = comm.py2f()
-    if key not in _ranks:
-        _ranks[key] = MpiRanks(comm.Dup())
-    return _ranks[key]
+    """The ranks of a duplicate, so that no message meets the caller's; it is kept where MPI forgets it with ``comm``.
+
+    The number of a communicator says nothing: MPI gives that of one which was freed to the next.
+    """
+    known: MpiRanks | None = comm.Get_attr(_key())
+    if known is None:
+        known = MpiRanks(comm.Dup())
+        comm.Set_attr(_key(), known)
+    return known
 
 
 @contextmanager
@@ -359,7 +373,8 @@ def closure(
     memory, journal
         Close a file by strips of rows, as `semiring.closure` does, and each rank some of them, in so much memory each;
         by default its share of what is free. The journal is the same: a run that was stopped goes on with any number
-        of ranks, by one process too, and returns the map of the file. All ranks see one file system.
+        of ranks, by one process too, and returns the map of the file. All ranks see one file system, on which each
+        reads at once what another has written; NFS between hosts is none.
     progress
         ``progress(done, total)``, called on every rank for itself.
     threads

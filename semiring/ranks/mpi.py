@@ -42,6 +42,7 @@ class MpiRanks:
 
     def __init__(self, comm: Any) -> None:
         self.comm, self.rank, self.size = comm, int(comm.rank), int(comm.size)
+        self.links: dict[Any, Any] = {}  # that were made for these ranks, each once
 
     def allgather(self, value: Any) -> list[Any]:
         self._gathered()
