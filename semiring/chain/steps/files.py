@@ -42,6 +42,7 @@ from semiring.io.npy import write_npy
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
+from semiring.ranks.links import Team
 from semiring.strips import layout as layouts
 from semiring.strips.disk import TRUTHS, File, Memory, Packed, Place, System, rows_of_truths
 from semiring.strips.journal import journaled
@@ -182,7 +183,7 @@ def _in_memory(p: Problem, source: Stored, home: Stored | None, *, packed: bool 
     A: Any = BitMatrix.zeros((source.n, source.n)) if packed else np.empty((source.n, source.n), source.dtype)
     with File(SYSTEM, source.path, os.O_RDONLY) as file:
         _place(file, source, packed).read(0, memory_of(A))
-    back = None if home is None else partial(_written, home)
+    back = None if home is None else partial(_written, home, p.request.team)
     if packed:
         q = replace(p, given=A, request=replace(p.request, out=A, memory=None))
         why = f"a file of {shown(source.size)}, closed in memory, 32 truth values to a word"
@@ -194,13 +195,18 @@ def _in_memory(p: Problem, source: Stored, home: Stored | None, *, packed: bool 
     return Reduction("read from a file", None, [replace(p, given=A, home=ours, request=request)], back, quiet=True)
 
 
-def _written(home: Stored, found: Any) -> Any:
+def _written(home: Stored, team: Team, found: Any) -> Any:
     """The result, in the file; words were read column after column where that holds columns."""
-    packed = isinstance(found, BitMatrix)
-    with written(SYSTEM, home) as file:
-        rows = found.T if home.turned and not packed else found
-        _place(file, home, packed).write(0, np.ascontiguousarray(memory_of(rows)))
-        complete(file, home)
+
+    def write() -> None:
+        packed = isinstance(found, BitMatrix)
+        with written(SYSTEM, home) as file:
+            rows = found.T if home.turned and not packed else found
+            _place(file, home, packed).write(0, np.ascontiguousarray(memory_of(rows)))
+            complete(file, home)
+
+    if team.is_first:
+        team.begin(write)  # the other ranks get here when it is there
     return home.result()
 
 
