@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -46,6 +47,11 @@ def test_all_of_it_on_ranks(size, tmp_path):
     assert (code, out) == (0, f"everything on {size} ranks\n"), errors
 
 
+def test_a_communicator_is_not_taken_for_one_that_was_freed(tmp_path):
+    code, _, errors = run(4, PROGRAM, "communicators", tmp_path)
+    assert code == 0, errors
+
+
 @pytest.mark.parametrize(
     ("case", "text"),
     [
@@ -85,6 +91,22 @@ def test_the_command_on_a_matrix_in_a_file(tmp_path, rng):
     assert "300 vertices" in said
     np.testing.assert_array_equal(np.load(tmp_path / "D.npy"), sr.closure(A, method="blocked_floyd_warshall"))
     assert sorted(os.listdir(tmp_path)) == ["A.npy", "D.npy"]
+
+
+def test_the_command_reads_a_file_as_its_options_say(tmp_path):
+    path, out = tmp_path / "A.npy", tmp_path / "D.npy"
+    np.save(path, np.array([[np.inf, 1, np.inf], [np.inf, np.inf, 2], [np.inf] * 3], np.float32))
+    code, _, errors = run(2, "-m", "semiring", "closure", path, "-o", out, "--undirected", "--dtype", "float64")
+    assert code == 0, errors
+    np.testing.assert_array_equal(np.load(out), [[0.0, 1, 3], [1, 0, 2], [3, 2, 0]])
+    assert np.load(out).dtype == np.float64
+    journal = ["--journal", tmp_path / "run", "--memory", "64MiB"]
+    code, _, errors = run(2, "-m", "semiring", "closure", path, "-o", out, *journal, "--undirected")
+    assert code == 2
+    assert "--undirected is for networks that are read" in errors
+    code, said, errors = run(2, "-m", "semiring", "closure", path, "-o", out, *journal, "--json")
+    assert code == 0, errors
+    assert json.loads(said)["written"] == [str(out)]
 
 
 def test_the_command_with_a_journal_that_one_process_began(tmp_path, rng):

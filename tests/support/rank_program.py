@@ -74,6 +74,21 @@ def files(ranks, rng, folder):
         assert same_bits(found, sr.closure(A, name, method=METHOD))
     with pytest.raises(StorageError, match="with journal="):
         mpi.closure(path, out=path, memory="1 GiB")
+    empty = mpi.closure(matrix_in(ranks, folder, np.empty((0, 0))), out=folder / "empty.npy", journal=folder / "none")
+    assert empty.shape == (0, 0)
+
+
+def communicators(ranks, folder):
+    """Two of them, of which MPI gives the second the number that the first had."""
+    world, numbers = ranks.comm, []
+    for group in (ranks.rank % 2, ranks.rank // 2):
+        comm = world.Split(group, ranks.rank)
+        numbers.append(comm.py2f())
+        M = mpi.distribute(np.full((2, 2), 10.0 * group), comm=comm)
+        assert (M.gather() is None) == (comm.rank > 0)
+        assert set(mpi.closure(M).own.ravel()) <= {0.0, 10.0 * group}
+        comm.Free()
+    assert numbers[0] == numbers[1]  # else this has shown nothing
 
 
 def halfway(done, total):
