@@ -30,6 +30,7 @@ from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.exact import SPREAD, common_unit, rounded, whole
 from semiring.algorithms.johnson import SparseGraph
 from semiring.algorithms.potentials import cycle_error
+from semiring.algorithms.weights import check_range
 from semiring.errors import DomainError
 
 __all__ = ["ExactPotentials", "exact_minimum"]
@@ -41,7 +42,10 @@ class ExactPotentials:
     """Exact potentials of min-plus edges, and the edges under them, ≥ 0."""
 
     def __init__(self, graph: SparseGraph, h: Array) -> None:
-        """``h`` (n,) float64: potentials to begin with. Raises `NegativeCycleError`."""
+        """``h`` (n,) float64, ≤ 0: potentials to begin with.
+
+        Raises `NegativeCycleError`, and `DomainError` where weights under the potentials leave the range of float64.
+        """
         self.n, self.sign, self.tails, self.heads = graph.n, graph.sign, graph.tails, graph.heads
         bits = -int(log2(graph.epsilon)) if graph.epsilon else 0  # ε w is a whole number of units too
         self.unit = common_unit(graph.weights) - bits
@@ -57,6 +61,8 @@ class ExactPotentials:
             error = cycle_error(cycle, lambda i, j: Fraction(places[i, j]), graph.sign, graph.epsilon)
             assert error is not None  # raised weights were summed exactly
             raise error
+        ends = graph.weights.min(initial=0), graph.weights.max(initial=0)
+        check_range(rounded(self.h, self.unit), float(ends[0]), float(ends[1]), np.dtype(np.float64))
         self.weights = np.maximum(weights + self.h[self.tails] - self.h[self.heads], 0)
         self._out: list[list[tuple[int, int]]] | None = None
         self._into: list[list[tuple[int, int]]] | None = None
@@ -74,7 +80,7 @@ class ExactPotentials:
         r = np.where(there, self.sign * found, 0.0)
         shift = self.h[sources][:, np.newaxis] - self.h[targets]
         D = rounded(whole(r, self.unit) - shift, self.unit)
-        far = there & (SPREAD * np.abs(D) < r)
+        far = there & (np.abs(D) < r / SPREAD)  # whatever the size, this is in range
         D = np.where(there, D, np.inf)
         for row in np.flatnonzero(far.any(axis=1)).tolist():
             labels, _ = self._search({int(sources[row]): 0})
