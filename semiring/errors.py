@@ -33,6 +33,13 @@ class SemiringError(Exception):
     """The base of every error of this library; each one is also the built-in exception a caller would expect."""
 
 
+#: What to pass where truths are taken: of a sparse matrix what it stores, for its == and < look at what it does not.
+WHICH_ARE_EDGES = (
+    "say which entries are edges, by A != 0 or A < inf of an array; of a SciPy sparse matrix those that it stores are, "
+    "by H = A.copy(); H.data = np.ones(H.nnz, bool)"
+)
+
+
 class SuspiciousWeightsWarning(UserWarning):
     """Most entries are what another convention calls "no edge", such as the 0 of SciPy's matrices in min-plus."""
 

@@ -19,7 +19,7 @@ from semiring.algebra.expressions import Constant, Expression, parse, trace, typ
 from semiring.algebra.expressions.tree import as_operation, constant, is_floating
 from semiring.algebra.expressions.undefined import nan_by_evaluation, nan_condition, replace_nan
 from semiring.algebra.operations import Operation
-from semiring.errors import AlgebraError, DTypeError, ExpressionError
+from semiring.errors import WHICH_ARE_EDGES, AlgebraError, DTypeError, ExpressionError
 from semiring.namespaces import array_namespace
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ class Semiring:
         if reason is not None:
             remedy = f"Use one of {', '.join(self.dtypes)}"
             if self.dtypes == ("bool",):
-                remedy = "Use bool: A != 0, or A < inf, says which entries are edges"
+                remedy = f"Use bool: {WHICH_ARE_EDGES}"
             elif dtype.kind == "b":
                 remedy += "; the semiring of truth values is 'boolean'"
             raise DTypeError(f"{self.name} is not defined on {dtype}: {reason}. {remedy}")

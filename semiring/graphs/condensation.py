@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from semiring.arrays.bits import BitMatrix
+from semiring.arrays.operands import in_host_memory
 from semiring.arrays.parts import on_host
-from semiring.errors import DTypeError, ShapeError, VertexError
+from semiring.errors import WHICH_ARE_EDGES, DTypeError, ShapeError, VertexError
 from semiring.graphs.components import of_sparse
 
 __all__ = ["Condensation", "condensation"]
@@ -126,9 +127,9 @@ def _edges_of(A: Any) -> tuple[Any, Any, tuple[int, ...]]:
         empty = np.empty(0, np.int64)
         tails, heads = (np.concatenate([empty, *ends]) for ends in (zip(*parts, strict=True) if parts else ((), ())))
         return tails, heads, A.shape
-    entries = on_host(A) if hasattr(A, "__cuda_array_interface__") else np.asarray(A)
+    entries = on_host(A) if hasattr(A, "__cuda_array_interface__") else np.asarray(in_host_memory(A))
     if entries.dtype != np.bool_:
-        raise DTypeError(f"condensation takes truths, not {entries.dtype}: say which are edges, by A != 0 or A < inf")
+        raise DTypeError(f"condensation takes truths, not {entries.dtype}: {WHICH_ARE_EDGES}")
     if entries.ndim != 2:
         raise ShapeError(f"A is {entries.shape}: a graph needs a square matrix")
     tails, heads = np.nonzero(entries)

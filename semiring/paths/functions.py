@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -29,7 +30,7 @@ from semiring.arrays.operands import (
 from semiring.arrays.vertices import Vertices
 from semiring.chain.explanation import Explanation
 from semiring.closures import closure, closure_with_predecessors
-from semiring.errors import AlgebraError, DeviceError, DivergenceError, DomainError, ShapeError
+from semiring.errors import WHICH_ARE_EDGES, AlgebraError, DeviceError, DivergenceError, DomainError, ShapeError
 from semiring.io.inputs import AS_IT_IS, Reading, take
 from semiring.io.network import SOME, semiring_of
 from semiring.namespaces import is_device_array
@@ -328,7 +329,8 @@ def transitive_closure(  # type: ignore[misc]  # predecessors is one of the opti
     long as the closure, which packs truth values; `Paths.path` makes a run of its own for each source.
     Other options and cost: `best_paths`.
     Raises `DomainError` for entries other than 0 and 1, for elsewhere a weight of 0 is an edge: say ``A != 0``, or
-    ``A < inf``.
+    ``A < inf``; of a sparse matrix, whose edges are what it stores, ``H = A.copy(); H.data = np.ones(H.nnz, bool)``.
+    All pairs take n² bytes, and as many again where A is sparse or packed: `TooLargeError`.
     """
     some = [name for name in ("sources", "targets", "limit") if options.get(name) is not None]
     back: Callable[[Any], Any] = _as_it_is
@@ -338,6 +340,8 @@ def transitive_closure(  # type: ignore[misc]  # predecessors is one of the opti
         options["names"] = taken.names if options.get("names") is None else options["names"]
     if not names_vertices(A):
         _refuse_stack(A)
+        if not (some or is_device_array(A)):
+            _demand_table(A)
         A = _truths(A, dense=not some)
     wanted = bool(some) if predecessors is None else predecessors
     found = best_paths(A, boolean, predecessors=wanted, **options)
@@ -345,6 +349,19 @@ def transitive_closure(  # type: ignore[misc]  # predecessors is one of the opti
         found = found.without_empty_paths()
     found.matrix = back(found.matrix)
     return found
+
+
+def _demand_table(A: Any) -> None:
+    """Raise `TooLargeError` where the truths of all pairs, a byte each, do not fit: the result, and a copy of A."""
+    shape: Any = getattr(A, "shape", ())
+    if len(shape) == 2:
+        needed = math.prod(shape) * (2 if is_sparse(A) or isinstance(A, BitMatrix) else 1)
+        demand_memory(
+            needed,
+            f"what reaches what among {shape[0]:,} vertices, a byte a pair,",
+            "ask for some sources= or targets=, call condensation, which takes the memory of the edges, or closure "
+            "of a BitMatrix, n²/8 bytes",
+        )
 
 
 def _truths(A: Any, *, dense: bool = True) -> Any:
@@ -371,4 +388,4 @@ def _truths(A: Any, *, dense: bool = True) -> Any:
 
 
 def _not_truths() -> DomainError:
-    return DomainError("A holds more than 0 and 1: say which entries are edges, by A != 0 or A < inf")
+    return DomainError(f"A holds more than 0 and 1: {WHICH_ARE_EDGES}")

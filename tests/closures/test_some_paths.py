@@ -13,6 +13,7 @@ import semiring as sr
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays import memory
 from semiring.errors import NoPathError, VertexError
+from semiring.io import network_of
 
 inf = np.inf
 #: Functions, dtypes, and weights under which nothing gains, or some edges gain.
@@ -260,6 +261,45 @@ def test_what_does_not_fit_is_refused_before_work_begins(monkeypatch):
     with pytest.raises(sr.errors.TooLargeError, match=r"a table of 20,000 × 20,000 takes"):
         F.table(np.arange(n), np.arange(n))
     assert sr.shortest_paths(A, sources=[0], targets=[n - 1]).matrix == 1.0
+
+
+def test_reachability_that_does_not_fit_is_refused_before_work_begins(monkeypatch):
+    monkeypatch.setattr(memory, "free_memory", lambda: 1 << 28)
+    n = 20_000
+    A = sparse.coo_array(([True], ([0], [n - 1])), shape=(n, n)).tocsr()
+    bits = sr.BitMatrix.from_edges([0], [n - 1], (n, n))
+    for given in (A, bits, np.broadcast_to(False, (n, n))):
+        with pytest.raises(sr.errors.TooLargeError, match=r"20,000 vertices, .*, call condensation"):
+            sr.transitive_closure(given)
+    assert sr.transitive_closure(A, sources=[0], targets=[n - 1]).matrix
+
+
+def test_the_edges_of_a_sparse_matrix_are_what_it_stores():
+    """The advice of the error, followed: an edge of weight 0 is one."""
+    A = sparse.csr_array(([0.0, 2.5], ([0, 1], [1, 2])), shape=(4, 4))
+    calls = (sr.transitive_closure, lambda A: sr.transitive_closure(A, sources=[0]), lambda A: network_of(A, "boolean"))
+    for call in calls:
+        with pytest.raises(sr.errors.SemiringError, match=r"stores are, by H = A\.copy\(\); H\.data = np\.ones"):
+            call(A)
+    with pytest.raises(sr.errors.SemiringError, match=r"H\.data = np\.ones"):
+        sr.condensation(A.toarray())
+    H = A.copy()
+    H.data = np.ones(H.nnz, bool)
+    expected = np.eye(4, dtype=bool)
+    expected[[0, 0, 1], [1, 2, 2]] = True
+    np.testing.assert_array_equal(sr.transitive_closure(H).matrix, expected)
+    np.testing.assert_array_equal(sr.transitive_closure(H, sources=range(4)).matrix, expected)
+    np.testing.assert_array_equal(sr.condensation(H).reaches(range(4), range(4)), expected)
+    np.testing.assert_array_equal(network_of(H, "boolean").matrix, H.toarray())
+
+
+def test_condensation_of_a_graph_says_what_to_pass():
+    import networkx as nx
+
+    G = nx.DiGraph([("a", "b")])
+    with pytest.raises(sr.errors.DTypeError, match=r"pass semiring\.network_of"):
+        sr.condensation(G)
+    assert len(sr.condensation(network_of(G, "boolean").matrix)) == 2
 
 
 def test_truths_of_zeros_and_ones():
