@@ -23,7 +23,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.operands import as_matrix, in_host_memory, refuse_unreal
-from semiring.errors import DomainError, FormatError, SemiringError, ShapeError
+from semiring.errors import DomainError, FormatError, SemiringError, ShapeError, TooLargeError
 from semiring.io import dimacs, edge_list, matrix_market, node_link, npy
 from semiring.io.atomic import atomic_file
 from semiring.io.files import binary_lines
@@ -57,6 +57,12 @@ FORMATS = {
     ".edges": "txt",
     ".edgelist": "txt",
 }
+
+
+_SPARSELY = (
+    "They take edges as a frame, a graph or a sparse matrix: shortest_paths(pandas.read_csv(FILE), sources=[...]), "
+    "networkx.node_link_graph, scipy.io.mmread; or on the command line: semiring paths FILE --from A --to B"
+)
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
@@ -109,7 +115,10 @@ def read(
     `DTypeError`, `OSError`, `TooLargeError`. Time O(size of the file), memory n² elements and some 100 bytes an edge.
     """
     found, title = _listed(path, format, header, weight)
-    return assemble(found, as_semiring(semiring), dtype, directed=directed, title=title)
+    try:
+        return assemble(found, as_semiring(semiring), dtype, directed=directed, title=title)
+    except TooLargeError as error:
+        raise TooLargeError(f"{error}. {_SPARSELY}") from None
 
 
 def read_sparse(

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import semiring
 import semiring.io as sio
 from semiring.algebra.catalogue import as_semiring
+from semiring.arrays import memory
 from semiring.data import NETWORKS, load_network
 from semiring.errors import (
     DomainError,
@@ -31,6 +32,7 @@ from semiring.errors import (
     TooLargeError,
     UnknownNameError,
 )
+from semiring.paths import shortest_paths
 
 INF = float("inf")
 TEXT = [".csv", ".tsv", ".txt", ".gr", ".mtx", ".json", ".csv.gz", ".gr.gz", ".mtx.gz", ".json.gz"]
@@ -896,6 +898,21 @@ def test_a_matrix_larger_than_the_memory_is_refused_before_it_is_made(tmp_path):
     (tmp_path / "x.gr").write_text("p sp 100000000 0\n")
     with pytest.raises(TooLargeError, match=r"matrix of 100,000,000 vertices takes .* GiB, and .* are free: ask the"):
         sio.read(tmp_path / "x.gr")
+
+
+def test_the_edges_of_a_file_that_is_too_large_are_read_as_a_frame(tmp_path, monkeypatch):
+    """The advice of the error, followed."""
+    import pandas as pd
+
+    monkeypatch.setattr(memory, "free_memory", lambda: 1 << 28)
+    n = 10_000
+    lines = "".join(f"v{i},v{i + 1},2\n" for i in range(n - 1))
+    (tmp_path / "big.csv").write_text(f"from,to,km\n{lines}")
+    advice = r"shortest_paths\(pandas\.read_csv\(FILE\), sources=.*semiring paths FILE --from A --to B"
+    with pytest.raises(TooLargeError, match=advice):
+        sio.read(tmp_path / "big.csv")
+    found = shortest_paths(pd.read_csv(tmp_path / "big.csv"), sources=["v0"], targets=[f"v{n - 1}"])
+    assert found.matrix.tolist() == [[2.0 * (n - 1)]]
 
 
 def test_names_that_an_edge_list_cannot_hold(tmp_path):
