@@ -83,7 +83,7 @@ class CpuBackend:
         """C ← [C ⊕] A ⊗ B for log_plus by products of plus_times; False where that is not done."""
         if C.size == 0 or plan.zero != -np.inf:
             return False
-        if 1 in C.shape[-2:]:
+        if 1 in C.shape[-2:] and not accumulate:  # what is added to C may be a row of a larger product: the same bits
             if not log_vectors.takes(plan, C, A):
                 return False
             stacks = (C, A, B) if C.ndim == 3 else (C[None], A[None], B[None])
