@@ -193,7 +193,7 @@ def test_bad_operands_are_named():
     with pytest.raises(TypeError, match=r"the size of an identity is an integer, not 2\.5"):
         sr.identity(2.5)
     for call, remedy in [
-        (lambda: sr.matmul(square, square, "boolean"), "Use bool: A != 0, or A < inf"),
+        (lambda: sr.matmul(square, square, "boolean"), "Use bool: say which entries are edges, by A != 0 or A < inf"),
         (lambda: sr.matmul(square < 1, square < 1), "the semiring of truth values is 'boolean'"),
     ]:
         with pytest.raises(DTypeError, match=remedy):
