@@ -56,7 +56,7 @@ def test_stored_entries_are_edges_and_stored_false_is_none():
 
 
 def test_what_condensation_refuses():
-    with pytest.raises(sr.errors.DTypeError, match="say which are edges"):
+    with pytest.raises(sr.errors.DTypeError, match="say which entries are edges"):
         sr.condensation(np.ones((2, 2)))
     with pytest.raises(sr.errors.ShapeError, match=r"\(2, 3\)"):
         sr.condensation(np.ones((2, 3), bool))
