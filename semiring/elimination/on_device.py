@@ -103,17 +103,19 @@ class _Tree:
         self.analysis, self.xp = a, xp
         self.depths = _depths(a.above)
         self.levels = [np.flatnonzero(self.depths == depth) for depth in range(int(self.depths.max(initial=-1)) + 1)]
-        ints = np.int32
-        self.firsts, self.begins = xp.asarray(a.firsts.astype(ints)), xp.asarray(a.begins)
-        self.order, self.of, self.above = (
-            xp.asarray(a.order),
-            xp.asarray(a.of.astype(ints)),
-            xp.asarray(a.above.astype(ints)),
-        )
-        self.depth, self.lows = xp.asarray(self.depths.astype(ints)), xp.asarray(a.firsts[a.lows].astype(ints))
-        self.rows = xp.asarray(a.order[a.rows] if a.rows.size else a.rows)  # as vertices
-        self.nodes = [xp.asarray(level.astype(ints)) for level in self.levels]
+        narrow = (x.astype(np.int32) for x in (a.firsts, a.of, a.above, self.depths, a.firsts[a.lows], *self.levels))
+        self.firsts, self.of, self.above, self.depth, self.lows, *self.nodes = self._kept(*narrow)
+        rows = a.order[a.rows] if a.rows.size else a.rows  # as vertices
+        self.begins, self.order, self.rows = self._kept(a.begins, a.order, rows)
         self._layouts: dict[bool, tuple[Any, ...]] = {}
+
+    def _kept(self, *arrays: Array) -> tuple[DeviceArray, ...]:
+        """The arrays in the memory of the GPU, for calls on any stream: a copy is done there when its own has come so
+        far, so it is waited for.
+        """
+        found = tuple(map(self.xp.asarray, arrays))
+        self.xp.cuda.get_current_stream().synchronize()
+        return found
 
     def places(self, layout: Layout) -> tuple[DeviceArray, DeviceArray]:
         """Where entries of the matrix go, and which."""
@@ -128,7 +130,7 @@ class _Tree:
         if layout.symmetric not in self._layouts:
             entries = np.flatnonzero(layout.slots >= 0)
             given = layout.slots[entries], entries, layout.blocks, layout.right, layout.below
-            self._layouts[layout.symmetric] = tuple(self.xp.asarray(x.astype(np.int64)) for x in given)
+            self._layouts[layout.symmetric] = self._kept(*(x.astype(np.int64) for x in given))
         return self._layouts[layout.symmetric]
 
     @cached_property
@@ -153,17 +155,17 @@ class _Tree:
             at[level], spare[level] = np.cumsum(square) - square, np.cumsum(panel) - panel
             sizes.append((int(square.sum()), int(panel.sum())))
         given = starts, kids, spots, a.is_large(), at, spare
-        return (*map(self.xp.asarray, given), at, sizes)
+        return (*self._kept(*given), at, sizes)
 
     @cached_property
-    def lists(self) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
+    def lists(self) -> tuple[DeviceArray, ...]:
         """Where the supernodes begin that have each place among their rows, which these are, and as which of them."""
         a = self.analysis
         order = np.argsort(a.rows, kind="stable")
         ends = np.searchsorted(a.rows[order], np.arange(a.n + 1)).astype(np.int64)
         owner = np.repeat(np.arange(a.count), a.depths)
         positions = np.arange(a.rows.size) - a.begins[owner]
-        return tuple(map(self.xp.asarray, (ends, owner[order].astype(np.int32), positions[order].astype(np.int32))))
+        return self._kept(ends, owner[order].astype(np.int32), positions[order].astype(np.int32))
 
 
 def _depths(above: Array) -> Array:

@@ -46,11 +46,22 @@ def compiled():
 
 @pytest.fixture
 def device(monkeypatch, compiled, tmp_path_factory):
-    """Arrays and kernels of the host in the place of those of a GPU."""
-    cuda = SimpleNamespace(runtime=SimpleNamespace(getDevice=lambda: 0), Device=lambda number: nullcontext())
+    """Arrays and kernels of the host in the place of those of a GPU; the list of the arrays that are on their way."""
+    coming = []
+
+    def bring(x):
+        coming.append(there(np.array(x)))
+        return coming[-1]
+
+    stream = SimpleNamespace(synchronize=coming.clear)
+    cuda = SimpleNamespace(
+        runtime=SimpleNamespace(getDevice=lambda: 0),
+        Device=lambda number: nullcontext(),
+        get_current_stream=lambda: stream,
+    )
     xp = SimpleNamespace(
         cuda=cuda,
-        asarray=lambda x: there(np.array(x)),
+        asarray=bring,
         empty=lambda shape, dtype: there(np.empty(shape, dtype)),
         full=lambda shape, value, dtype: there(np.full(shape, value, dtype)),
     )
@@ -77,6 +88,7 @@ def device(monkeypatch, compiled, tmp_path_factory):
     monkeypatch.setattr(on_device, "_kernel", kernel)
     monkeypatch.setattr(on_device, "is_device_array", is_there)
     monkeypatch.setattr(result, "is_device_array", is_there)
+    return coming
 
 
 def graph(rng, n, name, dtype, *, symmetric=False):
@@ -95,6 +107,24 @@ def graph(rng, n, name, dtype, *, symmetric=False):
     if symmetric:
         A[columns, rows] = A[rows, columns]
     return A
+
+
+def test_what_a_factor_keeps_there_has_come(device, rng):
+    """For the next call may be on another stream."""
+    A = graph(rng, 150, "min_plus", "float32")
+    F = sr.factor(A, device="cuda")
+    F.solve(np.ones(150, np.float32))
+    F.table([3], [5, 7])
+
+    def arrays(held):
+        if isinstance(held, dict | list | tuple):
+            return [array for part in (held.values() if isinstance(held, dict) else held) for array in arrays(part)]
+        return [held] if isinstance(held, There) else []
+
+    (tree,) = F._analysis.on_devices.values()
+    kept = arrays(vars(tree))
+    assert len(kept) > 15
+    assert not any(one is other for one in kept for other in device)
 
 
 @pytest.mark.parametrize(("name", "dtype"), CASES)

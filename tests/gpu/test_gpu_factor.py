@@ -96,3 +96,33 @@ def test_signs(rng):
     with pytest.raises(NegativeCycleError):
         sr.factor(cyclic.tocsr(), device="cuda")
     assert sr.factor(A, device="cuda").path(0, 399) == sr.factor(A).path(0, 399)
+
+
+SPIN = """
+extern "C" __global__ void spin(long long clocks) {
+    long long start = clock64();
+    while (clock64() - start < clocks) {}
+}
+"""
+
+
+def test_what_one_stream_brought_is_there_for_another(rng):
+    """A factor keeps lists on the GPU from the first call that needs them: here one that waits behind other work."""
+    import cupy
+
+    A = graph(rng, 24, "min_plus", "float32")
+    b = rng.integers(1, 9, (576, 3)).astype(np.float32)
+    host, spin = sr.factor(A), cupy.RawKernel(SPIN, "spin")
+    busy, idle = (cupy.cuda.Stream(non_blocking=True) for _ in range(2))
+    spin((1,), (1,), (np.int64(1),))  # compiled
+    for ask in (lambda F: F.solve(b), lambda F: F.table([3, 5], [1, 2, 7]), lambda F: F.refactor(A).solve(b)):
+        sr.factor(A, device="cuda").solve(b)  # its kernels too
+        F, expected = sr.factor(A, device="cuda"), ask(host)
+        cupy.cuda.Device().synchronize()
+        with busy:
+            spin((1,), (1,), (np.int64(300_000_000),))
+            first = ask(F)
+        with idle:
+            same(ask(F), expected)
+        with busy:
+            same(first, expected)
