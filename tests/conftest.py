@@ -7,6 +7,7 @@ import functools
 import os
 import sys
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +25,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 #: What a case of the quick tier is not about: the kernels of these would first be compiled, and nobody else needs them.
 _UNUSUAL = frozenset(("int16", "int64", "uint8", "float16", "min_times", "min_max", "lukasiewicz", "xor_and"))
+
+#: These need PyTorch or JAX, which alone take seconds to import, in every process.
+_LATER = ("test_jax.py", "test_sequence_gradients.py", "test_torch.py")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Whether not even to import a file, in the quick tier; None leaves it to others."""
+    return (collection_path.name in _LATER and config.getoption("markexpr") == "not slow") or None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -498,6 +498,7 @@ def test_single_components_are_no_problems_of_their_own(rng):
 # ------------------------------------------------------------------------------- equal calls, and what is said of them
 
 
+@pytest.mark.slow
 def test_sparse_graphs_take_one_way_whatever_the_threads(rng):
     """Dijkstra and a dense closure add in another order, so that their bits differ."""
     from scipy.sparse import random_array

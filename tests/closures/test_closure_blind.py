@@ -280,6 +280,7 @@ def found_paths(rng, n):
     return A, host, there
 
 
+@pytest.mark.slow
 def test_a_path_moves_one_row_of_the_matrix(rng, monkeypatch):
     n = 90
     A, host, there = found_paths(rng, n)

@@ -117,6 +117,7 @@ def test_sums_beyond_the_floats_are_no_path():
     np.testing.assert_array_equal(found[0], [0, 1.5e308, np.inf, np.inf])
 
 
+@pytest.mark.slow
 def test_what_a_search_touched_is_forgotten(rng):
     """One thread works on all sources with one workspace; searches that end early leave a queue behind."""
     graph, A, semiring = drawn(rng, 40, 160, "min_plus")

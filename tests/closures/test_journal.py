@@ -557,6 +557,7 @@ def ranked(request, rng, tmp_path):
     return OnRanks(tmp_path, rng, *request.param)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 def test_ranks_share_the_strips_of_a_file(ranked, size):
     ranked.sizes = (size,)
@@ -669,6 +670,7 @@ def test_ranks_raise_alike_what_is_wrong_with_the_entries(rng, tmp_path):
 # ---------------------------------------------------------------------------------------------------------- interrupted
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_a_journal_that_goes_on(work):
     def interrupt(done, total):
         if done > total * 2 // 3:

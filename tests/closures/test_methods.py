@@ -87,6 +87,7 @@ def test_a_method_of_ones_own_closes_whatever_closure_takes(registered, graph):
     assert sr.closure(edges, "boolean", method="series") == sr.closure(edges, "boolean")
 
 
+@pytest.mark.slow
 def test_and_finds_paths(registered, graph):
     registered("series", series)
     found, expected = (sr.shortest_paths(graph, method=method) for method in ("series", "auto"))

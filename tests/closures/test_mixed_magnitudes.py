@@ -92,6 +92,7 @@ def test_no_closure_leaves_the_stated_bound(rng, way, dtype):
     assert 0 < cycles < 150
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_paths_have_the_lengths_of_the_distances(rng, dtype):
     """Added up exactly, each path is right to 8 n ε of the distances on the way."""

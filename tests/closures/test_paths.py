@@ -232,6 +232,7 @@ def test_eccentricities_of_every_size(rng, n):
     assert widest.radius == widest.eccentricity().max()
 
 
+@pytest.mark.slow
 def test_what_is_not_connected():
     found = sr.shortest_paths(ROADS)
     assert found.eccentricity(1) == INF
@@ -278,6 +279,7 @@ def test_widest_paths():
         found.path(2, 0)
 
 
+@pytest.mark.slow
 def test_most_reliable_paths():
     A = np.array([[0, 0.5, 0.2], [0, 0, 0.5], [0, 0, 0]])
     found = sr.most_reliable_paths(A, names="abc")
@@ -371,6 +373,7 @@ def test_the_transitive_closure_asks_what_an_edge_is():
     assert sr.transitive_closure(frame).path("a", "b") == ["a", "b"]
 
 
+@pytest.mark.slow
 def test_any_selective_semiring_and_no_other():
     found = sr.best_paths([[INF, 4, 1], [INF, INF, INF], [INF, 2, INF]], "min_max")
     assert found.path(0, 1) == [0, 2, 1]

@@ -295,6 +295,7 @@ def test_weights_next_to_no_path():
             assert closure(B).tolist() == [[0, none // 2], [none, 0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 @pytest.mark.parametrize("dtype", ["int16", "int32", "int64"])
 def test_the_longest_weight_is_no_missing_edge(dtype, name):

@@ -201,6 +201,7 @@ def test_edges_of_unbounded_gain(rng):
                 assert total == D[i, j] or abs(total - D[i, j]) < 1e-14
 
 
+@pytest.mark.slow
 def test_gains_without_gaining_cycles(rng):
     """Values get better and worse along a path: pointers to better values would prove nothing."""
     A = np.triu(rng.choice([0.25, 0.5, 2.0, 4.0], (50, 50)), 1)
@@ -229,6 +230,7 @@ def test_a_semiring_of_ones_own(rng):
 # ------------------------------------------------------------------------------------------- SciPy, and the reference
 
 
+@pytest.mark.slow
 def test_scipy_reconstructs_the_trees(rng):
     A = graph(rng, "min_plus", np.float64, 60, 0.1, KINDS["tenths"][2])
     _D, pred = closure_with_predecessors(A, sr.min_plus)
@@ -255,6 +257,7 @@ def test_the_reference(rng, kind):
     check(name, A, D, pred, absolute=LUKASIEWICZ.get(name, 0.0))
 
 
+@pytest.mark.slow
 def test_a_matrix_that_is_no_closure_is_refused(rng):
     A = graph(rng, "min_plus", np.float32, 40, 0.3, KINDS["floats"][2])
     D = sr.closure(A)
@@ -293,6 +296,7 @@ def settled(A, D, pred, rows):
     return _settle(case, pred, marked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["floats", "zeros and ones", "all zero", "doubles"])
 def test_the_repair_of_corrupted_trees(rng, kind):
     name, dtype, draw = KINDS[kind]
@@ -330,6 +334,7 @@ def test_long_paths_of_floats_are_repaired_where_sums_drift(rng):
                 assert abs(total - D[i, j]) <= n * np.finfo(np.float32).eps * D[i, j]
 
 
+@pytest.mark.slow
 def test_an_edge_of_the_zero_is_no_edge_though_it_meets_a_tiny_distance():
     # 0 → 1 → 2 has the degree of one rounding error, which the tolerance cannot tell from 0, the weight of no edge.
     tiny = np.float32(2.0**-23)

@@ -118,6 +118,7 @@ def check(rng, kind):
                 np.testing.assert_allclose(float(found.distance(i, j)), float(part[r, c]), rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", quick(lambda kind: kind == "shortest", KINDS))
 def test_some_paths_are_those_of_all_pairs(rng, kind):
     for _ in range(6):
@@ -149,11 +150,12 @@ def test_the_way_is_the_cheapest_and_is_explained(monkeypatch):
     assert sr.shortest_paths(random, sources=range(200)).explanation.method == "dense"
     grows = sparse.random_array((900, 900), density=0.01, rng=np.random.default_rng(0), format="csr")
     assert sr.shortest_paths(grows, sources=range(200)).explanation.method == "johnson"
-    monkeypatch.setattr(np, "full", refusing(np.full, 1600 * 1600))
-    monkeypatch.setattr(np, "empty", refusing(np.empty, 1600 * 1600))
-    for options in ({"sources": few}, {"targets": few}, {"limit": 3.0}, {"sources": many, "targets": few}):
-        for method in ("auto", "johnson", "factor") if "limit" not in options else ("auto",):
-            sr.shortest_paths(A, **options, method=method)
+    for _ in range(2):  # compiled first: the compiler looks for these functions of NumPy
+        for options in ({"sources": few}, {"targets": few}, {"limit": 3.0}, {"sources": many, "targets": few}):
+            for method in ("auto", "johnson", "factor") if "limit" not in options else ("auto",):
+                sr.shortest_paths(A, **options, method=method)
+        monkeypatch.setattr(np, "full", refusing(np.full, 1600 * 1600))
+        monkeypatch.setattr(np, "empty", refusing(np.empty, 1600 * 1600))
 
 
 def refusing(make, most):
@@ -263,6 +265,7 @@ def test_what_does_not_fit_is_refused_before_work_begins(monkeypatch):
     assert sr.shortest_paths(A, sources=[0], targets=[n - 1]).matrix == 1.0
 
 
+@pytest.mark.slow
 def test_reachability_that_does_not_fit_is_refused_before_work_begins(monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: 1 << 28)
     n = 20_000

@@ -187,6 +187,7 @@ def test_what_is_no_undirected_graph(rng, of_few):
         sr.closure(A)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["max_min", "min_max"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "uint8"])
 def test_bottlenecks_of_a_spanning_tree(rng, of_few, name, dtype):
@@ -214,6 +215,7 @@ def test_paths_through_bottlenecks(rng, of_few):
 # ----------------------------------------------------------------------------------------------------- reachability
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", quick(lambda part: part == 0.1, [0.0, 0.1, 1e9]))
 def test_rows_of_bits_are_joined(rng, of_few, part, monkeypatch):
     """With no joins allowed R-Kleene closes what is left; with all of them none is left."""
@@ -271,6 +273,7 @@ def test_hops_and_a_loop_that_gains(of_few, name, dtype):
     assert caught.value.cycle == (7,)
 
 
+@pytest.mark.slow
 def test_hops_of_integers_that_nearly_fill_their_range(of_few):
     """Weights of which half the range holds no path are computed in wider integers, and a loop may be as large."""
     for weight, loop in ((100, 100), (60, 60), (2, 120), (2, 63), (1, 1)):
@@ -285,6 +288,7 @@ def test_hops_of_integers_that_nearly_fill_their_range(of_few):
         np.testing.assert_array_equal(*results)
 
 
+@pytest.mark.slow
 def test_hops_along_a_path_longer_than_its_digits(of_few):
     """A search of 16 rounds and more, and of 256 and more, takes more planes of digits."""
     for n in (16, 17, 300):
@@ -294,6 +298,7 @@ def test_hops_along_a_path_longer_than_its_digits(of_few):
         np.testing.assert_array_equal(sr.closure(A), expected)
 
 
+@pytest.mark.slow
 def test_hops_of_more_targets_than_a_word_has(rng, of_few):
     for density in (0.001, 0.004, 0.05, 0.7):
         edges = rng.random((1030, 1030)) < density
@@ -334,6 +339,7 @@ def grid(rng, side, dtype=float):
     return A.astype(dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", quick(lambda name: name == "min_plus", ["min_plus", "max_plus", "max_min", "max_times"])
 )

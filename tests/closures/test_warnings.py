@@ -129,6 +129,7 @@ def test_no_false_alarm_on_the_families_of_graphs():
                 pytest.fail(f"{name}, {A.shape} in {semiring}: {error}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(NETWORKS))
 def test_no_false_alarm_on_real_networks(name):
     for semiring, function in FUNCTIONS.items():

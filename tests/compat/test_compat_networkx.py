@@ -193,6 +193,7 @@ def LIGHTEST(G):
     return H
 
 
+@pytest.mark.slow
 @property_test
 @given(graphs())
 def test_floyd_warshall_finds_the_vertex_before(G):

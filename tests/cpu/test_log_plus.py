@@ -60,6 +60,7 @@ def multiplied(A, B, C=None, threads=1):
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", quick(lambda name: name in ("scores", "scores_to_1000"), KINDS))
 def test_errors_are_small_on_data_of_every_kind(rng, name, dtype):
@@ -151,6 +152,7 @@ def test_few_paths_among_many_columns(rng):
     np.testing.assert_allclose(found[paths > 1], expected[paths > 1], rtol=0, atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("k", "n"), [(63, 2), (64, 2), (63, 47), (300, 3), (200, 1), (1000, 60)])
 def test_many_equal_terms_around_zero(rng, dtype, k, n):

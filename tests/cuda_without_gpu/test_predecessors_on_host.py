@@ -214,6 +214,7 @@ def test_where_nothing_rounds_the_lists_lead_to_every_vertex(rng, kernels_for, n
         check(name, A, as_outer(name, A, D), pred)
 
 
+@pytest.mark.slow
 def test_bounds_leave_out_what_ends_no_path(rng, kernels_for):
     """Most edges are direct, few weigh so little that two of them make a path."""
     A = (rng.random((130, 130)) * 0.7 + 0.3).astype(np.float32)

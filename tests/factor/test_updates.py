@@ -183,6 +183,7 @@ def reduced(D, zero, name, argument=None):
     return np.array(out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
 def test_rows_by_name(rng, dtype):
     for n in (1, 2, 7, 70):

@@ -526,6 +526,7 @@ def test_no_library_is_loaded_for_what_is_not_its_own():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""
 
 
+@pytest.mark.slow
 def test_a_network_is_computed_in_its_own_semiring_unless_another_is_named():
     pipes = nx.DiGraph()
     pipes.add_weighted_edges_from([("a", "b", 5.0), ("b", "c", 3.0), ("a", "c", 1.0)])

@@ -128,6 +128,7 @@ def test_the_heat_map_counts_the_unreachable(tmp_path):
     assert not plot.plot_matrix(np.zeros((3, 3))).legends
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_formats_of_pictures(tmp_path, ending):
     plot.save(plot.plot_matrix(np.eye(3)), tmp_path / f"x.{ending}")

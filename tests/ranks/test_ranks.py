@@ -401,6 +401,7 @@ def test_ranks_that_share_a_gpu_leave_it_to_mpi_where_that_is_cuda_aware(monkeyp
     assert there.waits == 2 * aware
 
 
+@pytest.mark.slow
 def test_whether_mpi_is_cuda_aware_can_be_asked():
     pytest.importorskip("mpi4py", reason="semiring.mpi needs mpi4py: pip install 'semiring[mpi]'")
     assert is_cuda_aware() in (True, False)
