@@ -23,8 +23,10 @@ first_calls.SECONDS = 0.0  # tests are about the compiled kernels; those of the 
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
-#: What a case of the quick tier is not about: the kernels of these would first be compiled, and nobody else needs them.
-_UNUSUAL = frozenset(("int16", "int64", "uint8", "float16", "min_times", "min_max", "lukasiewicz", "xor_and"))
+#: What a case of the quick tier is not about: the kernels of these would first be compiled, and nobody else needs them;
+#: libraries would first be imported.
+_DTYPES, _SEMIRINGS = ("int16", "int64", "uint8", "float16"), ("min_times", "min_max", "lukasiewicz", "xor_and")
+_UNUSUAL = frozenset((*_DTYPES, *_SEMIRINGS, "semiring.jax", "semiring.torch"))
 
 #: These need PyTorch or JAX, which alone take seconds to import, in every process.
 _LATER = ("test_jax.py", "test_sequence_gradients.py", "test_torch.py")
