@@ -41,7 +41,9 @@ WHICH_ARE_EDGES = (
 
 
 class SuspiciousWeightsWarning(UserWarning):
-    """Most entries are what another convention calls "no edge", such as the 0 of SciPy's matrices in min-plus."""
+    """Most entries are what another convention calls "no edge", such as the 0 of SciPy's matrices in min-plus; or a
+    product of probabilities is above 1, as of percentages.
+    """
 
 
 class RoundingWarning(UserWarning):

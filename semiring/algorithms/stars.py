@@ -26,7 +26,7 @@ def _check_laws(semiring: Semiring) -> None:
     if semiring in _CATALOGUE:
         return
     report = _laws(semiring)
-    if not report.holds:
+    if report.refuted:
         failure = report.refuted[0]
         raise AlgebraError(
             f"{semiring.name} is no semiring on {report.domain}, so the sum over all paths is none that eliminating "

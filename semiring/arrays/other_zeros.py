@@ -1,7 +1,9 @@
-"""Entries that another convention takes for "no edge": the 0 of SciPy's matrices, the ∞ of tables of capacities.
+"""Entries that another convention takes for something else: the 0 of SciPy's matrices and the ∞ of tables of capacities
+for "no edge", 95 for 95 %.
 
-They are edges here, of weight 0 or ∞, and then every path is: the result is right, and not what was meant. So the
-first rows of a matrix are looked at, and where they are suspicious all of it. Cost: some microseconds.
+Zeros are edges here, of weight 0 or ∞, and then every path is: the result is right, and not what was meant. So the
+first rows of a matrix are looked at, and where they are suspicious all of it. Cost: some microseconds. Of products of
+probabilities the results are looked at, for weights above 1 may have been meant where none gains by them.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.errors import SuspiciousWeightsWarning
 
-__all__ = ["outside", "warn_of_other_zeros"]
+__all__ = ["outside", "warn_of_other_zeros", "warn_of_percentages"]
 
 Array: TypeAlias = Any
 
@@ -26,9 +28,8 @@ _SAMPLE = 1 << 13  # entries: 4 µs
 def warn_of_other_zeros(A: Array, semiring: Semiring) -> None:
     """Warn where most edges of A (..., n, n), in the memory of the host, look as if they were meant to be none.
 
-    Two thirds of the entries off the diagonal are 0, or ∞, and the diagonal is of one value; the zero of the semiring
-    does not occur; and the entries in question do not behave like a zero beside the others. Of a stack the first matrix
-    is looked at.
+    Two thirds of the entries off the diagonal are 0, or ∞, and the diagonal is of one value; and the zero of the
+    semiring does not occur. Of a stack the first matrix is looked at.
     """
     values = _other_zeros(semiring, A.dtype)
     n = A.shape[-1]
@@ -61,12 +62,7 @@ def _are_meant(matrix: Array, value: Any, semiring: Semiring) -> bool:
     count = int(np.count_nonzero(equal)) - int(np.count_nonzero(loops == value))
     if not 2 * n * (n - 1) <= 3 * count < 3 * n * (n - 1) or (loops != loops[0]).any():
         return False
-    if (matrix == semiring.zero_for(matrix.dtype)).any():
-        return False
-    others = matrix[~equal]
-    with np.errstate(all="ignore"):
-        like_zero = (semiring.add(others, value) == others).all() and (semiring.mul(others, value) == value).all()
-    return not like_zero
+    return not (matrix == semiring.zero_for(matrix.dtype)).any()
 
 
 def _message(value: Any, semiring: Semiring, dtype: np.dtype[Any]) -> str:
@@ -83,6 +79,19 @@ def _message(value: Any, semiring: Semiring, dtype: np.dtype[Any]) -> str:
         f"of an edge, and {zero} for no edge; if {said} means no edge, pass np.where(A == {written}, {zero_written}, A)"
         "; if it is a weight, ignore this SuspiciousWeightsWarning, or say check=False"
     )
+
+
+def warn_of_percentages(products: Array) -> None:
+    """Warn where a product of probabilities is above 1, as of 95 for 95 %. Results are in the memory of the host."""
+    greatest = float(products.max()) if products.size else 0.0
+    if greatest > 1:
+        warnings.warn(
+            f"the most reliable of these paths has the product {greatest:.6g}, and probabilities lie in [0, 1]: if the "
+            "weights are percentages, pass A / 100; if they are factors that gain, ignore this "
+            "SuspiciousWeightsWarning, or say check=False",
+            SuspiciousWeightsWarning,
+            stacklevel=outside(),
+        )
 
 
 def outside() -> int:

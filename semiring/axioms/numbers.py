@@ -301,4 +301,4 @@ def readable(x: Value) -> str:
         return f"{x:.12g}"
     if _bits(x) <= 80:
         return str(x)
-    return f"{DecimalNumbers.context.divide(Decimal(x.numerator), Decimal(x.denominator)):.6g}"
+    return f"{DecimalNumbers.context.divide(Decimal(x.numerator), Decimal(x.denominator)):.12g}"

@@ -77,7 +77,7 @@ class Verdict:
     def __str__(self) -> str:
         if self.counterexample is not None:
             return f"{self.law.text} fails: {self.counterexample}"
-        verb = "holds, proved by" if self.proved else "held on"
+        verb = "holds, proved by" if self.proved else "is not proved; no counterexample among"
         rounding = ""
         if self.rounding is not None and str(self.rounding) != "exact":
             rounding = f"; in {self.rounding.dtype} rounding breaks it by {self.rounding}"
@@ -103,14 +103,14 @@ class AxiomReport:
         return {verdict.law.key: verdict for verdict in self.verdicts}
 
     @property
-    def holds(self) -> bool:
-        """Whether no law is refuted."""
-        return all(self.verdicts)
-
-    @property
     def proved(self) -> bool:
         """Whether every law is proved."""
         return all(verdict.proved for verdict in self.verdicts)
+
+    @property
+    def unrefuted(self) -> bool:
+        """Whether no law is refuted: each is proved, or was tried on samples without a counterexample."""
+        return all(self.verdicts)
 
     @property
     def refuted(self) -> tuple[Verdict, ...]:
@@ -123,7 +123,7 @@ class AxiomReport:
         return self.refuted[0].counterexample if self.refuted else None
 
     def __bool__(self) -> bool:
-        return self.holds
+        return self.unrefuted
 
     def __iter__(self) -> Iterator[Verdict]:
         return iter(self.verdicts)
@@ -142,13 +142,13 @@ class AxiomReport:
 
     @property
     def summary(self) -> str:
-        """One line: what is proved, held on samples, or fails."""
+        """One line: how many laws are proved, tried on samples without a counterexample, or refuted."""
         if self.proved:
             return f"{self.name} is a semiring on {self.domain}: every law is proved"
         counts = [
             (sum(verdict.outcome == "refuted" for verdict in self), "refuted"),
             (sum(verdict.outcome == "proved" for verdict in self), "proved"),
-            (sum(verdict.outcome == "sampled" for verdict in self), "held on samples"),
+            (sum(verdict.outcome == "sampled" for verdict in self), "tried without a counterexample"),
         ]
         found = ", ".join(f"{count} {word}" for count, word in counts if count)
         start = "is no semiring" if self.refuted else "contradicts no law of a semiring"

@@ -25,7 +25,8 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
         semiring=found.name,
         domain=found.domain,
         dtype=found.dtype,
-        holds=found.holds,
+        proved=found.proved,
+        refuted=bool(found.refuted),
         laws=[
             {
                 "law": verdict.law.key,
@@ -37,4 +38,4 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
             for verdict in found
         ],
     )
-    return 0 if found.holds else 1
+    return 1 if found.refuted else 0

@@ -27,6 +27,7 @@ from semiring.arrays.operands import (
     operands,
     refuse_unreal,
 )
+from semiring.arrays.other_zeros import warn_of_percentages
 from semiring.arrays.vertices import Vertices
 from semiring.chain.explanation import Explanation
 from semiring.closures import closure, closure_with_predecessors
@@ -312,9 +313,14 @@ def widest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
 def most_reliable_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
     """The paths with the greatest product of weights, in max-times: probabilities in [0, 1], 0 is no edge.
 
-    Weights above 1 are taken as long as no cycle gains by them (`DivergenceError`). Options and cost: `best_paths`.
+    Weights above 1 are taken as long as no cycle gains by them (`DivergenceError`); a product above 1 on the host is a
+    `SuspiciousWeightsWarning`, for it is none of probabilities. Options and cost: `best_paths`.
     """
-    return best_paths(A, max_times, **options)
+    found = best_paths(A, max_times, **options)
+    products = found._distances
+    if options.get("check", True) and not is_device_array(products):
+        warn_of_percentages(products.data if is_sparse(products) else products)
+    return found
 
 
 @on_their_device

@@ -36,6 +36,7 @@ FUNCTIONS = {
         (np.array(SCIPYS, np.int32), sr.closure, "np.where(A == 0, np.iinfo(A.dtype).max, A)"),
         (-np.array(SCIPYS, float), sr.longest_paths, "np.where(A == 0, -np.inf, A)"),
         (TABLE, sr.widest_paths, "np.where(A == np.inf, -np.inf, A)"),
+        (SCIPYS, sr.widest_paths, "np.where(A == 0, -np.inf, A)"),
         (SCIPYS, lambda A: sr.closure(A, "min_max"), "np.where(A == 0, np.inf, A)"),
         (np.array([SCIPYS, SCIPYS], float), sr.closure, "np.where(A == 0, np.inf, A)"),
     ],
@@ -75,7 +76,6 @@ def test_no_look_without_check():
         np.zeros((4, 4)),  # no edges in one convention, all of weight 0 in the other: nothing tells them apart
         np.ones((4, 4)),
         [[0, 0], [5, 0]],
-        [[0, 0, 0], [0, 0, 5], [INF, 0, 0]],  # who writes ∞ knows it
         1 - np.eye(5),
         np.zeros((0, 0)),
     ],
@@ -86,9 +86,19 @@ def test_what_is_not_suspicious(given):
             function(given)
 
 
-def test_zero_is_no_capacity_and_no_probability():
-    """There 0 does what the zero of the semiring does: an edge that no path gains by."""
-    sr.widest_paths(SCIPYS)
+def test_who_writes_no_edge_knows_it():
+    sr.shortest_paths([[0, 0, 0], [0, 0, 5], [INF, 0, 0]])
+    sr.widest_paths([[0, 0, 0], [0, 0, 5], [-INF, 0, 0]])
+
+
+def test_the_mend_of_capacities_tells_what_is_not_connected():
+    A = np.array(SCIPYS, float)
+    assert sr.widest_paths(np.where(A == 0, -np.inf, A)).reachable.tolist() == np.triu(np.ones((3, 3), bool)).tolist()
+
+
+def test_zero_is_no_probability_and_no_capacity_of_a_byte():
+    """There 0 is the zero of the semiring itself."""
+    sr.widest_paths(np.array(SCIPYS, np.uint8))
     sr.most_reliable_paths(np.array(SCIPYS) / 10)
     sr.closure(np.array(SCIPYS) / 10, "plus_times")
     sr.closure(np.array(SCIPYS) > 0, "boolean")
@@ -116,6 +126,25 @@ def _families():
             yield "cycle", testing.cycle_graph(n, seed=seed)
     yield "rmat", testing.rmat_graph(6, 4, seed=1)
     yield "grid", testing.grid_graph(8, 9, seed=1)
+
+
+@pytest.mark.parametrize("options", [{}, {"sources": [0]}, {"sources": [0], "targets": [2]}, {"limit": 1.0}])
+def test_percentages_are_no_probabilities(options):
+    percents = np.array([[0, 95, 0], [0, 0, 80], [0, 0, 0]], float)
+    with pytest.warns(SuspiciousWeightsWarning, match=r"product 7600, .*pass A / 100") as caught:
+        sr.most_reliable_paths(percents, **options)
+    assert [warning.filename for warning in caught] == [__file__]
+    sr.most_reliable_paths(percents / 100, **options)
+    sr.most_reliable_paths(percents, check=False, **options)
+
+
+def test_what_is_at_most_one_is_a_probability():
+    gains = np.array([[0, 2, 0], [0, 0, 0.5], [0.25, 0, 0]])
+    with pytest.warns(SuspiciousWeightsWarning, match="product 2, "):
+        sr.most_reliable_paths(gains)
+    for n in (0, 1, 5, 40):
+        sr.most_reliable_paths(np.random.default_rng(n).random((n, n)))
+        sr.most_reliable_paths(np.ones((n, n)))
 
 
 def test_no_false_alarm_on_the_families_of_graphs():
