@@ -55,7 +55,7 @@ plus_times = known_semiring(
     claims={"idempotent": False, "selective": False, "commutative": True, "absorptive": False},
     contract=True,
     dtypes=("float16", "float32", "float64", "int16", "int32", "int64"),
-    description="ordinary linear algebra; integers wrap around",
+    description="ordinary linear algebra",
 )
 log_plus = known_semiring(
     *("log_plus", "where(x == y, x + 0.6931471805599453, max(x, y) + log1p(exp(-abs(x - y))))", "x + y"),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.algebra.catalogue import max_times
+from semiring.algebra.catalogue import max_times, plus_times
 from semiring.algebra.expressions.tree import is_floating
 from semiring.errors import DomainError
 from semiring.namespaces import array_namespace
@@ -81,7 +81,10 @@ def rule_for(semiring: Semiring, dtype: np.dtype[Any]) -> Rule:
     return Rule(
         tropical,
         ask_nothing=dtype.kind in "bu" and not restricted,
-        ask_high=bounded_above or semiring.tropical == "max" or semiring == max_times,
+        ask_high=bounded_above
+        or semiring.tropical == "max"
+        or semiring == max_times
+        or (dtype.kind == "i" and semiring == plus_times),
         restricted=restricted,
         floating=is_floating(dtype),
         sign_view=np.dtype(f"i{dtype.itemsize}") if is_floating(dtype) and dtype.itemsize <= 8 else None,

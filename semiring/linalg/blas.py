@@ -24,9 +24,10 @@ from semiring.arrays.encoding import (
 from semiring.arrays.operands import as_array, as_output, as_result, in_host_memory, on_their_device, operands, store
 from semiring.errors import DeviceError, DTypeError, ShapeError
 from semiring.linalg import packed
-from semiring.linalg.dispatch import destination, engine_for, inside, look
+from semiring.linalg.dispatch import demand_products, destination, engine_for, inside, look
 from semiring.linalg.elementwise import scaled_sum
 from semiring.linalg.products import matmul
+from semiring.linalg.ranges import may_wrap, room_for, size_of
 from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["axpy", "dot", "gemm", "gemv", "ger"]
@@ -279,6 +280,9 @@ def _general(
             a, c = _shifted(a, alpha), _shifted(c, beta)
         terms = (a, b) if has_product else (Scan(), Scan())
         code = product_encoding(semiring, dtype, *terms, c if addend is not None else Scan())
+    elif check and may_wrap(semiring, dtype):
+        scale, added = 1 if alpha is None else int(alpha), size_of(c) * (1 if beta is None else abs(int(beta)))
+        demand_products(A, B, a, b, threads, room_for(dtype, scale, added if addend is not None else 0))
     work = result if code is None or code.dtype == dtype else array_namespace(A).empty(shape, code.dtype)
     engine = engine_for(work, semiring, work.dtype, nonnegative, threads)
     if addend is not None:

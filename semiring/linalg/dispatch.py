@@ -12,6 +12,7 @@ import numpy as np
 
 from semiring import profiling
 from semiring.algebra import Semiring
+from semiring.algebra.catalogue import plus_times
 from semiring.algebra.expressions.tree import is_bfloat16
 from semiring.arrays.encoding import (
     Encoding,
@@ -26,6 +27,7 @@ from semiring.arrays.encoding import (
 from semiring.errors import ShapeError
 from semiring.kernels import backend_for, device_backend
 from semiring.kernels.engine import Engine, make_plan
+from semiring.linalg.ranges import demand_range, may_wrap, size_of, sizes
 from semiring.namespaces import array_namespace, is_device_array
 from semiring.threads import checked_threads, get_threads
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "batch_shape",
+    "demand_products",
     "destination",
     "engine_for",
     "inside",
@@ -145,6 +148,8 @@ def multiply_into(semiring: Semiring, C: Array, A: Array, B: Array, a: Scan, b: 
         C[...] = wide
         return
     if not has_inner_zero(semiring, dtype):
+        if may_wrap(semiring, dtype):
+            demand_products(A, B, a, b, threads)
         engine = engine_for(C, semiring, dtype, a.nonnegative and b.nonnegative, threads)
         _each(engine.multiply, A, B, C, stacks=engine.backend.stacks)
         return
@@ -155,6 +160,18 @@ def multiply_into(semiring: Semiring, C: Array, A: Array, B: Array, a: Scan, b: 
     _each(engine.multiply, left, right, result, stacks=engine.backend.stacks)
     if a.has_zero or b.has_zero or result is not C:
         decode(result, semiring, dtype, limit=code.limit, out=C)
+
+
+def demand_products(A: Array, B: Array, a: Scan, b: Scan, threads: int | None, room: int | None = None) -> None:
+    """Raise `IntegerOverflowError` where an entry of A ⊗ B in plus_times may leave the integers, or the ``room``."""
+
+    def sums() -> Array:
+        shape = (*batch_shape(A, B), A.shape[-2], B.shape[-1])
+        C = array_namespace(A).empty(shape, np.float64)
+        multiply_into(plus_times, C, sizes(A), sizes(B), Scan(nonnegative=True), Scan(nonnegative=True), threads)
+        return C
+
+    demand_range(A.dtype, A.shape[-1] * size_of(a) * size_of(b), sums, "A ⊗ B", room)
 
 
 def multiplier(semiring: Semiring, B: Array, threads: int | None) -> Callable[[Array], Array] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from math import prod
 from operator import index
 from typing import Any, TypeAlias
 
@@ -13,11 +14,12 @@ from semiring.algebra import Operation, Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions import Expression
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.encoding import Scan, check_operands
+from semiring.arrays.encoding import Scan, check_entries, check_operands
 from semiring.arrays.operands import as_array, as_output, as_result, on_their_device, operands, store
 from semiring.arrays.scans import limits_of
 from semiring.errors import ShapeError
 from semiring.linalg import packed
+from semiring.linalg.ranges import demand_range, may_wrap, size_of, sizes
 from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["add", "identity", "multiply", "reduce", "scaled_sum", "whole", "zeros"]
@@ -128,6 +130,7 @@ def _entrywise(which: str, semiring: Semiring, A: Any, B: Any, out: Any, check: 
         return packed.entrywise(which, A, B, semiring, out, device)
     arrays, scans, shape = _gathered(semiring, check, device, A=A, B=B)
     left, right = arrays.values()
+    _demand_range(semiring, which, left, right, scans)
     result = _apply(semiring, which, left, right, check and not _sums_fit(left.dtype, *scans))
     return _delivered(result, shape, arrays, out, device, as_result(A, B))
 
@@ -136,7 +139,10 @@ def scaled_sum(semiring: Semiring, alpha: Any, x: Any, y: Any, out: Any, check: 
     """(α ⊗ x) ⊕ y, entry by entry."""
     arrays, scans, shape = _gathered(semiring, check, device, alpha=alpha, x=x, y=y)
     factor, terms, addend = arrays.values()
+    _demand_range(semiring, "mul", factor, terms, scans[:2])
     scaled = _apply(semiring, "mul", factor, terms, check and not _sums_fit(terms.dtype, *scans[:2]))
+    if check and may_wrap(semiring, scaled.dtype):
+        _demand_range(semiring, "add", scaled, addend, [check_entries(scaled, semiring), scans[2]])
     result = _apply(semiring, "add", scaled, addend, check)
     return _delivered(result, shape, arrays, out, device, as_result(x, y, alpha))
 
@@ -150,6 +156,20 @@ def _gathered(semiring: Semiring, check: bool, device: Any, **named: Any) -> _Ga
         shapes = ", ".join(f"{name} is {array.shape}" for name, array in arrays.items())
         raise ShapeError(f"{shapes}: their shapes do not broadcast") from None
     return arrays, check_operands(semiring, arrays) if check else [], shape
+
+
+def _demand_range(semiring: Semiring, which: str, left: Array, right: Array, scans: Sequence[Scan]) -> None:
+    """Raise `IntegerOverflowError` where a sum or a product of integers leaves their dtype; not where nobody looked."""
+    if not scans or not may_wrap(semiring, left.dtype):
+        return
+    a, b = map(size_of, scans)
+    operation = np.add if which == "add" else np.multiply
+    sign = "⊕" if which == "add" else "⊗"
+
+    def results() -> Array:
+        return abs(operation(left.astype(np.float64), right.astype(np.float64)))
+
+    demand_range(left.dtype, a + b if which == "add" else a * b, results, f"an entry of A {sign} B")
 
 
 def _sums_fit(dtype: np.dtype[Any], a: Scan, b: Scan) -> bool:
@@ -209,11 +229,13 @@ def reduce(
     semiring: Semiring | str = "min_plus",
     axis: int | tuple[int, ...] | None = None,
     *,
+    keepdims: bool = False,
     check: bool = True,
     device: Any = None,
 ) -> Any:
     """The ⊕ of all entries (``axis=None``), or along one axis or several. The sum of no entries is the zero.
 
+    ``keepdims``: the axes that are added up stay, with the size 1, so that the result broadcasts against A.
     The order of the additions, which shows in the rounding of plus_times and log_plus, depends on the shape of A and
     its order in memory. Costs about as long as reading A. On a GPU the sum of all is an array without dimensions.
 
@@ -222,8 +244,7 @@ def reduce(
     """
     semiring = as_semiring(semiring)
     array = as_array(A, semiring, device=device)
-    if check:
-        check_operands(semiring, {"A": array})
+    scan = check_operands(semiring, {"A": array})[0] if check else Scan()
     axes = tuple(range(array.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     axes = np.lib.array_utils.normalize_axis_tuple(axes, array.ndim, "axis")
     kept = [size for i, size in enumerate(array.shape) if i not in axes]
@@ -232,8 +253,13 @@ def reduce(
     elif array.size == 0:
         result = array_namespace(array).full(kept, semiring.zero_for(array.dtype), array.dtype)
     else:
+        if may_wrap(semiring, array.dtype):
+            most = size_of(scan) * (array.size // max(1, prod(kept)))
+            demand_range(array.dtype, most, lambda: sizes(array).sum(axis=axes), "a sum of entries of A")
         result = _sum(semiring, array, axes, kept)
-    return as_result(A)(result if kept else result[()])
+    if keepdims:
+        result = result.reshape([1 if i in axes else size for i, size in enumerate(array.shape)])
+    return as_result(A)(result if result.ndim else result[()])
 
 
 def _sum(semiring: Semiring, array: Array, axes: tuple[int, ...], kept: list[int]) -> Array:

@@ -17,6 +17,7 @@ from semiring.errors import AlgebraError, ShapeError
 from semiring.linalg import packed
 from semiring.linalg.dispatch import batch_shape, destination, look, multiply_into, witness_into
 from semiring.linalg.elementwise import identity, whole
+from semiring.linalg.ranges import may_wrap
 from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["matmul", "matmul_witness", "power"]
@@ -71,7 +72,8 @@ def matmul(
         Where the result goes: an array of the result's shape and dtype. It may be one of the operands.
     check
         Look at every entry for NaN and the domain. Without it nothing that depends on the data is raised, and integers
-        of min-plus and max-plus are taken to be at most a sixth of their dtype's range in size. On a GPU the call waits
+        of min-plus and max-plus are taken to be at most a sixth of their dtype's range in size; those of plus_times are
+        computed modulo 2ᵇ. On a GPU the call waits
         once, for what the look found; without it the call waits for nothing.
     threads
         By default what `set_threads` says. The result does not depend on it.
@@ -81,7 +83,7 @@ def matmul(
 
     The dtype is NumPy's promotion of the operands'. With k = 0 every entry is the zero. On integers of min-plus and
     max-plus the extreme value of the dtype is "no path" and stays so; where sums could leave half the dtype's range, a
-    wider one takes over inside.
+    wider one takes over inside. On integers of plus_times sums that may leave the dtype are refused.
 
     Raises `ShapeError`, `DTypeError`, `DomainError` (an entry is NaN or outside the domain), `IntegerOverflowError`
     (a result does not fit the dtype; it names one that would hold it) or `DeviceError` (operands live apart, or there
@@ -207,8 +209,8 @@ def power(
     if exponent == 0:
         there = "cuda" if is_device_array(base) else None
         return back(identity(base.shape[0], semiring, base.dtype, device=there))
-    # Entries of products are elements again; only the integers that mean "no path" must be looked at every time.
-    again = check and has_inner_zero(semiring, base.dtype)
+    # Entries of products are elements again; integers must be looked at every time, for "no path" and their range.
+    again = check and (has_inner_zero(semiring, base.dtype) or may_wrap(semiring, base.dtype))
     result: Array | None = None
     while True:
         if exponent & 1:

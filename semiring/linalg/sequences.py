@@ -28,6 +28,7 @@ from semiring.errors import AlgebraError, DTypeError, ShapeError
 from semiring.linalg.dispatch import look, multiplier
 from semiring.linalg.elementwise import identity, multiply, whole
 from semiring.linalg.products import matmul, matmul_witness
+from semiring.linalg.ranges import may_wrap
 from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["Chain", "arranged", "multi_dot", "multi_dot_witness", "scan"]
@@ -98,8 +99,8 @@ class Chain:
 
     @cached_property
     def _looks(self) -> bool:
-        """Whether operands of every step must be looked at: for integers among which is "no path"."""
-        return has_inner_zero(self.semiring, self.x.dtype)
+        """Whether operands of every step must be looked at: integers, for "no path" and their range."""
+        return has_inner_zero(self.semiring, self.x.dtype) or may_wrap(self.semiring, self.x.dtype)
 
     def _by(self, t: int, x: Array, product: Callable[..., Any]) -> Any:
         """A product x ⊗ Aₜ for x (..., n); rows that meet the same matrix are rows of one product."""

@@ -1,0 +1,63 @@
+"""Integers of plus_times: a product, and a sum of many, leaves their dtype soon, and NumPy's arithmetic then wraps.
+
+A look at the operands tells how large results can be at most. Where that is more than the dtype holds, the sizes of
+the terms are added up in float64, which costs as much again; where these fit neither, the call is refused, though
+terms of both signs might have cancelled. Integers of min_plus and max_plus: `semiring.arrays.encoding`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.algebra.catalogue import plus_times
+from semiring.arrays.scans import Scan, limits_of
+from semiring.errors import IntegerOverflowError
+from semiring.namespaces import array_namespace
+
+__all__ = ["demand_range", "may_wrap", "room_for", "size_of", "sizes"]
+
+Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
+
+
+def may_wrap(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
+    """Whether results of this semiring may leave its dtype without a word from the machine."""
+    return dtype.kind == "i" and semiring == plus_times
+
+
+def size_of(scan: Scan) -> int:
+    """The size of the largest entry; 0 where nobody looked, or there is none."""
+    return max((abs(int(end)) for end in (scan.low, scan.high) if end is not None), default=0)
+
+
+def sizes(array: Array) -> Array:
+    """The sizes of the entries, in float64."""
+    return array_namespace(array).abs(array.astype(np.float64))
+
+
+def demand_range(
+    dtype: np.dtype[Any], most: int, sums: Callable[[], Array], what: str, room: int | None = None
+) -> None:
+    """Raise `IntegerOverflowError` where ``most``, or else the greatest of the ``sums`` of sizes, leaves the dtype.
+
+    ``room``: what is left of the range of the dtype, where something else is added.
+    """
+    limit = limits_of(dtype).max if room is None else room
+    if most <= limit:
+        return
+    greatest = float(sums().max())
+    margin = 1e-9 if greatest > 2**53 else 0.0  # more than float64 rounds off in any sum that memory holds
+    if greatest * (1 + margin) > limit:
+        raise IntegerOverflowError(
+            f"{what} may leave {dtype}: the sizes of its terms add up to {greatest:.6g}. Use "
+            f"{'float64' if dtype.itemsize == 8 else 'int64 or float64'}; check=False computes modulo "
+            f"2^{8 * dtype.itemsize}, as NumPy does"
+        )
+
+
+def room_for(dtype: np.dtype[Any], scale: int, added: int) -> int:
+    """How large the entries of a product may be that is multiplied by one number, and added to another."""
+    return max(0, limits_of(dtype).max - added) // max(1, abs(scale))
