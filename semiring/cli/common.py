@@ -25,6 +25,7 @@ from semiring.io import Network, format_of, read, read_sparse, with_positions, w
 from semiring.io.edge_list import write_edge_list
 from semiring.io.network import both_directions
 from semiring.io.text import is_count
+from semiring.terminal import ProgressBar
 
 __all__ = [
     "Report",
@@ -159,6 +160,11 @@ def load(arguments: argparse.Namespace, semiring: Semiring, *, sparse: bool = Fa
         )
     if not (semiring.tropical or semiring.name in ("max_min", "min_max")):
         network = replace(network, unit="")  # a product of lengths is none
+    if network.names is not None:
+        texts = tuple(map(str, network.names))
+        if len(set(texts)) < len(texts):
+            raise SemiringError(f"{source}: two vertices are called alike, a number and a text: rename one of them")
+        network = replace(network, names=texts)
     positions = getattr(arguments, "positions", None)
     return network if positions is None else with_positions(network, positions)
 
@@ -215,7 +221,8 @@ def save_matrix(report: Report, path: str, matrix: Any, semiring: Semiring, netw
         stream = getattr(sys.stdout, "buffer", None) or _TextStream()
         write_edge_list(stream, matrix, zero, network.names, unit=network.unit)
         return
-    write(path, matrix, semiring, names=network.names, unit=network.unit)
+    with ProgressBar("writing") as progress:
+        write(path, matrix, semiring, names=network.names, unit=network.unit, progress=progress)
     report.wrote(path)
     if network.names is not None and format_of(path) in ("npy", "mtx", "gr"):
         print(f"semiring: note: {path} holds no names of vertices; .npz and .csv do", file=sys.stderr)

@@ -21,6 +21,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
+from semiring.algorithms.progress import Progress, as_progress
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.operands import as_matrix, in_host_memory, refuse_unreal
 from semiring.errors import DomainError, FormatError, SemiringError, ShapeError, TooLargeError
@@ -28,8 +29,9 @@ from semiring.io import dimacs, edge_list, matrix_market, node_link, npy
 from semiring.io.atomic import atomic_file
 from semiring.io.files import binary_lines
 from semiring.io.graphs import network_of
-from semiring.io.network import Edges, Entries, Network, assemble, assemble_sparse, over, square
+from semiring.io.network import Edges, Entries, Network, assemble, assemble_sparse, leads_one_way, over, square
 from semiring.io.positions import with_positions
+from semiring.io.text import Told
 from semiring.kernels.contract import NO_PREDECESSOR
 
 __all__ = [
@@ -182,22 +184,25 @@ def write(
     names: Sequence[str] | None = None,
     unit: str = "",
     format: str | None = None,  # noqa: A002
+    progress: Progress | bool | None = None,
 ) -> None:
     """Write an (n, n) matrix, or a `BitMatrix`, over ``semiring`` in the format that ``path`` ends in: all, or nothing.
 
     The semiring is min_plus by default; of a `Network` it is its own by default, as are names and unit (labels and
-    positions are not written). .npy and .npz hold the matrix as it is. The other formats list the entries other than
-    the semiring's zero (-0.0 where the zero is 0.0, too), and know no other "no edge". ``names`` are kept by .npz,
-    .json and edge lists. What is written reads back over the same semiring bit for bit, in the same dtype (which the
-    formats that list edges do not record: read them with ``dtype=``). An existing file keeps its permissions, and its
-    content when anything fails.
+    positions are not written), and .json has each edge once where it is not directed. .npy and .npz hold the matrix as
+    it is. The other formats list the entries other than the semiring's zero (-0.0 where the zero is 0.0, too), and know
+    no other "no edge". ``names`` are kept by .npz, .json and edge lists. What is written reads back over the same
+    semiring bit for bit, in the same dtype (which the formats that list edges do not record: read them with
+    ``dtype=``). An existing file keeps its permissions, and its content when anything fails. ``progress``: as in
+    `closure`, told of the rows that are listed.
 
     Raises `DTypeError`, `FormatError`, `ShapeError`, `OSError`; of a `Network` what `network_of` raises, too; and
     `DomainError` where edges are to be listed, no semiring is known, and there is a -∞: most likely that is "no edge",
     of another semiring than min_plus.
     """
-    kind = format or format_of(path)
+    kind, directed = format or format_of(path), True
     if isinstance(matrix, Network):
+        directed = leads_one_way(matrix)
         semiring = matrix.semiring if semiring is None else semiring
         names, unit = matrix.names if names is None else names, unit or matrix.unit
         matrix = matrix.matrix if semiring is None else over(matrix, as_semiring(semiring)).matrix
@@ -209,6 +214,9 @@ def write(
         _refuse_other_zeros(array)
     checked = _check_names(names, n)
     zero = semiring.zero_for(array.dtype)
+    tell, passes = as_progress(progress, "writing"), 1 if kind in ("npy", "npz", "json") else 2
+    if tell is not None and kind not in ("npy", "npz"):
+        array = cast("Any", Told(array, tell, passes))
 
     def fill(stream: BinaryIO) -> None:
         if kind == "npy":
@@ -220,12 +228,14 @@ def write(
         elif kind == "gr":
             dimacs.write_dimacs(stream, array, zero)
         elif kind == "json":
-            node_link.write_node_link(stream, array, zero, checked, unit=unit)
+            node_link.write_node_link(stream, array, zero, checked and names, unit=unit, directed=directed)
         else:
             mark = "," if kind == "csv" else "\t"
             edge_list.write_edge_list(stream, array, zero, checked, delimiter=mark, unit=unit)
 
     _write(path, fill)
+    if tell is not None:
+        tell(passes * n, passes * n)
 
 
 def _refuse_other_zeros(array: np.ndarray[Any, Any]) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["atomic_file"]
+__all__ = ["atomic_file", "sync_folder"]
 
 
 @contextlib.contextmanager
@@ -53,7 +53,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with contextlib.suppress(FileNotFoundError):
             temporary.unlink()
         raise
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def _copy_owner_and_mode(path: Path, old: os.stat_result) -> None:
@@ -63,7 +63,7 @@ def _copy_owner_and_mode(path: Path, old: os.stat_result) -> None:
     path.chmod(stat.S_IMODE(old.st_mode))
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Force the new name to the disk, where the system can (Windows cannot open a folder)."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)

@@ -1,6 +1,7 @@
 """Edge lists: one edge a line, ``source, target[, weight]``, as csv, tsv or words between blanks.
 
-* The first line may name the columns; then there may be more columns than three, in any order. It does where two titles
+* The first line may name the columns; then there may be more columns than three, in any order. The weights are in that
+  with a usual title (weight, distance, …), else in the only other one that holds numbers. It does where two titles
   are usual ones for source and target, or the third field is a title: a usual one for weights, a word of two letters or
   more without a digit, or a quoted text above a weight without quotes. A third field that is neither a title nor a
   number is an error, as the weight of an edge may be mistyped (``A,B,O.5``).
@@ -32,6 +33,8 @@ __all__ = ["read_edge_list", "split_line", "write_edge_list", "write_table"]
 
 #: The number of a line, its fields, and the line itself.
 Row: TypeAlias = tuple[int, list[str], str]
+
+_AHEAD = 64  # lines after a header that are looked at for numbers
 
 #: The letters of what stands where a weight is missing, is a truth value, or is ∞: N/A, <null>, Inf.
 _NO_TITLES = frozenset(
@@ -85,7 +88,10 @@ def read_edge_list(
         header = _is_header(first, ahead, weight, f"{source}:{number}")
     if weight is not None and not header:
         raise FormatError(f"{source}:{number}: no header names a column {weight!r}")
-    columns = _named_columns(fields, weight, source, number) if header else _plain_columns(fields, source, number)
+    if header and weight is None:
+        ahead.extend(islice(rows, _AHEAD))
+    seen = [row for _, row, _ in ahead]
+    columns = _named_columns(fields, weight, source, number, seen) if header else _plain_columns(fields, source, number)
     found = _collect(chain([] if header else [first], ahead, rows), columns, source)
     if header and guessed and (clash := next((name for name in fields[:2] if name in found.names), None)):
         raise FormatError(
@@ -175,7 +181,10 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _named_columns(fields: Sequence[str], weight: str | None, source: str, number: int) -> Columns:
+def _named_columns(
+    fields: Sequence[str], weight: str | None, source: str, number: int, rows: Sequence[Sequence[str]]
+) -> Columns:
+    """The columns that a header names; ``rows``, some of those that follow it, say which hold numbers."""
     lowered = [field.casefold() for field in fields]
     if len(fields) < 2:
         raise FormatError(f"{source}:{number}: a header names at least two columns, source and target")
@@ -191,7 +200,16 @@ def _named_columns(fields: Sequence[str], weight: str | None, source: str, numbe
         where = lowered.index(weight.casefold())
     else:
         rest = [column for column in range(len(fields)) if column not in (tail, head)]
-        where = find(WEIGHTS, rest[0] if rest else -1)
+        where = find(WEIGHTS, -1)
+        if where < 0:
+            numbers = [column for column in rest if any(_is_number(row[column]) for row in rows if len(row) > column)]
+            if len(numbers) > 1:
+                shown = ", ".join(repr(fields[column]) for column in numbers)
+                raise FormatError(
+                    f"{source}:{number}: the weights may be any of the columns {shown}: say weight=, or on the command "
+                    "line --weight"
+                )
+            where = next(iter([*numbers, *rest]), -1)
     if where < 0:
         return Columns(tail, head, None, len(fields))
     unit = "" if lowered[where] in WEIGHTS else fields[where]

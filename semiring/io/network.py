@@ -28,6 +28,7 @@ __all__ = [
     "both_directions",
     "convert",
     "dtype_of_frame",
+    "leads_one_way",
     "over",
     "semiring_of",
     "square",
@@ -92,7 +93,7 @@ class Network:
         return html_matrix(repr(self), self.matrix, names, names)
 
     def to_networkx(self) -> Any:
-        """A ``networkx.DiGraph``: weights as ``weight``, labels as ``label``, positions as ``pos``.
+        """A ``networkx.DiGraph``, or a ``Graph``: weights as ``weight``, labels as ``label``, positions as ``pos``.
 
         Raises `MissingExtraError` without NetworkX.
         """
@@ -101,7 +102,7 @@ class Network:
         except ImportError:
             raise MissingExtraError("NetworkX", "networkx", "to_networkx") from None
         names = range(len(self.matrix)) if self.names is None else self.names
-        graph = nx.DiGraph(name=self.title)
+        graph = (nx.DiGraph if leads_one_way(self) else nx.Graph)(name=self.title)
         for vertex, name in enumerate(names):
             more: dict[str, Any] = {} if self.labels is None else {"label": self.labels[vertex]}
             if self.positions is not None:
@@ -112,6 +113,11 @@ class Network:
         weights = self.matrix[rows, columns].tolist()
         graph.add_weighted_edges_from((names[i], names[j], w) for i, j, w in zip(rows, columns, weights, strict=True))
         return graph
+
+
+def leads_one_way(network: Network) -> bool:
+    """Whether the edges of a network have directions, or have got some since it was read."""
+    return network.directed or not np.array_equal(network.matrix, network.matrix.T)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,8 @@ that and the ``Infinity`` of Python's `json`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -25,8 +26,8 @@ __all__ = ["read_node_link", "write_node_link"]
 def read_node_link(content: bytes, source: str, *, weight: str | None = None) -> Edges:
     """The edges of a file; ``weight`` is the key that holds the weights, by default the first of the usual titles.
 
-    An ``id`` that is no text is named by its JSON. Vertices whose ids are integers come in numerical order, others in
-    that of the file.
+    A vertex is named by its ``id``, as NetworkX reads it: a text, a number, a tuple for a list, and by its JSON where
+    that is an object. Vertices whose ids are integers come in numerical order, others in that of the file.
     """
     try:
         found = json.loads(content, parse_float=_number, parse_int=_number)
@@ -88,8 +89,10 @@ def _entry(held: Any, key: str, place: str) -> Any:
     return held[key]
 
 
-def _name(value: Any) -> str:
-    return value if isinstance(value, str) else _json(value)
+def _name(value: Any) -> Hashable:
+    if isinstance(value, list):
+        return tuple(map(_name, value))
+    return _json(value) if isinstance(value, dict) else value
 
 
 def _json(value: Any) -> str:
@@ -105,22 +108,42 @@ def _number(text: str) -> int | float:
 
 
 def write_node_link(
-    stream: BinaryIO, matrix: np.ndarray[Any, Any], zero: Any, names: Sequence[str] | None, *, unit: str = ""
+    stream: BinaryIO,
+    matrix: np.ndarray[Any, Any],
+    zero: Any,
+    names: Sequence[Any] | None,
+    *,
+    unit: str = "",
+    directed: bool = True,
 ) -> None:
-    """Every entry other than zero as an edge of a directed graph; vertices without any are nodes too."""
+    """Every entry other than zero as an edge; vertices without any are nodes too.
+
+    Of a graph that is not ``directed``, whose matrix is symmetric, those in one direction.
+    Names that are texts, numbers, or tuples of them become ids of that kind, others texts.
+    """
     n = len(matrix)
-    labels = [_json(name) for name in (range(n) if names is None else names)]
+    labels = [_json(_id(name)) for name in (range(n) if names is None else names)]
     graph = _json({"unit": unit} if unit else {})
-    stream.write(_encoded(f'{{"directed": true, "multigraph": false, "graph": {graph}, "nodes": ['))
+    stream.write(_encoded(f'{{"directed": {_json(directed)}, "multigraph": false, "graph": {graph}, "nodes": ['))
     stream.writelines(_separated(f'{{"id": {label}}}' for label in labels))
     stream.write(b'], "edges": [')
-    stream.writelines(_separated(_edges(matrix, zero, labels)))
+    stream.writelines(_separated(_edges(matrix, zero, labels, directed=directed)))
     stream.write(b"\n]}\n")
 
 
-def _edges(matrix: np.ndarray[Any, Any], zero: Any, labels: Sequence[str]) -> Iterator[str]:
+def _id(name: Any) -> Any:
+    if isinstance(name, tuple):
+        return [_id(part) for part in name]
+    plain = name.item() if isinstance(name, np.generic) else name
+    finite = isinstance(plain, str | int) or (isinstance(plain, float) and math.isfinite(plain))
+    return plain if finite else str(name)
+
+
+def _edges(matrix: np.ndarray[Any, Any], zero: Any, labels: Sequence[str], *, directed: bool) -> Iterator[str]:
     for rows, columns, values in edge_chunks(matrix, zero):
         for i, j, weight in zip(rows, columns, numbers_as_text(values), strict=True):
+            if i > j and not directed:
+                continue
             number = weight.replace("inf", _INFINITY)
             yield f'{{"source": {labels[i]}, "target": {labels[j]}, "weight": {number}}}'
 

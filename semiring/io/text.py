@@ -12,6 +12,7 @@ from semiring.arrays.bits import BitMatrix
 from semiring.errors import FormatError
 
 __all__ = [
+    "Told",
     "at_line",
     "count_listed",
     "decoded",
@@ -89,6 +90,25 @@ def at_line(source: str, lines: Sequence[int]) -> Callable[[int], str]:
         return source if index < 0 else f"{source}:{lines[index % len(lines)]}"
 
     return locate
+
+
+class Told:
+    """A matrix that tells how many of its rows were read, of those that ``passes`` over it read."""
+
+    def __init__(self, matrix: Any, progress: Callable[[int, int], None], passes: int) -> None:
+        self._matrix, self._progress = matrix, progress
+        self._read, self._total = 0, passes * len(matrix)
+
+    def __len__(self) -> int:
+        return len(self._matrix)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._matrix, name)
+
+    def __getitem__(self, rows: slice) -> Any:
+        self._progress(self._read, self._total)
+        self._read += len(range(*rows.indices(len(self))))
+        return self._matrix[rows]
 
 
 def listed_blocks(

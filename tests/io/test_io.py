@@ -10,6 +10,8 @@ import os
 import pickle
 import stat
 import zipfile
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -426,7 +428,7 @@ def test_usual_titles_above_a_number_may_be_an_edge(tmp_path, first):
 
 
 def test_columns_of_years_are_no_edge(tmp_path):
-    assert edge_list(tmp_path, "from,to,2019,2020\na,b,3,4\n").unit == "2019"
+    assert edge_list(tmp_path, "from,to,2019,2020\na,b,3,4\n", weight="2019").unit == "2019"
     assert edge_list(tmp_path, "from,to,2019\na,b,3\n", weight="2019").names == ("a", "b")
 
 
@@ -588,7 +590,7 @@ def test_graphs_of_networkx_go_through_node_link_files(tmp_path, rng, kind, key)
     data = networkx.node_link_data(graph, edges=key)
     for algebra in ("min_plus", "max_min", "plus_times"):
         found = node_links(tmp_path, data, semiring=algebra)
-        assert found.names == ("alone", "Köln", "[1, 2]", "7", "late")
+        assert found.names == ("alone", "Köln", (1, 2), 7, "late")
         assert found.matrix.tobytes() == sio.network_of(graph, algebra).matrix.tobytes()
 
 
@@ -615,7 +617,53 @@ def test_networkx_reads_the_node_link_files_that_are_written(tmp_path):
 def test_ids_of_node_link_files_are_named_in_one_way(tmp_path):
     edges = [{"source": {"b": "ö", "a": 1}, "target": 7, "weight": 2}]
     found = node_links(tmp_path, {"nodes": [{"id": {"a": 1, "b": "ö"}}, {"id": 7}], "edges": edges})
-    assert found.names == ('{"a": 1, "b": "ö"}', "7")
+    assert found.names == ('{"a": 1, "b": "ö"}', 7)
+
+
+def test_ids_of_json_keep_their_kind_and_undirected_graphs_theirs(tmp_path):
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.Graph()
+    graph.add_weighted_edges_from([(10, "x", 3), ((1, "q"), "x", 2.5), (2.5, 10, 4), ("x", "x", 1)])
+    (tmp_path / "g.json").write_text(json.dumps(networkx.node_link_data(graph, edges="edges")))
+    found = sio.read(tmp_path / "g.json")
+    assert found.names == (10, "x", (1, "q"), 2.5)
+    assert shortest_paths(found).path(2.5, (1, "q")) == [2.5, 10, "x", (1, "q")]
+    sio.write(tmp_path / "again.json", found)
+    data = json.loads((tmp_path / "again.json").read_text())
+    assert (data["directed"], len(data["edges"])) == (False, 4)
+    again = networkx.node_link_graph(data, edges="edges")
+    assert networkx.utils.graphs_equal(again, graph)
+    assert networkx.utils.edges_equal(found.to_networkx().edges(data=True), graph.edges(data=True))
+    sio.write(tmp_path / "closed.json", semiring.closure(found))
+    assert sio.read(tmp_path / "closed.json").matrix.tolist() == semiring.closure(found).matrix.tolist()
+    bent = replace(found, matrix=np.triu(np.ones((4, 4))))  # not what was read any more
+    assert bent.to_networkx().is_directed()
+
+
+def test_of_several_columns_of_numbers_one_is_named(tmp_path):
+    path = tmp_path / "roads.csv"
+    path.write_text("from,to,km_road,minutes,name\na,b,3,5,x\nb,c,4,6,y\n")
+    with pytest.raises(FormatError, match=r"roads.csv:1: the weights may be any of .*'km_road', 'minutes': say"):
+        sio.read(path)
+    assert sio.read(path, weight="minutes").matrix[0, 1] == 5
+    path.write_text("from,to,name,minutes\na,,,\na,b,x,5\n")
+    assert sio.read(path).matrix[0, 1] == 5  # the only one
+    path.write_text("from,to,toll,distance\na,b,3,5\n")
+    assert sio.read(path).matrix[0, 1] == 5  # the usual title
+
+
+def _tell(told, done, total):
+    told.append((done, total))
+
+
+def test_writing_tells_how_far_it_is(tmp_path):
+    for name in ("a.csv", "a.mtx", "a.gr", "a.json", "a.npy"):
+        told, edges = [], np.eye(700, k=1, dtype=bool)
+        sio.write(tmp_path / name, semiring.pack(edges), "boolean", progress=partial(_tell, told))
+        assert all(0 <= done < total for done, total in told[:-1])
+        assert told == sorted(told)
+        assert told[-1][0] == told[-1][1] > 0
+        assert len(told) > 3 or name == "a.npy"
 
 
 def test_vertices_of_node_link_files(tmp_path):
@@ -624,7 +672,7 @@ def test_vertices_of_node_link_files(tmp_path):
     assert found.names is None
     assert found.matrix.tolist() == [[INF, 3, INF], [INF, INF, INF], [4, INF, INF]]
     found = node_links(tmp_path, {"nodes": [{"id": 20}, {"id": 2}, {"id": 0}, {"id": 1}], "links": edges})
-    assert found.names == ("0", "1", "2", "20")
+    assert found.names == (0, 1, 2, 20)
     assert found.matrix[:3, :3].tolist() == [[INF, 3, 4], [3, INF, INF], [4, INF, INF]]  # undirected unless it is said
 
 
@@ -709,7 +757,7 @@ MALFORMED = [
     ("x.json", "[]", "x.json: " + NO_GRAPH),
     ("x.json", '{"nodes": []}', "x.json: " + NO_GRAPH),
     ("x.json", '{"nodes": [1], "edges": []}', "x.json: node 0 has no 'id'"),
-    ("x.json", '{"nodes": [{"id": 1}, {"id": "1"}], "edges": []}', "x.json: two nodes have the id '1'"),
+    ("x.json", '{"nodes": [{"id": 1}, {"id": 1.0}], "edges": []}', "x.json: two nodes have the id 1"),
     ("x.json", NODES + '[{"source": "a"}]}', "x.json: edge 0 has no 'target'"),
     ("x.json", NODES + '[7]}', "x.json: edge 0 has no 'source'"),
     ("x.json", NODES + '[], "directed": "true"}', "x.json: 'directed' is \"true\", and true or false is needed"),
