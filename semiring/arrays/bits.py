@@ -21,7 +21,7 @@ from semiring.algebra.truth_tables import polynomial, to_bitwise, truth_table
 from semiring.arrays.labels import is_graph
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.parts import pieces
-from semiring.errors import DeviceError, DomainError, DTypeError, ShapeError, VertexError
+from semiring.errors import WHICH_ARE_EDGES, DeviceError, DomainError, DTypeError, ShapeError, VertexError
 from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["WORD_BITS", "BitMatrix", "pack", "polynomial", "to_bitwise", "truth_table"]
@@ -374,7 +374,8 @@ def pack(array: Any) -> BitMatrix:
     """The `BitMatrix` of a 2-D bool array of any memory order and strides (a copy), or of a nested list of truths, or
     of a SciPy sparse matrix of them.
 
-    Raises `DTypeError` unless the entries are bool (write ``pack(A != 0)`` for numbers), `ShapeError` unless 2-D.
+    Raises `DTypeError` unless the entries are bool (of numbers say which are true, as ``pack(A < inf)``), `ShapeError`
+    unless 2-D.
     """
     if isinstance(array, BitMatrix):
         return array.copy()
@@ -392,7 +393,7 @@ def pack(array: Any) -> BitMatrix:
     if entries.ndim != 2:
         raise ShapeError(f"pack takes a 2-D array, not {entries.ndim}-D of shape {entries.shape}")
     if entries.size and entries.dtype != np.bool_:
-        raise DTypeError(f"pack takes bool entries, not {entries.dtype}: write pack(A != 0)")
+        raise DTypeError(f"the entries are {entries.dtype}, and truths (bool) are needed: {WHICH_ARE_EDGES}")
     m, n = entries.shape
     if there:
         return BitMatrix._view(bits.pack(entries), (m, n))

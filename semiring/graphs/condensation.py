@@ -6,16 +6,22 @@ sources O(c + d), where c components have d edges between them.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from semiring.algebra.catalogue import boolean
 from semiring.arrays.bits import BitMatrix
+from semiring.arrays.labels import is_edge_frame, is_graph
 from semiring.arrays.operands import in_host_memory
 from semiring.arrays.parts import on_host
+from semiring.arrays.vertices import Vertices
 from semiring.errors import WHICH_ARE_EDGES, DTypeError, ShapeError, VertexError
 from semiring.graphs.components import of_sparse
+from semiring.io.inputs import take_edges
+from semiring.io.network import over
 
 __all__ = ["Condensation", "condensation"]
 
@@ -31,14 +37,19 @@ class Condensation:
         int64 (n,): the component of each vertex.
     graph
         SciPy's csr_array (c, c) bool: which component has an edge to which other.
+    names
+        A tuple of n names, or None where vertices are 0 … n - 1.
     """
 
     component: NDArray[np.int64]
     graph: Any
+    names: tuple[Hashable, ...] | None
 
-    def __init__(self, n: int, tails: Any, heads: Any) -> None:
+    def __init__(self, n: int, tails: Any, heads: Any, names: tuple[Hashable, ...] | None = None) -> None:
         from scipy.sparse import csr_array
 
+        self._vertices = Vertices(n, names)
+        self.names = self._vertices.names
         found = of_sparse(csr_array((np.ones(len(tails)), (tails, heads)), shape=(n, n)))
         count = len(found)
         self._order, self._bounds = found.order, found.bounds
@@ -56,17 +67,21 @@ class Condensation:
     def __repr__(self) -> str:
         return f"Condensation({len(self.component)} vertices, {len(self)} components, {self.graph.nnz} edges between)"
 
-    def members(self, component: int) -> NDArray[np.int64]:
-        """The vertices of a component, in ascending order. Raises `VertexError` where there is no such component."""
+    def members(self, component: int) -> Any:
+        """The vertices of a component, int64 in ascending order, or a list of their names where they have some.
+
+        Raises `VertexError` where there is no such component.
+        """
         if not 0 <= component < len(self):
             raise VertexError(f"there is no component {component} among {len(self)}")
         members: NDArray[np.int64] = self._order[self._bounds[component] : self._bounds[component + 1]]
-        return members
+        return members if self.names is None else [self.names[vertex] for vertex in members]
 
-    def reaches(self, sources: ArrayLike, targets: ArrayLike) -> Any:
+    def reaches(self, sources: Any, targets: Any) -> Any:
         """Whether each of the sources reaches each of the targets: bool (p, q), or without the axis of one vertex.
 
-        Every vertex reaches itself. Raises `VertexError`.
+        Vertices are given by number, or by name where they have names; every vertex reaches itself. Raises
+        `VertexError`.
         """
         from semiring.kernels.graphs.reach import carry_along
 
@@ -83,7 +98,12 @@ class Condensation:
             result[first : first + len(some)] = met.T
         return result.reshape(rows.shape + columns.shape)[()]
 
-    def _components_of(self, vertices: ArrayLike) -> NDArray[np.int64]:
+    def _components_of(self, vertices: Any) -> NDArray[np.int64]:
+        if self.names is not None:
+            one = isinstance(vertices, str) or (isinstance(vertices, Hashable) and vertices in self.names)
+            return np.asarray(
+                self.component[self._vertices.index(vertices) if one else self._vertices.indices(vertices)]
+            )
         numbers, n = np.asarray(vertices), len(self.component)
         if numbers.ndim > 1 or (numbers.size and numbers.dtype.kind not in "iu"):
             raise VertexError(f"vertices are integers (count,), or one, not {numbers.dtype} of shape {numbers.shape}")
@@ -100,7 +120,8 @@ def condensation(A: Any) -> Condensation:
     ----------
     A
         (n, n): a SciPy sparse matrix or array, each stored entry of which is an edge, but a stored False; a bool array,
-        or a `BitMatrix`, on the host or on a GPU. The edges are listed on the host, with 40 bytes each.
+        or a `BitMatrix`, on the host or on a GPU. Or what names its vertices: a frame of edges, a graph of NetworkX,
+        igraph or rustworkx, a `Network`, whatever the weights. The edges are listed on the host, with 40 bytes each.
 
     Raises `ShapeError`, and `DTypeError` for a dense matrix of other entries than truths.
 
@@ -111,6 +132,14 @@ def condensation(A: Any) -> Condensation:
     >>> found.members(0), found.reaches(0, 2), found.reaches(2, [0, 1, 2])
     (array([0, 1]), np.True_, array([False, False,  True]))
     """
+    if is_graph(A) or is_edge_frame(A):
+        listed = take_edges(A)
+        if listed is None:  # a Network
+            tails, heads = np.nonzero(over(A, boolean).matrix)
+            return Condensation(A.matrix.shape[0], tails, heads, A.names)
+        ends = [listed.rows, listed.columns]
+        tails, heads = ends if listed.directed else map(np.concatenate, (ends, ends[::-1]))
+        return Condensation(listed.size, tails.astype(np.int64), heads.astype(np.int64), listed.names)
     tails, heads, shape = _edges_of(A)
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ShapeError(f"A is {shape}: a graph needs a square matrix")

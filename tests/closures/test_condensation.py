@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
@@ -53,6 +54,22 @@ def test_stored_entries_are_edges_and_stored_false_is_none():
     assert sr.condensation(numbers).reaches(0, 1)
     assert not sr.condensation(csr_array((np.zeros(1, bool), ([0], [1])), shape=(2, 2))).reaches(0, 1)
     assert len(sr.condensation(csr_array((0, 0)))) == 0
+
+
+def test_what_names_its_vertices_is_asked_by_name():
+    graph = nx.DiGraph([("a", "b"), ("b", "a"), ("b", "c")])
+    frame = pd.DataFrame({"from": ["a", "b", "b"], "to": ["b", "a", "c"], "km": [0.0, 1.0, 2.0]})
+    for given in (graph, frame, sr.network_of(graph), sr.network_of(graph, "max_min")):
+        found = sr.condensation(given)
+        assert found.names == ("a", "b", "c")
+        assert (found.members(0), found.members(1)) == (["a", "b"], ["c"])
+        assert found.reaches("a", "c")
+        assert found.reaches(["c", "b"], ["a", "c"]).tolist() == [[False, True], [True, True]]
+        with pytest.raises(sr.errors.VertexError, match="no vertex is named 'z'"):
+            found.reaches("z", "a")
+    undirected = sr.condensation(nx.Graph([((0, 1), (1, 1)), ((2, 2), (3, 3))]))
+    assert (len(undirected), undirected.graph.nnz) == (2, 0)
+    assert undirected.reaches((1, 1), [(0, 1), (3, 3)]).tolist() == [True, False]
 
 
 def test_what_condensation_refuses():

@@ -296,15 +296,6 @@ def test_the_edges_of_a_sparse_matrix_are_what_it_stores():
     np.testing.assert_array_equal(network_of(H, "boolean").matrix, H.toarray())
 
 
-def test_condensation_of_a_graph_says_what_to_pass():
-    import networkx as nx
-
-    G = nx.DiGraph([("a", "b")])
-    with pytest.raises(sr.errors.DTypeError, match=r"pass semiring\.network_of"):
-        sr.condensation(G)
-    assert len(sr.condensation(network_of(G, "boolean").matrix)) == 2
-
-
 def test_truths_of_zeros_and_ones():
     A = np.eye(4, k=1, dtype=np.int64)
     expected = np.triu(np.ones((4, 4), bool))
