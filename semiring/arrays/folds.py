@@ -7,7 +7,15 @@ from typing import Any
 from semiring.algebra import Semiring
 from semiring.namespaces import array_namespace
 
-__all__ = ["fold_rows"]
+__all__ = ["farthest", "fold_rows"]
+
+
+def farthest(values: Any, semiring: Semiring) -> Any:
+    """The value of the farthest vertex of each row of paths (m, n), (m,): the worst, 0̄ where one is not reached.
+
+    In max-plus the longest: there a path is the better the longer it is, and what is not reached is no path at all.
+    """
+    return fold_rows(values, semiring, worst=semiring.tropical != "max")
 
 
 def fold_rows(values: Any, semiring: Semiring, *, worst: bool) -> Any:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from semiring.elimination.ordering import elimination_order
 from semiring.kernels.cpu.elimination import structure
 
-__all__ = ["Analysis", "Layout", "Pattern", "analyse", "widest_level"]
+__all__ = ["Analysis", "Layout", "Pattern", "analyse", "widest_level", "widest_level_of_core"]
 
 Array = NDArray[Any]
 
@@ -25,6 +25,7 @@ _LEAF, _SMALL, _RELAXED = 4, 8, 0.15
 # From so many pairs on, and so many pivots, a front is worth the calls of the kernels of products.
 _LARGE_PAIRS, _LARGE_PIVOTS = 4_000_000, 24
 _TASK_PAIRS = 1_000_000  # of a subtree that one thread takes, at least
+_PEELED = 64  # rounds in which vertices of one neighbour are taken away
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,8 +219,7 @@ class Layout:
 
 def analyse(pattern: Pattern, ordering: Any = "auto") -> Analysis:
     """The structure of the factor of every matrix of a pattern; errors as in `elimination_order`."""
-    first, rows, _ = pattern.columns
-    starts, indices = structure.symmetric_pattern(pattern.starts, pattern.indices, first, rows)
+    starts, indices = _both_ways(pattern)
     order, method = elimination_order(starts, indices, ordering)
     parent, post = structure.elimination_tree(starts, indices, order)
     order = order[post]
@@ -239,5 +239,32 @@ def widest_level(pattern: Pattern) -> int:
 
     They separate the graph; so an elimination of graphs whose levels are narrow costs little. O(edges).
     """
+    return int(structure.widest_level(*_both_ways(pattern)))
+
+
+def widest_level_of_core(pattern: Pattern) -> int:
+    """`widest_level` of what is left without hubs, which come last, and then without vertices of one neighbour.
+
+    Neither makes fill worth the name, and a star's one level is no separator of it. Where what is left has wide levels,
+    as a random graph, every separator is large, but for graphs made of small parts that hang on each other.
+    """
+    starts, indices = _both_ways(pattern)
+    rows = structure.rows_of(starts, indices.size)
+    kept = np.diff(starts) <= max(64, pattern.n // 64)
+    for _ in range(_PEELED):
+        there = kept[rows] & kept[indices]
+        rows, indices = rows[there], indices[there]
+        alone = kept & (np.bincount(rows, minlength=pattern.n) < 2)
+        if not alone.any():
+            break
+        kept &= ~alone
+    there = kept[rows] & kept[indices]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(rows[there], minlength=pattern.n))])
+    return int(structure.widest_level(starts, indices[there]))
+
+
+def _both_ways(pattern: Pattern) -> tuple[Array, Array]:
+    """The symmetric pattern, without its diagonal."""
     first, rows, _ = pattern.columns
-    return int(structure.widest_level(*structure.symmetric_pattern(pattern.starts, pattern.indices, first, rows)))
+    found: tuple[Array, Array] = structure.symmetric_pattern(pattern.starts, pattern.indices, first, rows)
+    return found

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.arrays.folds import fold_rows
+from semiring.arrays.folds import farthest
 from semiring.errors import AlgebraError, UnknownNameError
 
 __all__ = ["REDUCTIONS", "Reduction", "reduction"]
@@ -45,7 +45,9 @@ def reduction(asked: Any, semiring: Semiring) -> Reduction:
     if len(arguments) != (name in _WITH_ARGUMENT):
         wanted = f"the pair ({name!r}, {_WITH_ARGUMENT[name]})" if name in _WITH_ARGUMENT else f"{name!r} alone"
         raise ValueError(f"reduce is {asked!r}: give {wanted}")
-    return Reduction(REDUCTIONS[name](semiring, *arguments), named=True, worst=name == "eccentricity")
+    return Reduction(
+        REDUCTIONS[name](semiring, *arguments), named=True, worst=name == "eccentricity" and semiring.tropical != "max"
+    )
 
 
 def _ordered(semiring: Semiring, name: str, *, sums: bool) -> str:
@@ -58,10 +60,10 @@ def _ordered(semiring: Semiring, name: str, *, sums: bool) -> str:
 
 
 def _eccentricity(semiring: Semiring) -> _OfRows:
-    """The worst value of each row, 0̄ where some vertex is not reached."""
+    """The worst value of each row, 0̄ where some vertex is not reached; in max-plus the greatest."""
     if not semiring.selective:
         raise AlgebraError(f"the ⊕ of {semiring.name} adds paths up instead of selecting one: none is worst")
-    return lambda _, block: fold_rows(block, semiring, worst=True)
+    return lambda _, block: farthest(block, semiring)
 
 
 def _others(vertices: Array, block: Array, semiring: Semiring) -> Array:

@@ -6,6 +6,7 @@ paths over vertices eliminated earlier (`semiring.elimination`).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import cached_property
 from typing import Any
@@ -17,10 +18,11 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, max_times, min_times
 from semiring.algorithms.stars import divergence_error
 from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, widen
+from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import as_array, as_output, in_host_memory
 from semiring.arrays.scans import Scan, limits_of
 from semiring.arrays.vertices import Vertices
-from semiring.elimination.analysis import Analysis, Layout, analyse
+from semiring.elimination.analysis import Analysis, Layout, analyse, widest_level, widest_level_of_core
 from semiring.elimination.exact import ExactPotentials
 from semiring.elimination.home import Host, home_of
 from semiring.elimination.numbers import NoStar, Numbers, eliminate_again
@@ -41,6 +43,7 @@ __all__ = ["Factor", "aligned", "factor", "fitting", "inner_dtype", "largest_siz
 Array = NDArray[Any]
 
 _IN_PARTS = "ask for fewer of them, or for rows(...), which come some at a time"
+_WORTH_A_LOOK = 1 << 28  # bytes that numbers may take before anyone looks for separators
 _BLOCK = 1 << 24  # entries of rows that are handed over at a time, unless the caller says
 
 
@@ -75,7 +78,8 @@ def factor(
         that come back are CuPy arrays there; paths, and what is reduced from rows, come to the host.
 
     Cost: `Factor.operations`, known before the numbers begin; some 10⁸ for a road network or a planar graph of 65,000
-    vertices. Graphs without small separators (random ones of six edges a vertex) fill up: `Factor.nnz` tends to n²/4.
+    vertices. Graphs without small separators (random ones of six edges a vertex) fill up: `Factor.nnz` tends to n²/4,
+    and to find an order takes minutes; where that would not fit into memory, ``"auto"`` refuses them before.
 
     Weights of both signs: a negative cycle is decided by exact sums on the edges, so height differences raise no false
     alarm. Floats of both signs that are no whole numbers are eliminated under potentials, in float64; exact ones, some
@@ -83,7 +87,8 @@ def factor(
 
     Raises `NegativeCycleError` with the vertices of a cycle (`DivergenceError` where another semiring's pivot has no
     star), `AlgebraError` for a semiring without a star, `DomainError` for NaN and for edges of unbounded gain,
-    `IntegerOverflowError` where n weights in a row leave int64, `DTypeError`, `ShapeError`, `MissingExtraError`.
+    `IntegerOverflowError` where n weights in a row leave int64, `TooLargeError`, `DTypeError`, `ShapeError`,
+    `MissingExtraError`.
 
     Sources: B. A. Carré, J. Inst. Maths. Applics. 7 (1971); R. E. Tarjan, JACM 28 (1981); J. Dibbelt, B. Strasser,
     D. Wagner, "Customizable contraction hierarchies", ACM JEA 21 (2016).
@@ -101,7 +106,27 @@ def factor(
     count = None if threads is None else checked_threads(threads)
     home = home_of(device)
     edges = edges_of(A, algebra)
+    if isinstance(ordering, str) and ordering == "auto":
+        _demand_separators(edges)
     return Factor(algebra, edges, analyse(edges.pattern, ordering), count, home)
+
+
+def _demand_separators(edges: Edges) -> None:
+    """Raise `TooLargeError` where the numbers will not fit into memory, before the minutes that an order takes.
+
+    A graph whose levels are w wide has w² numbers or more: 0.6 to 1.4 times as many of random graphs with 3 and 6 edges
+    a vertex, more where levels are narrow.
+    """
+    pattern, size = edges.pattern, edges.values.dtype.itemsize
+    if widest_level(pattern) ** 2 * size < _WORTH_A_LOOK:
+        return
+    width = widest_level_of_core(pattern)
+    found = f"a search finds {width:,} of its {pattern.n:,} vertices at one distance"
+    demand_memory(
+        width**2 * size,
+        f"the factor of a graph without small separators ({found})",
+        "ask shortest_paths and its sisters for some sources=, which need none; or name an ordering= to have it tried",
+    )
 
 
 class Factor:
@@ -445,7 +470,8 @@ class Factor:
         Without ``reduce`` an iterator over pairs of the numbers of up to ``chunk`` vertices, in their order, and their
         rows (k, n). With it an array (n, …) of what it makes of each row:
 
-        - ``"eccentricity"``: the worst value, the semiring's zero where some vertex is not reached;
+        - ``"eccentricity"``: the worst value, the semiring's zero where some vertex is not reached; in max-plus the
+          longest path;
         - ``"mean"``: of the values of all other vertices that are reached, in float64, NaN where there are none;
         - ``"closeness"``: r²/((n - 1)·s), where r others are reached and their values sum to s;
         - ``("histogram", edges)``: how many others have a value in each bin, int64;
@@ -453,8 +479,8 @@ class Factor:
         - a function, which takes rows (k, n), in any order and on several threads, and returns an array (k, …).
 
         ``vertices``: whose rows, by number or name, in place of all. ``out``: an array, or the name of an .npy file,
-        for the result, or for all rows without ``reduce``; it is returned, of a file its `numpy.memmap`. Costs twice
-        `nnz` a row.
+        for the result, or for all rows without ``reduce``; it is returned, of a file its `numpy.memmap`. A file that is
+        not whole is no .npy file, for its first bytes are written last. Costs twice `nnz` a row.
 
         >>> inf = float("inf")
         >>> F = factor([[inf, 3.0, inf], [inf, inf, 1.0], [2.0, inf, inf]])
@@ -477,7 +503,7 @@ class Factor:
         else:
             target = _target(out, (chosen.size, len(self)), self.dtype)
             self._fill(chosen, target)
-        return target if is_name(out) else out
+        return _ended(out, target)
 
     def _reduced(self, chosen: Array, reduce: Reduction) -> Array:
         if reduce.worst and self._is_plain and chosen.size:
@@ -583,12 +609,29 @@ class Factor:
 
 
 def _target(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Where a result goes: an array, or a new .npy file of that name."""
+    """Where a result goes: an array, or a new .npy file, which nobody takes for one before it is `_ended`."""
     if is_name(out):
         made: Array = np.lib.format.open_memmap(out, mode="w+", dtype=dtype, shape=shape)
+        _write_first(out, bytes(len(np.lib.format.MAGIC_PREFIX)))
         return made
     given: Array = as_output(out, shape, dtype)
     return given
+
+
+def _ended(out: Any, target: Array) -> Any:
+    """What the caller gets, now that it holds the result."""
+    if not is_name(out):
+        return out
+    target.flush()  # type: ignore[attr-defined]  # a numpy.memmap
+    _write_first(out, np.lib.format.MAGIC_PREFIX)
+    return target
+
+
+def _write_first(path: Any, content: bytes) -> None:
+    with open(path, "r+b") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def _on_host(array: Any) -> Array:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.predecessors import nearest_tree, path_sums
-from semiring.arrays.folds import fold_rows
+from semiring.arrays.folds import farthest, fold_rows
 from semiring.arrays.operands import as_matrix
 from semiring.arrays.parts import on_host
 from semiring.arrays.vertices import Vertices
@@ -293,42 +293,47 @@ class Paths:
     def _eccentricities(self) -> Array:
         if not len(self):
             return np.empty(0, self._distances.dtype)
-        found: Array = fold_rows(self._distances, self.semiring, worst=True)
+        found: Array = farthest(self._distances, self.semiring)
         return found
 
     @_where_it_lives
     def eccentricity(self, vertex: Any = None) -> Any:
         """The worst of the best paths from each vertex, (n,), or from one: in min-plus the distance of the farthest.
 
-        The semiring's zero for a vertex that does not reach all others, ∞ in min-plus; integers are float64 then.
+        The semiring's zero for a vertex that does not reach all others, ∞ in min-plus; integers are float64 then. In
+        max-plus the longest path from each vertex, whatever it does not reach.
         """
         told = self._told(self._eccentricities)
         return told.copy() if vertex is None else told[self.index(vertex)]
 
     @_where_it_lives
-    def _extreme(self, *, worst: bool) -> Any:
+    def _extreme(self, *, farthest: bool) -> Any:
         if not len(self):
             raise ShapeError("a network without vertices has no diameter, radius, center or periphery")
+        worst = farthest == (self.semiring.tropical != "max")
         return fold_rows(self._told(self._eccentricities)[np.newaxis], self.semiring, worst=worst)[0]
 
     @cached_property
     def diameter(self) -> Any:
-        """The worst eccentricity: in min-plus the longest of all distances, ∞ unless all pairs are connected."""
-        return self._extreme(worst=True)
+        """The worst eccentricity: in min-plus the longest of all distances, ∞ unless all pairs are connected.
+
+        In max-plus the longest of all paths, such as the length of a project.
+        """
+        return self._extreme(farthest=True)
 
     @cached_property
     def radius(self) -> Any:
-        """The best eccentricity."""
-        return self._extreme(worst=False)
+        """The best eccentricity; in max-plus the least."""
+        return self._extreme(farthest=False)
 
     @property
     def center(self) -> list[Any]:
-        """The vertices with the best eccentricity."""
+        """The vertices whose eccentricity is the radius."""
         return self._named(self._told(self._eccentricities) == self.radius)
 
     @property
     def periphery(self) -> list[Any]:
-        """The vertices with the worst eccentricity."""
+        """The vertices whose eccentricity is the diameter."""
         return self._named(self._told(self._eccentricities) == self.diameter)
 
     @_where_it_lives

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.arrays.folds import fold_rows
+from semiring.arrays.folds import farthest
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.parts import on_host
 from semiring.arrays.vertices import Vertices
@@ -255,7 +255,7 @@ class SomePaths(Paths):
         """The worst of the best paths from each source, (p,), or from one; as in `Paths`. For paths to all vertices."""
         if self._answer.targets is not None or self._sparse:
             raise self._unknown("an eccentricity is about the paths to all vertices")
-        found = self._told(fold_rows(self.matrix, self.semiring, worst=True)) if self.matrix.size else self.matrix[:, 0]
+        found = self._told(farthest(self.matrix, self.semiring)) if self.matrix.size else self.matrix[:, 0]
         return found if vertex is None else found[self._row(vertex)]
 
     def _unknown(self, why: str) -> ShapeError:

@@ -134,7 +134,8 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, np
             shape, turned, dtype = read(stream)
     except (ValueError, TypeError, SyntaxError, EOFError) as error:
         raise FormatError(
-            f"{name}: no .npy file ({str(error).splitlines()[0]}); read other files by `semiring.io.read`"
+            f"{name}: no .npy file, or one whose run has not ended ({str(error).splitlines()[0]}); read other files by "
+            "`semiring.io.read`"
         ) from None
     if dtype.hasobject:
         raise FormatError(f"{name}: holds Python objects, which are never loaded (they could run code)")

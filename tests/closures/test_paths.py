@@ -7,6 +7,7 @@ import pickle
 from inspect import signature
 from itertools import pairwise
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
@@ -331,6 +332,23 @@ def test_longest_paths_of_a_schedule(predecessors):
     assert found.distance(0, 4) == 6
     assert found.path(0, 4) == [0, 1, 2, 4]
     assert found.path(0, 2) == [0, 1, 2]
+
+
+def test_statistics_of_longest_paths_are_those_of_the_longest(rng):
+    """What is not reached makes no path longer, against NetworkX."""
+    A = np.triu(np.where(rng.random((12, 12)) < 0.4, rng.integers(1, 9, (12, 12)), -INF), 1)
+    A[np.tril_indices(12)] = -INF
+    graph = nx.DiGraph([(int(i), int(j), {"weight": A[i, j]}) for i, j in np.argwhere(A > -INF)])
+    found = sr.longest_paths(A)
+    assert found.diameter == nx.dag_longest_path_length(graph) == found.matrix.max()
+    np.testing.assert_array_equal(found.eccentricity(), found.matrix.max(axis=1))
+    assert found.radius == 0
+    assert found.center == [v for v in range(12) if not (A[v] > -INF).any()]
+    some = sr.longest_paths(A, sources=[0, 5])
+    np.testing.assert_array_equal(some.eccentricity(), found.eccentricity()[[0, 5]])
+    whole = sr.longest_paths(np.where(A > -INF, A, np.iinfo(np.int32).min).astype(np.int32))
+    assert (whole.diameter, whole.eccentricity(0)) == (found.diameter, found.eccentricity(0))
+    np.testing.assert_array_equal(sr.factor(A, "max_plus").rows(reduce="eccentricity"), found.eccentricity())
 
 
 def test_a_positive_cycle_is_named():

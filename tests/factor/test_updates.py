@@ -260,6 +260,45 @@ def test_rows_go_into_files(tmp_path, rng):
     np.testing.assert_array_equal(out, D)
 
 
+def test_a_file_that_is_not_whole_is_none(tmp_path, rng):
+    F = sr.factor(sparse.random_array((40, 40), density=0.1, rng=rng, format="csr"))
+    path = tmp_path / "rows.npy"
+    np.save(path, np.zeros((40, 40)))  # what stands there already is no excuse
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sr.Factor, "_fill", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            F.rows(out=path)
+    with pytest.raises(ValueError, match="pickled"):
+        np.load(path)
+    with pytest.raises(sr.errors.FormatError, match="or one whose run has not ended"):
+        sr.closure(path)
+    F.rows(out=path)
+    np.testing.assert_array_equal(np.load(path), F.closure())
+
+
+def test_a_graph_without_small_separators_is_refused_before_it_is_ordered(monkeypatch, rng):
+    n, ends = 30_000, rng.integers(0, 30_000, (2, 90_000))
+    A = sparse.csr_array((np.ones(90_000), ends), shape=(n, n))
+    ordered = []
+    monkeypatch.setattr(
+        "semiring.factors.result.analyse", lambda *given: ordered.append(given) or analysis.analyse(*given)
+    )
+    monkeypatch.setattr("semiring.arrays.memory.free_memory", lambda: 1 << 29)
+    with pytest.raises(sr.errors.TooLargeError, match=r"without small separators .*sources=.*name an ordering="):
+        sr.factor(A)
+    assert not ordered
+    later = np.arange(1, n)
+    chains = {  # one wide level, and yet next to no fill
+        "star": np.zeros(n - 1, int),
+        "tree": later // 2,
+        "random tree": (rng.random(n - 1) * later).astype(int),
+    }
+    for before in chains.values():
+        F = sr.factor(sparse.csr_array((np.ones(n - 1), (before, later)), shape=(n, n)))
+        assert F.nnz < 20 * n
+    assert len(ordered) == len(chains)
+
+
 def test_the_fill_is_where_the_numbers_are(rng):
     A = sparse.random_array((30, 30), density=0.08, rng=rng, format="csr")
     F = sr.factor(A)
