@@ -518,6 +518,22 @@ def test_what_a_later_networkx_may_ask_is_left_to_it():
         interface.floyd_warshall_numpy(G, nodelist=[[]] * 4)
 
 
+def test_a_negative_cycle_is_the_error_of_networkx_and_named():
+    G = nx.DiGraph()
+    G.add_weighted_edges_from([("a", "b", 1), ("b", "c", -3), ("c", "a", 1)])
+    asked = (
+        lambda: dict(nx.all_pairs_bellman_ford_path_length(G, backend="semiring")),
+        lambda: dict(nx.all_pairs_bellman_ford_path(G, backend="semiring")),
+        lambda: nx.johnson(G, backend="semiring"),
+    )
+    for ask in asked:
+        with pytest.raises(nx.NetworkXUnbounded, match=r"Negative cycle detected: .*by name, it is . → . → . → ."):
+            ask()
+    with pytest.raises(RuntimeError) as caught:  # NetworkX's has an answer, which is none
+        nx.floyd_warshall(G, backend="semiring")
+    assert "by name, it is" in str(caught.value.__cause__)
+
+
 def test_the_graph_without_vertices_and_negative_loops_are_left_to_networkx():
     """NetworkX 3.7 has errors for both, and earlier ones have none."""
     with pytest.raises(NotImplementedError):

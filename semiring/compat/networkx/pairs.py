@@ -132,7 +132,7 @@ def all_pairs_bellman_ford_path_length(
     G: ConvertedGraph, weight: Any = "weight"
 ) -> Iterator[tuple[Any, dict[Any, Any]]]:
     """As `networkx.all_pairs_bellman_ford_path_length`."""
-    return distances(G, weight, negative=True).rows()
+    return _bounded(G, weight).rows()
 
 
 def all_pairs_dijkstra(
@@ -155,13 +155,24 @@ def all_pairs_bellman_ford_path(
     G: ConvertedGraph, weight: Any = "weight"
 ) -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
     """As `networkx.all_pairs_bellman_ford_path`."""
-    found = distances(G, weight, negative=True, paths=True)
-    return ((node, paths) for node, _, paths in found.paths())
+    return ((node, paths) for node, _, paths in _bounded(G, weight, paths=True).paths())
 
 
 def johnson(G: ConvertedGraph, weight: Any = "weight") -> dict[Any, dict[Any, list[Any]]]:
     """As `networkx.johnson`."""
-    return {node: paths for node, _, paths in distances(G, weight, negative=True, paths=True).paths()}
+    return {node: paths for node, _, paths in _bounded(G, weight, paths=True).paths()}
+
+
+def _bounded(G: ConvertedGraph, weight: Any, *, paths: bool = False) -> Distances:
+    """The distances by weights of both signs; of a negative cycle the error that NetworkX has, with its vertices."""
+    try:
+        return distances(G, weight, negative=True, paths=paths)
+    except NotImplementedError as error:
+        if not isinstance(error.__cause__, NegativeCycleError):
+            raise
+        from networkx import NetworkXUnbounded
+
+        raise NetworkXUnbounded(f"Negative cycle detected: {error.__cause__}") from None
 
 
 def _paths(G: ConvertedGraph, weight: Any, cutoff: Any) -> Distances:

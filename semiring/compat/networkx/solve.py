@@ -158,7 +158,8 @@ def distances(
     try:
         return _solve(graph, weights, dtype, paths)
     except NegativeCycleError as error:
-        raise NotImplementedError("there is a negative cycle: NetworkX says so in its own way") from error
+        named_cycle = error.named(graph.nodes)
+        raise NotImplementedError(f"NetworkX takes the graph, whatever it makes of it: {named_cycle}") from named_cycle
 
 
 def _by_searches(n: int, weights: Weights) -> Array:
