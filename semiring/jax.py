@@ -165,6 +165,7 @@ def reduce(
     semiring: Semiring | str = "min_plus",
     axis: int | tuple[int, ...] | None = None,
     *,
+    keepdims: bool = False,
     check: bool = True,
 ) -> Array:
     """The ⊕ of all entries, or along one axis or several, differentiable by A: see `semiring.reduce`.
@@ -183,7 +184,8 @@ def reduce(
     lines = jnp.moveaxis(A, axes, tuple(range(A.ndim - len(axes), A.ndim)))
     lines = lines.reshape(prod(kept), prod(A.shape[place] for place in axes))
     ones = jnp.full(lines.shape[1:], semiring.one_for(A.dtype), A.dtype)
-    return matmul(lines, ones, semiring, check=check).reshape(kept)
+    shape = [1 if place in axes else size for place, size in enumerate(A.shape)] if keepdims else kept
+    return matmul(lines, ones, semiring, check=check).reshape(shape)
 
 
 def _sequence(As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, steps: int | None) -> tuple[Any, ...]:

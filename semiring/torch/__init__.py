@@ -166,6 +166,7 @@ def reduce(
     semiring: Semiring | str = "min_plus",
     axis: int | tuple[int, ...] | None = None,
     *,
+    keepdims: bool = False,
     check: bool = True,
 ) -> Tensor:
     """The ⊕ of all entries, or along one axis or several, differentiable by A: see `semiring.reduce`.
@@ -185,7 +186,8 @@ def reduce(
     lines = A.movedim(axes, tuple(range(A.dim() - len(axes), A.dim()))).reshape(math.prod(kept), size)
     _, one = _elements(_key(semiring), _name(A))
     ones = torch.full(lines.shape[1:], one, dtype=A.dtype, device=A.device)
-    return matmul(lines, ones, semiring, check=check).reshape(kept)
+    shape = [1 if place in axes else size for place, size in enumerate(A.shape)] if keepdims else kept
+    return matmul(lines, ones, semiring, check=check).reshape(shape)
 
 
 def _sequence(

@@ -504,6 +504,8 @@ def test_reduce(name, dtype, rng):
 
     for axis in range(3):
         found = sr.reduce(A, name, axis=axis)
+        kept = sr.reduce(A, name, axis=axis, keepdims=True)
+        np.testing.assert_array_equal(kept, np.expand_dims(found, axis))
         assert found.dtype == np.dtype(dtype)
         np.testing.assert_allclose(found.astype(float), along(A, axis).astype(float), rtol=1e-13)
         np.testing.assert_array_equal(sr.reduce(A, name, axis=axis - 3), found)
@@ -512,6 +514,8 @@ def test_reduce(name, dtype, rng):
     np.testing.assert_allclose(
         sr.reduce(A, name, axis=(0, 2)).astype(float), along(along(A, 2), 0).astype(float), rtol=1e-13
     )
+    assert sr.reduce(A, name, axis=(0, 2), keepdims=True).shape == (1, A.shape[1], 1)
+    assert sr.reduce(A, name, keepdims=True).shape == (1, 1, 1)
     empty = sr.reduce(np.zeros((0, 3), dtype), name, axis=0)
     np.testing.assert_array_equal(empty, np.full(3, oracles.zero(name, dtype)))
     assert sr.reduce(np.zeros((0, 3), dtype), name) == oracles.zero(name, dtype)
