@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
@@ -49,10 +50,12 @@ from semiring.errors import (
     UnknownNameError,
     VertexError,
 )
+from semiring.io.atomic import sync_folder
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Facts, Plan
 from semiring.kernels.tolerance import tolerance_for
 from semiring.linalg.dispatch import engine_for, inside
+from semiring.linalg.ranges import demand_range, may_wrap, size_of
 from semiring.ranks.bertoldi import close_rows
 from semiring.ranks.closing import close_tiles, multiply_tiles
 from semiring.ranks.grid import Grid, Range, grid_shape
@@ -120,7 +123,7 @@ class Matrix:
         return wanted[ranks.rank][0], collect(ranks, self._spread.grid, wanted, self.own)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write an .npy file, each rank its tiles, which appears when it is whole.
+        """Write an .npy file, each rank its tiles, which appears when it is whole and on the disk.
 
         All ranks see one file system, to which they write parts of one page at the same time: across hosts a parallel
         one, such as Lustre or GPFS. NFS between hosts may lose what one of them wrote: `gather` there, and save.
@@ -138,11 +141,18 @@ class Matrix:
                 for (rows, here), (columns, beside) in self._parts():
                     whole[rows, columns] = self.own[here, beside]
                 whole.flush()
+                with open(temporary, "rb") as stream:
+                    os.fsync(stream.fileno())
+
+        def appear() -> None:
+            if ranks.rank == 0:
+                os.replace(temporary, name)
+                sync_folder(Path(name).resolve().parent)
 
         try:
             agreed(ranks, make)
             agreed(ranks, fill)
-            agreed(ranks, lambda: os.replace(temporary, name) if ranks.rank == 0 else None)
+            agreed(ranks, appear)
         finally:
             if ranks.rank == 0 and os.path.exists(temporary):
                 os.remove(temporary)
@@ -450,6 +460,8 @@ def matmul(
         code = product_encoding(algebra, dtype, *scans)
         x, y = (inside(own, algebra, scan, code) for own, scan in zip((x, y), scans, strict=True))
         inner = code.dtype
+    elif may_wrap(algebra, dtype):
+        demand_range(dtype, left.n * size_of(scans[0]) * size_of(scans[1]), lambda: np.array(np.inf), "A ⊗ B")
     C = np.empty(x.shape, inner)
     engine = engine_for(C, algebra, inner, nonnegative, threads)
     multiply_tiles(engine, left._team.links(grid), grid, C, np.ascontiguousarray(x), np.ascontiguousarray(y))

@@ -24,7 +24,7 @@ __all__ = [
 PATIENCE = 0.4  # seconds before the bar appears: what is over by then needs none
 PATIENT = 20.0  # seconds from which on a small part of the work tells how long the rest will take
 INTERVAL = 0.1  # seconds between two drawings
-NOTEWORTHY = 0.1  # seconds from which on a compilation stays on the screen
+NOTEWORTHY = 1.0  # seconds from which on a compilation stays on the screen
 SHOWN = 10  # rows and columns of a matrix that a notebook shows
 
 

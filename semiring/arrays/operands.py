@@ -158,7 +158,7 @@ def refuse_unreal(x: Any, name: str = "A") -> None:
             where = f"{name}[{', '.join(map(str, position))}]"
             hint = "“no edge” is the zero of the semiring"
             if hasattr(entry, "__len__"):
-                hint = "elements are scalars: see the page on a semiring of your own, docs/tutorials/own.md"
+                hint = "elements are scalars; of sets see docs/tutorials/own.md#sets-as-bits"
             raise DTypeError(f"{where} is {entry!r}, not a real number; {hint}")
     raise DTypeError(f"{name} holds numbers as Python objects: convert them, as by numpy.asarray({name}, float)")
 

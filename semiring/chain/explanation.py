@@ -49,6 +49,8 @@ class Explanation:
     def closed_by(self, method: str, backend: str, m: Matrix) -> None:
         """What closes a matrix: the one that the caller gave, or the first part of it."""
         self.about(m)
+        if method != self.method:  # a step found an easier way than the one that was chosen first
+            self.reasons = [reason for reason in self.reasons if not self.method or self.method not in reason]
         self.method, self.backend = method, backend
         self.storage = "packed bits" if m.storage == "bits" else "elements"
 

@@ -460,3 +460,11 @@ def test_sparse_matrices_are_spared_work_too(rng, of_few):
     edges = structured.edges_of(rng, 90, "tail")
     found = sr.closure(csr_array(edges), "boolean")
     np.testing.assert_array_equal(found, oracles.reachable(edges))
+
+
+def test_reasons_are_those_of_the_way_that_was_taken(rng):
+    A = np.where(rng.random((1600, 1600)) < 0.004, 1.0, np.inf)
+    _, why = sr.closure(A, explain=True)
+    assert why.method == "breadth_first_search"
+    assert [reason for reason in why.reasons if "blocked_floyd_warshall" in reason] == []
+    assert "all edges have the weight 1.0" in str(why)

@@ -371,7 +371,10 @@ def constant(value: Any) -> Expression:
     for plain in (bool, int, float):
         if isinstance(value, plain):
             return Expression("const", (), plain(value))
-    raise ExpressionError(f"{value!r} of type {type(value).__name__} cannot be a constant of an operation")
+    raise ExpressionError(
+        f"{value!r} of type {type(value).__name__} cannot be a constant of an operation: elements are numbers and truth "
+        "values; of sets see docs/tutorials/own.md#sets-as-bits"
+    )
 
 
 def as_operation(expression: Expression, allow_nan: bool) -> Expression:
