@@ -21,7 +21,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions import Expression
 from semiring.algebra.expressions.tree import array_functions
-from semiring.errors import DTypeError, MissingExtraError, ShapeError
+from semiring.errors import AlgebraError, DTypeError, MissingExtraError, ShapeError
 from semiring.gradients import forward, scaled, sequences, trees
 from semiring.gradients.rules import Rule, factors, rule_of
 from semiring.linalg.sequences import arranged
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 else:
     Array: TypeAlias = Any
 
-__all__ = ["closure", "matmul", "multi_dot", "reduce", "scan"]
+__all__ = ["closure", "matmul", "multi_dot", "multi_dot_witness", "reduce", "scan"]
 
 
 def matmul(A: Any, B: Any, semiring: Semiring | str = "min_plus", *, check: bool = True) -> Array:
@@ -158,6 +158,37 @@ def scan(
     """
     *given, steps = _sequence(As, x, as_semiring(semiring), weights, lengths, steps)
     return jnp.moveaxis(_scan(*given, steps, as_semiring(semiring), check), -2, 0)
+
+
+def multi_dot_witness(
+    As: Any,
+    x: Any,
+    semiring: Semiring | str = "min_plus",
+    *,
+    weights: Any = None,
+    lengths: Any = None,
+    steps: int | None = None,
+    check: bool = True,
+) -> tuple[Array, Array]:
+    """`multi_dot` with an x, and the best path to each state, (C, W) as in `semiring.multi_dot_witness`.
+
+    W (T, ..., n) int32 are the states before the steps. C is differentiable as that of `multi_dot`, which computes it
+    again. Operands and errors as there, and `AlgebraError` where ⊕ is not selective.
+
+    >>> import jax
+    >>> A, x = jax.numpy.array([[0.0, 5.0], [1.0, 0.0]]), jax.numpy.array([0.0, 9.0])
+    >>> score, states = jax.jit(lambda A: multi_dot_witness(A, x, "max_plus", steps=3))(A)
+    >>> score.tolist(), states[:, score.argmax()].tolist()
+    ([16.0, 15.0], [1, 0, 1])
+    """
+    algebra = as_semiring(semiring)
+    if not algebra.selective:
+        raise AlgebraError(f"{algebra.name} has no witnesses: x ⊕ y is not always one of x and y")
+    *given, steps = _sequence(As, jnp.asarray(x), algebra, weights, lengths, steps)
+    shape = jax.ShapeDtypeStruct((*_batch(*given), steps, given[1].shape[-1]), np.int32)
+    fixed = tuple(None if array is None else jax.lax.stop_gradient(array) for array in given)
+    W = _on_host(sequences.attained, shape, fixed, steps, algebra, check)
+    return _multi_dot(*given, steps, algebra, check), jnp.moveaxis(W, -2, 0)
 
 
 def reduce(

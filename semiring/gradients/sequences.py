@@ -24,7 +24,7 @@ from semiring.linalg.dispatch import look
 from semiring.linalg.sequences import Chain
 from semiring.namespaces import array_namespace
 
-__all__ = ["ended", "pulled", "scanned", "segments"]
+__all__ = ["attained", "ended", "pulled", "scanned", "segments"]
 
 Array: TypeAlias = Any
 
@@ -43,6 +43,13 @@ def scanned(
     result = array_namespace(x).empty((*chain.batch, steps, x.shape[-1]), x.dtype)
     chain.scan(result)
     return result
+
+
+def attained(
+    A: Array, x: Array, weights: Array | None, lengths: Array | None, steps: int, semiring: Semiring, check: bool
+) -> Array:
+    """The states on a best path to each last state, int32 (..., steps, n): one before each step."""
+    return _checked(A, x, weights, lengths, steps, semiring, check).attained()[1]
 
 
 def ended(

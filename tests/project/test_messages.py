@@ -62,7 +62,10 @@ def test_a_sparse_matrix_is_packed():
 def test_elements_are_scalars():
     objects = np.array([[{1}, {2}], [{3}, {4}]], object)
     for call in (sr.closure, lambda A: sr.matmul(A, A)):
-        with pytest.raises(DTypeError, match=r"A\[0, 0\] is \{1\}, .*elements are scalars; of sets see docs/tutorials/own.md#sets-as-bits"):
+        with pytest.raises(
+            DTypeError,
+            match=r"A\[0, 0\] is \{1\}, .*elements are scalars; of sets see docs/tutorials/own.md#sets-as-bits",
+        ):
             call(objects)
 
 

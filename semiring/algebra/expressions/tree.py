@@ -372,8 +372,8 @@ def constant(value: Any) -> Expression:
         if isinstance(value, plain):
             return Expression("const", (), plain(value))
     raise ExpressionError(
-        f"{value!r} of type {type(value).__name__} cannot be a constant of an operation: elements are numbers and truth "
-        "values; of sets see docs/tutorials/own.md#sets-as-bits"
+        f"{value!r} of type {type(value).__name__} cannot be a constant of an operation: elements are numbers and "
+        "truth values; of sets see docs/tutorials/own.md#sets-as-bits"
     )
 
 
