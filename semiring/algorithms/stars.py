@@ -84,7 +84,9 @@ def divergence_error(semiring: Semiring, vertex: int) -> DivergenceError:
     """What to raise where the pivot of a vertex has no star."""
     start, nowhere = f"the closure of this matrix does not exist in {semiring.name}: ", semiring.divergence
     if semiring in (max_times, min_times):
-        side, advice = ("above", " (probabilities lie in [0, 1])") if semiring == max_times else ("below", "")
+        side, advice = "below", ""
+        if semiring == max_times:
+            side, advice = "above", " (probabilities lie in [0, 1]: 95 % is 0.95)"
         return DivergenceError(
             f"{start}a cycle through vertex {vertex}, whose weights have a product {side} 1, gains with every "
             f"round{advice}",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import TextIO
 
@@ -25,7 +26,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")  # a terminal without ∞ and → gets ?, not an error
     try:
         arguments = build_parser().parse_args(argv)
-        with Compilations():
+        with Compilations(), warnings.catch_warnings():
+            warnings.showwarning = _warn
             code = int(arguments.run(arguments))
         _flush()  # so that a closed pipe shows here, not at exit
     except SystemExit as exit_:  # argparse: --help, --version, wrong usage
@@ -51,6 +53,13 @@ def describe(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return f"not enough memory{f': {error}' if str(error) else ''}"
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    """A warning of the library as the command tells it, without the line of its own code."""
+    from semiring.cli.common import printable
+
+    print(f"semiring: warning: {printable(str(message))}", file=sys.stderr)
 
 
 def _fail(message: str, code: int) -> int:

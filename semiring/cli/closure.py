@@ -19,6 +19,7 @@ from semiring.cli.common import (
     introduce,
     load,
     save_matrix,
+    texts_of,
 )
 from semiring.cli.cycles import cycles_by_name
 from semiring.cli.file_closure import run_on_file
@@ -99,7 +100,7 @@ def _tell(arguments: argparse.Namespace, report: Report, result: Any, semiring: 
 
 
 def _print_matrix(report: Report, result: Any, zero: Any, network: Network) -> None:
-    names = network.names or [str(vertex) for vertex in range(len(result))]
+    names = texts_of(network) or [str(vertex) for vertex in range(len(result))]
     texts = [["·" if value == zero else format_number(value) for value in row] for row in result]
     width = max((len(text) for text in [*names, *(text for row in texts for text in row)]), default=1)
     left = max(map(len, names), default=0)
@@ -114,5 +115,5 @@ def _draw(report: Report, arguments: argparse.Namespace, result: Any, semiring: 
     from semiring.plot import plot_matrix, save
 
     title = f"{network.title}: closure in {semiring.name}"
-    save(plot_matrix(result, semiring, names=network.names, unit=network.unit, title=title), arguments.plot)
+    save(plot_matrix(result, semiring, names=texts_of(network), unit=network.unit, title=title), arguments.plot)
     report.wrote(arguments.plot, "drew")

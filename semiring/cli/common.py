@@ -39,6 +39,7 @@ __all__ = [
     "own_semiring",
     "printable",
     "save_matrix",
+    "texts_of",
     "vertex_of",
     "with_unit",
 ]
@@ -160,11 +161,8 @@ def load(arguments: argparse.Namespace, semiring: Semiring, *, sparse: bool = Fa
         )
     if not (semiring.tropical or semiring.name in ("max_min", "min_max")):
         network = replace(network, unit="")  # a product of lengths is none
-    if network.names is not None:
-        texts = tuple(map(str, network.names))
-        if len(set(texts)) < len(texts):
-            raise SemiringError(f"{source}: two vertices are called alike, a number and a text: rename one of them")
-        network = replace(network, names=texts)
+    if network.names is not None and len(set(map(str, network.names))) < len(network.names):
+        raise SemiringError(f"{source}: two vertices are called alike, a number and a text: rename one of them")
     positions = getattr(arguments, "positions", None)
     return network if positions is None else with_positions(network, positions)
 
@@ -176,18 +174,17 @@ def vertex_of(network: Network, name: str) -> int:
         if is_count(name) and int(name) < n:
             return int(name)
         raise SemiringError(f"no vertex is named {name!r}: they are 0 … {n - 1}" if n else "the network has no vertex")
-    if name in network.names:
-        return network.names.index(name)
+    names = [str(own) for own in network.names]
+    if name in names:
+        return names.index(name)
     lowered = name.casefold()
-    for texts in (network.names, network.labels or ()):
+    for texts in (names, network.labels or ()):
         found = [vertex for vertex, text in enumerate(texts) if text.casefold() == lowered]
         if len(found) == 1:
             return found[0]
         if found:
-            raise SemiringError(
-                f"{name!r} may be {', '.join(network.names[vertex] for vertex in found[:8])}: say which"
-            )
-    near = get_close_matches(name, [*network.names, *(network.labels or ())], n=3)
+            raise SemiringError(f"{name!r} may be {', '.join(names[vertex] for vertex in found[:8])}: say which")
+    near = get_close_matches(name, [*names, *(network.labels or ())], n=3)
     hint = f": did you mean {' or '.join(repr(text) for text in near)}?" if near else ""
     raise SemiringError(f"no vertex is named {name!r}{hint}")
 
@@ -219,7 +216,7 @@ def save_matrix(report: Report, path: str, matrix: Any, semiring: Semiring, netw
         zero = semiring.zero_for(matrix.dtype)
         sys.stdout.flush()
         stream = getattr(sys.stdout, "buffer", None) or _TextStream()
-        write_edge_list(stream, matrix, zero, network.names, unit=network.unit)
+        write_edge_list(stream, matrix, zero, texts_of(network), unit=network.unit)
         return
     with ProgressBar("writing") as progress:
         write(path, matrix, semiring, names=network.names, unit=network.unit, progress=progress)
@@ -235,6 +232,11 @@ class _TextStream:
         sys.stdout.write(content.decode())
 
 
+def texts_of(network: Network) -> list[str] | None:
+    """The names of the vertices as texts, None where they have none."""
+    return None if network.names is None else [str(name) for name in network.names]
+
+
 def identity(network: Network, vertex: int) -> Any:
     """The vertex as JSON names it: by its name, or its number where vertices have none."""
     return int(vertex) if network.names is None else network.names[vertex]
@@ -244,7 +246,7 @@ def name_of(network: Network, vertex: int) -> str:
     """What to call a vertex: its name, and its label if it has one."""
     if network.names is None:
         return str(vertex)
-    name = network.names[vertex]
+    name = str(network.names[vertex])
     label = network.labels[vertex] if network.labels is not None else name
     return name if label == name else f"{name} ({label})"
 

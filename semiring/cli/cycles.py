@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from semiring.errors import DivergenceError, NegativeCycleError
 
@@ -13,14 +14,14 @@ SHOWN = 12  # vertices of a cycle that a message lists
 
 
 @contextlib.contextmanager
-def cycles_by_name(names: Sequence[str] | None) -> Iterator[None]:
+def cycles_by_name(names: Sequence[Any] | None) -> Iterator[None]:
     """Restate an error about a cycle with the names of the vertices, which the library's own message cannot know."""
     try:
         yield
     except NegativeCycleError as error:
         if names is None or not error.cycle:
             raise
-        called = [names[vertex] for vertex in error.cycle]
+        called = [str(names[vertex]) for vertex in error.cycle]
         shown = [*called[:SHOWN], "…"] if len(called) > SHOWN else called
         named = " → ".join([*shown, called[0]])
         numbered = " → ".join(str(vertex) for vertex in (*error.cycle, error.cycle[0]))

@@ -956,3 +956,28 @@ def test_a_closure_feeds_the_progress_bar(towns, monkeypatch):
 )
 def test_numbers_for_people(value, text):
     assert format_number(value) == text
+
+
+def test_ids_of_json_are_named_as_texts_and_told_as_they_are(run, towns):
+    nodes, ends = '[{"id": 10}, {"id": "x"}, {"id": [1, "q"]}]', '"source": 10, "target": "x", "weight": 3'
+    (towns / "g.json").write_text(f'{{"directed": true, "nodes": {nodes}, "edges": [{{{ends}}}]}}')
+    found = json_of(run, "paths", "g.json", "--from", "10", "--to", "x")
+    assert (found["from"], found["path"]) == (10, [10, "x"])
+    assert json_of(run, "closure", "g.json", "-o", "closed.json")["written"] == ["closed.json"]
+    assert [node["id"] for node in json.loads((towns / "closed.json").read_text())["nodes"]] == [10, "x", [1, "q"]]
+    code, out, _ = run("closure", "g.json")
+    assert code == 0
+    assert "(1, 'q')" in out
+    code, out, _ = run("closure", "g.json", "-o", "-")
+    assert "10,x,3" in out
+    (towns / "g.json").write_text('{"nodes": [{"id": 1}, {"id": "1"}], "edges": []}')
+    assert "called alike" in failure(run, "closure", "g.json")
+
+
+@pytest.mark.filterwarnings("default")
+def test_warnings_name_no_line_of_the_command(run, towns):
+    (towns / "p.csv").write_text("from,to,percent\na,b,95\nb,c,90\n")
+    code, out, error = run("paths", "p.csv", "--kind", "reliable", "--from", "a", "--to", "c")
+    assert (code, "8,550" in out) == (0, True)
+    assert error.startswith("semiring: warning: the most reliable of these paths has the product 8550")
+    assert len(error.splitlines()) == 1

@@ -652,6 +652,12 @@ def test_of_several_columns_of_numbers_one_is_named(tmp_path):
     assert sio.read(path).matrix[0, 1] == 5  # the usual title
 
 
+def test_positions_of_vertices_that_are_no_texts(tmp_path):
+    (tmp_path / "g.json").write_text('{"nodes": [{"id": 10}, {"id": "x"}], "edges": [{"source": 10, "target": "x"}]}')
+    (tmp_path / "at.csv").write_text("name,x,y\nx,1,2\n10,3,4\n")
+    assert sio.with_positions(sio.read(tmp_path / "g.json"), tmp_path / "at.csv").positions.tolist() == [[3, 4], [1, 2]]
+
+
 def _tell(told, done, total):
     told.append((done, total))
 
