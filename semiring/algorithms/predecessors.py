@@ -261,14 +261,14 @@ def nearest_tree(plan: Plan, weights: Array, distances: Array, source: int, tole
             continue
         goal = distances[edges]
         reached = mul.evaluate({"x": np.broadcast_to(distances[p], goal.shape), "y": weights[p, edges]}, plan.dtype)
-        total = length[p] + _missed(reached, goal, tolerance)
+        total = length[p] + missed(reached, goal, tolerance)
         better = (total < length[edges]) | ((total == length[edges]) & (total < np.inf) & (hops[p] + 1 < hops[edges]))
         chosen = edges[better]
         length[chosen], hops[chosen], pred[chosen] = total[better], hops[p] + 1, p
     return pred
 
 
-def _missed(reached: Array, goal: Array, tolerance: Tolerance) -> Array:
+def missed(reached: Array, goal: Array, tolerance: Tolerance) -> Array:
     if tolerance.exact:
         return np.where(reached == goal, 0.0, np.inf)
     with np.errstate(all="ignore"):

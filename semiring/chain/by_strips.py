@@ -27,7 +27,7 @@ from semiring.strips.journal import Journal, opened
 from semiring.strips.last import LastRound
 from semiring.strips.rounds import NoStarError
 from semiring.strips.run import HeldRun, Run
-from semiring.strips.stored import Stored, let_go
+from semiring.strips.stored import Stored, let_go, pivots_of
 
 if TYPE_CHECKING:
     from semiring.chain.planner import Node
@@ -79,6 +79,10 @@ def by_strips(p: Problem, run: AnyRun, node: Node, D: Any) -> Any:
             work = _of_journal(p, run.journal)
         else:
             work = planned(node.children[0], last_round=True)
+            if work.last.edges and p.request.pivots is not None:
+                raise AlgebraError(
+                    "pivots are not kept of edges of unbounded gain, which are put in last: leave pivots out, or them"
+                )
             run.ending(work.last.rows)
             if run.keep is not None:
                 about, vectors = _about(work, run.source, run.home)
@@ -95,7 +99,7 @@ def by_strips(p: Problem, run: AnyRun, node: Node, D: Any) -> Any:
 
 def _identity(p: Problem, source: Stored, home: Stored, backend: str) -> dict[str, Any]:
     """What must be the same for a run to go on, by the names that an error gives it."""
-    plan = make_plan(p.request.semiring, source.dtype)
+    plan, pivots = make_plan(p.request.semiring, source.dtype), p.request.pivots
     return {
         "version of semiring": sys.modules["semiring"].__version__,  # loaded, for this module is a part of it
         "semiring": define(plan, closing=True).key,
@@ -106,6 +110,7 @@ def _identity(p: Problem, source: Stored, home: Stored, backend: str) -> dict[st
         "order of the entries": "column after column" if source.turned else "row after row",
         "file of A": source.resolved,
         "file of out": home.resolved,
+        "file of the pivots": pivots and pivots_of(pivots, home).resolved,
         "place of A in its file": source.start,
         "place of out in its file": home.start,
     }

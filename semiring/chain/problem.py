@@ -81,6 +81,7 @@ class Request:
     devices: tuple[int, ...] = ()  # or the GPUs that are to do it together
     memory: int | str | Mapping[str, int | str] | None = None  # how much a matrix that is not all in it may take
     journal: Any = None  # the name of the file that says how far it is
+    pivots: Any = None  # the name of the file that the pivots of a matrix in a file go to
     team: Team = ALONE  # the ranks that share the strips of a file
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import is_floating
+from semiring.algorithms.expansion import DirectEdges, expanded
 from semiring.algorithms.predecessors import nearest_tree, path_sums
 from semiring.arrays.folds import farthest, fold_rows
 from semiring.arrays.operands import as_matrix
@@ -23,6 +24,7 @@ from semiring.kernels import backend_for
 from semiring.kernels.contract import Facts, Plan
 from semiring.kernels.tolerance import tolerance_for
 from semiring.namespaces import array_namespace, is_device_array
+from semiring.strips.stored import is_name
 
 __all__ = ["Paths"]
 
@@ -72,8 +74,13 @@ class Paths:
         *,
         names: Iterable[Hashable] | None = None,
         weights: Any = None,
+        pivots: Any = None,
     ) -> None:
-        """``weights``: the matrix of the edges, for paths where there are no ``predecessors``; it is not copied."""
+        """``weights``: the matrix of the edges, for paths where there are no ``predecessors``; it is not copied.
+
+        ``pivots``: what `closure` has kept of a matrix in a file, (n, n), or the name of its file. Then a path reads as
+        many entries of both as it has edges, times 64, and what is asked of all pairs reads all of the matrix.
+        """
         self._reflexive = True
         self.matrix, self.semiring, self.predecessors = matrix, semiring, predecessors
         self._distances = as_matrix(matrix, semiring, square=True)
@@ -81,6 +88,9 @@ class Paths:
         self._trees: dict[int, Array] = {}
         self._known = Vertices(len(self), names)
         self.names = self._known.names
+        self._pivots = np.load(pivots, mmap_mode="r") if is_name(pivots) else pivots
+        if pivots is not None and self._pivots.shape != self._distances.shape:
+            raise ShapeError(f"the matrix is {self._distances.shape}, and its pivots are {self._pivots.shape}")
 
     def __len__(self) -> int:
         """The number of vertices."""
@@ -89,6 +99,8 @@ class Paths:
     @_where_it_lives
     def __repr__(self) -> str:
         n = len(self)
+        if self._pivots is not None:  # of a file, which is not read for that
+            return f"<Paths of {n} vertices in {self.semiring.name}, {self._distances.dtype}: with pivots>"
         kept = "with predecessors" if self.predecessors is not None else "without predecessors"
         connected = int(self.reachable.sum()) - int(self.reachable.diagonal().sum())
         vertices = f"{n} {'vertex' if n == 1 else 'vertices'}"
@@ -166,11 +178,13 @@ class Paths:
         """The vertices of a best path, both ends included; ``[source]`` from a vertex to itself (a cycle where
         `transitive_closure` was asked for paths of at least one edge).
 
-        Costs O(its length); without predecessors one run from the ``source``, O(n²), which is kept.
+        Costs O(its length), also with pivots; without predecessors one run from the ``source``, O(n²), which is kept.
         Raises `NoPathError` where no path leads there, `VertexError`.
         """
         i, j = self.index(source), self.index(target)
-        vertices = self._vertices(self._tree(i), i, j) if self._reflexive or i != j else self._cycle(i)
+        vertices = self._over_pivots(i, j)
+        if vertices is None:
+            vertices = self._vertices(self._tree(i), i, j) if self._reflexive or i != j else self._cycle(i)
         if vertices is None:
             raise NoPathError(f"no path leads from {self.name(i)} to {self.name(j)}")
         return [self.name(vertex) for vertex in vertices]
@@ -202,6 +216,14 @@ class Paths:
         found = ((j, self._vertices(tree, i, j) if self._reflexive or i != j else self._cycle(i)) for j in ends)
         return {self.name(j): [self.name(v) for v in vertices] for j, vertices in found if vertices is not None}
 
+    def _over_pivots(self, source: int, target: int) -> list[int] | None:
+        """The vertices of a path by the pivots; None without any, where they find none, and where there is none."""
+        distances = self._distances
+        none = self._pivots is None or source == target or source in self._trees
+        if none or distances[source, target] == self.semiring.zero_for(distances.dtype):
+            return None
+        return expanded(self._edges[0], distances, self._pivots, source, target)
+
     def _vertices(self, tree: Array, source: int, target: int) -> list[int] | None:
         vertices = [target]
         while vertices[-1] != source:
@@ -231,7 +253,11 @@ class Paths:
 
     @cached_property
     @_where_it_lives
-    def _edges(self) -> tuple[Plan, Array]:
+    def _edges(self) -> tuple[Plan, Any]:
+        if self._pivots is not None:
+            D, semiring = self._distances, self.semiring
+            plan = Plan(semiring, D.dtype, semiring.zero_for(D.dtype), semiring.one_for(D.dtype))
+            return plan, DirectEdges(D, self._pivots, plan.zero)
         if self._weights is None:
             raise AlgebraError("these Paths have neither predecessors nor weights: paths cannot be found")
         weights = as_matrix(self._weights, self.semiring, self._distances.dtype)

@@ -28,7 +28,23 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["PAGE", "File", "Held", "Memory", "Moved", "Packed", "Place", "Rows", "System", "rows_of_truths"]
+__all__ = [
+    "PAGE",
+    "File",
+    "Held",
+    "Memory",
+    "Moved",
+    "Packed",
+    "Place",
+    "Rows",
+    "System",
+    "Traced",
+    "TracedMemory",
+    "TracedPlace",
+    "Untraced",
+    "rows_of_truths",
+    "values_of",
+]
 
 Array: TypeAlias = Any
 
@@ -380,6 +396,65 @@ class Held:
         list(self._pool.map(lambda part: np.copyto(target[part], source[part]), parts))
 
 
+class Traced:
+    """Rows in memory: their values (m, n), and the pivots (m, n) int32 that improved them last."""
+
+    def __init__(self, values: Array, pivots: Array) -> None:
+        self.values, self.pivots = values, pivots
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: Any) -> Traced:
+        return Traced(self.values[rows], self.pivots[rows])
+
+    def __setitem__(self, rows: Any, other: Traced) -> None:
+        self.values[rows], self.pivots[rows] = other.values, other.pivots
+
+
+def values_of(rows: Array | Traced) -> Array:
+    """The values of some rows, whose pivots are kept or not."""
+    return rows.values if isinstance(rows, Traced) else rows
+
+
+class TracedPlace:
+    """Where values and pivots of the same rows live, each by itself: a `Place` of `Traced` rows."""
+
+    def __init__(self, values: Place, pivots: Place) -> None:
+        self.values, self.pivots = values, pivots
+
+    def phase(self, row: int) -> Any:
+        """Of each."""
+        return self.values.phase(row), self.pivots.phase(row)
+
+    def read(self, row: int, memory: Traced) -> None:
+        self.values.read(row, memory.values)
+        self.pivots.read(row, memory.pivots)
+
+    def write(self, row: int, memory: Traced) -> None:
+        self.values.write(row, memory.values)
+        self.pivots.write(row, memory.pivots)
+
+    def columns(self, start: int, stop: int) -> Place:
+        return TracedPlace(self.values.columns(start, stop), self.pivots.columns(start, stop))
+
+
+class Untraced:
+    """The pivots of rows that no pivot has improved: a `Place` that is only read."""
+
+    def phase(self, row: int) -> int:
+        return 0
+
+    def read(self, row: int, memory: Array) -> None:
+        memory[...] = -1
+
+    def write(self, row: int, memory: Array) -> None:
+        raise NotImplementedError("rows before the first round are not written")
+
+    def columns(self, start: int, stop: int) -> Untraced:
+        return self
+
+
 class Memory:
     """Memory for some rows, taken once; a `Place` says where in it rows move fastest.
 
@@ -401,3 +476,14 @@ class Memory:
         if skip % dtype.itemsize:
             skip = 0
         return self._bytes[skip : skip + math.prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
+
+
+class TracedMemory:
+    """Memory for values and pivots of some rows."""
+
+    def __init__(self, values: Memory, pivots: Memory) -> None:
+        self._values, self._pivots = values, pivots
+
+    def at(self, phase: Any, rows: int) -> Traced:
+        """As `Memory.at`, by a `TracedPlace.phase`."""
+        return Traced(self._values.at(phase[0], rows), self._pivots.at(phase[1], rows))

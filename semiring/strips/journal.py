@@ -61,14 +61,26 @@ import numpy as np
 
 from semiring.errors import StorageError
 from semiring.ranks.links import ALONE, Team
-from semiring.strips.disk import PAGE, File, Memory, Place, Rows, System
+from semiring.strips.disk import PAGE, File, Memory, Place, Rows, System, TracedMemory, TracedPlace
 from semiring.strips.layout import Layout
 
-__all__ = ["Journal", "State", "Summed", "checksum", "checksums", "create", "journaled", "opened", "shifts"]
+__all__ = [
+    "Journal",
+    "State",
+    "Summed",
+    "TracedSums",
+    "checksum",
+    "checksums",
+    "create",
+    "journaled",
+    "opened",
+    "shifts",
+    "summed",
+]
 
 Array: TypeAlias = Any
 
-_MAGIC = b"semiring journal 1\n\0"
+_MAGIC = b"semiring journal 2\n\0"
 _HEAD = struct.Struct("<20sQI")  # magic, bytes and checksum of the text that follows
 _RECORD = struct.Struct("<IQIIIIIq")  # checksum of all that follows, number, round, logged, done, panel, finished, time
 _NEW = ".new"  # behind the name of a journal that is being made
@@ -107,24 +119,44 @@ class Summed:
         (self.sum,) = found
 
 
+class TracedSums(TracedPlace):
+    """The same of values and their pivots: one sum of both."""
+
+    def __init__(self, place: TracedPlace) -> None:
+        self._values, self._pivots = Summed(place.values), Summed(place.pivots)
+        super().__init__(self._values, self._pivots)
+
+    @property
+    def sum(self) -> int:
+        return zlib.crc32(self._pivots.sum.to_bytes(4, "little"), self._values.sum)
+
+
+def summed(place: Place) -> Summed | TracedSums:
+    """A place that keeps the checksum of what goes through it."""
+    return TracedSums(place) if isinstance(place, TracedPlace) else Summed(place)
+
+
 def checksums(places: Iterable[Place], layout: Layout) -> Array:
     """Those of all strips (count,), each as its place has it, in the parts in which it will be moved."""
     strips = layout.strips
     found = np.zeros(len(strips), np.uint32)
     tallest = max((stop - start for start, stop in strips), default=0)
-    memory = Memory(min(tallest, layout.piece), layout.width, np.dtype(f"u{layout.entry}"))
+    rows = min(tallest, layout.piece)
+    memory: Any = Memory(rows, layout.width, np.dtype(f"u{layout.entry}"))
+    if layout.pivots:
+        memory = TracedMemory(memory, Memory(rows, layout.n, np.dtype(np.int32)))
     for which, (place, (start, stop)) in enumerate(zip(places, strips, strict=True)):
-        summed = Summed(place)
+        through = summed(place)
         for first in range(start, stop, layout.piece):
-            summed.read(first, memory.at(place.phase(first), min(layout.piece, stop - first)))
-        found[which] = summed.sum
+            through.read(first, memory.at(place.phase(first), min(layout.piece, stop - first)))
+        found[which] = through.sum
     return found
 
 
 def journaled(layout: Layout, in_place: bool, ranks: int = 1) -> Layout:
     """The layout with the rows by which the file moves, and in place with an even number of rounds."""
     n, tallest = layout.n, max((stop - start for start, stop in layout.strips), default=0)
-    step = PAGE // gcd(PAGE, max(1, n * layout.itemsize))  # rows that are whole pages: so they move past the cache
+    step = PAGE // gcd(PAGE, max(1, n * layout.itemsize), n * layout.pivots)  # whole pages move past the cache
     by = max(2 * tallest * ranks, n // 16)  # each has two strips to write before all wait for a record
     rounded = -(-by // step) * step
     rounds = list(layout.rounds)
@@ -177,18 +209,23 @@ class _Map:
 
     slots: int
     slot: int  # bytes of a record
-    panel: int
-    spare: int
+    panels: tuple[int, ...]  # of the values, and of their pivots where those are kept
+    spares: tuple[int, ...]
     size: int
 
     @classmethod
-    def of(cls, head: int, layout: Layout, phase: int) -> _Map:
-        row = layout.n * layout.itemsize
+    def of(cls, head: int, layout: Layout, phases: Sequence[int]) -> _Map:
+        """``phases``: the place of row n of each file, modulo a page."""
         slot, slots = _RECORD.size + 4 * len(layout.strips), _pages(head)
-        panel = slots + 2 * _pages(slot)
-        spare = _pages(panel + max(1, layout.panel) * layout.row) + PAGE
-        spare += (phase - spare) % PAGE  # so that rows there have the addresses that they have in the file
-        return cls(slots, slot, panel, spare, spare + layout.shift * row)
+        end, panels, spares = slots + 2 * _pages(slot), [], []
+        for worked_on in (layout.entry * layout.width, layout.pivots * layout.n)[: len(phases)]:
+            panels.append(end)
+            end = _pages(end + max(1, layout.panel) * worked_on) + PAGE
+        for phase, entry in zip(phases, (layout.itemsize, layout.pivots), strict=False):
+            end += (phase - end) % PAGE  # so that rows there have the addresses that they have in the file
+            spares.append(end)
+            end += layout.shift * layout.n * entry
+        return cls(slots, slot, tuple(panels), tuple(spares), end)
 
 
 def _pages(size: int) -> int:
@@ -211,7 +248,7 @@ class Journal:
         self._system, self._file, self._where = system, file, where
         self.state = State()
         self.layout = Layout.of(about["layout"])
-        self._home: File | None = None
+        self._homes: Sequence[File] = ()
         self._descending: Sequence[bool] = ()
         self._sums: Array = None
         self._new: dict[int, int] = {}  # checksums of strips that were written here since the record
@@ -219,21 +256,22 @@ class Journal:
 
     # ------------------------------------------------------------------------------------------------------- at rest
 
-    def spare(self) -> Rows:
-        """The rows behind those of the file."""
-        return Rows(self._file, self._where.spare, self.layout.n * self.layout.itemsize, self.layout.n)
+    def spares(self) -> list[Rows]:
+        """The rows behind those of the file, and behind those of the pivots where there are any."""
+        n, entries = self.layout.n, (self.layout.itemsize, self.layout.pivots)
+        return [Rows(self._file, at, n * entry, n) for at, entry in zip(self._where.spares, entries, strict=False)]
 
-    def begin(self, home: File, descending: Sequence[bool]) -> None:
-        """From now on strips are written to that file, from where the record is, in rounds that go up or down."""
+    def begin(self, homes: Sequence[File], descending: Sequence[bool]) -> None:
+        """From now on strips are written to those files, from where the record is, in rounds that go up or down."""
         state = self.state
-        self._home, self._descending, self._sums = home, descending, state.sums.copy()
+        self._homes, self._descending, self._sums = homes, descending, state.sums.copy()
         self._new = {}
         self._begun = (state.round, state.logged, state.done)
 
     def finish(self, changed: int) -> None:
         """All is done, and the file was changed last at that time. The room for panels and rows is given back."""
         self._record(replace(self.state, finished=True, changed=changed))
-        self._system.truncate(self._file.number, self._where.panel)
+        self._system.truncate(self._file.number, self._where.panels[0])
 
     def close(self) -> None:
         """Let go of the file."""
@@ -246,17 +284,24 @@ class Journal:
         """The round to begin with, whether its panel was kept, and how many of its strips are done."""
         return self._begun
 
-    def panel(self, phase: int) -> Summed:
+    def panel(self, phase: Any) -> Summed | TracedSums:
         """Where the panel of a round is logged; ``phase``: where its first row is in the file, modulo a page."""
-        start = self._where.panel + (phase - self._where.panel) % PAGE  # congruent to that, and so to its memory
-        return Summed(Rows(self._file, start, self.layout.row, self.layout.width))
+        layout = self.layout
 
-    def check_panel(self, panel: Summed) -> None:
+        def rows(start: int, phase: int, entry: int, width: int) -> Rows:  # congruent to that, and so to its memory
+            return Rows(self._file, start + (phase - start) % PAGE, entry * width, width)
+
+        if not layout.pivots:
+            return Summed(rows(self._where.panels[0], phase, layout.entry, layout.width))
+        given = zip(self._where.panels, phase, (layout.entry, layout.pivots), strict=True)
+        return TracedSums(TracedPlace(*(rows(*each, layout.n) for each in given)))
+
+    def check_panel(self, panel: Summed | TracedSums) -> None:
         """The panel was read. Raises `StorageError` where it is damaged."""
         if panel.sum != self.state.panel:
             raise StorageError(f"{self._file.path}: the panel of round {self.state.round} is damaged")
 
-    def keep_panel(self, panel: Summed) -> None:
+    def keep_panel(self, panel: Summed | TracedSums) -> None:
         """The panel of a round was logged: record it, and then strips may be written."""
         self._commit(replace(self.state, logged=True, done=0, panel=panel.sum))
 
@@ -285,8 +330,8 @@ class Journal:
 
     def _commit(self, state: State) -> None:
         """Record what was written by all ranks, when it is on the disk."""
-        assert self._home is not None
-        self._home.sync()
+        for home in self._homes:
+            home.sync()
         self._file.sync()
         for sums in self._team.ranks.allgather(self._new):
             for which, found in sums.items():
@@ -313,23 +358,23 @@ def create(
     vectors: Mapping[str, Array],
     layout: Layout,
     sums: Array,
-    phase: int,
+    phases: Sequence[int],
     team: Team = ALONE,
 ) -> Journal:
     """A new journal, whole on the disk or not there. Raises `OSError`, also where it has no room.
 
-    ``about``: what the run is, in JSON; ``vectors`` belong to it. ``sums``: of the strips as they are; ``phase``: the
-    place of row n of the file, modulo a page.
+    ``about``: what the run is, in JSON; ``vectors`` belong to it. ``sums``: of the strips as they are; ``phases``: the
+    place of row n of the file, modulo a page, and of that of the pivots where they are kept.
     """
     arrays = {name: np.ascontiguousarray(vector) for name, vector in vectors.items()}
     listed = [
         {"name": name, "dtype": vector.dtype.str, "count": vector.size, "sum": zlib.crc32(vector.tobytes())}
         for name, vector in arrays.items()
     ]
-    about = {**about, "layout": layout.about(), "phase": phase, "vectors": listed}
+    about = {**about, "layout": layout.about(), "phases": list(phases), "vectors": listed}
     text = json.dumps(about).encode()
     head = _HEAD.pack(_MAGIC, len(text), zlib.crc32(text)) + text + b"".join(v.tobytes() for v in arrays.values())
-    where = _Map.of(len(head), layout, phase)
+    where = _Map.of(len(head), layout, phases)
     new = path + _NEW
     file = File(system, new, os.O_RDWR | os.O_CREAT)
     try:
@@ -391,7 +436,7 @@ def _read(system: System, file: File, path: str, team: Team) -> Journal:
         vectors[listed["name"]] = np.frombuffer(data, dtype)
         position += len(data)
     layout = Layout.of(about["layout"])
-    where = _Map.of(position, layout, about["phase"])
+    where = _Map.of(position, layout, about["phases"])
     journal = Journal(system, file, about, vectors, where, team)
     records = [State.unpacked(_bytes(file, where.slots + k * _pages(where.slot), where.slot)) for k in (0, 1)]
     valid = [record for record in records if record is not None]

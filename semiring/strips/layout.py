@@ -82,6 +82,7 @@ class Layout:
     shift: int = 0  # rows by which a file with a journal moves, there and back
     last: int = 0  # rows of the panel of a round without pivots, which comes last (`LastRound`); 0 where there is none
     packed: bool = False  # whether truth values are worked on 32 to a word
+    pivots: int = 0  # bytes of the pivot that is kept of an entry, in a file of its own; 0 where none is
 
     @property
     def strips(self) -> list[Range]:
@@ -96,7 +97,7 @@ class Layout:
     @property
     def row(self) -> int:
         """Bytes of a row there."""
-        return self.entry * self.width
+        return (self.entry + self.pivots) * self.width
 
     @property
     def width(self) -> int:
@@ -119,7 +120,7 @@ class Layout:
     @property
     def moved(self) -> int:
         """Bytes that are read and written."""
-        return bytes_moved(self.n, self.itemsize, len(self.rounds), self.shift > 0, self.last % 2 > 0)
+        return bytes_moved(self.n, self.itemsize + self.pivots, len(self.rounds), self.shift > 0, self.last % 2 > 0)
 
     def ending(self, rows: int) -> Layout:
         """The layout with a last round whose panel has so many rows, if any; it has none yet, or another."""
@@ -133,7 +134,8 @@ class Layout:
         """
         count, n = max(1, len(self.strips)), max(1, self.n)
         waits = (ranks - 1) * self.panel / n + -(-count // ranks) * ranks / count - 1
-        return costs.strips / self.rows + costs.rounds * self.itemsize * len(self.rounds) / n + waits
+        moved = costs.rounds * (self.itemsize + self.pivots) * len(self.rounds) / n
+        return costs.strips / self.rows + moved + waits
 
     def about(self) -> dict[str, Any]:
         """All of it, as JSON takes it."""
@@ -164,6 +166,7 @@ def layout_for(
     costs: Costs,
     packed: bool = False,
     ranks: int = 1,
+    pivots: int = 0,
 ) -> Layout | int:
     """The layout with the least `Layout.loss` in so many bytes of memory; if none fits, the bytes that it would take.
 
@@ -171,7 +174,8 @@ def layout_for(
     """
     heights = sorted({min(n, max(rows, costs.fewest)) for rows in (*costs.rows, costs.fewest)}, reverse=True)
     alone = tuple((block,) for block in blocks)
-    least = [Layout(n, itemsize, alone, rows, workspace(rows), costs.beside, packed=packed) for rows in heights]
+    kept = {"beside": costs.beside, "packed": packed, "pivots": pivots}
+    least = [Layout(n, itemsize, alone, rows, workspace(rows), **kept) for rows in heights]  # type: ignore[arg-type]
     # One rank alone takes as many blocks at a time as there is room for.
     most = [len(blocks)] if ranks == 1 else [count for count in (1, 2, 3, 4, 6, 8, 12, 16) if count <= len(blocks)]
     fit = [_wider(layout, memory, count) for layout in least if layout.memory <= memory for count in most]

@@ -21,7 +21,7 @@ import numpy as np
 
 from semiring.arrays.device.memory import load_cupy
 from semiring.kernels.contract import Mark
-from semiring.strips.disk import Memory, Place
+from semiring.strips.disk import Memory, Place, TracedMemory
 
 __all__ = ["DeviceRoom", "HostRoom", "Room"]
 
@@ -31,7 +31,7 @@ Array: TypeAlias = Any
 class Rows(Protocol):
     """Memory for some rows."""
 
-    def at(self, phase: int, rows: int) -> Array:
+    def at(self, phase: Any, rows: int) -> Any:
         """An array (rows, n) in it, where rows of that `Place.phase` move fastest."""
         ...
 
@@ -69,18 +69,19 @@ class _Done:
 
 
 class HostRoom:
-    """The memory of the host, for rows of n entries."""
+    """The memory of the host, for rows of n entries, and for their pivots where those are ``traced``."""
 
-    def __init__(self, n: int, dtype: np.dtype[Any]) -> None:
-        self._n, self._dtype = n, dtype
+    def __init__(self, n: int, dtype: np.dtype[Any], traced: bool = False) -> None:
+        self._n, self._dtype, self._traced = n, dtype, traced
 
     def __enter__(self) -> HostRoom:
         return self
 
     def __exit__(self, *error: Any) -> None: ...
 
-    def memory(self, rows: int) -> Memory:
-        return Memory(rows, self._n, self._dtype)
+    def memory(self, rows: int) -> Rows:
+        values = Memory(rows, self._n, self._dtype)
+        return TracedMemory(values, Memory(rows, self._n, np.dtype(np.int32))) if self._traced else values
 
     def mark(self) -> Mark:
         return _Done()

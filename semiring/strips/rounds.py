@@ -36,8 +36,8 @@ from semiring.kernels.contract import Mark
 from semiring.kernels.engine import Engine
 from semiring.kernels.machines import closure_speed
 from semiring.ranks.links import ALONE, Team, agreed
-from semiring.strips.disk import Place
-from semiring.strips.journal import Summed
+from semiring.strips.disk import Place, Traced, values_of
+from semiring.strips.journal import Summed, TracedSums, summed
 from semiring.strips.last import NOTHING, LastRound
 from semiring.strips.layout import BUFFERS, Layout
 from semiring.strips.rooms import Room
@@ -67,15 +67,15 @@ class Log(Protocol):
         """The round to begin with, whether its panel was kept, and how many of its strips are done."""
         ...
 
-    def panel(self, phase: int) -> Summed:
+    def panel(self, phase: Any) -> Summed | TracedSums:
         """The place where the panel of a round is kept, its rows counted from 0. ``phase``: of its first row."""
         ...
 
-    def check_panel(self, panel: Summed) -> None:
+    def check_panel(self, panel: Summed | TracedSums) -> None:
         """The panel that was kept has been read."""
         ...
 
-    def keep_panel(self, panel: Summed) -> None:
+    def keep_panel(self, panel: Summed | TracedSums) -> None:
         """The panel of a round was written to its place: from now on strips of it may be."""
         ...
 
@@ -101,11 +101,12 @@ class _AtHand(Rows):
         self.rows: Array = None
         self.first = 0
 
-    def strip(self, rows: Range) -> tuple[Array, None]:
-        return self.rows[rows[0] - self.first : rows[1] - self.first], None
+    def strip(self, rows: Range) -> tuple[Array, Array | None]:
+        found = self.rows[rows[0] - self.first : rows[1] - self.first]
+        return (found.values, found.pivots) if isinstance(found, Traced) else (found, None)
 
     def pivots(self, pivots: Range) -> Array:
-        return self.panel[pivots[0] - self.first_of_panel : pivots[1] - self.first_of_panel]
+        return values_of(self.panel)[pivots[0] - self.first_of_panel : pivots[1] - self.first_of_panel]
 
 
 @dataclass
@@ -152,7 +153,7 @@ class Closing:
         self._reader, self._writer = ThreadPoolExecutor(1, "reader"), ThreadPoolExecutor(1, "writer")
         tallest = max((stop - start for start, stop in self._strips), default=0)
         self._buffers = [room.memory(tallest) for _ in range(BUFFERS)]
-        self._panel, self._pair = room.memory(layout.panel), room.memory(2).at(0, 2)
+        self._panel, self._pair = room.memory(layout.panel), room.memory(2).at(self.places[0].phase(0), 2)
         self.engine.reserve(layout.workspace // layout.entry)
         self._freed: list[Future[None] | None] = [None] * BUFFERS  # the last write of each
         self._written: dict[int, Future[None]] = {}  # the last write of each strip
@@ -283,7 +284,7 @@ class Closing:
         memory = self._panel.at(0, self.layout.panel), self._buffers[0].at(0, tallest)
         self.last.find(self.engine.plan, self.room, self.places[number], self._hand.panel, memory)
 
-    def _read_kept(self, panel: Array, phase: int, before: Wait) -> None:
+    def _read_kept(self, panel: Array, phase: Any, before: Wait) -> None:
         """In the thread that reads."""
         before()
         assert self.log is not None
@@ -297,7 +298,7 @@ class Closing:
         for k, K in enumerate(blocks):
             read[k].result()
             if number == 0:
-                self.encode(K[0], hand.panel[K[0] - panel[0] : K[1] - panel[0]])
+                self.encode(K[0], values_of(hand.panel)[K[0] - panel[0] : K[1] - panel[0]])
             hand.rows, hand.first = hand.panel, hand.first_of_panel
             for J in blocks[:k]:
                 self._eliminate(J, K)
@@ -308,7 +309,7 @@ class Closing:
         if status.read() >= 0:  # a device is asked once, before a strip is written
             raise NoStarError(status.diverged)
 
-    def _keep(self, panel: Array, phase: int, after: Mark) -> None:
+    def _keep(self, panel: Array, phase: Any, after: Mark) -> None:
         """In the thread that writes."""
         after.synchronize()
         assert self.log is not None
@@ -340,7 +341,7 @@ class Closing:
         (start, stop), hand, blocks = self._strips[which], self._hand, self.layout.rounds[number]
         first, last = (blocks[0][0], blocks[-1][1]) if blocks else (0, 0)
         if number == 0 and not first <= start <= stop <= last:
-            self.encode(start, strip)
+            self.encode(start, values_of(strip))
         low, high = max(start, first), min(stop, last)
         if low < high:
             strip[low - start : high - start] = hand.panel[low - first : high - first]
@@ -351,7 +352,7 @@ class Closing:
         if self._is_last(number):
             self.last.put(hand.panel, start, strip, self.layout.packed)
         if number == len(self.layout.rounds) - 1:
-            self.decode(start, strip)
+            self.decode(start, values_of(strip))
         write = partial(self._write, number, which, strip, self.room.mark())
         self._written[which] = self._freed[buffer] = self._in_writer(write)
 
@@ -363,9 +364,9 @@ class Closing:
             self.room.write(place, rows[0], strip)
         else:
             log.before(which)
-            summed = Summed(place)
-            self.room.write(summed, rows[0], strip)
-            log.after(which, summed.sum)
+            kept = summed(place)
+            self.room.write(kept, rows[0], strip)
+            log.after(which, kept.sum)
 
     def _pairs(self, number: int, which: int) -> int:
         """Of the visit of a strip."""

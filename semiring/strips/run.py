@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -15,7 +15,7 @@ import numpy as np
 from semiring.errors import StorageError
 from semiring.kernels.engine import Engine
 from semiring.ranks.links import ALONE, Team, agreed
-from semiring.strips.disk import File, Held, Moved, Packed, Place, Rows, System
+from semiring.strips.disk import File, Held, Moved, Packed, Place, Rows, System, TracedPlace, Untraced
 from semiring.strips.journal import Journal, checksums, create, journaled, shifts
 from semiring.strips.last import NOTHING, LastRound
 from semiring.strips.layout import Layout
@@ -33,6 +33,7 @@ class Run:
     """What is read, what is written, and how it is cut.
 
     ``keep``: the name of a journal that is to be made; ``journal``: one that was found, and says where to go on.
+    ``pivots``: the file that those go to, which is made.
     """
 
     system: System
@@ -43,6 +44,7 @@ class Run:
     keep: str | None = None
     journal: Journal | None = None
     team: Team = ALONE
+    pivots: Stored | None = None
 
     def result(self) -> Array:
         """What the caller gets."""
@@ -68,26 +70,39 @@ class Run:
         """
         if self.keep is not None and self.journal is None:
             self.layout = journaled(self.layout, self.in_place, self.team.ranks.size)
-        source, home, layout = self.source, self.home, self.layout
+        source, layout = self.source, self.layout
         places: list[Place]
-        with File(self.system, source.path, os.O_RDONLY) as given:
-            first = source.rows(given)
-            with written(self.system, home, self) as target:
-                rows = home.rows(target)
-                if self.keep is not None and self.team.is_first:
-                    self.team.begin(partial(self._begin, first, rows, about, vectors))
-                if self.journal is not None:
-                    places, descending = self._places(self.journal, first, rows)
-                    self.journal.begin(target, descending)
-                else:
-                    places = [first, *[rows] * len(layout.rounds)]
-                    descending = [bool(number % 2) for number in range(len(layout.rounds))]
-                log, room, places, team = self.journal, self.room, _worked_on(places, layout), self.team
-                Closing(engine, layout, room, places, descending, encode, decode, progress, log, last, team).run()
-                agreed(team.ranks, partial(self._end, target))
+        with File(self.system, source.path, os.O_RDONLY) as given, ExitStack() as stack:
+            targets = [stack.enter_context(written(self.system, home, self)) for home in self._homes]
+            first, rows = source.rows(given), self._rows(targets)
+            if self.keep is not None and self.team.is_first:
+                self.team.begin(partial(self._begin, first, rows, about, vectors))
+            if self.journal is not None:
+                places, descending = self._places(self.journal, first, rows)
+                self.journal.begin(targets, descending)
+            else:
+                places = [self._joined([first]), *[self._joined(rows)] * len(layout.rounds)]
+                descending = [bool(number % 2) for number in range(len(layout.rounds))]
+            log, room, places, team = self.journal, self.room, _worked_on(places, layout), self.team
+            Closing(engine, layout, room, places, descending, encode, decode, progress, log, last, team).run()
+            agreed(team.ranks, partial(self._end, targets))
+
+    @property
+    def _homes(self) -> list[Stored]:
+        """What is written: the closure, and the pivots where they are kept."""
+        return [self.home] if self.pivots is None else [self.home, self.pivots]
+
+    def _rows(self, files: Sequence[File]) -> list[Rows]:
+        return [home.rows(file) for home, file in zip(self._homes, files, strict=True)]
+
+    def _joined(self, places: Sequence[Place]) -> Place:
+        """The place of strips, whose pivots have a place of their own from the first round on."""
+        if self.pivots is None:
+            return places[0]
+        return TracedPlace(places[0], places[1] if len(places) > 1 else Untraced())
 
     def _begin(
-        self, first: Rows, rows: Rows, about: Mapping[str, Any] | None, vectors: Mapping[str, Array] | None
+        self, first: Rows, rows: list[Rows], about: Mapping[str, Any] | None, vectors: Mapping[str, Array] | None
     ) -> None:
         """Make sure that all is as the journal says that was found; or make a new one."""
         layout, source, journal = self.layout, self.source, self.journal
@@ -96,17 +111,23 @@ class Run:
             self.system.sync_folder(os.path.dirname(os.path.abspath(self.keep)))  # it may have failed to be
             self._check(journal, first, *self._places(journal, first, rows))
             return
-        found = self._sums([first] * len(layout.strips))
+        found = self._sums([self._joined([first])] * len(layout.strips))
         own = {**(about or {}), "changed": _changed(source.path)}
         vectors = {**(vectors or {}), "sums": found}
-        self.journal = create(self.system, self.keep, own, vectors, layout, found, rows.phase(layout.n), self.team)
+        phases = [each.phase(layout.n) for each in rows]
+        self.journal = create(self.system, self.keep, own, vectors, layout, found, phases, self.team)
 
-    def _end(self, target: File) -> None:
+    def _end(self, targets: Sequence[File]) -> None:
         """All strips of all ranks are there."""
         if self.team.is_first:
-            complete(target, self.home)
+            for target, home in zip(targets, self._homes, strict=True):
+                complete(target, home)
             if self.journal is not None:
-                self.journal.finish(_changed(self.home.path))
+                self.journal.finish(self._changed())
+
+    def _changed(self) -> int:
+        """When what is written was changed last; of two files the sum, which is another after a change of either."""
+        return sum(_changed(home.path) for home in self._homes)
 
     def check_finished(self) -> None:
         """Raise `StorageError` unless the files are those of the run that has finished."""
@@ -115,27 +136,31 @@ class Run:
 
     def _check_finished(self) -> None:
         assert self.journal is not None
-        source, home, journal = self.source, self.home, self.journal
-        system = self.system
-        with File(system, source.path, os.O_RDONLY) as given, File(system, home.path, os.O_RDONLY) as target:
+        source, journal, system = self.source, self.journal, self.system
+        with ExitStack() as stack:
+            given, *targets = (
+                stack.enter_context(File(system, each.path, os.O_RDONLY)) for each in (source, *self._homes)
+            )
             if not self.in_place:
                 self._check_source(journal, source.rows(given))
-            if _changed(home.path) != journal.state.changed:
-                rows = home.rows(target)
+            if self._changed() != journal.state.changed:
+                rows = self._joined(self._rows(targets))
                 if not np.array_equal(self._sums([rows] * len(self.layout.strips)), journal.state.sums):
-                    raise _other(home.path, "finished")
+                    raise self._other("finished")
 
     @property
     def in_place(self) -> bool:
         """Whether the matrix is closed where it is."""
         return self.home.given is not None and self.home.overlaps(self.source)
 
-    def _places(self, journal: Journal, first: Rows, rows: Rows) -> tuple[list[Place], list[bool]]:
+    def _places(self, journal: Journal, first: Rows, rows: list[Rows]) -> tuple[list[Place], list[bool]]:
         """Where the rows are before each round and after the last, and which way each goes."""
-        n, spare, moved = self.layout.n, journal.spare(), shifts(self.layout, self.in_place)
-        places: list[Place] = [Moved(rows, spare, n, by) if by else rows for by in moved]
-        if not self.in_place:
-            places[0] = first
+        n, spares, moved = self.layout.n, journal.spares(), shifts(self.layout, self.in_place)
+        places = [
+            self._joined([Moved(*each, n, by) if by else each[0] for each in zip(rows, spares, strict=True)])
+            for by in moved
+        ]
+        places[0] = self._joined([rows[0] if self.in_place else first])
         return places, [after > before for before, after in pairwise(moved)]
 
     def _check(self, journal: Journal, first: Rows, places: list[Place], descending: list[bool]) -> None:
@@ -152,13 +177,16 @@ class Run:
             done = set(order[: state.done])
             now = [places[state.round + (which in done)] for which in range(count)]
         if not np.array_equal(self._sums(now), state.sums):
-            raise _other(self.home.path, "stopped")
+            raise self._other("stopped")
 
     def _check_source(self, journal: Journal, first: Rows) -> None:
         if _changed(self.source.path) != journal.about["changed"]:
-            found = self._sums([first] * len(self.layout.strips))
+            found = self._sums([self._joined([first])] * len(self.layout.strips))
             if not np.array_equal(found, journal.vectors["sums"]):
                 raise _other(self.source.path, "began")
+
+    def _other(self, when: str) -> StorageError:
+        return _other(" or ".join(home.path for home in self._homes), when)
 
     def _sums(self, places: list[Any]) -> Array:
         return checksums(_worked_on(places, self.layout), self.layout)

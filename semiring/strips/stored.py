@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
@@ -13,10 +13,11 @@ import numpy as np
 from semiring.errors import DTypeError, FormatError, ShapeError, StorageError
 from semiring.strips.disk import File, Rows
 
-__all__ = ["Stored", "header", "is_name", "let_go", "new_file", "stored"]
+__all__ = ["PIVOT", "Stored", "header", "is_name", "let_go", "new_file", "pivots_of", "stored"]
 
 Array: TypeAlias = Any
 
+PIVOT = np.dtype(np.int32)
 _WRITABLE = ("r+", "w+")
 _PARSER = threading.Lock()  # CPython 3.11 may fail where two threads read literals, of which headers are made
 
@@ -103,6 +104,11 @@ def stored(given: Any, what: str = "A") -> Stored | None:
 def new_file(path: str, like: Stored) -> Stored:
     """A file of that name for a matrix of the same kind; `header` is what it begins with. Nothing is written yet."""
     return Stored(path, len(header(like)), like.n, like.dtype, like.turned, True)
+
+
+def pivots_of(name: Any, home: Stored) -> Stored:
+    """A file of that name for the pivots of a closure."""
+    return new_file(os.fsdecode(name), replace(home, dtype=PIVOT))
 
 
 def header(matrix: Stored) -> bytes:

@@ -40,17 +40,21 @@ def small(monkeypatch):
 class Work:
     """A closure of a file with a journal, as often as it takes."""
 
-    def __init__(self, folder, rng, name, dtype, in_place, share=1.0):
+    def __init__(self, folder, rng, name, dtype, in_place, share=1.0, pivots=False):
         self.path, self.journal, self.options = folder / "A.npy", folder / "run", {}
-        self.out = self.path if in_place else folder / "D.npy"
+        self.out, self.pivots = self.path if in_place else folder / "D.npy", folder / "P.npy"
         self.name, self.A = name, weights(rng, name, dtype)
-        self.expected = sr.closure(self.A, name, method=METHOD)
+        self.expected, self.led = sr.closure(self.A, name, method=METHOD), None
         np.save(self.path, self.A)
-        self.memory = int(least(self.path, name) * share)
+        if pivots:  # values, too, as they are found with pivots
+            self.options = {"pivots": self.pivots}
+            self.expected = np.array(sr.closure(self.path, name, out=folder / "E.npy", memory="1 GiB", **self.options))
+            self.led = np.load(self.pivots)
+        self.memory = int(least(self.path, name, **self.options) * share)
 
     def again(self):
         """From the beginning."""
-        for path in (self.out, self.journal, Path(f"{self.journal}.new")):
+        for path in (self.out, self.pivots, self.journal, Path(f"{self.journal}.new")):
             path.unlink(missing_ok=True)
         np.save(self.path, self.A)
 
@@ -62,6 +66,7 @@ class Work:
         """It ends, with the bits of an undisturbed run, and once more it has ended already."""
         assert same_bits(self.run(), self.expected)
         assert same_bits(np.load(self.out), self.expected)
+        assert self.led is None or same_bits(np.load(self.pivots), self.led)
         assert same_bits(self.run(), self.expected)
 
 
@@ -77,7 +82,10 @@ def weights(rng, name, dtype):
 KINDS = [("min_plus", "float64"), ("plus_times", "float64"), ("max_plus", "int32")]
 
 
-@pytest.fixture(params=[(*kind, in_place) for kind in KINDS for in_place in (True, False)], ids=str)
+PIVOTS = ("min_plus", "float32", True, 1.0, True)
+
+
+@pytest.fixture(params=[*((*kind, in_place) for kind in KINDS for in_place in (True, False)), PIVOTS], ids=str)
 def work(request, rng, tmp_path):
     return Work(tmp_path, rng, *request.param)
 

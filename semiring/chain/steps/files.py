@@ -36,7 +36,7 @@ from semiring.arrays.scans import Scan, rule_for
 from semiring.chain.by_strips import by_strips, found_journal
 from semiring.chain.matrix import Matrix
 from semiring.chain.problem import No, Problem, Reduction, Request, Strips, is_tropical
-from semiring.errors import AlgebraError, DomainError, DTypeError, ShapeError, StorageError
+from semiring.errors import AlgebraError, DeviceError, DomainError, DTypeError, ShapeError, StorageError
 from semiring.io.atomic import atomic_file
 from semiring.io.npy import write_npy
 from semiring.kernels import backend_for
@@ -49,7 +49,7 @@ from semiring.strips.journal import journaled
 from semiring.strips.layout import Layout, Limits, limits_of, shown
 from semiring.strips.rooms import DeviceRoom, HostRoom, Room
 from semiring.strips.run import HeldRun, Run, complete, written
-from semiring.strips.stored import Stored, is_name, new_file, stored
+from semiring.strips.stored import PIVOT, Stored, is_name, new_file, pivots_of, stored
 
 __all__ = ["SYSTEM", "files"]
 
@@ -71,12 +71,18 @@ def files(p: Problem) -> No | Reduction:
     request, out = p.request, p.request.out
     if p.taken:
         return No("a matrix already")
-    asked = request.memory is not None or request.journal is not None or is_name(p.given) or is_name(out)
+    kept = request.journal is not None or request.pivots is not None
+    asked = request.memory is not None or kept or is_name(p.given) or is_name(out)
     if not (asked or _is_too_large(p.given, out) or _is_too_large_there(p)):
         return No("in memory")
     source = stored(p.given)
     if source is not None:
         return _of_file(p, source, _home(out, source))
+    if request.pivots is not None:
+        raise StorageError(
+            "pivots= is for a matrix in a file, and A is in memory as a whole: shortest_paths, or another function of "
+            "paths, finds the predecessors of all pairs there"
+        )
     if request.journal is not None or (request.memory is not None and request.device is None):
         raise StorageError(
             "memory= and journal= are for a matrix in a file, and A is in memory as a whole: leave them out, save A "
@@ -119,13 +125,17 @@ def _of_file(p: Problem, source: Stored, home: Stored | None) -> Reduction:
     check_star(p.semiring, source.dtype)
     if home is not None:
         _check_home(source, home)
+    if request.pivots is not None:
+        _check_pivots(p)
+        if source.n == 0:
+            _saved(os.fsdecode(request.pivots), np.empty((0, 0), PIVOT))
     limits = _limits(request)
-    whole = _whole(p, source.n, source.dtype)
-    fits = request.journal is None and whole <= limits.computing and source.size + _BESIDE <= limits.host
-    if fits or source.n == 0 or (home is None and request.memory is None and request.journal is None):
+    whole, kept = _whole(p, source.n, source.dtype), request.journal is not None or request.pivots is not None
+    fits = not kept and whole <= limits.computing and source.size + _BESIDE <= limits.host
+    if fits or source.n == 0 or (home is None and request.memory is None and not kept):
         request.explanation.note(f"a file of {shown(source.size)}, closed in memory")
         return _in_memory(p, source, home)
-    if home is not None and request.journal is None and _fits_packed(p, source, limits):
+    if home is not None and not kept and _fits_packed(p, source, limits):
         return _in_memory(p, source, home, packed=True)
     if home is None:
         raise StorageError(
@@ -149,6 +159,19 @@ def _whole(p: Problem, n: int, dtype: np.dtype[Any]) -> int:
 def _check_method(request: Request) -> None:
     if request.method not in ("auto", _METHOD):
         raise AlgebraError(f"{request.method} closes a matrix in memory, and this one does not fit: use {_METHOD}")
+
+
+def _check_pivots(p: Problem) -> None:
+    """Raise where no pivots are kept."""
+    request, semiring = p.request, p.semiring
+    if not semiring.selective:
+        raise AlgebraError(f"pivots need a selective ⊕, and that of {semiring.name} is not: leave pivots out")
+    if p.plus:
+        raise AlgebraError("pivots are those of A*, and reflexive=False asks for A⁺: leave one of them out")
+    if request.device is not None or request.devices or request.team.ranks.size > 1:
+        raise DeviceError("pivots are kept by one process on the host: leave device out, or pivots")
+    if not is_name(request.pivots):
+        raise StorageError(f"pivots is {request.pivots!r}, and the name of an .npy file is needed: 'pivots.npy'")
 
 
 def _check_home(source: Stored, home: Stored) -> None:
@@ -301,7 +324,8 @@ class _Bench:
         self._cycles = p.plus and p.semiring.idempotent
         semiring = min_plus if is_tropical(p.semiring) else p.semiring
         xp = load_cupy() if limits.device else np
-        self.storage = _storage(p.semiring, dtype, xp)
+        self._pivots = 0 if p.request.pivots is None else PIVOT.itemsize
+        self.storage = "elements" if self._pivots else _storage(p.semiring, dtype, xp)
         packed = self.storage == "bits"
         width, entry = (-(-n // WORD_BITS), np.dtype(np.uint32)) if packed else (n, dtype)
         self.sample = xp.empty((0, width), entry)
@@ -320,7 +344,8 @@ class _Bench:
         """Raises `StorageError` where the memory is too small."""
         n, itemsize, memory = self._n, self._dtype.itemsize, self._limits.computing
         packed = self.storage == "bits"
-        found = layouts.layout_for(n, itemsize, self._blocks, self._copies, memory, self._costs, packed, self._ranks)
+        cut = self._blocks, self._copies, memory, self._costs, packed, self._ranks, self._pivots
+        found = layouts.layout_for(n, itemsize, *cut)
         if isinstance(found, int):
             raise StorageError(
                 f"{shown(memory)} of memory are too small for {self._widest} rows of {n} {self._dtype}, which are one "
@@ -347,7 +372,7 @@ class _Bench:
         """The memory of a layout."""
         if self._limits.device:
             return DeviceRoom(self._width, self._entry, self._limits.device, layout.piece)
-        return HostRoom(self._width, self._entry)
+        return HostRoom(self._width, self._entry, self._pivots > 0)
 
     def _copies(self, rows: int) -> int:
         """Bytes of the copies that products with strips of so many rows need."""
@@ -362,10 +387,16 @@ def _by_strips(p: Problem, source: Stored, home: Stored, limits: Limits) -> Redu
     matrix, request = Matrix.of(source.view(), p.semiring, turned=source.turned), p.request
     q = bench.problem(p, matrix, partial(_looked_at, source))
     name, backend = None if request.journal is None else os.fsdecode(request.journal), bench.backend
-    if name is not None and os.path.realpath(name) in (source.resolved, home.resolved):
+    pivots = None if request.pivots is None else pivots_of(request.pivots, home)
+    matrices = [source.resolved, home.resolved]
+    if pivots is not None and pivots.resolved in matrices:
+        raise StorageError(
+            f"{pivots.path} is the matrix itself, and pivots go to a file of their own: give another name"
+        )
+    if name is not None and os.path.realpath(name) in (*matrices, *([pivots.resolved] if pivots else [])):
         raise StorageError(f"{name} is the matrix itself, and the journal is a file of its own: give another name")
     if name is not None and (journal := found_journal(SYSTEM, name, q, source, home, backend.name)) is not None:
-        run = Run(SYSTEM, source, home, journal.layout, bench.room(journal.layout), name, journal, request.team)
+        run = Run(SYSTEM, source, home, journal.layout, bench.room(journal.layout), name, journal, request.team, pivots)
         if request.memory is not None and journal.layout.memory > limits.computing and not journal.state.finished:
             journal.close()
             raise StorageError(
@@ -381,7 +412,7 @@ def _by_strips(p: Problem, source: Stored, home: Stored, limits: Limits) -> Redu
         )
         return Reduction(why, None, (), run=partial(by_strips, q, run))
     layout = bench.layout()
-    run = Run(SYSTEM, source, home, layout, bench.room(layout), name, team=request.team)
+    run = Run(SYSTEM, source, home, layout, bench.room(layout), name, team=request.team, pivots=pivots)
     if name is not None:
         layout = journaled(layout, run.in_place, request.team.ranks.size)
     why = f"a file of {shown(source.size)} in {shown(layout.memory)} of memory: {_told(layout)}"

@@ -1,0 +1,208 @@
+"""Pivots of a matrix in a file, in a file of their own, and the paths that are found from them on demand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from strips import METHOD, least, make_small, rounded, same_bits
+
+import semiring as sr
+from semiring.algorithms import expansion
+from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
+from semiring.errors import AlgebraError, DeviceError, NoPathError, ShapeError, StorageError
+from semiring.kernels.engine import engine_of, make_plan
+
+CASES = [
+    ("min_plus", "float64"),
+    ("min_plus", "float16"),
+    ("max_plus", "int32"),
+    ("max_min", "uint8"),
+    ("max_times", "float32"),
+    ("boolean", "bool"),
+]
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    make_small(monkeypatch)
+
+
+@pytest.fixture
+def closed(tmp_path):
+    """The closure of a matrix by strips, with pivots: its file and theirs."""
+
+    def close(A, name="min_plus", **options):
+        path, pivots = tmp_path / "A.npy", tmp_path / "P.npy"
+        np.save(path, A)
+        given = {"out": tmp_path / "D.npy", "memory": least(path, name, pivots=pivots), "pivots": pivots, **options}
+        return sr.closure(path, name, **given), np.load(pivots, mmap_mode="r")
+
+    return close
+
+
+def weights(rng, n, name, dtype):
+    """Of max_plus such that nothing is shifted, and pivots are those of the negatives."""
+    A = rounded(rng, n, name, dtype)
+    if name == "max_plus":
+        present = sr.max_plus.zero_for(A.dtype) != A
+        A[present] = -np.abs(A[present]) // 4
+    return A
+
+
+def check_paths(D, P, A, name, *, exact=True):
+    """Every path is one of edges of A, as long as its distance."""
+    semiring, n = sr.as_semiring(name), len(A)
+    zero, found = semiring.zero_for(A.dtype), sr.Paths(D, sr.as_semiring(name), pivots=P)
+    for i in range(n):
+        for j in range(n):
+            if i != j and D[i, j] == zero:
+                with pytest.raises(NoPathError):
+                    found.path(i, j)
+                continue
+            path = found.path(i, j)
+            assert (path[0], path[-1]) == (i, j)
+            assert len(set(path)) == len(path)
+            edges = A[path[:-1], path[1:]]
+            assert (edges != zero).all()
+            if i != j:
+                total = edges[:1].astype(np.float64 if edges.dtype.kind == "f" else edges.dtype)
+                for edge in edges[1:]:
+                    total = semiring.mul.expression.evaluate({"x": total, "y": edge[np.newaxis]}, total.dtype)
+                if exact:
+                    assert total[0] == D[i, j]
+                else:
+                    np.testing.assert_allclose(float(total[0]), float(D[i, j]), rtol=n * np.finfo(D.dtype).eps)
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_values_and_pivots_are_those_of_memory(rng, closed, tmp_path, name, dtype):
+    A = weights(rng, 97, name, dtype)
+    semiring, inside, pivots = sr.as_semiring(name), A.copy(), np.full(A.shape, -1, np.int32)
+    if name == "max_plus":
+        none = np.iinfo(A.dtype)
+        semiring, inside = sr.min_plus, np.where(none.min == A, none.max // 2, -A).astype(dtype)
+    blocked_floyd_warshall(engine_of(make_plan(semiring, A.dtype, threads=1), inside), inside, pivots)
+    for journal in (None, tmp_path / "run"):
+        D, P = closed(A, name, journal=journal)
+        assert np.array_equal(P, pivots)
+        assert same_bits(D, sr.closure(A, name, method=METHOD)) or (A.dtype.kind == "f" and same_bits(D, inside))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_paths_are_found_from_pivots(rng, closed, name, dtype):
+    for n in (1, 2, 33, 97):
+        A = weights(rng, n, name, dtype)
+        A[rng.random(A.shape) < 0.6] = sr.as_semiring(name).zero_for(A.dtype)  # paths of many edges
+        check_paths(*closed(A, name), A, name, exact=A.dtype.kind != "f" or name == "max_min")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_weights_of_both_signs(rng, closed, dtype):
+    n = 40
+    h = rng.integers(0, 500, n)
+    A = (rng.integers(0, 1000, (n, n)) + h[:, None] - h).astype(dtype)
+    A[rng.random(A.shape) < 0.7] = sr.min_plus.zero_for(A.dtype)
+    check_paths(*closed(A), A, "min_plus")
+
+
+def test_ties_and_circles_of_weight_0(monkeypatch, rng, closed):
+    """Where pivots lead in a circle a search finds the path; both ways are taken here."""
+    counted, whole = [], expansion.expanded
+
+    def counting(*arguments):
+        counted.append(whole(*arguments))
+        return counted[-1]
+
+    monkeypatch.setattr("semiring.paths.result.expanded", counting)
+    for low, dtype in ((0, "int32"), (0, "float32")):
+        A = rng.integers(low, 3, (45, 45)).astype(dtype)
+        A[rng.random(A.shape) < 0.9] = sr.min_plus.zero_for(A.dtype)
+        check_paths(*closed(A), A, "min_plus")
+    assert any(found is not None and len(found) > 3 for found in counted)
+    monkeypatch.setattr("semiring.paths.result.expanded", lambda *arguments: None)
+    check_paths(*closed(A), A, "min_plus")
+
+
+def test_columns_side_by_side(rng, closed, tmp_path):
+    A = rounded(rng, 50, "min_plus", "float64")
+    D, P = closed(np.asfortranarray(A))
+    assert P.flags.f_contiguous
+    check_paths(D, P, A, "min_plus", exact=False)
+
+
+def test_a_path_reads_as_many_entries_as_it_has_edges(rng, closed):
+    n = 400
+    A = np.full((n, n), np.inf)
+    A[np.arange(n - 1), np.arange(1, n)] = 1
+    D, P = closed(A)
+
+    class Counted(np.ndarray):
+        read = 0
+
+        def __getitem__(self, at):
+            found = super().__getitem__(at)
+            Counted.read += np.size(found)
+            return np.asarray(found)[()]
+
+    found = sr.Paths(D, sr.min_plus, pivots=np.asarray(P).view(Counted))
+    assert found.path(3, 390) == list(range(3, 391))
+    assert Counted.read < 400 * 140
+    assert found.paths_from(395) == {j: list(range(395, j + 1)) for j in range(395, 400)}
+    assert repr(found) == "<Paths of 400 vertices in min_plus, float64: with pivots>"
+
+
+def test_a_run_goes_on_with_its_pivots(rng, closed, tmp_path):
+    A = rounded(rng, 97, "min_plus", "float64")
+    D, P = closed(A)
+    expected = np.array(D), np.array(P)
+
+    def stop(done, total):
+        if done > total // 2:
+            raise KeyboardInterrupt
+
+    options = {"journal": tmp_path / "run"}
+    with pytest.raises(KeyboardInterrupt):
+        closed(A, progress=stop, **options)
+    with pytest.raises(StorageError, match=r"the file of the pivots was .*P\.npy, and is None"):
+        closed(A, pivots=None, **options)
+    for _ in range(2):  # the second time it has ended
+        found = closed(A, **options)
+        assert same_bits(found[0], expected[0])
+        assert same_bits(found[1], expected[1])
+    whole = (tmp_path / "P.npy").read_bytes()
+    (tmp_path / "P.npy").write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(StorageError, match=r"P\.npy has been changed since"):
+        closed(A, **options)
+
+
+def test_what_keeps_no_pivots(rng, closed, tmp_path):
+    A = rng.random((9, 9))
+    for error, match, name, options in (
+        (AlgebraError, "selective", "plus_times", {}),
+        (AlgebraError, "reflexive=False", "min_plus", {"reflexive": False}),
+        (StorageError, "the name of an .npy file is needed", "min_plus", {"pivots": 7}),
+        (StorageError, "pivots go to a file of their own", "min_plus", {"pivots": tmp_path / "D.npy"}),
+        (StorageError, "the journal is a file of its own", "min_plus", {"journal": tmp_path / "P.npy"}),
+        (DeviceError, "one process on the host", "min_plus", {"device": "cuda"}),
+    ):
+        np.save(tmp_path / "A.npy", A)
+        given = {"out": tmp_path / "D.npy", "memory": "1 GiB", "pivots": tmp_path / "P.npy", **options}
+        with pytest.raises(error, match=match):
+            sr.closure(tmp_path / "A.npy", name, **given)
+        assert not (tmp_path / "P.npy").exists()
+    with pytest.raises(StorageError, match="shortest_paths"):
+        sr.closure(A, pivots=tmp_path / "P.npy")
+    A[2, 3] = -np.inf
+    A[3:, :3] = np.inf
+    with pytest.raises(AlgebraError, match="unbounded gain"):
+        closed(np.triu(A, 1) + np.where(np.tri(9, dtype=bool), np.inf, 0))
+    assert not (tmp_path / "P.npy").exists()
+    with pytest.raises(ShapeError, match="pivots are"):
+        sr.Paths(rng.random((9, 9)), sr.min_plus, pivots=np.zeros((8, 8), np.int32))
+
+
+def test_a_matrix_without_vertices(tmp_path):
+    np.save(tmp_path / "A.npy", np.empty((0, 0)))
+    sr.closure(tmp_path / "A.npy", out=tmp_path / "D.npy", pivots=tmp_path / "P.npy")
+    assert np.load(tmp_path / "P.npy").shape == (0, 0)
