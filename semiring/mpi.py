@@ -320,7 +320,12 @@ def _rows(A: Any) -> Array:
 
 
 def _matrix(A: Any, comm: Any, device: Any) -> Matrix:
-    return A if isinstance(A, Matrix) else distribute(A, comm=comm, device=device)
+    if isinstance(A, Matrix):
+        return A
+    name = _Team(comm, device).ranks.allgather(os.fspath(A) if is_name(A) else None)[0]  # of rank 0, as an array is
+    if name is not None:
+        return read(name, comm=comm, device=device)
+    return distribute(A, comm=comm, device=device)
 
 
 def _request(semiring: Semiring | str, threads: int | None) -> Request:
@@ -370,7 +375,8 @@ def closure(
     Parameters
     ----------
     A
-        A `Matrix`; or an array (n, n) of rank 0, which is dealt out; or with ``journal`` the name of an .npy file.
+        A `Matrix`; or an array (n, n) of rank 0, which is dealt out; or the name of an .npy file, which is `read`, and
+        with ``journal`` stays where it is.
     semiring
         A `Semiring` with a star, or a name of the catalogue.
     method
@@ -405,6 +411,11 @@ def closure(
     request = _request(semiring, threads)
     if journal is not None or memory is not None:
         return _by_strips(request, A, out, memory, journal, method, progress, _Team(comm, device))
+    if is_name(out):
+        raise StorageError(
+            "ranks write the closure of a file to a file by strips, with journal=: give one, or leave out= away, and "
+            "write what comes: mpi.closure('big.npy').write('closed.npy')"
+        )
     matrix = _matrix(A, comm, device)
     if out is not None and out is not A:
         raise ValueError("out is A itself, or is left out")
@@ -442,7 +453,8 @@ def matmul(
 ) -> Matrix:
     """C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j], as `semiring.matmul` has it, of two matrices of one size and one dtype.
 
-    A, B: each a `Matrix`, or an array (n, n) of rank 0. Computed on the host. Errors as there, on all ranks.
+    A, B: each a `Matrix`, the name of an .npy file, or an array (n, n) of rank 0. Computed on the host. Errors as
+    there, on all ranks.
     Source: R. van de Geijn, J. Watts, "SUMMA", Concurrency 9 (1997). Cost as of `closure`.
     """
     algebra, left = as_semiring(semiring), _matrix(A, comm, None)

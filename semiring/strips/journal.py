@@ -39,6 +39,10 @@ file, and record together: when the strips up to some place in the order of the 
 has them, the first rank writes the record, and nobody goes on before. What may be written is told by the record alone,
 so all of the above holds as it stands, and any number of ranks goes on where any other has stopped.
 
+**Pivots** that are kept of a matrix, in a file of their own, are the same rows of another matrix: a strip is its values
+and its pivots, which move by as many rows at the same time, are synced before the same record, and share a checksum. So
+is a panel.
+
 Before a run goes on all strips are compared with their checksums, so that a file which others have changed is refused.
 
 Cost: each panel is written once, n² entries in all; a pass over the input for its checksums; d rows and a panel of
@@ -47,6 +51,7 @@ disk, and some syncs a round. Source of the two slots: *How SQLite implements at
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import struct
@@ -361,7 +366,7 @@ def create(
     phases: Sequence[int],
     team: Team = ALONE,
 ) -> Journal:
-    """A new journal, whole on the disk or not there. Raises `OSError`, also where it has no room.
+    """A new journal, whole on the disk or not there. Raises `OSError`, also where it has no room; what was made goes.
 
     ``about``: what the run is, in JSON; ``vectors`` belong to it. ``sums``: of the strips as they are; ``phases``: the
     place of row n of the file, modulo a page, and of that of the pivots where they are kept.
@@ -375,11 +380,12 @@ def create(
     text = json.dumps(about).encode()
     head = _HEAD.pack(_MAGIC, len(text), zlib.crc32(text)) + text + b"".join(v.tobytes() for v in arrays.values())
     where = _Map.of(len(head), layout, phases)
-    new = path + _NEW
+    new, ours = path + _NEW, False
     file = File(system, new, os.O_RDWR | os.O_CREAT)
     try:
         if not system.lock(file.number):
             raise _taken(path)
+        ours = True
         system.truncate(file.number, 0)
         file.allocate(where.size)
         file.write(0, np.frombuffer(head, np.uint8))
@@ -389,6 +395,9 @@ def create(
         system.replace(new, path)
         system.sync_folder(os.path.dirname(os.path.abspath(path)))
     except BaseException:
+        if ours:
+            with contextlib.suppress(OSError):  # it has its name already
+                system.remove(new)
         file.close()
         raise
     return journal

@@ -320,10 +320,28 @@ def test_any_call_may_fail(monkeypatch, rng, work, code):
             found = work.run()
         except OSError as error:
             assert error.errno == code  # noqa: PT017
+            assert not Path(f"{work.journal}.new").exists()
         else:
             assert same_bits(found, work.expected)  # a second way past the cache that did not open
         use(monkeypatch, System())
         work.check()
+
+
+def test_a_journal_that_has_no_room_leaves_nothing_behind(monkeypatch, rng, tmp_path):
+    class Full(System):
+        def allocate(self, file, size):
+            if os.readlink(f"/proc/self/fd/{file}").endswith("run.new"):
+                System.allocate(self, file, size // 2)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            System.allocate(self, file, size)
+
+    work = Work(tmp_path, rng, "min_plus", "float64", False)
+    use(monkeypatch, Full())
+    with pytest.raises(OSError, match="No space left"):
+        work.run()
+    assert [path.name for path in tmp_path.iterdir()] == ["A.npy"]
+    use(monkeypatch, System())
+    work.check()
 
 
 @pytest.mark.slow

@@ -126,6 +126,9 @@ def storage(ranks, rng, folder):
     assert same_bits(read.own, M.own)
     assert mpi.closure(read, out=read) is read
     assert same_bits(read.own, sr.closure(A, method=METHOD)[np.ix_(M.rows, M.columns)])
+    assert same_bits(mpi.closure(folder / "A.npy" if ranks.rank == 0 else None).own, read.own)
+    with pytest.raises(StorageError, match=r"mpi\.closure\('big\.npy'\)\.write"):
+        mpi.closure(folder / "A.npy", out=folder / "D.npy")
     assert same_bits(M.own, A[np.ix_(M.rows, M.columns)])
     if ranks.rank == 0:
         np.save(folder / "turned.npy", np.asfortranarray(A))
