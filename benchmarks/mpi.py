@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, by_clock, random_matrix, run
+from benchmarks.common import Table, by_clock, by_synchronized_clock, random_matrix, run
 from semiring import mpi
 from semiring.algorithms.schedule import schedule_for
 from semiring.namespaces import array_namespace
@@ -43,7 +43,7 @@ from semiring.ranks.mpi import load_mpi
 
 __all__ = ["closures", "fitted", "main", "model", "one", "scaling"]
 
-_WARM = 1700  # rows of what is closed first
+_WARM = 1700  # rows of what is closed first, on a CPU
 METHOD, ROWS = "blocked_floyd_warshall", "row_broadcast"
 FLOAT = np.dtype(np.float32)
 
@@ -51,6 +51,11 @@ FLOAT = np.dtype(np.float32)
 def _links(matrix: mpi.Matrix, method: str) -> Any:
     ranks, grid = matrix._team.ranks, matrix._spread.grid
     return matrix._team.links(Grid(grid.blocks, (ranks.size, 1)) if method == ROWS else grid)
+
+
+def _sizes(options: argparse.Namespace) -> tuple[int | None, ...]:
+    """The rows that are closed: some, and all. The kernels of a GPU depend on how many these are."""
+    return (None, None) if options.device else (_WARM, None)
 
 
 def _siblings(processor: int) -> str:
@@ -87,7 +92,7 @@ def _tasks() -> list[int]:
 def _seconds(ranks: Any, A: Any, options: argparse.Namespace, **how: Any) -> tuple[float, float, int]:
     """The longest of all ranks, the longest wait for panels, and the bytes received."""
     with _bound(ranks):
-        for size in (_WARM, None):  # what compiles, or loads kernels, does so before
+        for size in _sizes(options):  # what compiles, or loads kernels, does so before
             matrix = mpi.distribute(None if A is None else A[:size, :size], device=options.device)
             ranks.allgather(None)
             links = _links(matrix, METHOD)
@@ -118,7 +123,7 @@ def _seconds_by_rows(ranks: Any, A: Any, options: argparse.Namespace, threads: i
     methods: Any = mpi._METHODS
     known, methods[ROWS] = methods[ROWS], some
     try:
-        for size in (_WARM, None):
+        for size in _sizes(options):
             matrix = mpi.distribute(None if A is None else A[:size, :size], device=options.device)
             mpi.closure(matrix, out=matrix, method=ROWS, threads=threads)
     finally:
@@ -181,19 +186,19 @@ def closures(options: argparse.Namespace) -> Table:
 
 def fitted(ranks: Any, options: argparse.Namespace) -> tuple[float, float, float, float]:
     """T_c of a rank with its threads, by blocks and by rows, and t_s and t_w of a broadcast to all, in seconds."""
-    n = 4 * _block(4096, options)
+    n, few, words = (8192, 8192, 1 << 28) if options.device else (4 * _block(4096, options), 1260, 1 << 24)
     A = random_matrix(n, np.float32, seed=1)
-    own = {"device": "cuda"} if options.device else {"threads": options.threads}
+    matrix = mpi.distribute(A[:8, :8], device=options.device)
+    there, clock = matrix._team.on(A), by_synchronized_clock if options.device else by_clock
     ranks.allgather(None)
     with _bound(ranks):
-        t_c = min(by_clock(lambda: sr.closure(A, method=METHOD, **own)) for _ in range(3)) / n**3
-        alone = load_mpi().COMM_SELF
-        rows = mpi.distribute(A[:1260, :1260], comm=alone, device=options.device)
+        close = partial(sr.closure, there, out=there, method=METHOD, threads=options.threads)
+        t_c = min(clock(close) for _ in range(3)) / n**3
+        rows = mpi.distribute(A[:few, :few], comm=load_mpi().COMM_SELF, device=options.device)
         by_rows = (by_clock(lambda: mpi.closure(rows, method=ROWS, threads=options.threads)) for _ in range(2))
         t_r = min(by_rows) / rows.n**3
-    matrix = mpi.distribute(A[:8, :8], device=options.device)
-    xp, links = array_namespace(matrix._team.on(A[:1, :1])), _links(matrix, METHOD)
-    small, large = xp.zeros(1, np.float32), xp.zeros(1 << 24, np.float32)
+    xp, links = array_namespace(there), _links(matrix, METHOD)
+    small, large = xp.zeros(1, np.float32), xp.zeros(words, np.float32)
 
     def travel(array: Any) -> None:
         links.broadcast(array, 0, "all")

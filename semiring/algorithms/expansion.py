@@ -40,7 +40,8 @@ class DirectEdges:
         return self.D.dtype
 
     def __getitem__(self, at: Any) -> Array:
-        return np.where(self.P[at] == -1, self.D[at], self.dtype.type(self.zero))
+        found: Array = np.where(self.P[at] == -1, self.D[at], self.dtype.type(self.zero))
+        return found
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.asarray(self[:], dtype)

@@ -395,10 +395,9 @@ def create(
         system.replace(new, path)
         system.sync_folder(os.path.dirname(os.path.abspath(path)))
     except BaseException:
-        if ours:
-            with contextlib.suppress(OSError):  # it has its name already
+        with file, contextlib.suppress(OSError):  # it may have its name already
+            if ours:
                 system.remove(new)
-        file.close()
         raise
     return journal
 
