@@ -481,7 +481,8 @@ class Memory:
 class TracedMemory:
     """Memory for values and pivots of some rows."""
 
-    def __init__(self, values: Memory, pivots: Memory) -> None:
+    def __init__(self, values: Any, pivots: Any) -> None:
+        """``values`` and ``pivots``: each as `Memory`, or of a GPU."""
         self._values, self._pivots = values, pivots
 
     def at(self, phase: Any, rows: int) -> Traced:

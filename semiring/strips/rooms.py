@@ -21,11 +21,13 @@ import numpy as np
 
 from semiring.arrays.device.memory import load_cupy
 from semiring.kernels.contract import Mark
-from semiring.strips.disk import Memory, Place, TracedMemory
+from semiring.strips.disk import Memory, Place, Traced, TracedMemory
 
 __all__ = ["DeviceRoom", "HostRoom", "Room"]
 
 Array: TypeAlias = Any
+
+_PIVOT = np.dtype(np.int32)
 
 
 class Rows(Protocol):
@@ -81,7 +83,7 @@ class HostRoom:
 
     def memory(self, rows: int) -> Rows:
         values = Memory(rows, self._n, self._dtype)
-        return TracedMemory(values, Memory(rows, self._n, np.dtype(np.int32))) if self._traced else values
+        return TracedMemory(values, Memory(rows, self._n, _PIVOT)) if self._traced else values
 
     def mark(self) -> Mark:
         return _Done()
@@ -96,13 +98,14 @@ class HostRoom:
 class DeviceRoom:
     """The memory of the current GPU, at most ``limit`` bytes, for rows of n entries; ``piece`` of them to a stage.
 
-    The stages take four times that of the host's memory.
+    The stages take four times that of the host's memory. ``traced``: for the pivots of the rows too.
     """
 
-    def __init__(self, n: int, dtype: np.dtype[Any], limit: int, piece: int) -> None:
+    def __init__(self, n: int, dtype: np.dtype[Any], limit: int, piece: int, traced: bool = False) -> None:
         self._cupy = load_cupy()
-        self._n, self._dtype, self._limit, self._piece = n, dtype, limit, piece
-        self._row = n * dtype.itemsize
+        self._n, self._dtype, self._limit, self._piece, self._traced = n, dtype, limit, piece, traced
+        self._widest = max(dtype, _PIVOT, key=lambda each: each.itemsize) if traced else dtype
+        self._row = n * self._widest.itemsize
         self._device = self._cupy.cuda.runtime.getDevice()
 
     def __enter__(self) -> DeviceRoom:
@@ -111,7 +114,7 @@ class DeviceRoom:
         self.pool.set_limit(size=self._limit)
         self._open.enter_context(cuda.using_allocator(self.pool.malloc))
         self._main = cuda.get_current_stream()
-        self._coming, self._going = (_Stages(self._cupy, self._piece, self._n, self._dtype) for _ in range(2))
+        self._coming, self._going = (_Stages(self._cupy, self._piece, self._n, self._widest) for _ in range(2))
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -120,13 +123,18 @@ class DeviceRoom:
         self._open.close()
 
     def memory(self, rows: int) -> Rows:
-        return _OnDevice(self._cupy.empty((rows, self._n), self._dtype))
+        values = _OnDevice(self._cupy.empty((rows, self._n), self._dtype))
+        return TracedMemory(values, _OnDevice(self._cupy.empty((rows, self._n), _PIVOT))) if self._traced else values
 
     def mark(self) -> Mark:
         mark: Mark = self._main.record(self._cupy.cuda.Event(disable_timing=True))
         return mark
 
-    def read(self, place: Place, first: int, rows: Array) -> None:
+    def read(self, place: Any, first: int, rows: Array) -> None:
+        if isinstance(rows, Traced):
+            self.read(place.values, first, rows.values)
+            self.read(place.pivots, first, rows.pivots)
+            return
         stages = self._coming
         with self._cupy.cuda.Device(self._device):
             for which, part in self._parts(rows):
@@ -137,7 +145,11 @@ class DeviceRoom:
                 stages.sent(which)
             stages.stream.synchronize()
 
-    def write(self, place: Place, first: int, rows: Array) -> None:
+    def write(self, place: Any, first: int, rows: Array) -> None:
+        if isinstance(rows, Traced):
+            self.write(place.values, first, rows.values)
+            self.write(place.pivots, first, rows.pivots)
+            return
         stages = self._going
         with self._cupy.cuda.Device(self._device):
             waiting: list[tuple[int, slice, Array]] = []

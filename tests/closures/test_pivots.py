@@ -9,7 +9,7 @@ from strips import METHOD, least, make_small, rounded, same_bits
 import semiring as sr
 from semiring.algorithms import expansion
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
-from semiring.errors import AlgebraError, DeviceError, NoPathError, ShapeError, StorageError
+from semiring.errors import AlgebraError, NoPathError, ShapeError, StorageError
 from semiring.kernels.engine import engine_of, make_plan
 
 CASES = [
@@ -184,7 +184,6 @@ def test_what_keeps_no_pivots(rng, closed, tmp_path):
         (StorageError, "the name of an .npy file is needed", "min_plus", {"pivots": 7}),
         (StorageError, "pivots go to a file of their own", "min_plus", {"pivots": tmp_path / "D.npy"}),
         (StorageError, "the journal is a file of its own", "min_plus", {"journal": tmp_path / "P.npy"}),
-        (DeviceError, "one process on the host", "min_plus", {"device": "cuda"}),
     ):
         np.save(tmp_path / "A.npy", A)
         given = {"out": tmp_path / "D.npy", "memory": "1 GiB", "pivots": tmp_path / "P.npy", **options}

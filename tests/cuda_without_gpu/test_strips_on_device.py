@@ -47,10 +47,10 @@ def path(tmp_path):
     return tmp_path / "A.npy"
 
 
-def least(A, name="min_plus"):
+def least(A, name="min_plus", **options):
     """The least memory of the device, as the error says."""
     with pytest.raises(StorageError, match="too small for 32 rows") as caught:
-        sr.closure(A, name, device="cuda", memory=1)
+        sr.closure(A, name, device="cuda", memory=1, **options)
     size, unit = str(caught.value).rsplit("takes ", 1)[1].split()
     return int(size.replace(",", "")) * {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20}[unit]
 
@@ -89,6 +89,20 @@ def test_a_file_has_the_bits_of_the_closure_in_memory(rng, path, name, dtype):
     out = path.with_name("D.npy")
     assert same_bits(sr.closure(path, name, out=out, device="cuda", memory=memory), expected)
     assert same_bits(sr.closure(path, name, out=path, device="cuda", memory={"device": memory}), expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("min_plus", "float32"), ("max_plus", "int32"), ("max_min", "uint8"), ("boolean", "bool")]
+)
+def test_pivots_are_those_of_the_host(rng, path, name, dtype):
+    np.save(path, rounded(rng, 97, name, dtype))
+    options = {"pivots": path.with_name("P.npy"), "out": path.with_name("D.npy")}
+    expected = np.array(sr.closure(path, name, memory="1 GiB", **options)), np.load(options["pivots"])
+    memory = least(path, name, **options)
+    for journal in (None, path.with_name("run")):
+        found = sr.closure(path, name, device="cuda", memory=memory, journal=journal, **options)
+        assert same_bits(found, expected[0])
+        assert same_bits(np.load(options["pivots"]), expected[1])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "int64"])

@@ -32,9 +32,9 @@ def small(monkeypatch):
     monkeypatch.setattr(layout, "DEVICE", replace(layout.DEVICE, beside=64 << 20))
 
 
-def least(A, name):
+def least(A, name, **options):
     with pytest.raises(ValueError, match="too small") as caught:
-        sr.closure(A, name, device="cuda", memory=1)
+        sr.closure(A, name, **{"device": "cuda", **options}, memory=1)
     size, unit = str(caught.value).rsplit("takes ", 1)[1].split()
     return int(size.replace(",", "")) * {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20}[unit]
 
@@ -77,6 +77,32 @@ def test_weights_of_both_signs(rng, dtype):
     found, why = sr.closure(A, device="cuda", memory=least(A, "min_plus"), explain=True)
     assert "potentials" in str(why)
     assert same_bits(found, sr.closure(A, method=METHOD))
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("min_plus", "float32"), ("min_plus", "int64"), ("max_min", "uint8"), ("boolean", "bool")]
+)
+def test_paths_are_found_from_pivots(rng, tmp_path, name, dtype):
+    A, path = rounded(rng, 1000, name, dtype), tmp_path / "A.npy"
+    semiring = sr.as_semiring(name)
+    zero = semiring.zero_for(A.dtype)
+    A[rng.random(A.shape) < 0.98] = zero
+    np.save(path, A)
+    options = {"out": tmp_path / "D.npy", "device": "cuda", "pivots": tmp_path / "P.npy", "journal": tmp_path / "run"}
+    D = sr.closure(path, name, memory=least(path, name, **options), **options)
+    np.testing.assert_allclose(np.float64(D), np.float64(sr.closure(A, name, method=METHOD)), rtol=1e-6)
+    found = sr.Paths(D, semiring, pivots=options["pivots"])
+    for i, j in rng.integers(0, 1000, (200, 2)):
+        if i == j or D[i, j] == zero:
+            continue
+        vertices = found.path(i, j)
+        edges = A[vertices[:-1], vertices[1:]]
+        assert (vertices[0], vertices[-1]) == (i, j)
+        assert (edges != zero).all()
+        total = edges[0]
+        for edge in edges[1:]:
+            total = min(total, edge) if name != "min_plus" else total + edge
+        np.testing.assert_allclose(float(total), float(D[i, j]), rtol=1e-5)
 
 
 def test_a_run_that_was_stopped_goes_on(rng, tmp_path):

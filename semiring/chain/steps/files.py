@@ -168,8 +168,8 @@ def _check_pivots(p: Problem) -> None:
         raise AlgebraError(f"pivots need a selective ⊕, and that of {semiring.name} is not: leave pivots out")
     if p.plus:
         raise AlgebraError("pivots are those of A*, and reflexive=False asks for A⁺: leave one of them out")
-    if request.device is not None or request.devices or request.team.ranks.size > 1:
-        raise DeviceError("pivots are kept by one process on the host: leave device out, or pivots")
+    if request.devices or request.team.ranks.size > 1:
+        raise DeviceError("pivots are kept by one process, on the host or one GPU: leave the others out, or pivots")
     if not is_name(request.pivots):
         raise StorageError(f"pivots is {request.pivots!r}, and the name of an .npy file is needed: 'pivots.npy'")
 
@@ -371,7 +371,7 @@ class _Bench:
     def room(self, layout: Layout) -> Room:
         """The memory of a layout."""
         if self._limits.device:
-            return DeviceRoom(self._width, self._entry, self._limits.device, layout.piece)
+            return DeviceRoom(self._width, self._entry, self._limits.device, layout.piece, self._pivots > 0)
         return HostRoom(self._width, self._entry, self._pivots > 0)
 
     def _copies(self, rows: int) -> int:
