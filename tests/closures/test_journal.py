@@ -320,7 +320,7 @@ def test_any_call_may_fail(monkeypatch, rng, work, code):
             found = work.run()
         except OSError as error:
             assert error.errno == code  # noqa: PT017
-            assert not Path(f"{work.journal}.new").exists()
+            assert kinds[at - 1] == "lock" or not Path(f"{work.journal}.new").exists()  # whose it is nobody knows
         else:
             assert same_bits(found, work.expected)  # a second way past the cache that did not open
         use(monkeypatch, System())
@@ -472,8 +472,8 @@ def test_the_stand_in_does_lose_what_was_not_synced(monkeypatch, rng, work):
             if "run" in self.path_of(file):
                 super().sync(file)
 
-    lost = 0
-    for at in range(60, 120, 4):
+    lost, calls = 0, len(calls_of(monkeypatch, work))
+    for at in range(calls // 4, calls * 3 // 4, calls // 30):
         work.again()
         system = use(monkeypatch, Careless(at, rng))
         system.folder = work.path.parent
