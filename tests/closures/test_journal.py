@@ -82,7 +82,7 @@ def weights(rng, name, dtype):
 KINDS = [("min_plus", "float64"), ("plus_times", "float64"), ("max_plus", "int32")]
 
 
-PIVOTS = ("min_plus", "float32", True, 1.0, True)
+PIVOTS = pytest.param(("min_plus", "float32", True, 1.0, True), marks=pytest.mark.slow, id="pivots")
 
 
 @pytest.fixture(params=[*((*kind, in_place) for kind in KINDS for in_place in (True, False)), PIVOTS], ids=str)
