@@ -28,10 +28,12 @@ from semiring.algorithms.weights import check_range
 from semiring.arrays.entries import check_entries
 from semiring.errors import DomainError
 from semiring.kernels.engine import make_plan
+from semiring.kernels.graphs.relaxing import relax_edges
 from semiring.threads import get_threads
 
 __all__ = ["SparseGraph", "edge_potentials", "graph_potentials", "johnson", "searches", "sparse_graph"]
 
+_ORDERED = 2000  # vertices of a graph that is begun in the order of its components
 _ENTRIES = 1 << 22  # distances that are found at a time, in float64
 
 
@@ -133,6 +135,9 @@ def johnson(graph: SparseGraph, h: Array, out: Array, *, reflexive: bool = True,
 def edge_potentials(graph: SparseGraph) -> Array:
     """Potentials h (n,) of a sparse graph, as `potentials.potentials` finds them; a sweep relaxes all edges at once.
 
+    A large graph is begun by one pass along its components, after which nothing improves if it is acyclic, as a plan
+    is: sweeps would be as many as its longest path has edges. They lower h to the same numbers from there.
+
     Raises `NegativeCycleError` with the vertices of a negative cycle.
     """
     h = np.zeros(graph.n)
@@ -150,6 +155,9 @@ def edge_potentials(graph: SparseGraph) -> Array:
         offered_by[graph.heads[attains]] = graph.tails[attains]
         return best, offered_by
 
+    if graph.n >= _ORDERED and graph.tails.size:
+        at = np.argsort(_components_from_the_sources(graph)[graph.tails], kind="stable")
+        relax_edges(graph.tails[at], graph.heads[at], raised[at], h, 1 - margin)
     while cycle := bellman_ford(Labels(h, relax)):
         walked = cycle[::-1] if graph.turned else cycle
         error = cycle_error(walked, _exact_weights(graph), graph.sign, graph.epsilon)
@@ -157,6 +165,17 @@ def edge_potentials(graph: SparseGraph) -> Array:
             raise error
         margin *= 16
     return h
+
+
+def _components_from_the_sources(graph: SparseGraph) -> Array:
+    """The number of each vertex's strong component, (n,): edges between two lead to the higher one."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    edges = coo_array((np.ones(graph.tails.size, np.int8), (graph.tails, graph.heads)), shape=(graph.n, graph.n))
+    count, label = connected_components(edges, connection="strong")
+    numbers: Array = count - 1 - label  # SciPy numbers a component when all that it reaches have been
+    return numbers
 
 
 def _exact_weights(graph: SparseGraph) -> Any:

@@ -9,6 +9,7 @@ from scipy.sparse.csgraph import dijkstra as scipys
 
 import semiring as sr
 from semiring.algebra.catalogue import as_semiring
+from semiring.algorithms import johnson as algorithm
 from semiring.algorithms.dijkstra import Searches, never_improves
 from semiring.kernels.engine import make_plan
 
@@ -144,3 +145,32 @@ def test_which_weights_it_is_for():
     assert never_improves(as_semiring("max_min"), np.array([-5.0, 5.0]))
     assert not never_improves(as_semiring("plus_times"), np.array([0.5]))
     assert not never_improves(as_semiring("log_plus"), np.array([-0.5]))
+
+
+def test_an_acyclic_graph_settles_in_one_sweep_and_every_other_at_the_same_potentials(monkeypatch, rng):
+    """A plan of many tasks in a row: sweeps alone would be as many as tasks."""
+    swept = []
+    sweep = algorithm.Labels.sweep
+    monkeypatch.setattr(algorithm.Labels, "sweep", lambda self: swept.append(1) or sweep(self))
+    n = 2500
+    place, later = rng.permutation(n), rng.integers(0, n, (2, 2 * n))
+    later = later[:, later[0] < later[1]]
+    ends = np.concatenate([[np.arange(n - 1), np.arange(1, n)], later], axis=1)
+    weights = -rng.random(ends.shape[1])
+    plan = algorithm.sparse_graph(sparse.coo_array((weights, place[ends]), shape=(n, n)), 1)
+    h = algorithm.edge_potentials(plan)
+    assert len(swept) == 1
+    expected = np.zeros(n)
+    order = np.argsort(ends[0], kind="stable")
+    for i, j, w in zip(*ends[:, order].tolist(), weights[order].tolist(), strict=True):
+        expected[j] = min(expected[j], expected[i] + w)
+    np.testing.assert_allclose(h[place], expected, rtol=1e-12)
+    tails, heads = rng.integers(0, n, (2, 3 * n))
+    heights = rng.normal(size=n)
+    given = sparse.coo_array(
+        (heights[heads] - heights[tails] + rng.integers(0, 2, 3 * n), (tails, heads)), shape=(n, n)
+    )
+    graph = algorithm.sparse_graph(given, 1)
+    found = algorithm.edge_potentials(graph)
+    monkeypatch.setattr(algorithm, "_ORDERED", n + 1)
+    assert algorithm.edge_potentials(graph).tobytes() == found.tobytes()

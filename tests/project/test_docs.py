@@ -69,7 +69,7 @@ def skip_without(libraries: list[str]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", pages_with("python"), ids=identify)
 def test_python_examples_of_a_page_run_in_order_and_draw_its_pictures(page, tmp_path):
-    skip_without(re.findall(r"^>>> import (torch|jax)\b", page.read_text(), re.M))
+    skip_without(re.findall(r"^>>> import .*\b(torch|jax)\b", page.read_text(), re.M))
     skip_without(["mpi4py"] * (">>> from semiring import mpi" in page.read_text()))
     run_examples(page, gpu=missing_gpu() is None)
     for name in set(pictures_of(page)) - set(PLOTS):
