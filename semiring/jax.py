@@ -467,11 +467,12 @@ def _multi_dot(
 
 
 def _ended(A: Array, x: Array, weights: Any, lengths: Any, steps: int, semiring: Semiring, check: bool) -> Any:
-    """The state after the last step, and those before each segment, which the gradient begins with."""
+    """The state after the last step, (..., n), and what is kept for the gradient."""
     batch, n = _batch(A, x, weights, lengths), x.shape[-1]
-    shapes = ((*batch, n), (*batch, len(sequences.segments(steps)), n))
+    kept = sequences.lines(semiring, A.shape, batch, n, steps, x.dtype.name, True)
+    shapes = ((*batch, n), (*batch, kept, n))
     structs = tuple(jax.ShapeDtypeStruct(shape, x.dtype) for shape in shapes)
-    return _on_host(sequences.ended, structs, (A, x, weights, lengths), steps, semiring, check)
+    return _on_host(sequences.ended, structs, (A, x, weights, lengths), steps, semiring, check, kept)
 
 
 def _scan_forward(

@@ -3,12 +3,14 @@
 Forward, the vectors before every ⌈√T⌉th step are kept. Backward, those between are computed again, segment by segment
 from the last one, and the gradient goes through each step by the rule of the semiring (`semiring.gradients`). Where one
 matrix serves all steps, the terms of its gradient in a segment are one product; and in log_plus its exponentials are
-taken once (`_Exponentials`).
+taken once (`_Exponentials`). A backend that takes gradients through a whole segment in one call does so
+(`semiring.kernels.contract.Walks`), and then what it wants of all steps is kept on the way there, where that is little.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import isqrt, prod
 from typing import Any, TypeAlias
 
@@ -20,19 +22,36 @@ from semiring.algebra.expressions import Expression
 from semiring.gradients.rules import factors, rule_of
 from semiring.gradients.scaled import Right, largest, scaled_product
 from semiring.linalg import matmul
-from semiring.linalg.dispatch import look
+from semiring.linalg.dispatch import Walker, look, pulls
 from semiring.linalg.sequences import Chain
 from semiring.namespaces import array_namespace
 
-__all__ = ["attained", "ended", "pulled", "scanned", "segments"]
+__all__ = ["attained", "ended", "lines", "pulled", "scanned", "segments"]
 
 Array: TypeAlias = Any
 
+_FAR = 20  # binary digits by which the greatest gradient may be away from 1
+_TERMS = 1 << 11  # of the gradient by one matrix, that are added in float32
+_KEPT = 1 << 27  # bytes of what is kept of all steps; of more, only every √Tth state is
 
-def segments(steps: int) -> list[range]:
-    """The steps in runs of about √T."""
-    length = isqrt(max(0, steps - 1)) + 1
+
+def segments(steps: int, least: int = 1) -> list[range]:
+    """The steps in runs of about √T, or of the ``least`` length."""
+    length = max(least, isqrt(max(0, steps - 1)) + 1)
     return [range(start, min(steps, start + length)) for start in range(0, steps, length)]
+
+
+def lines(
+    semiring: Semiring, A: tuple[int, ...], batch: tuple[int, ...], n: int, steps: int, dtype: str, on_host: bool
+) -> int:
+    """How many vectors `ended` keeps for each sequence, A in the shape that `Chain` takes.
+
+    One for each segment; or the states before, between and after all steps, and then the sums of each step.
+    """
+    every = 2 * steps + 1
+    one = on_host and dtype == "float32" and steps > 1 and prod(A[:-2]) == 1 and prod(batch) > 1
+    fits = one and prod(batch) * every * n * 4 <= _KEPT and pulls(semiring, np.dtype(np.float32), n)
+    return every if fits else len(segments(steps))
 
 
 def scanned(
@@ -53,17 +72,26 @@ def attained(
 
 
 def ended(
-    A: Array, x: Array, weights: Array | None, lengths: Array | None, steps: int, semiring: Semiring, check: bool
+    A: Array,
+    x: Array,
+    weights: Array | None,
+    lengths: Array | None,
+    steps: int,
+    semiring: Semiring,
+    check: bool,
+    kept: int,
 ) -> tuple[Array, Array]:
-    """The state after the last step, (..., n), and those before each segment, (..., segments, n)."""
+    """The state after the last step, (..., n), and what is kept for the gradient, (..., kept, n), kept from `lines`."""
     chain = _checked(A, x, weights, lengths, steps, semiring, check)
-    runs = segments(steps)
-    borders = array_namespace(x).empty((*chain.batch, len(runs), x.shape[-1]), x.dtype)
+    borders = array_namespace(x).empty((*chain.batch, kept, x.shape[-1]), x.dtype)
     last = chain.start
-    for place, run in enumerate(runs):
+    if kept > steps:
+        last = chain.walk(last, range(steps), borders[..., 1 : steps + 1, :], borders[..., steps + 1 :, :])
+        borders[..., 0, :] = chain.start
+        return last, borders
+    for place, run in enumerate(segments(steps)):
         borders[..., place, :] = last
-        for _, _, after in chain.states(last, run):
-            last = after
+        last = chain.walk(last, run)
     return last.copy(), borders
 
 
@@ -87,7 +115,7 @@ def pulled(
 ) -> tuple[Array, Array, Array | None]:
     """The gradients by A, x and the weights, of what the ends (g (..., 1, n)) or all states (..., steps, n) have as g.
 
-    ``borders`` are the states before each segment.
+    ``borders``: the states before each segment, or all that `ended` keeps.
     """
     return _Backward(Chain(semiring, A, x, weights, lengths, steps), g).run(borders)
 
@@ -102,22 +130,66 @@ class _Backward:
         # What is added up is wide: a sum over all steps would lose digits of narrow terms.
         self.dA = self.xp.zeros(chain.A.shape, np.float64)
         rows = (0, 0) if chain.weights is None else chain.weights.shape[-2:]
-        self.dw = self.xp.zeros((*chain.batch, *rows))
+        narrow = chain.x.dtype == np.float32
+        self.dw = self.xp.empty((*chain.batch, *rows), np.float32 if narrow else np.float64)
         self.right: Right | None = None
-        self.shared = _Exponentials(self.xp, chain.A) if self.one and self.rule == "log_plus" else None
         self.later: list[tuple[Array, Array, Array]] = []
+        walks = narrow and self.xp is np and pulls(chain.semiring, chain.x.dtype, chain.x.shape[-1])
+        self.walker = chain.walker if walks else None  # what knows the gradients of many steps
+
+    @cached_property
+    def shared(self) -> _Exponentials | None:
+        """The exponentials of the one matrix."""
+        return _Exponentials(self.xp, self.chain.A) if self.one and self.rule == "log_plus" else None
 
     def run(self, borders: Array) -> tuple[Array, Array, Array | None]:
         """The gradients by A, x and the weights, in the dtype of the chain and the shapes of its arrays."""
         chain, xp = self.chain, self.xp
-        every = self.g.shape[-2] == chain.steps
+        every, steps = self.g.shape[-2] == chain.steps, chain.steps
+        exponent = 0 if self.walker is None else self._exponent()
+        self.g = xp.ldexp(self.g, -exponent) if exponent else self.g
         G = xp.zeros(chain.start.shape) if every else self.g[..., 0, :].astype(np.float64)
-        for place, run in reversed(list(enumerate(segments(chain.steps)))):
-            G = self._segment(borders[..., place, :], run, G, every)
-        dtype = chain.x.dtype
-        dx = _summed_to(G, chain.x.shape).astype(dtype)
-        dw = None if chain.weights is None else _summed_to(self.dw, chain.weights.shape).astype(dtype)
-        return self.dA.astype(dtype), dx, dw
+        whole = borders.shape[-2] > steps
+        for place, run in reversed(list(enumerate(segments(steps, _TERMS // prod(chain.batch) if whole else 1)))):
+            if whole:
+                before, sums = borders[..., : steps + 1, :], borders[..., steps + 1 :, :]
+                kept = before[..., run.start : run.stop, :], sums[..., run.start : run.stop, :]
+                x = kept[0][..., 0, :]
+            else:
+                x, kept = borders[..., place, :], None
+            before_run = None if self.walker is None else self._pulled(self.walker, x, kept, run, G, every)
+            G = self._segment(x, run, G, every) if before_run is None else before_run
+        dw = None if chain.weights is None else _summed_to(self.dw, chain.weights.shape)
+
+        def restored(array: Array) -> Array:
+            return (xp.ldexp(array, exponent) if exponent else array).astype(chain.x.dtype, copy=False)
+
+        return restored(self.dA), restored(_summed_to(G, chain.x.shape)), None if dw is None else restored(dw)
+
+    def _exponent(self) -> int:
+        """A power of two by which gradients are divided while they are float32, where they are far from 1."""
+        greatest = float(np.abs(self.g).max(initial=0))
+        exponent = int(np.frexp(greatest)[1]) if 0 < greatest < np.inf else 0
+        return exponent if abs(exponent) > _FAR else 0
+
+    def _pulled(
+        self, walker: Walker, x: Array, kept: tuple[Array, Array] | None, run: range, G: Array, every: bool
+    ) -> Array | None:
+        """`_segment` in one call of the backend; None where values forbid it. ``kept``: states before, and sums."""
+        chain = self.chain
+        if kept is None:
+            shape = (*chain.batch, len(run), x.shape[-1])
+            kept = np.empty(shape, np.float32), np.empty(shape, np.float32)
+            kept[0][..., 0, :] = x
+            after = np.empty(shape, np.float32)
+            chain.walk(x, run, after, kept[1])
+            kept[0][..., 1:, :] = after[..., :-1, :]
+        H = np.array(chain.rows(G, 1), np.float32, order="C")
+        arrays = [*kept, chain.along(run), chain.left(run), self.g[..., run.start : run.stop, :] if every else None]
+        arrays.append(None if chain.weights is None else self.dw[..., run.start : run.stop, :])
+        given = [chain.rows(array, own) for array, own in zip(arrays, (2, 2, 2, 0, 2, 2), strict=True)]
+        n = x.shape[-1]
+        return H.reshape(G.shape) if walker.pull(H, *given, self.dA.reshape(n, n)) else None
 
     def _segment(self, x: Array, run: range, G: Array, every: bool) -> Array:
         chain, xp = self.chain, self.xp
@@ -302,6 +374,7 @@ def _matmul(xp: Any, X: Array, Y: Array) -> Array:
 
 def _summed_to(terms: Array, shape: tuple[int, ...]) -> Array:
     """The sum over the dimensions that ``shape`` was broadcast along."""
-    terms = terms.sum(tuple(range(terms.ndim - len(shape)))) if terms.ndim > len(shape) else terms
+    wide = np.float64
+    terms = terms.sum(tuple(range(terms.ndim - len(shape))), wide) if terms.ndim > len(shape) else terms
     axes = tuple(axis for axis, size in enumerate(shape) if size == 1 and terms.shape[axis] != 1)
-    return terms.sum(axes, keepdims=True) if axes else terms
+    return terms.sum(axes, wide, keepdims=True) if axes else terms

@@ -58,11 +58,11 @@ __all__ = [
     "Recorder",
     "Relations",
     "Relaxation",
-    "RepeatedProducts",
     "StackClosures",
     "Status",
     "Streams",
     "TreeSearch",
+    "Walks",
     "WholeClosures",
     "lacking",
 ]
@@ -275,15 +275,49 @@ class Panels(Protocol):
         ...
 
 
-class RepeatedProducts(Protocol):
-    """Many products by one matrix, with the bits of `multiply`."""
+class Walks(Protocol):
+    """Steps x ← (x ⊗ B) ⊗ w by one matrix B (n, n), of rows that go their ways apart, and their gradients.
+
+    Arrays of steps are (m, steps, n), of any strides between lines. ``lengths`` (m,): a row stays as it is from that
+    step on; None for all steps.
+    """
 
     def prepare(self, plan: Plan, B: Any) -> Any:
-        """What products by B (k, n) have in common, while B stays as it is; None where that saves nothing."""
+        """What all steps have in common, while B stays as it is; None where that saves nothing."""
         ...
 
-    def multiply_by(self, plan: Plan, C: Any, A: Any, prepared: Any) -> None:
-        """C ← A ⊗ B for the B that was prepared."""
+    def walk(
+        self, plan: Plan, prepared: Any, x: Any, weights: Any, lengths: Any, steps: int, states: Any, sums: Any
+    ) -> None:
+        """X (m, n), adjacent rows, ← its state after the steps, each product with the bits of `multiply` for m > 1.
+
+        ``weights`` may be None, and so may be what is written: the states after each step, and what `pull` wants of it.
+        """
+        ...
+
+    def pulls(self, plan: Plan, n: int) -> bool:
+        """Whether `pull` knows this semiring and dtype."""
+        ...
+
+    def pull(
+        self,
+        plan: Plan,
+        prepared: Any,
+        G: Any,
+        states: Any,
+        sums: Any,
+        weights: Any,
+        lengths: Any,
+        more: Any,
+        by_weights: Any,
+        by_matrix: Any,
+    ) -> bool:
+        """G (m, n), adjacent rows, the gradient by the last state, ← that by the first; False where values forbid it.
+
+        ``states`` are those before each step, ``sums`` what `walk` left. ``more`` is added to G after each step,
+        ``by_weights`` ← the gradient by the weights, and that by B is added to ``by_matrix`` (n, n) float64. After
+        False all these hold anything but ``by_matrix``. Gradients are right to the precision of their greatest.
+        """
         ...
 
 
@@ -402,7 +436,7 @@ class Capabilities:
     trees: TreeSearch | None = None
     searches: SourceSearch | None = None
     relations: Relations | None = None
-    repeated: RepeatedProducts | None = None
+    walks: Walks | None = None
 
     @classmethod
     def names(cls) -> tuple[str, ...]:

@@ -53,9 +53,11 @@ def _product(name: str, plan: Plan, C: Any, *others: Any) -> Any:
     return span("product", name, pairs=count * m * k * n, moved=moved, **stack, shape=(m, k, n), **_plan(plan))
 
 
-def _repeated(name: str, plan: Plan, C: Any, A: Any, prepared: Any) -> Any:
-    m, k, n = C.shape[-2], A.shape[-1], C.shape[-1]
-    return span("product", name, pairs=m * k * n, moved=A.nbytes + C.nbytes, shape=(m, k, n), **_plan(plan))
+def _walk(name: str, plan: Plan, prepared: Any, x: Any, *arrays: Any) -> Any:
+    (m, n), steps = x.shape, arrays[1].shape[1] if name == "pull" else arrays[2]
+    moved = 2 * x.nbytes + sum(getattr(array, "nbytes", 0) for array in arrays)
+    pairs = steps * m * n * n * (2 if name == "pull" else 1)
+    return span("product", name, pairs=pairs, moved=moved, shape=(m, n, n), stack=f"{steps:,} steps of", **_plan(plan))
 
 
 def _closing(name: str, plan: Plan, A: Any, *marks: Any) -> Any:
@@ -108,7 +110,7 @@ _KERNELS: dict[str, Callable[..., Span | Any]] = {
     **dict.fromkeys(("copy", "copy_nonnegative", "in_order", "largest_whole", "relax", "spoil"), _pass),
     **dict.fromkeys(("count_edges", "peel", "sweep_along", "sweep_against", "permute_bits", "fill_component"), _pass),
     "copy_panel": _copy,
-    "multiply_by": _repeated,
     "prepare": _copy,
     "replay": _replay,
+    **dict.fromkeys(("walk", "pull"), _walk),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from math import prod
@@ -32,18 +33,20 @@ from semiring.namespaces import array_namespace, is_device_array
 from semiring.threads import checked_threads, get_threads
 
 if TYPE_CHECKING:
-    from semiring.kernels.contract import Backend
+    from semiring.kernels.contract import Backend, Plan, Walks
 
 __all__ = [
+    "Walker",
     "batch_shape",
     "demand_products",
     "destination",
     "engine_for",
     "inside",
     "look",
-    "multiplier",
     "multiply_into",
     "overlaps",
+    "pulls",
+    "walker",
     "witness_into",
 ]
 
@@ -174,22 +177,45 @@ def demand_products(A: Array, B: Array, a: Scan, b: Scan, threads: int | None, r
     demand_range(A.dtype, A.shape[-1] * size_of(a) * size_of(b), sums, "A ⊗ B", room)
 
 
-def multiplier(semiring: Semiring, B: Array, threads: int | None) -> Callable[[Array], Array] | None:
-    """A ↦ A ⊗ B for rows A (m, k) of floats, where a backend saves work on B (k, n); None where none does."""
+@dataclass(frozen=True)
+class Walker:
+    """Steps by one matrix, where a backend has them: `semiring.kernels.contract.Walks`."""
+
+    plan: Plan
+    walks: Walks
+    prepared: Any
+
+    def walk(
+        self, x: Array, weights: Any = None, lengths: Any = None, steps: int = 1, states: Any = None, sums: Any = None
+    ) -> Array:
+        """The states (m, n) after the steps."""
+        x = np.array(x, order="C")
+        self.walks.walk(self.plan, self.prepared, x, weights, lengths, steps, states, sums)
+        return x
+
+    def pull(self, G: Array, *arrays: Any) -> bool:
+        """G ← the gradient by the first states."""
+        return self.walks.pull(self.plan, self.prepared, G, *arrays)
+
+
+def walker(semiring: Semiring, B: Array, threads: int | None) -> Walker | None:
+    """What takes rows of floats through steps by B (n, n); None where no backend saves work."""
     if has_inner_zero(semiring, B.dtype) or _is_rounded(B):
         return None
     engine = engine_for(B, semiring, B.dtype, False, threads)
-    repeated = engine.backend.capabilities.repeated
-    prepared = None if repeated is None else repeated.prepare(engine.plan, B)
-    if repeated is None or prepared is None:
-        return None
+    walks = engine.backend.capabilities.walks
+    prepared = None if walks is None else walks.prepare(engine.plan, B)
+    return None if walks is None or prepared is None else Walker(engine.plan, walks, prepared)
 
-    def multiplied(A: Array) -> Array:
-        C = np.empty((A.shape[0], B.shape[1]), B.dtype)
-        repeated.multiply_by(engine.plan, C, A, prepared)
-        return C
 
-    return multiplied
+def pulls(semiring: Semiring, dtype: np.dtype[Any], n: int) -> bool:
+    """Whether the backend of the host knows gradients of steps by one matrix (n, n)."""
+    if has_inner_zero(semiring, dtype) or is_bfloat16(dtype):
+        return False
+    backend: Any = backend_for(None, semiring, dtype)  # as in `engine_for`
+    engine = _engine(semiring, dtype, False, 1, backend)
+    walks = engine.backend.capabilities.walks
+    return walks is not None and walks.pulls(engine.plan, n)
 
 
 def witness_into(

@@ -25,7 +25,7 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.encoding import has_inner_zero
 from semiring.arrays.operands import as_result, on_their_device, operands
 from semiring.errors import AlgebraError, DTypeError, ShapeError
-from semiring.linalg.dispatch import look, multiplier
+from semiring.linalg.dispatch import Walker, look, walker
 from semiring.linalg.elementwise import identity, multiply, whole
 from semiring.linalg.products import matmul, matmul_witness
 from semiring.linalg.ranges import may_wrap
@@ -87,6 +87,41 @@ class Chain:
             y = self._by(t, x, matmul)
             yield t, y, (x := self.after(t, x, y))
 
+    def walk(self, x: Array, run: range, states: Array | None = None, sums: Array | None = None) -> Array:
+        """The state after a run of steps, (..., n), from that before it.
+
+        ``states`` (..., steps, n) ← the state after each, and ``sums`` ← what gradients want of them, NaN where there
+        is none.
+        """
+        if self.walker is None:
+            last = x
+            for t, _, last in self.states(x, run):
+                if states is not None:
+                    states[..., t - run.start, :] = last
+            if sums is not None:
+                sums[...] = np.nan
+            return last
+        arrays = self.rows(self.along(run), 2), self.rows(self.left(run), 0), len(run)
+        last = self.walker.walk(self.rows(x, 1), *arrays, self.rows(states, 2), self.rows(sums, 2))
+        return last.reshape(x.shape)
+
+    def along(self, run: range) -> Array | None:
+        """The weights of a run of steps, (..., steps, n)."""
+        return None if self.weights is None else self.weights[..., run.start : run.stop, :]
+
+    def left(self, run: range) -> Array | None:
+        """How many steps the batch takes from the first of a run on, (...)."""
+        return None if self.lengths is None else self.lengths - run.start
+
+    def rows(self, array: Array | None, own: int) -> Array | None:
+        """The dimensions of the batch as one, of an array with so many of its own: a view where they all are there."""
+        if array is None:
+            return None
+        shape = array.shape[array.ndim - own :]
+        if array.shape[: array.ndim - own] != self.batch:
+            array = array_namespace(array).broadcast_to(array, (*self.batch, *shape))
+        return array.reshape(prod(self.batch), *shape)
+
     def after(self, t: int, x: Array, y: Array) -> Array:
         """The state after a step, from the one before it and y = x ⊗ Aₜ."""
         found, going = self.weighed(t, y), self.going(t)
@@ -107,8 +142,8 @@ class Chain:
         A, n = self.matrix(t), x.shape[-1]
         if prod(A.shape[:-2]) == 1:
             left, right = x.reshape(-1, n), A.reshape(n, n)
-            if product is matmul and self._multiplier is not None:
-                return self._multiplier(left).reshape(x.shape)
+            if product is matmul and self.walker is not None:
+                return self.walker.walk(left).reshape(x.shape)
         elif A.shape[-3] == 1:
             left, right = x, A[..., 0, :, :]
         else:
@@ -119,12 +154,12 @@ class Chain:
         return results.reshape(x.shape)
 
     @cached_property
-    def _multiplier(self) -> Callable[[Array], Array] | None:
-        """Products by the one matrix that serves all steps, where they have work in common."""
+    def walker(self) -> Walker | None:
+        """What takes the batch through all steps, where one matrix serves them, and a backend has work in common."""
         n = self.x.shape[-1]
-        if self.steps < 2 or prod(self.A.shape[:-2]) > 1:
+        if self.steps < 2 or prod(self.batch) < 2 or prod(self.A.shape[:-2]) > 1:
             return None
-        return multiplier(self.semiring, self.A.reshape(n, n), self.threads)
+        return walker(self.semiring, self.A.reshape(n, n), self.threads)
 
     # -------------------------------------------------------------------------------------------------- side by side
 
@@ -192,8 +227,7 @@ class Chain:
             else:
                 out[...] = self._products(self.start[..., None, None, :], products)[..., 0, :]
             return
-        for t, _, x in self.states(self.start, range(self.steps)):
-            out[..., t, :] = x
+        self.walk(self.start, range(self.steps), out)
 
     def end(self) -> Array:
         """The state after the last step, (..., n)."""
@@ -202,10 +236,7 @@ class Chain:
             return (
                 product[..., 0, :, :] if self.square else self._products(self.start[..., None, :], product)[..., 0, :]
             )
-        x = self.start
-        for _, _, after in self.states(x, range(self.steps)):
-            x = after
-        return x if self.steps else x.copy()
+        return self.walk(self.start, range(self.steps)) if self.steps else self.start.copy()
 
     def attained(self) -> tuple[Array, Array]:
         """The last state, and the states (..., steps, n) on the way there: one before each step, for every last one."""

@@ -124,8 +124,10 @@ def multi_dot(
     after each step; lengths (...), how many of the steps a sequence takes. The result is (..., n), or (..., n, n).
 
     The gradient is that of `matmul`, through all steps, and can be taken once. It has memory for √T vectors beside what
-    is given and returned: those between are computed again. In `log_plus` the gradient of the result by the weights
-    is the posterior of the states.
+    is given and returned: those between are computed again. In float32 of `log_plus` on the host, with one matrix for
+    all steps, 2·T vectors are kept where they take at most 128 MiB, and gradients are rounded relative to the greatest.
+
+    In `log_plus` the gradient of the result by the weights is the posterior of the states.
 
     Raises what `matmul` and `semiring.multi_dot` raise. Costs T products with the vectors; with a gradient another
     T, and T·2 backwards.

@@ -266,8 +266,9 @@ def _scan(
 def _multi_dot(
     A: Tensor, x: Tensor, weights: Tensor | None, lengths: Tensor | None, steps: int, key: str, check: bool
 ) -> tuple[Tensor, Tensor]:
-    """The state after the last step, (..., n), and those before each segment, which the gradient begins with."""
-    end, borders = _on_arrays(sequences.ended, (A, x, weights, lengths), steps, semiring_of(key), check)
+    """The state after the last step, (..., n), and what is kept for the gradient, (..., `_lines`, n)."""
+    kept = _lines(A, x, weights, lengths, steps, key)
+    end, borders = _on_arrays(sequences.ended, (A, x, weights, lengths), steps, semiring_of(key), check, kept)
     return end, borders
 
 
@@ -294,6 +295,13 @@ def _batch(A: Tensor, x: Tensor, weights: Tensor | None, lengths: Tensor | None)
     return shape
 
 
+def _lines(A: Tensor, x: Tensor, weights: Any, lengths: Any, steps: int, key: str) -> int:
+    """How many vectors are kept for the gradient of each sequence."""
+    batch, name = _batch(A, x, weights, lengths), str(x.dtype).removeprefix("torch.")
+    on_host = x.device.type == "cpu"
+    return sequences.lines(semiring_of(key), tuple(A.shape), batch, x.shape[-1], steps, name, on_host)
+
+
 @_scan.register_fake
 def _(
     A: Tensor, x: Tensor, weights: Tensor | None, lengths: Tensor | None, steps: int, key: str, check: bool
@@ -306,7 +314,7 @@ def _(
     A: Tensor, x: Tensor, weights: Tensor | None, lengths: Tensor | None, steps: int, key: str, check: bool
 ) -> tuple[Tensor, Tensor]:
     batch, n = _batch(A, x, weights, lengths), x.shape[-1]
-    return x.new_empty((*batch, n)), x.new_empty((*batch, len(sequences.segments(steps)), n))
+    return x.new_empty((*batch, n)), x.new_empty((*batch, _lines(A, x, weights, lengths, steps, key), n))
 
 
 @_sequence_gradient.register_fake
@@ -326,17 +334,22 @@ def _(
 
 def _keep_sequence(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     *arrays, ctx.steps, ctx.key, _ = inputs
+    ctx.set_materialize_grads(False)  # what is kept has no gradient, and a matrix of zeros in its place takes time
     ctx.save_for_backward(*arrays, output[1] if isinstance(output, tuple) else output)
 
 
-def _scan_backward(ctx: Any, g: Tensor) -> Any:
+def _scan_backward(ctx: Any, g: Tensor | None) -> Any:
+    if g is None:
+        return (None,) * 7
     A, x, weights, lengths, X = ctx.saved_tensors
     firsts = [run.start - 1 for run in sequences.segments(ctx.steps)[1:]]
     first = x.expand(*X.shape[:-2], x.shape[-1]).unsqueeze(-2)
     return _pulled(ctx, A, x, weights, lengths, torch.cat([first, X[..., firsts, :]], -2), g)
 
 
-def _multi_dot_backward(ctx: Any, g: Tensor, _: Any) -> Any:
+def _multi_dot_backward(ctx: Any, g: Tensor | None, _: Any) -> Any:
+    if g is None:
+        return (None,) * 7
     A, x, weights, lengths, borders = ctx.saved_tensors
     return _pulled(ctx, A, x, weights, lengths, borders, g.unsqueeze(-2))
 

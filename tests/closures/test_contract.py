@@ -115,9 +115,9 @@ def test_a_backend_has_what_it_declares(backend):
 def test_which_capabilities_are_declared():
     """None by the fallback, by a GPU all but what a CPU alone needs; and each protocol says something of its own."""
     assert {backend.name: set(declared(backend)) for backend in every_backend()} == {
-        "cpu": {"stack_closures", "panels", "predecessors", "searches", "repeated"},
+        "cpu": {"stack_closures", "panels", "predecessors", "searches", "walks"},
         "reference": set(),
-        "cuda": set(PROTOCOLS) - {"panels", "searches", "repeated"},
+        "cuda": set(PROTOCOLS) - {"panels", "searches", "walks"},
     }
     assert tuple(PROTOCOLS) == Capabilities.names()
     names = [name for protocol in PROTOCOLS.values() for name in operations(protocol)]
@@ -174,18 +174,27 @@ def test_copied_panels(shape, threads, rng):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_products_by_one_matrix_are_those_of_any(dtype, sparse, rng):
+def test_steps_by_one_matrix_are_products(dtype, sparse, rng):
     backend, plan = get_backend("cpu"), make_plan(CATALOGUE["log_plus"], dtype)
-    repeated, B = backend.capabilities.repeated, rng.normal(size=(300, 70)).astype(dtype)
+    walks, n, steps = backend.capabilities.walks, 70, 4
+    B = rng.normal(size=(n, n)).astype(dtype)
     if sparse:
-        B[rng.random(B.shape) < 0.99] = -np.inf
-    prepared = repeated.prepare(plan, B)
-    for m in (5, 1, 0, 40):
-        A, found, expected = rng.normal(size=(m, 300)).astype(dtype), *np.zeros((2, m, 70), dtype)
-        repeated.multiply_by(plan, found, A, prepared)
-        backend.multiply(plan, expected, A, B)
-        np.testing.assert_array_equal(found, expected)
-    assert repeated.prepare(make_plan(CATALOGUE["min_plus"], dtype), B) is None
+        B[rng.random(B.shape) < 0.95] = -np.inf
+    prepared = walks.prepare(plan, B)
+    for m in (5, 40):
+        x, w = (rng.normal(size=shape).astype(dtype) for shape in ((m, n), (steps, m, n)))
+        x[rng.random(x.shape) < 0.3], lengths = -np.inf, rng.integers(0, steps + 1, m)
+        expected, found = [x], np.empty((m, steps, n), dtype)
+        for t in range(steps):
+            product = np.empty_like(x)
+            backend.multiply(plan, product, expected[-1], B)
+            expected.append(np.where((lengths > t)[:, None], product + w[t], expected[-1]))
+        last = x.copy()
+        walks.walk(plan, prepared, last, w.swapaxes(0, 1), lengths, steps, found, None)
+        np.testing.assert_array_equal(found, np.array(expected[1:]).swapaxes(0, 1))
+        np.testing.assert_array_equal(last, expected[-1])
+    assert walks.pulls(plan, n) == (dtype == "float32")
+    assert walks.prepare(make_plan(CATALOGUE["min_plus"], dtype), B) is None
 
 
 @pytest.mark.parametrize("backend", [get_backend("cpu")], ids=lambda backend: backend.name)

@@ -136,7 +136,7 @@ def test_memory_grows_with_the_root_of_the_steps(rng):
     for steps in (100, 1600):
         A, x = rng.random((n, n)) - 4, rng.random((rows, n))
         tracemalloc.start()
-        _, borders = sequences.ended(A[None], x, None, None, steps, sr.log_plus, False)
+        _, borders = sequences.ended(A[None], x, None, None, steps, sr.log_plus, False, len(segments(steps)))
         sequences.pulled(A[None], x, None, None, borders, np.ones((rows, 1, n)), steps, sr.log_plus)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.kernels.contract import Capabilities, Plan
 from semiring.kernels.cpu.compiled import Kernels, copy, kernels_for
-from semiring.kernels.cpu.product import log_sums, log_vectors
+from semiring.kernels.cpu.product import log_sums, log_vectors, log_walks
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.tolerance import Tolerance
 
@@ -40,8 +40,8 @@ class CpuBackend:
 
     @cached_property
     def capabilities(self) -> Capabilities:
-        """Closures of stacks, products in place and by one matrix, predecessors, and searches from some vertices."""
-        return Capabilities(stack_closures=self, panels=self, predecessors=self, searches=self, repeated=self)
+        """Closures of stacks, products in place, steps by one matrix, predecessors, and searches from some vertices."""
+        return Capabilities(stack_closures=self, panels=self, predecessors=self, searches=self, walks=self)
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Every semiring on every dtype of the host that it is defined on."""
@@ -99,15 +99,30 @@ class CpuBackend:
         return True
 
     def prepare(self, plan: Plan, B: Array) -> Any:
-        """What products by B (k, n) have in common; None where that saves nothing."""
-        return log_sums.Right(B[None], plan.threads, keeps=True) if log_sums.takes(plan, *B.shape) else None
+        """What steps by B (n, n) have in common; None where that saves nothing."""
+        return log_walks.Prepared(plan, B) if log_sums.takes(plan, *B.shape) else None
 
-    def multiply_by(self, plan: Plan, C: Array, A: Array, prepared: Any) -> None:
-        """C ← A ⊗ B for the B that was prepared."""
-        if C.shape[0] == 1:
-            self.multiply(plan, C, A, prepared.B[0])
-        elif C.size:
-            log_sums.multiply_by(self, plan, kernels_for(plan), C, A, prepared)
+    def walk(
+        self,
+        plan: Plan,
+        prepared: Any,
+        x: Array,
+        weights: Array | None,
+        lengths: Array | None,
+        steps: int,
+        states: Array | None,
+        sums: Array | None,
+    ) -> None:
+        """X ← its state after the steps."""
+        log_walks.walk(self, plan, prepared, x, weights, lengths, steps, states, sums)
+
+    def pulls(self, plan: Plan, n: int) -> bool:
+        """Float32 of log_plus."""
+        return plan.dtype.char == "f" and log_sums.takes(plan, n, n)
+
+    def pull(self, plan: Plan, prepared: Any, *arrays: Any) -> bool:
+        """G ← the gradient by the first state."""
+        return log_walks.pull(plan, prepared, *arrays)
 
     def _on_stacks(self, plan: Plan, C: Array, A: Array, B: Array, accumulate: int) -> None:
         """Small products in one compiled loop, each on one thread; large ones in turn, each on all of them."""

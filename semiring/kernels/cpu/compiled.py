@@ -238,13 +238,17 @@ class Kernels:
             self._called("the search for witnesses"),
         )
 
-    def _tile_key(self, pivots: bool) -> str:
-        return f"tile {pivots} {self.tile} {self.definition.key}"
+    def tile_of(self, shape: TileShape) -> int:
+        """The address of a tile of another shape than that of products here."""
+        return self._compile_tile(False, shape)
 
-    def _compile_tile(self, pivots: bool) -> int:
-        definition, shape = self.definition, self.tile
+    def _tile_key(self, pivots: bool, shape: TileShape | None = None) -> str:
+        return f"tile {pivots} {shape or self.tile} {self.definition.key}"
+
+    def _compile_tile(self, pivots: bool, shape: TileShape | None = None) -> int:
+        definition, shape = self.definition, shape or self.tile
         return compile_native(
-            self._tile_key(pivots),
+            self._tile_key(pivots, shape),
             lambda module, name: build_tile(module, name, definition, host(), shape, pivots=pivots),
             self._called("the tile that marks pivots" if pivots else "the tile"),
         )

@@ -11,6 +11,7 @@ from typing import Any
 
 import llvmlite.ir as ir
 from numba import extending, types
+from numba.np.arrayobj import make_array, populate_array
 
 from semiring.kernels.cpu.codegen.target import host
 
@@ -27,6 +28,7 @@ __all__ = [
     "close7",
     "copy_bytes",
     "fetch",
+    "line",
     "number_of",
     "put",
     "put_repeated",
@@ -59,6 +61,20 @@ def address(typing: Context, array: Any) -> Code:
         return builder.ptrtoint(data, I64)
 
     return types.intp(array), code
+
+
+@intrinsic
+def line(typing: Context, where: Any, size: Any) -> Code:
+    """So many float32 side by side from an address on, as an array."""
+    kind = types.Array(types.float32, 1, "C")
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        result, width = make_array(kind)(context, builder), ir.Constant(I64, 4)
+        data = builder.inttoptr(args[0], ir.FloatType().as_pointer())
+        populate_array(result, data=data, shape=[args[1]], strides=[width], itemsize=width, meminfo=None)
+        return result._getvalue()
+
+    return kind(types.intp, types.intp), code
 
 
 @intrinsic

@@ -9,7 +9,7 @@ its error does not grow with the exponent, and shifts cost no bit. They bring th
 near 1; v first brings each row of B there, so that greatest entries meet. An exponential below 2^`_LEAST` counts as 0:
 then no product is subnormal, and the caller's floating-point state does not matter. The sums below which such zeros
 might be noticed are computed again, in float32 by exponents and mantissas apart (`_add_up`), in float64 by the kernel
-of the definition; and so by that are rows and columns with entries above `_HIGH`. Where exactly one path exists, c is
+of the definition; and so by that are rows and columns with entries above `HIGH`. Where exactly one path exists, c is
 its ⊗, to the bit: bits, where operands have entries, tell these from others.
 
 A row of the result depends on that row of A and on all of B, and so on no cut of A by rows, nor on threads.
@@ -38,11 +38,28 @@ from semiring.kernels.cpu.codegen.memory import address, bits_of, number_of, sca
 from semiring.kernels.cpu.compiled import Kernels
 from semiring.kernels.cpu.threads.pool import run_tasks
 
-__all__ = ["Right", "exponential", "is_log_plus", "multiply", "multiply_by", "takes"]
+__all__ = [
+    "HIGH",
+    "LOG2_E",
+    "LOW",
+    "Right",
+    "exponential",
+    "few_paths",
+    "finish",
+    "is_log_plus",
+    "kernel",
+    "multiply",
+    "multiply_by",
+    "on_threads",
+    "scale",
+    "survey_rows",
+    "takes",
+    "tiny_sum",
+]
 
 Array: TypeAlias = NDArray[Any]
 
-_LOW, _HIGH = -float(1 << 20), float(1 << 19)  # entries whose exponentials are taken; their exponents have 21 bits
+LOW, HIGH = -float(1 << 20), float(1 << 19)  # entries whose exponentials are taken; their exponents have 21 bits
 _LEAST = -510  # exponents below: products of two exponentials stay normal numbers
 _SMALLEST = 48  # rows and columns of B: with fewer, what a call costs outweighs the gain
 _DEEPEST = 64  # rows of B: from there on the rounding of sums pair by pair is noticed
@@ -60,13 +77,13 @@ _MAGIC = float(3 << 22)  # n + this holds n, a whole number below 2²², in its 
 _FROM_LEAST, _FAINT = np.float32(_MAGIC - _KEPT), np.float32(_MAGIC - 125)  # the least is a normal number in float32
 _NOWHERE = np.float32(-4e6)  # in the place of the exponent of exp -∞
 
-_LOG2_E = 1.4426950408889634
+LOG2_E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # the first has 32 bits
 _SQRT2 = 1.4142135623730951
 _FRACTION, _ONE = (1 << 52) - 1, 1023 << 52
 
 
-def _kernel(function: Any) -> Any:
+def kernel(function: Any) -> Any:
     return cached(njit(function, nogil=True, error_model="numpy", fastmath={"contract"}))
 
 
@@ -75,8 +92,8 @@ _inline = njit(forceinline=True, nogil=True, error_model="numpy", fastmath={"con
 
 @_inline
 def exponential(x):
-    """The number n and the double y ∈ [√½, √2] with eˣ = y · 2ⁿ, x within `_LOW` and `_HIGH`."""
-    n = np.floor(x * _LOG2_E + 0.5)
+    """The number n and the double y ∈ [√½, √2] with eˣ = y · 2ⁿ, x within `LOW` and `HIGH`."""
+    n = np.floor(x * LOG2_E + 0.5)
     r = (x - n * _LN2_HIGH) - n * _LN2_LOW
     y = 1 / 6227020800.0
     y = y * r + 1 / 479001600.0
@@ -117,8 +134,8 @@ def _logarithm(x, n):
     return n * _LN2_HIGH + (n * _LN2_LOW + (2.0 * z * q * s + 2.0 * z))
 
 
-@_kernel
-def _scale(X, rows, columns, out, start, stop):
+@kernel
+def scale(X, rows, columns, out, start, stop):
     """Out ← eˣ · 2^−(rows + columns) for X (b, m, n), rows (b, m) and columns (b, n), of rows start … stop - 1."""
     wide()
     height = X.shape[1]
@@ -127,15 +144,15 @@ def _scale(X, rows, columns, out, start, stop):
         shift = rows[b, i]
         for j in range(X.shape[2]):
             x = np.float64(X[b, i, j])
-            inside = (x >= _LOW) & (x <= _HIGH)
+            inside = (x >= LOW) & (x <= HIGH)
             n, y = exponential(x if inside else 0.0)
             n -= shift + columns[b, j]
             value = number_of(bits_of(y) + (np.int64(n) << 52))
             out[b, i, j] = value if inside & (n >= _LEAST) else 0.0
 
 
-@_kernel
-def _finish(S, rows, columns, C, accumulate, tiny, least, again, start, stop):
+@kernel
+def finish(S, rows, columns, C, accumulate, tiny, least, again, start, stop):
     """C ← [C ⊕] log(S · 2^(rows + columns)), of rows start … stop - 1; ``again`` becomes 1 where that is no result.
 
     There S is below ``tiny``, the logarithm to base 2 below ``least``, or C too large; C stays, or becomes -∞.
@@ -155,7 +172,7 @@ def _finish(S, rows, columns, C, accumulate, tiny, least, again, start, stop):
             y = number_of((bits & _FRACTION) | _ONE)
             if accumulate:
                 c = np.float64(C[b, i, j])
-                inside = (c >= _LOW) & (c <= _HIGH)
+                inside = (c >= LOW) & (c <= HIGH)
                 bad |= not (inside | (c == -np.inf))
                 d, x = exponential(c if inside else 0.0)
                 x = x if inside else 0.0
@@ -174,20 +191,20 @@ def _finish(S, rows, columns, C, accumulate, tiny, least, again, start, stop):
             again[b, i, j] = bad
 
 
-@_kernel
+@kernel
 def _split(X, y, n):
-    """X = log(y · 2ⁿ) for X (m, n) within `_LOW` and `_HIGH`, or -∞: there n is `_NOWHERE`, and y is 1."""
+    """X = log(y · 2ⁿ) for X (m, n) within `LOW` and `HIGH`, or -∞: there n is `_NOWHERE`, and y is 1."""
     wide()
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             x = np.float64(X[i, j])
-            inside = x >= _LOW
+            inside = x >= LOW
             exponent, mantissa = exponential(x if inside else 0.0)
             y[i, j] = mantissa
             n[i, j] = exponent if inside else _NOWHERE
 
 
-@_kernel
+@kernel
 def _add_up(x, m, y, n, least, S, start, stop):
     """S ← Σₖ x · y · 2^(m + n − least − 50) in rows start … stop - 1: no special function for a pair.
 
@@ -219,7 +236,7 @@ def _add_up(x, m, y, n, least, S, start, stop):
                             T[j] = 0
 
 
-@_kernel
+@kernel
 def _logarithms(S, least, out, start, stop):
     """Out (rows, columns) ← the logarithms of what `_add_up` found, in rows start … stop - 1."""
     wide()
@@ -233,8 +250,8 @@ def _logarithms(S, least, out, start, stop):
                 results[j] = value if s > 0 else -np.inf
 
 
-@_kernel
-def _few_paths(A, bits, B, odd, result, C, again, accumulate, start, stop):
+@kernel
+def few_paths(A, bits, B, odd, result, C, again, accumulate, start, stop):
     """Result ← [C ⊕] the ⊗ of the one path, or "no path", and ``again`` 0, where rows start … stop - 1 have no more.
 
     A (b, m, k) and B (b, k, n), C, result and ``again`` (b, m, n); ``bits`` (b, k, words): where B has an entry. Rows
@@ -274,11 +291,11 @@ def _few_paths(A, bits, B, odd, result, C, again, accumulate, start, stop):
 # ------------------------------------------------------------------------------------------------- what is in operands
 
 
-@_kernel
-def _survey_rows(X, shift, greatest, paths, seen, start, stop):
+@kernel
+def survey_rows(X, shift, greatest, paths, seen, start, stop):
     """Of rows start … stop - 1 of X (b, m, n): the greatest x + shift (b, n), how many entries are no -∞, what is seen.
 
-    That is in bit 0 a finite entry below `_LOW`, in bit 1 one above `_HIGH`.
+    That is in bit 0 a finite entry below `LOW`, in bit 1 one above `HIGH`.
     """
     wide()
     without_nan()
@@ -291,11 +308,11 @@ def _survey_rows(X, shift, greatest, paths, seen, start, stop):
             t = x + added[j]
             top = t if t > top else top
             count += np.int32(x > -np.inf)
-            found |= np.int32((x < _LOW) & (x > -np.inf)) | np.int32(x > _HIGH) << np.int32(1)
+            found |= np.int32((x < LOW) & (x > -np.inf)) | np.int32(x > HIGH) << np.int32(1)
         greatest[b, i], paths[b, i], seen[b, i] = top, count, found
 
 
-@_kernel
+@kernel
 def _survey_columns(X, shift, greatest, paths, seen, start, stop):
     """The same of the columns of matrices start … stop - 1, for ``shift`` (b, m)."""
     wide()
@@ -309,7 +326,7 @@ def _survey_columns(X, shift, greatest, paths, seen, start, stop):
                 t = x + added
                 top[j] = t if t > top[j] else top[j]
                 count[j] += np.int32(x > -np.inf)
-                found[j] |= np.int32((x < _LOW) & (x > -np.inf)) | np.int32(x > _HIGH) << np.int32(1)
+                found[j] |= np.int32((x < LOW) & (x > -np.inf)) | np.int32(x > HIGH) << np.int32(1)
 
 
 @dataclass(frozen=True)
@@ -318,23 +335,23 @@ class _Look:
 
     greatest: Array  # (b, rows) the greatest entries plus a shift, 0 where there is none, within the range of entries
     paths: Array  # (b, rows) how many entries are no -∞
-    odd: Array | None  # (b, rows) whether one of them is above `_HIGH`
-    dropped: bool  # whether a finite one is below `_LOW`
+    odd: Array | None  # (b, rows) whether one of them is above `HIGH`
+    dropped: bool  # whether a finite one is below `LOW`
 
 
 def _look(X: Array, shift: Array, axis: int, threads: int) -> _Look:
     """Look at X (b, m, n) along an axis, at whose entries ``shift`` is added for the greatest."""
     shape = X.shape[:axis] + X.shape[axis + 1 :]
     greatest, paths, seen = np.empty(shape, X.dtype), np.empty(shape, np.int32), np.empty(shape, np.int32)
-    loop, pieces = (_survey_rows, greatest.size) if axis == 2 else (_survey_columns, X.shape[0])
-    _on_threads(threads, loop, (X, shift, greatest, paths, seen), pieces, X.size)
+    loop, pieces = (survey_rows, greatest.size) if axis == 2 else (_survey_columns, X.shape[0])
+    on_threads(threads, loop, (X, shift, greatest, paths, seen), pieces, X.size)
     greatest[~np.isfinite(greatest)] = 0
     every = int(np.bitwise_or.reduce(seen, axis=None))
     odd = seen > 1 if every > 1 else None
-    return _Look(np.clip(greatest, 2 * _LOW, 2 * _HIGH), paths, odd, bool(every & 1))
+    return _Look(np.clip(greatest, 2 * LOW, 2 * HIGH), paths, odd, bool(every & 1))
 
 
-def _on_threads(threads: int, function: Any, arguments: tuple[Any, ...], rows: int, size: int) -> None:
+def on_threads(threads: int, function: Any, arguments: tuple[Any, ...], rows: int, size: int) -> None:
     """Run a compiled loop over rows, in pieces where that is worth it."""
     pieces = min(rows, 4 * threads) if threads > 1 and size >= 1 << 15 else 1
     step = -(-rows // pieces)
@@ -343,7 +360,7 @@ def _on_threads(threads: int, function: Any, arguments: tuple[Any, ...], rows: i
 
 
 def _exponents(shift: Array) -> Array:
-    return np.rint(shift.astype(np.float64) * _LOG2_E)
+    return np.rint(shift.astype(np.float64) * LOG2_E)
 
 
 # ------------------------------------------------------------------------------------------------------------ products
@@ -366,6 +383,11 @@ def takes(plan: Plan, k: int, n: int) -> bool:
         and plan.zero == -np.inf
         and is_log_plus(plan.semiring)
     )
+
+
+def tiny_sum(plan: Plan, k: int) -> float:
+    """What a shifted sum of k terms exceeds if all that was taken for 0 is nothing beside it."""
+    return 2.0 ** (_LEAST + 3 + _SPARE[plan.dtype.char]) * k
 
 
 def multiply(backend: Backend, plan: Plan, kernels: Kernels, C: Array, A: Array, B: Array, accumulate: int) -> None:
@@ -412,6 +434,17 @@ class Right:
             self.kept[key] = make()
         return self.kept[key]
 
+    def bits(self, B: Array, columns: slice) -> Array:
+        """Where a block of B, or a copy of it, has an entry: bits in words of 64 along its rows."""
+
+        def make() -> Array:
+            bytes_ = np.packbits(np.greater(B, -np.inf), axis=2, bitorder="little")
+            words = np.zeros((*B.shape[:2], -(-B.shape[2] // 64) * 8), np.uint8)
+            words[:, :, : bytes_.shape[2]] = bytes_
+            return words.view(np.uint64)
+
+        return self.of(0, columns, "bits", make)
+
 
 class _Product:
     """Products of some matrices, their shifts, and what was seen in them."""
@@ -421,10 +454,10 @@ class _Product:
         self.inner, self.lost = A.shape[2], np.zeros(A.shape[:2], np.bool_)
         self.left, self.right = _look(A, -by.inner, 2, plan.threads), by.look
         self.u, self.v, self.w = _exponents(self.left.greatest), by.v, by.w
-        self.tiny = 2.0 ** (_LEAST + 3 + _SPARE[plan.dtype.char]) * self.inner
+        self.tiny = tiny_sum(plan, self.inner)
         # What was dropped stays 2^-180 below sums that are above this.
         dropped = self.left.dropped or self.right.dropped
-        self.least = (_LOW + _HIGH) * _LOG2_E + 200 if dropped else -np.inf
+        self.least = (LOW + HIGH) * LOG2_E + 200 if dropped else -np.inf
         self.numbers = Plan(plus_times, np.dtype(np.float64), 0.0, 1.0, threads=plan.threads)
         self.maxima = Plan(max_plus, np.dtype(np.float32), np.float32(-np.inf), np.float32(0), threads=plan.threads)
         self.splits = plan.dtype.char == "f" and not dropped and self.left.odd is None and self.right.odd is None
@@ -451,12 +484,12 @@ class _Product:
         if not lost.all():
             shifts = self.u[:, rows], self.w[:, columns]
             rest = self._sums(A, B, self.u[:, rows], columns), *shifts, result, accumulate, self.tiny, self.least, again
-            _on_threads(self.plan.threads, _finish, rest, C.shape[0] * C.shape[1], C.size)
+            on_threads(self.plan.threads, finish, rest, C.shape[0] * C.shape[1], C.size)
             again |= lost[:, :, None]
         if int(self.left.paths[:, rows].min() + self.right.paths[:, columns].min()) < self.inner + 2:
             odd = np.zeros(C.shape[:2], np.bool_) if self.left.odd is None else self.left.odd[:, rows]
-            given = A, self._bits(B, columns), B, odd, result, C, again, accumulate
-            _on_threads(self.plan.threads, _few_paths, given, C.shape[0] * C.shape[1], C.size)
+            given = A, self.by.bits(B, columns), B, odd, result, C, again, accumulate
+            on_threads(self.plan.threads, few_paths, given, C.shape[0] * C.shape[1], C.size)
         if self.left.odd is not None:
             again |= self.left.odd[:, rows, None]
         if self.right.odd is not None:
@@ -493,20 +526,9 @@ class _Product:
         left = self._scaled(np.ascontiguousarray(A[:, :, steps]), u, v)
         return left, self.by.of(steps.start, columns, "exponentials", make)
 
-    def _bits(self, B: Array, columns: slice) -> Array:
-        """Where a block of B has an entry: bits in words of 64 along its rows."""
-
-        def make() -> Array:
-            bytes_ = np.packbits(np.greater(B, -np.inf), axis=2, bitorder="little")
-            words = np.zeros((*B.shape[:2], -(-B.shape[2] // 64) * 8), np.uint8)
-            words[:, :, : bytes_.shape[2]] = bytes_
-            return words.view(np.uint64)
-
-        return self.by.of(0, columns, "bits", make)
-
     def _scaled(self, X: Array, rows: Array, columns: Array) -> Array:
         out = np.empty(X.shape)
-        _on_threads(self.plan.threads, _scale, (X, rows, columns, out), X.shape[0] * X.shape[1], X.size)
+        on_threads(self.plan.threads, scale, (X, rows, columns, out), X.shape[0] * X.shape[1], X.size)
         return out
 
     def _compute_again(self, result: Array, again: Array, C: Array, A: Array, B: Array, accumulate: int) -> None:
@@ -540,8 +562,8 @@ class _Product:
         self.backend.multiply(self.maxima, least, m, right.n)
         least -= _KEPT
         least, S, value = _in_panels(least), np.zeros((panels, rows, _COLUMNS)), np.empty(C.shape)
-        _on_threads(self.plan.threads, _add_up, (x, m, *right.panels, least, S), rows, S.size * inner)
-        _on_threads(self.plan.threads, _logarithms, (S, least, value), rows, S.size)
+        on_threads(self.plan.threads, _add_up, (x, m, *right.panels, least, S), rows, S.size * inner)
+        on_threads(self.plan.threads, _logarithms, (S, least, value), rows, S.size)
         return np.logaddexp(C, value, dtype=np.float64) if accumulate else value
 
 

@@ -1,0 +1,479 @@
+"""Sequences of steps x ← log Σₖ exp(x[k] + B[k, ·]) + w by one matrix B, and their gradients, in one compiled call.
+
+A step is the product of `log_sums` with its bits: exponentials of the rows of x, a product of plus_times in float64, a
+logarithm. Those of B are taken and packed once. Rows go their ways apart, so each thread takes some of them through all
+steps and waits for no other. A row in which a sum underflows, or an entry is out of range, stops its block until
+`log_sums` has computed it. In float64 every step is a product of its own.
+
+Backward a step is d[k] = X[k] · Σⱼ E[k, j] · h[j] / S[j], with the exponentials X and E of x and B and the sums S of
+the step, which were kept on the way there: a product in float32, whose terms are probabilities. Exponentials below
+`_FAINT` count as 0 there, so that no product of two is subnormal; sums beside which they might be noticed are refused.
+"""
+
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
+# (some functions below are compiled: their types are Numba's)
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.algebra.catalogue import plus_times
+from semiring.kernels.contract import Backend, Plan
+from semiring.kernels.cpu.codegen.memory import address, call9, line, wide
+from semiring.kernels.cpu.codegen.target import host
+from semiring.kernels.cpu.compiled import kernels_for
+from semiring.kernels.cpu.product.log_sums import (
+    HIGH,
+    LOG2_E,
+    LOW,
+    Right,
+    few_paths,
+    finish,
+    kernel,
+    multiply_by,
+    on_threads,
+    scale,
+    survey_rows,
+    tiny_sum,
+)
+from semiring.kernels.cpu.threads.pool import run_tasks
+from semiring.kernels.machines import cpu_speed
+from semiring.kernels.machines.data import TileShape
+
+__all__ = ["Prepared", "pull", "walk"]
+
+Array: TypeAlias = NDArray[Any]
+
+_ROWS, _VECTORS = 8, 3  # of a tile, where registers hold it: numbers of sequences are often powers of two
+_BLOCK = 64  # rows that are taken through all steps together: more would not stay in the second-level cache
+_DEPTH = 512  # steps of k at a time
+_PAD = 16  # columns between rows of exponentials, which would meet in the same lines of the cache
+_FAINT = np.float32(2.0**-62)  # exponentials below count as 0 in gradients
+_TRUSTED = 2.0**-36  # sums from there on, by the number of their terms, do not notice it
+_NOTHING = (0, 0, 0)  # in the place of an array that nobody asks for
+
+
+@kernel
+def _multiply(tile, A, packed, C):
+    """C ← A · B, of rows in whole tiles, for B in panels at the address ``packed``.
+
+    ``tile``: its address, rows and columns. A (1, m, k + `_PAD`), C (1, m, n), n a multiple of the columns.
+    """
+    native, rows, width = tile
+    inner, size = A.shape[2] - _PAD, A.itemsize
+    across, down = A.shape[2] * size, C.shape[2] * size
+    for first in range(0, inner, _DEPTH):
+        steps = min(_DEPTH, inner - first)
+        for left in range(0, C.shape[2], width):
+            b = packed + (left * inner + first * width) * size
+            for top in range(0, A.shape[1], rows):
+                a, c = address(A) + top * across + first * size, address(C) + top * down + left * size
+                call9(native, (steps, a, across, size, b, c, down, min(first, 1), c))
+
+
+@kernel
+def _exponentials(x, shift, v, seen, u, X):
+    """X ← the exponentials of x (1, m, n) as `log_sums` takes them, u their exponents, and what is ``seen`` in it."""
+    greatest, paths, odd = np.empty(u.shape, np.float32), seen[0], seen[1]
+    survey_rows(x, shift, greatest, paths, odd, 0, x.shape[1])
+    for i in range(x.shape[1]):
+        top = greatest[0, i] if abs(greatest[0, i]) < np.inf else np.float32(0)
+        u[0, i] = np.rint(min(max(np.float64(top), 2 * LOW), 2 * HIGH) * LOG2_E)
+    scale(x, u, v, X, 0, x.shape[1])
+
+
+# Loops over a row are functions of their own, which take vectors: among many arrays the compiler does not see that.
+
+
+@kernel
+def _keep_sums(found, result, lost, tiny, kept):
+    """Kept ← the sums of a row that gradients may use, 0 where there is no path, else NaN."""
+    wide()
+    for j in range(kept.size):
+        s, there = found[j], result[j] > -np.inf
+        sure = (s >= tiny) & there & (not lost)
+        kept[j] = s if sure else (np.nan if there | lost else 0.0)
+
+
+@kernel
+def _weigh(result, weight, state):
+    """State ← result ⊗ weight."""
+    wide()
+    for j in range(state.size):
+        there = (result[j] > -np.inf) & (weight[j] > -np.inf)
+        state[j] = result[j] + weight[j] if there else np.float32(-np.inf)
+
+
+@kernel
+def _divide(g, s, weight, trusted, h, q):
+    """Of a row h ← g where there are paths, and q ← h / s; 1 where a sum is too small for that."""
+    wide()
+    bad = np.int32(0)
+    for j in range(h.size):
+        value = g[j] if (s[j] != 0) & (weight[j] > -np.inf) else np.float32(0)
+        sure = s[j] >= trusted
+        bad |= np.int32(value != 0) & np.int32(not sure)
+        quotient = value / (s[j] if sure else np.float32(1))
+        h[j], q[j] = value, np.float32(0) if abs(quotient) < _FAINT else quotient
+    return bad
+
+
+@kernel
+def _restore(exponentials, d, going, factors, g):
+    """Of a row factors ← exponentials, those that count, and g ← factors · d."""
+    wide()
+    for j in range(g.size):
+        factor = np.float32(exponentials[j])
+        factors[j] = factor if factor >= _FAINT else np.float32(0)
+    if going:
+        for j in range(g.size):
+            g[j] = factors[j] * d[j]
+
+
+@kernel
+def _spread(row, to, width, step):
+    """Write a row in pieces of ``width``, each ``step`` bytes behind the other, from an address on."""
+    whole = row.size // width
+    for piece in range(whole):
+        place = line(to + piece * step, width)
+        for j in range(width):
+            place[j] = row[piece * width + j]
+    place = line(to + whole * step, row.size - whole * width)
+    for j in range(place.size):
+        place[j] = row[whole * width + j]
+
+
+@kernel
+def _add_product(tile, left, right, inner, C, E, total, start, stop):
+    """Total (n, n) += (left · right) ∘ E in rows start … stop - 1, whole tiles of C, which is room for the product.
+
+    ``left`` and ``right``: the addresses of (inner, n) in panels of a tile's rows, and of its columns.
+    """
+    wide()
+    native, rows, width = tile
+    down, n = C.shape[1] * 4, E.shape[0]
+    for first in range(0, inner, _DEPTH):
+        steps = min(_DEPTH, inner - first)
+        for top in range(start, stop, rows):
+            a, c = left + (top * inner + first * rows) * 4, address(C) + top * down
+            for column in range(0, C.shape[1], width):
+                b = right + (column * inner + first * width) * 4
+                call9(native, (steps, a, 4, rows * 4, b, c + column * 4, down, min(first, 1), c + column * 4))
+    for i in range(start, min(stop, n)):
+        sums, factors, terms = total[i], E[i], C[i]
+        for j in range(n):
+            sums[j] += terms[j] * factors[j]
+
+
+@kernel
+def _take_steps(tile, packed, span, places, lengths, x, B, shift, v, w, bits, fewest, tiny, X, S, y, again, seen, u):
+    """Take x (1, m, n) through steps first … last - 1; where one cannot be taken, return it, its rows in ``seen[1]``.
+
+    ``span``: first, last, and whether y already holds the product of the first. ``places``: the weights, the states
+    after each step and its sums, each an address with the bytes from a row, and from a step, to the next, or 0. Sums
+    that gradients cannot use are NaN.
+    """
+    t, last, known = span
+    weights, states, sums = places
+    rows, n = x.shape[1], x.shape[2]
+    odd = seen[1]
+    while t < last:
+        if not known:
+            _exponentials(x, shift, v, seen, u, X)
+            _multiply(tile, X, packed, S)
+            finish(S, u, w, y, 0, tiny, -np.inf, again, 0, rows)
+            if seen[0].min() + fewest < n + 2:
+                few_paths(x, bits, B, odd > 0, y, y, again, 0, 0, rows)
+            stopped = False
+            for i in range(rows):
+                lost, marks = odd[0, i] > 0, again[0, i]
+                for j in range(n):
+                    lost |= marks[j]
+                lost &= t < lengths[i]
+                odd[0, i] = lost
+                stopped |= lost
+                if sums[0]:
+                    _keep_sums(S[0, i], y[0, i], lost, tiny, line(sums[0] + i * sums[1] + t * sums[2], n))
+            if stopped:
+                return t
+        known = False
+        for i in range(rows):
+            state, result = x[0, i], y[0, i]
+            if t < lengths[i]:
+                if weights[0]:
+                    _weigh(result, line(weights[0] + i * weights[1] + t * weights[2], n), state)
+                else:
+                    for j in range(n):
+                        state[j] = result[j]
+            if states[0]:
+                after = line(states[0] + i * states[1] + t * states[2], n)
+                for j in range(n):
+                    after[j] = state[j]
+        t += 1
+    return last
+
+
+@kernel
+def _take_back(tile, packed, steps, places, factors, lengths, G, x, shift, v, trusted, X, Q, D, seen, u):
+    """G (m, n) ← its gradient by the state before the first of ``steps``; False where a sum is too small.
+
+    ``places``, as in `_take_steps`: the weights, the states before each step, the sums, what is added to G after each
+    step, the gradient by the weights. ``factors``: where X and h / S of all steps are left for `_add_product`, two
+    addresses, the rows of all blocks, and the first of this one.
+    """
+    weights, states, sums, more, by_weights = places
+    left, right, height, top = factors
+    rows, n = x.shape[1], x.shape[2]
+    inner, line_of = steps * height, np.empty(n, np.float32)
+    for t in range(steps - 1, -1, -1):
+        bad = np.int32(0)
+        for i in range(rows):
+            g, q = G[i], Q[0, i]
+            state, before = x[0, i], line(states[0] + i * states[1] + t * states[2], n)
+            for j in range(n):
+                state[j] = before[j]
+            if more[0]:
+                addend = line(more[0] + i * more[1] + t * more[2], n)
+                for j in range(n):
+                    g[j] += addend[j]
+            weight = line(weights[0] + i * weights[1] + t * weights[2], n)
+            h = line(by_weights[0] + i * by_weights[1] + t * by_weights[2], n)
+            s = line(sums[0] + i * sums[1] + t * sums[2], n)
+            if t < lengths[i]:
+                bad |= _divide(g, s, weight, trusted, h, q)
+            else:
+                for j in range(n):
+                    h[j], q[j] = 0, 0
+            _spread(q[:n], right + (t * height + top + i) * tile[2] * 4, tile[2], inner * tile[2] * 4)
+        if bad:
+            return False
+        _exponentials(x, shift, v, seen, u, X)
+        _multiply(tile, Q, packed, D)
+        for i in range(rows):
+            _restore(X[0, i], D[0, i], t < lengths[i], line_of, G[i])
+            _spread(line_of, left + (t * height + top + i) * tile[1] * 4, tile[1], inner * tile[1] * 4)
+    return True
+
+
+class Prepared:
+    """A matrix B (n, n) for many steps: its exponentials in panels, made when first asked for."""
+
+    def __init__(self, plan: Plan, B: Array) -> None:
+        self.right = Right(B[None], plan.threads, keeps=True)
+        look, self.n = self.right.look, B.shape[0]
+        #: Whether steps are compiled loops: float32, all in the range that exponentials are taken of.
+        self.whole = plan.dtype.char == "f" and look.odd is None and not look.dropped
+        self.threads, self.tiny = plan.threads, tiny_sum(plan, self.n)
+        self.fewest = int(look.paths.min())
+        self.shift = -self.right.inner
+        self.rooms: dict[tuple[int, int], Array] = {}  # what gradients through several runs of steps use again
+
+    @cached_property
+    def exponentials(self) -> Array:
+        """Those of B in float64, (n, n)."""
+        E, right = np.empty((1, self.n, self.n)), self.right
+        on_threads(self.threads, scale, (np.ascontiguousarray(right.B), -right.v, right.w, E), self.n, E.size)
+        exponentials: Array = E[0]
+        return exponentials
+
+    @cached_property
+    def bits(self) -> Array:
+        """Where B has an entry."""
+        return self.right.bits(self.right.B, slice(0, self.n))
+
+    @cached_property
+    def there(self) -> _Panels:
+        """What steps multiply by."""
+        return _Panels(self.exponentials)
+
+    @cached_property
+    def narrow(self) -> Array:
+        """The exponentials in float32, those that count."""
+        return np.where(self.exponentials < _FAINT, 0, self.exponentials).astype(np.float32)
+
+    @cached_property
+    def back(self) -> _Panels:
+        """What gradients multiply by."""
+        return _Panels(self.narrow.T)
+
+
+class _Panels:
+    """A right operand of plus_times in panels as wide as a tile."""
+
+    def __init__(self, B: Array) -> None:
+        kernels = kernels_for(Plan(plus_times, B.dtype, B.dtype.type(0), B.dtype.type(1)))
+        machine, size = host(), B.itemsize
+        shape = TileShape(_ROWS, _VECTORS, machine.vector_bytes)
+        shape = shape if shape.is_valid(machine.registers) else cpu_speed().light(machine.vector_bytes)
+        self.rows, self.width = shape.rows, shape.vectors * machine.vector_bytes // size
+        self.tile = kernels.tile_of(shape), self.rows, self.width
+        k, n = B.shape
+        panels = -(-n // self.width)
+        self.columns = panels * self.width
+        padded = np.zeros((k, self.columns), B.dtype)
+        padded[:, :n] = B
+        self.packed = _aligned((panels, k, self.width), B.dtype)
+        self.packed[...] = padded.reshape(k, panels, self.width).swapaxes(0, 1)
+        self.address = self.packed.ctypes.data
+
+    def room(self, rooms: dict[tuple[int, int], Array], inner: int, width: int) -> Array:
+        """Zeros for the panels of (inner, k)."""
+        if (inner, width) not in rooms:
+            rooms[inner, width] = _aligned((-(-self.packed.shape[1] // width), inner, width), np.dtype(np.float32))
+        return rooms[inner, width]
+
+    def operands(self, m: int) -> tuple[Array, Array]:
+        """Room for m rows, and for their products: whole tiles, and zeros beyond the rows."""
+        rows, k = -(-m // self.rows) * self.rows, self.packed.shape[1]
+        left = np.empty((1, rows, k + _PAD), self.packed.dtype)
+        left[:, m:] = 0
+        return left, np.empty((1, rows, self.columns), self.packed.dtype)
+
+
+def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Zeros whose first lies where a vector may begin."""
+    size = prod(shape) * dtype.itemsize
+    room = np.zeros(size + 64, np.uint8)
+    start = -room.ctypes.data % 64
+    return room[start : start + size].view(dtype).reshape(shape)
+
+
+def walk(
+    backend: Backend,
+    plan: Plan,
+    by: Prepared,
+    x: Array,
+    weights: Array | None,
+    lengths: Array | None,
+    steps: int,
+    states: Array | None,
+    sums: Array | None,
+) -> None:
+    """X (m, n), adjacent rows, ← its state after the steps: see `semiring.kernels.contract.Walks`."""
+    alone, kernels = replace(plan, threads=1), kernels_for(plan)
+
+    def product(x: Array, plan: Plan) -> Array:
+        C = np.empty((max(2, x.shape[0]), x.shape[1]), x.dtype)  # a single row would be added up in another order
+        multiply_by(backend, plan, kernels, C, x if x.shape[0] > 1 else x.repeat(2, 0), by.right)
+        return C[: x.shape[0]]
+
+    if not by.whole:
+        if sums is not None:
+            sums[...] = np.nan
+        _one_by_one(lambda x: product(x, plan), x, weights, lengths, steps, states)
+        return
+    counts = np.full(x.shape[0], steps) if lengths is None else np.ascontiguousarray(lengths, np.int64)
+    weights = _in_lines(weights)
+    columns = np.zeros((1, by.there.columns))
+    columns[:, : by.n] = by.right.w
+
+    def block(start: int, stop: int) -> None:
+        rows, m = x[None, start:stop], stop - start
+        X, S = by.there.operands(m)
+        y, again = np.empty((1, m, S.shape[2]), np.float32), np.empty((1, m, S.shape[2]), np.bool_)
+        seen, u = np.empty((2, 1, m), np.int32), np.empty((1, m))
+        places = tuple(_place(array, start) for array in (weights, states, sums))
+        operands = by.right.B, by.shift, by.right.v, columns, by.bits, by.fewest, by.tiny
+        t, known = 0, False
+        while t < steps:
+            t = _take_steps(
+                *(by.there.tile, by.there.address, (t, steps, known), places, counts[start:stop], rows),
+                *(*operands, X, S, y, again, seen, u),
+            )
+            if t < steps:
+                stuck = np.flatnonzero(seen[1, 0])
+                y[0, stuck, : by.n], known = product(rows[0, stuck], alone), True
+
+    with np.errstate(all="ignore"):
+        _in_blocks(block, plan, x.shape[0], by.there.rows)
+
+
+def _one_by_one(
+    product: Callable[[Array], Array],
+    x: Array,
+    weights: Array | None,
+    lengths: Array | None,
+    steps: int,
+    states: Array | None,
+) -> None:
+    for t in range(steps):
+        y = product(x)
+        if weights is not None:
+            w = weights[:, t]
+            with np.errstate(invalid="ignore"):
+                y = np.where(np.isneginf(y) | np.isneginf(w), -np.inf, y + w)
+        np.copyto(x, y, where=np.True_ if lengths is None else (lengths > t)[:, None])
+        if states is not None:
+            states[:, t] = x
+
+
+def pull(
+    plan: Plan,
+    by: Prepared,
+    G: Array,
+    states: Array,
+    sums: Array,
+    weights: Array | None,
+    lengths: Array | None,
+    more: Array | None,
+    by_weights: Array | None,
+    by_matrix: Array,
+) -> bool:
+    """G (m, n), adjacent rows, ← its gradient by the first state: see `semiring.kernels.contract.Walks`."""
+    m, steps, n = sums.shape
+    if not by.whole:
+        return False
+    counts = np.full(m, steps) if lengths is None else np.ascontiguousarray(lengths, np.int64)
+    (_, high, width), inner, trusted = by.back.tile, steps * m, np.float32(_TRUSTED * n)
+    left, right = (by.back.room(by.rooms, inner, size) for size in (high, width))
+    nothing, done = np.zeros(n, np.float32), []
+    weights = np.broadcast_to(nothing, sums.shape) if weights is None else weights
+    read = [_in_lines(array) for array in (weights, states, sums, more)]
+
+    def block(start: int, stop: int) -> None:
+        Q, D = by.back.operands(stop - start)
+        x, X = np.empty((1, stop - start, n), np.float32), np.empty((1, stop - start, n))
+        seen, u = np.empty((2, 1, stop - start), np.int32), np.empty((1, stop - start))
+        h = np.broadcast_to(np.empty(n, np.float32), sums.shape) if by_weights is None else by_weights
+        places = tuple(_place(array, start) for array in (*read, h))
+        factors = left.ctypes.data, right.ctypes.data, m, start
+        done.append(
+            _take_back(
+                *(by.back.tile, by.back.address, steps, places, factors, counts[start:stop], G[start:stop]),
+                *(x, by.shift, by.right.v, trusted, X, Q, D, seen, u),
+            )
+        )
+
+    _in_blocks(block, plan, m, high)
+    if not all(done):
+        return False
+    product = np.empty((left.shape[0] * high, right.shape[0] * width), np.float32)
+    given = by.back.tile, left.ctypes.data, right.ctypes.data, inner, product, by.narrow, by_matrix
+    _in_blocks(lambda start, stop: _add_product(*given, start, stop), plan, product.shape[0], high)
+    return True
+
+
+def _in_lines(array: Array | None) -> Array | None:
+    """An array whose last dimension lies side by side."""
+    return array if array is None or array.strides[-1] == array.itemsize else np.ascontiguousarray(array)
+
+
+def _place(array: Array | None, row: int) -> tuple[int, int, int]:
+    """Where an array (m, steps, n) begins with a row, and the bytes from one row and from one step to the next."""
+    if array is None:
+        return _NOTHING
+    return array.ctypes.data + row * array.strides[0], array.strides[0], array.strides[1]
+
+
+def _in_blocks(block: Callable[[int, int], None], plan: Plan, m: int, rows: int) -> None:
+    """Every thread takes its share of rows, in whole tiles and in blocks that are not too large."""
+    blocks = plan.threads * -(-m // (plan.threads * _BLOCK))
+    step = -(-m // (blocks * rows)) * rows
+    run_tasks(block, [(start, min(m, start + step)) for start in range(0, m, step)], plan.threads)
