@@ -126,7 +126,7 @@ def closure(
     pivots
         The name of an .npy file (n, n) int32 that is made: of a matrix in a file, the vertices that best paths lead
         over, from which `Paths` of the closure finds a path when it is asked for one. Where ⊕ is selective; costs a
-        quarter of the time, and 4 bytes more for each entry that is moved.
+        quarter more computing, and 4 bytes more for each entry that is moved.
     progress
         True draws a bar with the time that is left, on the terminal or in the notebook (tqdm's where that is
         installed). A function ``progress(done, total)`` is called as the work goes on, ``done`` never falling; an
