@@ -73,7 +73,7 @@ def read_edge_list(
 ) -> Edges:
     """The edges in ``lines``; ``source`` is what errors call the file.
 
-    ``delimiter`` None: tab, comma, semicolon or blanks, as in the first line. ``header`` None: the first line names the
+    ``delimiter`` None: tab, comma, semicolon or blanks, by the first line. ``header`` None: the first line names the
     columns when it reads like that. ``weight`` names the column of the weights (with a header).
     """
     rows = _rows(decoded(lines, source), source, delimiter)
@@ -106,8 +106,25 @@ def _rows(lines: Iterator[tuple[int, str]], source: str, delimiter: str | None) 
         if not line.strip() or line.lstrip()[0] in "#%":
             continue
         if delimiter is None:
-            delimiter = next((mark for mark in "\t,;" if mark in line), " ")
+            delimiter = _delimiter(line, f"{source}:{number}")
         yield number, split_line(line, delimiter, f"{source}:{number}"), line
+
+
+def _delimiter(line: str, place: str) -> str:
+    """What stands between the fields: a tab; of commas and semicolons those of which there are more; else blanks.
+
+    So a line with decimal commas, ``a;b;3,5``, has three fields. Raises `FormatError` where both are as many.
+    """
+    bare = re.sub(r'"[^"]*"', "", line)
+    if "\t" in bare:
+        return "\t"
+    commas, semicolons = bare.count(","), bare.count(";")
+    if commas == semicolons > 0:
+        raise FormatError(
+            f"{place}: commas and semicolons, as many of each: which stand between the fields is not known; put names "
+            "that hold some into double quotes, and write decimals with a point"
+        )
+    return "," if commas > semicolons else ";" if semicolons else " "
 
 
 def split_line(line: str, delimiter: str, place: str) -> list[str]:
@@ -277,6 +294,8 @@ def _collect(rows: Iterable[Row], columns: Columns, source: str) -> _Collected:
                 found.values.append(parse_number(fields[weight]))
             except ValueError as error:
                 given = f"the weight {fields[weight][:40]!r} is {error}" if fields[weight] else "the weight is missing"
+                if re.fullmatch(r"[-+]?\d+,\d+", fields[weight]):
+                    given += ": write decimals with a point"
                 raise FormatError(f"{source}:{number}: {given}") from None
         found.rows.append(found.vertex(start))
         found.columns.append(found.vertex(end))
@@ -329,8 +348,8 @@ def write_table(
 
 
 def _header(title: str, what: str, delimiter: str) -> bytes:
-    """The first line; a title that is a number stands in quotes, so that the line does not read like an edge."""
-    third = _quote(_storable(title, what), delimiter, always=_is_number(title))
+    """The first line; in quotes a title that is a number, as of an edge, or that holds what might part the fields."""
+    third = _quote(_storable(title, what), delimiter, always=_is_number(title) or ";" in title or "," in title)
     return f"{delimiter.join(('source', 'target', third))}\n".encode()
 
 

@@ -432,7 +432,7 @@ def test_columns_of_years_are_no_edge(tmp_path):
     assert edge_list(tmp_path, "from,to,2019\na,b,3\n", weight="2019").names == ("a", "b")
 
 
-@pytest.mark.parametrize("unit", ["2019", "inf", "-1", "km", "x", "O.5", "NA", ' "'])
+@pytest.mark.parametrize("unit", ["2019", "inf", "-1", "km", "x", "O.5", "NA", ' "', ";;", ";;;,", "a,b"])
 @pytest.mark.parametrize("matrix", [[[INF, 3], [INF, INF]], [[INF, INF], [INF, INF]], []])
 def test_any_unit_is_read_back(tmp_path, unit, matrix):
     matrix = np.array(matrix).reshape(len(matrix), len(matrix))
@@ -638,6 +638,18 @@ def test_ids_of_json_keep_their_kind_and_undirected_graphs_theirs(tmp_path):
     assert sio.read(tmp_path / "closed.json").matrix.tolist() == semiring.closure(found).matrix.tolist()
     bent = replace(found, matrix=np.triu(np.ones((4, 4))))  # not what was read any more
     assert bent.to_networkx().is_directed()
+
+
+def test_commas_that_are_no_delimiters(tmp_path):
+    with pytest.raises(FormatError, match=r"net.csv:1: the weight '3,5' is not a number.*with a point"):
+        edge_list(tmp_path, "a;b;3,5\nb;c;1,5\n")
+    with pytest.raises(FormatError, match=r"net.csv:2: the weight '1,5' is not a number.*with a point"):
+        edge_list(tmp_path, "from;to;km\na;b;1,5\n")
+    with pytest.raises(FormatError, match=r":1: commas and semicolons, as many of each"):
+        edge_list(tmp_path, "Köln, Nord;Bonn;4,5\n")
+    assert edge_list(tmp_path, "Köln; Nord,Bonn,4\n").names == ("Köln; Nord", "Bonn")
+    assert edge_list(tmp_path, '"a;b;c;d",Bonn,4\n').names == ("a;b;c;d", "Bonn")
+    assert edge_list(tmp_path, "Köln, Nord;Bonn;4\n").names == ("Köln, Nord", "Bonn")
 
 
 def test_of_several_columns_of_numbers_one_is_named(tmp_path):
