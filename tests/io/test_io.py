@@ -497,6 +497,7 @@ def test_a_stored_zero_is_an_edge_of_weight_zero(tmp_path):
         assert sio.read(tmp_path / name).matrix.tolist() == [[INF, 0], [3, INF]]
 
 
+@pytest.mark.filterwarnings("ignore:The default value for `spmatrix`:DeprecationWarning")  # of the last line's mmread
 def test_matrix_market_of_scipy(tmp_path, rng):
     dense = np.round(rng.random((5, 5)), 3)
     scipy.io.mmwrite(tmp_path / "d.mtx", dense)
