@@ -98,6 +98,11 @@ class Matrix:
         return same and not any(map_.moves or map_.negates for map_ in self.maps)
 
     @property
+    def moved(self) -> bool:
+        """Whether a map changes numbers, apart from their sign."""
+        return any(map_.moves for map_ in self.maps)
+
+    @property
     def sign(self) -> int:
         """-1 where the first map turns the sign."""
         return -1 if self.maps and self.maps[0].negates else 1

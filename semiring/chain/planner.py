@@ -8,9 +8,10 @@ it. So when the first node runs, every look of the call is over.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
+from semiring import profiling
 from semiring.algorithms.predecessors import Inspection
 from semiring.arrays.operands import same_memory
 from semiring.chain.leaf import Leaf
@@ -18,7 +19,6 @@ from semiring.chain.matrix import Way
 from semiring.chain.problem import STRUCTURES, No, Problem, Reduction, Step
 from semiring.errors import SemiringError
 from semiring.kernels.engine import engine_of
-from semiring.profiling import span
 from semiring.strips.stored import is_name
 
 __all__ = ["Node", "Program", "name_of", "solve"]
@@ -70,14 +70,21 @@ def solve(problem: Problem, steps: Sequence[Step]) -> Any:
     return result if out is None or is_name(out) else out
 
 
+@cache
 def name_of(step: Step) -> str:
     """What a step is called in an explanation."""
     return str(getattr(step, "__name__", type(step).__name__)).replace("_", " ")
 
 
-def _may_ask(step: str, p: Problem) -> bool:
-    """Whether the step of that name may be asked: one that spares work, where the caller lets it; others always."""
-    return step in p.request.structure or step not in STRUCTURES or step == "components"  # which signs may need
+def _answer(step: Step, p: Problem) -> No | Reduction:
+    """What a step answers; one that spares work is asked where the caller lets it."""
+    name = name_of(step)
+    if name in STRUCTURES and name not in p.request.structure and name != "components":  # which signs may need
+        return No("not among what may be spared")
+    if not profiling.active:
+        return step(p)
+    with profiling.span("step", name):
+        return step(p)
 
 
 class Node:
@@ -102,11 +109,10 @@ class Node:
         if p.taken:
             explanation.about(p.matrix)
         for i, step in enumerate(steps):
-            with span("step", name := name_of(step)):
-                found = step(p) if _may_ask(name, p) else No("not among what may be spared")
+            found = _answer(step, p)
             self._by_data |= found.by == "data"
             if not self._silent:
-                explanation.say(self._depth, name, isinstance(found, Reduction), found.why)
+                explanation.say(self._depth, name_of(step), isinstance(found, Reduction), found.why)
             if isinstance(found, No):
                 continue
             if not found.quiet:

@@ -1,7 +1,8 @@
 """A problem, what is known of it, and what a look at it may answer.
 
 A closure is solved by reducing it to easier problems. A *step* is a function that looks at a `Problem`. It reads, may
-raise, and writes nothing; its answer is `No`, with the reason, or a `Reduction`. A reduction that only changes how the
+raise, and writes nothing; its answer is `No`, with the reason, or a `Reduction`. A step of the library is written as
+what refuses it, a line each, and the reduction where nothing does (`step`). A reduction that only changes how the
 entries are read adds a *map* to the matrix of the same problem (`mapped`): maps wait, and are done together when the
 matrix is first read, and undone when the result is written. Any other reduction names the problems to be solved instead
 (`problems`), and its `run` makes one result of theirs. All looks of a call come before its first write, so an input is
@@ -10,9 +11,9 @@ never half overwritten by an error that a look could have found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -28,7 +29,7 @@ from semiring.arrays.scans import Scan
 from semiring.chain.explanation import Explanation
 from semiring.chain.matrix import Matrix
 from semiring.errors import SemiringError
-from semiring.graphs.structure import Structure
+from semiring.graphs.structure import UNSEEN, Structure
 from semiring.kernels.contract import Plan
 from semiring.kernels.engine import make_plan
 from semiring.ranks.links import ALONE, Team
@@ -37,7 +38,20 @@ if TYPE_CHECKING:
     from semiring.chain.planner import Node
     from semiring.strips.last import LastRound
 
-__all__ = ["STRUCTURES", "Facts", "No", "Problem", "Reduction", "Request", "Step", "Strips", "is_tropical", "promises"]
+__all__ = [
+    "STRUCTURES",
+    "Facts",
+    "Look",
+    "No",
+    "Problem",
+    "Reduction",
+    "Request",
+    "Step",
+    "Strips",
+    "is_tropical",
+    "promises",
+    "step",
+]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
@@ -108,7 +122,7 @@ class Problem:
     given: Any = None
     matrix: Matrix = _NO_MATRIX
     facts: Facts | None = _NOTHING_KNOWN  # None: not looked for yet; `known` looks
-    seen: Structure | None = None  # of the graph, where a step has looked; maps leave it as it is, but for shifts
+    seen: Structure = UNSEEN  # of the graph, where a step has looked; maps leave it as it is, but for shifts
     plus: bool = False
     method: str | Method = "auto"  # its name, or one that a step has found for matrices of such a structure
     home: Any = None
@@ -145,6 +159,11 @@ class Problem:
             vars(self)["facts"] = _looked_at(self)  # found once: frozen is what the steps state
         assert self.facts is not None
         return self.facts
+
+    @property
+    def chosen(self) -> str:
+        """What a step has found to close it by already, if one has."""
+        return self.method.name.replace("_", " ") if isinstance(self.method, Method) else ""
 
     @property
     def in_place(self) -> bool:
@@ -222,8 +241,7 @@ def _looked_at(p: Problem) -> Facts:
 Ground: TypeAlias = Literal["kind", "data"]
 
 
-@dataclass(frozen=True)
-class No:
+class No(NamedTuple):
     """A refusal."""
 
     why: str
@@ -267,3 +285,22 @@ class Reduction:
 
 #: A look at a problem: why the step does not apply, or what it reduces the problem to. Writes nothing.
 Step: TypeAlias = Callable[[Problem], No | Reduction]
+#: The same, line by line: what refuses, as `(whether, why)` or `(whether, why, "data")`; and what is left to return.
+Look: TypeAlias = Generator[tuple[Any, ...], None, "No | Reduction"]
+
+
+def step(look: Callable[[Problem], Look]) -> Step:
+    """A step, written as a function that yields its refusals, ``whether, why``; the first that holds is the answer."""
+
+    @wraps(look)
+    def asked(p: Problem) -> No | Reduction:
+        refusals = look(p)
+        try:
+            while True:
+                found = next(refusals)
+                if found[0]:
+                    return No(*found[1:])
+        except StopIteration as last:
+            return last.value  # type: ignore[no-any-return]
+
+    return asked

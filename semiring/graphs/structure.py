@@ -30,7 +30,7 @@ from semiring.graphs.components import (
 if TYPE_CHECKING:  # they load the compiler, and small calls are to do without
     from semiring.elimination.analysis import Analysis, Pattern
 
-__all__ = ["FEW", "Structure", "structure_of", "structure_of_sparse"]
+__all__ = ["FEW", "UNSEEN", "Structure", "structure_of", "structure_of_sparse"]
 
 FEW = 50  # edges are few where there are at most n² / 50 of them
 _STRIPS = 16  # that a matrix is looked at in: from the first of them on it may be clear that there is nothing to find
@@ -72,6 +72,9 @@ class Structure:
     def of_part(self) -> Structure:
         """What holds of a strong component too."""
         return Structure(self.symmetric, None, self.weight)
+
+
+UNSEEN = Structure()  # where nobody has looked
 
 
 def structure_of(A: Any, none: Any, threads: int) -> Structure:

@@ -91,7 +91,8 @@ def register_step(step: Step, *, before: str | None = None) -> Step:
     ----------
     step
         ``step(problem)``, a function of a `semiring.chain.problem.Problem` that returns `No`, with the reason, or a
-        `Reduction`; its name is the function's, with spaces for underscores. It reads, may raise, and writes nothing.
+        `Reduction`, as `semiring.chain.problem.step` makes it of what refuses; its name is the function's, with spaces
+        for underscores. It reads, may raise, and writes nothing.
         What it states of the problem that it returns must be true: nobody looks again.
     before
         The name of the step that it comes before, as ``explain`` prints it; by default it is the last one before the
@@ -103,10 +104,12 @@ def register_step(step: Step, *, before: str | None = None) -> Step:
     Cost: while any step is registered, calls of small matrices are planned each time, some 0.15 ms, for a program would
     not ask the step about the entries.
 
-    >>> from semiring.chain.problem import No
+    >>> from semiring.chain.problem import Reduction, step
     >>> @register_step
+    ... @step
     ... def stars_only(problem):
-    ...     return No("as it is" if problem.plus else "a star")
+    ...     yield not problem.plus, "a star"
+    ...     return Reduction("A⁺", problem)
     >>> import numpy as np, semiring as sr
     >>> _, explanation = sr.closure(np.ones((2, 2)), explain=True)
     >>> print(*(link for link in explanation.chain if link.step == "stars only"))

@@ -13,20 +13,20 @@ from semiring.algorithms.stars import check_star
 from semiring.arrays.operands import as_output, as_result, operands, same_memory, store
 from semiring.arrays.other_zeros import warn_of_other_zeros
 from semiring.chain.matrix import Matrix
-from semiring.chain.problem import No, Problem, Reduction
+from semiring.chain.problem import Look, Problem, Reduction, step
 from semiring.errors import ShapeError
 from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["arrays"]
 
 
-def arrays(p: Problem) -> No | Reduction:
+@step
+def arrays(p: Problem) -> Look:
     """A matrix (..., n, n), and the memory that its closure goes to.
 
     Raises `ShapeError`, `DTypeError`, `DeviceError`, and `AlgebraError` for a semiring without a star.
     """
-    if p.taken:
-        return No("a matrix already")
+    yield p.taken, "a matrix already"
     request, A, out = p.request, p.given, p.request.out
     (array,) = operands(p.semiring, device=request.device, A=A)
     on_device = is_device_array(array)

@@ -8,17 +8,17 @@ from __future__ import annotations
 from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import BitMatrix
 from semiring.chain.matrix import Matrix
-from semiring.chain.problem import Facts, No, Problem, Reduction
+from semiring.chain.problem import Facts, Look, Problem, Reduction, step
 from semiring.errors import ShapeError
 
 __all__ = ["bits"]
 
 
-def bits(p: Problem) -> No | Reduction:
+@step
+def bits(p: Problem) -> Look:
     """The words of a packed matrix. Raises `ShapeError`, `DTypeError`, and `AlgebraError`."""
     A, out = p.given, p.request.out
-    if not isinstance(A, BitMatrix):
-        return No("not packed")
+    yield not isinstance(A, BitMatrix), "not packed"
     if A.shape[0] != A.shape[1]:
         raise ShapeError(f"A is {A.shape}: a closure needs a square matrix")
     p.semiring.check_dtype(A.dtype)

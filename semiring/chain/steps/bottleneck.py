@@ -7,16 +7,15 @@ Cost: O(n²). The entries equal those of ``structure=False``, where 0.0 and -0.0
 from __future__ import annotations
 
 from semiring.algorithms.ordered import selects
-from semiring.chain.problem import No, Problem, Reduction
+from semiring.chain.problem import Look, Problem, Reduction, step
 from semiring.graphs.spanning_tree import SPANNING_TREE
 
 __all__ = ["bottleneck"]
 
 
-def bottleneck(p: Problem) -> No | Reduction:
+@step
+def bottleneck(p: Problem) -> Look:
     """The matrix, to be closed by its spanning tree."""
-    if p.seen is None or not p.seen.symmetric:
-        return No("not known to be undirected")
-    if not selects(p.semiring) or p.matrix.storage == "bits":
-        return No("⊕ and ⊗ are no minimum and maximum of numbers")
+    yield not p.seen.symmetric, "not known to be undirected"
+    yield not selects(p.semiring) or p.matrix.storage == "bits", "⊕ and ⊗ are no minimum and maximum of numbers"
     return Reduction("undirected bottlenecks: those of a spanning tree", p.but(p.facts, method=SPANNING_TREE))

@@ -21,14 +21,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from semiring.algorithms.irreflexive import cycles_from_closure
-from semiring.algorithms.methods import Method
 from semiring.algorithms.reweighting import reweighting, swept_potentials
 from semiring.algorithms.scales import gains
 from semiring.algorithms.stars import divergence_error, may_diverge
 from semiring.algorithms.weights import check_range, negligible
 from semiring.arrays.operands import same_memory
 from semiring.chain.maps import UNSIGNED
-from semiring.chain.problem import Facts, No, Problem, Reduction
+from semiring.chain.problem import Facts, Look, Problem, Reduction, step
 from semiring.chain.steps.shifted import is_signed, weights_of
 from semiring.errors import DivergenceError, NegativeCycleError
 from semiring.graphs.components import SMALL, Components, join_components, permute, strong_components
@@ -51,41 +50,31 @@ class _Part(NamedTuple):
     facts: Facts
 
 
-def components(p: Problem) -> No | Reduction:
+@step
+def components(p: Problem) -> Look:
     """Each large component as a problem of its own; where weights are below 0, each of more than one vertex.
 
     Raises `NegativeCycleError`; `DomainError` where sums of weights may leave the range of floats.
     """
     m = p.matrix
-    if len(m.shape) == 3:
-        return No("each matrix of the stack is one component")
-    if p.strips:
-        return No("strips stay where they are")
+    yield len(m.shape) == 3, "each matrix of the stack is one component"
+    yield p.strips, "strips stay where they are"
     if _is_signed(p):
         found = strong_components(m.array, m.none, p.request.threads)
-        if len(found) == 1:
-            return No("one strong component", "data")
+        yield len(found) == 1, "one strong component", "data"
         parts = _signed_parts(p, found)
         why = f"{len(found)} strong components, {len(parts)} of more than one vertex: each under its own potentials"
         return Reduction(why, p, run=partial(_close, found, parts, None))
-    if isinstance(p.method, Method):
-        return No(f"closed by its {p.method.name.replace('_', ' ')}")
-    if p.seen is None or p.seen.search is None:
-        return No("no weight is below 0, and nobody looked for components")
-    if "components" not in p.request.structure:
-        return No("not among what may be spared")
+    yield p.chosen, f"closed by its {p.chosen}"
+    yield p.seen.search is None, "no weight is below 0, and nobody looked for components"
+    yield "components" not in p.request.structure, "not among what may be spared"
     found = p.seen.components
-    if m.storage == "bits":
-        return No("words are closed as a whole")
-    if len(found) <= 1:
-        return No("one strong component", "data")
-    if gains(p.semiring, p.known.least, p.known.greatest):
-        return No("products that gain are closed together, under factors")
-    if p.plus and not p.semiring.idempotent:
-        return No("A⁺ is a product of n³ pairs in any case, where ⊕ is not idempotent")
+    yield m.storage == "bits", "words are closed as a whole"
+    yield len(found) <= 1, "one strong component", "data"
+    yield gains(p.semiring, p.known.least, p.known.greatest), "products that gain are closed together, under factors"
+    yield p.plus and not p.semiring.idempotent, "A⁺ is a product of n³ pairs in any case, where ⊕ is not idempotent"
     left = found.pairs() / p.n**3
-    if left > _WORTH:
-        return No(f"{len(found)} strong components, and {left:.0%} of the work would be left", "data")
+    yield left > _WORTH, f"{len(found)} strong components, and {left:.0%} of the work would be left", "data"
     ends = zip(found.bounds[:-1].tolist(), found.bounds[1:].tolist(), strict=True)
     parts = [_Part(start, stop, p.known) for start, stop in ends if stop - start > SMALL]
     why = f"{len(found)} strong components: {left:.0%} of the work is left"
@@ -167,7 +156,7 @@ def _block(p: Problem, part: _Part, block: Any, done: int, signed: bool) -> Prob
         none=p.matrix.inner,
         maps=(UNSIGNED,) if signed and part.facts.nonnegative else (),
         sentinel="",
-        seen=None if p.seen is None else p.seen.of_part(),
+        seen=p.seen.of_part(),
         plus=p.plus and signed,
         home=block,
         inspect=None,

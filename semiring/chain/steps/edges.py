@@ -8,17 +8,17 @@ from __future__ import annotations
 import numpy as np
 
 from semiring.algorithms.methods import takes_edges
-from semiring.chain.problem import No, Problem, Reduction
+from semiring.chain.problem import Look, Problem, Reduction, step
 from semiring.chain.steps.minplus import as_min_plus
 from semiring.chain.steps.sparse import dijkstra
 
 __all__ = ["edges"]
 
 
-def edges(p: Problem) -> No | Reduction:
+@step
+def edges(p: Problem) -> Look:
     """The graph of a matrix. Raises `NegativeCycleError`, and `DomainError` for sums beyond the floats."""
-    if not takes_edges(p.method):
-        return No("the method takes a matrix")
+    yield not takes_edges(p.method), "the method takes a matrix"
     m = p.matrix
     if as_min_plus(p)[0] == -np.inf:
         why = "edges of unbounded gain are not Dijkstra's business: rkleene closes the others, and inserts them"

@@ -35,7 +35,7 @@ from semiring.arrays.operands import as_output, as_result, memory_of, operands, 
 from semiring.arrays.scans import Scan, rule_for
 from semiring.chain.by_strips import by_strips, found_journal
 from semiring.chain.matrix import Matrix
-from semiring.chain.problem import No, Problem, Reduction, Request, Strips, is_tropical
+from semiring.chain.problem import Look, Problem, Reduction, Request, Strips, is_tropical, step
 from semiring.errors import AlgebraError, DeviceError, DomainError, DTypeError, ShapeError, StorageError
 from semiring.io.atomic import atomic_file
 from semiring.io.npy import write_npy
@@ -61,7 +61,8 @@ _LARGE = 1 << 28  # bytes: nobody asks a GPU whether it has room for less
 _STAGE, _STAGES = 64 << 20, 4  # bytes of pinned memory through which rows go to a GPU and back, and how often
 
 
-def files(p: Problem) -> No | Reduction:
+@step
+def files(p: Problem) -> Look:
     """The matrix of a file, in memory or as strips.
 
     Raises `OSError`, `FormatError`, `ShapeError`, `DTypeError`; `StorageError` for a memory that is too small, files
@@ -69,12 +70,10 @@ def files(p: Problem) -> No | Reduction:
     take.
     """
     request, out = p.request, p.request.out
-    if p.taken:
-        return No("a matrix already")
+    yield p.taken, "a matrix already"
     kept = request.journal is not None or request.pivots is not None
     asked = request.memory is not None or kept or is_name(p.given) or is_name(out)
-    if not (asked or _is_too_large(p.given, out) or _is_too_large_there(p)):
-        return No("in memory")
+    yield not (asked or _is_too_large(p.given, out) or _is_too_large_there(p)), "in memory"
     source = stored(p.given)
     if source is not None:
         return _of_file(p, source, _home(out, source))

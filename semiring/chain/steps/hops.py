@@ -8,25 +8,22 @@ edges for every level of the search, and 512 vertices; 4 bytes of memory an edge
 from __future__ import annotations
 
 from semiring.algebra.catalogue import min_plus
-from semiring.chain.problem import No, Problem, Reduction
+from semiring.chain.problem import Look, Problem, Reduction, step
 from semiring.chain.steps.shifted import is_signed
 from semiring.graphs.hops import by_hops, is_exact
 
 __all__ = ["hops"]
 
 
-def hops(p: Problem) -> No | Reduction:
+@step
+def hops(p: Problem) -> Look:
     """The matrix, to be closed by counting edges."""
     m = p.matrix
-    if p.seen is None or p.seen.weight is None or p.semiring is not min_plus:
-        return No("no edges of one weight, in min-plus")
+    yield p.seen.weight is None or p.semiring is not min_plus, "no edges of one weight, in min-plus"
     weight = m.sign * p.seen.weight.item()
-    if not weight > 0 or any(map_.moves for map_ in m.maps):
-        return No("the weight is not above 0")
-    if is_signed(p):
-        return No("a loop below 0 is a cycle to be named")
-    if not is_exact(weight, p.n, m.dtype, m.inner):
-        return No(f"sums of {weight} are rounded")
+    yield not weight > 0 or m.moved, "the weight is not above 0"
+    yield is_signed(p), "a loop below 0 is a cycle to be named"
+    yield not is_exact(weight, p.n, m.dtype, m.inner), f"sums of {weight} are rounded"
     why = f"all edges have the weight {weight}: hops, by breadth-first search"
     # Nothing but the weight is read, so the caller's numbers are written as they are, where nobody looks at them
     # through the maps; unless they are integers of which some other path might come near "no path" inside.

@@ -18,7 +18,7 @@ import numpy as np
 from semiring.algebra.catalogue import min_plus
 from semiring.arrays.encoding import inner_zero, widen
 from semiring.arrays.parts import parts, some
-from semiring.chain.problem import Facts, No, Problem, Reduction
+from semiring.chain.problem import Facts, Look, Problem, Reduction, step
 from semiring.errors import IntegerOverflowError
 from semiring.namespaces import is_device_array
 
@@ -41,13 +41,13 @@ class Near:
         return (lambda: _read_in(p, _wider(p, p.dtype, closed=True))) if near else None
 
 
-def integers(p: Problem) -> No | Reduction:
+@step
+def integers(p: Problem) -> Look:
     """The integers in their own dtype if all weights fit half its range, else in a wider one.
 
     Raises `IntegerOverflowError` where there is none.
     """
-    if p.semiring is not min_plus or p.matrix.sentinel != "masked":
-        return No("no integers of min-plus")
+    yield p.semiring is not min_plus or p.matrix.sentinel != "masked", "no integers of min-plus"
     largest = p.known.greatest if p.known.greatest is not None else int(p.matrix.range()[1])
     dtype = p.matrix.array.dtype
     while largest >= int(inner_zero(min_plus, dtype)):
@@ -62,7 +62,7 @@ def integers(p: Problem) -> No | Reduction:
 def _read_in(p: Problem, dtype: np.dtype[Any]) -> Problem:
     """The problem in integers of this dtype; those that need no more are held to "no path" by a minimum."""
     m = p.matrix
-    plain = dtype == m.array.dtype and not any(map_.moves for map_ in m.maps)
+    plain = dtype == m.array.dtype and not m.moved
     return p.but(
         p.facts,
         dtype=dtype,

@@ -14,7 +14,7 @@ import numpy as np
 from semiring.algebra.catalogue import min_plus
 from semiring.arrays.encoding import inner_zero
 from semiring.chain.maps import NEGATED, UNSIGNED, Watched
-from semiring.chain.problem import Facts, No, Problem, Reduction, is_tropical
+from semiring.chain.problem import Facts, Look, Problem, Reduction, is_tropical, step
 from semiring.kernels import backend_for
 
 __all__ = ["as_min_plus", "minplus"]
@@ -30,10 +30,10 @@ def as_min_plus(p: Problem) -> tuple[Any, Any]:
     return None if high is None else -high, None if low is None else -low
 
 
-def minplus(p: Problem) -> No | Reduction:
+@step
+def minplus(p: Problem) -> Look:
     """The same weights in min-plus."""
-    if not is_tropical(p.semiring):
-        return No(f"{p.semiring.name} is closed as it is")
+    yield not is_tropical(p.semiring), f"{p.semiring.name} is closed as it is"
     dual, facts, integers = p.semiring.tropical == "max", p.known, p.dtype.kind == "i"
     changes: dict[str, Any] = {"semiring": min_plus, "maps": p.matrix.maps}
     least, greatest = as_min_plus(p)

@@ -9,16 +9,16 @@ from dataclasses import replace
 from functools import partial
 
 from semiring.arrays.labels import Taken, names_vertices
-from semiring.chain.problem import No, Problem, Reduction
+from semiring.chain.problem import Look, Problem, Reduction, step
 from semiring.errors import DivergenceError, DomainError, SemiringError
 
 __all__ = ["names"]
 
 
-def names(p: Problem) -> No | Reduction:
+@step
+def names(p: Problem) -> Look:
     """The matrix of what names its vertices."""
-    if not names_vertices(p.given):
-        return No("the vertices are numbers")
+    yield not names_vertices(p.given), "the vertices are numbers"
     from semiring.io.inputs import take
 
     taken = take(p.given, p.semiring)

@@ -9,26 +9,24 @@ import numpy as np
 
 from semiring.algorithms.ordered import has_order
 from semiring.chain.maps import Ordered
-from semiring.chain.problem import Facts, No, Problem, Reduction
+from semiring.chain.problem import Facts, Look, Problem, Reduction, step
 from semiring.kernels import backend_for
 
 __all__ = ["ordered"]
 
 
-def ordered(p: Problem) -> No | Reduction:
+@step
+def ordered(p: Problem) -> Look:
     """The same matrix as int32, unless all sign bits are clear: then kernels compare floats as integers anyway."""
     m = p.matrix
-    if m.storage == "bits" or not has_order(p.semiring, m.dtype):
-        return No("⊕ and ⊗ do more than to select floats")
+    yield m.storage == "bits" or not has_order(p.semiring, m.dtype), "⊕ and ⊗ do more than to select floats"
     capabilities = backend_for(m.array, p.semiring, m.dtype).capabilities
-    if capabilities.passes is None:
-        return No("integers are no faster here")
+    yield capabilities.passes is None, "integers are no faster here"
     plan = p.kernel_plan()
-    if plan.facts.nonnegative:
-        return No("no sign bit is set: floats are compared as integers as they are")
+    yield plan.facts.nonnegative, "no sign bit is set: floats are compared as integers as they are"
     stacks = capabilities.stack_closures
-    if len(m.shape) == 3 and stacks is not None and p.n <= stacks.stack_rows(plan):
-        return No("two passes would cost more than they save")
+    small = len(m.shape) == 3 and stacks is not None and p.n <= stacks.stack_rows(plan)
+    yield small, "two passes would cost more than they save"
     dtype = np.dtype(np.int32)
     q = p.mapped(Ordered(p.semiring), Facts(), dtype=dtype, inner=p.semiring.zero_for(dtype))
     return Reduction("⊕ and ⊗ only select: closed as integers in the order of the floats", q, by="kind")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from semiring.algorithms.methods import method_named
-from semiring.chain.problem import Facts, No, Problem, Reduction
+from semiring.chain.problem import Facts, Look, No, Problem, Reduction, step
 from semiring.errors import DTypeError
 from semiring.kernels import backend_for
 from semiring.kernels.machines import closure_speed
@@ -16,15 +16,13 @@ from semiring.kernels.machines import closure_speed
 __all__ = ["packed"]
 
 
-def packed(p: Problem) -> No | Reduction:
+@step
+def packed(p: Problem) -> Look:
     """The words of a bool matrix."""
     m, request = p.matrix, p.request
-    if m.dtype != np.bool_ or m.storage == "bits":
-        return No("no truth values, one to a byte")
-    if request.method != "auto" or len(m.shape) != 2 or m.maps:
-        return No("only where the choice is ours, and of one matrix")
-    if p.n < closure_speed(backend_for(m.array, p.semiring, m.dtype).name, m.dtype).pack:
-        return No("too few to be worth it")
+    yield m.dtype != np.bool_ or m.storage == "bits", "no truth values, one to a byte"
+    yield request.method != "auto" or len(m.shape) != 2 or m.maps, "only where the choice is ours, and of one matrix"
+    yield p.n < closure_speed(backend_for(m.array, p.semiring, m.dtype).name, m.dtype).pack, "too few to be worth it"
     try:
         backend_for(m.array, p.semiring, m.dtype, "bits")
     except DTypeError:

@@ -13,7 +13,7 @@ from semiring.algorithms.irreflexive import cycles_from_closure, irreflexive_pro
 from semiring.algorithms.packed import clear_tail
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.operands import memory_of
-from semiring.chain.problem import No, Problem, Reduction
+from semiring.chain.problem import Look, Problem, Reduction, step
 from semiring.kernels.engine import engine_of
 from semiring.strips.last import LastRound
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 __all__ = ["plus"]
 
 
-def plus(p: Problem) -> No | Reduction:
+@step
+def plus(p: Problem) -> Look:
     """A*, and what makes A⁺ of it."""
-    if not p.plus:
-        return No("A* is wanted")
+    yield not p.plus, "A* is wanted"
     star = p.but(p.facts, plus=False)
     if p.semiring.idempotent:
         loops, why = p.matrix.diagonal(), "A⁺ differs from A* on the diagonal alone"

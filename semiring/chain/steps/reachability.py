@@ -6,18 +6,17 @@ bits are exact. Source: `semiring.graphs.reachability`.
 
 from __future__ import annotations
 
-from semiring.chain.problem import No, Problem, Reduction
+from semiring.chain.problem import Look, Problem, Reduction, step
 from semiring.graphs.reachability import by_components
 
 __all__ = ["reachability"]
 
 
-def reachability(p: Problem) -> No | Reduction:
+@step
+def reachability(p: Problem) -> Look:
     """The words, to be joined row by row."""
-    if p.matrix.storage != "bits" or p.seen is None or p.seen.search is None:
-        return No("no packed bits, or nobody looked for components")
-    if not p.semiring.idempotent:
-        return No("⊕ is not idempotent: it counts paths")
+    yield p.matrix.storage != "bits" or p.seen.search is None, "no packed bits, or nobody looked for components"
+    yield not p.semiring.idempotent, "⊕ is not idempotent: it counts paths"
     found = p.seen.components
     if len(found) <= 1:
         why = "one strong component: every vertex reaches every other"

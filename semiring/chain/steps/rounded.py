@@ -9,15 +9,15 @@ import numpy as np
 
 from semiring.algebra.expressions.tree import is_bfloat16
 from semiring.chain.matrix import Matrix
-from semiring.chain.problem import Facts, No, Problem, Reduction
+from semiring.chain.problem import Facts, Look, Problem, Reduction, step
 
 __all__ = ["rounded"]
 
 
-def rounded(p: Problem) -> No | Reduction:
+@step
+def rounded(p: Problem) -> Look:
     """The same matrix in float32."""
-    if not (is_bfloat16(p.dtype) and p.semiring.supports(np.float32)):
-        return No("the dtype is wide enough")
+    yield not (is_bfloat16(p.dtype) and p.semiring.supports(np.float32)), "the dtype is wide enough"
     wide = p.matrix.array.astype(np.float32)
     q = p.but(None, matrix=Matrix.of(wide, p.semiring), home=wide)
     why = "bfloat16 is closed in float32, and rounded once"

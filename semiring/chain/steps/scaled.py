@@ -9,20 +9,19 @@ from __future__ import annotations
 from semiring.algorithms.scales import gains, scales
 from semiring.algorithms.stars import divergence_error
 from semiring.chain.maps import Scaled
-from semiring.chain.problem import Facts, No, Problem, Reduction
+from semiring.chain.problem import Facts, Look, Problem, Reduction, step
 
 __all__ = ["scaled"]
 
 
-def scaled(p: Problem) -> No | Reduction:
+@step
+def scaled(p: Problem) -> Look:
     """The matrix under factors. Raises `DivergenceError` with a vertex of a cycle that gains."""
     m, known = p.matrix, p.known
-    if m.dtype.kind != "f" or not gains(p.semiring, known.least, known.greatest):
-        return No("no product gains")
+    yield m.dtype.kind != "f" or not gains(p.semiring, known.least, known.greatest), "no product gains"
     found = scales(m.array, p.semiring)
     if isinstance(found, list):
         raise divergence_error(p.request.semiring, max(m.caller(found)))
-    if found is None:
-        return No("products of paths leave the range of float64", "data")
+    yield found is None, "products of paths leave the range of float64", "data"
     why = "weights that gain: scaled by potentials, so that none does"
     return Reduction(why, p.mapped(Scaled(found, p.semiring), Facts(nonnegative=known.nonnegative)))

@@ -6,11 +6,12 @@ edges; the choice asks for the components, which the next step wants too.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from semiring.algorithms.methods import Method
 from semiring.algorithms.schedule import dense_operations, search_operations
-from semiring.chain.problem import No, Problem, Reduction, is_tropical
+from semiring.chain.problem import Look, No, Problem, is_tropical, step
 from semiring.chain.steps.sparse import dijkstra
 
 __all__ = ["searches"]
@@ -18,26 +19,25 @@ __all__ = ["searches"]
 _HALF = 0.6  # of the time of n³ pairs that one triangle takes
 
 
-def searches(p: Problem) -> No | Reduction:
+@step
+def searches(p: Problem) -> Look:
     """The edges, to be searched from every vertex.
 
     Raises `NegativeCycleError`, and `DomainError` for sums beyond the floats.
     """
     m, names = p.matrix, p.request.structure
-    if p.seen is None or p.seen.pattern is None or isinstance(p.method, Method):
-        return No("not known to have few edges, or closed by them already")
-    if not is_tropical(p.request.semiring) or m.dtype not in (np.float32, np.float64) or m.dtype != m.array.dtype:
-        return No("only of distances in float32 and float64")
-    if p.inspect is not None or any(map_.moves for map_ in m.maps):
-        return No("no edge of unbounded gain, and no predecessors")
-    pattern = p.seen.pattern
+    pattern: Any = p.seen.pattern
+    yield pattern is None or p.chosen, "not known to have few edges, or closed by them already"
+    floats = m.dtype in (np.float32, np.float64) and m.dtype == m.array.dtype
+    yield not floats or not is_tropical(p.request.semiring), "only of distances in float32 and float64"
+    yield p.inspect is not None or m.moved, "no edge of unbounded gain, and no predecessors"
     by_edges, dense = search_operations(p.n, pattern.indices.size), dense_operations(p.n, m.dtype.itemsize)
     if by_edges < dense and p.seen.symmetric and "undirected" in names:
         dense *= _HALF
     if by_edges < dense and "components" in names and p.seen.search is not None:
         dense = min(dense, dense_operations(p.n, m.dtype.itemsize) * max(0.1, p.seen.components.pairs() / p.n**3))
-    if dense <= by_edges:
-        return No(f"the work of {by_edges:.2g} pairs by Dijkstra from every vertex, of {dense:.2g} otherwise", "data")
+    why = f"the work of {by_edges:.2g} pairs by Dijkstra from every vertex, of {dense:.2g} otherwise"
+    yield dense <= by_edges, why, "data"
     from scipy.sparse import csr_array
 
     values = np.asarray(m.array)[pattern.rows, pattern.indices]

@@ -8,9 +8,8 @@ added up in another order, with the same bound (docs/rounding.md). Source: `semi
 
 from __future__ import annotations
 
-from semiring.algorithms.methods import Method
 from semiring.algorithms.scales import gains
-from semiring.chain.problem import No, Problem, Reduction
+from semiring.chain.problem import Look, Problem, Reduction, step
 from semiring.chain.steps.shifted import is_signed
 from semiring.graphs.separators import by_separators, operations
 from semiring.graphs.structure import Structure
@@ -21,22 +20,19 @@ _EDGES = 7  # a vertex, both ways, of up to 4096 vertices: with more, an order t
 _HALF, _SIXTH = 0.4, 1 / 6  # of n³ pairs, up to which no other step is better: of undirected graphs, and of others
 
 
-def separators(p: Problem) -> No | Reduction:
+@step
+def separators(p: Problem) -> Look:
     """The matrix, to be closed by sparse elimination."""
     m = p.matrix
-    if p.seen is None or not few_enough(p.seen, p.n):
-        return No("not known to have few edges")
-    if isinstance(p.method, Method):
-        return No(f"closed by its {p.method.name.replace('_', ' ')}")
-    if not p.semiring.idempotent:
-        return No("⊕ is not idempotent: which pivots have a star depends on the order")
-    if m.storage == "bits" or is_signed(p) or gains(p.semiring, p.known.least, p.known.greatest):
-        return No("only of numbers, none below 0, and of products that gain nothing")
+    yield not few_enough(p.seen, p.n), "not known to have few edges"
+    yield p.chosen, f"closed by its {p.chosen}"
+    yield not p.semiring.idempotent, "⊕ is not idempotent: which pivots have a star depends on the order"
+    signs = m.storage == "bits" or is_signed(p) or gains(p.semiring, p.known.least, p.known.greatest)
+    yield signs, "only of numbers, none below 0, and of products that gain nothing"
     symmetric = p.seen.symmetric and p.semiring.commutative
     pairs = operations(p.seen.analysis, symmetric)
-    if pairs > (_HALF if symmetric else _SIXTH) * p.n**3:
-        return No(f"no small separators: as much work as {pairs:.2g} of {float(p.n) ** 3:.2g} pairs", "data")
     why = f"small separators: as much work as {pairs:.2g} of {float(p.n) ** 3:.2g} pairs"
+    yield pairs > (_HALF if symmetric else _SIXTH) * p.n**3, f"no {why}", "data"
     return Reduction(why, p.but(p.facts, method=by_separators(p.seen.analysis, symmetric)))
 
 

@@ -19,7 +19,7 @@ from semiring.algorithms.reweighting import reweighting
 from semiring.algorithms.weights import Weights, finite_range
 from semiring.arrays.parts import on_host
 from semiring.chain.maps import WITHOUT, Shifted
-from semiring.chain.problem import Facts, No, Problem, Reduction
+from semiring.chain.problem import Facts, Look, Problem, Reduction, step
 from semiring.namespaces import array_namespace
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 __all__ = ["is_signed", "shifted", "under", "weights_of"]
 
 
-def shifted(p: Problem) -> No | Reduction:
+@step
+def shifted(p: Problem) -> Look:
     """The floats of one strong component under potentials.
 
     Raises `NegativeCycleError`; `DomainError` where sums of weights may leave the range of floats.
     """
     m = p.matrix
-    if not is_signed(p) or m.array.dtype.kind == "i":
-        return No("no float is below 0")
+    yield not is_signed(p) or m.array.dtype.kind == "i", "no float is below 0"
     h = p.known.potentials
     if h is None:
         h = reweighting(weights_of(p), p.request.threads, in_memory=not p.strips)

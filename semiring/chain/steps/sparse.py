@@ -18,13 +18,13 @@ from semiring.algorithms.schedule import dense_operations, search_operations
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import as_array, as_output, is_sparse
 from semiring.chain.matrix import Matrix
-from semiring.chain.problem import No, Problem, Reduction, is_tropical
+from semiring.chain.problem import Look, Problem, Reduction, is_tropical, step
 from semiring.chain.steps.separators import few_enough
 from semiring.chain.steps.structure import worth_a_look
 from semiring.errors import ShapeError
 from semiring.graphs.hops import is_exact
 from semiring.graphs.separators import operations
-from semiring.graphs.structure import Structure, structure_of_sparse
+from semiring.graphs.structure import UNSEEN, Structure, structure_of_sparse
 from semiring.io.network import SOME
 from semiring.threads import threads
 
@@ -57,28 +57,26 @@ def _dijkstra(graph: SparseGraph, h: Any, node: Node, D: Any) -> Any:
     return D
 
 
-def sparse(p: Problem) -> No | Reduction:
+@step
+def sparse(p: Problem) -> Look:
     """Its edges, or its dense matrix.
 
     Raises `ShapeError`, `TooLargeError`; for edges `NegativeCycleError`, and `DomainError` for NaN and for sums beyond
     the floats.
     """
     A, request = p.given, p.request
-    if request.device is not None or not is_sparse(A):
-        return No("every entry is stored")
+    yield request.device is not None or not is_sparse(A), "every entry is stored"
     if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
         raise ShapeError(f"A is {A.shape}: a closure needs a square matrix")
     n, edges, dtype = A.shape[0], A.nnz, np.dtype(A.dtype)
     if request.out is None:
         demand_memory(n * n * dtype.itemsize, f"the closure of {n:,} vertices", SOME)
     shortest = is_tropical(p.semiring) and dtype.kind == "f" and p.semiring.supports(dtype)
-    method, seen = request.method, None
+    method, seen = request.method, UNSEEN
     if method == "auto" and request.structure and worth_a_look(n) and dtype.kind in "fiub":
-        seen = structure_of_sparse(A)
+        seen = structure_of_sparse(A) or UNSEEN
     if method == "auto" and shortest:
-        dense, by_edges = dense_operations(n, dtype.itemsize), search_operations(n, edges)
-        if seen is not None:
-            dense = min(dense, _spared(p, seen, n, dtype))
+        dense, by_edges = _dense_operations(p, seen, n, dtype), search_operations(n, edges)
         method = "auto" if dense <= by_edges else "johnson"
         request.explanation.note(
             f"{edges:,} edges: the work of {by_edges:.2g} pairs by Dijkstra from every vertex, of {dense:.2g} dense"
@@ -93,17 +91,17 @@ def sparse(p: Problem) -> No | Reduction:
     array = as_array(A, p.semiring)
     # The dense matrix is ours, and is closed in place; but integers may have to begin again in a wider dtype.
     home = array if array.dtype.kind != "i" else None
-    seen = seen if array.dtype == dtype else None
+    seen = seen if array.dtype == dtype else UNSEEN
     q = replace(p, given=array, home=home, seen=seen, request=replace(request, method=asked))
     return Reduction("entries that are not stored are no edges", None, [q], quiet=True)
 
 
-def _spared(p: Problem, seen: Structure, n: int, dtype: np.dtype[Any]) -> float:
-    """What the dense closure costs at most where a step spares work, in pairs of float64; ∞ where none may."""
-    names, best = p.request.structure, np.inf
+def _dense_operations(p: Problem, seen: Structure, n: int, dtype: np.dtype[Any]) -> float:
+    """What the dense closure costs, or at most where a step spares work, in pairs of float64."""
+    names, best = p.request.structure, dense_operations(n, dtype.itemsize)
     weight = 0.0 if seen.weight is None else float(seen.weight) * (1 if p.semiring.tropical == "min" else -1)
     if "hops" in names and weight > 0 and is_exact(weight, n, dtype, np.inf):
-        best = 500.0 * n * n
+        best = min(best, 500.0 * n * n)
     if "separators" in names and few_enough(seen, n):
         best = min(best, operations(seen.analysis, seen.symmetric))
     return best

@@ -22,7 +22,7 @@ from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.small_potentials import SMALL, stack_potentials
 from semiring.arrays.operands import adjacent
-from semiring.chain.problem import Facts, No, Problem, Reduction, is_tropical, promises
+from semiring.chain.problem import Facts, Look, Problem, Reduction, is_tropical, promises, step
 from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, SemiringError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import make_plan
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 __all__ = ["stacks"]
 
 
-def stacks(p: Problem) -> No | Reduction:
+@step
+def stacks(p: Problem) -> Look:
     """All matrices as one problem, or each as its own."""
     m, known, n = p.matrix, p.known, p.n
-    if m.storage == "bits" or len(m.shape) == 2:
-        return No("one matrix")
+    yield m.storage == "bits" or len(m.shape) == 2, "one matrix"
     alike = any(map(known.keep, promises(p.semiring, m.dtype, n, asks=False)))
     backend, method = backend_for(m.array, p.semiring, m.dtype), p.request.method
     closures = backend.capabilities.stack_closures

@@ -5,8 +5,8 @@ Cost: a sixteenth of the matrix is read where there is nothing to find, else som
 
 from __future__ import annotations
 
-from semiring.chain.problem import No, Problem, Reduction
-from semiring.graphs.structure import structure_of
+from semiring.chain.problem import Look, Problem, Reduction, step
+from semiring.graphs.structure import UNSEEN, structure_of
 
 __all__ = ["structure", "worth_a_look"]
 
@@ -18,22 +18,15 @@ def worth_a_look(n: int) -> bool:
     return n >= _LEAST
 
 
-def structure(p: Problem) -> No | Reduction:
+@step
+def structure(p: Problem) -> Look:
     """The same problem, with what was found."""
     m, request = p.matrix, p.request
-    if not request.structure:
-        return No("nobody may ask for it")
-    if request.method != "auto":
-        return No("a method was named")
-    if len(m.shape) != 2 or p.strips or m.on_device:
-        return No("only of one matrix in the memory of the host")
-    if not worth_a_look(p.n):
-        return No("too few vertices to be worth a look")
-    if p.blank:
-        return No("the entries decide", "data")
-    found = p.seen or structure_of(m.array, m.none, request.threads)
-    return Reduction(
-        str(found) or "neither undirected nor of few edges, nor all of one weight",
-        p.but(p.facts, seen=found),
-        quiet=True,
-    )
+    yield not request.structure, "nobody may ask for it"
+    yield request.method != "auto", "a method was named"
+    yield len(m.shape) != 2 or p.strips or m.on_device, "only of one matrix in the memory of the host"
+    yield not worth_a_look(p.n), "too few vertices to be worth a look"
+    yield p.blank, "the entries decide", "data"
+    found = structure_of(m.array, m.none, request.threads) if p.seen is UNSEEN else p.seen
+    why = str(found) or "neither undirected nor of few edges, nor all of one weight"
+    return Reduction(why, p.but(p.facts, seen=found), quiet=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from semiring.arrays.operands import memory_of
-from semiring.chain.problem import No, Problem, Reduction
+from semiring.chain.problem import Look, Problem, Reduction, step
 from semiring.graphs.triangular import close_in_order, order_of
 from semiring.kernels import backend_for
 
@@ -21,22 +21,18 @@ __all__ = ["triangular"]
 _LEAST = 65536  # vertices: of fewer n³ pairs take some ms, and the host's part of a look as long
 
 
-def triangular(p: Problem) -> No | Reduction:
+@step
+def triangular(p: Problem) -> Look:
     """The same closure, in an order that is looked for when the bits are where they are closed."""
     m = p.matrix
-    if m.storage != "bits":
-        return No("no packed truth values")
-    if p.request.method != "auto":
-        return No("a method was named")
-    if "components" not in p.request.structure:
-        return No("not among what may be spared")
-    if p.n < _LEAST:
-        return No("too few vertices to be worth a look")
+    yield m.storage != "bits", "no packed truth values"
+    yield p.request.method != "auto", "a method was named"
+    yield "components" not in p.request.structure, "not among what may be spared"
+    yield p.n < _LEAST, "too few vertices to be worth a look"
     relations = backend_for(memory_of(m.array), p.semiring, m.dtype, "bits").capabilities.relations
-    if relations is None or not relations.has_edges(p.kernel_plan(), p.n):
-        return No("no kernels that follow the edges of such bits")
-    if not p.waits or p.progress is not None:
-        return No("only where a device may be waited for, and nobody asks for progress")
+    follows = relations is not None and relations.has_edges(p.kernel_plan(), p.n)
+    yield not follows, "no kernels that follow the edges of such bits"
+    yield not p.waits or p.progress is not None, "only where a device may be waited for, and nobody asks for progress"
     return Reduction("the order of the vertices decides", p, [p.but(p.facts)], run=_close, quiet=True, by="kind")
 
 

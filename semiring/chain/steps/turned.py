@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from semiring.arrays.operands import adjacent
-from semiring.chain.problem import No, Problem, Reduction
+from semiring.chain.problem import Look, Problem, Reduction, step
 
 if TYPE_CHECKING:
     from semiring.chain.planner import Node
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 __all__ = ["turned"]
 
 
-def turned(p: Problem) -> No | Reduction:
+@step
+def turned(p: Problem) -> Look:
     """The transpose, where the result has adjacent columns and not rows."""
     home = p.home
-    if home is None or p.matrix.storage == "bits" or adjacent(home):
-        return No("the rows of the result are adjacent")
-    if home.ndim != 2 or not p.semiring.commutative or not adjacent(home.T):
-        return No("neither rows nor columns of the result are adjacent")
+    yield home is None or p.matrix.storage == "bits" or adjacent(home), "the rows of the result are adjacent"
+    turns = home.ndim == 2 and p.semiring.commutative and adjacent(home.T)
+    yield not turns, "neither rows nor columns of the result are adjacent"
     q = p.but(p.facts, array=p.matrix.array.T, turned=not p.matrix.turned, home=home.T)
     return Reduction("the transpose, whose rows are adjacent", p, [q], run=_turned, in_home=True, quiet=True)
 

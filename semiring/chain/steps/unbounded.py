@@ -14,17 +14,17 @@ from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.unbounded import check_unbounded, insert_unbounded, unbounded_edges
 from semiring.algorithms.weights import finite_range
 from semiring.chain.maps import UNSIGNED, WITHOUT
-from semiring.chain.problem import Facts, No, Problem, Reduction
+from semiring.chain.problem import Facts, Look, Problem, Reduction, step
 from semiring.errors import NegativeCycleError
 from semiring.strips.last import LastRound
 
 __all__ = ["unbounded"]
 
 
-def unbounded(p: Problem) -> No | Reduction:
+@step
+def unbounded(p: Problem) -> Look:
     """The matrix without them. Raises `NegativeCycleError` where one lies on a cycle."""
-    if p.semiring is not min_plus or p.known.least is None or p.known.least != -np.inf:
-        return No("no edge gains without bound")
+    yield p.semiring is not min_plus or p.known.least is None or p.known.least != -np.inf, "no edge gains without bound"
     m = p.matrix
     edges = unbounded_edges(m.array, m.sign)
     try:
