@@ -55,8 +55,9 @@ def _laws(semiring: Semiring) -> Any:
 def check_star(semiring: Semiring, dtype: np.dtype[Any]) -> None:
     """Raise unless the semiring has closures on ``dtype``.
 
-    `AlgebraError` where it has no star or breaks a law, `DTypeError` on another dtype.
+    `AlgebraError` where it has no star or breaks a law, `DTypeError` on another dtype, of its entries or of its star.
     """
+    semiring.check_dtype(dtype)
     star = semiring.star_expression
     if star is None:
         raise AlgebraError(

@@ -46,9 +46,8 @@ class Weights:
     def of(
         cls, A: Array, sign: int, none: Any, low: Any, high: Any, unbounded: bool = False, turned: bool = False
     ) -> Weights:
-        """The weights of a matrix whose finite entries lie in [low, high]."""
-        n, lowest, highest = A.shape[0], *((low, high) if sign > 0 else (-high, -low))
-        exact_in_float = max(-lowest, highest) * (n + 1) < _EXACT_FLOAT
+        """The weights of a matrix, of which the finite ones lie in [low, high] as min-plus sees them."""
+        n, exact_in_float = A.shape[0], max(-low, high) * (A.shape[0] + 1) < _EXACT_FLOAT
         work: np.dtype[Any] = np.dtype(np.float64)
         epsilon = 0.0
         if A.dtype.kind != "i":
@@ -57,11 +56,12 @@ class Weights:
                 epsilon = units * relative_rounding(A.dtype)
         elif not exact_in_float:
             work = np.dtype(np.int64)
-            if -lowest * n >= _EXACT_INTEGER or highest >= _LARGEST_INTEGER:
+            if -low * n >= _EXACT_INTEGER or high >= _LARGEST_INTEGER:
+                least, greatest = sorted((sign * low, sign * high))
                 raise IntegerOverflowError(
-                    f"paths of {n} edges of weights from {low} to {high} leave the range of int64: use float64"
+                    f"paths of {n} edges of weights from {least} to {greatest} leave the range of int64: use float64"
                 )
-        return cls(A, sign, none, work, epsilon, unbounded, (lowest, highest), turned=turned)
+        return cls(A, sign, none, work, epsilon, unbounded, (low, high), turned=turned)
 
     @property
     def plain(self) -> bool:
@@ -141,8 +141,8 @@ def relative_rounding(dtype: Any) -> float:
     return float(np.finfo(dtype).eps)
 
 
-def finite_range(A: Array) -> tuple[float, float]:
-    """The least and the greatest finite entry, (0, 0) without one."""
+def finite_range(A: Array, sign: int) -> tuple[float, float]:
+    """The least and the greatest finite weight as min-plus sees them, (0, 0) without one."""
     xp = array_namespace(A)
     ends = xp.asarray([np.inf, -np.inf])
     for rows in pieces(A):
@@ -150,7 +150,9 @@ def finite_range(A: Array) -> tuple[float, float]:
         ends[0] = xp.minimum(ends[0], xp.where(finite, A[rows], np.inf).min())
         ends[1] = xp.maximum(ends[1], xp.where(finite, A[rows], -np.inf).max())
     low, high = on_host(ends).tolist()  # one wait for all pieces
-    return (low, high) if low <= high else (0.0, 0.0)
+    if low > high:
+        return 0.0, 0.0
+    return (low, high) if sign > 0 else (-high, -low)
 
 
 @cache

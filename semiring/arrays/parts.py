@@ -13,7 +13,7 @@ import numpy as np
 
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["clear_zeros", "each_row", "each_unpacked", "negate", "on_host", "parts", "pieces", "put", "some"]
+__all__ = ["clear_zeros", "each_unpacked", "negate", "on_host", "parts", "pieces", "put", "some"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
@@ -71,19 +71,6 @@ def some(answers: Iterable[Array]) -> bool:
         elif answer:
             return True
     return joined is not None and bool(joined)
-
-
-def each_row(A: Array, truths: Callable[[Array], Array]) -> Callable[[int], Array]:
-    """What ``truths`` says of one row of A (m, n) after another, in any order: new bool arrays (n,) on the host.
-
-    A device is asked for all rows at once, and sends them packed: m · n bits of the host's memory.
-    """
-    if not is_device_array(A):
-        return lambda row: truths(A[row])
-    from semiring.arrays.device.packing import pack
-
-    words = np.concatenate([on_host(pack(truths(A[rows]))) for rows in pieces(A)])
-    return each_unpacked(words, A.shape[1])
 
 
 def each_unpacked(words: Array, n: int) -> Callable[[int], Array]:

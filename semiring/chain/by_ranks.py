@@ -48,7 +48,6 @@ def close_spread(
     then if that was found after they were mapped.
     """
     semiring = request.semiring
-    semiring.check_dtype(spread.dtype)
     check_star(semiring, spread.dtype)
     request = replace(request, method=_METHOD)
     there: Array = agreed(spread.ranks, lambda: on(spread.own))

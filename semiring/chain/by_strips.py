@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.stars import divergence_error
@@ -17,6 +17,7 @@ from semiring.chain.leaf import Leaf
 from semiring.chain.maps import NEGATED, UNSIGNED, WITHOUT, OfVertices, Scaled, Shifted
 from semiring.chain.matrix import Map
 from semiring.chain.pieces import Work, planned
+from semiring.chain.planner import Node
 from semiring.chain.problem import Facts, Problem, is_tropical
 from semiring.chain.steps.integers import Near
 from semiring.errors import AlgebraError, StorageError
@@ -28,9 +29,6 @@ from semiring.strips.last import LastRound
 from semiring.strips.rounds import NoStarError
 from semiring.strips.run import HeldRun, Run
 from semiring.strips.stored import Stored, let_go, pivots_of
-
-if TYPE_CHECKING:
-    from semiring.chain.planner import Node
 
 __all__ = ["by_strips", "found_journal"]
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from semiring.chain.matrix import Matrix
+from semiring.chain.matrix import Matrix
 
 __all__ = ["Explanation", "Link"]
 

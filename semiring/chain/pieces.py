@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from semiring.chain.matrix import Way
+from semiring.chain.planner import Node
 from semiring.chain.problem import Problem
 from semiring.errors import AlgebraError
 from semiring.strips.last import NOTHING, LastRound
 from semiring.strips.layout import shown
-
-if TYPE_CHECKING:
-    from semiring.chain.planner import Node
 
 __all__ = ["Pieces", "Work", "planned"]
 

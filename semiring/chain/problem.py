@@ -33,10 +33,10 @@ from semiring.graphs.structure import UNSEEN, Structure
 from semiring.kernels.contract import Plan
 from semiring.kernels.engine import make_plan
 from semiring.ranks.links import ALONE, Team
+from semiring.strips.last import LastRound
 
 if TYPE_CHECKING:
     from semiring.chain.planner import Node
-    from semiring.strips.last import LastRound
 
 __all__ = [
     "STRUCTURES",

@@ -25,6 +25,7 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.algorithms.predecessors import Inspection
 from semiring.algorithms.small_potentials import SMALL, small_potentials
 from semiring.algorithms.stars import check_star
+from semiring.arrays.device.memory import load_cupy
 from semiring.arrays.entries import check_entries
 from semiring.arrays.operands import adjacent
 from semiring.arrays.other_zeros import warn_of_other_zeros
@@ -99,12 +100,10 @@ def is_home(out: Any, A: Any) -> bool:
     """Whether a program can write A* into ``out``: A itself, or one of its kind apart from it, with adjacent rows."""
     if type(out) is not type(A) or getattr(out, "ndim", 0) != 2 or not adjacent(out):
         return False
-    if out is not A:
-        if type(out) is not np.ndarray or out.dtype != A.dtype or out.shape != A.shape:
-            return False
-        if np.may_share_memory(out, A):
-            return False
-    return type(out) is not np.ndarray or bool(out.flags.writeable)
+    if type(out) is not np.ndarray:
+        return out is A
+    fits = out is A or (out.dtype == A.dtype and out.shape == A.shape and not np.may_share_memory(out, A))
+    return bool(fits and out.flags.writeable)
 
 
 @lru_cache(maxsize=4096)
@@ -125,7 +124,6 @@ def _guard(
     programs = []
     try:
         semiring = as_semiring(name)
-        semiring.check_dtype(dtype)
         check_star(semiring, dtype)
         request = Request(semiring, "auto", threads, check, structure=structure)
         for promise in promises(semiring, dtype, n, asks=check or not on_device):
@@ -167,11 +165,7 @@ def _guard(
 
 def _planned(request: Request, dtype: np.dtype[Any], n: int, on_device: bool, promise: Facts) -> Program | None:
     """The program of all matrices that keep a promise; None where the chain looks at more than that."""
-    xp: Any = np
-    if on_device:
-        from semiring.arrays.device.memory import load_cupy
-
-        xp = load_cupy()
+    xp: Any = load_cupy() if on_device else np
     A = xp.broadcast_to(xp.zeros((), dtype), (n, n))  # it has no memory of its own, and nothing to look at
     matrix, waits = Matrix.of(A, request.semiring), request.check or not on_device
     problem = Problem(request, request.semiring, matrix=matrix, facts=promise, waits=waits, blank=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from semiring.algebra import Semiring
     from semiring.kernels.contract import Backend
 
-__all__ = ["BACKENDS", "DEVICE_BACKENDS", "backend_for", "device_backend", "get_backend", "named_backend"]
+__all__ = ["BACKENDS", "DEVICE_BACKENDS", "backend_for", "device_backend", "get_backend", "named_backend", "packs"]
 
 #: Where each backend lives, by name, in the order in which the host's arrays try them.
 BACKENDS: Mapping[str, tuple[str, str]] = {
@@ -62,6 +62,15 @@ def backend_for(array: Any, semiring: Semiring, dtype: np.dtype[Any], storage: s
     """
     found = _backend(semiring, dtype, storage, named_backend(), array is not None and is_device_array(array))
     return _profiled(found) if profiling.active and profiling.collects() else found
+
+
+def packs(array: Any, semiring: Semiring) -> bool:
+    """Whether a backend takes truth values 32 to a word, where ``array`` lives."""
+    try:
+        backend_for(array, semiring, np.dtype(np.bool_), "bits")
+    except DTypeError:
+        return False
+    return True
 
 
 def device_backend(semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> Backend:

@@ -389,7 +389,7 @@ def test_sweeps_over_whole_matrices_do_what_sweeps_over_rows_do(rng, monkeypatch
         edges = none != A
         for sign in (1, -1):
             shown = A if sign > 0 else np.where(edges, -A, -none)
-            low, high = (shown[edges].min(), shown[edges].max()) if edges.any() else (0, 0)
+            low, high = (A[edges].min(), A[edges].max()) if edges.any() else (0, 0)
             weights = Weights.of(shown, sign, sign * none, low, high)
             h = algorithm.potentials(weights, close if eliminating else None)
             tails, heads = np.nonzero(edges)

@@ -40,7 +40,6 @@ def arrays(p: Problem) -> Look:
         home = out
     if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
         raise ShapeError(f"A is {array.shape}: a closure needs square matrices, shape (n, n) or (..., n, n)")
-    p.semiring.check_dtype(array.dtype)
     check_star(p.semiring, array.dtype)
     if request.check and not on_device:
         warn_of_other_zeros(array, p.semiring)

@@ -21,7 +21,6 @@ def bits(p: Problem) -> Look:
     yield not isinstance(A, BitMatrix), "not packed"
     if A.shape[0] != A.shape[1]:
         raise ShapeError(f"A is {A.shape}: a closure needs a square matrix")
-    p.semiring.check_dtype(A.dtype)
     check_star(p.semiring, A.dtype)
     if out is not None and (not isinstance(out, BitMatrix) or out.shape != A.shape):
         raise ShapeError(f"out must be a BitMatrix of shape {A.shape}, or None")

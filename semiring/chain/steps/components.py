@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,15 +27,13 @@ from semiring.algorithms.stars import divergence_error, may_diverge
 from semiring.algorithms.weights import check_range, negligible
 from semiring.arrays.operands import same_memory
 from semiring.chain.maps import UNSIGNED
+from semiring.chain.planner import Node
 from semiring.chain.problem import Facts, Look, Problem, Reduction, step
 from semiring.chain.steps.shifted import is_signed, weights_of
 from semiring.errors import DivergenceError, NegativeCycleError
 from semiring.graphs.components import SMALL, Components, join_components, permute, strong_components
 from semiring.kernels.engine import engine_of
 from semiring.namespaces import array_namespace
-
-if TYPE_CHECKING:
-    from semiring.chain.planner import Node
 
 __all__ = ["components"]
 

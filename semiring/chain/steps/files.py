@@ -12,7 +12,6 @@ Cost: n³ pairs, and by strips `semiring.strips.layout.bytes_moved`. Source: `se
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -39,7 +38,7 @@ from semiring.chain.problem import Look, Problem, Reduction, Request, Strips, is
 from semiring.errors import AlgebraError, DeviceError, DomainError, DTypeError, ShapeError, StorageError
 from semiring.io.atomic import atomic_file
 from semiring.io.npy import write_npy
-from semiring.kernels import backend_for
+from semiring.kernels import backend_for, packs
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
 from semiring.ranks.links import Team
@@ -120,7 +119,6 @@ def _home(out: Any, source: Stored) -> Stored | None:
 
 def _of_file(p: Problem, source: Stored, home: Stored | None) -> Reduction:
     request = p.request
-    p.semiring.check_dtype(source.dtype)
     check_star(p.semiring, source.dtype)
     if home is not None:
         _check_home(source, home)
@@ -244,9 +242,7 @@ def _fits_packed(p: Problem, source: Stored, limits: Limits) -> bool:
         return False
     if method != "auto" and "bits" not in method_named(method).storages:
         return False
-    try:
-        backend_for(np.empty(0, np.uint32), p.semiring, source.dtype, "bits")
-    except DTypeError:
+    if not packs(np.empty(0, np.uint32), p.semiring):
         return False
     matrices = 1 if p.semiring.idempotent or not p.plus else 2
     rows = max(n, TRUTHS) * 2  # that are packed, and copies of panels of words
@@ -262,7 +258,6 @@ def _of_array(p: Problem) -> Reduction:
     (A,) = operands(p.semiring, A=p.given)
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise ShapeError(f"A is {A.shape}: a closure by strips needs one square matrix, shape (n, n)")
-    p.semiring.check_dtype(A.dtype)
     check_star(p.semiring, A.dtype)
     limits = _limits(request)
     if _whole(p, len(A), A.dtype) <= limits.device or not A.size:
@@ -306,15 +301,6 @@ def _looked_at(source: Stored, view: Any, semiring: Semiring) -> Scan:
     return found
 
 
-def _storage(semiring: Semiring, dtype: np.dtype[Any], xp: Any) -> Literal["elements", "bits"]:
-    """How strips are held: truth values 32 to a word, where products of words know ⊕ and ⊗."""
-    if dtype == np.bool_:
-        with contextlib.suppress(DTypeError):
-            backend_for(xp.empty(0, np.uint32), semiring, dtype, "bits")
-            return "bits"
-    return "elements"
-
-
 class _Bench:
     """Where strips of n × n entries are worked on, and how they are cut."""
 
@@ -324,8 +310,8 @@ class _Bench:
         semiring = min_plus if is_tropical(p.semiring) else p.semiring
         xp = load_cupy() if limits.device else np
         self._pivots = 0 if p.request.pivots is None else PIVOT.itemsize
-        self.storage = "elements" if self._pivots else _storage(p.semiring, dtype, xp)
-        packed = self.storage == "bits"
+        packed = dtype == np.bool_ and not self._pivots and packs(xp.empty(0, np.uint32), p.semiring)
+        self.storage: Literal["elements", "bits"] = "bits" if packed else "elements"
         width, entry = (-(-n // WORD_BITS), np.dtype(np.uint32)) if packed else (n, dtype)
         self.sample = xp.empty((0, width), entry)
         self.backend = backend_for(self.sample, semiring, dtype, self.storage)

@@ -8,9 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from semiring.algorithms.methods import method_named
-from semiring.chain.problem import Facts, Look, No, Problem, Reduction, step
-from semiring.errors import DTypeError
-from semiring.kernels import backend_for
+from semiring.chain.problem import Facts, Look, Problem, Reduction, step
+from semiring.kernels import backend_for, packs
 from semiring.kernels.machines import closure_speed
 
 __all__ = ["packed"]
@@ -23,10 +22,7 @@ def packed(p: Problem) -> Look:
     yield m.dtype != np.bool_ or m.storage == "bits", "no truth values, one to a byte"
     yield request.method != "auto" or len(m.shape) != 2 or m.maps, "only where the choice is ours, and of one matrix"
     yield p.n < closure_speed(backend_for(m.array, p.semiring, m.dtype).name, m.dtype).pack, "too few to be worth it"
-    try:
-        backend_for(m.array, p.semiring, m.dtype, "bits")
-    except DTypeError:
-        return No("no backend packs these")
+    yield not packs(m.array, p.semiring), "no backend packs these"
     method = p.method if "bits" in method_named(p.method).storages else "rkleene"
     q = p.but(Facts(), storage="bits", method=method, home=None)
     return Reduction("a bool matrix of this size: 32 entries to a word", q, by="kind")

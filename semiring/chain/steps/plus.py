@@ -7,18 +7,16 @@ Where ⊕ is idempotent they differ on the diagonal alone; else A is kept, and A
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from semiring.algorithms.irreflexive import cycles_from_closure, irreflexive_product
 from semiring.algorithms.packed import clear_tail
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.operands import memory_of
+from semiring.chain.planner import Node
 from semiring.chain.problem import Look, Problem, Reduction, step
 from semiring.kernels.engine import engine_of
 from semiring.strips.last import LastRound
-
-if TYPE_CHECKING:
-    from semiring.chain.planner import Node
 
 __all__ = ["plus"]
 

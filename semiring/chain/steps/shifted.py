@@ -9,7 +9,7 @@ hazards: `semiring.algorithms.potentials`, docs/rounding.md.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,11 +19,9 @@ from semiring.algorithms.reweighting import reweighting
 from semiring.algorithms.weights import Weights, finite_range
 from semiring.arrays.parts import on_host
 from semiring.chain.maps import WITHOUT, Shifted
+from semiring.chain.planner import Node
 from semiring.chain.problem import Facts, Look, Problem, Reduction, step
 from semiring.namespaces import array_namespace
-
-if TYPE_CHECKING:
-    from semiring.chain.planner import Node
 
 __all__ = ["is_signed", "shifted", "under", "weights_of"]
 
@@ -80,9 +78,6 @@ def _exactly(exact: Exact, node: Node, D: Any) -> Any:
 
 def weights_of(p: Problem) -> Weights:
     """The weights of a min-plus problem, as the search for potentials sees them."""
-    m, low, high = p.matrix, p.known.least, p.known.greatest
-    if m.array.dtype.kind == "f":
-        low, high = finite_range(m.array)
-    elif m.sign < 0:
-        low, high = -high, -low
+    m, floats = p.matrix, p.matrix.array.dtype.kind == "f"
+    low, high = finite_range(m.array, m.sign) if floats else p.known[:2]
     return Weights.of(m.array, m.sign, m.none, low, high, unbounded=WITHOUT in m.maps, turned=m.turned)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from semiring.algorithms.schedule import dense_operations, search_operations
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import as_array, as_output, is_sparse
 from semiring.chain.matrix import Matrix
+from semiring.chain.planner import Node
 from semiring.chain.problem import Look, Problem, Reduction, is_tropical, step
 from semiring.chain.steps.separators import few_enough
 from semiring.chain.steps.structure import worth_a_look
@@ -27,9 +28,6 @@ from semiring.graphs.separators import operations
 from semiring.graphs.structure import UNSEEN, Structure, structure_of_sparse
 from semiring.io.network import SOME
 from semiring.threads import threads
-
-if TYPE_CHECKING:
-    from semiring.chain.planner import Node
 
 __all__ = ["dijkstra", "sparse"]
 

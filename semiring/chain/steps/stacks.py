@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,14 +22,12 @@ from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.small_potentials import SMALL, stack_potentials
 from semiring.arrays.operands import adjacent
+from semiring.chain.planner import Node, Program
 from semiring.chain.problem import Facts, Look, Problem, Reduction, is_tropical, promises, step
 from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, SemiringError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import array_namespace
-
-if TYPE_CHECKING:
-    from semiring.chain.planner import Node, Program
 
 __all__ = ["stacks"]
 

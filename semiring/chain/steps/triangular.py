@@ -6,15 +6,13 @@ Cost: a look of at most a tenth of the closure's time, and four passes over the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from semiring.arrays.operands import memory_of
+from semiring.chain.planner import Node
 from semiring.chain.problem import Look, Problem, Reduction, step
 from semiring.graphs.triangular import close_in_order, order_of
 from semiring.kernels import backend_for
-
-if TYPE_CHECKING:
-    from semiring.chain.planner import Node
 
 __all__ = ["triangular"]
 

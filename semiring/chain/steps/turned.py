@@ -5,13 +5,11 @@ Cost: nothing. The bits are those of the closure of the transpose.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from semiring.arrays.operands import adjacent
+from semiring.chain.planner import Node
 from semiring.chain.problem import Look, Problem, Reduction, step
-
-if TYPE_CHECKING:
-    from semiring.chain.planner import Node
 
 __all__ = ["turned"]
 

@@ -31,8 +31,7 @@ def unbounded(p: Problem) -> Look:
         check_unbounded(m.array, edges, p.request.semiring)
     except NegativeCycleError as error:
         raise type(error)(str(error), m.caller(error.cycle)) from None
-    low, high = finite_range(m.array)
-    least, greatest = (low, high) if m.sign > 0 else (-high, -low)
+    least, greatest = finite_range(m.array, m.sign)
     q = p.mapped(WITHOUT, Facts(least, greatest))
     if least >= 0:
         q = q.mapped(UNSIGNED, Facts(least, greatest, True))
