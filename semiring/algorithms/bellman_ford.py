@@ -16,8 +16,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from semiring.algorithms.potentials.weights import Weights
 from semiring.algorithms.views import Array
-from semiring.algorithms.weights import Weights
 from semiring.kernels.contract import Relaxation
 from semiring.namespaces import array_namespace
 

@@ -21,10 +21,10 @@ import numpy as np
 from semiring.algebra.catalogue import max_plus, min_plus
 from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.dijkstra import Searches
-from semiring.algorithms.potentials import cycle_error
-from semiring.algorithms.rounding import covers
+from semiring.algorithms.potentials.rounding import covers
+from semiring.algorithms.potentials.sweeps import cycle_error
+from semiring.algorithms.potentials.weights import check_range
 from semiring.algorithms.views import Array
-from semiring.algorithms.weights import check_range
 from semiring.arrays.entries import check_entries
 from semiring.errors import DomainError
 from semiring.kernels.engine import make_plan
@@ -87,8 +87,8 @@ def sparse_graph(matrix: Any, sign: int) -> SparseGraph:
 def graph_potentials(graph: SparseGraph, dtype: np.dtype[Any]) -> Array | None:
     """Potentials h (n,) float64 under which no edge is negative, for distances of ``dtype``.
 
-    None where weights differ so much in size that they would drown one (`semiring.algorithms.rounding`): then the dense
-    closure is thorough.
+    None where weights differ so much in size that they would drown one (`semiring.algorithms.potentials.rounding`):
+    then the dense closure is thorough.
 
     Raises `NegativeCycleError`, and `DomainError` where sums of weights may leave the range of the dtype.
     """

@@ -21,8 +21,8 @@ import numpy as np
 
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.bellman_ford import swept
+from semiring.algorithms.potentials.weights import Weights
 from semiring.algorithms.views import Array
-from semiring.algorithms.weights import Weights
 from semiring.arrays.encoding import inner_zero
 from semiring.arrays.parts import on_host, pieces
 from semiring.kernels import backend_for

@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra.expressions.tree import is_floating
-from semiring.algorithms.rounding import least_magnitude, shift_bound
+from semiring.algorithms.potentials.rounding import least_magnitude, shift_bound
 from semiring.arrays.parts import on_host
 from semiring.errors import AlgebraError
 from semiring.kernels.contract import NO_PREDECESSOR, Backend, Plan

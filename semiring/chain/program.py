@@ -22,8 +22,8 @@ import numpy as np
 from semiring import profiling
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
+from semiring.algorithms.potentials.small import SMALL, small_potentials
 from semiring.algorithms.predecessors import Inspection
-from semiring.algorithms.small_potentials import SMALL, small_potentials
 from semiring.algorithms.stars import check_star
 from semiring.arrays.device.memory import load_cupy
 from semiring.arrays.entries import check_entries

@@ -1,7 +1,7 @@
 """Weights of both signs in exact arithmetic, where potentials in float64 would drown some of them.
 
-Weights are whole numbers of a common unit here, however long, as in `semiring.algorithms.exact`, which does the same
-for dense matrices:
+Weights are whole numbers of a common unit here, however long, as in `semiring.algorithms.potentials.exact`, which does
+the same for dense matrices:
 
 1. Potentials h by Bellman-Ford on the edges, exactly. Where a cycle is below 0, every weight is raised by its own
    rounding: then a cycle is negative if and only if that does not explain its sum, so every such cycle is found, and
@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algorithms.bellman_ford import Labels, bellman_ford
-from semiring.algorithms.exact import SPREAD, common_unit, rounded, whole
 from semiring.algorithms.johnson import SparseGraph
-from semiring.algorithms.potentials import cycle_error
-from semiring.algorithms.weights import check_range
+from semiring.algorithms.potentials.exact import SPREAD, common_unit, rounded, whole
+from semiring.algorithms.potentials.sweeps import cycle_error
+from semiring.algorithms.potentials.weights import check_range
 from semiring.errors import DomainError
 
 __all__ = ["ExactPotentials", "exact_minimum"]

@@ -7,7 +7,7 @@ potentials h, as w[i, j] + h[i] - h[j] ≥ 0, where nothing can be gained twice.
 its own, for only there are cycles: edges between components keep their sign, and the magnitudes of one component do not
 disturb another. Where weights of one component differ so much in size that its potentials in float64 would drown some,
 all potentials are exact ones (`exact`). A cycle is negative if its exact
-sum is below what the rounding of its own weights explains (`semiring.algorithms.potentials`).
+sum is below what the rounding of its own weights explains (`semiring.algorithms.potentials.sweeps`).
 
 Cost: a pass over the edges a sweep, some sweeps; for integers beyond 2⁴⁹ in Python's integers, 0.3 µs an edge.
 """
@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.johnson import SparseGraph, edge_potentials, sparse_graph
-from semiring.algorithms.potentials import cycle_error
-from semiring.algorithms.rounding import shift_bound
-from semiring.algorithms.weights import check_range
+from semiring.algorithms.potentials.rounding import shift_bound
+from semiring.algorithms.potentials.sweeps import cycle_error
+from semiring.algorithms.potentials.weights import check_range
 from semiring.elimination.exact import ExactPotentials, exact_minimum
 
 __all__ = ["find_potentials", "name_negative_cycle"]

@@ -14,10 +14,10 @@ from tiers import quick
 
 import semiring as sr
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.exact import Exact
-from semiring.algorithms.potentials import potentials
-from semiring.algorithms.rounding import covers, distance_bound, least_magnitude, least_weight, shift_bound
-from semiring.algorithms.weights import Weights
+from semiring.algorithms.potentials.exact import Exact
+from semiring.algorithms.potentials.rounding import covers, distance_bound, least_magnitude, least_weight, shift_bound
+from semiring.algorithms.potentials.sweeps import potentials
+from semiring.algorithms.potentials.weights import Weights
 from semiring.errors import DomainError, NegativeCycleError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import make_plan

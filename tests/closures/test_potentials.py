@@ -11,8 +11,8 @@ import oracles
 import pytest
 
 import semiring as sr
-from semiring.algorithms import potentials as algorithm
-from semiring.algorithms.weights import Weights
+from semiring.algorithms.potentials import sweeps as algorithm
+from semiring.algorithms.potentials.weights import Weights
 from semiring.closures import closure
 from semiring.errors import NegativeCycleError
 

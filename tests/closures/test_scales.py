@@ -10,7 +10,7 @@ import pytest
 
 import semiring as sr
 from semiring.algebra.catalogue import max_min, max_times, min_times
-from semiring.algorithms.scales import gains, scales
+from semiring.algorithms.potentials.scales import gains, scales
 from semiring.errors import DivergenceError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import make_plan

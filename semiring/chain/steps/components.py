@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.algorithms.irreflexive import cycles_from_closure
-from semiring.algorithms.reweighting import reweighting, swept_potentials
-from semiring.algorithms.scales import gains
+from semiring.algorithms.potentials.reweighting import reweighting, swept_potentials
+from semiring.algorithms.potentials.scales import gains
+from semiring.algorithms.potentials.weights import check_range, negligible
 from semiring.algorithms.stars import divergence_error, may_diverge
-from semiring.algorithms.weights import check_range, negligible
 from semiring.arrays.operands import same_memory
 from semiring.chain.maps import UNSIGNED
 from semiring.chain.planner import Node

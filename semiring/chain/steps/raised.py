@@ -1,12 +1,12 @@
 """Integers below 0 under potentials, whole numbers too: nothing is rounded, whatever the components.
 
 Cost: some sweeps over the matrix to find them, or one elimination; no pass of their own. The bits are exact. Source and
-proof: `semiring.algorithms.potentials`.
+proof: `semiring.algorithms.potentials.sweeps`.
 """
 
 from __future__ import annotations
 
-from semiring.algorithms.reweighting import reweighting
+from semiring.algorithms.potentials.reweighting import reweighting
 from semiring.chain.problem import Look, Problem, step
 from semiring.chain.steps.shifted import is_signed, under, weights_of
 

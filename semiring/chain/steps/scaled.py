@@ -1,12 +1,12 @@
 """Products that gain, of max-times and min-times, under factors: w[i, j] · p[i] / p[j] gains nowhere.
 
 Cost: some sweeps over the matrix to find them; no pass of their own. Products are scaled back and rounded once. Source,
-rounding and hazards: `semiring.algorithms.scales`.
+rounding and hazards: `semiring.algorithms.potentials.scales`.
 """
 
 from __future__ import annotations
 
-from semiring.algorithms.scales import gains, scales
+from semiring.algorithms.potentials.scales import gains, scales
 from semiring.algorithms.stars import divergence_error
 from semiring.chain.maps import Scaled
 from semiring.chain.problem import Facts, Look, Problem, Reduction, step

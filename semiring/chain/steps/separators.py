@@ -8,7 +8,7 @@ added up in another order, with the same bound (docs/rounding.md). Source: `semi
 
 from __future__ import annotations
 
-from semiring.algorithms.scales import gains
+from semiring.algorithms.potentials.scales import gains
 from semiring.chain.problem import Look, Problem, Reduction, step
 from semiring.chain.steps.shifted import is_signed
 from semiring.graphs.separators import by_separators, operations

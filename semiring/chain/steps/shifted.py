@@ -2,8 +2,8 @@
 
 Cost: some sweeps over the matrix to find them, or one elimination, and a look at the sizes of the weights; no pass of
 their own. Distances are shifted back and rounded once. Where potentials in float64 would drown a weight, the matrix is
-closed under exact ones (`semiring.algorithms.exact`), with copies in float64 and of integers. Source, proof and
-hazards: `semiring.algorithms.potentials`, docs/rounding.md.
+closed under exact ones, with copies in float64 and of integers. Source, proof and hazards:
+`semiring.algorithms.potentials`, docs/rounding.md.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.exact import Exact
-from semiring.algorithms.reweighting import reweighting
-from semiring.algorithms.weights import Weights, finite_range
+from semiring.algorithms.potentials.exact import Exact
+from semiring.algorithms.potentials.reweighting import reweighting
+from semiring.algorithms.potentials.weights import Weights, finite_range
 from semiring.arrays.parts import on_host
 from semiring.chain.maps import WITHOUT, Shifted
 from semiring.chain.planner import Node

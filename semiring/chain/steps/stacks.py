@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
+from semiring.algorithms.potentials.small import SMALL, stack_potentials
 from semiring.algorithms.schedule import schedule_for
-from semiring.algorithms.small_potentials import SMALL, stack_potentials
 from semiring.arrays.operands import adjacent
 from semiring.chain.planner import Node, Program
 from semiring.chain.problem import Facts, Look, Problem, Reduction, is_tropical, promises, step

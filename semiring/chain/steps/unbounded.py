@@ -11,8 +11,8 @@ from functools import partial
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
+from semiring.algorithms.potentials.weights import finite_range
 from semiring.algorithms.unbounded import check_unbounded, insert_unbounded, unbounded_edges
-from semiring.algorithms.weights import finite_range
 from semiring.chain.maps import UNSIGNED, WITHOUT
 from semiring.chain.problem import Facts, Look, Problem, Reduction, step
 from semiring.errors import NegativeCycleError

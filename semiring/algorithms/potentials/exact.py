@@ -15,7 +15,7 @@ by at most the rounding ε |w| of their own weights.
 
 Sources: D. B. Johnson, JACM 24 (1977); E. W. Dijkstra, Numer. Math. 1 (1959). Cost: n² operations on Python's integers
 for every sweep and every row of step 3, about 0.1 µs each, and one closure of float64; some 200 bytes an entry. Such a
-component is rare: `semiring.algorithms.rounding` tells which it is.
+component is rare: `semiring.algorithms.potentials.rounding` tells which it is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from math import inf, log2
 import numpy as np
 
 from semiring.algorithms.bellman_ford import Labels, bellman_ford
-from semiring.algorithms.potentials import cycle_error
+from semiring.algorithms.potentials.sweeps import cycle_error
 from semiring.algorithms.views import Array
 
 __all__ = ["SPREAD", "Exact", "common_unit", "rounded", "whole"]

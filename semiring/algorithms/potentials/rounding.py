@@ -2,7 +2,7 @@
 
 The bound of `distance_bound` is proven in the docs (docs/rounding.md). Its part that grows with the spread of the
 potentials, not with the distance, is `shift_bound`; `covers` says whether that part is below every weight, so that no
-edge drowns. Where it says no, `semiring.algorithms.exact` is asked.
+edge drowns. Where it says no, `semiring.algorithms.potentials.exact` is asked.
 
 Cost: one pass over the matrix, some operations on integers of its width.
 """
@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algorithms.potentials.weights import Weights
 from semiring.algorithms.views import Array
-from semiring.algorithms.weights import Weights
 from semiring.namespaces import array_namespace
 
 __all__ = ["covers", "distance_bound", "least_magnitude", "least_weight", "shift_bound"]

@@ -26,8 +26,8 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_times, min_times
 from semiring.algorithms.bellman_ford import Labels, bellman_ford
+from semiring.algorithms.potentials.weights import relative_rounding
 from semiring.algorithms.views import Array
-from semiring.algorithms.weights import relative_rounding
 from semiring.arrays.parts import on_host, pieces
 from semiring.namespaces import array_namespace
 

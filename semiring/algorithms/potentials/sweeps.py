@@ -37,8 +37,8 @@ import numpy as np
 
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.bellman_ford import bellman_ford, rounded_up, swept
+from semiring.algorithms.potentials.weights import Weights, relative_rounding
 from semiring.algorithms.views import Array
-from semiring.algorithms.weights import Weights, relative_rounding
 from semiring.arrays.parts import on_host
 from semiring.errors import DomainError, NegativeCycleError, PositiveCycleError
 from semiring.kernels import backend_for

@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.exact import Exact
-from semiring.algorithms.potentials import potentials, verified
+from semiring.algorithms.potentials.exact import Exact
+from semiring.algorithms.potentials.rounding import covers, least_weight
+from semiring.algorithms.potentials.small import SMALL, small_potentials
+from semiring.algorithms.potentials.sweeps import potentials, verified
+from semiring.algorithms.potentials.weights import Weights, check_range
 from semiring.algorithms.rkleene import rkleene
-from semiring.algorithms.rounding import covers, least_weight
-from semiring.algorithms.small_potentials import SMALL, small_potentials
 from semiring.algorithms.views import Array
-from semiring.algorithms.weights import Weights, check_range
 from semiring.arrays.parts import on_host
 from semiring.errors import DomainError, NegativeCycleError
 from semiring.kernels.engine import engine_of, make_plan

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.rounding import covers, least_magnitude, shift_bound
+from semiring.algorithms.potentials.rounding import covers, least_magnitude, shift_bound
+from semiring.algorithms.potentials.weights import negligible
 from semiring.algorithms.views import Array
-from semiring.algorithms.weights import negligible
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Plan
 from semiring.kernels.engine import make_plan
