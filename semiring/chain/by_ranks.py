@@ -55,7 +55,7 @@ def close_spread(
     p = Problem(request, semiring, matrix=Matrix.of(spread, semiring), facts=None, strips=strips)
     work = planned(Node(p, steps_in_order()))
     pieces = work.on(there, spread.rows, spread.columns)
-    agreed(spread.ranks, partial(pieces.encode, there))
+    agreed(spread.ranks, partial(pieces.encode, 0, there))
     engine = Leaf(work.inner).engine()
     found = close(engine, links, spread.grid, there, diverges=may_diverge(engine.plan), progress=progress)
     if found >= 0:
@@ -76,7 +76,7 @@ def close_file(request: Request, A: Any, ranks: Ranks, progress: Callable[[int, 
 
 
 def _undo(pieces: Pieces, own: Array, there: Array) -> None:
-    pieces.decode(there)
+    pieces.decode(0, there)
     if own.size and there is not own:
         there.get(out=own)
 

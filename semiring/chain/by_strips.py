@@ -6,7 +6,7 @@ What they left are maps, and what closed rows are asked; a journal holds both, s
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -36,34 +36,16 @@ Array: TypeAlias = Any
 AnyRun: TypeAlias = Run | HeldRun
 
 _HEADS = "heads of "  # and a tail: the name of a vector in a journal
-_MAPPED = 1 << 21  # entries to which maps are done at a time: on a GPU there are some copies of them
 
 
 def _close(work: Work, run: AnyRun, about: Mapping[str, Any] | None, vectors: Mapping[str, Array] | None) -> None:
     assert work.inner.strips is not None
-    sample = work.inner.strips.sample
-
-    def read(first: int, strip: Array) -> None:
-        for start, rows in _some(strip):
-            pieces.encode(rows, first + start)
-
-    def written(first: int, strip: Array) -> None:
-        for start, rows in _some(strip):
-            pieces.decode(rows, first + start)
-
     try:
         with run.room:
-            pieces = work.on(sample)
-            run.close(Leaf(work.inner).engine(), read, written, work.outer.progress, about, vectors, work.last)
+            pieces, engine = work.on(work.inner.strips.sample), Leaf(work.inner).engine()
+            run.close(engine, pieces.encode, pieces.decode, work.outer.progress, about, vectors, work.last)
     except NoStarError as error:
         raise divergence_error(work.outer.request.semiring, error.vertex) from None
-
-
-def _some(strip: Array) -> Iterator[tuple[int, Array]]:
-    """Rows of a strip to which maps are done at a time, and the first of each."""
-    step = max(1, _MAPPED // max(1, strip.shape[1]))
-    for start in range(0, len(strip), step):
-        yield start, strip[start : start + step]
 
 
 def by_strips(p: Problem, run: AnyRun, node: Node, D: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -15,6 +16,8 @@ from semiring.strips.layout import shown
 __all__ = ["Pieces", "Work", "planned"]
 
 Array: TypeAlias = Any
+
+_MAPPED = 1 << 21  # entries to which maps are done at a time: on a GPU there are some copies of them
 
 
 @dataclass
@@ -32,24 +35,31 @@ class Work:
 
 
 class Pieces(NamedTuple):
-    """The first and the last visit of a piece, in place; its first row is that of the matrix."""
+    """The first and the last visit of a piece, in place; it begins with the row ``first`` of the matrix."""
 
     work: Work
     way: Way
 
-    def encode(self, piece: Array, first: int = 0) -> None:
+    def encode(self, first: int, piece: Array) -> None:
         """Do the maps to it."""
         m = self.way.inner
-        if piece.size and m.storage == "elements" and (m.maps or not m.as_it_is):
-            self.way.encode(piece, piece, first)
+        if m.maps or not m.as_it_is:
+            for start, rows in self._some(piece):
+                self.way.encode(rows, rows, first + start)
 
-    def decode(self, piece: Array, first: int = 0) -> None:
+    def decode(self, first: int, piece: Array) -> None:
         """Undo them. Raises what closed rows are asked for: there is no reading them once more."""
         again, p = self.work.again, self.work.inner
-        if piece.size and p.matrix.storage == "elements":
-            if again is not None and (wider := again(p, piece)) is not None:
+        for start, rows in self._some(piece):
+            if again is not None and (wider := again(p, rows)) is not None:
                 wider()
-            self.way.decode(piece, piece, first)
+            self.way.decode(rows, rows, first + start)
+
+    def _some(self, piece: Array) -> Iterator[tuple[int, Array]]:
+        """Rows to which maps are done at a time, and the first of each; none of words, which no map changes."""
+        if piece.size and self.way.inner.storage == "elements":
+            step = max(1, _MAPPED // piece.shape[1])
+            yield from ((start, piece[start : start + step]) for start in range(0, len(piece), step))
 
 
 def planned(child: Node, *, last_round: bool = False) -> Work:
