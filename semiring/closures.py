@@ -184,8 +184,8 @@ def closure(
     kept = journal is not None or pivots is not None
     plain = reflexive and progress is None and device is None and memory is None and not kept and not explain
     if plain and (out is None or is_home(out, A)):
-        program = program_for(A, semiring, method, threads, check, spared)
-        if program is not None and (closed := program.run(A, out)) is not None:
+        run = program_for(A, semiring, method, threads, check, spared)
+        if run is not None and (closed := run(A, out)) is not None:
             return closed
     one, several = _where(device)
     if several and getattr(A, "ndim", 2) > 2:
@@ -260,9 +260,9 @@ def closure_with_predecessors(
         raise UnknownNameError("closure method with predecessors", method, matrix_methods())
     inspection, D, spared = Inspection(), None, spared_steps(structure)
     several = _where(device)[1]
-    program = None if progress is not None or several else program_for(A, semiring, method, threads, check, spared)
-    if program is not None:
-        D = program.run(A, inspect=inspection)
+    run = None if progress is not None or several else program_for(A, semiring, method, threads, check, spared)
+    if run is not None:
+        D = run(A, inspect=inspection)
     if D is None:
         asked = (frozenset() if several else spared, None, None, several)
         request = _request(semiring, method, threads, check, *asked, explain=False)
@@ -270,6 +270,6 @@ def closure_with_predecessors(
     plan = make_plan(semiring, D.dtype, threads=get_threads() if threads is None else threads)
     if inspection.found is None:  # closed as packed bits, or empty
         inspection.look(engine_of(plan, D), D, before=A)
-    if program is None and is_tropical(semiring) and D.dtype.kind == "f":
+    if run is None and is_tropical(semiring) and D.dtype.kind == "f":
         attach_unbounded(plan, A, D, inspection.found)
     return D, inspection.found

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from semiring import profiling
-from semiring.algorithms.predecessors import Inspection
-from semiring.arrays.operands import same_memory
 from semiring.chain.leaf import Leaf
 from semiring.chain.matrix import Way
 from semiring.chain.problem import STRUCTURES, No, Problem, Reduction, Step
@@ -21,46 +19,10 @@ from semiring.errors import SemiringError
 from semiring.kernels.engine import engine_of
 from semiring.strips.stored import is_name
 
-__all__ = ["Node", "Program", "name_of", "solve"]
+__all__ = ["Node", "name_of", "solve"]
 
 
 Blame: TypeAlias = Callable[[SemiringError], SemiringError]
-
-
-class Program(NamedTuple):
-    """What is left of a planned problem where nothing but maps stands before its method."""
-
-    leaf: Leaf
-    way: Way
-    again: Callable[[Problem, Any], Any] | None = None  # as in `Reduction`: what the chain must solve after all
-
-    def run(self, A: Any, home: Any = None, inspect: Inspection | None = None) -> Any:
-        """Home ← the result for a matrix of this kind, which keeps what the facts promise. Returns home.
-
-        Home may be A; None is a new array, of words where A is packed. Returns None where the chain must solve it.
-        """
-        leaf, way, again = self
-        if again is not None and A is home:
-            return None
-        if home is None and not leaf.words:
-            home = leaf.xp.empty(A.shape, A.dtype)
-        ready = (
-            not leaf.words and home.dtype is leaf.dtype and home.strides[-1] == home.itemsize
-        )  # `memory_in`, in no time
-        D, original = home if ready else way.inner.memory_in(home), None
-        apart = leaf.method.apart
-        if (apart or inspect is not None) and way.inner.as_it_is and not same_memory(A, D):
-            original = A
-        if original is None or not apart:
-            D = way.encode(A, D)
-        leaf.close(D, inspect, original)
-        if again is not None and again(leaf.problem, D) is not None:
-            return None
-        if home is None:
-            return D.unpack() if way.packs else D
-        if way.ends or D is not home:
-            way.decode(D, home)
-        return home
 
 
 def solve(problem: Problem, steps: Sequence[Step]) -> Any:
@@ -123,7 +85,7 @@ class Node:
                 self._read_as(p, found.problems)
                 return
         self._read_as(p)
-        self.leaf = Leaf(p)
+        self.leaf = Leaf(p, self.way)
         if not self._silent:
             explanation.say(self._depth, "method", True, str(self.leaf))
             explanation.closed_by(self.leaf.method.name, self.leaf.backend.name, p.matrix)
@@ -142,14 +104,14 @@ class Node:
         """An error of this problem, as one of the problem that it is a part of."""
         return error if self._blame is None else self._blame(error)
 
-    def program(self) -> Program | None:
-        """The same for any matrix with these facts; None where there is more than maps, or the entries decided."""
+    def program(self) -> Leaf | None:
+        """What closes any matrix with these facts; None where there is more than maps, or the entries decided."""
         last, again = self, None
         if self.reduction is not None and self.reduction.again is not None:
             (last,), again = self.children, self.reduction.again
         if last.leaf is None or self._by_data or last._by_data:
             return None
-        return Program(last.leaf, Way(self.outer.matrix, last.inner.matrix), again)
+        return last.leaf if again is None else last.leaf.within(Way(self.outer.matrix, last.inner.matrix), again)
 
     def read(self, D: Any) -> Any:
         """D ← the matrix as it is read, for a reduction that closes it in place. What `show` wants is returned."""
@@ -175,7 +137,7 @@ class Node:
         reduction, p, m = self.reduction, self.inner, self.inner.matrix
         if reduction is None:
             assert self.leaf is not None
-            return Program(self.leaf, self.way).run(m.array, home, p.inspect)
+            return self.leaf.run(m.array, home, p.inspect)
         if not self.outer.taken:
             return reduction.run(self, None)
         if reduction.in_home:

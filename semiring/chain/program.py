@@ -14,8 +14,8 @@ where that elimination shows one strong component.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from functools import lru_cache, partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from semiring import profiling
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algorithms.potentials.small import SMALL, small_potentials
-from semiring.algorithms.predecessors import Inspection
 from semiring.algorithms.stars import check_star
 from semiring.arrays.device.memory import load_cupy
 from semiring.arrays.entries import check_entries
@@ -31,8 +30,8 @@ from semiring.arrays.operands import adjacent
 from semiring.arrays.other_zeros import warn_of_other_zeros
 from semiring.chain.leaf import Leaf
 from semiring.chain.maps import NEGATED, Shifted
-from semiring.chain.matrix import Map, Matrix
-from semiring.chain.planner import Node, Program
+from semiring.chain.matrix import Matrix
+from semiring.chain.planner import Node
 from semiring.chain.problem import Facts, Problem, Request, is_tropical, promises
 from semiring.chain.steps import STEPS, registered_steps
 from semiring.chain.steps.arrays import arrays
@@ -48,34 +47,17 @@ Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 _least, _greatest = np.minimum.reduce, np.maximum.reduce
 
 
-class _Shifting(NamedTuple):
-    """The program of a matrix under potentials."""
-
-    leaf: Leaf
-    maps: tuple[Map, ...]
-
-    def run(self, A: Array, out: Array | None = None, inspect: Inspection | None = None) -> Array:
-        """A* in ``out``, or in a new array."""
-        D = np.empty(A.shape, A.dtype) if out is None else out
-        for map_ in self.maps:
-            A = map_.encode(A, (), D)
-        self.leaf.close(D, inspect)
-        for map_ in self.maps[::-1]:
-            map_.decode(D, (), D)
-        return D
-
-
 _NAMES = (str, Semiring)
-Guard: TypeAlias = Callable[[Array], "Program | _Shifting | None"]
+Run: TypeAlias = Callable[..., Any]  # `Leaf.run`
+Guard: TypeAlias = Callable[[Array], "Run | None"]
 
 
 def program_for(
     A: Array, semiring: Any, method: Any, threads: Any, check: bool, structure: frozenset[str] = frozenset()
-) -> Program | _Shifting | None:
+) -> Run | None:
     """The program of one matrix (n, n), None where it takes the chain.
 
-    Its ``run(A)`` gives A* in a new array, ``run(A, out)`` in one that `is_home`.
-    Raises `DomainError` as the chain does.
+    ``run(A)`` gives A* in a new array, ``run(A, out)`` in one that `is_home`. Raises `DomainError` as the chain does.
     """
     kind = type(A)
     if (kind is not np.ndarray and kind.__module__ != "cupy") or registered_steps() or profiling.active:
@@ -135,12 +117,12 @@ def _guard(
         return None
     tropical = is_tropical(semiring)
     if not check and (on_device or not tropical):
-        unseen = programs[-1][-1]
+        unseen = programs[-1][-1].run
         return lambda A: unseen
     signs, dual = tropical and dtype.kind == "f" and not on_device, semiring.tropical == "max"
     host_checks, small = check and not on_device, signs and n <= SMALL  # so that one elimination finds potentials
 
-    def guard(A: Array) -> Program | _Shifting | None:
+    def guard(A: Array) -> Run | None:
         low, high, nonnegative = 0, 0, False
         if not signs:
             scan = check_entries(A, semiring)
@@ -154,17 +136,17 @@ def _guard(
         # Comparisons with NaN are false: no promise holds then, and the chain, which looks again, names the entry.
         for least, greatest, asked, program in programs:
             if low >= least and high <= greatest and nonnegative >= asked:
-                return program
+                return program.run
         if not (small and (-np.inf < low < 0 or 0 < high < np.inf)):
             return None
         h = small_potentials(np.negative(A, dtype=np.float64) if dual else A)
-        return None if h is None else _Shifting(programs[0][-1].leaf, (NEGATED, Shifted(h)) if dual else (Shifted(h),))
+        return h if h is None else partial(programs[0][-1].run_under, (NEGATED, Shifted(h)) if dual else (Shifted(h),))
 
     return guard
 
 
-def _planned(request: Request, dtype: np.dtype[Any], n: int, on_device: bool, promise: Facts) -> Program | None:
-    """The program of all matrices that keep a promise; None where the chain looks at more than that."""
+def _planned(request: Request, dtype: np.dtype[Any], n: int, on_device: bool, promise: Facts) -> Leaf | None:
+    """The leaf of all matrices that keep a promise; None where the chain looks at more than that."""
     xp: Any = load_cupy() if on_device else np
     A = xp.broadcast_to(xp.zeros((), dtype), (n, n))  # it has no memory of its own, and nothing to look at
     matrix, waits = Matrix.of(A, request.semiring), request.check or not on_device

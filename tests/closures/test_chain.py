@@ -302,8 +302,8 @@ def test_programs_give_the_bits_of_the_chain(rng, n):
             given, closed = kept(A), []
 
             def short(A=A, name=name, check=check, closed=closed):
-                program = program_for(A, name, "auto", None, check)
-                closed.append(None if program is None else program.run(A))
+                run = program_for(A, name, "auto", None, check)
+                closed.append(None if run is None else run(A))
                 return A if closed[0] is None else closed[0]
 
             found = answer(short)

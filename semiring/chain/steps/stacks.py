@@ -22,7 +22,8 @@ from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.potentials.small import SMALL, stack_potentials
 from semiring.algorithms.schedule import schedule_for
 from semiring.arrays.operands import adjacent
-from semiring.chain.planner import Node, Program
+from semiring.chain.leaf import Leaf
+from semiring.chain.planner import Node
 from semiring.chain.problem import Facts, Look, Problem, Reduction, is_tropical, promises, step
 from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, SemiringError
 from semiring.kernels import backend_for
@@ -113,7 +114,7 @@ def _report(progress: Any, position: int, count: int, done: int, total: int) -> 
 def _close_each(node: Node, D: Any) -> Any:
     p = node.inner
     alike = not node.children and adjacent(D) and p.progress is None and p.inspect is None
-    same: Program | None = None  # what was planned for the first, where it serves all
+    same: Leaf | None = None  # what was planned for the first, where it serves all
     for position, index in enumerate(np.ndindex(D.shape[:-2])):
         if same is not None:
             try:
