@@ -92,7 +92,7 @@ def test_values_and_pivots_are_those_of_memory(rng, closed, tmp_path, name, dtyp
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_paths_are_found_from_pivots(rng, closed, name, dtype):
-    for n in (1, 2, 33, 97):
+    for n in (1, 2, 33, 65):
         A = weights(rng, n, name, dtype)
         A[rng.random(A.shape) < 0.6] = sr.as_semiring(name).zero_for(A.dtype)  # paths of many edges
         check_paths(*closed(A, name), A, name, exact=A.dtype.kind != "f" or name == "max_min")
