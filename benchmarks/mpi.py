@@ -186,7 +186,7 @@ def closures(options: argparse.Namespace) -> Table:
 
 def fitted(ranks: Any, options: argparse.Namespace) -> tuple[float, float, float, float]:
     """T_c of a rank with its threads, by blocks and by rows, and t_s and t_w of a broadcast to all, in seconds."""
-    n, few, words = (12600, 12600, 1 << 28) if options.device else (4 * _block(4096, options), 1260, 1 << 24)
+    n, few, words = (12600, 6300, 1 << 28) if options.device else (4 * _block(4096, options), 1260, 1 << 24)
     A = random_matrix(n, np.float32, seed=1)
     matrix = mpi.distribute(A[:8, :8], device=options.device)
     there, clock = matrix._team.on(A), by_synchronized_clock if options.device else by_clock

@@ -39,8 +39,10 @@ class OwnDevice:
 
 
 def own_device(ranks: Ranks) -> OwnDevice:
-    """The GPUs of a host, dealt out to its ranks in turn; all ranks call it together."""
+    """The GPUs of a host, dealt out to its ranks in turn; a rank alone has its current one. All ranks call it."""
     cupy = load_cupy("device='cuda'")
+    if ranks.size == 1:
+        return OwnDevice(int(cupy.cuda.runtime.getDevice()), True)
     count = int(cupy.cuda.runtime.getDeviceCount())
     hosts = ranks.allgather((socket.gethostname(), count))
     before = [host for host, _ in hosts[: ranks.rank]].count(hosts[ranks.rank][0])

@@ -16,8 +16,9 @@ from semiring.algorithms import schedule
 from semiring.arrays.device.memory import device_numbers, one_device
 from semiring.errors import AlgebraError, DivergenceError, TooLargeError
 from semiring.kernels import get_backend
-from semiring.ranks import devices
+from semiring.ranks import device, devices
 from semiring.ranks.links import HostLinks
+from semiring.ranks.threads import run_ranks
 from semiring.strips.rooms import HostRoom
 
 TWO = ("cuda:0", "cuda:1")
@@ -38,6 +39,15 @@ def gpus(monkeypatch):
     for name in ("cuda", "cuda, 8 bytes", "cuda, 2 bytes", "cuda, 1 bytes", "cuda, bits"):
         table = replace(schedule._TABLE[name], pivots=((0, 32),), first=((0, 32),))
         monkeypatch.setitem(schedule._TABLE, name, table)
+
+
+def test_gpus_are_dealt_out_and_a_rank_alone_has_its_current_one(monkeypatch):
+    runtime = types.SimpleNamespace(getDevice=lambda: 1, getDeviceCount=lambda: 2)
+    cupy = types.SimpleNamespace(cuda=types.SimpleNamespace(runtime=runtime))
+    monkeypatch.setattr(device, "load_cupy", lambda what="": cupy)
+    for size, expected in ((1, [(1, True)]), (2, [(0, True), (1, True)]), (3, [(0, False), (1, False), (0, False)])):
+        found = run_ranks(size, device.own_device)
+        assert [(each.number, each.alone) for each in found] == expected
 
 
 def test_several_devices_are_named():
