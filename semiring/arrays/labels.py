@@ -8,7 +8,7 @@ No such library is imported here: frames are known by what they can do.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,6 +23,7 @@ __all__ = [
     "WEIGHTS",
     "Taken",
     "frame_values",
+    "guessed_weight",
     "is_edge_frame",
     "is_frame",
     "is_graph",
@@ -38,6 +39,18 @@ Array: TypeAlias = NDArray[Any]
 SOURCES = ("source", "from", "src", "tail", "origin", "start", "u")
 TARGETS = ("target", "to", "dst", "dest", "head", "destination", "end", "v")
 WEIGHTS = ("weight", "w", "distance", "length", "cost", "value", "capacity", "probability", "time")
+
+
+def guessed_weight(titles: Iterable[Any]) -> tuple[Any, tuple[Any, ...]]:
+    """Which of the titles under which there are numbers is that of the weights, and (); or None, and those it may be.
+
+    It is "weight", else the only one of the usual titles, else the only one.
+    """
+    given = list(titles)
+    usual = [title for title in given if isinstance(title, str) and title.casefold() in WEIGHTS]
+    found = [title for title in usual if title.casefold() == WEIGHTS[0]] or usual or given
+    return (found[0], ()) if len(found) == 1 else (None, tuple(found))
+
 
 _GRAPHS = {
     "semiring.io.network": ("Network",),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, frame_values
+from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, frame_values, guessed_weight
 from semiring.errors import DTypeError, FormatError, UnknownNameError
 from semiring.io.network import Edges
 
@@ -54,13 +54,11 @@ def _column(titles: Sequence[Any], asked: str | None, usual: Sequence[str], what
 
 def _guessed_weight(titles: Sequence[Any], tail: Any, head: Any) -> Any:
     rest = [title for title in titles if title not in (tail, head)]
-    usual = [title for title in rest if isinstance(title, str) and title.casefold() in WEIGHTS]
-    if usual:
-        return min(usual, key=lambda title: WEIGHTS.index(title.casefold()))
-    if len(rest) > 1:
-        shown = ", ".join(map(repr, rest))
+    title, candidates = guessed_weight(rest)
+    if candidates:
+        shown = ", ".join(map(repr, candidates))
         raise FormatError(f"the weights may be any of the columns {shown}: say weight=, or leave these columns out")
-    return rest[0] if rest else None
+    return title
 
 
 def _ends(frame: Any, title: Any) -> np.ndarray[Any, Any]:

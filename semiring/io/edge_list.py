@@ -1,10 +1,10 @@
 """Edge lists: one edge a line, ``source, target[, weight]``, as csv, tsv or words between blanks.
 
-* The first line may name the columns; then there may be more columns than three, in any order. The weights are in that
-  with a usual title (weight, distance, …), else in the only other one that holds numbers. It does where two titles
-  are usual ones for source and target, or the third field is a title: a usual one for weights, a word of two letters or
-  more without a digit, or a quoted text above a weight without quotes. A third field that is neither a title nor a
-  number is an error, as the weight of an edge may be mistyped (``A,B,O.5``).
+* The first line may name the columns; then there may be more columns than three, in any order. The weights are in the
+  column ``weight``, else in the one of numbers with a usual title (distance, …), else in the only one of numbers. It
+  does where two titles are usual ones for source and target, or the third field is a title: a usual one for weights, a
+  word of two letters or more without a digit, or a quoted text above a weight without quotes. A third field that is
+  neither a title nor a number is an error, as the weight of an edge may be mistyped (``A,B,O.5``).
 * A line whose target is empty, ``name,,``, declares a vertex (which may have no edge).
 * Lines that are empty or begin with ``#`` or ``%`` are skipped. Fields may stand in double quotes.
 * An edge without a weight column weighs 1.
@@ -24,7 +24,7 @@ from typing import Any, BinaryIO, Protocol, TypeAlias
 
 import numpy as np
 
-from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS
+from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, guessed_weight
 from semiring.errors import FormatError
 from semiring.io.network import Edges
 from semiring.io.text import at_line, decoded, edge_chunks, listed_blocks, numbers_as_text, parse_number
@@ -217,16 +217,18 @@ def _named_columns(
         where = lowered.index(weight.casefold())
     else:
         rest = [column for column in range(len(fields)) if column not in (tail, head)]
-        where = find(WEIGHTS, -1)
-        if where < 0:
-            numbers = [column for column in rest if any(_is_number(row[column]) for row in rows if len(row) > column)]
-            if len(numbers) > 1:
-                shown = ", ".join(repr(fields[column]) for column in numbers)
-                raise FormatError(
-                    f"{source}:{number}: the weights may be any of the columns {shown}: say weight=, or on the command "
-                    "line --weight"
-                )
-            where = next(iter([*numbers, *rest]), -1)
+        cells = {column: [row[column] for row in rows if len(row) > column and row[column]] for column in rest}
+        held = [column for column in rest if any(map(_is_number, cells[column]))]
+        usual = [column for column in rest if lowered[column] in WEIGHTS]
+        missing = [column for column in usual if not cells[column]]
+        title, candidates = guessed_weight(fields[column] for column in [*held, *missing] or usual)
+        if candidates:
+            shown = ", ".join(map(repr, candidates))
+            raise FormatError(
+                f"{source}:{number}: the weights may be any of the columns {shown}: say weight=, or on the command "
+                "line --weight"
+            )
+        where = next((column for column in rest if fields[column] == title), next(iter(rest), -1))
     if where < 0:
         return Columns(tail, head, None, len(fields))
     unit = "" if lowered[where] in WEIGHTS else fields[where]

@@ -16,7 +16,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.labels import WEIGHTS, is_edge_frame, is_frame, is_graph, labelled_square
+from semiring.arrays.labels import WEIGHTS, guessed_weight, is_edge_frame, is_frame, is_graph, labelled_square
 from semiring.arrays.operands import as_matrix
 from semiring.errors import DTypeError, FormatError
 from semiring.io.edge_frames import edges_of_frame
@@ -52,8 +52,9 @@ def network_of(
         A `Semiring` or the name of one: its zero fills the matrix where there is no edge. By default that of a
         `Network`, else min-plus.
     weight
-        The attribute, column or key that holds the weights. By default the first of the usual titles (weight, distance,
-        length, cost, …) under which there are numbers, else the only other one; without any every edge weighs 1.
+        The attribute, column or key that holds the weights. By default ``weight``, else the one with a usual title
+        (distance, length, cost, capacity, …) under which there are numbers, else the only other one, and `FormatError`
+        where there are several; without any every edge weighs 1.
         Of rustworkx also a function of the payload; a payload that is a number is the weight.
     source, target
         The columns of a frame of edges, by default the usual titles: source, from, u, …, target, to, v, …
@@ -192,17 +193,16 @@ def guessed_title(payloads: Iterable[Any], *, beside: Iterable[str]) -> tuple[st
 def _guessed(titles: Mapping[str, list[Any]]) -> tuple[str, tuple[str, ...]]:
     """The title of the weights, and the titles that they may have where that is not known.
 
-    It is "weight" where that is a title, else the first of the usual titles under which there is a number, else the
-    only other one.
+    It is "weight" where that is a title, else the only usual title under which there is a number, else the only other
+    one; of truths alone a usual one.
     """
-    numbers = [title for title, values in titles.items() if any(isinstance(value, Real) for value in values)]
-    usual = [title for title in numbers if title.casefold() in WEIGHTS]
     if "weight" in titles:
         return "weight", ()
-    if usual:
-        return min(usual, key=lambda title: WEIGHTS.index(title.casefold())), ()
+    numbers = [title for title, values in titles.items() if any(isinstance(value, Real) for value in values)]
+    usual = [title for title in numbers if title.casefold() in WEIGHTS]
     others = [title for title in numbers if not all(isinstance(value, bool | None) for value in titles[title])]
-    return (others[0], ()) if len(others) == 1 else ("weight", tuple(others))
+    title, candidates = guessed_weight(usual or others)
+    return title or "weight", candidates
 
 
 def _any_weight(weights: Sequence[Any]) -> bool:

@@ -24,7 +24,7 @@ __all__ = ["read_node_link", "write_node_link"]
 
 
 def read_node_link(content: bytes, source: str, *, weight: str | None = None) -> Edges:
-    """The edges of a file; ``weight`` is the key that holds the weights, by default the first of the usual titles.
+    """The edges of a file; ``weight`` is the key that holds the weights, by default as in `network_of`.
 
     A vertex is named by its ``id``, as NetworkX reads it: a text, a number, a tuple for a list, and by its JSON where
     that is an object. Vertices whose ids are integers come in numerical order, others in that of the file.

@@ -576,3 +576,26 @@ def test_the_weights_of_unknown_titles(library, tmp_path):
     assert network("boolean", miles=5, lanes=2).matrix[0, 1], "an edge is an edge"
     assert network(miles=5, cost=3).matrix[0, 1] == 3
     assert network(road="A 8").matrix[0, 1] == 1
+
+
+def test_of_several_usual_titles_the_weights_are_asked_for(tmp_path):
+    """A capacity is no cost: which one is meant depends on the question."""
+    frame = pd.DataFrame({"from": ["a"], "to": ["b"], "cost": [2.0], "capacity": [7.0]})
+    graph = nx.DiGraph([("a", "b", {"cost": 2.0, "capacity": 7.0})])
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    for ask in (
+        lambda: sr.widest_paths(frame),
+        lambda: sr.shortest_paths(graph),
+        lambda: sr.read(tmp_path / "x.csv"),
+        lambda: sr.factor(graph),
+    ):
+        with pytest.raises(FormatError, match=r"the weights may be any of the .* 'cost', 'capacity': say weight="):
+            ask()
+    assert sr.widest_paths(frame, weight="capacity").distance("a", "b") == 7
+    assert sr.shortest_paths(graph, weight="cost").distance("a", "b") == 2
+    frame["Weight"] = 9.0
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    assert sr.read(tmp_path / "x.csv").matrix[0, 1] == sr.shortest_paths(frame).distance("a", "b") == 9
+    (tmp_path / "x.csv").write_text("from,to,id,distance\n" + "a,b,1,\n" * 70)
+    with pytest.raises(FormatError, match="the weight is missing"):
+        sr.read(tmp_path / "x.csv")
