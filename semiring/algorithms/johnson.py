@@ -28,7 +28,6 @@ from semiring.algorithms.views import Array
 from semiring.arrays.entries import check_entries
 from semiring.errors import DomainError
 from semiring.kernels.engine import make_plan
-from semiring.kernels.graphs.relaxing import relax_edges
 from semiring.threads import get_threads
 
 __all__ = ["SparseGraph", "edge_potentials", "graph_potentials", "johnson", "searches", "sparse_graph"]
@@ -156,6 +155,8 @@ def edge_potentials(graph: SparseGraph) -> Array:
         return best, offered_by
 
     if graph.n >= _ORDERED and graph.tails.size:
+        from semiring.kernels.graphs.relaxing import relax_edges  # compiled: small graphs do without Numba
+
         at = np.argsort(_components_from_the_sources(graph)[graph.tails], kind="stable")
         relax_edges(graph.tails[at], graph.heads[at], raised[at], h, 1 - margin)
     while cycle := bellman_ford(Labels(h, relax)):

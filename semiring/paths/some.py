@@ -90,6 +90,7 @@ class SomePaths(Paths):
         self._rows = _places(self.sources)
         self._columns = _places(self.targets)
         self._reflexive = True
+        self._pivots = None
 
     def without_empty_paths(self) -> Paths:
         """These paths of truths with those of at least one edge alone: a vertex reaches itself along a cycle, or not.

@@ -68,7 +68,7 @@ def test_packing_takes_any_memory_order(view):
 def test_packing_takes_lists_and_refuses_numbers():
     assert pack([[True, False], [False, True]]) == BitMatrix.identity(2)
     assert pack([[], []]).shape == (2, 0)
-    with pytest.raises(DTypeError, match=r"not int64: write pack\(A != 0\)"):
+    with pytest.raises(DTypeError, match=r"the entries are int64, and truths .*A != 0 or A < inf"):
         pack(np.eye(3, dtype=np.int64))
     with pytest.raises(ShapeError, match="2-D array, not 1-D"):
         pack(np.zeros(3, bool))
@@ -198,7 +198,7 @@ def test_wrong_assignments():
         packed[:, :32] = packed
     with pytest.raises(DTypeError, match="is a bool, not 2"):
         packed[0, 0] = 2
-    with pytest.raises(DTypeError, match="bool entries"):
+    with pytest.raises(DTypeError, match="truths"):
         packed[:, :32] = np.ones((4, 32))
 
 
