@@ -120,9 +120,21 @@ class CpuBackend:
         """Float32 of log_plus."""
         return plan.dtype.char == "f" and log_sums.takes(plan, n, n)
 
-    def pull(self, plan: Plan, prepared: Any, *arrays: Any) -> bool:
+    def pull(
+        self,
+        plan: Plan,
+        prepared: Any,
+        G: Array,
+        states: Array,
+        sums: Array,
+        weights: Array | None,
+        lengths: Array | None,
+        more: Array | None,
+        by_weights: Array | None,
+        by_matrix: Array,
+    ) -> bool:
         """G ← the gradient by the first state."""
-        return log_walks.pull(plan, prepared, *arrays)
+        return log_walks.pull(plan, prepared, G, states, sums, weights, lengths, more, by_weights, by_matrix)
 
     def _on_stacks(self, plan: Plan, C: Array, A: Array, B: Array, accumulate: int) -> None:
         """Small products in one compiled loop, each on one thread; large ones in turn, each on all of them."""
