@@ -100,6 +100,19 @@ def _same_bits(rng, in_numpy, name, dtype, n, share):
     assert said["product"] or dtype == "int32"
 
 
+@pytest.mark.parametrize("n", [24, 25, 32, 33, 100])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_are_rounded_in_the_order_of_the_compiled_kernels(rng, monkeypatch, n, dtype):
+    A = (rng.random((n, n)) * 10.0 ** rng.integers(-3, 4, (n, n))).astype(dtype)
+    A[rng.random((n, n)) < 0.9] = np.inf
+    plan = make_plan(sr.min_plus, A.dtype, nonnegative=True)
+    kernels, found, expected = compiled.kernels_for(plan), A.copy(), A.copy()
+    monkeypatch.setattr(kernels.first_calls, "left", 1e9)
+    assert kernels.first_calls.close(plan, found)
+    kernels.close(expected)
+    assert found.tobytes() == expected.tobytes()
+
+
 @pytest.mark.parametrize("name", ["log_plus", "plus_times"])
 def test_what_is_rounded_in_another_order_is_compiled_at_once(name):
     plan = make_plan(sr.as_semiring(name), np.dtype("float64"), nonnegative=True)

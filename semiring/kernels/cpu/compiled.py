@@ -93,7 +93,8 @@ class Kernels:
         self._jobs: dict[int, list[tuple[Array, int, int]]] = {}  # of closures of n vertices, those that are not in use
         self._shapes: dict[tuple[int, bool], _Shape] = {}
         self._cuts: dict[tuple[int, int, int, bool], Array] = {}
-        self.first_calls = FirstCalls(plan, is_compiled(self._tile_key(False)))
+        self.padded = -(-PIVOTS // self.lanes) * self.lanes  # columns of the block that an elimination closes
+        self.first_calls = FirstCalls(plan, is_compiled(self._tile_key(False)), self.padded)
 
     # --------------------------------------------------------------------------------------------------- products
 
@@ -359,11 +360,10 @@ class Kernels:
     @cached_property
     def _closing(self) -> tuple[int, int, int, int]:
         """The address of the elimination, the columns of its block, 1̄ as bits, and whether ⊕ is idempotent."""
-        group = -(-PIVOTS // self.lanes)
         definition = define(self.plan, closing=True)
         return (
-            self._compile_eliminate(group, False),
-            group * self.lanes,
+            self._compile_eliminate(self.padded // self.lanes, False),
+            self.padded,
             definition.one_bits - (definition.one_bits >> 63 << 64),
             int(definition.idempotent),
         )

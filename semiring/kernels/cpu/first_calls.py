@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.kernels.contract import NO_PREDECESSOR, Plan
+from semiring.kernels.cpu.closing.blocks import PIVOTS
 from semiring.kernels.reference import ReferenceBackend
 from semiring.kernels.tolerance import Tolerance
 
@@ -35,8 +36,10 @@ _reference = ReferenceBackend()
 class FirstCalls:
     """What is left of the time in NumPy of one definition."""
 
-    def __init__(self, plan: Plan, compiled: bool) -> None:
+    def __init__(self, plan: Plan, compiled: bool, whole: int = PIVOTS) -> None:
+        """``whole``: the rows up to which the compiled kernels close a matrix pivot by pivot."""
         self.left = 0.0 if compiled or not _has_same_bits(plan) else SECONDS
+        self._whole = whole
         self._signed = plan.dtype.kind == "f" and not plan.facts.nonnegative
 
     def product(self, plan: Plan, C: Array, A: Array, B: Array, accumulate: int) -> bool:
@@ -50,7 +53,20 @@ class FirstCalls:
         """A ← A* in place; False where that is left to the compiled kernels."""
         if not self._allows(A.shape[0] * (2 * _STEP + A.size / _CLOSURE), A):
             return False
-        _reference.close_block(plan, A)
+        width = A.shape[0] if A.shape[0] <= self._whole else PIVOTS
+        for start in range(0, A.shape[0], width):  # in the order of `blocks.close`, for sums and products round
+            K = slice(start, start + width)
+            _reference.close_block(plan, A[K, K])
+            if plan.status.diverged >= 0:
+                plan.status.diverged += start
+                break
+            if width < A.shape[0]:
+                closed, others = A[K, K].copy(), np.delete(np.arange(A.shape[0]), K)
+                _reference.multiply_add(plan, A[K], closed, A[K].copy())
+                A[K, K] = closed
+                rows = A[others]
+                _reference.multiply_add(plan, rows, A[others][:, K], A[K])
+                A[others] = rows
         return True
 
     def predecessors(self, plan: Plan, D: Array, tolerance: Tolerance, before: Array) -> Array | None:
