@@ -68,7 +68,7 @@ class Facts(NamedTuple):
     least: Any = None
     greatest: Any = None
     nonnegative: bool = False  # no entry is below 0, and no sign bit is set
-    potentials: Any = None  # (n,) or of a stack (count, n), or `Exact` ones, where a look has found them
+    potentials: Any = None  # (n,), or `Exact` ones, where a look has found them
 
     def keep(self, promise: Facts) -> bool:
         """Whether the entries lie within those bounds, as far as is known."""

@@ -7,14 +7,13 @@ a *program*: a guard that finds out which promise the entries keep, encode, clos
 goes through the chain itself, which gives the same bits. So does everything while a step is registered: it may look
 at the entries.
 
-Small float matrices whose weights have both signs have a program too: the potentials of one elimination are a map,
-where that elimination shows one strong component.
+Small matrices whose weights gain have a program too, where the backend has a loop for them (`GainingClosures`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,7 +21,9 @@ import numpy as np
 from semiring import profiling
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
+from semiring.algorithms.potentials.scales import gains
 from semiring.algorithms.potentials.small import SMALL, small_potentials
+from semiring.algorithms.predecessors import Inspection
 from semiring.algorithms.stars import check_star
 from semiring.arrays.device.memory import load_cupy
 from semiring.arrays.entries import check_entries
@@ -36,7 +37,8 @@ from semiring.chain.problem import Facts, Problem, Request, is_tropical, promise
 from semiring.chain.steps import STEPS, registered_steps
 from semiring.chain.steps.arrays import arrays
 from semiring.errors import SemiringError
-from semiring.kernels import named_backend
+from semiring.kernels import backend_for, named_backend
+from semiring.kernels.engine import make_plan
 from semiring.namespaces import array_namespace
 from semiring.threads import get_threads
 
@@ -120,7 +122,7 @@ def _guard(
         unseen = programs[-1][-1].run
         return lambda A: unseen
     signs, dual = tropical and dtype.kind == "f" and not on_device, semiring.tropical == "max"
-    host_checks, small = check and not on_device, signs and n <= SMALL  # so that one elimination finds potentials
+    host_checks, gaining = check and not on_device, None if on_device else _gaining(request, dtype, n, programs[0][-1])
 
     def guard(A: Array) -> Run | None:
         low, high, nonnegative = 0, 0, False
@@ -137,12 +139,34 @@ def _guard(
         for least, greatest, asked, program in programs:
             if low >= least and high <= greatest and nonnegative >= asked:
                 return program.run
-        if not (small and (-np.inf < low < 0 or 0 < high < np.inf)):
-            return None
-        h = small_potentials(np.negative(A, dtype=np.float64) if dual else A)
-        return h if h is None else partial(programs[0][-1].run_under, (NEGATED, Shifted(h)) if dual else (Shifted(h),))
+        gain = (0 < high < np.inf if dual else -np.inf < low < 0) if tropical else gains(semiring, low, high)
+        return gaining if gain else None
 
     return guard
+
+
+def _gaining(request: Request, dtype: np.dtype[Any], n: int, leaf: Leaf) -> Run | None:
+    """The program of weights that gain, ``leaf`` being that of others; None where the backend has none for them."""
+    semiring, plan = request.semiring, make_plan(request.semiring, dtype, threads=request.threads)
+    closures = backend_for(np.empty((0, 0), dtype), semiring, dtype).capabilities.gaining
+    if closures is None or n > SMALL:
+        return None
+    floats, dual = is_tropical(semiring) and dtype.kind == "f", semiring.tropical == "max"
+
+    def run(A: Array, home: Array | None = None, inspect: Inspection | None = None) -> Array | None:
+        if inspect is not None:  # who looks at the paths sees a component under its potentials
+            h = small_potentials(np.negative(A, dtype=np.float64) if dual else A) if floats else None
+            return (
+                h if h is None else leaf.run_under((NEGATED, Shifted(h)) if dual else (Shifted(h),), A, home, inspect)
+            )
+        stack = A[np.newaxis]
+        if n > closures.gaining_rows(plan) or (found := closures.look_gaining(plan, stack)) is None:
+            return None
+        D = np.empty(A.shape, dtype) if home is None else home
+        closures.close_gaining(plan, stack, found, D[np.newaxis])
+        return D
+
+    return run
 
 
 def _planned(request: Request, dtype: np.dtype[Any], n: int, on_device: bool, promise: Facts) -> Leaf | None:

@@ -49,6 +49,7 @@ __all__ = [
     "Backend",
     "Capabilities",
     "Facts",
+    "GainingClosures",
     "Mark",
     "Panels",
     "Passes",
@@ -201,6 +202,30 @@ class StackClosures(Protocol):
 
         A pivot without a star counts on from matrix to matrix: row i of matrix b is b·n + i.
         """
+        ...
+
+
+class GainingClosures(Protocol):
+    """Closures of small matrices whose weights gain: below 0 in min-plus, above 0 in max-plus, above 1 in max-times.
+
+    Of what a caller gave, with his "no path". The semiring of the plan says what gains; the bits are those of closing
+    under potentials, component by component.
+    """
+
+    def gaining_rows(self, plan: Plan) -> int:
+        """The most rows of matrices that these take under this plan, 0 where they take none."""
+        ...
+
+    def look_gaining(self, plan: Plan, A: Any) -> Any:
+        """What is to be known of A (count, n, n) before it is closed; None where some matrix needs more care.
+
+        So does one with a cycle that gains, which is not named here. Nothing is written. Of max-times and min-times
+        these are the factors (count, n) float64 under which no weight gains.
+        """
+        ...
+
+    def close_gaining(self, plan: Plan, A: Any, found: Any, out: Any) -> None:
+        """Out ← A* of every matrix, for what was found of A; out may be A."""
         ...
 
 
@@ -427,6 +452,7 @@ class Capabilities:
 
     whole_closures: WholeClosures | None = None
     stack_closures: StackClosures | None = None
+    gaining: GainingClosures | None = None
     queues: Queues | None = None
     recorder: Recorder | None = None
     relaxation: Relaxation | None = None

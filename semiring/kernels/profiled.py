@@ -105,6 +105,7 @@ def _replay(name: str, plan: Plan, A: Any, engine_of: Any, algorithm: Callable[.
 _KERNELS: dict[str, Callable[..., Span | Any]] = {
     **dict.fromkeys(("multiply", "multiply_add", "multiply_add_witness", "multiply_add_pivots"), _product),
     **dict.fromkeys(("close_block", "close_block_pivots", "close", "close_stack"), _closing),
+    **dict.fromkeys(("look_gaining", "close_gaining"), _closing),
     **dict.fromkeys(("find_predecessors", "find_tree"), _predecessors),
     **dict.fromkeys(("search_table", "search_near"), _search),
     **dict.fromkeys(("copy", "copy_nonnegative", "in_order", "largest_whole", "relax", "spoil"), _pass),

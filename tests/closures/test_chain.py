@@ -33,6 +33,7 @@ from semiring.chain.steps import STEPS
 from semiring.closures import closure, closure_with_predecessors
 from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, NegativeCycleError
 from semiring.kernels import get_backend
+from semiring.kernels.cpu import CpuBackend
 from semiring.kernels.machines import h200
 
 INF = float("inf")
@@ -338,13 +339,9 @@ def test_small_matrices_of_max_plus_have_the_bits_of_min_plus(rng, n, dtype):
         ("max_plus", "float32", 161, 1),
         ("max_plus", "float64", 20, INF),
         ("max_plus", "float64", 20, np.nan),
-        ("min_plus", "int16", 20, -1),
         ("min_plus", "int16", 20, 16_383 // 4 + 1),
         ("min_plus", "int64", 20, 1 << 62),
-        ("max_plus", "int32", 20, 1),
         ("max_plus", "int32", 20, -(1 << 30)),
-        ("max_times", "float64", 20, 1.5),
-        ("min_times", "float32", 20, 0.5),
     ],
 )
 def test_a_program_refuses_what_breaks_its_promise(rng, name, dtype, n, value):
@@ -559,7 +556,7 @@ def test_an_explanation_says_why_the_matrices_of_a_stack_go_alone(shape, options
 
 def test_an_explanation_is_of_the_method_that_ran(rng, monkeypatch):
     step = sys.modules["semiring.chain.steps.sparse"]
-    ran, close, dijkstra = [], Leaf.close, step._dijkstra
+    ran, close, dijkstra, look = [], Leaf.close, step._dijkstra, CpuBackend.look_gaining
 
     def closing(leaf, *arguments):
         ran.append((leaf.method.name, str(leaf)))
@@ -570,6 +567,7 @@ def test_an_explanation_is_of_the_method_that_ran(rng, monkeypatch):
         return dijkstra(graph, h, node, D)
 
     monkeypatch.setattr(Leaf, "close", closing)
+    monkeypatch.setattr(CpuBackend, "look_gaining", lambda *asked: ran.append(("rkleene", None)) or look(*asked))
     monkeypatch.setattr(step, "_dijkstra", by_edges)
     seen = set()
     for n in (1, 9, 70, 300):

@@ -90,7 +90,7 @@ def _same_bits(rng, in_numpy, name, dtype, n, share):
     expected = sr.closure(A, semiring)
     found, said = in_numpy(lambda: sr.closure(A, semiring))
     assert found.tobytes() == expected.tobytes()
-    assert said.get("close", n == 1 or dtype == "bool")
+    assert said.get("close", n == 1 or dtype == "bool" or semiring == sr.max_plus)  # its weights gain
     pairs = closure_with_predecessors(A, semiring)
     found, said = in_numpy(lambda: closure_with_predecessors(A, semiring))
     assert [array.tobytes() for array in found] == [array.tobytes() for array in pairs]

@@ -29,6 +29,8 @@ from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.potentials.weights import relative_rounding
 from semiring.algorithms.views import Array
 from semiring.arrays.parts import on_host, pieces
+from semiring.kernels import backend_for
+from semiring.kernels.engine import make_plan
 from semiring.namespaces import array_namespace
 
 __all__ = ["gains", "scales"]
@@ -47,6 +49,11 @@ def scales(A: Array, semiring: Semiring) -> Array | list[int] | None:
     None where the product of some path leaves the range of float64, and nothing is known.
     """
     xp, n, most = array_namespace(A), A.shape[0], semiring == max_times
+    closures, plan = backend_for(A, semiring, A.dtype).capabilities.gaining, make_plan(semiring, A.dtype)
+    if closures is not None and n <= closures.gaining_rows(plan):
+        factors = closures.look_gaining(plan, A[np.newaxis])
+        if factors is not None:
+            return factors[0]
     epsilon = (2 if A.dtype == np.float64 else 1) * relative_rounding(A.dtype)  # as in `Weights`
     p, margin, lowered = np.ones(n), 2 * relative_rounding(np.float64), 0.0
     step = next(pieces(A)).stop

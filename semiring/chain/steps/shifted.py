@@ -37,9 +37,6 @@ def shifted(p: Problem) -> Look:
     h = p.known.potentials
     if h is None:
         h = reweighting(weights_of(p), p.request.threads, in_memory=not p.strips)
-    elif not isinstance(h, Exact) and len(m.shape) == 3:
-        why = "small matrices with weights below 0: potentials of all, and then all closed by one launch"
-        return Reduction(why, p.mapped(Shifted(h), Facts(0, None, True)))
     if isinstance(h, Exact):
         why = "weights of very different size in one strong component: closed under exact potentials"
         return Reduction(why, p, run=partial(_exactly, h))

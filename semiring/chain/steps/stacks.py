@@ -1,8 +1,8 @@
 """A stack of matrices: all of them together where the values of all allow it, else one after the other.
 
 Together they go through the steps as one problem with an axis more, and a backend closes them by one call. That takes
-A*, not A⁺, and an idempotent ⊕. Of min-plus it takes weights ≥ 0; small float matrices on the host may have weights
-below 0 too, where `stack_potentials` finds potentials. Of integers it takes sums that stay in half their range.
+A*, not A⁺, and an idempotent ⊕. Of min-plus it takes weights ≥ 0, of integers sums that stay in half their range. Small
+matrices some of whose weights gain are closed together where the backend has a loop for them (`GainingClosures`).
 Matrices so large that each keeps the machine busy by itself go alone. The result of one never depends on the others;
 only where nobody may wait to see the weights, one below 0 makes all of them NaN.
 
@@ -11,6 +11,7 @@ Cost: count · n³ pairs. The bits are those of the matrices closed alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -19,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.potentials.small import SMALL, stack_potentials
 from semiring.algorithms.schedule import schedule_for
 from semiring.arrays.operands import adjacent
 from semiring.chain.leaf import Leaf
@@ -54,20 +54,32 @@ def stacks(p: Problem) -> Look:
     plan = make_plan(min_plus, m.dtype, nonnegative=True) if is_tropical(p.semiring) else p.kernel_plan()
     flat, small = m.array.reshape(-1, n, n), n <= closures.stack_rows(plan)
     least = schedule_for(backend.name, m.dtype).together(n)
-    floats = m.dtype.kind == "f" and not m.on_device
-    if floats and is_tropical(p.semiring) and p.semiring.tropical == "min" and -np.inf < known.least < 0 and n <= SMALL:
-        h = stack_potentials(flat, p.request.threads) if small else None
-        alike, known = h is not None, known._replace(potentials=h)
     if not alike:
-        return _each(p, alike, "weights that each of them is looked at for")
+        return _gaining(p, flat) or _each(p, alike, "weights that each of them is looked at for")
     if small:
         why = "small matrices: closed side by side by one launch"
     elif len(flat) >= least:
         why = f"{least} or more matrices of this size: closed together, the same pivots of all of them at a time"
     else:
         return _each(p, alike, "matrices so large that each keeps the machine busy")
-    q, quiet = p.but(known, matrix=replace(m, array=flat), home=None), known.potentials is not None
-    return Reduction(why, p, [q], run=_close_together, in_home=True, blame=partial(_of_stack, p), quiet=quiet)
+    q = p.but(known, matrix=replace(m, array=flat), home=None)
+    return Reduction(why, p, [q], run=_close_together, in_home=True, blame=partial(_of_stack, p))
+
+
+def _gaining(p: Problem, flat: Any) -> Reduction | None:
+    """Small matrices whose weights gain by one call; None where one of them needs more care."""
+    m, plan = p.matrix, make_plan(p.semiring, p.dtype, threads=p.request.threads)
+    backend = backend_for(m.array, p.semiring, m.dtype)
+    closures = backend.capabilities.gaining
+    if closures is None or not m.as_it_is or p.n > closures.gaining_rows(plan):
+        return None
+    found = closures.look_gaining(plan, flat)
+    if found is None:
+        return None
+    p.request.explanation.closed_by(str(p.method), backend.name, m)
+    close = partial(closures.close_gaining, plan, flat, found)
+    why = "small matrices with weights that gain: potentials of all, and then all closed by one launch"
+    return Reduction(why, p, run=partial(_close_flat, close), in_home=True)
 
 
 def _of_stack(p: Problem, which: int, error: SemiringError) -> SemiringError:
@@ -85,8 +97,12 @@ def _of_stack(p: Problem, which: int, error: SemiringError) -> SemiringError:
 
 
 def _close_together(node: Node, D: Any) -> Any:
+    return _close_flat(node.children[0].run, node, D)
+
+
+def _close_flat(close: Callable[[Any], Any], node: Node, D: Any) -> Any:
     flat = D.reshape(-1, *D.shape[-2:])
-    node.children[0].run(flat)
+    close(flat)
     if not array_namespace(flat).may_share_memory(flat, D):  # strides that allow no view
         D[...] = flat.reshape(D.shape)
     return D

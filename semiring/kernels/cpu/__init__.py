@@ -40,8 +40,10 @@ class CpuBackend:
 
     @cached_property
     def capabilities(self) -> Capabilities:
-        """Closures of stacks, products in place, steps by one matrix, predecessors, and searches from some vertices."""
-        return Capabilities(stack_closures=self, panels=self, predecessors=self, searches=self, walks=self)
+        """Closures of stacks and where weights gain, products in place, steps by one matrix, predecessors, searches."""
+        return Capabilities(
+            stack_closures=self, gaining=self, panels=self, predecessors=self, searches=self, walks=self
+        )
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Every semiring on every dtype of the host that it is defined on."""
@@ -219,6 +221,24 @@ class CpuBackend:
             return
         if A.shape[0]:
             _report(plan, kernels_for(plan).close_pivots(A, P, k0))
+
+    @cached_property
+    def _gaining(self) -> Any:
+        from semiring.kernels.cpu.closing.gaining import SmallGains  # its loops use those of graphs, and these codegen
+
+        return SmallGains()
+
+    def gaining_rows(self, plan: Plan) -> int:
+        """The most rows of matrices whose weights gain that are closed by one loop."""
+        return int(self._gaining.rows(plan))
+
+    def look_gaining(self, plan: Plan, A: Array) -> Any:
+        """The components and potentials of every matrix of A (count, n, n); None where one needs more care."""
+        return self._gaining.look(plan, A)
+
+    def close_gaining(self, plan: Plan, A: Array, found: Any, out: Array) -> None:
+        """Out ← A* of every matrix, for what was found; out may be A."""
+        self._gaining.close(plan, A, found, out)
 
     def find_predecessors(
         self, plan: Plan, D: Array, tolerance: Tolerance, before: Array | None, pivots: Array | None

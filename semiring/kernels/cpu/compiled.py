@@ -310,24 +310,33 @@ class Kernels:
 
     def _run_close(self, loop: Any, A: Array) -> int:
         n = A.shape[-1]
+        job, piece = self.take_job(n)
+        failed: int = loop(A, job[1], piece[1])
+        self.give_back(n, job, piece)
+        return failed
+
+    def take_job(self, n: int) -> tuple[tuple[Array, int, int], tuple[Array, int]]:
+        """A job for up to n vertices and a workspace for it; the address is the second of each."""
         try:
             job = self._jobs[n].pop()  # append and pop are atomic under the GIL
         except (KeyError, IndexError):
             job = self._closing_job(n)
-        piece = self.block_workspace.take(job[2])
-        failed: int = loop(A, job[1], piece[1])
+        return job, self.block_workspace.take(job[2])
+
+    def give_back(self, n: int, job: tuple[Array, int, int], piece: tuple[Array, int]) -> None:
+        """Keep a job and its workspace for the next call."""
         self.block_workspace.free.append(piece)
         self._jobs[n].append(job)
-        return failed
 
     def _closing_job(self, n: int) -> tuple[Array, int, int]:
         """The words of a job that closes n vertices, their address, and the bytes that it works in."""
         words = self._closing
         padded, one, idempotent = words[1:]
         pivots = n if n <= padded else PIVOTS  # a small matrix is one block
+        most = max(pivots, min(n, padded))  # so that there is room for any smaller matrix too
         panel_width = -(-n // self.width) * self.width
-        blocks = pivots * (padded + panel_width) * self.size
-        packed = (pivots + self.tile.rows) * pivots * max(self.size, LANE_BYTES)
+        blocks = most * (padded + panel_width) * self.size
+        packed = (most + self.tile.rows) * most * max(self.size, LANE_BYTES)
         job = np.zeros(CLOSING_WORDS, np.int64)
         job[:AT_C] = self.shape(self.speed.depth).words
         job[WORDS:] = words[0], padded, pivots, one, idempotent

@@ -28,7 +28,7 @@ from semiring.kernels.cpu.product.macro import (
     word,
 )
 
-__all__ = ["CLOSING_WORDS", "PIVOTS", "close", "close_each", "close_pivots"]
+__all__ = ["AT_A_TIME", "CLOSING_WORDS", "PADDED", "PIVOTS", "close", "close_each", "close_pivots"]
 
 Array = Any  # inside a kernel: Numba's own types
 
