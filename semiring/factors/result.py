@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import cached_property
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from semiring.kernels.contract import Plan
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import is_device_array
 from semiring.strips.stored import is_name
+from semiring.terminal import announce
 from semiring.threads import checked_threads, get_threads
 
 __all__ = ["Factor", "aligned", "factor", "fitting", "inner_dtype", "largest_size"]
@@ -79,7 +81,8 @@ def factor(
 
     Cost: `Factor.operations`, known before the numbers begin; some 10⁸ for a road network or a planar graph of 65,000
     vertices. Graphs without small separators (random ones of six edges a vertex) fill up: `Factor.nnz` tends to n²/4,
-    and to find an order takes minutes; where that would not fit into memory, ``"auto"`` refuses them before.
+    and to find an order takes minutes, in which nothing interrupts it; a terminal and a notebook say so. Where that
+    would not fit into memory, ``"auto"`` refuses them before.
 
     Weights of both signs: a negative cycle is decided by exact sums on the edges, so height differences raise no false
     alarm. Floats of both signs that are no whole numbers are eliminated under potentials, in float64; exact ones, some
@@ -106,20 +109,27 @@ def factor(
     count = None if threads is None else checked_threads(threads)
     home = home_of(device)
     edges = edges_of(A, algebra)
-    if isinstance(ordering, str) and ordering == "auto":
-        _demand_separators(edges)
-    return Factor(algebra, edges, analyse(edges.pattern, ordering), count, home)
+    wide = isinstance(ordering, str) and ordering == "auto" and _is_wide(edges)
+    line, start = f"ordering {edges.pattern.n:,} vertices without small separators", perf_counter()
+    if wide:
+        announce(line)
+    analysis = analyse(edges.pattern, ordering)
+    if wide:
+        announce(line, perf_counter() - start)
+    return Factor(algebra, edges, analysis, count, home)
 
 
-def _demand_separators(edges: Edges) -> None:
-    """Raise `TooLargeError` where the numbers will not fit into memory, before the minutes that an order takes.
+def _is_wide(edges: Edges) -> bool:
+    """Whether the order will take long, for a graph without small separators.
+
+    Raises `TooLargeError` where the numbers will not fit into memory, before the minutes that an order takes.
 
     A graph whose levels are w wide has w² numbers or more: 0.6 to 1.4 times as many of random graphs with 3 and 6 edges
     a vertex, more where levels are narrow.
     """
     pattern, size = edges.pattern, edges.values.dtype.itemsize
     if widest_level(pattern) ** 2 * size < _WORTH_A_LOOK:
-        return
+        return False
     width = widest_level_of_core(pattern)
     found = f"a search finds {width:,} of its {pattern.n:,} vertices at one distance"
     demand_memory(
@@ -127,6 +137,7 @@ def _demand_separators(edges: Edges) -> None:
         f"the factor of a graph without small separators ({found})",
         "ask shortest_paths and its sisters for some sources=, which need none; or name an ordering= to have it tried",
     )
+    return width**2 * size >= _WORTH_A_LOOK
 
 
 class Factor:

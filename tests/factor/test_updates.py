@@ -287,6 +287,14 @@ def test_a_graph_without_small_separators_is_refused_before_it_is_ordered(monkey
     with pytest.raises(sr.errors.TooLargeError, match=r"without small separators .*sources=.*name an ordering="):
         sr.factor(A)
     assert not ordered
+    with monkeypatch.context() as patch:  # where it fits a terminal says what takes minutes
+        told = []
+        patch.setattr("semiring.factors.result.announce", lambda *said: told.append(said))
+        patch.setattr("semiring.factors.result.analyse", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr("semiring.arrays.memory.free_memory", lambda: 1 << 40)
+        with pytest.raises(KeyboardInterrupt):
+            sr.factor(A)
+        assert told == [("ordering 30,000 vertices without small separators",)]
     later = np.arange(1, n)
     chains = {  # one wide level, and yet next to no fill
         "star": np.zeros(n - 1, int),
