@@ -62,6 +62,7 @@ __all__ = [
     "StackClosures",
     "Status",
     "Streams",
+    "TellingProducts",
     "TreeSearch",
     "Walks",
     "WholeClosures",
@@ -346,6 +347,14 @@ class Walks(Protocol):
         ...
 
 
+class TellingProducts(Protocol):
+    """Products that show what is in their operands, so that nobody needs to look for it before."""
+
+    def tells(self, plan: Plan, m: int, k: int, n: int) -> bool:
+        """Whether products (m, k) by (k, n), n or m 1, are NaN or ∞ where a row meets a NaN, or ∞ and no -∞."""
+        ...
+
+
 class Passes(Protocol):
     """Passes over the entries of a matrix, each by one kernel of its stream."""
 
@@ -463,6 +472,7 @@ class Capabilities:
     searches: SourceSearch | None = None
     relations: Relations | None = None
     walks: Walks | None = None
+    telling: TellingProducts | None = None
 
     @classmethod
     def names(cls) -> tuple[str, ...]:

@@ -42,6 +42,7 @@ __all__ = [
     "destination",
     "engine_for",
     "inside",
+    "is_told",
     "look",
     "multiply_into",
     "overlaps",
@@ -163,6 +164,20 @@ def multiply_into(semiring: Semiring, C: Array, A: Array, B: Array, a: Scan, b: 
     _each(engine.multiply, left, right, result, stacks=engine.backend.stacks)
     if a.has_zero or b.has_zero or result is not C:
         decode(result, semiring, dtype, limit=code.limit, out=C)
+
+
+def is_told(semiring: Semiring, A: Array, B: Array, threads: int | None) -> bool:
+    """Whether C = A ⊗ B is NaN or ∞ where a look at the operands, of one dtype, would refuse them."""
+    by_row = B.ndim > 1 and B.shape[-1] > 1
+    if A.dtype.kind != "f" or is_device_array(A) or (by_row and max(A.ndim, B.ndim) > 2):
+        return False
+    m, n = (A.shape[-2] if A.ndim > 1 else 1), (B.shape[-1] if B.ndim > 1 else 1)
+    domain, engine = semiring.domain, engine_for(A, semiring, A.dtype, False, threads)
+    telling = engine.backend.capabilities.telling
+    if telling is None or not telling.tells(engine.plan, m, A.shape[-1], n):
+        return False
+    everything = domain.lower == -np.inf and domain.upper == np.inf and not domain.lower_open
+    return everything and bool(np.isfinite(A if by_row else B).all())  # an ∞ beside -∞ is not seen
 
 
 def demand_products(A: Array, B: Array, a: Scan, b: Scan, threads: int | None, room: int | None = None) -> None:

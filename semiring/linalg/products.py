@@ -15,7 +15,7 @@ from semiring.arrays.labels import is_labelled, labelled_product, labelled_squar
 from semiring.arrays.operands import as_matrix, as_output, as_result, on_their_device, operands, store
 from semiring.errors import AlgebraError, ShapeError
 from semiring.linalg import packed
-from semiring.linalg.dispatch import batch_shape, destination, look, multiply_into, witness_into
+from semiring.linalg.dispatch import batch_shape, destination, is_told, look, multiply_into, witness_into
 from semiring.linalg.elementwise import identity, whole
 from semiring.linalg.ranges import may_wrap
 from semiring.namespaces import array_namespace, is_device_array
@@ -105,16 +105,19 @@ def matmul(
         A, B, labelled = labelled_product(A, B)
         product = matmul(A, B, semiring, out=out, check=check, threads=threads, device=device)
         return labelled(product) if out is None else out
-    left, right = operands(semiring, device=device, A=A, B=B)
-    a, b = look(semiring, check, A=left, B=right)
+    given = left, right = operands(semiring, device=device, A=A, B=B)
+    late = check and is_told(semiring, left, right, threads)
+    a, b = look(semiring, check and not late, A=left, B=right)
     left, right, shape, axes = _aligned(left, right)
     target = None if out is None else as_output(out, shape, left.dtype, like=left if device is None else None)
-    result = destination(target, shape, left.dtype, left, right)
+    result = destination(None if late else target, shape, left.dtype, left, right)
     C = array_namespace(left).expand_dims(result, axes) if axes else result
     if left.shape[-1] and C.size:
         multiply_into(semiring, C, left, right, a, b, threads)
     else:
         C[...] = semiring.zero_for(left.dtype)
+    if late and not (C.max() < np.inf):  # NaN included
+        look(semiring, True, A=given[0], B=given[1])
     if target is None:
         return as_result(A, B)(result if result.ndim else result[()])
     if result is not target:

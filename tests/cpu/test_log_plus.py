@@ -9,6 +9,7 @@ from log_kinds import KINDS
 from tiers import quick
 
 import semiring as sr
+from semiring.errors import DomainError
 from semiring.kernels.cpu import CpuBackend
 from semiring.kernels.cpu.product import log_sums, log_vectors
 from semiring.kernels.engine import make_plan
@@ -249,7 +250,7 @@ def test_a_matrix_and_a_vector(rng, name, dtype):
 def vector_product(A, B, C=None, threads=1):
     plan = make_plan(sr.log_plus, A.dtype, threads=threads)
     result = np.empty((*A.shape[:-1], B.shape[-1]), A.dtype) if C is None else C.copy()
-    assert log_vectors.takes(plan, result, A)
+    assert log_vectors.takes(plan, A.shape[-2], A.shape[-1], B.shape[-1])
     (CpuBackend().multiply if C is None else CpuBackend().multiply_add)(plan, result, A, B)
     return result
 
@@ -264,3 +265,51 @@ def test_a_vector_with_a_single_path_is_exact_and_infinities_stay(rng):
         expected = sr.matmul(A, x, "max_plus", check=False)
     np.testing.assert_array_equal(vector_product(A, x[:, None])[:, 0], expected)
     np.testing.assert_array_equal(vector_product(x[None], np.ascontiguousarray(A.T))[0], expected)
+
+
+@pytest.mark.parametrize("bad", [np.nan, INF])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_entries_that_are_no_numbers_are_found_in_products_with_a_vector(rng, dtype, bad):
+    """Where nobody looks for them before: in the matrix or the vector, beside -∞ too; ``out`` stays as it was."""
+    A, x = normal(rng, 30, 200).astype(dtype), normal(rng, 200).astype(dtype)
+    A[5, 7] = -INF
+    for k in (0, 100, 197):
+        spoilt, vector, hidden = A.copy(), x.copy(), x.copy()
+        spoilt[17, k] = vector[k] = bad
+        hidden[k] = -INF
+        out = np.full(30, 7, dtype)
+        for left, right, place in (
+            (spoilt, x, rf"A\[17, {k}\]"),
+            (np.asfortranarray(spoilt), x, rf"A\[17, {k}\]"),
+            (spoilt, hidden, rf"A\[17, {k}\]"),
+            (x, spoilt.T, rf"B\[{k}, 17\]"),
+            (A, vector, rf"B\[{k}\]"),
+            (A[None], vector[None, :, None], rf"B\[0, {k}, 0\]"),
+        ):
+            with pytest.raises(DomainError, match=place):
+                sr.matmul(left, right, "log_plus", out=out if left.ndim + right.ndim == 3 else None)
+        assert np.all(out == 7)
+    A[17, 3] = np.finfo(dtype).max
+    x[3] = np.finfo(dtype).max
+    with np.errstate(over="ignore"):
+        assert sr.matmul(A, x, "log_plus")[17] == INF  # the sum is, its terms are not
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_sums_are_formed_again_where_their_first_terms_mislead(rng, turned):
+    """First terms that are none, far below or far above, sizes beside those of vectors, and entries that are masks."""
+    for k in (131, 145, 700):
+        A, x = normal(rng, 40, k).astype(np.float32), normal(rng, k).astype(np.float32)
+        A[1, :40], A[2, :40], A[3, :40] = -INF, -400, 300
+        A[4, 50:], A[5, 50:], A[6] = -500, 3e4, -3e5
+        A[7], A[8, 1:], A[9, ::2], A[10] = -1e9, -INF, -1e9, -INF
+        A[11, -1], A[12] = 5e4, 2e6
+        for vector in (x, np.where(rng.random(k) < 0.3, -1e9, x).astype(np.float32), x + np.float32(3e6)):
+            b = vector[:, None]
+            expected = np.logaddexp.reduce(A.astype(np.float64) + vector, axis=1)
+            found = vector_product(np.asfortranarray(A) if turned else A, b)[:, 0]
+            np.testing.assert_array_equal(found == -INF, expected == -INF)
+            there = expected > -INF
+            units = abs(found[there] - expected[there]) / np.maximum(1, abs(expected[there])) / 2.0**-23
+            assert units.max() <= BOUND["float32"]
+            assert vector_product(A[3:5], b).tobytes() == vector_product(A, b)[3:5].tobytes()

@@ -40,9 +40,15 @@ class CpuBackend:
 
     @cached_property
     def capabilities(self) -> Capabilities:
-        """Closures of stacks and where weights gain, products in place, steps by one matrix, predecessors, searches."""
+        """Closures of stacks and where weights gain, products in place, steps by one matrix, searches, and more."""
         return Capabilities(
-            stack_closures=self, gaining=self, panels=self, predecessors=self, searches=self, walks=self
+            stack_closures=self,
+            gaining=self,
+            panels=self,
+            predecessors=self,
+            searches=self,
+            walks=self,
+            telling=self,
         )
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
@@ -86,10 +92,10 @@ class CpuBackend:
         if C.size == 0 or plan.zero != -np.inf:
             return False
         if 1 in C.shape[-2:] and not accumulate:  # what is added to C may be a row of a larger product: the same bits
-            if not log_vectors.takes(plan, C, A):
+            if not log_vectors.takes(plan, C.shape[-2], A.shape[-1], C.shape[-1]):
                 return False
             stacks = (C, A, B) if C.ndim == 3 else (C[None], A[None], B[None])
-            log_vectors.multiply(plan, *stacks, accumulate)
+            log_vectors.multiply(plan, *stacks)
             return True
         if not log_sums.takes(plan, *B.shape[-2:]):
             return False
@@ -99,6 +105,10 @@ class CpuBackend:
             stack = C[None]
             log_sums.multiply(self, plan, kernels_for(plan), stack, A[None], stack if C is B else B[None], accumulate)
         return True
+
+    def tells(self, plan: Plan, m: int, k: int, n: int) -> bool:
+        """Whether NaN and ∞ show in products of these sizes: see `log_vectors`."""
+        return log_vectors.takes(plan, m, k, n)
 
     def prepare(self, plan: Plan, B: Array) -> Any:
         """What steps by B (n, n) have in common; None where that saves nothing."""

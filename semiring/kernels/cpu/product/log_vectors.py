@@ -1,9 +1,11 @@
 """Products of a matrix and a vector in log_plus: c = log Σₖ exp(m + x), each exponential taken once.
 
-There is nothing to share between exponentials, as in a product of matrices (`log_sums`): every entry of the matrix is
-read twice, for the greatest m + x, and for the sum of exp(m + x − greatest), the second time from the cache. Terms of
-float32 are added by eight in float32, and these sums in float64. Where a single path exists, the result is its m + x,
-to the bit.
+There is nothing to share between exponentials, as in a product of matrices (`log_sums`): they and the reading of the
+matrix are all that counts. In float32 a line is read once (`codegen.powers`): its sum is relative to the power of two
+near one of its first terms, and is formed again where that turns out to be far from the greatest. What is not finite,
+or too large for that, is left to the loops for float64. They read each entry twice, for the greatest m + x, and for the
+sum of exp(m + x − greatest), the second time from the cache. Where a single path exists, the result is its m + x, to
+the bit. A line with a NaN, or any line where the vector has one, becomes NaN: nobody needs to look for them before.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -11,6 +13,7 @@ to the bit.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,7 +22,8 @@ from numpy.typing import NDArray
 
 from semiring.kernels.contract import Plan
 from semiring.kernels.cpu.codegen.jit import cached
-from semiring.kernels.cpu.codegen.memory import bits_of, number_of, scaled, wide
+from semiring.kernels.cpu.codegen.memory import address, bits_of, number_of, wide
+from semiring.kernels.cpu.codegen.powers import FLOATS, MAGIC, greatest_along, terms_along, terms_beside
 from semiring.kernels.cpu.product.log_sums import exponential, is_log_plus
 from semiring.kernels.cpu.threads.pool import run_tasks
 
@@ -32,12 +36,14 @@ _SIDE = 128  # steps of k side by side
 _LINES = 256  # columns that are added up side by side: their sums stay in the first-level cache
 _RUN = 64  # steps of k after which sums are brought to a greater maximum
 _PART = 1 << 16  # pairs that pay for a thread
-_MAGIC = np.float32(3 << 22)  # n + this holds n, a whole number below 2²², in its last bits
-_LEAST_32, _LEAST_64 = np.float32(-87), -700.0  # the exponentials of what is less count as theirs: they are nothing
+_LEAST = -700.0  # the exponentials of what is less count as its: they are nothing
 
-_LOG2_E, _LN2_HIGH, _LN2_LOW = np.float32(1.4426950408889634), np.float32(0.693359375), np.float32(-2.12194440e-4)
-_C2, _C3, _C4, _C5, _C6, _C7 = (np.float32(1 / f) for f in (2, 6, 24, 120, 720, 5040))
-_ONE, _HALF = np.float32(1), np.float32(0.5)
+_LOG2_E, _LN2 = 1.4426950408889634, 0.6931471805599453
+_LARGE = float(1 << 20)  # float32: entries of a vector above, and exponents of twice that, are left to float64
+_SHIFT = np.float32(2 * _LARGE)
+_BELOW, _ABOVE = -40, 90  # how far the greatest exponent of a sum may be from what the sum is relative to
+_ALONE = 0.51  # a logarithm to base 2 that is more above the greatest exponent is one of several terms
+_TRIED = 8  # rows that show what the sums of columns should be relative to
 
 _inline = njit(forceinline=True, nogil=True, error_model="numpy", fastmath={"contract"})
 
@@ -46,137 +52,299 @@ def _kernel(function: Any) -> Any:
     return cached(njit(function, nogil=True, error_model="numpy", fastmath={"contract"}))
 
 
-@_inline
-def _small(d):
-    """The exponential of a float32 d ≤ 0."""
-    d = d if d > _LEAST_32 else _LEAST_32
-    n = np.floor(d * _LOG2_E + _HALF)
-    r = (d - n * _LN2_HIGH) - n * _LN2_LOW
-    y = _C7
-    y = y * r + _C6
-    y = y * r + _C5
-    y = y * r + _C4
-    y = y * r + _C3
-    y = y * r + _C2
-    y = y * r + _ONE
-    return scaled(y * r + _ONE, n + _MAGIC)
+# --------------------------------------------------------------------------------------------------------- float64
 
 
 @_inline
-def _large(d):
-    """The exponential of a float64 d ≤ 0."""
-    n, y = exponential(d if d > _LEAST_64 else _LEAST_64)
-    return number_of(bits_of(y) + (np.int64(n) << 52))
+def _power(d):
+    """The exponential of a float64 d ≤ 0, or NaN."""
+    n, y = exponential(_LEAST if d < _LEAST else d)
+    return number_of(bits_of(y) + (np.int64(n) << 52)) if d == d else d
 
 
 @_inline
-def _finished(c, greatest, total, accumulate):
-    """C, or c ⊕ the logarithm of the sum."""
-    if not (greatest > -np.inf and greatest < np.inf):
-        value = np.float64(greatest)
-    else:
-        value = np.float64(greatest) + np.log(total)
-    if accumulate and c > -np.inf:
-        high, low = max(np.float64(c), value), min(np.float64(c), value)
-        value = high + np.log1p(np.exp(low - high)) if high < np.inf else high
-    return value
+def _finite(top):
+    """What exponentials are relative to."""
+    return top if top > -np.inf else 0.0
 
 
-def _loops(power: Any) -> tuple[Any, Any]:
-    """The two loops, for lines that lie along k and for lines that lie side by side, by an exponential."""
+@njit(nogil=True, error_model="numpy")
+def _one_by_one(line, x):
+    """The result of a line with infinities or NaN: ∞ − ∞ is no path, NaN stays."""
+    top = -np.inf
+    for k in range(line.size):
+        if line[k] != line[k] or x[k] != x[k]:
+            return np.nan
+        t = line[k] + x[k]
+        top = t if t > top else top
+    if not (top > -np.inf and top < np.inf):
+        return top
+    total = 0.0
+    for k in range(line.size):
+        t = line[k] + x[k]
+        total += np.exp(t - top) if t == t else 0.0
+    return top + np.log(total)
 
-    @_kernel
-    def along(M, x, C, accumulate, start, stop):
-        """C (b, lines) from M (b, lines, k) with adjacent k and x (b, k), of lines start … stop - 1 of all."""
-        wide()
-        lines, inner = M.shape[1], M.shape[2]
-        top, part, total = np.empty(_SIDE, M.dtype), np.empty(_SIDE, M.dtype), np.empty(_SIDE)
-        for p in range(start, stop):
-            b, i = p // lines, p % lines
-            row, v = M[b, i], x[b]
-            top[:] = -np.inf
-            whole = inner // _SIDE * _SIDE
-            for k in range(0, whole, _SIDE):
+
+@_kernel
+def _along(M, x, C, start, stop):
+    """C (b, lines) from M (b, lines, k) with adjacent k and x (b, k), of lines start … stop - 1 of all."""
+    wide()
+    lines, inner = M.shape[1], M.shape[2]
+    top, part, total = np.empty(_SIDE), np.empty(_SIDE), np.empty(_SIDE)
+    for p in range(start, stop):
+        b, i = p // lines, p % lines
+        row, v = M[b, i], x[b]
+        top[:] = -np.inf
+        whole = inner // _SIDE * _SIDE
+        for k in range(0, whole, _SIDE):
+            m, w = row[k : k + _SIDE], v[k : k + _SIDE]
+            for j in range(_SIDE):
+                t = m[j] + w[j]
+                top[j] = t if t > top[j] else top[j]
+        for k in range(whole, inner):
+            t = row[k] + v[k]
+            top[0] = t if t > top[0] else top[0]
+        for half in (64, 32, 16):
+            left, right = top[:half], top[half : 2 * half]
+            for j in range(half):
+                left[j] = right[j] if right[j] > left[j] else left[j]
+        greatest = top[:16].max()
+        base = _finite(greatest)
+        total[:] = 0
+        for first in range(0, whole, 8 * _SIDE):
+            part[:] = 0
+            for k in range(first, min(whole, first + 8 * _SIDE), _SIDE):
                 m, w = row[k : k + _SIDE], v[k : k + _SIDE]
                 for j in range(_SIDE):
-                    t = m[j] + w[j]
-                    top[j] = t if t > top[j] else top[j]
-            for k in range(whole, inner):
-                t = row[k] + v[k]
-                top[0] = t if t > top[0] else top[0]
-            for half in (64, 32, 16):
-                left, right = top[:half], top[half : 2 * half]
-                for j in range(half):
-                    left[j] = right[j] if right[j] > left[j] else left[j]
-            greatest = top[:16].max()
-            total[:] = 0
-            for first in range(0, whole, 8 * _SIDE):
-                part[:] = 0
-                for k in range(first, min(whole, first + 8 * _SIDE), _SIDE):
-                    m, w = row[k : k + _SIDE], v[k : k + _SIDE]
-                    for j in range(_SIDE):
-                        part[j] += power((m[j] + w[j]) - greatest)
-                for j in range(_SIDE):
-                    total[j] += part[j]
-            for k in range(whole, inner):
-                total[0] += power((row[k] + v[k]) - greatest)
-            for half in (64, 32, 16):
-                total[:half] += total[half : 2 * half]
-            C[b, i] = _finished(C[b, i], greatest, total[:16].sum(), accumulate)
+                    part[j] += _power((m[j] + w[j]) - base)
+            for j in range(_SIDE):
+                total[j] += part[j]
+        for k in range(whole, inner):
+            total[0] += _power((row[k] + v[k]) - base)
+        for half in (64, 32, 16):
+            total[:half] += total[half : 2 * half]
+        value = total[:16].sum()
+        if value != value:
+            C[b, i] = _one_by_one(row, v)
+        else:
+            C[b, i] = greatest + np.log(value) if greatest > -np.inf else greatest
 
-    @_kernel
-    def beside(M, x, C, accumulate, start, stop):
-        """The same for M (b, k, lines) with adjacent lines, of blocks of `_LINES` from start … stop - 1 of all."""
-        wide()
-        inner, lines = M.shape[1], M.shape[2]
-        blocks = -(-lines // _LINES)
-        top, part, total = np.empty(_LINES, M.dtype), np.empty(_LINES, M.dtype), np.empty(_LINES)
-        before = np.empty(_LINES, M.dtype)
-        for p in range(start, stop):
-            b, left = p // blocks, p % blocks * _LINES
-            width = min(_LINES, lines - left)
-            top[:], total[:] = -np.inf, 0
-            for run in range(0, inner, _RUN):  # its lines stay in the second-level cache, and so memory is read once
-                before[:] = top
-                for k in range(run, min(inner, run + _RUN)):
+
+@_kernel
+def _beside(M, x, C, start, stop):
+    """The same for M (b, k, lines) with adjacent lines, of blocks of `_LINES` from start … stop - 1 of all."""
+    wide()
+    inner, lines = M.shape[1], M.shape[2]
+    blocks = -(-lines // _LINES)
+    top, part, total = np.empty(_LINES), np.empty(_LINES), np.empty(_LINES)
+    before = np.empty(_LINES)
+    for p in range(start, stop):
+        b, left = p // blocks, p % blocks * _LINES
+        width = min(_LINES, lines - left)
+        top[:], total[:] = -np.inf, 0
+        for run in range(0, inner, _RUN):  # its lines stay in the second-level cache, and so memory is read once
+            before[:] = top
+            for k in range(run, min(inner, run + _RUN)):
+                v, row = x[b, k], M[b, k, left : left + width]
+                for j in range(width):
+                    t = row[j] + v
+                    top[j] = t if t > top[j] else top[j]
+            for j in range(width):
+                total[j] *= _power(_finite(before[j]) - _finite(top[j])) if before[j] > -np.inf else 0.0
+            for first in range(run, min(inner, run + _RUN), 8):
+                part[:] = 0
+                for k in range(first, min(inner, first + 8)):
                     v, row = x[b, k], M[b, k, left : left + width]
                     for j in range(width):
-                        t = row[j] + v
-                        top[j] = t if t > top[j] else top[j]
+                        part[j] += _power((row[j] + v) - _finite(top[j]))
                 for j in range(width):
-                    total[j] *= power(before[j] - top[j])
-                for first in range(run, min(inner, run + _RUN), 8):
-                    part[:] = 0
-                    for k in range(first, min(inner, first + 8)):
-                        v, row = x[b, k], M[b, k, left : left + width]
-                        for j in range(width):
-                            part[j] += power((row[j] + v) - top[j])
-                    for j in range(width):
-                        total[j] += part[j]
+                    total[j] += part[j]
+        for j in range(width):
+            if total[j] != total[j]:
+                C[b, left + j] = _one_by_one(M[b, :, left + j], x[b])
+            else:
+                C[b, left + j] = top[j] + np.log(total[j]) if top[j] > -np.inf else top[j]
+
+
+# --------------------------------------------------------------------------------------------------------- float32
+
+
+@_inline
+def _within(n):
+    return min(max(n, np.float32(MAGIC) - _SHIFT), np.float32(MAGIC) + _SHIFT)
+
+
+@_inline
+def _far(top, reference):
+    """Whether a sum relative to ``reference`` is to be formed again, relative to ``top``."""
+    d = top - reference
+    return top == _within(top) and not (d >= _BELOW and d <= _ABOVE)
+
+
+@_inline
+def _value(total, top, reference, least):
+    """The logarithm of a sum, -∞ where it has no term, NaN where float64 is to look; and whether a term is alone."""
+    if total == 0 and top == -np.inf:
+        return -np.inf, False
+    value = np.log(total) + np.float64(reference - np.float32(MAGIC)) * _LN2
+    if not (total > 0 and top >= least and top == _within(top)):
+        value = np.nan
+    return value, value < (np.float64(top) - MAGIC + _ALONE) * _LN2
+
+
+@njit(nogil=True, error_model="numpy")
+def _single(line, x, value):
+    """The only m + x that is no -∞, else ``value``."""
+    found = np.float32(-np.inf)
+    for k in range(line.size):
+        t = line[k] + x[k]
+        if t > -np.inf:
+            if found > -np.inf:
+                return value
+            found = t
+    return np.float64(found)
+
+
+@_kernel
+def _floats_along(M, x, W, Y, least, C, start, stop):
+    """As `_along`, by the parts W and Y (b, whole vectors) of x; NaN where float64 is to look."""
+    wide()
+    lines, inner = M.shape[1], M.shape[2]
+    vectors, last = inner // FLOATS, np.zeros(FLOATS, np.float32)
+    past = 4 * FLOATS * vectors
+    for p in range(start, stop):
+        b, i = p // lines, p % lines
+        row, w, y = address(M[b, i]), address(W[b]), address(Y[b])
+        for k in range(vectors * FLOATS, inner):
+            last[k - vectors * FLOATS] = M[b, i, k]
+        reference = _within(greatest_along(row, w) if vectors else greatest_along(address(last), w))
+        while True:
+            total, top = terms_along(row, w, y, vectors, reference)
+            if vectors * FLOATS < inner:
+                rest, highest = terms_along(address(last), w + past, y + past, 1, reference)
+                total += rest
+                top = max(top, highest)
+            if not _far(top, reference):
+                break
+            reference = top
+        value, alone = _value(total, top, reference, least)
+        C[b, i] = _single(M[b, i], x[b], value) if alone else value
+
+
+@_kernel
+def _floats_beside(M, x, W, Y, least, C, start, stop):
+    """As `_beside`, by the parts W and Y (b, whole vectors) of x; NaN where float64 is to look."""
+    wide()
+    inner, lines = M.shape[1], M.shape[2]
+    blocks = -(-lines // _LINES)
+    references, top, total = np.empty(_LINES, np.float32), np.empty(_LINES, np.float32), np.empty(_LINES)
+    for p in range(start, stop):
+        b, left = p // blocks, p % blocks * _LINES
+        width = min(_LINES, lines - left)
+        vectors, row = width // FLOATS, M.strides[1]
+        whole = vectors * FLOATS
+        last = np.zeros((inner if whole < width else 0, FLOATS), np.float32)
+        for k in range(last.shape[0]):
+            for j in range(whole, width):
+                last[k, j - whole] = M[b, k, left + j]
+        references[:] = -np.inf
+        for k in range(min(inner, _TRIED)):
             for j in range(width):
-                C[b, left + j] = _finished(C[b, left + j], top[j], total[j], accumulate)
+                n = M[b, k, left + j] * np.float32(_LOG2_E) + W[b, k]
+                references[j] = n if n > references[j] else references[j]
+        for j in range(_LINES):
+            references[j] = _within(references[j])
+        again = True
+        while again:
+            top[:], total[:], again = -np.inf, 0, False
+            for k in range(0, inner, 8):
+                steps, w, y = min(8, inner - k), address(W[b, k:]), address(Y[b, k:])
+                sums = address(references), address(total), address(top)
+                terms_beside(address(M[b, k, left:]), row, w, y, steps, vectors, *sums)
+                if whole < width:
+                    place = 4 * whole
+                    ends = sums[0] + place, sums[1] + 2 * place, sums[2] + place
+                    terms_beside(address(last[k]), 4 * FLOATS, w, y, steps, 1, *ends)
+            for j in range(width):
+                if _far(top[j], references[j]):
+                    references[j], again = top[j], True
+        for j in range(width):
+            value, alone = _value(total[j], top[j], references[j], least)
+            C[b, left + j] = _single(M[b, :, left + j], x[b], value) if alone else value
 
-    return along, beside
+
+@_kernel
+def _parts(x, W, Y):
+    """W and Y, in whole vectors, with eˣ = Y · 2^(W − `MAGIC`); and the least and greatest finite x, or NaN.
+
+    What is less than -`_LARGE` counts as -∞.
+    """
+    low, high = 0.0, 0.0
+    for b in range(x.shape[0]):
+        for k in range(x.shape[1], W.shape[1]):
+            W[b, k], Y[b, k] = -np.inf, 1
+        for k in range(x.shape[1]):
+            t = np.float64(x[b, k])
+            low = t if t < low and t > -np.inf else low
+            high = high if t <= high else t
+            inside = t >= -_LARGE and t <= _LARGE
+            n, y = exponential(t if inside else 0.0)
+            W[b, k] = n + MAGIC if inside else -np.inf
+            Y[b, k] = y
+    return low, high
 
 
-_OF = {"f": _loops(_small), "d": _loops(_large)}
+# -------------------------------------------------------------------------------------------------------- products
 
 
-def takes(plan: Plan, C: Array, A: Array) -> bool:
-    """Whether `multiply` computes C = A ⊗ B: one row or one column, of elements that it knows."""
-    if plan.dtype.char not in _OF or plan.storage != "elements" or not is_log_plus(plan.semiring):
+def takes(plan: Plan, m: int, k: int, n: int) -> bool:
+    """Whether `multiply` computes products (m, k) by (k, n): one row or one column, of elements that it knows."""
+    if plan.dtype.char not in "fd" or plan.storage != "elements" or not is_log_plus(plan.semiring):
         return False
-    return 1 in C.shape[-2:] and plan.zero == -np.inf and C.shape[-2] * C.shape[-1] * A.shape[-1] >= _PAIRS
+    return 1 in (m, n) and plan.zero == -np.inf and m * k * n >= _PAIRS
 
 
-def multiply(plan: Plan, C: Array, A: Array, B: Array, accumulate: int) -> None:
-    """C ← [C ⊕] A ⊗ B for stacks C (b, m, n), A (b, m, k), B (b, k, n), no size 0, with m = 1 or n = 1."""
+def multiply(plan: Plan, C: Array, A: Array, B: Array) -> None:
+    """C ← A ⊗ B for stacks C (b, m, n), A (b, m, k), B (b, k, n), no size 0, with m = 1 or n = 1."""
     if C.shape[2] == 1:
         M, x, c = A, B[:, :, 0], C[:, :, 0]
     else:
         M, x, c = B.swapaxes(1, 2), A[:, 0], C[:, 0]  # (b, lines, k)
+    x = np.ascontiguousarray(x)
+    if plan.dtype.char == "d":
+        _on_threads(plan, _along, _beside, M, (x,), c)
+        return
+    W, Y = _lines((2, x.shape[0], -(-x.shape[1] // FLOATS) * FLOATS))
+    low, high = _parts(x, W, Y)
+    faint = low < -_LARGE
+    if not high <= _LARGE or (faint and not M.max() <= _LARGE / 2):
+        c[...] = np.nan
+    else:
+        least = np.float32(MAGIC - _LARGE / 4 if faint else -np.inf)
+        _on_threads(plan, _floats_along, _floats_beside, M, (x, W, Y, least), c)
+    if not np.isnan(c).any():
+        return
+    for b in np.flatnonzero(np.isnan(c).any(1)):
+        lines = np.flatnonzero(np.isnan(c[b]))
+        for some in np.split(lines, range(_LINES, lines.size, _LINES)):
+            result = np.empty((1, some.size))
+            _on_threads(
+                plan, _along, _beside, M[b, some].astype(np.float64)[None], (x[b : b + 1].astype(np.float64),), result
+            )
+            c[b, some] = result[0]
+
+
+def _lines(shape: tuple[int, ...]) -> Array:
+    """An array of floats that begins with a line of the cache: vectors that lie in two are read in two pieces."""
+    size = prod(shape)
+    room = np.empty(size + 16, np.float32)
+    return room[-room.ctypes.data % 64 // 4 :][:size].reshape(shape)
+
+
+def _on_threads(plan: Plan, along: Any, beside: Any, M: Array, given: tuple[Any, ...], c: Array) -> None:
+    """The loop for lines that lie along k, or for lines that lie side by side, in pieces."""
     count, lines, inner = M.shape
-    along, beside = _OF[plan.dtype.char]
     if M.strides[1] == M.itemsize and lines > 1:
         loop, matrices, pieces = beside, M.swapaxes(1, 2), count * -(-lines // _LINES)
     else:
@@ -184,5 +352,4 @@ def multiply(plan: Plan, C: Array, A: Array, B: Array, accumulate: int) -> None:
     threads = min(plan.threads, pieces, max(1, count * lines * inner // _PART))
     step = -(-pieces // (4 * threads)) if threads > 1 else pieces
     tasks = [(start, min(pieces, start + step)) for start in range(0, pieces, step)]
-    arguments = matrices, np.ascontiguousarray(x), c, bool(accumulate)
-    run_tasks(lambda start, stop: loop(*arguments, start, stop), tasks, threads)
+    run_tasks(lambda start, stop: loop(matrices, *given, c, start, stop), tasks, threads)

@@ -1,0 +1,205 @@
+"""Sums of exponentials in vector registers: the inner loops of products of log_plus and a vector.
+
+A term is eᵃ · 2ʷ · y for a float32 a, a whole number w and a factor y. It is 2ʳ · 2ⁿ · y with
+
+    n = fma(a, log₂e, w)         the nearest whole number, in the last bits of a float about `MAGIC`, where w lies too
+    r = a · log₂e − (n − w)      what is left, |r| ≤ ½: n − w is exact, and the error of log₂e is added
+
+where 2ʳ is a polynomial, and 2ⁿ made of bits: 15 vector instructions, and no rounding that grows with a or w. Sums are
+relative to 2ᵍ. Terms below 2^−126 of it count as 0, and with them −∞; a NaN makes the sum NaN. At most sixteen terms
+are added in float32, and these sums in float64.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.ir as ir
+import numpy as np
+from numba import types
+from numba.core import cgutils
+
+from semiring.kernels.cpu.codegen.memory import intrinsic
+from semiring.kernels.cpu.codegen.target import host
+from semiring.kernels.cpu.codegen.vector import I8, I32, I64, Element, Value, Vectors, prefetch
+
+__all__ = ["FLOATS", "MAGIC", "greatest_along", "terms_along", "terms_beside"]
+
+Context = Any
+Code = Any
+
+MAGIC = float(3 << 22)  # n + this holds n, a whole number below 2²², in its last bits
+FLOATS = host().vector_bytes // 4  # in a vector
+_SIDE, _CHAIN = 2, 8  # registers in which a line is added up, and vectors in each before float64 takes them
+_AHEAD = 1 << 13  # bytes of a line that are asked for before they are needed
+_LOG2_E = 1.4426950408889634
+#: Of degree 5, within 7.5e-8 of 2ʳ relative to it for |r| ≤ ½: the best such polynomial, by Remez's algorithm.
+_POWER = (1.32764717616e-3, 9.67554143641e-3, 5.55071327503e-2, 2.40221197221e-1, 6.93146967063e-1, 1.00000007166)
+
+_DOUBLES = ir.VectorType(ir.DoubleType(), FLOATS)
+
+
+class _Terms:
+    """Vectors of terms, and their sums."""
+
+    def __init__(self, builder: Any, reference: Value) -> None:
+        """``reference``: `MAGIC` + g, in a vector."""
+        self.vectors, self.builder = Vectors(builder, Element(np.dtype(np.float32)), FLOATS), builder
+        v = self.vectors
+        self.least = builder.fsub(reference, v.constant(126))
+        self.origin = builder.sub(v.as_bits(reference), v.bits(127))
+
+    def load(self, address: Value) -> Value:
+        return _load(self.builder, address, self.vectors.type)
+
+    def added(self, total: Value, top: Value, a: Value, w: Value, y: Value) -> tuple[Value, Value]:
+        """The total plus the term, and the greater of ``top`` and n."""
+        v, b = self.vectors, self.builder
+        high = float(np.float32(_LOG2_E))
+        n = v.fma(a, v.constant(high), w)
+        r = v.fma(a, v.constant(_LOG2_E - high), v.fma(a, v.constant(high), b.fsub(w, n)))
+        power = v.constant(_POWER[0])
+        for coefficient in _POWER[1:]:
+            power = v.fma(power, r, v.constant(coefficient))
+        unit = v.from_bits(b.shl(b.sub(v.as_bits(n), self.origin), v.bits(23)))
+        more = v.fma(b.fmul(power, y), unit, total)
+        total = b.select(b.fcmp_unordered(">", n, self.least), more, total)
+        return total, v.select(v.compare(">", n, top), n, top)
+
+
+def _load(builder: Any, address: Value, kind: Any) -> Value:
+    value = builder.load(builder.inttoptr(address, kind.as_pointer()))
+    value.align = 1
+    return value
+
+
+def _store(builder: Any, value: Value, address: Value) -> None:
+    builder.store(value, builder.inttoptr(address, value.type.as_pointer())).align = 1
+
+
+def _prefetch(builder: Any, address: Value) -> None:
+    prefetch(builder, builder.inttoptr(address, I8.as_pointer()), second_level=True)
+
+
+def _across(builder: Any, lanes: Value, join: Any) -> Value:
+    """All lanes joined, by halves upon each other."""
+    count = lanes.type.count
+    half = count // 2
+    while half:
+        mask = ir.Constant(ir.VectorType(I32, count), [min(lane + half, count - 1) for lane in range(count)])
+        lanes = join(lanes, builder.shuffle_vector(lanes, lanes, mask))
+        half //= 2
+    return builder.extract_element(lanes, ir.Constant(I32, 0))
+
+
+def _greater(builder: Any) -> Any:
+    return lambda x, y: builder.select(builder.fcmp_ordered(">", x, y), x, y)
+
+
+@intrinsic
+def greatest_along(typing: Context, a: Any, w: Any) -> Code:
+    """The greatest n of the first vector of terms, of addresses of a and w."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        v = Vectors(builder, Element(np.dtype(np.float32)), FLOATS)
+        a, w = (_load(builder, address, v.type) for address in args)
+        return _across(builder, v.fma(a, v.constant(_LOG2_E), w), _greater(builder))
+
+    return types.float32(types.intp, types.intp), code
+
+
+@intrinsic
+def terms_along(typing: Context, a: Any, w: Any, y: Any, count: Any, reference: Any) -> Code:
+    """The sum of ``count`` vectors of terms relative to 2ᵍ, and the greatest n; of adjacent a, w and y, by address."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        first, w, y, count, reference = args
+        width = 4 * FLOATS
+        kind, ahead = ir.VectorType(ir.FloatType(), FLOATS), ir.Constant(I64, _AHEAD)
+        v = Vectors(builder, Element(np.dtype(np.float32)), FLOATS)
+        terms = _Terms(builder, v.splat(reference))
+        zero, sums = v.constant(0), [cgutils.alloca_once(builder, kind) for _ in range(_SIDE)]
+        total, top = cgutils.alloca_once(builder, _DOUBLES), cgutils.alloca_once(builder, kind)
+        builder.store(ir.Constant(_DOUBLES, [0.0] * FLOATS), total)
+        builder.store(v.constant(-np.inf), top)
+
+        def add(start: Value, stop: Value, side: int) -> None:
+            """The vectors start … stop - 1 in float32, ``side`` of them side by side."""
+            for one in sums:
+                builder.store(zero, one)
+            with cgutils.for_range_slice(builder, start, stop, ir.Constant(I64, side), I64) as (index, _):
+                offset = builder.mul(index, ir.Constant(I64, width))
+                for place, one in enumerate(sums[:side]):
+                    at = builder.add(offset, ir.Constant(I64, width * place))
+                    _prefetch(builder, builder.add(first, builder.add(at, ahead)))
+                    given = [terms.load(builder.add(base, at)) for base in (first, w, y)]
+                    added = terms.added(builder.load(one), builder.load(top), *given)
+                    builder.store(added[0], one)
+                    builder.store(added[1], top)
+            one = builder.load(sums[0])
+            for other in sums[1:]:
+                one = builder.fadd(one, builder.load(other))
+            builder.store(builder.fadd(builder.load(total), builder.fpext(one, _DOUBLES)), total)
+
+        group = ir.Constant(I64, _SIDE * _CHAIN)
+        whole = builder.mul(builder.sdiv(count, group), group)
+        with cgutils.for_range_slice(builder, ir.Constant(I64, 0), whole, group, I64) as (index, _):
+            add(index, builder.add(index, group), _SIDE)
+        with builder.if_then(builder.icmp_signed("<", whole, count)):
+            add(whole, count, 1)
+        result = (
+            _across(builder, builder.load(total), builder.fadd),
+            _across(builder, builder.load(top), _greater(builder)),
+        )
+        return context.make_tuple(builder, signature.return_type, result)
+
+    pair = types.Tuple((types.float64, types.float32))
+    return pair(types.intp, types.intp, types.intp, types.intp, types.float32), code
+
+
+@intrinsic
+def terms_beside(
+    typing: Context, a: Any, row: Any, w: Any, y: Any, steps: Any, vectors: Any, references: Any, totals: Any, tops: Any
+) -> Code:
+    """Add ``steps`` rows of terms to float64 ``totals`` of ``vectors`` vectors of columns; ``tops`` take the greatest.
+
+    All but the counts are addresses, and ``row`` the bytes from a row to the next; w and y have an entry for each row.
+    """
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        first, row, w, y, steps, vectors, references, totals, tops = args
+        v = Vectors(builder, Element(np.dtype(np.float32)), FLOATS)
+        scalar = ir.FloatType()
+
+        def columns(start: Value, ws: Value, ys: Value, count: int) -> None:
+            """Some rows, from addresses of their first a, w and y on."""
+            with cgutils.for_range(builder, vectors) as loop:
+                at = builder.mul(loop.index, ir.Constant(I64, 4 * FLOATS))
+                terms = _Terms(builder, _load(builder, builder.add(references, at), v.type))
+                top, sums = _load(builder, builder.add(tops, at), v.type), [v.constant(0)] * min(_SIDE, count)
+                place = builder.add(start, at)
+                for step in range(count):
+                    # Loaded here, they are operands in memory; before the loop, more than there are registers.
+                    w, y = (
+                        v.splat(_load(builder, builder.add(base, ir.Constant(I64, 4 * step)), scalar))
+                        for base in (ws, ys)
+                    )
+                    _prefetch(builder, builder.add(place, ahead))
+                    sums[step % _SIDE], top = terms.added(sums[step % _SIDE], top, terms.load(place), w, y)
+                    place = builder.add(place, row)
+                one = builder.fadd(*sums) if count > 1 else sums[0]
+                there = builder.add(totals, builder.mul(at, ir.Constant(I64, 2)))
+                before = _load(builder, there, _DOUBLES)
+                _store(builder, builder.fadd(before, builder.fpext(one, _DOUBLES)), there)
+                _store(builder, top, builder.add(tops, at))
+
+        group = ir.Constant(I64, _CHAIN)
+        ahead = builder.mul(row, group)
+        whole = builder.mul(builder.sdiv(steps, group), group)
+        for begin, stop, count in ((ir.Constant(I64, 0), whole, _CHAIN), (whole, steps, 1)):
+            with cgutils.for_range_slice(builder, begin, stop, ir.Constant(I64, count), I64) as (k, _):
+                offset = builder.mul(k, ir.Constant(I64, 4))
+                columns(builder.add(first, builder.mul(k, row)), builder.add(w, offset), builder.add(y, offset), count)
+        return context.get_dummy_value()
+
+    return types.void(*[types.intp] * 9), code
