@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import mpmath
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import semiring as sr
 from semiring.errors import DomainError
 from semiring.kernels.cpu import CpuBackend
 from semiring.kernels.cpu.product import log_sums, log_vectors
+from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.engine import make_plan
 
 INF = np.inf
@@ -218,6 +221,38 @@ def test_the_floating_point_state_stays(rng):
     assert np.all(tiny * 1.0 == [2.0**-1060, 2.0**-1070])
     assert np.all(tiny + tiny > 0)
     assert np.float32(2.0**-140) * np.float32(1) > 0
+
+
+def test_threads_keep_their_floating_point_state(rng):
+    """Subnormal numbers are computed with in the threads that added up, as in the caller's, before and after."""
+    A, B = (matrix.astype(np.float32) for matrix in KINDS["subnormal_sums"](rng, 300, 300, 300))
+    tiny, everyone = np.array([2.0**-1060, 2.0**-1070]), threading.Barrier(2)
+
+    def states():
+        found = {}
+
+        def look(place):
+            everyone.wait(30)
+            found[place] = threading.get_ident(), bool(np.all(tiny * 1.0 == [2.0**-1060, 2.0**-1070]))
+
+        run_tasks(look, [(0,), (1,)], 2)
+        return found.values()
+
+    before = states()
+    multiplied(A, B, threads=2)
+    sr.matmul(A, B[:, 0], "log_plus", threads=2)
+    after = states()
+    for found in (before, after):
+        assert len({thread for thread, _ in found}) == 2
+        assert all(subnormal for _, subnormal in found)
+    assert {thread for thread, _ in before} == {thread for thread, _ in after}
+
+
+@pytest.mark.parametrize("name", ["scores", "scores_to_1000", "equal_terms", "maxima_that_never_meet"])
+def test_float64_of_1024_terms(rng, name):
+    A, B = KINDS[name](rng, 64, 1024, 64)
+    found = multiplied(A, B)
+    assert errors(found[:2, :3], exact(A[:2], B[:, :3]), "float64").max() <= 16
 
 
 def test_other_semirings_and_few_columns_are_left_to_their_kernels():
