@@ -462,6 +462,7 @@ def test_sparse_matrices_are_spared_work_too(rng, of_few):
     np.testing.assert_array_equal(found, oracles.reachable(edges))
 
 
+@pytest.mark.slow
 def test_reasons_are_those_of_the_way_that_was_taken(rng):
     A = np.where(rng.random((1600, 1600)) < 0.004, 1.0, np.inf)
     _, why = sr.closure(A, explain=True)

@@ -132,7 +132,13 @@ def _families():
     yield "grid", testing.grid_graph(8, 9, seed=1)
 
 
-@pytest.mark.parametrize("options", [{}, {"sources": [0]}, {"sources": [0], "targets": [2]}, {"limit": 1.0}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({}, {"sources": [0], "targets": [2]}),
+        *(pytest.param(options, marks=pytest.mark.slow) for options in ({"sources": [0]}, {"limit": 1.0})),
+    ],
+)
 def test_percentages_are_no_probabilities(options):
     percents = np.array([[0, 95, 0], [0, 0, 80], [0, 0, 0]], float)
     with pytest.warns(SuspiciousWeightsWarning, match=r"product 7600, .*pass A / 100") as caught:
