@@ -223,6 +223,7 @@ def test_the_floating_point_state_stays(rng):
     assert np.float32(2.0**-140) * np.float32(1) > 0
 
 
+@pytest.mark.slow
 def test_threads_keep_their_floating_point_state(rng):
     """Subnormal numbers are computed with in the threads that added up, as in the caller's, before and after."""
     A, B = (matrix.astype(np.float32) for matrix in KINDS["subnormal_sums"](rng, 300, 300, 300))
@@ -240,7 +241,7 @@ def test_threads_keep_their_floating_point_state(rng):
 
     before = states()
     multiplied(A, B, threads=2)
-    sr.matmul(A, B[:, 0], "log_plus", threads=2)
+    sr.matmul(np.tile(A, (8, 1)), B[:, 0], "log_plus", threads=2)
     after = states()
     for found in (before, after):
         assert len({thread for thread, _ in found}) == 2
@@ -300,6 +301,19 @@ def test_a_vector_with_a_single_path_is_exact_and_infinities_stay(rng):
         expected = sr.matmul(A, x, "max_plus", check=False)
     np.testing.assert_array_equal(vector_product(A, x[:, None])[:, 0], expected)
     np.testing.assert_array_equal(vector_product(x[None], np.ascontiguousarray(A.T))[0], expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_large_matrix_and_a_vector_on_threads(rng, dtype):
+    A, x = normal(rng, 1100, 900).astype(dtype), normal(rng, 900).astype(dtype)
+    A[::3] += 500
+    for order in ("C", "F"):
+        alone, together = (sr.matmul(np.array(A, order=order), x, "log_plus", threads=threads) for threads in (1, 2))
+        assert alone.tobytes() == together.tobytes()
+        tolerance = BOUND[dtype] * np.finfo(dtype).eps
+        expected = np.logaddexp.reduce(A.astype(np.longdouble) + x, axis=1)
+        np.testing.assert_allclose(alone, expected, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("bad", [np.nan, INF])
