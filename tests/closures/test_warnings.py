@@ -46,8 +46,10 @@ def test_the_zero_of_another_convention_is_warned_of_once_with_the_mend(given, f
         warnings.simplefilter("default")
         for _ in range(3):
             function(given)
-    assert [(warning.category, warning.filename) for warning in caught] == [(SuspiciousWeightsWarning, __file__)]
-    text = str(caught[0].message)
+    # Python shows a warning of one text and line once; what a first call imports may make it forget that it did.
+    (text,) = {str(warning.message) for warning in caught}
+    assert {(warning.category, warning.filename) for warning in caught} == {(SuspiciousWeightsWarning, __file__)}
+    assert len({warning.lineno for warning in caught}) == 1
     assert mend in text
     A = np.asarray(given)
     repaired = eval(mend, {"np": np, "A": A})  # what the warning says works, and is no reason for another one
