@@ -31,7 +31,7 @@ __all__ = ["attained", "ended", "lines", "pulled", "scanned", "segments"]
 Array: TypeAlias = Any
 
 _FAR = 20  # binary digits by which the greatest gradient may be away from 1
-_TERMS = 1 << 11  # of the gradient by one matrix, that are added in float32
+_RUN = 64  # steps that a backend takes back at a time, and adds up in float32
 _KEPT = 1 << 27  # bytes of what is kept of all steps; of more, only every √Tth state is
 
 
@@ -46,9 +46,9 @@ def lines(
 ) -> int:
     """How many vectors `ended` keeps for each sequence, A in the shape that `Chain` takes.
 
-    One for each segment; or the states before, between and after all steps, and then the sums of each step.
+    One for each segment; or two for each step, where a backend takes gradients through many.
     """
-    every = 2 * steps + 1
+    every = 2 * steps
     one = on_host and dtype == "float32" and steps > 1 and prod(A[:-2]) == 1 and prod(batch) > 1
     fits = one and prod(batch) * every * n * 4 <= _KEPT and pulls(semiring, np.dtype(np.float32), n)
     return every if fits else len(segments(steps))
@@ -86,9 +86,7 @@ def ended(
     borders = array_namespace(x).empty((*chain.batch, kept, x.shape[-1]), x.dtype)
     last = chain.start
     if kept > steps:
-        last = chain.walk(last, range(steps), borders[..., 1 : steps + 1, :], borders[..., steps + 1 :, :])
-        borders[..., 0, :] = chain.start
-        return last, borders
+        return chain.walk(last, range(steps), None, borders), borders
     for place, run in enumerate(segments(steps)):
         borders[..., place, :] = last
         last = chain.walk(last, run)
@@ -150,15 +148,17 @@ class _Backward:
         self.g = xp.ldexp(self.g, -exponent) if exponent else self.g
         G = xp.zeros(chain.start.shape) if every else self.g[..., 0, :].astype(np.float64)
         whole = borders.shape[-2] > steps
-        for place, run in reversed(list(enumerate(segments(steps, _TERMS // prod(chain.batch) if whole else 1)))):
-            if whole:
-                before, sums = borders[..., : steps + 1, :], borders[..., steps + 1 :, :]
-                kept = before[..., run.start : run.stop, :], sums[..., run.start : run.stop, :]
-                x = kept[0][..., 0, :]
-            else:
-                x, kept = borders[..., place, :], None
-            before_run = None if self.walker is None else self._pulled(self.walker, x, kept, run, G, every)
-            G = self._segment(x, run, G, every) if before_run is None else before_run
+        runs = segments(steps, _RUN if whole else 1)
+        for place, run in reversed(list(enumerate(runs))):
+            found = None
+            if self.walker is not None:
+                kept = borders if whole else self._kept(borders[..., place, :], run)
+                first, middle = (run.start, steps) if whole else (0, len(run))
+                factors, sums = (kept[..., at : at + len(run), :] for at in (first, first + middle))
+                found = self._pulled(self.walker, factors, sums, run, G, every)
+            if found is None and whole:  # what was kept is not enough
+                borders, whole = self._borders(runs), False
+            G = self._segment(borders[..., place, :], run, G, every) if found is None else found
         dw = None if chain.weights is None else _summed_to(self.dw, chain.weights.shape)
 
         def restored(array: Array) -> Array:
@@ -172,23 +172,33 @@ class _Backward:
         exponent = int(np.frexp(greatest)[1]) if 0 < greatest < np.inf else 0
         return exponent if abs(exponent) > _FAR else 0
 
-    def _pulled(
-        self, walker: Walker, x: Array, kept: tuple[Array, Array] | None, run: range, G: Array, every: bool
-    ) -> Array | None:
-        """`_segment` in one call of the backend; None where values forbid it. ``kept``: states before, and sums."""
-        chain = self.chain
-        if kept is None:
-            shape = (*chain.batch, len(run), x.shape[-1])
-            kept = np.empty(shape, np.float32), np.empty(shape, np.float32)
-            kept[0][..., 0, :] = x
-            after = np.empty(shape, np.float32)
-            chain.walk(x, run, after, kept[1])
-            kept[0][..., 1:, :] = after[..., :-1, :]
+    def _borders(self, runs: list[range]) -> Array:
+        """The states before each run of steps."""
+        borders, x = np.empty((*self.chain.batch, len(runs), self.chain.x.shape[-1]), np.float32), self.chain.start
+        for place, run in enumerate(runs):
+            borders[..., place, :] = x
+            x = self.chain.walk(x, run)
+        return borders
+
+    def _kept(self, x: Array, run: range) -> Array:
+        """What `ended` keeps where that is little, of a run of steps."""
+        kept = np.empty((*self.chain.batch, 2 * len(run), x.shape[-1]), np.float32)
+        self.chain.walk(x, run, None, kept)
+        return kept
+
+    def _pulled(self, walker: Walker, factors: Array, sums: Array, run: range, G: Array, every: bool) -> Array | None:
+        """`_segment` in one call of the backend; None where values forbid it."""
+        chain, n = self.chain, G.shape[-1]
         H = np.array(chain.rows(G, 1), np.float32, order="C")
-        arrays = [*kept, chain.along(run), chain.left(run), self.g[..., run.start : run.stop, :] if every else None]
+        arrays = [
+            factors,
+            sums,
+            chain.along(run),
+            chain.left(run),
+            self.g[..., run.start : run.stop, :] if every else None,
+        ]
         arrays.append(None if chain.weights is None else self.dw[..., run.start : run.stop, :])
         given = [chain.rows(array, own) for array, own in zip(arrays, (2, 2, 2, 0, 2, 2), strict=True)]
-        n = x.shape[-1]
         return H.reshape(G.shape) if walker.pull(H, *given, self.dA.reshape(n, n)) else None
 
     def _segment(self, x: Array, run: range, G: Array, every: bool) -> Array:

@@ -313,11 +313,21 @@ class Walks(Protocol):
         ...
 
     def walk(
-        self, plan: Plan, prepared: Any, x: Any, weights: Any, lengths: Any, steps: int, states: Any, sums: Any
+        self,
+        plan: Plan,
+        prepared: Any,
+        x: Any,
+        weights: Any,
+        lengths: Any,
+        steps: int,
+        states: Any,
+        factors: Any,
+        sums: Any,
     ) -> None:
         """X (m, n), adjacent rows, ← its state after the steps, each product with the bits of `multiply` for m > 1.
 
-        ``weights`` may be None, and so may be what is written: the states after each step, and what `pull` wants of it.
+        ``weights`` may be None, and so may be what is written: the states after each step, and what `pull` wants of it,
+        ``factors`` and ``sums``.
         """
         ...
 
@@ -330,7 +340,7 @@ class Walks(Protocol):
         plan: Plan,
         prepared: Any,
         G: Any,
-        states: Any,
+        factors: Any,
         sums: Any,
         weights: Any,
         lengths: Any,
@@ -340,7 +350,7 @@ class Walks(Protocol):
     ) -> bool:
         """G (m, n), adjacent rows, the gradient by the last state, ← that by the first; False where values forbid it.
 
-        ``states`` are those before each step, ``sums`` what `walk` left. ``more`` is added to G after each step,
+        ``factors`` and ``sums`` are what `walk` left. ``more`` is added to G after each step,
         ``by_weights`` ← the gradient by the weights, and that by B is added to ``by_matrix`` (n, n) float64. After
         False all these hold anything but ``by_matrix``. Gradients are right to the precision of their greatest.
         """

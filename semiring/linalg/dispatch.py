@@ -201,11 +201,18 @@ class Walker:
     prepared: Any
 
     def walk(
-        self, x: Array, weights: Any = None, lengths: Any = None, steps: int = 1, states: Any = None, sums: Any = None
+        self,
+        x: Array,
+        weights: Any = None,
+        lengths: Any = None,
+        steps: int = 1,
+        states: Any = None,
+        factors: Any = None,
+        sums: Any = None,
     ) -> Array:
         """The states (m, n) after the steps."""
         x = np.array(x, order="C")
-        self.walks.walk(self.plan, self.prepared, x, weights, lengths, steps, states, sums)
+        self.walks.walk(self.plan, self.prepared, x, weights, lengths, steps, states, factors, sums)
         return x
 
     def pull(self, G: Array, *arrays: Any) -> bool:

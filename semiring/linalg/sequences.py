@@ -87,22 +87,23 @@ class Chain:
             y = self._by(t, x, matmul)
             yield t, y, (x := self.after(t, x, y))
 
-    def walk(self, x: Array, run: range, states: Array | None = None, sums: Array | None = None) -> Array:
+    def walk(self, x: Array, run: range, states: Array | None = None, kept: Array | None = None) -> Array:
         """The state after a run of steps, (..., n), from that before it.
 
-        ``states`` (..., steps, n) ← the state after each, and ``sums`` ← what gradients want of them, NaN where there
-        is none.
+        ``states`` (..., steps, n) ← the state after each; ``kept`` (..., 2 · steps, n) ← what gradients want of them,
+        NaN where there is none.
         """
         if self.walker is None:
             last = x
             for t, _, last in self.states(x, run):
                 if states is not None:
                     states[..., t - run.start, :] = last
-            if sums is not None:
-                sums[...] = np.nan
+            if kept is not None:
+                kept[...] = np.nan
             return last
-        arrays = self.rows(self.along(run), 2), self.rows(self.left(run), 0), len(run)
-        last = self.walker.walk(self.rows(x, 1), *arrays, self.rows(states, 2), self.rows(sums, 2))
+        given = self.rows(self.along(run), 2), self.rows(self.left(run), 0), len(run), self.rows(states, 2)
+        halves = (None, None) if kept is None else (kept[..., : len(run), :], kept[..., len(run) :, :])
+        last = self.walker.walk(self.rows(x, 1), *given, *(self.rows(half, 2) for half in halves))
         return last.reshape(x.shape)
 
     def along(self, run: range) -> Array | None:

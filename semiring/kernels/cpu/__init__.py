@@ -123,10 +123,11 @@ class CpuBackend:
         lengths: Array | None,
         steps: int,
         states: Array | None,
+        factors: Array | None,
         sums: Array | None,
     ) -> None:
         """X ← its state after the steps."""
-        log_walks.walk(self, plan, prepared, x, weights, lengths, steps, states, sums)
+        log_walks.walk(self, plan, prepared, x, weights, lengths, steps, states, factors, sums)
 
     def pulls(self, plan: Plan, n: int) -> bool:
         """Float32 of log_plus."""

@@ -52,6 +52,7 @@ __all__ = ["Prepared", "pull", "walk"]
 Array: TypeAlias = NDArray[Any]
 
 _ROWS, _VECTORS = 8, 3  # of a tile, where registers hold it: numbers of sequences are often powers of two
+_HEIGHT, _MOST = 32, 16  # rows of a block backwards, and the most blocks: each has a product (n, n) of its own
 _BLOCK = 64  # rows that are taken through all steps together: more would not stay in the second-level cache
 _DEPTH = 512  # steps of k at a time
 _PAD = 16  # columns between rows of exponentials, which would meet in the same lines of the cache
@@ -126,15 +127,20 @@ def _divide(g, s, weight, trusted, h, q):
 
 
 @kernel
-def _restore(exponentials, d, going, factors, g):
-    """Of a row factors ← exponentials, those that count, and g ← factors · d."""
+def _narrow(exponentials, factors):
+    """Factors ← the exponentials of a row that count."""
     wide()
-    for j in range(g.size):
+    for j in range(factors.size):
         factor = np.float32(exponentials[j])
         factors[j] = factor if factor >= _FAINT else np.float32(0)
-    if going:
-        for j in range(g.size):
-            g[j] = factors[j] * d[j]
+
+
+@kernel
+def _times(factors, d, g):
+    """Of a row g ← factors · d."""
+    wide()
+    for j in range(g.size):
+        g[j] = factors[j] * d[j]
 
 
 @kernel
@@ -151,25 +157,34 @@ def _spread(row, to, width, step):
 
 
 @kernel
-def _add_product(tile, left, right, inner, C, E, total, start, stop):
-    """Total (n, n) += (left · right) ∘ E in rows start … stop - 1, whole tiles of C, which is room for the product.
-
-    ``left`` and ``right``: the addresses of (inner, n) in panels of a tile's rows, and of its columns.
-    """
-    wide()
+def _multiply_factors(tile, steps, n, factors, right, height, C):
+    """C ← the sum over all rows of Xᵀ · Q, X (steps, n) at ``factors`` and Q in panels at the address ``right``."""
     native, rows, width = tile
-    down, n = C.shape[1] * 4, E.shape[0]
-    for first in range(0, inner, _DEPTH):
-        steps = min(_DEPTH, inner - first)
-        for top in range(start, stop, rows):
-            a, c = left + (top * inner + first * rows) * 4, address(C) + top * down
+    down, last = C.shape[1] * 4, np.zeros((steps, rows), np.float32)
+    for i in range(height):
+        for top in range(0, C.shape[0], rows):
+            a, step, c = factors[0] + i * factors[1] + top * 4, factors[2], address(C) + top * down
+            if top + rows > n:  # beyond the columns of X there may be no memory
+                for t in range(steps):
+                    place = line(a + t * step, n - top)
+                    for j in range(n - top):
+                        last[t, j] = place[j]
+                a, step = address(last), rows * 4
             for column in range(0, C.shape[1], width):
-                b = right + (column * inner + first * width) * 4
-                call9(native, (steps, a, 4, rows * 4, b, c + column * 4, down, min(first, 1), c + column * 4))
-    for i in range(start, min(stop, n)):
-        sums, factors, terms = total[i], E[i], C[i]
-        for j in range(n):
-            sums[j] += terms[j] * factors[j]
+                b = right + (column * height + i * width) * steps * 4
+                call9(native, (steps, a, 4, step, b, c + column * 4, down, min(i, 1), c + column * 4))
+
+
+@kernel
+def _add_factors(C, E, total, start, stop):
+    """Total (n, n) += the sum of all C, times E, in rows start … stop - 1."""
+    wide()
+    for i in range(start, stop):
+        sums, factors = total[i], E[i]
+        for b in range(C.shape[0]):
+            terms = C[b, i]
+            for j in range(factors.size):
+                sums[j] += terms[j] * factors[j]
 
 
 @kernel
@@ -177,11 +192,11 @@ def _take_steps(tile, packed, span, places, lengths, x, B, shift, v, w, bits, fe
     """Take x (1, m, n) through steps first … last - 1; where one cannot be taken, return it, its rows in ``seen[1]``.
 
     ``span``: first, last, and whether y already holds the product of the first. ``places``: the weights, the states
-    after each step and its sums, each an address with the bytes from a row, and from a step, to the next, or 0. Sums
-    that gradients cannot use are NaN.
+    after each step, the exponentials of those before it and its sums, each an address with the bytes from a row, and
+    from a step, to the next, or 0. Sums that gradients cannot use are NaN.
     """
     t, last, known = span
-    weights, states, sums = places
+    weights, states, factors, sums = places
     rows, n = x.shape[1], x.shape[2]
     odd = seen[1]
     while t < last:
@@ -200,6 +215,7 @@ def _take_steps(tile, packed, span, places, lengths, x, B, shift, v, w, bits, fe
                 odd[0, i] = lost
                 stopped |= lost
                 if sums[0]:
+                    _narrow(X[0, i], line(factors[0] + i * factors[1] + t * factors[2], n))
                     _keep_sums(S[0, i], y[0, i], lost, tiny, line(sums[0] + i * sums[1] + t * sums[2], n))
             if stopped:
                 return t
@@ -221,44 +237,38 @@ def _take_steps(tile, packed, span, places, lengths, x, B, shift, v, w, bits, fe
 
 
 @kernel
-def _take_back(tile, packed, steps, places, factors, lengths, G, x, shift, v, trusted, X, Q, D, seen, u):
+def _take_back(tile, packed, steps, places, lengths, G, trusted, Q, D, right, C):
     """G (m, n) ← its gradient by the state before the first of ``steps``; False where a sum is too small.
 
-    ``places``, as in `_take_steps`: the weights, the states before each step, the sums, what is added to G after each
-    step, the gradient by the weights. ``factors``: where X and h / S of all steps are left for `_add_product`, two
-    addresses, the rows of all blocks, and the first of this one.
+    ``places``, as in `_take_steps`: the weights, the exponentials of the states before each step, its sums, what is
+    added to G after each step, the gradient by the weights. ``right``: an address, for h / S of all steps; what is
+    multiplied by the exponentials of B for its gradient goes into C.
     """
-    weights, states, sums, more, by_weights = places
-    left, right, height, top = factors
-    rows, n = x.shape[1], x.shape[2]
-    inner, line_of = steps * height, np.empty(n, np.float32)
+    weights, factors, sums, more, by_weights = places
+    rows, n = G.shape
     for t in range(steps - 1, -1, -1):
         bad = np.int32(0)
         for i in range(rows):
             g, q = G[i], Q[0, i]
-            state, before = x[0, i], line(states[0] + i * states[1] + t * states[2], n)
-            for j in range(n):
-                state[j] = before[j]
             if more[0]:
                 addend = line(more[0] + i * more[1] + t * more[2], n)
                 for j in range(n):
                     g[j] += addend[j]
             weight = line(weights[0] + i * weights[1] + t * weights[2], n)
             h = line(by_weights[0] + i * by_weights[1] + t * by_weights[2], n)
-            s = line(sums[0] + i * sums[1] + t * sums[2], n)
             if t < lengths[i]:
-                bad |= _divide(g, s, weight, trusted, h, q)
+                bad |= _divide(g, line(sums[0] + i * sums[1] + t * sums[2], n), weight, trusted, h, q)
             else:
                 for j in range(n):
                     h[j], q[j] = 0, 0
-            _spread(q[:n], right + (t * height + top + i) * tile[2] * 4, tile[2], inner * tile[2] * 4)
+            _spread(q[:n], right + (i * steps + t) * tile[2] * 4, tile[2], rows * steps * tile[2] * 4)
         if bad:
             return False
-        _exponentials(x, shift, v, seen, u, X)
         _multiply(tile, Q, packed, D)
         for i in range(rows):
-            _restore(X[0, i], D[0, i], t < lengths[i], line_of, G[i])
-            _spread(line_of, left + (t * height + top + i) * tile[1] * 4, tile[1], inner * tile[1] * 4)
+            if t < lengths[i]:
+                _times(line(factors[0] + i * factors[1] + t * factors[2], n), D[0, i], G[i])
+    _multiply_factors(tile, steps, n, factors, right, rows, C)
     return True
 
 
@@ -273,7 +283,6 @@ class Prepared:
         self.threads, self.tiny = plan.threads, tiny_sum(plan, self.n)
         self.fewest = int(look.paths.min())
         self.shift = -self.right.inner
-        self.rooms: dict[tuple[int, int], Array] = {}  # what gradients through several runs of steps use again
 
     @cached_property
     def exponentials(self) -> Array:
@@ -323,12 +332,6 @@ class _Panels:
         self.packed[...] = padded.reshape(k, panels, self.width).swapaxes(0, 1)
         self.address = self.packed.ctypes.data
 
-    def room(self, rooms: dict[tuple[int, int], Array], inner: int, width: int) -> Array:
-        """Zeros for the panels of (inner, k)."""
-        if (inner, width) not in rooms:
-            rooms[inner, width] = _aligned((-(-self.packed.shape[1] // width), inner, width), np.dtype(np.float32))
-        return rooms[inner, width]
-
     def operands(self, m: int) -> tuple[Array, Array]:
         """Room for m rows, and for their products: whole tiles, and zeros beyond the rows."""
         rows, k = -(-m // self.rows) * self.rows, self.packed.shape[1]
@@ -354,6 +357,7 @@ def walk(
     lengths: Array | None,
     steps: int,
     states: Array | None,
+    factors: Array | None,
     sums: Array | None,
 ) -> None:
     """X (m, n), adjacent rows, ← its state after the steps: see `semiring.kernels.contract.Walks`."""
@@ -365,8 +369,8 @@ def walk(
         return C[: x.shape[0]]
 
     if not by.whole:
-        if sums is not None:
-            sums[...] = np.nan
+        if factors is not None and sums is not None:
+            factors[...], sums[...] = 0, np.nan
         _one_by_one(lambda x: product(x, plan), x, weights, lengths, steps, states)
         return
     counts = np.full(x.shape[0], steps) if lengths is None else np.ascontiguousarray(lengths, np.int64)
@@ -379,7 +383,7 @@ def walk(
         X, S = by.there.operands(m)
         y, again = np.empty((1, m, S.shape[2]), np.float32), np.empty((1, m, S.shape[2]), np.bool_)
         seen, u = np.empty((2, 1, m), np.int32), np.empty((1, m))
-        places = tuple(_place(array, start) for array in (weights, states, sums))
+        places = tuple(_place(array, start) for array in (weights, states, factors, sums))
         operands = by.right.B, by.shift, by.right.v, columns, by.bits, by.fewest, by.tiny
         t, known = 0, False
         while t < steps:
@@ -418,7 +422,7 @@ def pull(
     plan: Plan,
     by: Prepared,
     G: Array,
-    states: Array,
+    factors: Array,
     sums: Array,
     weights: Array | None,
     lengths: Array | None,
@@ -431,33 +435,30 @@ def pull(
     if not by.whole:
         return False
     counts = np.full(m, steps) if lengths is None else np.ascontiguousarray(lengths, np.int64)
-    (_, high, width), inner, trusted = by.back.tile, steps * m, np.float32(_TRUSTED * n)
-    left, right = (by.back.room(by.rooms, inner, size) for size in (high, width))
-    nothing, done = np.zeros(n, np.float32), []
-    weights = np.broadcast_to(nothing, sums.shape) if weights is None else weights
-    read = [_in_lines(array) for array in (weights, states, sums, more)]
+    high, trusted = by.back.rows, np.float32(_TRUSTED * n)
+    weights = np.broadcast_to(np.zeros(n, np.float32), sums.shape) if weights is None else weights
+    read = [_in_lines(array) for array in (weights, factors, sums, more)]
+    # Blocks depend on m alone: their sums are added up.
+    height = max(_HEIGHT, -(-m // (_MOST * high)) * high)
+    products = np.empty((-(-m // height), -(-n // high) * high, by.back.columns), np.float32)
+    done = []
 
     def block(start: int, stop: int) -> None:
         Q, D = by.back.operands(stop - start)
-        x, X = np.empty((1, stop - start, n), np.float32), np.empty((1, stop - start, n))
-        seen, u = np.empty((2, 1, stop - start), np.int32), np.empty((1, stop - start))
+        right = _aligned((products.shape[2], stop - start, steps), np.dtype(np.float32))
         h = np.broadcast_to(np.empty(n, np.float32), sums.shape) if by_weights is None else by_weights
         places = tuple(_place(array, start) for array in (*read, h))
-        factors = left.ctypes.data, right.ctypes.data, m, start
         done.append(
             _take_back(
-                *(by.back.tile, by.back.address, steps, places, factors, counts[start:stop], G[start:stop]),
-                *(x, by.shift, by.right.v, trusted, X, Q, D, seen, u),
+                *(by.back.tile, by.back.address, steps, places, counts[start:stop], G[start:stop], trusted),
+                *(Q, D, right.ctypes.data, products[start // height]),
             )
         )
 
-    _in_blocks(block, plan, m, high)
-    if not all(done):
-        return False
-    product = np.empty((left.shape[0] * high, right.shape[0] * width), np.float32)
-    given = by.back.tile, left.ctypes.data, right.ctypes.data, inner, product, by.narrow, by_matrix
-    _in_blocks(lambda start, stop: _add_product(*given, start, stop), plan, product.shape[0], high)
-    return True
+    run_tasks(block, [(start, min(m, start + height)) for start in range(0, m, height)], plan.threads)
+    if all(done):
+        _in_blocks(lambda start, stop: _add_factors(products, by.narrow, by_matrix, start, stop), plan, n, 1)
+    return all(done)
 
 
 def _in_lines(array: Array | None) -> Array | None:
