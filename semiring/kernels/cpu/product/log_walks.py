@@ -283,6 +283,14 @@ class Prepared:
         self.threads, self.tiny = plan.threads, tiny_sum(plan, self.n)
         self.fewest = int(look.paths.min())
         self.shift = -self.right.inner
+        self.rooms: dict[tuple[int, tuple[int, ...]], Array] = {}
+
+    def room(self, place: int, shape: tuple[int, ...]) -> Array:
+        """Zeros, or what a run of steps before left: memory that is new takes time."""
+        found = self.rooms.get((place, shape))
+        if found is None:
+            found = self.rooms[place, shape] = _aligned(shape, np.dtype(np.float32))
+        return found
 
     @cached_property
     def exponentials(self) -> Array:
@@ -445,7 +453,7 @@ def pull(
 
     def block(start: int, stop: int) -> None:
         Q, D = by.back.operands(stop - start)
-        right = _aligned((products.shape[2], stop - start, steps), np.dtype(np.float32))
+        right = by.room(start, (products.shape[2], stop - start, steps))
         h = np.broadcast_to(np.empty(n, np.float32), sums.shape) if by_weights is None else by_weights
         places = tuple(_place(array, start) for array in (*read, h))
         done.append(
