@@ -80,6 +80,11 @@ class Analysis:
     on_devices: dict[int, Any] = field(default_factory=dict, init=False, repr=False)  # copies of it, by the GPU
 
     @property
+    def tree(self) -> tuple[Array, Array, Array, Array]:
+        """What kernels want of it."""
+        return self.firsts, self.begins, self.rows, self.above
+
+    @property
     def n(self) -> int:
         """How many vertices there are."""
         return self.pattern.n
@@ -215,6 +220,11 @@ class Layout:
     below: Array
     slots: Array  # of the entries of A; -1 where the mirrored entry stands for both
     size: int
+
+    @property
+    def fronts(self) -> tuple[Array, Array, Array, bool]:
+        """What kernels want of it."""
+        return self.blocks, self.right, self.below, self.symmetric
 
 
 def analyse(pattern: Pattern, ordering: Any = "auto") -> Analysis:

@@ -112,8 +112,7 @@ class _Elimination:
         a, layout = numbers.analysis, numbers.layout
         self.sr = ScalarSemiring(self.plan, closing=True)
         self.folds = folds_for(self.plan, int(a.pivots.max(initial=0)))
-        self.tree = (a.firsts, a.begins)
-        self.where = (layout.blocks, layout.right, layout.below, layout.symmetric)
+        self.where = (a.tree, layout.fronts)
         self.again = np.ones(a.count, np.bool_) if again is None else again
         self.updates: dict[int, Array] = {} if numbers.updates is None else numbers.updates
         self.failed: list[int] = []
@@ -145,9 +144,7 @@ class _Elimination:
                     self.failed.append(self.plan.status.diverged)
             else:
                 end = (self.plan.zero, update)
-                place = kernels.reduce_front(
-                    self.sr, self.folds.addresses, self.memory, s, *self.tree, *self.where, *end
-                )
+                place = kernels.reduce_front(self.sr, self.folds.addresses, self.memory, s, *self.where, *end)
                 if place >= 0:
                     self.failed.append(place)
             self.check()
@@ -166,30 +163,17 @@ class _Elimination:
             fronts = slice(low, root + 1)
             widest = int(np.maximum(a.pivots[fronts], a.pivots[fronts] * a.depths[fronts]).max())
             work, update = np.empty(widest, dtype), np.empty(m * m, dtype)
+            space = (self.plan.zero, place, stack, work, update)
             failed = kernels.reduce_subtree(
-                self.sr,
-                self.folds.addresses,
-                self.memory,
-                low,
-                root + 1,
-                *self.tree,
-                a.rows,
-                a.above,
-                *self.where,
-                self.plan.zero,
-                place,
-                stack,
-                work,
-                update,
+                self.sr, self.folds.addresses, self.memory, low, root + 1, *self.where, *space
             )
             if failed >= 0:
                 self.failed.append(failed)
             self.updates[root] = update
 
     def extend(self, s: int, update: Array, kid: int) -> None:
-        a = self.numbers.analysis
         child = self.updates.pop(kid) if self.numbers.updates is None else self.updates[kid]
-        kernels.extend(self.sr, self.memory, s, *self.tree, a.rows, *self.where, update, kid, child, self.place)
+        kernels.extend(self.sr, self.memory, s, *self.where, update, kid, child, self.place)
 
 
 def reduce_large(engine: Engine, numbers: Numbers, s: int, update: Any) -> bool:

@@ -38,21 +38,8 @@ class OpenFactor:
         self.lists = supernodes[order]
         *_, need = a.tasks
         stack = np.empty(int(need.max(initial=0)) + int((a.depths[a.above < 0] ** 2).sum()), plan.dtype)
-        failed = elimination.reduce_open(
-            self.sr,
-            self.memory,
-            a.firsts,
-            a.begins,
-            a.rows,
-            a.above,
-            layout.blocks,
-            layout.right,
-            layout.below,
-            layout.symmetric,
-            plan.zero,
-            np.empty(a.n, np.int32),
-            stack,
-        )
+        space = (plan.zero, np.empty(a.n, np.int32), stack)
+        failed = elimination.reduce_open(self.sr, self.memory, a.tree, layout.fronts, *space)
         if failed >= 0:
             raise NoStar(int(failed))
         pivots = [self.memory[block : block + k * k : k + 1] for block, k in zip(layout.blocks, a.pivots, strict=True)]

@@ -104,22 +104,7 @@ def is_connected(words, n, rounds):
     unseen = np.full(width, np.uint32(0xFFFFFFFF), np.uint32)
     if n & 31:
         unseen[width - 1] = np.uint32((1 << (n & 31)) - 1)
-    unseen[0] &= ~np.uint32(1)
-    waiting = np.empty(n, np.int64)
-    waiting[0], left, reached = 0, 1, 1
-    while left and reached < n:
-        left -= 1
-        v = waiting[left]
-        for w in range(width):
-            new = words[v, w] & unseen[w]
-            unseen[w] &= ~new
-            while new:
-                bit = lowest(new)
-                new &= ~(np.uint32(1) << np.uint32(bit))
-                waiting[left] = 32 * w + bit
-                left += 1
-                reached += 1
-    if reached < n:
+    if _number(words, words, 0, 0, unseen, n, np.empty(n, np.int64), np.empty(n, np.int64)) < n:
         return False
     back = np.zeros(width, np.uint32)
     back[0] = np.uint32(1)

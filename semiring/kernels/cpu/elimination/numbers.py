@@ -9,6 +9,9 @@ commutative ⊗ Tᵀ is R and is not stored, and of updates only the upper trian
 Every entry meets its candidates once, in an order that the structure alone decides; so ⊕ need not be idempotent, and
 the bits do not depend on threads.
 
+Kernels take the ``tree`` of an analysis (firsts, begins, rows, above) and where the ``fronts`` of a layout lie (blocks,
+right, below, and whether they are symmetric).
+
 Sources: B. A. Carré, "An algebra for network routing problems", IMA J. Appl. Math. 7 (1971); R. E. Tarjan, "A unified
 approach to path problems", JACM 28 (1981); I. S. Duff, J. K. Reid, "The multifrontal solution of indefinite sparse
 symmetric linear equations", ACM TOMS 9 (1983). Cost: `semiring.elimination.analysis` counts it.
@@ -137,8 +140,9 @@ def _mark(rows, a, m, place):
 
 
 @kernel
-def extend(sr, memory, node, firsts, begins, rows, blocks, right, below, symmetric, update, kid, child, place):
+def extend(sr, memory, node, tree, fronts, update, kid, child, place):
     """Add the ``child`` update of the supernode ``kid`` to the front of its parent ``node``; ``place`` (n,) int32."""
+    (firsts, begins, rows, _), (blocks, right, below, symmetric) = tree, fronts
     first, a, m = firsts[node], begins[node], begins[node + 1] - begins[node]
     b, count = begins[kid], begins[kid + 1] - begins[kid]
     _mark(rows, a, m, place)
@@ -147,11 +151,12 @@ def extend(sr, memory, node, firsts, begins, rows, blocks, right, below, symmetr
 
 
 @kernel
-def reduce_front(sr, folds, memory, node, firsts, begins, blocks, right, below, symmetric, zero, update):
+def reduce_front(sr, folds, memory, node, tree, fronts, zero, update):
     """Eliminate the pivots of the supernode ``node``, whose ``update`` holds those of its children.
 
     The place of the first pivot without a star, or -1.
     """
+    (firsts, begins, _, _), (blocks, right, below, symmetric) = tree, fronts
     first, k, m = firsts[node], firsts[node + 1] - firsts[node], begins[node + 1] - begins[node]
     work = np.empty(max(k, k * m), memory.dtype)
     s, r, t = blocks[node], right[node], below[node]
@@ -188,30 +193,12 @@ def _reduce_open(sr, folds, memory, s, r, t, k, m, symmetric, zero, update, u, w
 
 
 @_inner
-def _run(
-    sr,
-    folds,
-    reduce,
-    memory,
-    start,
-    end,
-    firsts,
-    begins,
-    rows,
-    above,
-    blocks,
-    right,
-    below,
-    symmetric,
-    zero,
-    place,
-    stack,
-    work,
-):
+def _run(sr, folds, reduce, memory, start, end, tree, fronts, zero, place, stack, work):
     """Eliminate the supernodes start … end - 1 by ``reduce``, whole subtrees; the last update is left in the stack.
 
     The place of the first pivot without a star, or -1.
     """
+    (firsts, begins, rows, above), (blocks, right, below, symmetric) = tree, fronts
     waiting = np.empty(end - start, np.int64)  # the supernodes whose updates lie on the stack
     count, top = 0, 0
     for node in range(start, end):
@@ -245,80 +232,23 @@ def _run(
 
 
 @kernel
-def reduce_subtree(
-    sr,
-    folds,
-    memory,
-    start,
-    end,
-    firsts,
-    begins,
-    rows,
-    above,
-    blocks,
-    right,
-    below,
-    symmetric,
-    zero,
-    place,
-    stack,
-    work,
-    out,
-):
+def reduce_subtree(sr, folds, memory, start, end, tree, fronts, zero, place, stack, work, out):
     """Eliminate the supernodes start … end - 1, a whole subtree, and leave the update of its root in ``out``.
 
     ``folds``: see `panels`. ``place`` (n,) int32, ``stack`` for the updates that wait, and ``work`` are workspace, as
     `semiring.elimination.analysis` says. The place of the first pivot without a star, or -1.
     """
-    failed = _run(
-        sr,
-        folds,
-        _reduce,
-        memory,
-        start,
-        end,
-        firsts,
-        begins,
-        rows,
-        above,
-        blocks,
-        right,
-        below,
-        symmetric,
-        zero,
-        place,
-        stack,
-        work,
-    )
+    failed = _run(sr, folds, _reduce, memory, start, end, tree, fronts, zero, place, stack, work)
     for e in range(out.size):
         out[e] = stack[e]
     return failed
 
 
 @kernel
-def reduce_open(sr, memory, firsts, begins, rows, above, blocks, right, below, symmetric, zero, place, stack):
+def reduce_open(sr, memory, tree, fronts, zero, place, stack):
     """Eliminate all supernodes and close no block: S, R and Tᵀ then hold F itself, the paths over earlier pivots.
 
     For semirings whose stars are 1̄. The place of the first pivot without a star, or -1.
     """
-    count = firsts.size - 1
-    return _run(
-        sr,
-        (0, 0, 0),
-        _reduce_open,
-        memory,
-        0,
-        count,
-        firsts,
-        begins,
-        rows,
-        above,
-        blocks,
-        right,
-        below,
-        symmetric,
-        zero,
-        place,
-        stack,
-        stack,
-    )
+    count = tree[0].size - 1
+    return _run(sr, (0, 0, 0), _reduce_open, memory, 0, count, tree, fronts, zero, place, stack, stack)
