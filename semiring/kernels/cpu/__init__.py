@@ -138,7 +138,7 @@ class CpuBackend:
         plan: Plan,
         prepared: Any,
         G: Array,
-        states: Array,
+        factors: Array,
         sums: Array,
         weights: Array | None,
         lengths: Array | None,
@@ -147,7 +147,7 @@ class CpuBackend:
         by_matrix: Array,
     ) -> bool:
         """G ← the gradient by the first state."""
-        return log_walks.pull(plan, prepared, G, states, sums, weights, lengths, more, by_weights, by_matrix)
+        return log_walks.pull(plan, prepared, G, factors, sums, weights, lengths, more, by_weights, by_matrix)
 
     def _on_stacks(self, plan: Plan, C: Array, A: Array, B: Array, accumulate: int) -> None:
         """Small products in one compiled loop, each on one thread; large ones in turn, each on all of them."""
