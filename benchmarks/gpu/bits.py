@@ -71,7 +71,8 @@ def products(options: argparse.Namespace) -> Table:
             with _words_of_32():
                 words = _seconds(call) if m * n * k < 1 << 44 else None
             rate = m * n * k / 1e12
-            rows.append([name, f"{m} × {k} × {n}", taken * 1e3, rate / taken, None if words is None else rate / words])
+            by_words = "—" if words is None else f"{rate / words:,.0f}"
+            rows.append([name, f"{m} × {k} × {n}", taken * 1e3, f"{rate / taken:,.0f}", by_words])
     columns = ["semiring", "m × k × n", "ms", "T bit pairs/s", "by words of 32"]
     return Table("Products of packed bits on a GPU", columns, rows)
 
@@ -131,7 +132,8 @@ def closures(options: argparse.Namespace) -> Table:
         with _words_of_32():
             others = _seconds(call) if n <= 1 << 15 else None
         assert others is None or bool((words == found[0]).all())
-        rows.append([n, taken * 1e3, n**3 / taken / 1e12, None if others is None else others / taken])
+        faster = "—" if others is None else others / taken
+        rows.append([n, taken * 1e3, f"{n**3 / taken / 1e12:,.0f}", faster])
     columns = ["n", "ms, edges put in included", "T bit pairs/s", "faster than by words of 32"]
     return Table("Closures of packed bits on a GPU", columns, rows)
 

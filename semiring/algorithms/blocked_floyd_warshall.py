@@ -22,7 +22,8 @@ of earlier ones::
 
 So the chain from one pivot block to the next is two products of blocks and a closure, and the rows above, which nothing
 waits for, fill what the others leave idle. The order of the pivots of an entry stays. Of packed bits a round may be
-over before its tasks are enqueued, so there they are fewer: chain, right and left are one.
+over before its tasks are enqueued, so there they are fewer: chain, right and left are one. So they are of a block
+triangular matrix, where the rows of a block wait for no block before it.
 
 Cost: n³ pairs in n / block rounds; workspace O(n × block). It reads the matrix n / block times where R-Kleene reads it
 O(log n) times.
@@ -71,7 +72,7 @@ def blocked_floyd_warshall(
 ) -> None:
     """A ← A* in place; A, P, k0, start and divergence as in `rkleene`. ``width``: pivots to a block.
 
-    ``bounds`` (count + 1,), on the host: where the blocks on the diagonal of a block upper triangular matrix of bits
+    ``bounds`` (count + 1,), on the host: where the blocks on the diagonal of a block upper triangular matrix
     begin, and n. Pivots then meet the rows up to the end of their block and the columns from its start on: n³/6 pairs
     where all are small. ``blocks``: the pivots, in ranges that begin at multiples of 32 where A is packed; what they
     leave out must have the row and the column of one of them in A*.
@@ -88,8 +89,9 @@ def blocked_floyd_warshall(
     lanes = engine.lanes() if len(blocks) > 1 else None
     if lanes is not None:
         across, _ = workspace(engine, n, n, widest)
-        tasks = _rows_ahead if packed else _look_ahead
-        for number, entries in {_CHAIN: across if packed else widest**2, _RIGHT: across, _LEFT: across}.items():
+        by_rows = packed or bounds is not None
+        tasks = _rows_ahead if by_rows else _look_ahead
+        for number, entries in {_CHAIN: across if by_rows else widest**2, _RIGHT: across, _LEFT: across}.items():
             lanes.reserve(number, entries)
         shape = n, columns_of(plan, 0, widest).stop
         elimination = replace(elimination, panels=array_namespace(A).empty(shape, A.dtype))

@@ -241,6 +241,11 @@ class BitMatrix:
 
     def unpack_into(self, out: Any) -> None:
         """Write the entries into a bool array (m, n), so many rows at a time that temporaries stay small."""
+        if self.on_device and out.size:
+            from semiring.arrays.device.packing import unpack
+
+            unpack(self.words, self.shape[1], out)
+            return
         if out.size <= _UNPACKED:
             out[...] = self.unpack()
             return

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.arrays.memory import demand_memory
-from semiring.elimination.numbers import eliminate
+from semiring.elimination.analysis import Analysis, Layout
+from semiring.elimination.numbers import Numbers, eliminate
 from semiring.elimination.questions import Sweeps, table
+from semiring.kernels.contract import Plan
 
 __all__ = ["Host", "home_of"]
 
@@ -33,6 +35,13 @@ class Host:
     def empty_rows(self, count: int, n: int, dtype: Any) -> Array:
         """Room for rows (count, n)."""
         return np.empty((count, n), dtype)
+
+    def prepare(self, analysis: Analysis, layout: Layout) -> None:
+        """Whatever an elimination needs to know before it sees a number."""
+
+    def all_rows(self, numbers: Numbers, plan: Plan, out: Array) -> None:
+        """Out (n, n) ← A*."""
+        Sweeps(numbers, plan).rows_into(np.arange(len(out)), out)
 
     def table(self, sweeps: Callable[..., Sweeps], sources: Array, targets: Array, out: Array) -> None:
         """Out (p, q) ← the entries of A* from p sources to q targets."""

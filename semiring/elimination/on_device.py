@@ -77,6 +77,24 @@ class Device:
         """The sweeps of x ⊗ A*; of the ``columns``, A* ⊗ x."""
         return _Sweeps(self._tree(numbers.analysis), numbers, plan, columns)
 
+    def prepare(self, analysis: Analysis, layout: Layout) -> None:
+        """Whatever an elimination needs to know before it sees a number, in the memory of the GPU."""
+        tree = self._tree(analysis)
+        tree.places(layout)
+        _ = tree.fronts
+
+    def all_rows(self, numbers: Numbers, plan: Plan, out: DeviceArray) -> None:
+        """Out (n, n) ← A*, by its columns: a sweep writes values of some hundred vectors side by side.
+
+        They come in the order of elimination, so that those side by side go up the tree together.
+        """
+        analysis, graphs = numbers.analysis, engine_of(plan, out).capabilities.graphs
+        self.sweeps(numbers, plan, columns=True).rows_into(analysis.order, out.T)
+        if graphs is None:
+            out[...] = out[:, self.xp.asarray(analysis.place)]
+        else:
+            graphs.permute_columns(out, analysis.place)
+
     def table(self, sweeps: Callable[..., _Sweeps], sources: Array, targets: Array, out: DeviceArray) -> None:
         """Out (p, q) ← the entries of A* from p sources to q targets, by what leads down to the targets alone."""
         rows = sweeps()

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,17 +30,23 @@ from semiring.arrays.parts import on_host, pieces
 from semiring.namespaces import array_namespace, is_device_array
 from semiring.threads import get_threads
 
+if TYPE_CHECKING:
+    from semiring.kernels.contract import Graphs
+
 __all__ = [
     "SMALL",
     "Components",
     "as_unsigned",
     "bits_of",
     "edge_words",
+    "in_order",
     "in_strips",
     "join_components",
+    "of_lists",
     "of_sparse",
     "of_words",
     "permute",
+    "ranges",
     "strong_components",
     "transposed",
 ]
@@ -49,6 +55,7 @@ _TOGETHER, _ROUNDS = 32, 4  # rows a round of the breadth-first search, and roun
 _SWEEPS = 4  # back through packed edges, before they are transposed
 _PANEL = 512  # rows or columns that a device permutes at a time
 _CHAINS = 16  # chains of rows that are moved side by side
+_LISTED, _SAMPLED = 16, 16  # words to an edge, where lists are faster; and of how many rows one is looked at
 _ENTRIES = 1 << 18  # that are packed at a time
 SMALL = 192  # vertices of a component that one kernel closes, as a whole
 _RUN, _LEAF = 64, 128  # rows of a triangular block that are closed, and multiplied, as if it were full
@@ -88,15 +95,25 @@ def _one(n: int) -> Components:
     return Components(np.arange(n), ends, np.arange(len(ends)))
 
 
-def strong_components(A: Any, none: Any, threads: int | None = None) -> Components:
-    """The strong components of a matrix (n, n) or a `BitMatrix`, whose edges are the entries that are not ``none``."""
+def in_order(n: int) -> Components:
+    """Vertices no two of which reach each other, in topological order as they are; as if of one weak component."""
+    return Components(np.arange(n), np.arange(n + 1), np.array([0, n] if n else [0]))
+
+
+def strong_components(A: Any, none: Any, threads: int | None = None, graphs: Graphs | None = None) -> Components:
+    """The strong components of a matrix (n, n) or a `BitMatrix`, whose edges are the entries that are not ``none``.
+
+    ``graphs``: kernels where the matrix is, if that is not the host.
+    """
     n = A.shape[0]
     if n < 2:
         return _one(n)
     if isinstance(A, BitMatrix):
-        return of_words(on_host((~A if none else A).words), n, threads)
+        return _of_bits(on_host((~A if none else A).words), n, threads)
     if _reaches_all(A, none) and _reaches_all(A.T, none):
         return _one(n)
+    if graphs is not None:
+        return of_words(on_host(graphs.edge_words(A, none)), n, threads)
     if not is_device_array(A):
         return of_words(edge_words(A, none, threads), n, threads)
     words = np.empty((n, -(-n // WORD)), np.uint32)
@@ -118,6 +135,27 @@ def edge_words(A: Array, none: Any, threads: int | None = None) -> Array:
 def bits_of(value: Any, dtype: np.dtype[Any]) -> Any:
     """The bits of an entry, as `as_unsigned` shows them."""
     return np.asarray(value, dtype).view(f"u{dtype.itemsize}")[()]
+
+
+def _of_bits(words: Array, n: int, threads: int | None) -> Components:
+    """As `of_words`; of few edges by lists of them, which a sample of the rows shows first."""
+    few = words.size // _LISTED
+    if int(np.bitwise_count(words[::_SAMPLED]).sum()) * _SAMPLED > few:
+        return of_words(words, n, threads)
+    edges = int(np.bitwise_count(words).sum())
+    if edges > 2 * few:
+        return of_words(words, n, threads)
+    from semiring.kernels.graphs.look import list_edges
+
+    return of_lists(*list_edges(words, edges))
+
+
+def of_lists(starts: Array, heads: Array) -> Components:
+    """The strong components of edges as compressed rows, (n + 1,) and (m,)."""
+    from scipy.sparse import csr_array
+
+    n = starts.size - 1
+    return of_sparse(csr_array((np.ones(heads.size, np.int8), heads, starts), shape=(n, n)))
 
 
 def of_words(words: Array, n: int, threads: int | None = None) -> Components:
@@ -175,12 +213,22 @@ def _reaches_all(A: Array, none: Any) -> bool:
 # ------------------------------------------------------------------------------------------------------- permutations
 
 
-def permute(D: Array, order: Array, threads: int | None = None, source: Array | None = None) -> None:
+def permute(
+    D: Array,
+    order: Array,
+    threads: int | None = None,
+    source: Array | None = None,
+    graphs: Graphs | None = None,
+) -> None:
     """D[i, j] ← D[order[i], order[j]] in place, (n, n); ``order`` (n,) on the host. Workspace: some rows.
 
-    With a ``source``, an array of the host apart from D: of its entries.
+    With a ``source`` apart from D: of its entries. ``graphs``: kernels where D is, if that is not the host.
     """
     n = D.shape[0]
+    if graphs is not None:
+        if source is not None or not np.array_equal(order, np.arange(n)):
+            graphs.permute(D, order, source)
+        return
     if is_device_array(D):
         order = array_namespace(D).asarray(order)
         for start in range(0, n, _PANEL):
@@ -235,6 +283,16 @@ def run_on(do: Callable[..., None], tasks: list[tuple[Any, ...]], threads: int |
 
 
 # ----------------------------------------------------------------------------------------------------------- closures
+
+
+def ranges(found: Components, least: int) -> list[tuple[int, int]]:
+    """The components as ranges of their numbers: weak ones, several of them together where they have few vertices."""
+    parts, first = [], 0
+    for last in found.weak[1:].tolist():
+        if found.bounds[last] - found.bounds[first] >= least or last == len(found):
+            parts.append((first, last))
+            first = last
+    return parts
 
 
 def join_components(engine: Any, D: Array, found: Components, closed: Array) -> None:

@@ -42,12 +42,20 @@ def by_hops(weight: Any, none: Any, seen: Structure) -> Method:
 
 
 def _count(weight: Any, none: Any, seen: Structure, engine: Engine, D: Array, A: Array) -> None:
+    n, threads, none = A.shape[0], engine.plan.threads, D.dtype.type(none)
+    graphs, pattern = engine.capabilities.graphs, seen.pattern
+    if graphs is not None:
+        if pattern is not None:
+            graphs.count_hops(D, pattern.starts, pattern.indices, None, weight, none)
+        else:
+            words = graphs.edge_words(A, none) if seen.words is None else seen.words
+            graphs.count_hops(D, None, None, words, weight, none)
+        return
     from semiring.kernels.graphs.hops import TARGETS, count_hops
 
-    n, threads, none = A.shape[0], engine.plan.threads, D.dtype.type(none)
     starts, heads, words = np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, 0), np.uint32)
-    if seen.pattern is not None:
-        starts, heads = seen.pattern.starts, seen.pattern.indices
+    if pattern is not None:
+        starts, heads = pattern.starts, pattern.indices
     else:
         words = edge_words(A, none, threads) if seen.words is None else seen.words
     strips = [(start, min(n, start + TARGETS)) for start in range(0, n, TARGETS)]

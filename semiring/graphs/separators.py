@@ -10,16 +10,15 @@ workspace the factors. What it does not compute: pivots for predecessors.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from semiring.algorithms.methods import Method
 from semiring.algorithms.views import Array
 from semiring.kernels.engine import Engine
+from semiring.namespaces import is_device_array
 
 if TYPE_CHECKING:  # the elimination loads the compiler, and small calls are to do without
-    from semiring.elimination.analysis import Analysis
+    from semiring.elimination.analysis import Analysis, Layout
 
 __all__ = ["by_separators", "operations"]
 
@@ -33,23 +32,26 @@ def operations(analysis: Analysis, symmetric: bool) -> float:
     return _SWEPT * (factors + analysis.n * numbers) + 250.0 * analysis.n**2
 
 
-def by_separators(analysis: Analysis, symmetric: bool) -> Method:
-    """The method that closes a matrix whose edges are those of the pattern that was analysed."""
-    return Method("supernodes", partial(_close, analysis, symmetric), apart=True, pairs=_pairs)
+def by_separators(analysis: Analysis, symmetric: bool, A: Array) -> Method:
+    """The method that closes a matrix, where A is, whose edges are those of the pattern that was analysed."""
+    from semiring.elimination.home import home_of
+
+    home, layout = home_of(f"cuda:{A.device.id}" if is_device_array(A) else None), analysis.layout(symmetric)
+    home.prepare(analysis, layout)
+    return Method("supernodes", partial(_close, home, layout, analysis), apart=True, pairs=_pairs)
 
 
-def _close(analysis: Analysis, symmetric: bool, engine: Engine, D: Array, A: Array) -> None:
-    from semiring.elimination.numbers import NoStar, eliminate
-    from semiring.elimination.questions import Sweeps
+def _close(home: Any, layout: Layout, analysis: Analysis, engine: Engine, D: Array, A: Array) -> None:
+    from semiring.elimination.numbers import NoStar
 
     pattern = analysis.pattern
     try:
-        values = A[pattern.rows, pattern.indices]
-        numbers = eliminate(analysis, analysis.layout(symmetric), engine.plan, values)
+        values = A[home.xp.asarray(pattern.rows), home.xp.asarray(pattern.indices)]
+        numbers = home.eliminate(analysis, layout, engine.plan, values)
     except NoStar as error:
         engine.plan.status.diverged = int(analysis.order[error.place])
         return
-    Sweeps(numbers, engine.plan).rows_into(np.arange(analysis.n), D)
+    home.all_rows(numbers, engine.plan, D)
 
 
 def _pairs(n: int, width: int) -> int:

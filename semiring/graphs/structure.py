@@ -15,11 +15,14 @@ import numpy as np
 
 from semiring.algorithms.views import WORD
 from semiring.arrays.bits import BitMatrix
+from semiring.arrays.parts import on_host
 from semiring.graphs.components import (
     Components,
     as_unsigned,
     bits_of,
+    in_order,
     in_strips,
+    of_lists,
     of_sparse,
     of_words,
     run_on,
@@ -29,8 +32,9 @@ from semiring.graphs.components import (
 
 if TYPE_CHECKING:  # they load the compiler, and small calls are to do without
     from semiring.elimination.analysis import Analysis, Pattern
+    from semiring.kernels.contract import Graphs
 
-__all__ = ["FEW", "UNSEEN", "Structure", "structure_of", "structure_of_sparse"]
+__all__ = ["FEW", "UNSEEN", "Structure", "structure_of", "structure_of_sparse", "structure_on_device"]
 
 FEW = 50  # edges are few where there are at most n² / 50 of them
 _STRIPS = 16  # that a matrix is looked at in: from the first of them on it may be clear that there is nothing to find
@@ -61,6 +65,14 @@ class Structure:
 
         return analyse(self.pattern)
 
+    @cached_property
+    def widest(self) -> int:
+        """The vertices of the widest level of a breadth-first search; only where edges are few."""
+        assert self.pattern is not None
+        from semiring.elimination.analysis import widest_level
+
+        return widest_level(self.pattern)
+
     def __str__(self) -> str:
         found = ["undirected"] if self.symmetric else []
         if self.edges is not None:
@@ -90,6 +102,21 @@ def structure_of(A: Any, none: Any, threads: int) -> Structure:
     pattern = _listed(words, edges)
     symmetric = pattern.is_symmetric(as_unsigned(A)[pattern.rows, pattern.indices])
     return Structure(symmetric, edges, weight, search, words, pattern)
+
+
+def structure_on_device(A: Any, none: Any, threads: int, graphs: Graphs) -> Structure:
+    """The structure of a matrix (n, n) on a GPU, where one pass sees all that the host looks for by and by."""
+    symmetric, below, edges, weight = graphs.look(A, none)
+    n, pattern = A.shape[0], None
+    if edges * FEW <= n * n:
+        pattern = _listed(on_host(graphs.edge_words(A, none)), edges)
+    if not below:
+        search: Callable[[], Components] = partial(in_order, n)
+    elif pattern is None:
+        search = partial(strong_components, A, none, threads, graphs)
+    else:
+        search = partial(of_lists, pattern.starts, pattern.indices)
+    return Structure(symmetric, None if pattern is None else edges, weight, search, None, pattern)
 
 
 def structure_of_sparse(matrix: Any) -> Structure | None:

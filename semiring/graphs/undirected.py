@@ -1,61 +1,119 @@
 """Blocked Floyd-Warshall of a symmetric matrix: one triangle is computed, and mirrored at the end.
 
 Where A = Aᵀ and ⊗ commutes, every matrix on the way is symmetric. So of a block of pivots K the row panel A_KR is
-gathered from both sides of the diagonal, and of the remainder only what lies on or above it is multiplied: strips of
-columns, each down to its own diagonal block. Source: that of `blocked_floyd_warshall`.
+gathered from both sides of the diagonal, and of the remainder only what lies on or above it is multiplied. Source: that
+of `blocked_floyd_warshall`; where there are lanes, the rows and columns of the next pivots go first, and they are
+closed while the rest is multiplied.
 
-Cost: n³/2 pairs, and half a strip for every column; workspace two panels of pivots. A pivot without a star is the same
-as in the whole matrix. What it does not compute: pivots for predecessors.
+Cost: n³/2 pairs, and half a tile for every column; workspace two panels of pivots, four where there are lanes. A pivot
+without a star is the same as in the whole matrix. What it does not compute: pivots for predecessors.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from semiring.algorithms.methods import Method
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.views import Array
 from semiring.graphs.components import as_unsigned, in_strips
-from semiring.kernels.engine import Engine, cut
+from semiring.kernels.engine import Engine, Lanes
 from semiring.namespaces import array_namespace
 
 __all__ = ["UNDIRECTED", "undirected"]
 
-_PIVOTS = 384  # that are closed at a time: fewer than of a whole matrix, for their panels are not halved
-_STRIP = 256  # columns of the remainder that are multiplied down to their diagonal block
+_CHAIN, _REST = 0, 3  # lanes, the more urgent first
 
 
 def undirected(engine: Engine, A: Array) -> None:
     """A ← A* in place, A (n, n) symmetric; divergence as in `rkleene`."""
-    plan, n, xp = engine.plan, A.shape[0], array_namespace(A)
-    blocks = schedule_for(engine.backend.name, plan.dtype).blocks(n, _PIVOTS)
+    n, xp = A.shape[0], array_namespace(A)
+    schedule = schedule_for(engine.backend.name, engine.plan.dtype)
+    blocks = schedule.blocks(n, schedule.triangle)
     widest = max((stop - start for start, stop in blocks), default=0)
-    across, along = xp.empty((n, widest), A.dtype), xp.empty((widest, n), A.dtype)
-    for start, stop in blocks:
-        K = slice(start, stop)
-        pivots, before, closed = A[K, K], across[:, : stop - start], along[: stop - start]
+    lanes = engine.lanes() if len(blocks) > 1 else None
+    sets = [(xp.empty((n, widest), A.dtype), xp.empty((widest, n), A.dtype)) for _ in range(1 + (lanes is not None))]
+    panels = [_Panels(A, *block, *sets[i % len(sets)]) for i, block in enumerate(blocks)]
+    if lanes is not None:
+        with lanes:
+            _look_ahead(lanes, panels)
+    else:
+        for each in panels:
+            if not each.close(engine):
+                return
+            each.eliminate(engine, each.stop)
+    _mirror(engine, A)
+
+
+def _look_ahead(lanes: Lanes, panels: list[_Panels]) -> None:
+    """All rounds: while the remainder is multiplied, the next pivots and their panels are closed."""
+    closed: Any = None
+    rest: Any = None
+    for each, following in zip((None, *panels), (*panels, None), strict=True):
+
+        def ahead(lane: Engine, each: _Panels | None = each, following: _Panels | None = following) -> None:
+            if following is not None:
+                if each is not None:
+                    each.prepare(lane, following.stop)
+                following.close(lane)
+
+        def remainder(lane: Engine, each: _Panels | None = each, following: _Panels | None = following) -> None:
+            if each is not None:
+                each.eliminate(lane, each.stop if following is None else following.stop)
+
+        after = lanes.run(_CHAIN, ahead, rest)
+        rest = lanes.run(_REST, remainder, closed)
+        closed = after
+
+
+class _Panels:
+    """A block of pivots K = ``start`` … ``stop`` - 1, and its panels while the remainder is multiplied by them."""
+
+    def __init__(self, A: Array, start: int, stop: int, across: Array, along: Array) -> None:
+        self.A, self.start, self.stop = A, start, stop
+        self.before, self.closed = across[:, : stop - start], along[: stop - start]
+
+    def close(self, engine: Engine) -> bool:
+        """Both panels, and the rows and columns of the pivots as they will stay. Whether every pivot had a star."""
+        A, before, closed, K = self.A, self.before, self.closed, slice(self.start, self.stop)
+        pivots, start, stop = A[K, K], self.start, self.stop
         _mirror(engine, pivots)
         # The column panel before its pivots are closed; what is below them lies in their rows.
         engine.copied(A[:start, K], before[:start])
         _transpose(engine, A[K, stop:], before[stop:])
         if not rkleene(engine, pivots, start=start):
-            return
-        engine.copied(pivots, before[K])
-        engine.copied(pivots, closed[:, K])
+            return False
         if start:
             engine.multiply(closed[:, :start], pivots, before[:start].T)
-        if stop < n:
+            _transpose(engine, closed[:, :start], A[:start, K])
+        if stop < len(A):
             engine.multiply(closed[:, stop:], pivots, A[K, stop:])
-        _transpose(engine, closed[:, :start], A[:start, K])
-        for columns in cut(0, start, _STRIP):
-            engine.multiply_add(A[: columns.stop, columns], before[: columns.stop], closed[:, columns])
-        for columns in cut(stop, n, _STRIP):
-            for rows in (slice(start), slice(stop, columns.stop)):
-                engine.multiply_add(A[rows, columns], before[rows], closed[:, columns])
-        engine.copied(closed[:, stop:], A[K, stop:])
-    _mirror(engine, A)
+            engine.copied(closed[:, stop:], A[K, stop:])
+        return True
+
+    def prepare(self, engine: Engine, end: int) -> None:
+        """The rows and columns of the next pivots, up to ``end``."""
+        L, stop = slice(self.stop, end), self.stop
+        if self.start:
+            self._multiply(engine, slice(self.start), L)
+        engine.multiply_add(self.A[L, stop:], self.before[L], self.closed[:, stop:])
+
+    def eliminate(self, engine: Engine, end: int) -> None:
+        """The remainder before the pivots and from ``end`` on, of which the upper triangle counts."""
+        before, after = slice(self.start), slice(end, len(self.A))
+        for part in (before, after):
+            engine.multiply_add_upper(self.A[part, part], self.before[part], self.closed[:, part])
+        self._multiply(engine, before, after)
+
+    def _multiply(self, engine: Engine, rows: slice, columns: slice) -> None:
+        engine.multiply_add(self.A[rows, columns], self.before[rows], self.closed[:, columns])
 
 
 def _transpose(engine: Engine, A: Array, out: Array) -> None:
+    if (graphs := engine.capabilities.graphs) is not None:
+        graphs.transpose(A, out)
+        return
     from semiring.kernels.graphs.permute import transpose_entries
 
     given, to = as_unsigned(A), as_unsigned(out)
@@ -64,6 +122,9 @@ def _transpose(engine: Engine, A: Array, out: Array) -> None:
 
 def _mirror(engine: Engine, A: Array) -> None:
     """What lies below the diagonal ← what lies above it."""
+    if (graphs := engine.capabilities.graphs) is not None:
+        graphs.mirror(A)
+        return
     from semiring.kernels.graphs.permute import mirror_entries
 
     entries = as_unsigned(A)

@@ -50,6 +50,7 @@ __all__ = [
     "Capabilities",
     "Facts",
     "GainingClosures",
+    "Graphs",
     "Mark",
     "Panels",
     "Passes",
@@ -64,6 +65,7 @@ __all__ = [
     "Streams",
     "TellingProducts",
     "TreeSearch",
+    "Triangles",
     "Walks",
     "WholeClosures",
     "lacking",
@@ -424,6 +426,63 @@ class SourceSearch(Protocol):
         ...
 
 
+class Triangles(Protocol):
+    """Products of which one triangle is wanted."""
+
+    def multiply_add_upper(self, plan: Plan, C: Any, A: Any, B: Any) -> None:
+        """C ← C ⊕ A ⊗ B on and above the diagonal, C (n, n). What is below it may be overwritten."""
+        ...
+
+
+class Graphs(Protocol):
+    """A matrix (n, n) as a graph, where it lies: what is done to its entries without an operation of the semiring.
+
+    Rows are adjacent entries. ``none`` is no edge. What is on the host is said; all else is where the matrix is.
+    """
+
+    def look(self, A: Any, none: Any) -> tuple[bool, bool, int, Any]:
+        """Whether A = Aᵀ bit by bit, whether an edge lies below the diagonal, how many there are, and their weight.
+
+        The weight is None unless all edges between two vertices have it. It waits.
+        """
+        ...
+
+    def edge_words(self, A: Any, none: Any) -> Any:
+        """The edges as bits: words (n, ⌈n/32⌉)."""
+        ...
+
+    def permute(self, D: Any, order: Any, source: Any = None) -> None:
+        """D[i, j] ← D[order[i], order[j]] in place, or of the entries of a source apart from it; order on the host."""
+        ...
+
+    def permute_columns(self, D: Any, order: Any) -> None:
+        """D[i, j] ← D[i, order[j]] in place; order on the host."""
+        ...
+
+    def transpose(self, A: Any, out: Any) -> None:
+        """Out (n, m) ← the transpose of A (m, n)."""
+        ...
+
+    def mirror(self, A: Any) -> None:
+        """What lies below the diagonal of A ← what lies above it."""
+        ...
+
+    def count_hops(self, D: Any, starts: Any, heads: Any, words: Any, weight: Any, none: Any) -> None:
+        """D ← the weight times the fewest edges of a path: 0 on the diagonal, ``none`` where there is no path.
+
+        Edges as compressed rows on the host, or, where ``words`` is not None, as bits.
+        """
+        ...
+
+    def spanning_edges(self, A: Any, none: Any, largest: bool) -> tuple[Any, Any, Any]:
+        """Tails, heads and weights, on the host, of a spanning forest of a symmetric A, the largest or the smallest."""
+        ...
+
+    def fill_bottlenecks(self, D: Any, order: Any, edges: Any, one: Any, largest: bool) -> None:
+        """D[i, j] ← the worst of the edges behind i, up to j, in an order of the vertices; both (n,) on the host."""
+        ...
+
+
 class Relations(Protocol):
     """Packed truth values as edges: words (n, ⌈n/32⌉) on the device. Sets of vertices are such rows on the host.
 
@@ -483,6 +542,8 @@ class Capabilities:
     relations: Relations | None = None
     walks: Walks | None = None
     telling: TellingProducts | None = None
+    triangles: Triangles | None = None
+    graphs: Graphs | None = None
 
     @classmethod
     def names(cls) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ Array: TypeAlias = Any  # a 2-D array of the backend's device, or a view of one
 #: Columns (or rows) of the panel that an in-place product copies: wide enough for the kernels to run at full speed,
 #: narrow enough to be small beside the matrix (a recursion's panels are n/2 high: 3 % of the matrix at n = 8192).
 PANEL = 512
+_STRIP = 256  # columns of a triangle that are multiplied, down to their diagonal block
 
 
 def make_plan(
@@ -149,6 +150,15 @@ class Engine:
     def multiply_add(self, C: Array, A: Array, B: Array) -> None:
         """C ← C ⊕ A ⊗ B."""
         self.backend.multiply_add(self.plan, C, A, B)
+
+    def multiply_add_upper(self, C: Array, A: Array, B: Array) -> None:
+        """C ← C ⊕ A ⊗ B on and above the diagonal, C (n, n). What is below it may be overwritten."""
+        triangles = self.capabilities.triangles
+        if triangles is not None:
+            triangles.multiply_add_upper(self.plan, C, A, B)
+            return
+        for columns in cut(0, C.shape[1], _STRIP):
+            self.multiply_add(C[: columns.stop, columns], A[: columns.stop], B[:, columns])
 
     def multiply_add_witness(self, C: Array, W: Array, A: Array, B: Array, k0: int = 0) -> None:
         """C ← C ⊕ A ⊗ B; where that is strictly better than C, W becomes k0 + the smallest k that attains it."""

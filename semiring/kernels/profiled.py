@@ -60,6 +60,12 @@ def _walk(name: str, plan: Plan, prepared: Any, x: Any, *arrays: Any) -> Any:
     return span("product", name, pairs=pairs, moved=moved, shape=(m, n, n), stack=f"{steps:,} steps of", **_plan(plan))
 
 
+def _triangle(name: str, plan: Plan, C: Any, A: Any, B: Any) -> Any:
+    n, k = C.shape[-1], B.shape[-2]
+    moved = A.nbytes + B.nbytes + C.nbytes
+    return span("product", name, pairs=n * (n + 1) // 2 * k, moved=moved, shape=(n, k, n), **_plan(plan))
+
+
 def _closing(name: str, plan: Plan, A: Any, *marks: Any) -> Any:
     (count, stack), n = _stack(A), A.shape[-2]
     moved = 2 * A.nbytes + sum(getattr(x, "nbytes", 0) for x in marks)
@@ -110,7 +116,10 @@ _KERNELS: dict[str, Callable[..., Span | Any]] = {
     **dict.fromkeys(("search_table", "search_near"), _search),
     **dict.fromkeys(("copy", "copy_nonnegative", "in_order", "largest_whole", "relax", "spoil"), _pass),
     **dict.fromkeys(("count_edges", "peel", "sweep_along", "sweep_against", "permute_bits", "fill_component"), _pass),
+    **dict.fromkeys(("look", "edge_words", "permute", "permute_columns", "transpose", "mirror"), _pass),
+    **dict.fromkeys(("count_hops", "spanning_edges", "fill_bottlenecks"), _pass),
     "copy_panel": _copy,
+    "multiply_add_upper": _triangle,
     "prepare": _copy,
     "replay": _replay,
     **dict.fromkeys(("walk", "pull"), _walk),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,9 +12,12 @@ from tiers import quick
 
 import semiring as sr
 from semiring.algorithms import blocked_floyd_warshall as algorithm
+from semiring.algorithms import schedule
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.algorithms.progress import total_pairs
 from semiring.chain import leaf
+from semiring.graphs.components import ranges, strong_components
+from semiring.graphs.undirected import undirected
 from semiring.kernels import get_backend
 from semiring.kernels.contract import Capabilities
 from semiring.kernels.engine import Engine, make_plan
@@ -94,6 +98,42 @@ def test_no_task_overtakes_what_it_needs(rng, monkeypatch, name, n, width, order
     engine = Engine(WithLanes(chooser(order)), make_plan(sr.as_semiring(name), D.dtype))
     blocked_floyd_warshall(engine, D, width=width)
     np.testing.assert_array_equal(D, sr.closure(A, name, method="floyd_warshall"))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", ["min_plus", "max_min"])
+def test_one_triangle_by_lanes(rng, monkeypatch, name, order):
+    narrow = {key: replace(each, triangle=13) for key, each in schedule._TABLE.items()}
+    monkeypatch.setattr(schedule, "_TABLE", narrow)
+    for n in (1, 13, 40, 79):
+        A = matrix(rng, name, n)
+        A = np.where(np.tri(n, k=-1, dtype=bool), A.T, A)
+        D = A.copy()
+        undirected(Engine(WithLanes(chooser(order)), make_plan(sr.as_semiring(name), D.dtype)), D)
+        np.testing.assert_array_equal(D, sr.closure(A, name, method="floyd_warshall"))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("kind", ["acyclic", "parts", "apart"])
+def test_block_triangular_matrices_by_lanes(rng, kind, order):
+    """Ranges of weak components, one after the other, in blocks that divide components and hold several."""
+    n, width = 90, 13
+    A = matrix(rng, "min_plus", n) * np.float32(1)
+    part = np.arange(n) if kind == "acyclic" else np.sort(rng.integers(0, 7, n))
+    A[part[:, None] != part if kind == "apart" else part[:, None] > part] = np.inf
+    found = strong_components(A, np.float32(np.inf))
+    D = A[found.order][:, found.order].copy()
+    engine = Engine(WithLanes(chooser(order)), make_plan(sr.min_plus, D.dtype))
+    covered = 0
+    for first, last in ranges(found, width):
+        low, high = int(found.bounds[first]), int(found.bounds[last])
+        assert low == covered
+        assert high - low >= width or high == n
+        covered, bounds = high, found.bounds[first : last + 1] - low
+        blocked_floyd_warshall(engine, D[low:high, low:high], width=width, start=low, bounds=bounds)
+    assert covered == n
+    place = np.argsort(found.order)
+    np.testing.assert_array_equal(D[place][:, place], sr.closure(A, method="floyd_warshall"))
 
 
 @pytest.mark.parametrize("storage", ["elements", "bits"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+from dataclasses import replace
 
 import numpy as np
 import oracles
@@ -12,11 +13,13 @@ import structured
 from tiers import quick
 
 import semiring as sr
+from semiring.algorithms import schedule
 from semiring.chain.program import _guard
 from semiring.errors import DivergenceError, IntegerOverflowError, NegativeCycleError, UnknownNameError
 from semiring.graphs import components as algorithm
 from semiring.graphs import structure as structure_module
 from semiring.graphs.structure import structure_of, structure_of_sparse
+from semiring.kernels import engine
 
 
 @pytest.fixture
@@ -32,8 +35,9 @@ def of_few(monkeypatch):
     monkeypatch.setattr(sys.modules["semiring.chain.steps.separators"], "_SIXTH", 1e9)
     monkeypatch.setattr(sys.modules["semiring.graphs.structure"], "FEW", 5)
     monkeypatch.setattr(sys.modules["semiring.chain.steps.undirected"], "_LEAST", 0)
-    monkeypatch.setattr(sys.modules["semiring.graphs.undirected"], "_PIVOTS", 5)
-    monkeypatch.setattr(sys.modules["semiring.graphs.undirected"], "_STRIP", 3)
+    small = {name: replace(each, triangle=5) for name, each in schedule._TABLE.items()}
+    monkeypatch.setattr(schedule, "_TABLE", small)
+    monkeypatch.setattr(engine, "_STRIP", 3)
     _guard.cache_clear()
     yield
     _guard.cache_clear()
@@ -469,3 +473,16 @@ def test_reasons_are_those_of_the_way_that_was_taken(rng):
     assert why.method == "breadth_first_search"
     assert [reason for reason in why.reasons if "blocked_floyd_warshall" in reason] == []
     assert "all edges have the weight 1.0" in str(why)
+
+
+@pytest.mark.parametrize("name", ["max_min", "min_max"])
+def test_bottlenecks_in_float16(name, of_few, rng):
+    """The compiler of the host does not know float16, so there they are found in float32."""
+    for n in (1, 2, 33):
+        A = rng.integers(-9, 9, (n, n)).astype(np.float16)
+        A = np.where(rng.random((n, n)) < 0.4, A, sr.as_semiring(name).zero_for(A.dtype)).astype(np.float16)
+        A = np.where(np.tri(n, k=-1, dtype=bool), A.T, A)
+        assert "bottleneck" in applied(A, name)
+        found = sr.closure(A, name)
+        assert found.dtype == np.float16
+        np.testing.assert_array_equal(found, oracles.closure(A, name))

@@ -253,3 +253,35 @@ def test_edges_in_and_out_on_a_gpu(rng):
     np.testing.assert_array_equal(sr.closure(host, "boolean").unpack(), expected)
     with pytest.raises(sr.errors.DeviceError, match="not both"):
         BitMatrix.from_edges(tails, cupy.asarray(heads), (n, n))
+
+
+def test_truth_values_of_the_host_are_packed_on_the_way(rng):
+    """Of their bytes some rows are on the GPU at a time: it has no room for all of them."""
+    import cupy
+
+    n = 20000
+    edges = rng.integers(0, n, (2, n))
+    A = np.zeros((n, n), bool)
+    A[edges[0], edges[1]] = True
+    expected = sr.closure(pack(A).to_device(), "boolean").to_host()
+    pool = cupy.get_default_memory_pool()
+    pool.free_all_blocks()
+    before = pool.get_limit()
+    pool.set_limit(size=pool.total_bytes() + n * n * 3 // 4)  # the bytes would take n², the words take n² / 8
+    try:
+        found, why = sr.closure(A, "boolean", device="cuda", explain=True)
+        in_place = A.copy()
+        assert sr.closure(in_place, "boolean", device="cuda", out=in_place) is in_place
+    finally:
+        pool.set_limit(size=before)
+    assert "packed on the way" in str(why)
+    np.testing.assert_array_equal(pack(found).words, expected.words)
+    np.testing.assert_array_equal(pack(in_place).words, expected.words)
+
+
+@pytest.mark.parametrize("n", [64, 65, 100, 1000])
+def test_few_truth_values_of_the_host(n, rng):
+    A = rng.random((n, n)) < 1.2 / n
+    np.testing.assert_array_equal(sr.closure(A, "boolean", device="cuda"), reachable(A))
+    walks = A.astype(np.float32) @ reachable(A).astype(np.float32) > 0
+    np.testing.assert_array_equal(sr.closure(A, "boolean", device="cuda", reflexive=False), walks)

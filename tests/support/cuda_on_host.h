@@ -285,15 +285,21 @@ template <class To, class From> static inline To bits_as(From x) {
 static inline float __int_as_float(int x) { return bits_as<float>(x); }
 static inline int __float_as_int(float x) { return bits_as<int>(x); }
 static inline double __longlong_as_double(long long x) { return bits_as<double>(x); }
-static UNSEEN unsigned atomicMin(unsigned *to, unsigned x) {
+template <class T> static UNSEEN T atomicMin(T *to, T x) {
     host::touch(to, sizeof *to, host::ATOMIC);
-    const unsigned old = *to;
+    const T old = *to;
     if (x < old) *to = x;
     return old;
 }
-static UNSEEN unsigned atomicAdd(unsigned *to, unsigned x) {
+template <class T> static UNSEEN T atomicMax(T *to, T x) {
     host::touch(to, sizeof *to, host::ATOMIC);
-    const unsigned old = *to;
+    const T old = *to;
+    if (old < x) *to = x;
+    return old;
+}
+template <class T> static UNSEEN T atomicAdd(T *to, T x) {
+    host::touch(to, sizeof *to, host::ATOMIC);
+    const T old = *to;
     *to = old + x;
     return old;
 }
@@ -303,13 +309,14 @@ static UNSEEN unsigned atomicInc(unsigned *to, unsigned last) {
     *to = old >= last ? 0 : old + 1;
     return old;
 }
-static UNSEEN unsigned atomicOr(unsigned *to, unsigned x) {
+template <class T> static UNSEEN T atomicOr(T *to, T x) {
     host::touch(to, sizeof *to, host::ATOMIC);
-    const unsigned old = *to;
+    const T old = *to;
     *to = old | x;
     return old;
 }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
+static inline int __clz(int x) { return x ? __builtin_clz(x) : 32; }
 static inline int __ffs(int x) { return __builtin_ffs(x); }
 static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
     const unsigned long long both = (unsigned long long)y << 32 | x;

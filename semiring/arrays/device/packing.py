@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -9,9 +10,10 @@ import numpy as np
 
 from semiring.arrays.device.memory import load_cupy
 
-__all__ = ["count", "empty_words", "pack", "set_bits", "unpack"]
+__all__ = ["count", "empty_words", "pack", "pack_moved", "set_bits", "unpack", "unpack_moved"]
 
 Array: TypeAlias = Any  # a CuPy array
+_MOVED = 1 << 26  # truth values that are on the GPU at a time, where they come from the host or go there
 
 _PACK = """
 const long long row = i / width, first = i % width * 32;
@@ -74,6 +76,25 @@ def unpack(words: Array, columns: int, out: Array | None = None) -> Array:
     truths = load_cupy().empty((*words.shape[:-1], columns), np.bool_) if out is None else out
     _unpacking()(words, columns, words.shape[-1], truths)
     return truths
+
+
+def pack_moved(truths: np.ndarray[Any, Any]) -> Array:
+    """The words (m, ⌈n/32⌉) on the current GPU of a bool array (m, n) of the host; the truth values go in strips."""
+    words = empty_words(truths.shape)
+    for rows in _strips(truths):
+        words[rows] = pack(load_cupy().asarray(truths[rows]))
+    return words
+
+
+def unpack_moved(words: Array, out: np.ndarray[Any, Any]) -> None:
+    """Out (m, n), of the host ← the truth values of words (m, ⌈n/32⌉), in strips."""
+    for rows in _strips(out):
+        out[rows] = unpack(words[rows], out.shape[1]).get()
+
+
+def _strips(truths: np.ndarray[Any, Any]) -> Iterator[slice]:
+    step = max(1, _MOVED // max(1, truths.shape[1]))
+    return (slice(start, start + step) for start in range(0, truths.shape[0], step))
 
 
 def count(words: Array) -> Array:

@@ -2,7 +2,9 @@
 
 The vertices are permuted so that the matrix is block upper triangular, and block diagonal where there are several weak
 components. Blocks on the diagonal of more than `SMALL` vertices are problems of their own; those above are products of
-closed blocks. A graph without cycles is products only: n³/6 pairs.
+closed blocks. A graph without cycles is products only: n³/6 pairs. Where work can go side by side, as on a GPU, and no
+weight is below 0, the whole matrix is closed by blocks of pivots instead, each of which meets the rows up to the end of
+its component and the columns from its beginning on.
 
 Weights in floats, some of which are below 0, are closed so in any case: each component under potentials of its own, and
 the blocks above in the weights as they are. So what one vertex cannot reach does not disturb it.
@@ -20,19 +22,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.algorithms.irreflexive import cycles_from_closure
 from semiring.algorithms.potentials.reweighting import reweighting, swept_potentials
 from semiring.algorithms.potentials.scales import gains
 from semiring.algorithms.potentials.weights import check_range, negligible
+from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import divergence_error, may_diverge
-from semiring.arrays.operands import same_memory
+from semiring.arrays.operands import adjacent, same_memory
 from semiring.chain.maps import UNSIGNED
 from semiring.chain.planner import Node
 from semiring.chain.problem import Facts, Look, Problem, Reduction, step
 from semiring.chain.steps.shifted import is_signed, weights_of
 from semiring.errors import DivergenceError, NegativeCycleError
-from semiring.graphs.components import SMALL, Components, join_components, permute, strong_components
-from semiring.kernels.engine import engine_of
+from semiring.graphs.components import SMALL, Components, join_components, permute, ranges, strong_components
+from semiring.kernels import backend_for
+from semiring.kernels.engine import Engine, engine_of
 from semiring.namespaces import array_namespace
 
 __all__ = ["components"]
@@ -66,15 +71,16 @@ def components(p: Problem) -> Look:
     yield p.chosen, f"closed by its {p.chosen}"
     yield p.seen.search is None, "no weight is below 0, and nobody looked for components"
     yield "components" not in p.request.structure, "not among what may be spared"
-    found = p.seen.components
     yield m.storage == "bits", "words are closed as a whole"
+    yield m.on_device and not _has_lanes(p), "products of components are no faster on a device"
+    found = p.seen.components
     yield len(found) <= 1, "one strong component", "data"
     yield gains(p.semiring, p.known.least, p.known.greatest), "products that gain are closed together, under factors"
     yield p.plus and not p.semiring.idempotent, "A⁺ is a product of n³ pairs in any case, where ⊕ is not idempotent"
     left = found.pairs() / p.n**3
     yield left > _WORTH, f"{len(found)} strong components, and {left:.0%} of the work would be left", "data"
     ends = zip(found.bounds[:-1].tolist(), found.bounds[1:].tolist(), strict=True)
-    parts = [_Part(start, stop, p.known) for start, stop in ends if stop - start > SMALL]
+    parts = [] if _has_lanes(p) else [_Part(start, stop, p.known) for start, stop in ends if stop - start > SMALL]
     why = f"{len(found)} strong components: {left:.0%} of the work is left"
     return Reduction(why, p, run=partial(_close, found, parts, m.diagonal() if p.plus else None))
 
@@ -82,6 +88,12 @@ def components(p: Problem) -> Look:
 def _is_signed(p: Problem) -> bool:
     """Whether the weights are floats of min-plus, and some are below 0."""
     return p.matrix.array.dtype.kind == "f" and is_signed(p)
+
+
+def _has_lanes(p: Problem) -> bool:
+    """Whether blocks of pivots are closed beside other work; and whether that may be done more than once."""
+    queues = backend_for(p.matrix.array, p.semiring, p.matrix.dtype).capabilities.queues
+    return p.semiring.idempotent and queues is not None and queues.lanes(p.kernel_plan()) is not None
 
 
 def _signed_parts(p: Problem, found: Components) -> list[_Part]:
@@ -109,12 +121,13 @@ def _signed_parts(p: Problem, found: Components) -> list[_Part]:
 def _close(found: Components, parts: list[_Part], loops: Any, node: Node, D: Any) -> Any:
     """D ← D*, or D⁺: with ``loops``, the diagonal of A, it is made of D*, else its diagonal is that of each part."""
     p, signed = node.inner, loops is None and _is_signed(node.inner)
-    m, before = p.matrix, None
-    if p.inspect is None and m.as_it_is and not m.on_device and not same_memory(m.array, D):
-        permute(D, found.order, p.request.threads, source=m.array)
+    m, before, engine = p.matrix, None, engine_of(p.kernel_plan(), D)
+    moved = partial(permute, D, threads=p.request.threads, graphs=engine.capabilities.graphs)
+    if p.inspect is None and m.as_it_is and adjacent(m.array) and not same_memory(m.array, D):
+        moved(found.order, source=m.array)
     else:
         before = node.read(D)
-        permute(D, found.order, p.request.threads)
+        moved(found.order)
     closed, done = np.zeros(len(found), np.bool_), 0
     for k, part in enumerate(parts):
         block = D[part.start : part.stop, part.start : part.stop]
@@ -126,23 +139,36 @@ def _close(found: Components, parts: list[_Part], loops: Any, node: Node, D: Any
             raise _of_caller(p, found, part.start + (error.vertex or 0)) from None
         done += (part.stop - part.start) ** 3
         closed[np.searchsorted(found.bounds, part.start)] = True
-    engine = engine_of(p.kernel_plan(), D)
     if signed:  # cycles are closed, and nothing else is below 0 on the diagonal
         vertices = array_namespace(D).arange(p.n)
         cycles = D[vertices, vertices] if p.plus else 0
         D[vertices, vertices] = 0
-    join_components(engine, D, found, closed)
-    if may_diverge(engine.plan) and engine.plan.status.diverged >= 0:
+    if not signed and _has_lanes(p):
+        _close_by_blocks(engine, D, found)
+    else:
+        join_components(engine, D, found, closed)
+    if may_diverge(engine.plan) and engine.plan.status.read() >= 0:
         raise _of_caller(p, found, engine.plan.status.diverged)
     if signed:
         D[vertices, vertices] = cycles
-    permute(D, np.argsort(found.order), p.request.threads)
+    moved(np.argsort(found.order))
     if loops is not None:
         cycles_from_closure(engine.plan, loops, D)
     if p.progress is not None:
         p.progress(p.n**3, p.n**3)
     node.show(D, before)
     return D
+
+
+def _close_by_blocks(engine: Engine, D: Any, found: Components) -> None:
+    """D ← D* for a block upper triangular D, in the order of ``found``: weak components one after the other."""
+    width = schedule_for(engine.backend.name, engine.plan.dtype).triangle
+    if may_diverge(engine.plan):
+        engine.plan.status.word = array_namespace(D).full(1, -1, np.int32)  # where kernels of a device say it
+    for first, last in ranges(found, width):
+        low, high = int(found.bounds[first]), int(found.bounds[last])
+        block, bounds = D[low:high, low:high], found.bounds[first : last + 1] - low
+        blocked_floyd_warshall(engine, block, width=width, start=low, bounds=bounds)
 
 
 def _block(p: Problem, part: _Part, block: Any, done: int, signed: bool) -> Problem:

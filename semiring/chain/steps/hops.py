@@ -14,6 +14,15 @@ from semiring.graphs.hops import by_hops, is_exact
 
 __all__ = ["hops"]
 
+_LEVELS = 1024  # of a search on a GPU, each of which is a launch for all vertices
+_BITS = 3  # of every entry that it keeps
+
+
+def _free() -> int:
+    from semiring.arrays.device.memory import free_on_device
+
+    return free_on_device()
+
 
 @step
 def hops(p: Problem) -> Look:
@@ -24,6 +33,9 @@ def hops(p: Problem) -> Look:
     yield not weight > 0 or m.moved, "the weight is not above 0"
     yield is_signed(p), "a loop below 0 is a cycle to be named"
     yield not is_exact(weight, p.n, m.dtype, m.inner), f"sums of {weight} are rounded"
+    deep = m.on_device and p.seen.pattern is not None and p.seen.widest * _LEVELS < p.n
+    yield deep, "paths of so many edges take more levels than a GPU has time for", "data"
+    yield m.on_device and _BITS * p.n**2 // 8 > _free(), "no room on the GPU for what was reached, in bits"
     why = f"all edges have the weight {weight}: hops, by breadth-first search"
     # Nothing but the weight is read, so the caller's numbers are written as they are, where nobody looks at them
     # through the maps; unless they are integers of which some other path might come near "no path" inside.

@@ -30,6 +30,7 @@ def searches(p: Problem) -> Look:
     yield pattern is None or p.chosen, "not known to have few edges, or closed by them already"
     floats = m.dtype in (np.float32, np.float64) and m.dtype == m.array.dtype
     yield not floats or not is_tropical(p.request.semiring), "only of distances in float32 and float64"
+    yield m.on_device, "edges are searched on the host"
     yield p.inspect is not None or m.moved, "no edge of unbounded gain, and no predecessors"
     by_edges, dense = search_operations(p.n, pattern.indices.size), dense_operations(p.n, m.dtype.itemsize)
     if by_edges < dense and p.seen.symmetric and "undirected" in names:

@@ -17,6 +17,7 @@ from semiring.graphs.structure import Structure
 __all__ = ["few_enough", "separators"]
 
 _EDGES = 7  # a vertex, both ways, of up to 4096 vertices: with more, an order takes too long beside a closure
+_LEAST_ON_DEVICE, _WIDTHS = 12288, 16  # vertices, and widest levels that they are: an order takes 0.1 s there
 _HALF, _SIXTH = 0.4, 1 / 6  # of n³ pairs, up to which no other step is better: of undirected graphs, and of others
 
 
@@ -29,11 +30,18 @@ def separators(p: Problem) -> Look:
     yield not p.semiring.idempotent, "⊕ is not idempotent: which pivots have a star depends on the order"
     signs = m.storage == "bits" or is_signed(p) or gains(p.semiring, p.known.least, p.known.greatest)
     yield signs, "only of numbers, none below 0, and of products that gain nothing"
+    wide = m.on_device and not _narrow(p.seen, p.n)
+    yield wide, "no order is worth its time beside a GPU: no separator was seen at once", "data"
     symmetric = p.seen.symmetric and p.semiring.commutative
     pairs = operations(p.seen.analysis, symmetric)
     why = f"small separators: as much work as {pairs:.2g} of {float(p.n) ** 3:.2g} pairs"
     yield pairs > (_HALF if symmetric else _SIXTH) * p.n**3, f"no {why}", "data"
-    return Reduction(why, p.but(p.facts, method=by_separators(p.seen.analysis, symmetric)))
+    return Reduction(why, p.but(p.facts, method=by_separators(p.seen.analysis, symmetric, m.array)))
+
+
+def _narrow(seen: Structure, n: int) -> bool:
+    """Whether the levels of a breadth-first search show small separators, before an order is looked for."""
+    return n >= _LEAST_ON_DEVICE and seen.widest * _WIDTHS <= n
 
 
 def few_enough(seen: Structure, n: int) -> bool:

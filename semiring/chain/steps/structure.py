@@ -1,15 +1,21 @@
 """What a look at the graph finds, for the steps that spare work: symmetry, few edges, one weight, components.
 
-Cost: a sixteenth of the matrix is read where there is nothing to find, else some passes. Nothing is changed.
+Cost: on the host a sixteenth of the matrix is read where there is nothing to find, else some passes; on a GPU one pass,
+and a wait. Nothing is changed.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
+from semiring.arrays.operands import adjacent, memory_of
 from semiring.chain.problem import Look, Problem, Reduction, step
-from semiring.graphs.structure import UNSEEN, structure_of
+from semiring.graphs.structure import UNSEEN, structure_of, structure_on_device
+from semiring.kernels import backend_for
 
 __all__ = ["structure", "worth_a_look"]
 
+_LEAST_ON_DEVICE = 6144  # vertices: there a look takes 0.3 ms, and a dense closure some 17
 _LEAST = 1536  # vertices: of fewer, a plan for each matrix and the look take more than 3 % of a dense closure
 
 
@@ -24,9 +30,16 @@ def structure(p: Problem) -> Look:
     m, request = p.matrix, p.request
     yield not request.structure, "nobody may ask for it"
     yield request.method != "auto", "a method was named"
-    yield len(m.shape) != 2 or p.strips or m.on_device, "only of one matrix in the memory of the host"
-    yield not worth_a_look(p.n), "too few vertices to be worth a look"
+    yield len(m.shape) != 2 or p.strips, "only of one matrix in memory"
+    few = p.n < _LEAST_ON_DEVICE if m.on_device else not worth_a_look(p.n)
+    yield few, "too few vertices to be worth a look"
+    yield m.on_device and request.devices, "several GPUs close the matrix as it is"
+    waits = p.waits and m.storage != "bits" and adjacent(m.array)
+    yield m.on_device and not waits, "only of adjacent entries of a device that may be waited for"
     yield p.blank, "the entries decide", "data"
-    found = structure_of(m.array, m.none, request.threads) if p.seen is UNSEEN else p.seen
+    graphs, found = backend_for(memory_of(m.array), p.semiring, m.dtype, m.storage).capabilities.graphs, p.seen
+    if found is UNSEEN:
+        look = structure_of if graphs is None else partial(structure_on_device, graphs=graphs)
+        found = look(m.array, m.none, request.threads)
     why = str(found) or "neither undirected nor of few edges, nor all of one weight"
     return Reduction(why, p.but(p.facts, seen=found), quiet=True)

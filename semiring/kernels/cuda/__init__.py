@@ -26,12 +26,14 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.errors import MissingExtraError
 from semiring.kernels.contract import Capabilities, Mark, Plan, Streams
+from semiring.kernels.engine import cut
 from semiring.kernels.tolerance import Tolerance
 
 __all__ = ["CudaBackend"]
 
 _DTYPES = frozenset(("bfloat16", "float16", "float32", "float64", "int16", "int32", "int64", "uint8", "bool"))
 _NOTHING = contextlib.nullcontext()
+_STRIP = 2048  # columns of a triangle that cuBLAS multiplies
 
 
 class CudaBackend:
@@ -54,6 +56,7 @@ class CudaBackend:
         try:
             from semiring.arrays.device import elements as kernels
             from semiring.kernels.cuda import closing as staged
+            from semiring.kernels.cuda import graphs
             from semiring.kernels.cuda.closing import relations, squares
             from semiring.kernels.cuda.product import classical, log_sums
             from semiring.kernels.cuda.product import operations as products
@@ -62,7 +65,7 @@ class CudaBackend:
             raise MissingExtraError("CuPy", "cuda", "computing on an NVIDIA GPU") from error
         self._classical, self._logs, self._products, self._recording = classical, log_sums, products, recording
         self._staged, self._squares, self._kernels = staged, squares, kernels
-        self._relations = relations
+        self._relations, self._graphs = relations, graphs
 
     @cached_property
     def capabilities(self) -> Capabilities:
@@ -77,6 +80,8 @@ class CudaBackend:
             predecessors=self,
             trees=self,
             relations=self,
+            triangles=self,
+            graphs=self,
         )
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
@@ -96,6 +101,15 @@ class CudaBackend:
         with plan.stream or _NOTHING:
             if not self._by_cublas(plan, C, A, B, True):
                 self._products.multiply_add(plan, C, A, B)
+
+    def multiply_add_upper(self, plan: Plan, C: Any, A: Any, B: Any) -> None:
+        """C ← C ⊕ A ⊗ B on and above the diagonal; tiles of C that lie below it are left out."""
+        if self._classical.takes(plan) or self._logs.may_take(plan):
+            for columns in cut(0, C.shape[1], _STRIP):
+                self.multiply_add(plan, C[: columns.stop, columns], A[: columns.stop], B[:, columns])
+            return
+        with plan.stream or _NOTHING:
+            self._products.multiply_add(plan, C, A, B, upper=True)
 
     def _by_cublas(self, plan: Plan, C: Any, A: Any, B: Any, accumulate: bool) -> bool:
         """Whether the product was one of plus_times, or of log_plus by such ones."""
@@ -189,6 +203,42 @@ class CudaBackend:
     def fill_component(self, words: Any, start: int, stop: int) -> None:
         """What follows for A* from some neighbouring vertices all reaching each other."""
         self._relations.fill_component(words, start, stop)
+
+    def look(self, A: Any, none: Any) -> tuple[bool, bool, int, Any]:
+        """What `semiring.kernels.contract.Graphs` tells of a matrix: see `semiring.kernels.cuda.graphs`."""
+        return self._graphs.look(A, none)
+
+    def edge_words(self, A: Any, none: Any) -> Any:
+        """The edges as bits."""
+        return self._graphs.edge_words(A, none)
+
+    def permute(self, D: Any, order: Any, source: Any = None) -> None:
+        """D[i, j] ← D[order[i], order[j]] in place, or of the entries of a source."""
+        self._graphs.permute(D, order, source)
+
+    def permute_columns(self, D: Any, order: Any) -> None:
+        """D[i, j] ← D[i, order[j]] in place."""
+        self._graphs.permute_columns(D, order)
+
+    def transpose(self, A: Any, out: Any) -> None:
+        """Out ← the transpose of A."""
+        self._graphs.transpose(A, out)
+
+    def mirror(self, A: Any) -> None:
+        """What lies below the diagonal ← what lies above it."""
+        self._graphs.mirror(A)
+
+    def count_hops(self, D: Any, starts: Any, heads: Any, words: Any, weight: Any, none: Any) -> None:
+        """D ← the weight times the fewest edges of a path."""
+        self._graphs.count_hops(D, starts, heads, words, weight, none)
+
+    def spanning_edges(self, A: Any, none: Any, largest: bool) -> tuple[Any, Any, Any]:
+        """Tails, heads and weights of a spanning forest."""
+        return self._graphs.spanning_edges(A, none, largest)
+
+    def fill_bottlenecks(self, D: Any, order: Any, edges: Any, one: Any, largest: bool) -> None:
+        """D ← the worst edges between vertices in an order."""
+        self._graphs.fill_bottlenecks(D, order, edges, one, largest)
 
     def lanes(self, plan: Plan) -> Streams | None:
         """Streams side by side, the first of the highest priority (see `semiring.kernels.cuda.streams`).

@@ -14,7 +14,7 @@ import numpy as np
 
 from semiring.kernels.graphs.compiled import kernel
 
-__all__ = ["fill_bottlenecks", "spanning_forest"]
+__all__ = ["fill_bottlenecks", "in_a_row", "spanning_forest"]
 
 
 _TOGETHER = 64  # entries that are compared at a time
@@ -77,6 +77,38 @@ def spanning_forest(A, zero, one, largest):
                 while v < n - 1 and key[v] != best:
                     v += 1
                 break
+    return order, edges
+
+
+@kernel
+def in_a_row(n, tails, heads):
+    """The vertices of a spanning forest in such an order, and which edge each came by; -1 is none.
+
+    ``tails``, ``heads``: its edges, the best first. Two trees that an edge joins are put in a row, and it
+    stands between them: all edges inside either are better. So it is by J. B. Kruskal, Proc. AMS 7 (1956).
+    """
+    above, last, following = np.arange(n), np.arange(n), np.full(n, -1)
+    came_by = np.full(n, -1)
+    for k in range(tails.size):
+        u, v = tails[k], heads[k]
+        while above[u] != u:
+            above[u] = above[above[u]]
+            u = above[u]
+        while above[v] != v:
+            above[v] = above[above[v]]
+            v = above[v]
+        above[v] = u  # the first of the row that both are in now
+        following[last[u]], last[u] = v, last[v]
+        came_by[v] = k
+    order, edges, count = np.empty(n, np.int64), np.empty(n, np.int64), 0
+    for first in range(n):
+        if above[first] != first:
+            continue
+        v = first
+        while v >= 0:
+            order[count], edges[count] = v, came_by[v]
+            count += 1
+            v = following[v]
     return order, edges
 
 

@@ -34,6 +34,7 @@ class Call:
     nonnegative: bool
     contract: bool
     record: bool = False
+    upper: bool = False  # whether tiles below the diagonal of C may be left out
 
     @property
     def transposed(self) -> Call:
@@ -71,6 +72,7 @@ class Call:
             ordered_bits=self.nonnegative and self.words.dtype == "float32" and is_nonnegative(self.mul, self.add),
             contract=self.contract,
             record=self.record,
+            upper=self.upper,
         )
 
 

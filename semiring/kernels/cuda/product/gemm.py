@@ -20,6 +20,8 @@ Grid. One dimension, columns of tiles fastest, then rows, then matrices: no numb
 Edges. Rows and columns that stick out are neither copied nor stored: whatever lies in their place meets only itself.
 The ragged tile in k is filled with 0̄ and comes *first*, so that the steady loop knows no edge.
 
+Triangles. Of a symmetric C one triangle is computed: blocks whose tile lies below the diagonal have nothing to do.
+
 Pivots. A kernel that records compares the accumulators with what they were, once after each run of tiles, and keeps for
 each the last run in which it improved. There k keeps its order, and the ragged tile comes last.
 """
@@ -122,10 +124,14 @@ class GemmKernel(Staging):
         line = block // tiles_n
         m0, n0, batch = (line % tiles_m) * BM, (block % tiles_n) * BN, line // tiles_m
         inner = cutlass.min(part, k - batch * step)
+        rows = m
+        if const_expr(P.upper):  # noqa: SIM102  (one is decided while compiling, the other by the kernel)
+            if m0 >= (n0 + BN) * P.words.lanes:  # below the diagonal: nothing is read, and nothing stored
+                inner, rows = Int32(0), Int32(0)
         a_type = self.registers.element if const_expr(P.copy_a in SPLAT) else W
         mA = self.operand(a_type, addresses[0], (m, inner), (strides[0], strides[1]), strides[2], batch, P.copy_a)
         mB = self.operand(W, addresses[1], (n, inner), (strides[4], strides[3]), strides[5], batch, P.copy_b)
-        mC = self.result(addresses[2], (m, n), (strides[6], strides[7]), strides[8], batch)
+        mC = self.result(addresses[2], (rows, n), (strides[6], strides[7]), strides[8], batch)
 
         # V more words a row keep the transposing copies of one warp out of each other's banks.
         pad_a = 0 if const_expr(P.copy_a == "vector") else V

@@ -61,7 +61,8 @@ def prepare(call: Call, A: Placement, B: Placement, C: Placement, device: int) -
     enter(device)  # kernels are loaded into the current context, and a new thread has none
     exchanged = not call.words.bits and C.column_major
     if exchanged:
-        call, A, B, C = call.transposed, B.transposed, A.transposed, C.transposed
+        call = replace(call.transposed, upper=False)
+        A, B, C = B.transposed, A.transposed, C.transposed
     if call.words.lanes == 2:
         if not (C.holds_pairs and B.holds_pairs):
             return None
@@ -73,7 +74,7 @@ def prepare(call: Call, A: Placement, B: Placement, C: Placement, device: int) -
     if parts > 1:
         kernel = loaded(Fold(call.add.text, call.words, call.accumulate), None, device)
         fold = kernel.prepared(m * -(-n // THREADS), None, None, *C.strides, m, n, parts)
-        call = replace(call, accumulate=False)
+        call = replace(call, accumulate=False, upper=False)
         result = Placement(0, (m, n), (n, 1), C.itemsize, parts, m * n)
         workspace = parts * m * n * C.itemsize
         inner = part // 32 if call.words.bits else part

@@ -42,20 +42,20 @@ def multiply(plan: Plan, C: Any, A: Any, B: Any) -> None:
     _multiply(plan, None, C, A, B, False)
 
 
-def multiply_add(plan: Plan, C: Any, A: Any, B: Any) -> None:
-    """C ← C ⊕ A ⊗ B."""
-    _multiply(plan, None, C, A, B, True)
+def multiply_add(plan: Plan, C: Any, A: Any, B: Any, *, upper: bool = False) -> None:
+    """C ← C ⊕ A ⊗ B; ``upper``: tiles that lie below the diagonal may be left out."""
+    _multiply(plan, None, C, A, B, True, upper)
 
 
-def _multiply(plan: Plan, call: Call | None, C: Any, A: Any, B: Any, accumulate: bool) -> None:
+def _multiply(plan: Plan, call: Call | None, C: Any, A: Any, B: Any, accumulate: bool, upper: bool = False) -> None:
     """The product by the route that the plan remembers for these layouts; ``call`` where it is not the plan's own."""
     memory_c, memory_a, memory_b = C.data, A.data, B.data
     alignment = (memory_c.ptr & 15, memory_a.ptr & 15, memory_b.ptr & 15, memory_c.device_id)
-    key = (call, accumulate, C.shape, C.strides, A.strides, B.shape, B.strides, alignment)
+    key = (call, accumulate, upper, C.shape, C.strides, A.strides, B.shape, B.strides, alignment)
     routes = routes_of(plan)
     route = routes.get(key)
     if route is None:
-        route = routes[key] = _route(plan, call, C, A, B, accumulate)
+        route = routes[key] = _route(plan, call, C, A, B, accumulate, upper)
     route(plan, C, A, B)
 
 
@@ -78,7 +78,7 @@ def _routes(*kind: Any) -> dict[Any, Any]:
 # ------------------------------------------------------------------------------------------------- routes
 
 
-def _route(plan: Plan, given: Call | None, C: Any, A: Any, B: Any, accumulate: bool) -> Route:
+def _route(plan: Plan, given: Call | None, C: Any, A: Any, B: Any, accumulate: bool, upper: bool) -> Route:
     if not C.size or (not B.shape[-2] and accumulate):
         return _nothing
     if not B.shape[-2]:
@@ -101,8 +101,10 @@ def _route(plan: Plan, given: Call | None, C: Any, A: Any, B: Any, accumulate: b
     if on_tensor_cores is not None:
         found: Route = on_tensor_cores
         return found
+    if upper:
+        call = replace(call, upper=True)
     launch = prepare(call, Placement.of(A), Placement.of(B), Placement.of(C), C.data.device_id)
-    return partial(_through_pairs, call) if launch is None else launch
+    return partial(_through_pairs, replace(call, upper=False)) if launch is None else launch
 
 
 def _nothing(plan: Plan, C: Any, A: Any, B: Any) -> None:

@@ -43,6 +43,7 @@ class Product:
     ordered_bits: bool = False  # float32 without sign bits, compared as integers: one 3-input minimum for two pairs
     contract: bool = False  # x·y + z may round once
     record: bool = False  # keep the last run of k in which an entry of C improved
+    upper: bool = False  # leave out the tiles of C that lie below its diagonal
 
     @property
     def expressions(self) -> tuple[Expression, Expression]:
