@@ -226,8 +226,10 @@ def permute(
     """
     n = D.shape[0]
     if graphs is not None:
-        if source is not None or not np.array_equal(order, np.arange(n)):
+        if not np.array_equal(order, np.arange(n)):
             graphs.permute(D, order, source)
+        elif source is not None:
+            D[...] = source
         return
     if is_device_array(D):
         order = array_namespace(D).asarray(order)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from importlib import import_module
 
 import numpy as np
 import oracles
@@ -13,7 +13,7 @@ from semiring.kernels.engine import engine_of, make_plan
 
 pytestmark = pytest.mark.gpu
 
-SIZES = (1, 33, 130, 700, 1101)
+SIZES = (1, 33, 701)
 
 
 @pytest.fixture
@@ -21,13 +21,13 @@ def of_few(monkeypatch):
     """Few vertices are looked at as many are, and closed in small blocks."""
     from semiring.algorithms import schedule
 
-    steps = "semiring.chain.steps."
-    monkeypatch.setattr(sys.modules[f"{steps}structure"], "_LEAST_ON_DEVICE", 0)
-    monkeypatch.setattr(sys.modules[f"{steps}undirected"], "_LEAST", 0)
-    monkeypatch.setattr(sys.modules[f"{steps}separators"], "_LEAST_ON_DEVICE", 0)
-    monkeypatch.setattr(sys.modules[f"{steps}separators"], "_WIDTHS", 1)
-    monkeypatch.setattr(sys.modules[f"{steps}separators"], "_HALF", 1e9)
-    monkeypatch.setattr(sys.modules[f"{steps}separators"], "_SIXTH", 1e9)
+    steps = {name: import_module(f"semiring.chain.steps.{name}") for name in ("structure", "undirected", "separators")}
+    monkeypatch.setattr(steps["structure"], "_LEAST_ON_DEVICE", 0)
+    monkeypatch.setattr(steps["undirected"], "_LEAST", 0)
+    monkeypatch.setattr(steps["separators"], "_LEAST_ON_DEVICE", 0)
+    monkeypatch.setattr(steps["separators"], "_WIDTHS", 1)
+    monkeypatch.setattr(steps["separators"], "_HALF", 1e9)
+    monkeypatch.setattr(steps["separators"], "_SIXTH", 1e9)
     small = {name: schedule.replace(each, triangle=128) for name, each in schedule._TABLE.items()}
     monkeypatch.setattr(schedule, "_TABLE", small)
 
@@ -103,7 +103,7 @@ def test_components(n, name, dtype, hidden, of_few, rng):
 
 
 @pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "float16"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16"])
 @pytest.mark.parametrize("weight", [1, 3])
 def test_hops(n, dtype, weight, of_few, rng):
     from scipy.sparse.csgraph import shortest_path
@@ -136,7 +136,7 @@ def test_hops_along_a_path(of_few, rng):
     np.testing.assert_array_equal(found, np.where(ahead >= 0, 2.0 * ahead, np.inf).astype(np.float32))
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("n", [33, 701])
 @pytest.mark.parametrize("name", ["max_min", "min_max"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int16", "int32", "int64", "uint8"])
 def test_bottlenecks(n, name, dtype, of_few, rng):
