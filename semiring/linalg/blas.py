@@ -27,7 +27,7 @@ from semiring.linalg import packed
 from semiring.linalg.dispatch import demand_products, destination, engine_for, inside, look
 from semiring.linalg.elementwise import scaled_sum
 from semiring.linalg.products import matmul
-from semiring.linalg.ranges import may_wrap, room_for, size_of
+from semiring.linalg.ranges import demand_range, may_wrap, room_for, size_of, sizes
 from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["axpy", "dot", "gemm", "gemv", "ger"]
@@ -281,8 +281,11 @@ def _general(
         terms = (a, b) if has_product else (Scan(), Scan())
         code = product_encoding(semiring, dtype, *terms, c if addend is not None else Scan())
     elif check and may_wrap(semiring, dtype):
-        scale, added = 1 if alpha is None else int(alpha), size_of(c) * (1 if beta is None else abs(int(beta)))
-        demand_products(A, B, a, b, threads, room_for(dtype, scale, added if addend is not None else 0))
+        scale, factor = (1 if scalar is None else abs(int(scalar)) for scalar in (alpha, beta))
+        added = 0 if addend is None else size_of(c) * factor
+        demand_range(dtype, added, lambda: sizes(addend) * factor, "β ⊗ C")
+        if has_product:
+            demand_products(A, B, a, b, threads, room_for(dtype, scale, added))
     work = result if code is None or code.dtype == dtype else array_namespace(A).empty(shape, code.dtype)
     engine = engine_for(work, semiring, work.dtype, nonnegative, threads)
     if addend is not None:

@@ -60,4 +60,4 @@ def demand_range(
 
 def room_for(dtype: np.dtype[Any], scale: int, added: int) -> int:
     """How large the entries of a product may be that is multiplied by one number, and added to another."""
-    return max(0, limits_of(dtype).max - added) // max(1, abs(scale))
+    return max(0, limits_of(dtype).max - added) // max(1, scale)

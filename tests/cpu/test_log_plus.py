@@ -303,6 +303,35 @@ def test_a_vector_with_a_single_path_is_exact_and_infinities_stay(rng):
     np.testing.assert_array_equal(vector_product(x[None], np.ascontiguousarray(A.T))[0], expected)
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_single_path_to_a_vector_is_exact_where_all_is_float32(rng, turned):
+    A, x, rows = np.full((300, 130), -INF, np.float32), normal(rng, 130).astype(np.float32), np.arange(300)
+    columns, entries = rng.integers(0, 130, 300), normal(rng, 300).astype(np.float32)
+    A[rows, columns] = entries
+    A[7] = -INF
+    found = vector_product(np.asfortranarray(A) if turned else A, x[:, None])[:, 0]
+    expected = entries + x[columns]
+    expected[7] = -INF
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_numbers_below_all_exponents_are_no_infinities(turned):
+    for entry, number in ((0, -2e6), (0, -1e30), (-3e38, 0), (-1e30, -1e31)):
+        A, x = np.full((20, 130), entry, np.float32), np.full((130, 1), number, np.float32)
+        A[3] = -INF
+        found = vector_product(np.asfortranarray(A) if turned else A, x)[:, 0]
+        expected = np.full(20, float(A[0, 0]) + float(x[0, 0]) + np.log(130))
+        expected[3] = -INF
+        np.testing.assert_allclose(found, expected, rtol=2.0**-23)
+
+
+@pytest.mark.parametrize("shapes", [((0, 5, 200), (200,)), ((0, 5, 200), (200, 1)), ((5, 200), (0, 200, 1))])
+def test_no_products_with_a_vector(shapes):
+    A, B = map(np.zeros, shapes)
+    assert sr.matmul(A, B, "log_plus").shape == np.matmul(A, B).shape
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_large_matrix_and_a_vector_on_threads(rng, dtype):

@@ -65,6 +65,18 @@ def test_what_is_scaled_and_added_counts():
         sr.axpy(300, A, np.full((2, 2), 3000, np.int16), "plus_times")
 
 
+def test_what_is_added_counts_where_the_product_is_nothing():
+    none, C = np.zeros((2, 2), np.int16), np.full((2, 2), -30_000, np.int16)
+    for A, B, options in ((none, none + 1, {}), (none[:, :0], none[:0], {}), (none + 1, none + 1, {"alpha": 0})):
+        with pytest.raises(IntegerOverflowError, match="β ⊗ C may leave int16"):
+            sr.gemm(A, B, C, "plus_times", beta=2, **options)
+        np.testing.assert_array_equal(sr.gemm(A, B, C // 2, "plus_times", beta=2, **options), C)
+    large = np.full((2, 2), 300, np.int16)
+    np.testing.assert_array_equal(sr.gemm(large, large, C, "plus_times", alpha=0, beta=1), C)
+    with pytest.raises(IntegerOverflowError, match="β ⊗ C"):
+        sr.gemv(none, none[0], C[0], "plus_times", beta=-2)
+
+
 def test_entry_by_entry_and_reduced():
     top = np.array([2**15 - 1, 5], np.int16)
     assert sr.add(top, np.array([0, 9], np.int16), "plus_times").tolist() == [2**15 - 1, 14]

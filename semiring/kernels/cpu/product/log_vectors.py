@@ -42,7 +42,7 @@ _LOG2_E, _LN2 = 1.4426950408889634, 0.6931471805599453
 _LARGE = float(1 << 20)  # float32: entries of a vector above, and exponents of twice that, are left to float64
 _SHIFT = np.float32(2 * _LARGE)
 _BELOW, _ABOVE = -40, 90  # how far the greatest exponent of a sum may be from what the sum is relative to
-_ALONE = 0.51  # a logarithm to base 2 that is more above the greatest exponent is one of several terms
+_ALONE = 1.01  # a logarithm to base 2 that is more above the greatest exponent is one of several terms
 _TRIED = 8  # rows that show what the sums of columns should be relative to
 
 _inline = njit(forceinline=True, nogil=True, error_model="numpy", fastmath={"contract"})
@@ -184,9 +184,9 @@ def _far(top, reference):
 
 @_inline
 def _value(total, top, reference, least):
-    """The logarithm of a sum, -∞ where it has no term, NaN where float64 is to look; and whether a term is alone."""
-    if total == 0 and top == -np.inf:
-        return -np.inf, False
+    """The logarithm of a sum, NaN where float64 is to look; and whether there may be a single term, or none."""
+    if total == 0 and top == -np.inf:  # no term, or all of them beyond the range of n
+        return np.nan, True
     value = np.log(total) + np.float64(reference - np.float32(MAGIC)) * _LN2
     if not (total > 0 and top >= least and top == _within(top)):
         value = np.nan
@@ -195,7 +195,7 @@ def _value(total, top, reference, least):
 
 @njit(nogil=True, error_model="numpy")
 def _single(line, x, value):
-    """The only m + x that is no -∞, else ``value``."""
+    """The only m + x that is no -∞, -∞ where there is none, else ``value``."""
     found = np.float32(-np.inf)
     for k in range(line.size):
         t = line[k] + x[k]
