@@ -37,7 +37,7 @@ class Schedule:
     first: tuple[tuple[int, int], ...] = ((0, 1 << 30),)  # of the first one; each is at most twice the one before
     whole: int = 0  # R-Kleene hands blocks up to this size to the backend's closure of whole matrices, if it has one
     selecting: tuple[tuple[int, str], ...] = ()  # the methods where ⊕ and ⊗ only select, if they are others
-    triangle: int = 384  # pivots at a time where a triangle is closed: fewer, for their panels are not halved
+    triangle: int = 256  # pivots at a time where a triangle is closed: fewer, for their panels are not halved
     stacks: tuple[tuple[int, int], ...] = ((0, _NEVER),)  # from how many on matrices of a size are closed together
 
     def is_valid(self) -> bool:

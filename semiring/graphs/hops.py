@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import partial
 from math import frexp, isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,12 @@ from semiring.graphs.components import edge_words, run_on
 from semiring.graphs.structure import Structure
 from semiring.kernels.engine import Engine
 
-__all__ = ["by_hops", "is_exact"]
+if TYPE_CHECKING:  # the elimination loads the compiler, and small calls are to do without
+    from semiring.elimination.analysis import Pattern
+
+__all__ = ["NAME", "by_hops", "is_exact", "write_hops"]
+
+NAME = "breadth_first_search"
 
 
 def is_exact(weight: Any, n: int, dtype: np.dtype[Any], none: Any) -> bool:
@@ -38,26 +43,29 @@ def is_exact(weight: Any, n: int, dtype: np.dtype[Any], none: Any) -> bool:
 
 def by_hops(weight: Any, none: Any, seen: Structure) -> Method:
     """The method that closes a matrix whose edges, but for loops that do not gain, all have this weight, not 0."""
-    return Method("breadth_first_search", partial(_count, weight, none, seen), apart=True, pairs=_pairs)
+    return Method(NAME, partial(_close, weight, none, seen), apart=True, pairs=_pairs)
 
 
-def _count(weight: Any, none: Any, seen: Structure, engine: Engine, D: Array, A: Array) -> None:
-    n, threads, none = A.shape[0], engine.plan.threads, D.dtype.type(none)
-    graphs, pattern = engine.capabilities.graphs, seen.pattern
-    if graphs is not None:
-        if pattern is not None:
-            graphs.count_hops(D, pattern.starts, pattern.indices, None, weight, none)
-        else:
-            words = graphs.edge_words(A, none) if seen.words is None else seen.words
-            graphs.count_hops(D, None, None, words, weight, none)
-        return
+def _close(weight: Any, none: Any, seen: Structure, engine: Engine, D: Array, A: Array) -> None:
+    graphs, pattern, words, threads = engine.capabilities.graphs, seen.pattern, seen.words, engine.plan.threads
+    if pattern is None and words is None:
+        words = edge_words(A, none, threads) if graphs is None else graphs.edge_words(A, none)
+    if graphs is None:
+        write_hops(weight, none, pattern, words, D, threads)
+    elif pattern is not None:
+        graphs.count_hops(D, pattern.starts, pattern.indices, None, weight, D.dtype.type(none))
+    else:
+        graphs.count_hops(D, None, None, words, weight, D.dtype.type(none))
+
+
+def write_hops(weight: Any, none: Any, pattern: Pattern | None, words: Any, D: Array, threads: int) -> None:
+    """D (n, n) ← weight · the fewest edges between two vertices, else ``none``; edges in lists, or else in words."""
     from semiring.kernels.graphs.hops import TARGETS, count_hops
 
-    starts, heads, words = np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, 0), np.uint32)
+    n, none = D.shape[0], D.dtype.type(none)
+    starts, heads = np.empty(0, np.int64), np.empty(0, np.int32)
     if pattern is not None:
-        starts, heads = pattern.starts, pattern.indices
-    else:
-        words = edge_words(A, none, threads) if seen.words is None else seen.words
+        starts, heads, words = pattern.starts, pattern.indices, np.empty((0, 0), np.uint32)
     strips = [(start, min(n, start + TARGETS)) for start in range(0, n, TARGETS)]
     run_on(lambda t0, t1: count_hops(starts, heads, words, D.dtype.type(weight), none, D, t0, t1), strips, threads)
 

@@ -157,7 +157,7 @@ def _edges(A: Any, none: Any, threads: int) -> tuple[Any, int | None, Any]:
     known, bits = first_edge(entries, absent, 0)
     weight, words = entries.dtype.type(bits), np.empty((n, -(-n // WORD)), np.uint32)
     counted: list[int] = []  # of the strips that were looked at: threads append to it
-    others: list[int] = []
+    others: list[bool] = []
 
     def note(rows: slice) -> None:
         if not any(others) or sum(counted) * FEW <= n * n:

@@ -21,7 +21,7 @@ Array: TypeAlias = Any  # a 2-D array of the backend's device, or a view of one
 #: Columns (or rows) of the panel that an in-place product copies: wide enough for the kernels to run at full speed,
 #: narrow enough to be small beside the matrix (a recursion's panels are n/2 high: 3 % of the matrix at n = 8192).
 PANEL = 512
-_STRIP = 256  # columns of a triangle that are multiplied, down to their diagonal block
+_LEAF = 128  # rows and columns at the diagonal that are multiplied as if there were no triangle
 
 
 def make_plan(
@@ -157,8 +157,15 @@ class Engine:
         if triangles is not None:
             triangles.multiply_add_upper(self.plan, C, A, B)
             return
-        for columns in cut(0, C.shape[1], _STRIP):
-            self.multiply_add(C[: columns.stop, columns], A[: columns.stop], B[:, columns])
+        n = C.shape[1]
+        if n <= _LEAF + 1:  # one more, for none is to be a single place beside others
+            self.multiply_add(C, A, B)
+            return
+        half = max(1, n // 2 // _LEAF) * _LEAF  # a square, and the triangles beside it
+        first, last = slice(half), slice(half, n)
+        self.multiply_add_upper(C[first, first], A[first], B[:, first])
+        self.multiply_add(C[first, last], A[first], B[:, last])
+        self.multiply_add_upper(C[last, last], A[last], B[:, last])
 
     def multiply_add_witness(self, C: Array, W: Array, A: Array, B: Array, k0: int = 0) -> None:
         """C ← C ⊕ A ⊗ B; where that is strictly better than C, W becomes k0 + the smallest k that attains it."""

@@ -37,7 +37,7 @@ def of_few(monkeypatch):
     monkeypatch.setattr(sys.modules["semiring.chain.steps.undirected"], "_LEAST", 0)
     small = {name: replace(each, triangle=5) for name, each in schedule._TABLE.items()}
     monkeypatch.setattr(schedule, "_TABLE", small)
-    monkeypatch.setattr(engine, "_STRIP", 3)
+    monkeypatch.setattr(engine, "_LEAF", 3)
     _guard.cache_clear()
     yield
     _guard.cache_clear()
@@ -447,6 +447,64 @@ def test_what_a_look_finds_in_a_sparse_matrix(rng):
     assert structure_of_sparse(twice) is None  # its entries are added by ⊕, not by +
     zeros = structure_of_sparse(csr_array((np.zeros(2), ([0, 1], [1, 0])), shape=(40, 40)))
     assert len(zeros.components) == 39
+
+
+@pytest.mark.parametrize("dtype", ["int16", "int64", "float32", "float64"])
+def test_hops_of_what_a_sparse_matrix_stores(rng, of_few, monkeypatch, dtype):
+    """No dense matrix is made where nothing but one weight is to be read; loops that do not gain change nothing."""
+    from scipy.sparse import coo_array
+
+    none = oracles.zero("min_plus", dtype)
+    for n, form in ((1, "csr"), (40, "csc"), (130, "coo"), (600, "lil")):
+        edges = rng.random((n, n)) < 3 / n
+        A = np.where(edges, 3, none).astype(dtype)
+        loops = np.flatnonzero(rng.random(n) < 0.3)
+        A[loops, loops] = np.arange(loops.size) % 5
+        kept = np.nonzero(none != A)
+        S = coo_array((A[kept], kept), shape=A.shape).asformat(form)
+        expected, plus = (sr.closure(A, structure=False, reflexive=reflexive) for reflexive in (True, False))
+        np.testing.assert_array_equal(sr.closure(S, reflexive=False), plus)
+        out = np.empty((n, n), dtype)
+        with monkeypatch.context() as patched:
+            if (edges & ~np.eye(n, dtype=bool)).any():
+                assert applied(S, "min_plus", structure="hops") == ["sparse"]
+                patched.setattr(sys.modules["semiring.chain.steps.sparse"], "as_array", None)
+            for options in ({}, {"out": out}, {"threads": 2, "progress": lambda done, total: None}):
+                found = sr.closure(S, structure="hops", **options)
+                assert found.dtype == dtype
+                np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(out, expected)
+    S = coo_array(([2, 2, -2], ([0, 1, 1], [1, 2, 1])), shape=(3, 3)).astype(dtype)
+    with pytest.raises(NegativeCycleError):
+        sr.closure(S)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
+def test_tiles_and_their_edges(rng, dtype):
+    """What works on 16 rows and columns, or 32 entries, at a time, of sizes that these do not divide."""
+    from semiring.kernels.graphs.look import is_mirrored, note_edges
+    from semiring.kernels.graphs.permute import mirror_entries, transpose_entries
+
+    for n in (1, 15, 16, 17, 32, 33, 50):
+        wide = rng.integers(0, 3, (2 * n, 2 * n)).astype(dtype)
+        for A in (wide[:n, :n], wide[::2, ::2], wide[:n, :n].T, np.ascontiguousarray(wide[:n, :n])):
+            words = np.zeros((n, -(-n // 32)), np.uint32)
+            others = note_edges(A, A.dtype.type(0), A.dtype.type(1), words, 0, n)
+            bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")[:, :n]
+            np.testing.assert_array_equal(bits, A != 0)
+            assert others == ((A == 2) & ~np.eye(n, dtype=bool)).any()
+            turned = np.zeros((n, n + 3), dtype)[:, :n]
+            transpose_entries(A, turned, 0, n)
+            np.testing.assert_array_equal(turned, A.T)
+            even = np.maximum(A, A.T)
+            assert is_mirrored(even, 0, n)
+            for i, j in rng.integers(0, n, (4, 2)):
+                odd = even.copy()
+                odd[i, j] += 1
+                assert is_mirrored(odd, 0, n) == (i == j)
+            whole = A.copy()
+            mirror_entries(whole, 0, n)
+            np.testing.assert_array_equal(whole, np.triu(A) + np.triu(A, 1).T)
 
 
 def test_sparse_matrices_are_spared_work_too(rng, of_few):

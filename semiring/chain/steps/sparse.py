@@ -1,7 +1,8 @@
-"""A sparse matrix: Dijkstra from every vertex where that is predicted to be faster, else the dense matrix.
+"""A sparse matrix: Dijkstra from every vertex or hops where that is predicted to be faster, else the dense matrix.
 
-What the matrix does not store is no edge. Cost: O(n (m + n) log n) for m edges, or n³. Dijkstra adds the weights of a
-path in float64 from its beginning on, and rounds once.
+What the matrix does not store is no edge. Hops are counted from what it stores, by `semiring.graphs.hops`. Cost:
+O(n (m + n) log n) for m edges, or n³. Dijkstra adds the weights of a path in float64 from its beginning on, and rounds
+once.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.johnson import SparseGraph, graph_potentials, sparse_graph
 from semiring.algorithms.methods import method_named, takes_edges
 from semiring.algorithms.schedule import dense_operations, search_operations
@@ -23,7 +25,7 @@ from semiring.chain.problem import Look, Problem, Reduction, is_tropical, step
 from semiring.chain.steps.separators import few_enough
 from semiring.chain.steps.structure import worth_a_look
 from semiring.errors import ShapeError
-from semiring.graphs.hops import is_exact
+from semiring.graphs.hops import NAME, is_exact, write_hops
 from semiring.graphs.separators import operations
 from semiring.graphs.structure import UNSEEN, Structure, structure_of_sparse
 from semiring.io.network import SOME
@@ -85,6 +87,8 @@ def sparse(p: Problem) -> Look:
         if found is not None:
             return found
         request.explanation.note("weights of very different size: closed dense, each strong component on its own")
+    if p.semiring is min_plus and (found := _hops(p, seen, dtype)) is not None:
+        return found
     asked = "auto" if takes_edges(request.method) and shortest else request.method
     array = as_array(A, p.semiring)
     # The dense matrix is ours, and is closed in place; but integers may have to begin again in a wider dtype.
@@ -92,6 +96,31 @@ def sparse(p: Problem) -> Look:
     seen = seen if array.dtype == dtype else UNSEEN
     q = replace(p, given=array, home=home, seen=seen, request=replace(request, method=asked))
     return Reduction("entries that are not stored are no edges", None, [q], quiet=True)
+
+
+def _hops(p: Problem, seen: Structure, dtype: np.dtype[Any]) -> Reduction | None:
+    """The hops of edges in lists, as the step `hops` counts them, without a dense matrix that nobody would read."""
+    A, n, none = p.given, p.given.shape[0], min_plus.zero_for(dtype)
+    if "hops" not in p.request.structure or p.plus or p.inspect is not None or not min_plus.supports(dtype):
+        return None
+    if dtype.kind not in "fi" or seen.weight is None or not (seen.weight > 0 and A.tocoo().data.min() >= 0):
+        return None
+    if not is_exact(seen.weight.item(), n, dtype, none):
+        return None
+    home = np.empty(A.shape, dtype) if p.request.out is None else as_output(p.request.out, A.shape, dtype)
+    q = p.but(matrix=Matrix.of(home, p.semiring), home=home)
+    p.request.explanation.closed_by(NAME, "cpu", q.matrix)
+    why = f"all edges have the weight {seen.weight}: hops, by breadth-first search"
+    return Reduction(why, q, run=partial(_counted, seen), in_home=True)
+
+
+def _counted(seen: Structure, node: Node, home: Any) -> Any:
+    p = node.inner
+    D = p.home if home is None else home
+    write_hops(seen.weight, p.matrix.none, seen.pattern, None, D, p.request.threads)
+    if p.progress is not None:
+        p.progress(p.n**3, p.n**3)
+    return D
 
 
 def _dense_operations(p: Problem, seen: Structure, n: int, dtype: np.dtype[Any]) -> float:

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from semiring.kernels.cpu.codegen.memory import address, wide
 from semiring.kernels.graphs.compiled import kernel
+from semiring.kernels.graphs.lanes import join_listed, join_word, keep_new, missing_in, spread_levels
 from semiring.kernels.graphs.words import lowest
 
 __all__ = ["TARGETS", "count_hops"]
@@ -37,43 +39,22 @@ def _first_round(starts, heads, words, t0, t1, full, now, seen):
             for w in range(t0 // 32, (t1 + 31) // 32):
                 k = w - t0 // 32
                 now[v, k >> 1] |= np.uint64(words[v, w]) << np.uint64(32 * (k & 1))
-        for w in range(8):
-            now[v, w] &= full[w] & ~seen[v, w]
-            seen[v, w] |= now[v, w]
+        keep_new(address(now[v]), address(full), address(seen[v]))
 
 
 @kernel
-def _ask(now, u, found, missing, asked):
-    """Found (8,) ← what another vertex has reached too; whether nothing is missing then, where that is looked at."""
-    for w in range(8):
-        found[w] |= now[u, w]
-    if asked % _ASKED:
-        return False
-    left = np.uint64(0)
-    for w in range(8):
-        left |= missing[w] & ~found[w]
-    return left == 0
-
-
-@kernel
-def _expand(planes, v, values, rounds, row):
-    """Row (at most 512,) ← the values of the rounds whose digits the planes (digits, n, 8) hold for a vertex."""
-    for w in range(8):
-        for half in range(2):
-            base = 64 * w + 32 * half
-            for p in range(0, planes.shape[0], 4):
-                a = np.uint32(planes[p, v, w] >> np.uint64(32 * half))
-                b = np.uint32(planes[p + 1, v, w] >> np.uint64(32 * half))
-                c = np.uint32(planes[p + 2, v, w] >> np.uint64(32 * half))
-                d = np.uint32(planes[p + 3, v, w] >> np.uint64(32 * half))
-                for k in range(32):
-                    digits = (a >> np.uint32(k)) & np.uint32(1)
-                    digits |= ((b >> np.uint32(k)) & np.uint32(1)) << np.uint32(1)
-                    digits |= ((c >> np.uint32(k)) & np.uint32(1)) << np.uint32(2)
-                    digits |= ((d >> np.uint32(k)) & np.uint32(1)) << np.uint32(3)
-                    rounds[base + k] = digits if p == 0 else rounds[base + k] | digits << np.uint32(p)
-    for k in range(row.size):
-        row[k] = values[rounds[k]]
+def _ask_heads(words, now, missing, found):
+    """Found (8,) ← what the heads of some edges, bits of words, have reached; no more once nothing is missing."""
+    asked = 0
+    for w in range(words.size):
+        bits = words[w]
+        while bits:
+            u = 32 * w + lowest(bits)
+            bits &= bits - np.uint32(1)
+            join_word(address(found), address(now[u]))
+            asked += 1
+            if asked % _ASKED == 0 and not missing_in(address(missing), address(found)):
+                return
 
 
 @kernel
@@ -81,12 +62,12 @@ def count_hops(starts, heads, words, weight, none, D, t0, t1):
     """D[v, t] ← weight · the fewest edges from v to t, for the columns t0 … t1 - 1, at most `TARGETS`; else ``none``.
 
     The heads of each vertex are listed; or, where ``starts`` is empty, they are the bits of words (n, ⌈n/32⌉).
-    ``t0`` is a multiple of 512.
+    ``t0`` is a multiple of 512. The rows of D need not lie side by side, but their entries do.
     """
+    wide()
     n = D.shape[0]
     now, coming, seen = np.zeros((n, 8), np.uint64), np.zeros((n, 8), np.uint64), np.zeros((n, 8), np.uint64)
-    news, newer = np.ones(n, np.bool_), np.ones(n, np.bool_)
-    full, found, missing = np.zeros(8, np.uint64), np.empty(8, np.uint64), np.empty(8, np.uint64)
+    full, missing = np.zeros(8, np.uint64), np.empty(8, np.uint64)
     for k in range(t1 - t0):
         full[k >> 6] |= np.uint64(1) << np.uint64(k & 63)
     _first_round(starts, heads, words, t0, t1, full, now, seen)
@@ -101,54 +82,33 @@ def count_hops(starts, heads, words, weight, none, D, t0, t1):
             wider[: planes.shape[0]] = planes
             planes = wider
         for v in range(n):
-            newer[v] = False
-            some = np.uint64(0)
-            for w in range(8):
-                missing[w] = full[w] & ~seen[v, w]
-                some |= missing[w]
-                found[w] = 0
-            if some == 0:
+            found = coming[v]
+            if not missing_in(address(full), address(seen[v])):
+                found[:] = np.uint64(0)
                 continue
-            asked = 0
             if starts.size:
-                for e in range(starts[v], starts[v + 1]):
-                    if news[heads[e]]:
-                        asked += 1
-                        if _ask(now, heads[e], found, missing, asked):
-                            break
+                join_listed(address(found), address(now), address(heads) + 4 * starts[v], starts[v + 1] - starts[v])
             else:
-                for w in range(words.shape[1]):
-                    bits, satisfied = words[v, w], False
-                    while bits and not satisfied:
-                        u = 32 * w + lowest(bits)
-                        bits &= bits - np.uint32(1)
-                        if news[u]:
-                            asked += 1
-                            satisfied = _ask(now, u, found, missing, asked)
-                    if satisfied:
-                        break
-            some = np.uint64(0)
-            for w in range(8):
-                found[w] &= missing[w]
-                some |= found[w]
-            if some == 0:
-                continue
-            going = newer[v] = True
-            for w in range(8):
-                seen[v, w] |= found[w]
-                coming[v, w] = found[w]
-            for p in range(planes.shape[0]):
-                if (level >> p) & 1:
-                    for w in range(8):
-                        planes[p, v, w] |= found[w]
+                found[:] = np.uint64(0)
+                for w in range(8):
+                    missing[w] = full[w] & ~seen[v, w]
+                _ask_heads(words[v], now, missing, found)
+            if keep_new(address(found), address(full), address(seen[v])):
+                going = True
+                for p in range(planes.shape[0]):
+                    if (level >> p) & 1:
+                        join_word(address(planes[p, v]), address(found))
         now, coming = coming, now
-        news, newer = newer, news
-    values = np.empty(level + 1, D.dtype)
-    values[0] = none
-    for k in range(1, level + 1):
-        values[k] = k * weight
-    rounds = np.empty(512, np.uint32)
+    steps, digits = np.empty(planes.shape[0], D.dtype), 1
+    while level >> digits:
+        digits += 1
+    for p in range(digits):
+        steps[p] = (1 << p) * weight
+    last = np.empty(64, D.dtype)
     for v in range(n):
-        _expand(planes, v, values, rounds, D[v, t0:t1])
-    for t in range(t0, t1):
-        D[t, t] = 0
+        for w in range((t1 - t0 + 63) // 64):
+            t = t0 + 64 * w
+            to = address(D[v, t:]) if t + 64 <= t1 else address(last)
+            spread_levels(none, address(steps), address(planes[0, v, w:]), 64 * n, digits, seen[v, w], to)
+            if t + 64 > t1:
+                D[v, t:t1] = last[: t1 - t]

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from semiring.kernels.cpu.codegen.memory import address, wide
 from semiring.kernels.graphs.compiled import kernel
+from semiring.kernels.graphs.lanes import TILE, differ, transpose_tile
 from semiring.kernels.graphs.words import lowest
 
 __all__ = ["first_edge", "is_mirrored", "list_edges", "note_edges"]
-
-_TILE = 16  # rows and columns that are compared at a time: rows often lie a power of two apart, and share cache sets
 
 
 @kernel
@@ -36,27 +36,29 @@ def first_edge(A, none, start):
 def note_edges(A, none, weight, words, first, last):
     """Words (n, ⌈n/32⌉) ← the edges of the rows ``first`` … ``last`` - 1, bit b of word w for column 32·w + b.
 
-    And how many of them lead to another vertex and have another weight.
+    And whether any of them leads to another vertex and has another weight.
     """
+    wide()
     n = A.shape[1]
-    whole, others = n // 32, 0
+    size, whole = A.itemsize, n // 32
+    adjacent = A.strides[1] == size
+    line, rest = np.empty(0 if adjacent else n, A.dtype), np.full(32, none, A.dtype)
+    others = np.uint32(0)
     for i in range(first, last):
-        different = 0
-        for w in range(whole):
-            bits = np.uint32(0)
-            for b in range(32):
-                x = A[i, 32 * w + b]
-                bits |= np.uint32(x != none) << np.uint32(b)
-                different += (x != none) & (x != weight)
+        if not adjacent:
+            line[:] = A[i]
+        row = address(A) + i * A.strides[0] if adjacent else address(line)
+        for j in range(32 * whole, n):
+            rest[j - 32 * whole] = A[i, j]
+        for w in range(words.shape[1]):
+            entries = row + 32 * size * w if w < whole else address(rest)
+            bits = differ(entries, none)
+            different = bits & differ(entries, weight)
+            if w == i >> 5:
+                different &= ~(np.uint32(1) << np.uint32(i & 31))
+            others |= different
             words[i, w] = bits
-        if n % 32:
-            bits = np.uint32(0)
-            for j in range(32 * whole, n):
-                bits |= np.uint32(A[i, j] != none) << np.uint32(j % 32)
-                different += (A[i, j] != none) & (A[i, j] != weight)
-            words[i, whole] = bits
-        others += different - ((A[i, i] != none) & (A[i, i] != weight))
-    return others
+    return others != 0
 
 
 @kernel
@@ -79,12 +81,21 @@ def list_edges(words, count):
 def is_mirrored(A, first, last):
     """Whether the rows ``first`` … ``last`` - 1, from the diagonal on, equal the columns of the same numbers."""
     n = A.shape[0]
-    for i0 in range(first, last, _TILE):
-        for j0 in range(i0, n, _TILE):
-            different = 0
-            for i in range(i0, min(last, i0 + _TILE)):
-                for j in range(j0, min(n, j0 + _TILE)):
-                    different += A[i, j] != A[j, i]
+    adjacent = A.strides[1] == A.itemsize
+    tile = np.empty((TILE, TILE), A.dtype)
+    for i0 in range(first, last, TILE):
+        for j0 in range(i0, n, TILE):
+            different = False
+            if adjacent and i0 + TILE <= last and j0 + TILE <= n:
+                source = address(A) + j0 * A.strides[0] + i0 * A.itemsize
+                transpose_tile(A[0, 0], source, A.strides[0], address(tile), tile.strides[0])
+                for i in range(TILE):
+                    for j in range(TILE):
+                        different |= A[i0 + i, j0 + j] != tile[i, j]
+            else:
+                for i in range(i0, min(last, i0 + TILE)):
+                    for j in range(j0, min(n, j0 + TILE)):
+                        different |= A[i, j] != A[j, i]
             if different:
                 return False
     return True

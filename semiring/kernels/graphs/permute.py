@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from semiring.kernels.cpu.codegen.memory import address
 from semiring.kernels.graphs.compiled import kernel
+from semiring.kernels.graphs.lanes import TILE, transpose_tile
 
 __all__ = [
     *("chains", "copy_rows", "gather_columns", "mirror_entries", "move_rows"),
@@ -72,10 +74,12 @@ def move_rows(D, vertices, first, last, heir, order):
 def copy_rows(A, order, first, last, out):
     """Rows ``first`` … ``last`` - 1 of out (n, n) ← those of A with rows and columns in the order."""
     n = A.shape[1]
+    columns, row = order.astype(np.int32), np.empty(n, A.dtype)
     for i in range(first, last):
-        source, to = A[order[i]], out[i]
+        row[:] = A[order[i]]  # as it lies: entries here and there of what is in no cache come slowly
+        to = out[i]
         for j in range(n):
-            to[j] = source[order[j]]
+            to[j] = row[columns[j]]
 
 
 @kernel
@@ -134,25 +138,28 @@ def transpose_words(words, out, first, last):
 
 @kernel
 def transpose_entries(A, out, first, last):
-    """Rows ``first`` … ``last`` - 1 of out (n, m) ← the columns of A (m, n) of these numbers, by tiles of 16 × 16.
-
-    The rows of a large matrix often lie a power of two apart: of more than some rows at a time no cache holds a line.
-    """
+    """Rows ``first`` … ``last`` - 1 of out (n, m) ← the columns of A (m, n) of these numbers, by tiles."""
     m = A.shape[0]
-    for j0 in range(first, last, 16):
-        j1 = min(last, j0 + 16)
-        for i0 in range(0, m, 16):
-            for j in range(j0, j1):
-                for i in range(i0, min(m, i0 + 16)):
-                    out[j, i] = A[i, j]
+    adjacent = A.strides[1] == A.itemsize and out.strides[1] == out.itemsize
+    for i0 in range(0, m, TILE):
+        for j0 in range(first, last, TILE):
+            if adjacent and j0 + TILE <= last and i0 + TILE <= m:
+                source = address(A) + i0 * A.strides[0] + j0 * A.itemsize
+                to = address(out) + j0 * out.strides[0] + i0 * out.itemsize
+                transpose_tile(A[0, 0], source, A.strides[0], to, out.strides[0])
+            else:
+                for j in range(j0, min(last, j0 + TILE)):
+                    for i in range(i0, min(m, i0 + TILE)):
+                        out[j, i] = A[i, j]
 
 
 @kernel
 def mirror_entries(A, first, last):
-    """Rows ``first`` … ``last`` - 1 of A (n, n) below the diagonal ← what lies above it, by tiles of 16 × 16."""
-    for i0 in range(first, last, 16):
-        i1 = min(last, i0 + 16)
-        for j0 in range(0, i1, 16):
-            for i in range(i0, i1):
-                for j in range(j0, min(i, j0 + 16)):
-                    A[i, j] = A[j, i]
+    """The columns ``first`` … ``last`` - 1 of A (n, n) below the diagonal ← the rows of these numbers right of it."""
+    n = A.shape[0]
+    for i0 in range(first, last, TILE):
+        i1 = min(last, i0 + TILE)
+        transpose_entries(A[i0:i1, i1:], A[i1:, i0:i1], 0, n - i1)
+        for i in range(i0, i1):
+            for j in range(i0, i):
+                A[i, j] = A[j, i]

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from semiring.kernels.cpu.codegen.memory import wide
 from semiring.kernels.graphs.compiled import kernel
 
 __all__ = ["fill_bottlenecks", "in_a_row", "spanning_forest"]
 
 
-_TOGETHER = 64  # entries that are compared at a time
-_ROWS = 32  # that stay in the second-level cache
+_LANES = 64  # keys that are compared side by side
+_ROWS = 64  # that differ from one row by a limit on either side
 
 
 @kernel
@@ -28,21 +29,22 @@ def _first(x, y, largest):
 
 
 @kernel
-def _best_of(key, largest, work):
-    """The best of the keys (n,), by halves; ``work`` (n,)."""
-    n = key.size
-    half = (n + 1) // 2
-    for j in range(n - half):
-        work[j] = _first(key[j], key[j + half], largest)
-    if n % 2:
-        work[half - 1] = key[half - 1]
-    n = half
-    while n > 1:
-        half = (n + 1) // 2
-        for j in range(n - half):
-            work[j] = _first(work[j], work[j + half], largest)
-        n = half
-    return work[0]
+def _relax(key, row, most, largest, zero, lanes):
+    """The keys (m · 64,) ← the better of the keys and of the edges in a row, no better than ``most``; the best of them.
+
+    ``lanes`` (64,) ← the best of every 64th key.
+    """
+    lanes[:] = zero
+    for start in range(0, key.size, _LANES):
+        near, edges, bound = key[start : start + _LANES], row[start : start + _LANES], most[start : start + _LANES]
+        for c in range(edges.size):
+            near[c] = _first(_first(near[c], edges[c], largest), bound[c], not largest)
+        for c in range(_LANES):
+            lanes[c] = _first(lanes[c], near[c], largest)
+    best = zero
+    for c in range(_LANES):
+        best = _first(best, lanes[c], largest)
+    return best
 
 
 @kernel
@@ -52,31 +54,26 @@ def spanning_forest(A, zero, one, largest):
     ``largest``: whether the largest edges are wanted, or the smallest. ``zero`` is no edge, worse than any other, and
     ``one`` is better than any.
     """
+    wide()
     n = A.shape[0]
-    key, work, most = np.full(n, zero, A.dtype), np.empty(n, A.dtype), np.full(n, one, A.dtype)
+    padded = -(-n // _LANES) * _LANES
+    key, most, lanes = np.full(padded, zero, A.dtype), np.full(padded, one, A.dtype), np.empty(_LANES, A.dtype)
     order, edges = np.empty(n, np.int64), np.full(n, zero, A.dtype)
     v = 0
     for k in range(n):
         order[k], edges[k] = v, key[v]
         most[v] = zero  # nothing leads to a vertex that has come
-        row = A[v]
-        for u in range(n):
-            key[u] = _first(_first(key[u], row[u], largest), most[u], not largest)
-        best = _best_of(key, largest, work)
-        v = 0
-        if best == zero:
+        best = _relax(key, A[v], most, largest, zero, lanes)
+        if best == zero:  # the next tree of the forest
+            v = 0
             while v < n - 1 and most[v] == zero:
                 v += 1
             continue
-        for start in range(0, n, _TOGETHER):
-            found = 0
-            for u in range(start, min(n, start + _TOGETHER)):
-                found += key[u] == best
-            if found:
-                v = start
-                while v < n - 1 and key[v] != best:
-                    v += 1
-                break
+        v = 0
+        while lanes[v] != best:
+            v += 1
+        while key[v] != best:
+            v += _LANES
     return order, edges
 
 
@@ -113,40 +110,47 @@ def in_a_row(n, tails, heads):
 
 
 @kernel
-def _pass_over(given, edge, largest, first, last, row):
-    """Row ← the worse of an edge and the given row, from ``first`` to ``last`` - 1."""
-    for j in range(first, last):
-        row[j] = _first(given[j], edge, not largest)
+def _limit(base, place, first, before, behind, largest, row):
+    """Row ← the worse of the base and of one edge where a vertex came before the ``first``, of another elsewhere."""
+    for u in range(row.size):
+        row[u] = _first(base[u], before if place[u] < first else behind, not largest)
 
 
 @kernel
 def fill_bottlenecks(D, order, edges, one, largest, first, last):
     """The rows of the vertices ``order[first]`` … ``order[last - 1]``: D[i, j] ← the bottleneck between i and j.
 
-    In that order a row differs from its neighbour by one edge: towards the end from the next one, else from the one
-    before. So of some rows one is made by running along it, the others by a minimum of whole rows.
+    That is the worst of the edges by which those behind the one, up to the other, came. So some rows that follow one
+    another differ, outside their own vertices, by a limit on all that came before and one on all that came behind.
     """
+    wide()
     n = order.size
-    place, rows = np.empty(n, np.int32), np.empty((_ROWS, n), D.dtype)
+    place, base = np.empty(n, np.int32), np.empty(n, D.dtype)
     for k in range(n):
         place[order[k]] = k
     for start in range(first, last, _ROWS):
         stop = min(last, start + _ROWS)
-        row, worst = rows[stop - 1 - start], one
-        row[stop - 1] = one
-        for j in range(stop, n):
-            worst = _first(worst, edges[j], not largest)
-            row[j] = worst
-        for i in range(stop - 2, start - 1, -1):
-            _pass_over(rows[i + 1 - start], edges[i + 1], largest, i + 1, n, rows[i - start])
-            rows[i - start, i] = one
-        row, worst = rows[0], one
-        for j in range(start - 1, -1, -1):
+        worst = one
+        for j in range(start - 1, -1, -1):  # up to the first of them
             worst = _first(worst, edges[j + 1], not largest)
-            row[j] = worst
-        for i in range(start + 1, stop):
-            _pass_over(rows[i - 1 - start], edges[i], largest, 0, i, rows[i - start])
+            base[order[j]] = worst
+        worst = one
+        for j in range(stop, n):  # from the last of them on
+            worst = _first(worst, edges[j], not largest)
+            base[order[j]] = worst
         for i in range(start, stop):
-            row, to = rows[i - start], D[order[i]]
-            for u in range(n):
-                to[u] = row[place[u]]
+            before = behind = one
+            for j in range(start + 1, i + 1):
+                before = _first(before, edges[j], not largest)
+            for j in range(i + 1, stop):
+                behind = _first(behind, edges[j], not largest)
+            row = D[order[i]]
+            _limit(base, place, start, before, behind, largest, row)
+            row[order[i]] = worst = one
+            for j in range(i - 1, start - 1, -1):
+                worst = _first(worst, edges[j + 1], not largest)
+                row[order[j]] = worst
+            worst = one
+            for j in range(i + 1, stop):
+                worst = _first(worst, edges[j], not largest)
+                row[order[j]] = worst

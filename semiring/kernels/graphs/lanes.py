@@ -1,0 +1,163 @@
+"""What the loops of this folder say in vectors: LLVM IR that it splits where the machine's are shorter.
+
+Addresses are 64-bit integers, in bytes; nothing needs to be aligned. Words are 512 bits: <8 x i64>.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.ir as ir
+from numba import extending, types
+from numba.core import cgutils
+
+__all__ = ["TILE", "differ", "join_listed", "join_word", "keep_new", "missing_in", "spread_levels", "transpose_tile"]
+
+TILE = 16  # rows and columns of `transpose_tile`
+
+intrinsic: Callable[[Callable[..., Any]], Any] = extending.intrinsic
+
+_I1, _I32, _I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
+_WORD = ir.VectorType(_I64, 8)
+_ZERO = ir.Constant(_WORD, None)
+
+
+def _splat(builder: Any, value: Any, lanes: int) -> Any:
+    kind = ir.VectorType(value.type, lanes)
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(_I32, 0))
+    return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(_I32, lanes), None))
+
+
+def _load(builder: Any, kind: Any, where: Any) -> Any:
+    value = builder.load(builder.inttoptr(where, kind.as_pointer()))
+    value.align = 1
+    return value
+
+
+def _store(builder: Any, value: Any, where: Any) -> None:
+    builder.store(value, builder.inttoptr(where, value.type.as_pointer())).align = 1
+
+
+def _any(builder: Any, word: Any) -> Any:
+    """Whether any of 512 bits is set."""
+    bits = builder.bitcast(builder.icmp_unsigned("!=", word, _ZERO), ir.IntType(8))
+    return builder.icmp_unsigned("!=", bits, ir.Constant(ir.IntType(8), 0))
+
+
+@intrinsic
+def differ(typing: Any, where: Any, value: Any) -> Any:
+    """A bit for each of 32 adjacent entries: whether it is not the value."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        entries = _load(builder, ir.VectorType(args[1].type, 32), args[0])
+        return builder.bitcast(builder.icmp_unsigned("!=", entries, _splat(builder, args[1], 32)), _I32)
+
+    return types.uint32(types.intp, value), code
+
+
+@intrinsic
+def transpose_tile(typing: Any, like: Any, source: Any, stride: Any, to: Any, step: Any) -> Any:
+    """16 rows of 16 entries of the type of ``like``, ``step`` bytes apart ← the columns of 16 rows ``stride`` apart.
+
+    Four rounds of exchanges of blocks, all in registers (J. O. Eklundh, IEEE Trans. Comput. C-21, 1972).
+    """
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.VectorType(args[0].type, TILE)
+        rows = [
+            _load(builder, kind, builder.add(args[1], builder.mul(args[2], ir.Constant(_I64, k)))) for k in range(TILE)
+        ]
+        numbers = ir.VectorType(_I32, TILE)
+        for size in (8, 4, 2, 1):
+            upper = ir.Constant(numbers, [TILE + c - size if c & size else c for c in range(TILE)])
+            lower = ir.Constant(numbers, [TILE + c if c & size else c + size for c in range(TILE)])
+            for k in range(TILE):
+                if not k & size:
+                    a, b = rows[k], rows[k + size]
+                    rows[k], rows[k + size] = builder.shuffle_vector(a, b, upper), builder.shuffle_vector(a, b, lower)
+        for k, row in enumerate(rows):
+            _store(builder, row, builder.add(args[3], builder.mul(args[4], ir.Constant(_I64, k))))
+        return context.get_dummy_value()
+
+    return types.void(like, *(types.intp,) * 4), code
+
+
+@intrinsic
+def missing_in(typing: Any, full: Any, seen: Any) -> Any:
+    """Whether a word lacks a bit of another."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        word, part = (_load(builder, _WORD, where) for where in args)
+        return _any(builder, builder.and_(word, builder.not_(part)))
+
+    return types.boolean(types.intp, types.intp), code
+
+
+@intrinsic
+def join_word(typing: Any, to: Any, source: Any) -> Any:
+    """One word ← that word or another one."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        _store(builder, builder.or_(_load(builder, _WORD, args[0]), _load(builder, _WORD, args[1])), args[0])
+        return context.get_dummy_value()
+
+    return types.void(types.intp, types.intp), code
+
+
+@intrinsic
+def join_listed(typing: Any, to: Any, words: Any, numbers: Any, count: Any) -> Any:
+    """One word ← the words of some numbers (int32) joined."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        to, words, numbers, count = args
+        joined = cgutils.alloca_once_value(builder, _ZERO)
+        with cgutils.for_range(builder, count) as loop:
+            number = _load(builder, _I32, builder.add(numbers, builder.mul(loop.index, ir.Constant(_I64, 4))))
+            at = builder.add(words, builder.mul(builder.sext(number, _I64), ir.Constant(_I64, 64)))
+            builder.store(builder.or_(builder.load(joined), _load(builder, _WORD, at)), joined)
+        _store(builder, builder.load(joined), to)
+        return context.get_dummy_value()
+
+    return types.void(*(types.intp,) * 4), code
+
+
+@intrinsic
+def keep_new(typing: Any, found: Any, full: Any, seen: Any) -> Any:
+    """Found ← its bits that are in ``full`` and not in ``seen``, which gets them; whether there is any."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        found, full, seen = (_load(builder, _WORD, where) for where in args)
+        new = builder.and_(builder.and_(found, full), builder.not_(seen))
+        _store(builder, new, args[0])
+        _store(builder, builder.or_(seen, new), args[2])
+        return _any(builder, new)
+
+    return types.boolean(types.intp, types.intp, types.intp), code
+
+
+@intrinsic
+def spread_levels(
+    typing: Any, none: Any, steps: Any, planes: Any, stride: Any, count: Any, reached: Any, to: Any
+) -> Any:
+    """64 entries ← the sums of the steps of those planes in which they have a bit, or ``none`` where not reached.
+
+    ``planes``: the first of ``count`` words of 64 bits, ``stride`` bytes apart; ``steps``: a number for each.
+    """
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        none, steps, planes, stride, count, reached, to = args
+        kind, marks = ir.VectorType(none.type, 64), ir.VectorType(_I1, 64)
+        zero, size = ir.Constant(kind, None), context.get_abi_sizeof(none.type)
+        add = builder.fadd if isinstance(none.type, ir.FloatType | ir.DoubleType) else builder.add
+        sums = cgutils.alloca_once_value(builder, zero)
+        with cgutils.for_range(builder, count) as loop:
+            step = _load(builder, none.type, builder.add(steps, builder.mul(loop.index, ir.Constant(_I64, size))))
+            bits = _load(builder, _I64, builder.add(planes, builder.mul(loop.index, stride)))
+            part = builder.select(builder.bitcast(bits, marks), _splat(builder, step, 64), zero)
+            builder.store(add(builder.load(sums), part), sums)
+        found = builder.select(builder.bitcast(reached, marks), builder.load(sums), _splat(builder, none, 64))
+        _store(builder, found, to)
+        return context.get_dummy_value()
+
+    return types.void(none, *(types.intp,) * 4, types.uint64, types.intp), code
