@@ -4,7 +4,8 @@
   column ``weight``, else in the one of numbers with a usual title (distance, …), else in the only one of numbers. It
   does where two titles are usual ones for source and target, or the third field is a title: a usual one for weights, a
   word of two letters or more without a digit, or a quoted text above a weight without quotes. A third field that is
-  neither a title nor a number is an error, as the weight of an edge may be mistyped (``A,B,O.5``).
+  neither a title nor a number is an error, as the weight of an edge may be mistyped (``A,B,O.5``). So are two names
+  alone in the first line that occur nowhere else, as they may be titles (``package,needs``) or an edge apart.
 * A line whose target is empty, ``name,,``, declares a vertex (which may have no edge).
 * Lines that are empty or begin with ``#`` or ``%`` are skipped. Fields may stand in double quotes.
 * An edge without a weight column weighs 1.
@@ -33,6 +34,8 @@ __all__ = ["read_edge_list", "split_line", "write_edge_list", "write_table"]
 
 #: The number of a line, its fields, and the line itself.
 Row: TypeAlias = tuple[int, list[str], str]
+
+_SAY_WHICH = "say header=True or header=False (on the command line --header or --no-header)"
 
 _AHEAD = 64  # lines after a header that are looked at for numbers
 
@@ -95,8 +98,13 @@ def read_edge_list(
     found = _collect(chain([] if header else [first], ahead, rows), columns, source)
     if header and guessed and (clash := next((name for name in fields[:2] if name in found.names), None)):
         raise FormatError(
-            f"{source}:{number}: the first line reads like a header, but {clash!r} is also a vertex: say which "
-            "(--header, --no-header)"
+            f"{source}:{number}: the first line reads like a header, but {clash!r} is also a vertex: {_SAY_WHICH}"
+        )
+    if not header and guessed and _may_be_titles(fields) and found.begins_apart():
+        shown = " and ".join(map(repr, fields))
+        raise FormatError(
+            f"{source}:{number}: {shown} occur in no other line: the first line may name the columns, or be an edge: "
+            f"{_SAY_WHICH}"
         )
     return found.edges(columns, source)
 
@@ -155,18 +163,27 @@ def _is_header(first: Row, ahead: Sequence[Row], weight: str | None, place: str)
     if _names_columns(fields):
         if len(fields) == 3 and _is_number(fields[2]) and not quoted:  # u,v,3
             raise FormatError(
-                f"{place}: the first line reads like a header, but {fields[2]!r} may be the weight of an edge: say "
-                "which (--header, --no-header)"
+                f"{place}: the first line reads like a header, but {fields[2]!r} may be the weight of an edge: "
+                f"{_SAY_WHICH}"
             )
         return True
-    begins_as_number = any(field[:1] in "0123456789+-." for field in fields)  # "" too: a title is not empty
-    if len(fields) < 3 or begins_as_number or _is_number(fields[2]):
+    if len(fields) < 3 or any(map(_begins_as_number, fields)) or _is_number(fields[2]):
         return False
     if _is_title(fields[2]) or (quoted and ahead):
         return True
     raise FormatError(
-        f"{place}: the weight {fields[2][:40]!r} is not a number; if the line names the columns, say so (--header)"
+        f"{place}: the weight {fields[2][:40]!r} is not a number; if the line names the columns, say "
+        "header=True (on the command line --header)"
     )
+
+
+def _may_be_titles(fields: Sequence[str]) -> bool:
+    """Whether two fields, all that the first line has, may name columns: different words that begin as no number."""
+    return len(fields) == 2 and fields[0] != fields[1] and not any(map(_begins_as_number, fields))
+
+
+def _begins_as_number(field: str) -> bool:
+    return field[:1] in "0123456789+-."  # "" too: a title is not empty
 
 
 def _is_title(text: str) -> bool:
@@ -254,9 +271,15 @@ class _Collected:
         self.names: dict[str, int] = {}
         self.rows, self.columns, self.lines = array("q"), array("q"), array("q")
         self.values: list[int | float] = []
+        self.declared = array("q")
 
     def vertex(self, name: str) -> int:
         return self.names.setdefault(name, len(self.names))
+
+    def begins_apart(self) -> bool:
+        """Whether other edges follow the first, between the vertices 0 and 1, and neither of these occurs in a line."""
+        others = (self.rows[1:], self.columns[1:], self.declared)
+        return len(self.rows) > 1 and all(not len(ends) or min(ends) > 1 for ends in others)
 
     def edges(self, columns: Columns, source: str) -> Edges:
         n, names = len(self.names), tuple(self.names)
@@ -289,7 +312,7 @@ def _collect(rows: Iterable[Row], columns: Columns, source: str) -> _Collected:
                 raise FormatError(
                     f"{source}:{number}: the target is empty (a vertex without edges has no weight either)"
                 )
-            found.vertex(start)
+            found.declared.append(found.vertex(start))
             continue
         if weight is not None:
             try:

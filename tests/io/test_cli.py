@@ -535,7 +535,10 @@ def test_version_and_help(run):
 
 def test_a_mistyped_weight_in_the_first_line(run, towns):
     (towns / "net.csv").write_text("A,B,O.5\nC,D,3\n")
-    message = "net.csv:1: the weight 'O.5' is not a number; if the line names the columns, say so (--header)"
+    message = (
+        "net.csv:1: the weight 'O.5' is not a number; if the line names the columns, say header=True (on the command "
+        "line --header)"
+    )
     for words in (["closure", "net.csv"], ["paths", "net.csv", "--from", "C"]):
         assert failure(run, *words) == message
         assert failure(run, *words, "--no-header") == "net.csv:1: the weight 'O.5' is not a number"

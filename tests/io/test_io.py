@@ -361,7 +361,10 @@ def test_an_edge_whose_weight_is_mistyped_is_no_header(tmp_path, weight, mark, n
     text = "\n".join(mark.join(fields) for fields in lines)
     with pytest.raises(FormatError) as raised:
         edge_list(tmp_path, text, name)
-    said = f"{name}:2: the weight {weight!r} is not a number; if the line names the columns, say so (--header)"
+    said = (
+        f"{name}:2: the weight {weight!r} is not a number; if the line names the columns, say header=True (on the "
+        "command line --header)"
+    )
     assert str(raised.value).endswith(said)
     with pytest.raises(FormatError, match=rf"{name}:2: the weight .* is not a number$"):
         edge_list(tmp_path, text, name, header=False)
@@ -374,6 +377,38 @@ def test_an_edge_whose_weight_is_mistyped_is_no_header(tmp_path, weight, mark, n
 def test_a_mistyped_weight_between_blanks_and_in_quotes(tmp_path, text):
     with pytest.raises(FormatError, match=r"net.txt:1: the weight 'O.5' is not a number; if the line names"):
         edge_list(tmp_path, text, "net.txt")
+
+
+@pytest.mark.parametrize(
+    "titles",
+    ["app,dep", "package,needs", "module,imports", "task,after", "parent,child", "node1,node2", "id1,id2", "a b"],
+)
+def test_two_names_that_occur_nowhere_else_may_be_titles(tmp_path, titles):
+    mark = "," if "," in titles else " "
+    text = f"# made by hand\n{titles}\n" + "web,db\ndb,os\n".replace(",", mark)
+    with pytest.raises(FormatError) as caught:
+        edge_list(tmp_path, text)
+    assert "net.csv:2: " in str(caught.value)
+    assert "header=True or header=False (on the command line --header or --no-header)" in str(caught.value)
+    assert edge_list(tmp_path, text, header=True).names == ("web", "db", "os")
+    assert edge_list(tmp_path, text, header=False).names == (*titles.split(mark), "web", "db", "os")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("app,dep\n", ("app", "dep")),
+        ("app,dep\nweb,app\n", ("app", "dep", "web")),
+        ("app,dep\nweb,db\ndep,os\n", ("app", "dep", "web", "db", "os")),
+        ("app,dep\nweb,db\ndep,\n", ("app", "dep", "web", "db")),
+        ("app,app\nweb,db\n", ("app", "web", "db")),
+        ("7,8\n2,3\n", ("2", "3", "7", "8")),
+        ("1a,8\nx,y\n", ("1a", "8", "x", "y")),
+        ("From,to\nx,y\n", ("x", "y")),
+    ],
+)
+def test_two_names_that_are_no_titles(tmp_path, text, names):
+    assert edge_list(tmp_path, text).names == names
 
 
 @pytest.mark.parametrize("text", ["A,B,O.5,wet\nC,D,3,dry\n", "A,B,x,y\nC,D,3,4\n"])
