@@ -17,12 +17,22 @@ from semiring.errors import AlgebraError, FormatError, RoundingWarning, Suspicio
 INF = np.inf
 SCIPYS = [[0, 5, 0], [0, 0, 3], [0, 0, 0]]
 TABLE = [[INF, 5, INF], [INF, INF, 3], [INF, INF, INF]]
+LOOP = [[1, 5, 0], [0, 0, 3], [0, 0, 0]]  # one entry of the diagonal differs
 FUNCTIONS = {
     "min_plus": sr.shortest_paths,
     "max_plus": sr.longest_paths,
     "max_min": sr.widest_paths,
     "max_times": sr.most_reliable_paths,
 }
+
+
+def sparse_with_a_loop():
+    """50 vertices, a tenth of the edges, and a loop of 1e-9."""
+    rng = np.random.default_rng(1)
+    B = np.where(rng.random((50, 50)) < 0.1, rng.random((50, 50)), 0)
+    np.fill_diagonal(B, 0)
+    B[7, 7] = 1e-9
+    return B
 
 
 # ------------------------------------------------------------------------------------------- "no edge" of others
@@ -39,6 +49,10 @@ FUNCTIONS = {
         (SCIPYS, sr.widest_paths, "np.where(A == 0, -np.inf, A)"),
         (SCIPYS, lambda A: sr.closure(A, "min_max"), "np.where(A == 0, np.inf, A)"),
         (np.array([SCIPYS, SCIPYS], float), sr.closure, "np.where(A == 0, np.inf, A)"),
+        (LOOP, sr.closure, "np.where(A == 0, np.inf, A)"),
+        (LOOP, sr.shortest_paths, "np.where(A == 0, np.inf, A)"),
+        (LOOP, sr.widest_paths, "np.where(A == 0, -np.inf, A)"),
+        (sparse_with_a_loop(), sr.closure, "np.where(A == 0, np.inf, A)"),
     ],
 )
 def test_the_zero_of_another_convention_is_warned_of_once_with_the_mend(given, function, mend):
