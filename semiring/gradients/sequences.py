@@ -31,6 +31,7 @@ __all__ = ["attained", "ended", "lines", "pulled", "scanned", "segments"]
 Array: TypeAlias = Any
 
 _FAR = 20  # binary digits by which the greatest gradient may be away from 1
+_APART = 30  # binary digits by which the rows of a batch may be apart, where gradients are float32
 _RUN = 64  # steps that a backend takes back at a time, and adds up in float32
 _KEPT = 1 << 27  # bytes of what is kept of all steps; of more, only every √Tth state is
 
@@ -133,7 +134,7 @@ class _Backward:
         self.right: Right | None = None
         self.later: list[tuple[Array, Array, Array]] = []
         walks = narrow and self.xp is np and pulls(chain.semiring, chain.x.dtype, chain.x.shape[-1])
-        self.walker = chain.walker if walks else None  # what knows the gradients of many steps
+        self.walker = chain.walker if walks and not self._far_apart() else None  # knows gradients of many steps
 
     @cached_property
     def shared(self) -> _Exponentials | None:
@@ -171,6 +172,11 @@ class _Backward:
         greatest = float(np.abs(self.g).max(initial=0))
         exponent = int(np.frexp(greatest)[1]) if 0 < greatest < np.inf else 0
         return exponent if abs(exponent) > _FAR else 0
+
+    def _far_apart(self) -> bool:
+        """Whether some row of the batch has gradients so small that they would be nothing beside those of another."""
+        greatest = np.abs(self.g).max(axis=(-2, -1), initial=0)
+        return bool((greatest[greatest > 0] < np.ldexp(greatest.max(initial=0), -_APART)).any())
 
     def _borders(self, runs: list[range]) -> Array:
         """The states before each run of steps."""

@@ -167,7 +167,8 @@ def _demand_range(semiring: Semiring, which: str, left: Array, right: Array, sca
     sign = "⊕" if which == "add" else "⊗"
 
     def results() -> Array:
-        return abs(operation(left.astype(np.float64), right.astype(np.float64)))
+        found = operation(left.astype(np.float64), right.astype(np.float64))
+        return abs(found + 0.5) - 0.5  # the least number of a dtype is one further from 0 than the greatest
 
     demand_range(left.dtype, a + b if which == "add" else a * b, results, f"an entry of A {sign} B")
 

@@ -142,7 +142,7 @@ class Chain:
         """A product x ⊗ Aₜ for x (..., n); rows that meet the same matrix are rows of one product."""
         A, n = self.matrix(t), x.shape[-1]
         if prod(A.shape[:-2]) == 1:
-            left, right = x.reshape(-1, n), A.reshape(n, n)
+            left, right = x.reshape(prod(x.shape[:-1]), n), A.reshape(n, n)
             if product is matmul and self.walker is not None:
                 return self.walker.walk(left).reshape(x.shape)
         elif A.shape[-3] == 1:

@@ -110,6 +110,14 @@ def test_the_gradient_by_emissions_is_the_posterior(rng):
     assert np.isclose(total.item(), np.log(forward[-1].sum()))
 
 
+def test_a_row_with_small_gradients_keeps_them_beside_others(rng):
+    A, x = (torch.tensor(rng.normal(size=shape), dtype=torch.float32) for shape in ((64, 64), (4, 64)))
+    x.requires_grad_()
+    scales = torch.tensor([[1], [1e-20], [0], [1e-30]], dtype=torch.float32)
+    differentiable.multi_dot(A, x, sr.log_plus, steps=5).backward(scales.expand(4, 64))
+    torch.testing.assert_close(x.grad.sum(1), 64 * scales[:, 0], rtol=1e-5, atol=0)
+
+
 def test_where_there_is_no_path_the_gradient_is_zero(rng):
     inf = float("inf")
     for name, zero in (("min_plus", inf), ("log_plus", -inf)):

@@ -90,6 +90,15 @@ def test_entry_by_entry_and_reduced():
         sr.reduce(top, "plus_times")
 
 
+def test_the_least_number_of_a_dtype_is_a_result():
+    least, one = np.array([-(2**15), 4], np.int16), np.array([1, 1], np.int16)
+    np.testing.assert_array_equal(sr.add(least, one - one, "plus_times"), least)
+    np.testing.assert_array_equal(sr.multiply(least, one, "plus_times"), least)
+    for operation, other in ((sr.add, -one), (sr.multiply, -one), (sr.multiply, 2 * one)):
+        with pytest.raises(IntegerOverflowError):
+            operation(least, other, "plus_times")
+
+
 def test_paths_that_are_counted_end_with_an_error_not_with_a_wrong_number():
     ones = np.ones((3, 3), np.int32)
     assert sr.power(ones, 19, "plus_times")[0, 0] == 3**18

@@ -79,6 +79,14 @@ def test_no_step_leaves_the_vector_and_a_copy_of_it():
     assert sr.multi_dot_witness(np.zeros((0, 2, 2)), x)[1].shape == (0, 2)
 
 
+def test_no_states_at_all():
+    for name in ("plus_times", "log_plus"):
+        for shape in ((0,), (2, 0)):
+            A, x = np.zeros((0, 0)), np.zeros(shape)
+            assert sr.scan(A, x, name, steps=3).shape == (3, *shape)
+            assert sr.multi_dot(A, x, name, steps=3).shape == shape
+
+
 @pytest.mark.parametrize("name", ["min_plus", "max_plus", "max_times"])
 def test_witnesses_are_the_states_of_a_best_path(name, rng):
     semiring, n, steps = sr.as_semiring(name), 3, 4
