@@ -103,7 +103,7 @@ def test_second_gpu_finds_paths_and_closes_stacks(rng, cupy):
     for number in (0, 1):
         with cupy.cuda.Device(number):
             paths = sr.shortest_paths(cupy.asarray(A))
-            check_predecessors(paths.matrix.get(), paths.predecessors.get(), A)
+            check_predecessors(A, paths.matrix.get(), paths.predecessors.get())
             found = sr.closure(cupy.asarray(stack))
             assert found.device.id == number
             assert same_bits(found.get(), sr.closure(stack))
@@ -182,7 +182,7 @@ def test_several_gpus_find_predecessors(rng, cupy, several):
         for given in (A, cupy.asarray(A)):
             paths = sr.shortest_paths(given, device=several)
             assert same_bits(here(paths.matrix), here(sr.closure(A)))
-            check_predecessors(here(paths.matrix), here(paths.predecessors), A)
+            check_predecessors(A, here(paths.matrix), here(paths.predecessors))
 
 
 def test_several_gpus_share_out_stacks(rng, cupy, several):

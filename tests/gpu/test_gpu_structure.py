@@ -9,6 +9,7 @@ import oracles
 import pytest
 
 import semiring as sr
+from semiring.errors import NegativeCycleError
 from semiring.kernels.engine import engine_of, make_plan
 
 pytestmark = pytest.mark.gpu
@@ -95,7 +96,7 @@ def test_components(n, name, dtype, hidden, of_few, rng):
             A[(part[:, None] > part) if kind == "parts" else (part[:, None] != part)] = zero
         if hidden:
             order = rng.permutation(n)
-            A = A[order][:, order]
+            A = A[np.ix_(order, order)]
         for reflexive in (True, False):
             given = {"reflexive": reflexive, "structure": frozenset({"components"})}
             found, dense = closed(A, name, "components" if n >= 130 else "arrays", **given)
@@ -115,7 +116,8 @@ def test_hops(n, dtype, weight, of_few, rng):
         if not (edges & ~np.eye(n, dtype=bool)).any():
             continue
         np.fill_diagonal(A, np.where(rng.random(n) < 0.3, 7, none))
-        found, dense = closed(A, "min_plus", "hops", structure=frozenset({"hops"}))
+        exact = dtype != "float16" or weight * n <= 2048  # else sums of a path could be rounded, and the step refuses
+        found, dense = closed(A, "min_plus", "hops" if exact else "structure", structure=frozenset({"hops"}))
         np.testing.assert_array_equal(found, dense)
         expected = weight * shortest_path(edges.astype(float), unweighted=True)
         reached = np.isfinite(expected)
@@ -165,7 +167,7 @@ def test_separators(name, dtype, both, of_few, rng):
     if both:
         A[edges[1], edges[0]] = weights
     order = rng.permutation(n)
-    A = A[order][:, order]
+    A = A[np.ix_(order, order)]
     found, dense = closed(A, name, "separators", structure=frozenset({"separators"}))
     np.testing.assert_array_equal(found, dense)
 
@@ -200,7 +202,7 @@ def test_names_of_vertices_in_errors_and_signs(of_few, rng):
     np.testing.assert_array_equal(sr.closure(cupy.asarray(A)).get(), sr.closure(A, structure=False))
     i, j = np.flatnonzero(part == 1)[:2]
     A[i, j] = -5000.0
-    with pytest.raises(sr.NegativeCycleError) as error:
+    with pytest.raises(NegativeCycleError) as error:
         sr.closure(cupy.asarray(A))
     cycle = error.value.cycle
     assert sum(A[u, v] for u, v in zip(cycle, [*cycle[1:], cycle[0]], strict=True)) < 0
