@@ -232,6 +232,8 @@ def permute(
             D[...] = source
         return
     if is_device_array(D):
+        if source is not None:
+            D[...] = source
         order = array_namespace(D).asarray(order)
         for start in range(0, n, _PANEL):
             part = slice(start, start + _PANEL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -113,7 +114,7 @@ def test_what_cannot_be_proved_is_sampled_and_says_so(semiring):
     assert sampled
     for verdict in sampled:
         assert "samples (60 digits)" in verdict.how
-        assert "is not proved; no counterexample among 60 samples" in str(verdict)
+        assert re.search(r"is not proved; no counterexample among \d{2,} samples", str(verdict))
     assert "contradicts no law" in report.summary
 
 

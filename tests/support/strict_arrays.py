@@ -333,7 +333,7 @@ def installed(monkeypatch):
         patch.setattr(device_kernels, "select", _select)
         passes_on_host.install(patch, _inner)
         patch.setattr(bits, "pack", lambda truths: StrictArray(pack(truths.inner).words))
-        patch.setattr(bits, "unpack", lambda words, columns: StrictArray(_unpacked(words.inner, columns)))
+        patch.setattr(bits, "unpack", _unpack)
         yield
 
 
@@ -341,5 +341,9 @@ def _select(target, absent, numbers, extreme):
     target.inner[...] = np.where(absent.inner, target.dtype.type(extreme), numbers.inner)
 
 
-def _unpacked(words, columns):
-    return BitMatrix(np.ascontiguousarray(words), (words.shape[0], columns)).unpack()
+def _unpack(words, columns, out=None):
+    truths = BitMatrix(np.ascontiguousarray(words.inner), (words.shape[0], columns)).unpack()
+    if out is None:
+        return StrictArray(truths)
+    out.inner[...] = truths
+    return out

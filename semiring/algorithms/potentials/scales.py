@@ -51,7 +51,7 @@ def scales(A: Array, semiring: Semiring) -> Array | list[int] | None:
     xp, n, most = array_namespace(A), A.shape[0], semiring == max_times
     closures, plan = backend_for(A, semiring, A.dtype).capabilities.gaining, make_plan(semiring, A.dtype)
     if closures is not None and n <= closures.gaining_rows(plan):
-        factors = closures.look_gaining(plan, A[np.newaxis])
+        factors = closures.look_gaining(plan, A[:][np.newaxis])  # of ranks the rows of all
         if factors is not None:
             return factors[0]
     epsilon = (2 if A.dtype == np.float64 else 1) * relative_rounding(A.dtype)  # as in `Weights`
