@@ -14,6 +14,7 @@ from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import check_entries, convert
 from semiring.arrays.labels import names_vertices
 from semiring.arrays.operands import as_matrix, common_dtype, in_host_memory
+from semiring.arrays.other_zeros import warn_of_other_zeros
 from semiring.arrays.scans import Scan
 from semiring.arrays.scatter import added
 from semiring.elimination.analysis import Pattern
@@ -37,8 +38,12 @@ class Edges:
     scan: Scan  # what a look at the values found
 
 
-def edges_of(A: Any, semiring: Semiring, dtype: Any = None, reading: Reading = AS_IT_IS) -> Edges:
+def edges_of(
+    A: Any, semiring: Semiring, dtype: Any = None, reading: Reading = AS_IT_IS, *, check: bool = True
+) -> Edges:
     """The edges of a dense or sparse matrix, a frame, a graph, or a `Network`; edges listed twice are added by ⊕.
+
+    With ``check`` a dense matrix is looked at for the "no edge" of another convention, as `closure` does.
 
     Raises `ShapeError`, `DTypeError`, `DeviceError` for an array on a GPU, and `DomainError` for an entry that is NaN,
     outside the domain, or of unbounded gain.
@@ -56,6 +61,8 @@ def edges_of(A: Any, semiring: Semiring, dtype: Any = None, reading: Reading = A
     if hasattr(A, "tocoo"):
         return _of_sparse(A, semiring, dtype, names, both)
     dense = as_matrix(A, semiring, dtype, square=True)
+    if check:
+        warn_of_other_zeros(dense, semiring)
     if both:
         dense = both_directions(dense, semiring)
     rows, columns = np.nonzero(dense != semiring.zero_for(dense.dtype))

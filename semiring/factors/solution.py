@@ -14,6 +14,7 @@ from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero
 from semiring.arrays.labels import names_vertices
 from semiring.arrays.operands import in_host_memory, operands
+from semiring.arrays.other_zeros import warn_of_other_zeros
 from semiring.closures import closure
 from semiring.elimination.analysis import analyse
 from semiring.elimination.dense import solve_dense
@@ -68,6 +69,7 @@ def fixed_point(
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ShapeError(f"A is {matrix.shape}: a square matrix is needed")
     _check_shape(right, len(matrix))
+    warn_of_other_zeros(matrix, algebra)
     _demand_star(algebra)
     return _dense(matrix, right, algebra, transposed, count)
 

@@ -208,7 +208,7 @@ class _Call:
         progress = as_progress(self.options["progress"], "paths")
         _refuse_stack(A)
         try:
-            edges = edges_of(A, self.semiring, reading=self.reading)
+            edges = edges_of(A, self.semiring, reading=self.reading, check=self.options["check"])
         except DomainError as error:
             raise error.named(None if self.names is None else tuple(self.names)) from None
         vertices = Vertices(edges.pattern.n, edges.names if self.names is None else self.names)

@@ -49,6 +49,9 @@ def sparse_with_a_loop():
         (SCIPYS, sr.widest_paths, "np.where(A == 0, -np.inf, A)"),
         (SCIPYS, lambda A: sr.closure(A, "min_max"), "np.where(A == 0, np.inf, A)"),
         (np.array([SCIPYS, SCIPYS], float), sr.closure, "np.where(A == 0, np.inf, A)"),
+        (SCIPYS, sr.factor, "np.where(A == 0, np.inf, A)"),
+        (SCIPYS, lambda A: sr.fixed_point(A, [0.0, 0.0, 0.0]), "np.where(A == 0, np.inf, A)"),
+        (SCIPYS, lambda A: sr.shortest_paths(A, sources=[0]), "np.where(A == 0, np.inf, A)"),
         (LOOP, sr.closure, "np.where(A == 0, np.inf, A)"),
         (LOOP, sr.shortest_paths, "np.where(A == 0, np.inf, A)"),
         (LOOP, sr.widest_paths, "np.where(A == 0, -np.inf, A)"),
@@ -83,6 +86,7 @@ def test_the_warning_for_a_frame():
 
 def test_no_look_without_check():
     sr.closure(SCIPYS, check=False)
+    sr.shortest_paths(SCIPYS, sources=[0], check=False)
     sr.widest_paths(TABLE, check=False)
 
 
