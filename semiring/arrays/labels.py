@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from semiring.errors import DTypeError, ShapeError
+from semiring.errors import DTypeError, FormatError, ShapeError
 from semiring.namespaces import library_of
 
 __all__ = [
@@ -144,6 +144,7 @@ def labelled_square(frame: Any) -> Taken:
     if not is_labelled(frame):
         return _labelled_columns(frame)
     rows, columns = tuple(frame.index), tuple(frame.columns)
+    _refuse_untitled_edges(frame, columns)
     if len(rows) != len(columns):
         raise _not_square(len(rows), len(columns))
     if not _agree(rows, columns):
@@ -164,9 +165,21 @@ def _not_square(rows: int, columns: int) -> ShapeError:
     )
 
 
+def _refuse_untitled_edges(frame: Any, columns: Sequence[Any]) -> None:
+    """Raise `FormatError` where two columns or three hold texts and then numbers, as edges and weights do."""
+    kinds = [np.asarray(frame[title]).dtype.kind for title in columns] if len(columns) in (2, 3) else []
+    if kinds and all(kind in "OUST" for kind in kinds[:2]) and all(isinstance(t, str) for t in columns):
+        raise FormatError(
+            f"A is a frame of texts, and no columns are titled like a source ({', '.join(SOURCES)}) and a target "
+            f"({', '.join(TARGETS)}): if it lists edges, name them, columns=({columns[0]!r}, {columns[1]!r}), in a "
+            f"function of paths, or semiring.network_of(A, source={columns[0]!r}, target={columns[1]!r})"
+        )
+
+
 def _labelled_columns(frame: Any) -> Taken:
     """A frame without an index: its rows are the same vertices as its columns, in the same order."""
     names = tuple(frame.columns)
+    _refuse_untitled_edges(frame, names)
     if len(frame) != len(names):
         raise _not_square(len(frame), len(names))
     kind = type(frame)

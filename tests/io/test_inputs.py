@@ -423,8 +423,10 @@ def test_products_refuse_graphs(graph):
 def test_columns_that_are_chosen():
     frame = pl.DataFrame({"left": ["a"], "right": ["b"], "w": [2.0]})
     assert sr.network_of(frame, source="right", target="left").names == ("b", "a")
-    with pytest.raises(ShapeError, match=r"1 rows and 3 columns: .*source=..., target=..."):
+    with pytest.raises(FormatError, match=r"no columns are titled like .*source='left', target='right'"):
         sr.network_of(frame.select("left", "right", "w"))
+    with pytest.raises(ShapeError, match=r"1 rows and 3 columns: .*source=..., target=..."):
+        sr.network_of(pl.DataFrame({"left": [0], "right": [1], "w": [2.0]}))
     with pytest.raises(DTypeError, match="A is of type LazyFrame"):
         sr.closure(frame.lazy())
     with pytest.raises(FormatError, match="titled like a target"):
@@ -599,3 +601,13 @@ def test_of_several_usual_titles_the_weights_are_asked_for(tmp_path):
     (tmp_path / "x.csv").write_text("from,to,id,distance\n" + "a,b,1,\n" * 70)
     with pytest.raises(FormatError, match="the weight is missing"):
         sr.read(tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+@pytest.mark.parametrize("function", [sr.longest_paths, lambda A: sr.closure(A, "max_plus"), sr.factor])
+def test_a_frame_of_edges_without_usual_titles_says_which_to_name(rows, function):
+    frame = pd.DataFrame({"task": list("abc")[:rows], "next": list("bcd")[:rows], "days": [3, 4, 5][:rows]})
+    with pytest.raises(sr.errors.FormatError, match=r"no columns are titled like .*columns=\('task', 'next'\)"):
+        function(frame)
+    found = sr.longest_paths(frame, columns=("task", "next"))
+    assert found.distance("a", "b") == 3
