@@ -12,7 +12,10 @@ import llvmlite.ir as ir
 from numba import extending, types
 from numba.core import cgutils
 
-__all__ = ["TILE", "differ", "join_listed", "join_word", "keep_new", "missing_in", "spread_levels", "transpose_tile"]
+__all__ = [
+    *("TILE", "differ", "join_listed", "join_word", "keep_new", "missing_in", "spread_levels", "tiles_differ"),
+    "transpose_tile",
+]
 
 TILE = 16  # rows and columns of `transpose_tile`
 
@@ -56,31 +59,54 @@ def differ(typing: Any, where: Any, value: Any) -> Any:
     return types.uint32(types.intp, value), code
 
 
-@intrinsic
-def transpose_tile(typing: Any, like: Any, source: Any, stride: Any, to: Any, step: Any) -> Any:
-    """16 rows of 16 entries of the type of ``like``, ``step`` bytes apart ← the columns of 16 rows ``stride`` apart.
+def _columns(builder: Any, entry: Any, source: Any, stride: Any) -> list[Any]:
+    """The columns of 16 rows of 16 entries, ``stride`` bytes apart.
 
     Four rounds of exchanges of blocks, all in registers (J. O. Eklundh, IEEE Trans. Comput. C-21, 1972).
     """
+    kind, numbers = ir.VectorType(entry, TILE), ir.VectorType(_I32, TILE)
+    rows = [_load(builder, kind, _row(builder, source, stride, k)) for k in range(TILE)]
+    for size in (8, 4, 2, 1):
+        upper = ir.Constant(numbers, [TILE + c - size if c & size else c for c in range(TILE)])
+        lower = ir.Constant(numbers, [TILE + c if c & size else c + size for c in range(TILE)])
+        for k in range(TILE):
+            if not k & size:
+                a, b = rows[k], rows[k + size]
+                rows[k], rows[k + size] = builder.shuffle_vector(a, b, upper), builder.shuffle_vector(a, b, lower)
+    return rows
+
+
+def _row(builder: Any, first: Any, stride: Any, k: int) -> Any:
+    return builder.add(first, builder.mul(stride, ir.Constant(_I64, k)))
+
+
+@intrinsic
+def transpose_tile(typing: Any, like: Any, source: Any, stride: Any, to: Any, step: Any) -> Any:
+    """16 rows of 16 entries of the type of ``like``, ``step`` bytes apart ← the columns of 16 rows ``stride`` apart."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = ir.VectorType(args[0].type, TILE)
-        rows = [
-            _load(builder, kind, builder.add(args[1], builder.mul(args[2], ir.Constant(_I64, k)))) for k in range(TILE)
-        ]
-        numbers = ir.VectorType(_I32, TILE)
-        for size in (8, 4, 2, 1):
-            upper = ir.Constant(numbers, [TILE + c - size if c & size else c for c in range(TILE)])
-            lower = ir.Constant(numbers, [TILE + c if c & size else c + size for c in range(TILE)])
-            for k in range(TILE):
-                if not k & size:
-                    a, b = rows[k], rows[k + size]
-                    rows[k], rows[k + size] = builder.shuffle_vector(a, b, upper), builder.shuffle_vector(a, b, lower)
-        for k, row in enumerate(rows):
-            _store(builder, row, builder.add(args[3], builder.mul(args[4], ir.Constant(_I64, k))))
+        like, source, stride, to, step = args
+        for k, column in enumerate(_columns(builder, like.type, source, stride)):
+            _store(builder, column, _row(builder, to, step, k))
         return context.get_dummy_value()
 
     return types.void(like, *(types.intp,) * 4), code
+
+
+@intrinsic
+def tiles_differ(typing: Any, like: Any, source: Any, stride: Any, other: Any) -> Any:
+    """Whether 16 rows of 16 entries, unsigned as ``like`` is, are not the columns of 16 others, as many bytes apart."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        like, source, stride, other = args
+        kind, bits = ir.VectorType(like.type, TILE), ir.IntType(TILE * like.type.width)
+        different = ir.Constant(kind, None)
+        for k, column in enumerate(_columns(builder, like.type, source, stride)):
+            row = _load(builder, kind, _row(builder, other, stride, k))
+            different = builder.or_(different, builder.xor(row, column))
+        return builder.icmp_unsigned("!=", builder.bitcast(different, bits), ir.Constant(bits, 0))
+
+    return types.boolean(like, *(types.intp,) * 3), code
 
 
 @intrinsic

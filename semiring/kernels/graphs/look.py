@@ -12,7 +12,7 @@ import numpy as np
 
 from semiring.kernels.cpu.codegen.memory import address, wide
 from semiring.kernels.graphs.compiled import kernel
-from semiring.kernels.graphs.lanes import TILE, differ, transpose_tile
+from semiring.kernels.graphs.lanes import TILE, differ, tiles_differ
 from semiring.kernels.graphs.words import lowest
 
 __all__ = ["first_edge", "is_mirrored", "list_edges", "note_edges"]
@@ -80,18 +80,15 @@ def list_edges(words, count):
 @kernel
 def is_mirrored(A, first, last):
     """Whether the rows ``first`` … ``last`` - 1, from the diagonal on, equal the columns of the same numbers."""
+    wide()
     n = A.shape[0]
     adjacent = A.strides[1] == A.itemsize
-    tile = np.empty((TILE, TILE), A.dtype)
     for i0 in range(first, last, TILE):
         for j0 in range(i0, n, TILE):
             different = False
             if adjacent and i0 + TILE <= last and j0 + TILE <= n:
-                source = address(A) + j0 * A.strides[0] + i0 * A.itemsize
-                transpose_tile(A[0, 0], source, A.strides[0], address(tile), tile.strides[0])
-                for i in range(TILE):
-                    for j in range(TILE):
-                        different |= A[i0 + i, j0 + j] != tile[i, j]
+                below, above = j0 * A.strides[0] + i0 * A.itemsize, i0 * A.strides[0] + j0 * A.itemsize
+                different = tiles_differ(A[0, 0], address(A) + below, A.strides[0], address(A) + above)
             else:
                 for i in range(i0, min(last, i0 + TILE)):
                     for j in range(j0, min(n, j0 + TILE)):
