@@ -5,13 +5,16 @@ Source: A. V. Aho, M. R. Garey, J. D. Ullman, "The transitive reduction of a dir
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from semiring.algebra.catalogue import boolean
 from semiring.algorithms.packed import loops
 from semiring.arrays.bits import BitMatrix, pack
+from semiring.arrays.labels import names_vertices
 from semiring.closures import closure
 from semiring.errors import AlgebraError, ShapeError
+from semiring.io.inputs import take
 from semiring.linalg import matmul
 
 __all__ = ["transitive_reduction"]
@@ -23,11 +26,13 @@ def transitive_reduction(A: Any, *, threads: int | None = None) -> Any:
     Parameters
     ----------
     A
-        (n, n): a bool array, or a `BitMatrix`, on the host or on a GPU.
+        (n, n): a bool array, or a `BitMatrix`, on the host or on a GPU; or what names its vertices: a frame, a graph
+        of NetworkX, igraph or rustworkx, a `Network`, whatever the weights of its edges.
     threads
         As in `closure`.
 
-    Returns what was given: a new bool array where A lives, or a `BitMatrix`. Raises `ShapeError`, `DTypeError`, and
+    Returns what was given: a new bool array where A lives, a `BitMatrix`, a square frame, or of what lists edges a
+    `Network`. Raises `ShapeError`, `DTypeError`, and
     `AlgebraError` for a graph with a cycle, whose reduction is not unique: reduce the graph of its `condensation`.
 
     Cost: the closure, one product of n³ bit pairs, and four matrices of n² bits.
@@ -39,15 +44,23 @@ def transitive_reduction(A: Any, *, threads: int | None = None) -> Any:
            [0, 0, 0, 1],
            [0, 0, 0, 0]])
     """
-    edges = A if isinstance(A, BitMatrix) else pack(A)
+    if names_vertices(A):
+        taken = take(A, boolean)
+        return taken.back(_reduced(pack(taken.matrix), taken.names, threads).unpack())
+    reduced = _reduced(A if isinstance(A, BitMatrix) else pack(A), None, threads)
+    return reduced if isinstance(A, BitMatrix) else reduced.unpack()
+
+
+def _reduced(edges: BitMatrix, names: Sequence[Hashable] | None, threads: int | None) -> BitMatrix:
     if edges.shape[0] != edges.shape[1]:
         raise ShapeError(f"A is {edges.shape}: a graph needs a square matrix")
     reached = closure(edges, boolean, reflexive=False, threads=threads)
     cycles = loops(reached)
     if bool(cycles.any()):
+        first = int(cycles.argmax())
+        vertex = first if names is None else names[first]
         raise AlgebraError(
-            f"vertex {int(cycles.argmax())} lies on a cycle, and only an acyclic graph has one least graph of the same "
-            "closure: reduce condensation(A).graph"
+            f"vertex {vertex} lies on a cycle, and only an acyclic graph has one least graph of the same closure: "
+            "reduce sr.condensation(A).graph"
         )
-    reduced = edges & ~matmul(edges, reached, boolean, threads=threads)
-    return reduced if isinstance(A, BitMatrix) else reduced.unpack()
+    return edges & ~matmul(edges, reached, boolean, threads=threads)

@@ -127,3 +127,20 @@ def test_what_from_edges_refuses():
         BitMatrix.from_edges([0.0], [0], (2, 2))
     with pytest.raises(sr.errors.ShapeError, match="one length"):
         BitMatrix.from_edges([0, 1], [0], (2, 2))
+
+
+def test_the_reduction_of_what_names_its_vertices():
+    edges = [("a", "b", 7), ("b", "c", 0), ("a", "c", 1)]
+    graph = nx.DiGraph()
+    graph.add_weighted_edges_from(edges)
+    frame = pd.DataFrame(edges, columns=["from", "to", "km"])
+    square = pd.DataFrame(np.triu(np.ones((3, 3), bool), 1), index=list("abc"), columns=list("abc"))
+    for given in (graph, frame, sr.network_of(graph, "min_plus")):
+        found = sr.transitive_reduction(given)
+        assert isinstance(found, sr.Network)
+        assert {(found.names[i], found.names[j]) for i, j in np.argwhere(found.matrix)} == {("a", "b"), ("b", "c")}
+    expected = pd.DataFrame([[0, 1, 0], [0, 0, 1], [0, 0, 0]], list("abc"), list("abc")) > 0
+    pd.testing.assert_frame_equal(sr.transitive_reduction(square), expected)
+    graph.add_edge("c", "a", weight=1)
+    with pytest.raises(sr.errors.AlgebraError, match=r"vertex a lies on a cycle.*sr\.condensation\(A\)\.graph"):
+        sr.transitive_reduction(graph)
