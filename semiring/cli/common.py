@@ -254,6 +254,9 @@ def name_of(network: Network, vertex: int) -> str:
 def introduce(report: Report, network: Network, semiring: Semiring) -> None:
     """Say which network it is: title, vertices, edges, semiring and dtype in one line."""
     n, dtype = network.matrix.shape[0], str(network.matrix.dtype)
+    if not n:
+        note = "holds no edges and no vertices: is it the right file?"
+        print(f"semiring: note: {network.title} {note}", file=sys.stderr)
     values = network.matrix if isinstance(network.matrix, np.ndarray) else network.matrix.data
     edges = int(np.count_nonzero(values != semiring.zero_for(values.dtype)))
     known = {"title": network.title, "vertices": n, "edges": edges, "semiring": semiring.name, "dtype": dtype}
