@@ -85,6 +85,7 @@ def read_edge_list(
         empty = np.zeros(0, np.int64)
         return Edges(0, empty, empty, None, at_line(source, []))
     number, fields, line = first
+    asked = header
     guessed, ahead = header is None and not _names_columns(fields), list[Row]()
     if header is None:
         ahead.extend(islice(rows, 1) if _ends_in_quotes(line) else ())
@@ -105,6 +106,11 @@ def read_edge_list(
         raise FormatError(
             f"{source}:{number}: {shown} occur in no other line: the first line may name the columns, or be an edge: "
             f"{_SAY_WHICH}"
+        )
+    if not header and asked is None and found.reads_like_matrix():
+        raise FormatError(
+            f"{source}:{number}: three lines of three numbers with 0 on the diagonal may be a matrix, or edges: of "
+            "edges say header=False (on the command line --no-header); a matrix goes to a file as .npy, by numpy.save"
         )
     return found.edges(columns, source)
 
@@ -280,6 +286,13 @@ class _Collected:
         """Whether other edges follow the first, between the vertices 0 and 1, and neither of these occurs in a line."""
         others = (self.rows[1:], self.columns[1:], self.declared)
         return len(self.rows) > 1 and all(not len(ends) or min(ends) > 1 for ends in others)
+
+    def reads_like_matrix(self) -> bool:
+        """Whether the fields of three weighted edges may be a 3 × 3 matrix of numbers with 0 on the diagonal."""
+        if not len(self.values) == len(self.rows) == 3 or self.declared or not all(map(_is_number, self.names)):
+            return False
+        names = list(self.names)
+        return parse_number(names[self.rows[0]]) == parse_number(names[self.columns[1]]) == self.values[2] == 0
 
     def edges(self, columns: Columns, source: str) -> Edges:
         n, names = len(self.names), tuple(self.names)

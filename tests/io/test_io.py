@@ -411,6 +411,20 @@ def test_two_names_that_are_no_titles(tmp_path, text, names):
     assert edge_list(tmp_path, text).names == names
 
 
+@pytest.mark.parametrize("text", ["0,3,9\n3,0,2\n9,2,0\n", "0 1.5 9\n3 0.0 2\n9 2 0.0\n"])
+def test_three_rows_of_a_matrix_are_not_silently_edges(tmp_path, text):
+    with pytest.raises(
+        FormatError, match=r"net.csv:1: three lines .* may be a matrix, .*header=False .*--no-header.*npy"
+    ):
+        edge_list(tmp_path, text)
+    assert np.isfinite(edge_list(tmp_path, text, header=False).matrix).sum() == 3
+
+
+@pytest.mark.parametrize("text", ["0,3,9\n3,0,2\n9,2,1\n", "0,3,9\n3,0,2\n9,2,0\n0,4,1\n", "0,b,9\nb,0,2\n9,2,0\n"])
+def test_three_edges_that_are_no_matrix(tmp_path, text):
+    assert np.isfinite(edge_list(tmp_path, text).matrix).sum() == text.count("\n")
+
+
 @pytest.mark.parametrize("text", ["A,B,O.5,wet\nC,D,3,dry\n", "A,B,x,y\nC,D,3,4\n"])
 def test_an_edge_of_more_than_three_fields_is_no_header_either(tmp_path, text):
     with pytest.raises(FormatError, match=r"net.csv:1: the weight '.*' is not a number; if the line names"):
