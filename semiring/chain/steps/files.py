@@ -82,9 +82,10 @@ def files(p: Problem) -> Look:
             "paths, finds the predecessors of all pairs there"
         )
     if request.journal is not None or (request.memory is not None and request.device is None):
+        where = "a file of another kind" if isinstance(p.given, str | os.PathLike) else "memory as a whole"
         raise StorageError(
-            "memory= and journal= are for a matrix in a file, and A is in memory as a whole: leave them out, save A "
-            "and give the name of the file, or have a GPU compute in so much memory, device='cuda'"
+            f"memory= and journal= are for a matrix in an .npy file, and A is in {where}: leave them out, save A as "
+            ".npy and give the name of the file, or have a GPU compute in so much memory, device='cuda'"
         )
     if request.memory is not None or not is_name(out):
         return _of_array(p)
