@@ -239,7 +239,7 @@ def _named_columns(
             raise FormatError(f"{source}:{number}: no column is named {weight!r}; there are {', '.join(fields)}")
         where = lowered.index(weight.casefold())
     else:
-        rest = [column for column in range(len(fields)) if column not in (tail, head)]
+        rest = [column for column in range(len(fields)) if column not in (tail, head) and lowered[column] != "id"]
         cells = {column: [row[column] for row in rows if len(row) > column and row[column]] for column in rest}
         held = [column for column in rest if any(map(_is_number, cells[column]))]
         usual = [column for column in rest if lowered[column] in WEIGHTS]

@@ -425,6 +425,12 @@ def test_three_edges_that_are_no_matrix(tmp_path, text):
     assert np.isfinite(edge_list(tmp_path, text).matrix).sum() == text.count("\n")
 
 
+def test_the_numbers_of_edges_are_no_weights(tmp_path):
+    assert edge_list(tmp_path, "id,from,to,km\n7,a,b,5\n8,b,c,6\n").matrix[0, 1] == 5
+    assert edge_list(tmp_path, "from,to,ID\na,b,7\nb,c,8\n").matrix[0, 1] == 1
+    assert edge_list(tmp_path, "from,to,id\na,b,7\nb,c,8\n", weight="id").matrix[0, 1] == 7
+
+
 @pytest.mark.parametrize("text", ["A,B,O.5,wet\nC,D,3,dry\n", "A,B,x,y\nC,D,3,4\n"])
 def test_an_edge_of_more_than_three_fields_is_no_header_either(tmp_path, text):
     with pytest.raises(FormatError, match=r"net.csv:1: the weight '.*' is not a number; if the line names"):
