@@ -297,7 +297,7 @@ template <class T> static UNSEEN T atomicMax(T *to, T x) {
     if (old < x) *to = x;
     return old;
 }
-template <class T> static UNSEEN T atomicAdd(T *to, T x) {
+template <class T, class U> static UNSEEN T atomicAdd(T *to, U x) { // a number of another type is converted, as in CUDA
     host::touch(to, sizeof *to, host::ATOMIC);
     const T old = *to;
     *to = old + x;
