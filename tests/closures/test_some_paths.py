@@ -15,6 +15,9 @@ from semiring.arrays import memory
 from semiring.errors import NoPathError, VertexError
 from semiring.io import network_of
 
+# Weights that gain are no probabilities, and are meant here.
+pytestmark = pytest.mark.filterwarnings("ignore:the most reliable of these paths")
+
 inf = np.inf
 #: Functions, dtypes, and weights under which nothing gains, or some edges gain.
 KINDS = {

@@ -237,16 +237,14 @@ def test_threads_keep_their_floating_point_state(rng):
             found[place] = threading.get_ident(), bool(np.all(tiny * 1.0 == [2.0**-1060, 2.0**-1070]))
 
         run_tasks(look, [(0,), (1,)], 2)
-        return found.values()
+        return list(found.values())
 
-    before = states()
+    before = [state for _ in range(20) for state in states()]  # of whichever threads the pool has
     multiplied(A, B, threads=2)
     sr.matmul(np.tile(A, (8, 1)), B[:, 0], "log_plus", threads=2)
-    after = states()
-    for found in (before, after):
-        assert len({thread for thread, _ in found}) == 2
-        assert all(subnormal for _, subnormal in found)
-    assert {thread for thread, _ in before} == {thread for thread, _ in after}
+    after = [state for _ in range(20) for state in states()]
+    assert all(subnormal for _, subnormal in before + after)
+    assert len({thread for thread, _ in before} & {thread for thread, _ in after}) >= 2
 
 
 @pytest.mark.parametrize("name", ["scores", "scores_to_1000", "equal_terms", "maxima_that_never_meet"])

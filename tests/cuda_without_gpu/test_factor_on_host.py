@@ -149,7 +149,9 @@ def test_answers_are_those_of_the_host(name, dtype, n, device, rng):
             same(F.rows(reduce="eccentricity"), host.rows(reduce="eccentricity"))
         rows = there(np.empty((n, n), dtype))
         F._home.all_rows(F._numbers, F._numbers.plan, rows)
-        same(rows.view(np.ndarray), host.closure())
+        inside = rows.view(np.ndarray)  # where integers have another "no path"
+        none = inside == F._numbers.plan.zero
+        same(np.where(none, sr.CATALOGUE[name].zero_for(inside.dtype), inside), host.closure())
         if name == "min_plus":
             assert F.path(0, n - 1) == host.path(0, n - 1)
             same(F.rows(reduce=("nearest", 2)), host.rows(reduce=("nearest", 2)))
