@@ -68,6 +68,7 @@ def test_the_table():
     assert [name for name in BUILT_IN if traits[name].takes == "edges"] == ["johnson"]
 
 
+@pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 def test_a_method_of_ones_own_closes_whatever_closure_takes(registered, graph):
     made = registered("series", series, storages=("elements", "bits"))
     assert made == method_named("series")
@@ -88,6 +89,7 @@ def test_a_method_of_ones_own_closes_whatever_closure_takes(registered, graph):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 def test_and_finds_paths(registered, graph):
     registered("series", series)
     found, expected = (sr.shortest_paths(graph, method=method) for method in ("series", "auto"))
@@ -221,6 +223,7 @@ def test_edges_are_not_closed_with_predecessors(graph):
         sr.shortest_paths(graph, method="johnson")
 
 
+@pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 def test_a_method_that_takes_edges(registered, graph):
     taken = []
 

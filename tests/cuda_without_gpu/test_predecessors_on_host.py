@@ -157,6 +157,7 @@ def graph(rng, name, dtype, n, density, kind):
         ("lukasiewicz", "float64", "random"),
     ],
 )
+@pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 def test_trees_of_best_paths(rng, kernels_for, name, dtype, kind):
     for n, density in ((1, 1.0), (2, 1.0), (33, 0.1), (65, 1.0), (97, 0.04)):
         A = graph(rng, name, dtype, n, density, kind)

@@ -215,7 +215,7 @@ def test_refused(rng, path):
 
     refused(StorageError, "'disk'", memory={"device": memory, "disk": 1})
     refused(StorageError, "4 rows of 97", memory={"device": memory, "host": 1000})
-    refused(StorageError, "in a file", journal=path.with_name("run"))
+    refused(StorageError, "matrix in an .npy file", journal=path.with_name("run"))
     refused(StorageError, "overlap", given=A[:96, :96], out=A[1:, 1:])
     refused(StorageError, "save A", out=path)
     refused(ShapeError, "square", given=A[:50])
