@@ -90,6 +90,7 @@ def test_small_matrices_planned_before_are_planned_anew(registered, half_of, gra
     assert len(asked) == 3
 
 
+@pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 def test_a_step_is_asked_about_stacks_and_other_semirings(registered, half_of, graph):
     step, asked = half_of
     stack = np.stack([graph, graph.T])
