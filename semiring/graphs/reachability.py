@@ -1,4 +1,5 @@
-"""Reachability in packed bits, component by component: a row is what the rows of its edges' heads reach, joined.
+"""Reachability in packed bits, component by component: a row is what the rows of its edges' heads reach, joined; or,
+where products are a thousand times as fast, blocks of pivots in the order of the components.
 
 Sources: `semiring.kernels.graphs.reachability`. Cost: a search for the components, and a pass over a row of n bits for
 every edge that no other path replaces, some n log n of a random graph; workspace another matrix of bits, for the
@@ -7,6 +8,7 @@ components. Where there are too many such edges, the rest is closed by R-Kleene.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -15,9 +17,11 @@ from semiring.algorithms.methods import Method
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.views import Array
 from semiring.graphs.components import Components
+from semiring.graphs.triangular import close_in_order, order_of
+from semiring.kernels.contract import Relations
 from semiring.kernels.engine import Engine
 
-__all__ = ["by_components"]
+__all__ = ["by_blocks", "by_components"]
 
 _PART = 0.1  # of the work of a closure by products: joins that are done before it is left to them
 _WORDS = 1024  # bit pairs of a product in the time in which a word of a row is joined
@@ -25,7 +29,31 @@ _WORDS = 1024  # bit pairs of a product in the time in which a word of a row is 
 
 def by_components(found: Components) -> Method:
     """The method that closes words (n, ⌈n/32⌉) whose components are known; of a dual semiring, 0 is an edge."""
-    return Method("joined_rows", partial(_join, found), storages=("bits",), pairs=_pairs)
+    return Method("joined_rows", partial(_join, found), storages=("bits",), pairs=_cubes)
+
+
+def by_blocks(relations: Relations, otherwise: Method, note: Callable[[str], None]) -> Method:
+    """The method that looks for an order of the vertices when it closes words, in which pivots meet fewer of them.
+
+    ``otherwise`` closes them where there is none. What is found goes to ``note``.
+    """
+    close = partial(_close_in_order, relations, otherwise, note)
+    return Method("blocks_in_order", close, storages=("bits",), pairs=_cubes)
+
+
+def _close_in_order(
+    relations: Relations, otherwise: Method, note: Callable[[str], None], engine: Engine, words: Array
+) -> None:
+    found = order_of(relations, words)
+    note(str(found or "no order of the vertices spares anything"))
+    if found is None:
+        otherwise.close(engine, words)
+    else:
+        close_in_order(engine, relations, words, found)
+
+
+def _cubes(n: int, width: int) -> int:
+    return n * n * width
 
 
 def _join(found: Components, engine: Engine, words: Array) -> None:
@@ -43,7 +71,3 @@ def _join(found: Components, engine: Engine, words: Array) -> None:
         np.invert(words, out=words)
     if joins < 0:
         rkleene(engine, words)
-
-
-def _pairs(n: int, width: int) -> int:
-    return n * n * width

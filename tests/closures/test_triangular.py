@@ -3,72 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 
+import fake_cupy
 import numpy as np
 import pytest
+from relations_on_host import OnHost, entries
 from scipy.sparse.csgraph import connected_components
 
+import semiring as sr
 from semiring import boolean, pack
 from semiring.algorithms.schedule import schedule_for
 from semiring.graphs import triangular
 from semiring.graphs.triangular import close_in_order, order_of, pivot_blocks
 from semiring.kernels import get_backend
+from semiring.kernels.contract import Capabilities
 from semiring.kernels.engine import Engine, make_plan
 
 WIDTH = 64
-
-
-def entries(words):
-    return np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little").astype(bool)
-
-
-class OnHost:
-    """`semiring.kernels.contract.Relations` in NumPy; it counts sweeps."""
-
-    def __init__(self):
-        self.sweeps = 0
-
-    def edges(self, words):
-        A = entries(words)[:, : len(words)]
-        np.fill_diagonal(A, False)
-        return A
-
-    def count_edges(self, words):
-        A = self.edges(words)
-        return int(A.sum()), bool(np.tril(A).any())
-
-    def peel(self, words, edges, rounds):
-        A = self.edges(words)
-        left, order = np.ones(len(A), bool), []
-        for _ in range(rounds):
-            first = left & ~A[left].any(axis=0)
-            if not first.any():
-                break
-            order += np.flatnonzero(first).tolist()
-            left &= ~first
-        tails, heads = np.nonzero(A)
-        assert edges == len(heads)
-        return np.array(order, np.int64), np.searchsorted(tails, np.arange(len(A) + 1)), heads.astype(np.int32)
-
-    def sweep_along(self, words, vertices):
-        self.sweeps += 1
-        chosen = entries(vertices)[: len(words)]
-        return np.bitwise_or.reduce(words[chosen], axis=0, initial=0).astype(np.uint32)
-
-    def sweep_against(self, words, vertices, asked):
-        self.sweeps += 1
-        found = ((words & vertices) != 0).any(axis=1) & entries(asked)[: len(words)]
-        return triangular._set_of(np.flatnonzero(found), words.shape[1])
-
-    def permute_bits(self, words, order):
-        words[...] = pack(entries(words)[:, : len(words)][np.ix_(order, order)]).words
-
-    def fill_component(self, words, start, stop):
-        row = np.bitwise_or.reduce(words[start:stop], axis=0) | triangular._set_of(range(start, stop), words.shape[1])
-        words[start:stop] = row
-        A = entries(words)[:, : len(words)]
-        A[:start][A[:start, start:stop].any(axis=1), start:stop] = True
-        words[...] = pack(A).words
 
 
 @pytest.fixture
@@ -190,3 +142,34 @@ def test_fewer_pairs_of_an_acyclic_graph(narrow):
     )
     np.testing.assert_array_equal(entries(words), np.triu(np.ones((n, n), bool)))
     assert counted < 0.25 * n**3
+
+
+@pytest.mark.parametrize("reflexive", [True, False])
+def test_a_gpu_looks_for_the_order_when_it_closes(reflexive, narrow, monkeypatch, rng):
+    """On a stand-in for one: what is found is told, and the bits are those of all pairs, which close what has none."""
+    _, device = fake_cupy.install(monkeypatch)
+    device.capabilities = Capabilities(relations=OnHost(fake_cupy.unwrapped))
+    monkeypatch.setattr(import_module("semiring.chain.steps.reachability"), "_LEAST", 1)
+    monkeypatch.setattr(triangular, "_FEW", 0)
+    n = 150
+    acyclic, order = np.triu(rng.random((n, n)) < 0.05, 1), rng.permutation(n)
+    ring = np.roll(np.eye(n, dtype=bool), 1, axis=1)
+    found = {
+        "no two of which reach each other, in topological order": acyclic,
+        " parts, the largest of ": (acyclic | np.kron(np.eye(3, dtype=bool), ring[:50, :50]))[np.ix_(order, order)],
+        "1 parts, the largest of 150": ring,
+    }
+    for told, A in found.items():
+        given = pack(A).to_device()
+        closed, why = sr.closure(given, "boolean", reflexive=reflexive, explain=True)
+        assert told in str(why)
+        assert "blocks_in_order" in str(why)
+        assert closed.to_host() == sr.closure(pack(A), "boolean", reflexive=reflexive, structure=False)
+        for options in ({"structure": False}, {"method": "rkleene"}, {"progress": lambda done, total: None}):
+            again, why = sr.closure(given, "boolean", reflexive=reflexive, explain=True, **options)
+            assert "blocks_in_order" not in str(why)
+            assert again == closed
+    monkeypatch.setattr(triangular, "_SWEEPS", 0)
+    closed, why = sr.closure(pack(ring).to_device(), "boolean", explain=True)
+    assert "no order of the vertices spares anything" in str(why)
+    assert closed.count() == n * n

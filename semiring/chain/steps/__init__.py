@@ -34,7 +34,6 @@ from semiring.chain.steps.shifted import shifted
 from semiring.chain.steps.sparse import sparse
 from semiring.chain.steps.stacks import stacks
 from semiring.chain.steps.structure import structure
-from semiring.chain.steps.triangular import triangular
 from semiring.chain.steps.turned import turned
 from semiring.chain.steps.unbounded import unbounded
 from semiring.chain.steps.undirected import undirected
@@ -68,8 +67,6 @@ STEPS: tuple[Step, ...] = (
     *(structure, bottleneck, hops, reachability, separators, searches, components, shifted, scaled, undirected),
     # A⁺ of the matrix as the method will see it, so that the diagonal is kept in its dtype and under its maps.
     plus,
-    # The graph of the bits that will be closed, as they are stored.
-    triangular,
 )
 _steps = STEPS  # and those that were registered, in their places
 
