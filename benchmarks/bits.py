@@ -1,23 +1,28 @@
 """Packed bits: products and closures of boolean matrices, beside what or-and in registers alone could do.
 
-    python -m benchmarks.bits [products] [closures] [--sizes 512 1024 ...]
+    python -m benchmarks.bits [products] [closures] [components] [peers] [--sizes 512 1024 ...] [--vertices 16384]
 
 The limit (`benchmarks.limits.word_limit`) is measured in the same run: or-and on vector registers, no memory. The
 kernels go beyond it, because one look-up in a table does five k at once (the Method of Four Russians). Their own bound
 is one load of a vector a cycle.
+
+`components`: acyclic graphs whose order is hidden, and a sparse one, against the closure by all pairs. `peers`: what
+reaches what in graphs of an eighth of the vertices, by other libraries too; one that is not installed is left out, and
+all count the same bits.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, ours, run
+from benchmarks.common import Table, ours, run, theirs
 from benchmarks.limits import word_limit
 from semiring.arrays.bits import BitMatrix
 from semiring.kernels.cpu import CpuBackend
@@ -77,13 +82,104 @@ def closures(_: argparse.Namespace) -> Table:
     return Table("A ← A* (boolean) by close_block, 1 thread", ["n", "µs", "T bit pairs/s", "of the limit"], rows)
 
 
+def _acyclic(n: int, each: int, rng: np.random.Generator) -> Any:
+    """Edges (2, ≤ each · n) of a graph without cycles, in an order that is hidden."""
+    edges = np.sort(rng.integers(0, n, (2, each * n)), axis=0)
+    return rng.permutation(n)[edges[:, edges[0] < edges[1]]]
+
+
+def components(options: argparse.Namespace) -> Table:
+    """A* where the components spare work, and without, on two threads."""
+    n, rng = options.vertices, np.random.default_rng(0)
+    graphs = {
+        f"{size} vertices, 10 edges each": BitMatrix.from_edges(*_acyclic(size, 10, rng), shape=(size, size))
+        for size in (n, 20000)
+    }
+    for name, part in (("1 %", 0.01), ("half", 0.5)):
+        order, entries = rng.permutation(n), np.triu(rng.random((n, n), np.float32) < part, 1)
+        graphs[f"{n} vertices, {name} of all edges"] = sr.pack(entries[np.ix_(order, order)])
+    rows = []
+    for name, A in graphs.items():
+        work = A.copy()
+        again: dict[str, Any] = {"setup": lambda A=A, work=work: np.copyto(work.words, A.words), "repeats": 5}
+        call = lambda structure, work=work: sr.closure(  # noqa: E731
+            work, "boolean", out=work, threads=2, structure=structure
+        )
+        spared, found = ours(name, lambda call=call: call(True), **again), work.copy()
+        dense = theirs(lambda call=call: call(False), **again)
+        assert work == found
+        rows.append([name, spared * 1e3, dense * 1e3, f"{dense / spared:.1f}×"])
+    columns = ["acyclic, order hidden", "by components, ms", "all pairs, ms", "ratio"]
+    return Table("Closures of packed bits by components, 2 threads", columns, rows)
+
+
+def _peers(tails: Any, heads: Any, n: int) -> Iterator[tuple[str, Callable[[], int]]]:
+    """Other libraries, each by what it has for this; how many pairs (i, j) have a path, i = j among them."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    A = coo_array((np.ones(len(tails), np.int8), (tails, heads)), shape=(n, n)).tocsr()
+    search = lambda i: breadth_first_order(A, i, return_predecessors=False)  # noqa: E731
+    yield "SciPy, breadth_first_order from every vertex", lambda: sum(len(search(i)) for i in range(n))
+    edges = list(zip(tails.tolist(), heads.tolist(), strict=True))
+    if find_spec("igraph"):
+        import igraph
+
+        graph = igraph.Graph(n, edges, directed=True)
+        yield (
+            "igraph, subcomponent of every vertex",
+            lambda: sum(len(graph.subcomponent(i, mode="out")) for i in range(n)),
+        )
+    if find_spec("graphblas"):
+        import graphblas as gb
+
+        every = np.arange(n)
+        start = gb.Matrix.from_coo(np.r_[tails, every], np.r_[heads, every], True, nrows=n, ncols=n)
+
+        def squares() -> int:
+            R, before = start.dup(), 0
+            while before < R.nvals:
+                before, R = R.nvals, gb.semiring.lor_land(R @ R).new()
+            return int(R.nvals)
+
+        yield "python-graphblas, squares in lor_land", squares
+    if find_spec("networkx"):
+        import networkx as nx
+
+        named = nx.DiGraph(edges)
+        named.add_nodes_from(range(n))
+        yield "NetworkX, transitive_closure", lambda: nx.transitive_closure(named, reflexive=True).number_of_edges()
+
+
+def peers(options: argparse.Namespace) -> Table:
+    """What reaches what, and how many pairs that are."""
+    n, rng = options.vertices // 8, np.random.default_rng(1)
+    graphs = {
+        "acyclic, 10 edges a vertex": _acyclic(n, 10, rng),
+        "random, 1.5 edges a vertex": rng.integers(0, n, (2, 3 * n // 2)),
+    }
+    found: dict[str, list[float]] = {}
+    for name, (tails, heads) in graphs.items():
+        reached = lambda tails=tails, heads=heads: sr.closure(  # noqa: E731
+            BitMatrix.from_edges(tails, heads, (n, n)), "boolean", threads=2
+        ).count()
+        found.setdefault("this library, from the edges on", []).append(ours(name, reached, repeats=5) * 1e3)
+        for peer, count in _peers(tails, heads, n):
+            assert count() == reached(), peer
+            found.setdefault(peer, []).append(theirs(count, repeats=1) * 1e3)
+    rows = [[peer, *times] for peer, times in found.items()]
+    return Table(f"Reachability of {n} vertices, ms", ["", *graphs], rows)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print both tables."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--sizes", type=int, nargs="+", default=[512, 1024, 2048, 4096, 8192])
+        parser.add_argument("--vertices", type=int, default=16384)
 
-    return run("benchmarks.bits", str(__doc__), {"products": products, "closures": closures}, arguments, configure)
+    tables = {"products": products, "closures": closures, "components": components, "peers": peers}
+    return run("benchmarks.bits", str(__doc__), tables, arguments, configure)
 
 
 if __name__ == "__main__":

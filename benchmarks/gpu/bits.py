@@ -1,19 +1,25 @@
 """Packed truth values on a GPU: products and closures, by the tensor cores and by words of 32.
 
-    python -m benchmarks.gpu.bits [products] [closures] [components] [peers] [--sizes 4096 8192 ...]
+    python -m benchmarks.gpu.bits [products] [transposes] [energy] [closures] [components] [peers] [million]
+                                  [--sizes 4096 8192 ...]
 
 By events of the device, ahead of which the host enqueues; entries are True with probability ½, which is the density
 that costs the most power. Closures are those of random digraphs of 1.2 edges a vertex, most of whose vertices reach
 none or a large part of the others, in place; their results are compared with each other. "Words of 32" are the kernels
 for GPUs without these tensor cores.
+
+`transposes`: the panel of 4096 rows that a product makes of its second operand. `energy`: by the counter of the GPU,
+over seconds of products. `million`: 1,000,000 vertices in 116 GiB, by components and by all pairs, some minutes; 64
+rows of each closure equal breadth-first searches of their own.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -100,6 +106,59 @@ def peers(options: argparse.Namespace) -> Table:
     return Table("Products of truth values beside cuBLAS", columns, rows)
 
 
+def transposes(options: argparse.Namespace) -> Table:
+    """The panel ← 4096 rows of bits transposed."""
+    import cupy
+
+    from semiring.kernels.cuda.product.bit_kernels import DEPTH
+    from semiring.kernels.cuda.product.bit_products import _Panel
+
+    rows = []
+    for n in (*options.sizes, 131072, 1 << 20):
+        B = cupy.random.randint(0, 2**32, (DEPTH, n // 32), dtype=np.uint32)
+        fill = _Panel(DEPTH, n // 32).filled(B)
+        taken = _seconds(lambda: fill(0), f"transpose, {DEPTH} × {n}")  # noqa: B023
+        rows.append([f"{DEPTH} × {n}", taken * 1e6, 2 * B.nbytes / taken / 1e12])
+    return Table("Transposes of packed bits, read and written", ["rows × columns", "µs", "TB/s"], rows)
+
+
+def _joules() -> Callable[[], float]:
+    """The energy counter of the current GPU."""
+    import cupy
+    import pynvml
+
+    pynvml.nvmlInit()
+    handle = pynvml.nvmlDeviceGetHandleByPciBusId(cupy.cuda.Device().pci_bus_id)
+    return lambda: float(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)) / 1e3
+
+
+def energy(options: argparse.Namespace) -> Table:
+    """Of products, over two seconds of each."""
+    import cupy
+
+    plan, backend = make_plan(sr.boolean, BOOL, storage="bits"), device_backend(sr.boolean, BOOL, "bits")
+    counter, rows = _joules(), []
+    for n in options.sizes[-2:]:
+        A, B, C = (cupy.random.randint(0, 2**32, (n, n // 32), dtype=np.uint32) for _ in range(3))
+        cells: list[float] = []
+        for way in (nullcontext, _words_of_32):
+            with way():
+                backend.multiply_add(plan, C, A, B)
+                cupy.cuda.Device().synchronize()
+                count, before, start = 0, counter(), time.perf_counter()
+                while time.perf_counter() - start < 2:
+                    for _ in range(8):
+                        backend.multiply_add(plan, C, A, B)
+                    cupy.cuda.Device().synchronize()
+                    count += 8
+                spent = time.perf_counter() - start
+                joules = counter() - before
+            cells += [joules / count / n**3 * 1e12, joules / spent]
+        rows.append([n, *cells])
+    columns = ["n", "pJ a bit pair", "watts", "pJ a bit pair, by words of 32", "watts, by words of 32"]
+    return Table("Energy of products of packed bits", columns, rows)
+
+
 def _edges() -> Any:
     import cupy
 
@@ -116,7 +175,7 @@ def closures(options: argparse.Namespace) -> Table:
     import cupy
 
     edges, rows = _edges(), []
-    for n in (*options.sizes, 131072):
+    for n in (*options.sizes, 65536, 131072):
         random = cupy.random.RandomState(n)
         tails, heads = random.randint(0, n, (2, int(1.2 * n)))
         words = cupy.zeros((n, -(-n // 32)), np.uint32)
@@ -169,14 +228,65 @@ def components(options: argparse.Namespace) -> Table:
     return Table(f"Closures of {n} vertices by components", ["graph", "ms", "faster than by n³ pairs"], rows)
 
 
+def _searches(tails: Any, heads: Any, n: int) -> Callable[[int], Any]:
+    """What a vertex reaches, in bytes of bits."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    graph = coo_array((np.ones(len(tails), np.int8), (tails, heads)), shape=(n, n)).tocsr()
+
+    def reached(vertex: int) -> Any:
+        found = np.zeros(n, np.bool_)
+        found[breadth_first_order(graph, vertex, return_predecessors=False)] = True
+        return np.packbits(found, bitorder="little")
+
+    return reached
+
+
+def million(options: argparse.Namespace) -> Table:
+    """A ← A* in place, with what it takes beside the matrix; and rows of it by searches."""
+    import cupy
+
+    n, rng, counter = options.million, np.random.default_rng(1), _joules()
+    tails, heads = np.sort(rng.integers(0, n, (2, 10 * n)), axis=0)
+    order, kept = rng.permutation(n), tails != heads
+    random = rng.integers(0, n, (2, 3 * n // 2))
+    acyclic = order[tails[kept]], order[heads[kept]]
+    pool, words = cupy.get_default_memory_pool(), cupy.zeros((n, -(-n // 32)), np.uint32)
+    A, edges, rows = BitMatrix(words, (n, n)), _edges(), []
+    for kind, (from_, to), structure in (
+        ("random, 1.5 edges a vertex", random, True),
+        ("no cycle, 10 edges a vertex, hidden", acyclic, True),
+        ("random, by all pairs", random, False),
+    ):
+        words[...] = 0
+        edges(cupy.asarray(from_), cupy.asarray(to), words.shape[1], words)
+        cupy.cuda.Device().synchronize()
+        pool.free_all_blocks()
+        held, joules, start = pool.total_bytes(), counter(), time.perf_counter()
+        sr.closure(A, "boolean", out=A, structure=structure)
+        cupy.cuda.Device().synchronize()
+        taken, joules = time.perf_counter() - start, counter() - joules
+        equal, reached = 0, _searches(from_, to, n)
+        for vertex in rng.integers(0, n, 64).tolist():
+            found = words[vertex].get().view(np.uint8)[: -(-n // 8)]
+            equal += np.array_equal(found, reached(vertex))
+        more = (pool.total_bytes() - held) / A.nbytes
+        rows.append([kind, taken, joules / 1e3, f"{100 * more:.1f} %", f"{equal} of 64", A.count()])
+    columns = ["graph", "s", "kJ", "beside the matrix", "rows equal to searches", "bits"]
+    return Table(f"Closures of {n} vertices", columns, rows)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--vertices", type=int, default=131072)
         parser.add_argument("--sizes", type=int, nargs="+", default=[4096, 8192, 16384, 32768])
+        parser.add_argument("--million", type=int, default=1_000_000)
 
-    tables = {"products": products, "closures": closures, "components": components, "peers": peers}
+    tables = {"products": products, "transposes": transposes, "energy": energy, "closures": closures}
+    tables |= {"components": components, "peers": peers, "million": million}
     return run("benchmarks.gpu.bits", str(__doc__), tables, arguments, configure)
 
 

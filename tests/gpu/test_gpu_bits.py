@@ -75,6 +75,22 @@ def test_products_of_every_shape(seed, tensor_cores):
     assert len(tensor_cores) == 6
 
 
+@pytest.mark.parametrize("sides", [(0, 70, 50), (70, 0, 50), (70, 50, 0), (0, 0, 0)])
+@pytest.mark.parametrize("name", ["boolean", "xor_and"])
+def test_products_of_nothing(name, sides, tensor_cores):
+    """Without k there is nothing to add: C is 0 after a product, and stays after one that is added."""
+    import cupy
+
+    m, n, k = sides
+    A, B = (cupy.zeros((rows, -(-columns // 32)), np.uint32) for rows, columns in ((m, k), (k, n)))
+    C = cupy.full((m, -(-n // 32)), 5, np.uint32)
+    plan, backend = make_plan(CATALOGUE[name], BOOL, storage="bits"), device_backend(CATALOGUE[name], BOOL, "bits")
+    backend.multiply_add(plan, C, A, B)
+    assert bool((C == 5).all())
+    backend.multiply(plan, C, A, B)
+    assert not bool(C.any())
+
+
 def test_a_stack_and_one_operand_for_all(tensor_cores, rng):
     import cupy
 
@@ -146,11 +162,11 @@ def test_rows_that_begin_between_multiples_of_sixteen_bytes(rng):
     assert not whole[:, 33:].any()
 
 
-def test_the_same_bits_every_time(rng):
-    n = 5000
-    a = np.zeros((n, n), bool)
-    a[rng.integers(0, n, 6000), rng.integers(0, n, 6000)] = True
-    A = pack(a).to_device()
+@pytest.mark.parametrize("n", [5000, 20000, 33000])
+def test_the_same_bits_every_time(n, rng):
+    """As one recorded launch or task by task: of 5000 in one lane, of the others in lanes side by side."""
+    tails, heads = rng.integers(0, n, (2, int(1.2 * n)))
+    A = BitMatrix.from_edges(tails, heads, (n, n)).to_device()
     first = sr.closure(A, "boolean").words
     for _ in range(50):
         assert bool((sr.closure(A, "boolean").words == first).all())
