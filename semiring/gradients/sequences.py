@@ -194,18 +194,16 @@ class _Backward:
 
     def _pulled(self, walker: Walker, factors: Array, sums: Array, run: range, G: Array, every: bool) -> Array | None:
         """`_segment` in one call of the backend; None where values forbid it."""
-        chain, n = self.chain, G.shape[-1]
+        chain, n, part = self.chain, G.shape[-1], slice(run.start, run.stop)
+        steps = chain.of_rows(
+            run,
+            factors=factors,
+            sums=sums,
+            more=self.g[..., part, :] if every else None,
+            by_weights=None if chain.weights is None else self.dw[..., part, :],
+        )
         H = np.array(chain.rows(G, 1), np.float32, order="C")
-        arrays = [
-            factors,
-            sums,
-            chain.along(run),
-            chain.left(run),
-            self.g[..., run.start : run.stop, :] if every else None,
-        ]
-        arrays.append(None if chain.weights is None else self.dw[..., run.start : run.stop, :])
-        given = [chain.rows(array, own) for array, own in zip(arrays, (2, 2, 2, 0, 2, 2), strict=True)]
-        return H.reshape(G.shape) if walker.pull(H, *given, self.dA.reshape(n, n)) else None
+        return H.reshape(G.shape) if walker.pull(H, steps, self.dA.reshape(n, n)) else None
 
     def _segment(self, x: Array, run: range, G: Array, every: bool) -> Array:
         chain, xp = self.chain, self.xp

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -303,58 +303,42 @@ class Panels(Protocol):
         ...
 
 
-class Walks(Protocol):
-    """Steps x ← (x ⊗ B) ⊗ w by one matrix B (n, n), of rows that go their ways apart, and their gradients.
+class Steps(NamedTuple):
+    """Some steps x ← (x ⊗ B) ⊗ w of m rows that go their ways apart, with what is read and written beside the states.
 
-    Arrays of steps are (m, steps, n), of any strides between lines. ``lengths`` (m,): a row stays as it is from that
-    step on; None for all steps.
+    Arrays are (m, number, n), of any strides between lines; None is what there is none of, or nobody asks for.
     """
+
+    number: int
+    weights: Any = None  # w
+    lengths: Any = None  # (m,): a row stays as it is from that step on; None for all steps
+    states: Any = None  # ← those after each step
+    factors: Any = None  # what gradients want of the steps:
+    sums: Any = None  # `Walks.walk` writes it, and `Walks.pull` reads it
+    more: Any = None  # what is added to a gradient after each step
+    by_weights: Any = None  # ← the gradient by the weights
+
+
+class Walks(Protocol):
+    """Steps by one matrix B (n, n), and their gradients."""
 
     def prepare(self, plan: Plan, B: Any) -> Any:
         """What all steps have in common, while B stays as it is; None where that saves nothing."""
         ...
 
-    def walk(
-        self,
-        plan: Plan,
-        prepared: Any,
-        x: Any,
-        weights: Any,
-        lengths: Any,
-        steps: int,
-        states: Any,
-        factors: Any,
-        sums: Any,
-    ) -> None:
-        """X (m, n), adjacent rows, ← its state after the steps, each product with the bits of `multiply` for m > 1.
-
-        ``weights`` may be None, and so may be what is written: the states after each step, and what `pull` wants of it,
-        ``factors`` and ``sums``.
-        """
+    def walk(self, plan: Plan, prepared: Any, x: Any, steps: Steps) -> None:
+        """X (m, n), adjacent rows, ← its state after the steps, each product with the bits of `multiply` for m > 1."""
         ...
 
     def pulls(self, plan: Plan, n: int) -> bool:
         """Whether `pull` knows this semiring and dtype."""
         ...
 
-    def pull(
-        self,
-        plan: Plan,
-        prepared: Any,
-        G: Any,
-        factors: Any,
-        sums: Any,
-        weights: Any,
-        lengths: Any,
-        more: Any,
-        by_weights: Any,
-        by_matrix: Any,
-    ) -> bool:
+    def pull(self, plan: Plan, prepared: Any, G: Any, steps: Steps, by_matrix: Any) -> bool:
         """G (m, n), adjacent rows, the gradient by the last state, ← that by the first; False where values forbid it.
 
-        ``factors`` and ``sums`` are what `walk` left. ``more`` is added to G after each step,
-        ``by_weights`` ← the gradient by the weights, and that by B is added to ``by_matrix`` (n, n) float64. After
-        False all these hold anything but ``by_matrix``. Gradients are right to the precision of their greatest.
+        That by B is added to ``by_matrix`` (n, n) float64. After False all that is written holds anything, but for
+        ``by_matrix``. Gradients are right to the precision of their greatest.
         """
         ...
 

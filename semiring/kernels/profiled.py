@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache, wraps
 from typing import Any
 
-from semiring.kernels.contract import Backend, Plan
+from semiring.kernels.contract import Backend, Plan, Steps
 from semiring.profiling import Span, span
 
 __all__ = ["profiled"]
@@ -53,11 +53,11 @@ def _product(name: str, plan: Plan, C: Any, *others: Any) -> Any:
     return span("product", name, pairs=count * m * k * n, moved=moved, **stack, shape=(m, k, n), **_plan(plan))
 
 
-def _walk(name: str, plan: Plan, prepared: Any, x: Any, *arrays: Any) -> Any:
-    (m, n), steps = x.shape, arrays[1].shape[1] if name == "pull" else arrays[2]
-    moved = 2 * x.nbytes + sum(getattr(array, "nbytes", 0) for array in arrays)
-    pairs = steps * m * n * n * (2 if name == "pull" else 1)
-    return span("product", name, pairs=pairs, moved=moved, shape=(m, n, n), stack=f"{steps:,} steps of", **_plan(plan))
+def _walk(name: str, plan: Plan, prepared: Any, x: Any, steps: Steps, *matrix: Any) -> Any:
+    (m, n), count = x.shape, steps.number
+    moved = 2 * x.nbytes + sum(getattr(array, "nbytes", 0) for array in (*steps, *matrix))
+    pairs = count * m * n * n * (2 if name == "pull" else 1)
+    return span("product", name, pairs=pairs, moved=moved, shape=(m, n, n), stack=f"{count:,} steps of", **_plan(plan))
 
 
 def _triangle(name: str, plan: Plan, C: Any, A: Any, B: Any) -> Any:

@@ -33,7 +33,7 @@ from semiring.namespaces import array_namespace, is_device_array
 from semiring.threads import checked_threads, get_threads
 
 if TYPE_CHECKING:
-    from semiring.kernels.contract import Backend, Plan, Walks
+    from semiring.kernels.contract import Backend, Plan, Steps, Walks
 
 __all__ = [
     "Walker",
@@ -202,24 +202,15 @@ class Walker:
     walks: Walks
     prepared: Any
 
-    def walk(
-        self,
-        x: Array,
-        weights: Any = None,
-        lengths: Any = None,
-        steps: int = 1,
-        states: Any = None,
-        factors: Any = None,
-        sums: Any = None,
-    ) -> Array:
+    def walk(self, x: Array, steps: Steps) -> Array:
         """The states (m, n) after the steps."""
         x = np.array(x, order="C")
-        self.walks.walk(self.plan, self.prepared, x, weights, lengths, steps, states, factors, sums)
+        self.walks.walk(self.plan, self.prepared, x, steps)
         return x
 
-    def pull(self, G: Array, *arrays: Any) -> bool:
+    def pull(self, G: Array, steps: Steps, by_matrix: Array) -> bool:
         """G ← the gradient by the first states."""
-        return self.walks.pull(self.plan, self.prepared, G, *arrays)
+        return self.walks.pull(self.plan, self.prepared, G, steps, by_matrix)
 
 
 def walker(semiring: Semiring, B: Array, threads: int | None) -> Walker | None:

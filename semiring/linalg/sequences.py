@@ -25,6 +25,7 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.encoding import has_inner_zero
 from semiring.arrays.operands import as_result, on_their_device, operands
 from semiring.errors import AlgebraError, DTypeError, ShapeError
+from semiring.kernels.contract import Steps
 from semiring.linalg.dispatch import Walker, look, walker
 from semiring.linalg.elementwise import identity, multiply, whole
 from semiring.linalg.products import matmul, matmul_witness
@@ -101,18 +102,16 @@ class Chain:
             if kept is not None:
                 kept[...] = np.nan
             return last
-        given = self.rows(self.along(run), 2), self.rows(self.left(run), 0), len(run), self.rows(states, 2)
         halves = (None, None) if kept is None else (kept[..., : len(run), :], kept[..., len(run) :, :])
-        last = self.walker.walk(self.rows(x, 1), *given, *(self.rows(half, 2) for half in halves))
-        return last.reshape(x.shape)
+        steps = self.of_rows(run, states=states, factors=halves[0], sums=halves[1])
+        return self.walker.walk(self.rows(x, 1), steps).reshape(x.shape)
 
-    def along(self, run: range) -> Array | None:
-        """The weights of a run of steps, (..., steps, n)."""
-        return None if self.weights is None else self.weights[..., run.start : run.stop, :]
-
-    def left(self, run: range) -> Array | None:
-        """How many steps the batch takes from the first of a run on, (...)."""
-        return None if self.lengths is None else self.lengths - run.start
+    def of_rows(self, run: range, **arrays: Array | None) -> Steps:
+        """A run of steps as a backend takes them: the dimensions of the batch are one."""
+        lengths = None if self.lengths is None else self.lengths - run.start
+        arrays["weights"] = None if self.weights is None else self.weights[..., run.start : run.stop, :]
+        of_steps = {name: self.rows(array, 2) for name, array in arrays.items()}
+        return Steps(len(run), lengths=self.rows(lengths, 0), **of_steps)
 
     def rows(self, array: Array | None, own: int) -> Array | None:
         """The dimensions of the batch as one, of an array with so many of its own: a view where they all are there."""
@@ -144,7 +143,7 @@ class Chain:
         if prod(A.shape[:-2]) == 1:
             left, right = x.reshape(prod(x.shape[:-1]), n), A.reshape(n, n)
             if product is matmul and self.walker is not None:
-                return self.walker.walk(left).reshape(x.shape)
+                return self.walker.walk(left, Steps(1)).reshape(x.shape)
         elif A.shape[-3] == 1:
             left, right = x, A[..., 0, :, :]
         else:

@@ -36,7 +36,7 @@ import semiring
 from semiring import CATALOGUE, Semiring
 from semiring.errors import AlgebraError, DTypeError, UnknownNameError
 from semiring.kernels import BACKENDS, backend_for, contract, get_backend
-from semiring.kernels.contract import Backend, Capabilities
+from semiring.kernels.contract import Backend, Capabilities, Steps
 from semiring.kernels.cuda import CudaBackend
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.reference import ReferenceBackend
@@ -190,7 +190,7 @@ def test_steps_by_one_matrix_are_products(dtype, sparse, rng):
             backend.multiply(plan, product, expected[-1], B)
             expected.append(np.where((lengths > t)[:, None], product + w[t], expected[-1]))
         last = x.copy()
-        walks.walk(plan, prepared, last, w.swapaxes(0, 1), lengths, steps, found, None, None)
+        walks.walk(plan, prepared, last, Steps(steps, w.swapaxes(0, 1), lengths, found))
         np.testing.assert_array_equal(found, np.array(expected[1:]).swapaxes(0, 1))
         np.testing.assert_array_equal(last, expected[-1])
     assert walks.pulls(plan, n) == (dtype == "float32")

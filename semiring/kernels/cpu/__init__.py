@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.kernels.contract import Capabilities, Plan
+from semiring.kernels.contract import Capabilities, Plan, Steps
 from semiring.kernels.cpu.compiled import Kernels, copy, kernels_for
 from semiring.kernels.cpu.product import log_sums, log_vectors, log_walks
 from semiring.kernels.machines import cpu_speed
@@ -114,40 +114,17 @@ class CpuBackend:
         """What steps by B (n, n) have in common; None where that saves nothing."""
         return log_walks.Prepared(plan, B) if log_sums.takes(plan, *B.shape) else None
 
-    def walk(
-        self,
-        plan: Plan,
-        prepared: Any,
-        x: Array,
-        weights: Array | None,
-        lengths: Array | None,
-        steps: int,
-        states: Array | None,
-        factors: Array | None,
-        sums: Array | None,
-    ) -> None:
+    def walk(self, plan: Plan, prepared: Any, x: Array, steps: Steps) -> None:
         """X ← its state after the steps."""
-        log_walks.walk(self, plan, prepared, x, weights, lengths, steps, states, factors, sums)
+        log_walks.walk(self, plan, prepared, x, steps)
 
     def pulls(self, plan: Plan, n: int) -> bool:
         """Float32 of log_plus."""
         return plan.dtype.char == "f" and log_sums.takes(plan, n, n)
 
-    def pull(
-        self,
-        plan: Plan,
-        prepared: Any,
-        G: Array,
-        factors: Array,
-        sums: Array,
-        weights: Array | None,
-        lengths: Array | None,
-        more: Array | None,
-        by_weights: Array | None,
-        by_matrix: Array,
-    ) -> bool:
+    def pull(self, plan: Plan, prepared: Any, G: Array, steps: Steps, by_matrix: Array) -> bool:
         """G ← the gradient by the first state."""
-        return log_walks.pull(plan, prepared, G, factors, sums, weights, lengths, more, by_weights, by_matrix)
+        return log_walks.pull(plan, prepared, G, steps, by_matrix)
 
     def _on_stacks(self, plan: Plan, C: Array, A: Array, B: Array, accumulate: int) -> None:
         """Small products in one compiled loop, each on one thread; large ones in turn, each on all of them."""

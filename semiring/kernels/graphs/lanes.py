@@ -5,12 +5,13 @@ Addresses are 64-bit integers, in bytes; nothing needs to be aligned. Words are 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import llvmlite.ir as ir
-from numba import extending, types
+from numba import types
 from numba.core import cgutils
+
+from semiring.kernels.cpu.codegen.memory import intrinsic, load, store
 
 __all__ = [
     *("TILE", "differ", "join_listed", "join_word", "keep_new", "missing_in", "spread_levels", "tiles_differ"),
@@ -18,8 +19,6 @@ __all__ = [
 ]
 
 TILE = 16  # rows and columns of `transpose_tile`
-
-intrinsic: Callable[[Callable[..., Any]], Any] = extending.intrinsic
 
 _I1, _I32, _I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 _WORD = ir.VectorType(_I64, 8)
@@ -30,16 +29,6 @@ def _splat(builder: Any, value: Any, lanes: int) -> Any:
     kind = ir.VectorType(value.type, lanes)
     first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(_I32, 0))
     return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(_I32, lanes), None))
-
-
-def _load(builder: Any, kind: Any, where: Any) -> Any:
-    value = builder.load(builder.inttoptr(where, kind.as_pointer()))
-    value.align = 1
-    return value
-
-
-def _store(builder: Any, value: Any, where: Any) -> None:
-    builder.store(value, builder.inttoptr(where, value.type.as_pointer())).align = 1
 
 
 def _any(builder: Any, word: Any) -> Any:
@@ -53,7 +42,7 @@ def differ(typing: Any, where: Any, value: Any) -> Any:
     """A bit for each of 32 adjacent entries: whether it is not the value."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        entries = _load(builder, ir.VectorType(args[1].type, 32), args[0])
+        entries = load(builder, ir.VectorType(args[1].type, 32), args[0])
         return builder.bitcast(builder.icmp_unsigned("!=", entries, _splat(builder, args[1], 32)), _I32)
 
     return types.uint32(types.intp, value), code
@@ -65,7 +54,7 @@ def _columns(builder: Any, entry: Any, source: Any, stride: Any) -> list[Any]:
     Four rounds of exchanges of blocks, all in registers (J. O. Eklundh, IEEE Trans. Comput. C-21, 1972).
     """
     kind, numbers = ir.VectorType(entry, TILE), ir.VectorType(_I32, TILE)
-    rows = [_load(builder, kind, _row(builder, source, stride, k)) for k in range(TILE)]
+    rows = [load(builder, kind, _row(builder, source, stride, k)) for k in range(TILE)]
     for size in (8, 4, 2, 1):
         upper = ir.Constant(numbers, [TILE + c - size if c & size else c for c in range(TILE)])
         lower = ir.Constant(numbers, [TILE + c if c & size else c + size for c in range(TILE)])
@@ -87,7 +76,7 @@ def transpose_tile(typing: Any, like: Any, source: Any, stride: Any, to: Any, st
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         like, source, stride, to, step = args
         for k, column in enumerate(_columns(builder, like.type, source, stride)):
-            _store(builder, column, _row(builder, to, step, k))
+            store(builder, column, _row(builder, to, step, k))
         return context.get_dummy_value()
 
     return types.void(like, *(types.intp,) * 4), code
@@ -102,7 +91,7 @@ def tiles_differ(typing: Any, like: Any, source: Any, stride: Any, other: Any) -
         kind, bits = ir.VectorType(like.type, TILE), ir.IntType(TILE * like.type.width)
         different = ir.Constant(kind, None)
         for k, column in enumerate(_columns(builder, like.type, source, stride)):
-            row = _load(builder, kind, _row(builder, other, stride, k))
+            row = load(builder, kind, _row(builder, other, stride, k))
             different = builder.or_(different, builder.xor(row, column))
         return builder.icmp_unsigned("!=", builder.bitcast(different, bits), ir.Constant(bits, 0))
 
@@ -114,7 +103,7 @@ def missing_in(typing: Any, full: Any, seen: Any) -> Any:
     """Whether a word lacks a bit of another."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        word, part = (_load(builder, _WORD, where) for where in args)
+        word, part = (load(builder, _WORD, where) for where in args)
         return _any(builder, builder.and_(word, builder.not_(part)))
 
     return types.boolean(types.intp, types.intp), code
@@ -125,7 +114,7 @@ def join_word(typing: Any, to: Any, source: Any) -> Any:
     """One word ← that word or another one."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        _store(builder, builder.or_(_load(builder, _WORD, args[0]), _load(builder, _WORD, args[1])), args[0])
+        store(builder, builder.or_(load(builder, _WORD, args[0]), load(builder, _WORD, args[1])), args[0])
         return context.get_dummy_value()
 
     return types.void(types.intp, types.intp), code
@@ -139,10 +128,10 @@ def join_listed(typing: Any, to: Any, words: Any, numbers: Any, count: Any) -> A
         to, words, numbers, count = args
         joined = cgutils.alloca_once_value(builder, _ZERO)
         with cgutils.for_range(builder, count) as loop:
-            number = _load(builder, _I32, builder.add(numbers, builder.mul(loop.index, ir.Constant(_I64, 4))))
+            number = load(builder, _I32, builder.add(numbers, builder.mul(loop.index, ir.Constant(_I64, 4))))
             at = builder.add(words, builder.mul(builder.sext(number, _I64), ir.Constant(_I64, 64)))
-            builder.store(builder.or_(builder.load(joined), _load(builder, _WORD, at)), joined)
-        _store(builder, builder.load(joined), to)
+            builder.store(builder.or_(builder.load(joined), load(builder, _WORD, at)), joined)
+        store(builder, builder.load(joined), to)
         return context.get_dummy_value()
 
     return types.void(*(types.intp,) * 4), code
@@ -153,10 +142,10 @@ def keep_new(typing: Any, found: Any, full: Any, seen: Any) -> Any:
     """Found ← its bits that are in ``full`` and not in ``seen``, which gets them; whether there is any."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        found, full, seen = (_load(builder, _WORD, where) for where in args)
+        found, full, seen = (load(builder, _WORD, where) for where in args)
         new = builder.and_(builder.and_(found, full), builder.not_(seen))
-        _store(builder, new, args[0])
-        _store(builder, builder.or_(seen, new), args[2])
+        store(builder, new, args[0])
+        store(builder, builder.or_(seen, new), args[2])
         return _any(builder, new)
 
     return types.boolean(types.intp, types.intp, types.intp), code
@@ -178,12 +167,12 @@ def spread_levels(
         add = builder.fadd if isinstance(none.type, ir.FloatType | ir.DoubleType) else builder.add
         sums = cgutils.alloca_once_value(builder, zero)
         with cgutils.for_range(builder, count) as loop:
-            step = _load(builder, none.type, builder.add(steps, builder.mul(loop.index, ir.Constant(_I64, size))))
-            bits = _load(builder, _I64, builder.add(planes, builder.mul(loop.index, stride)))
+            step = load(builder, none.type, builder.add(steps, builder.mul(loop.index, ir.Constant(_I64, size))))
+            bits = load(builder, _I64, builder.add(planes, builder.mul(loop.index, stride)))
             part = builder.select(builder.bitcast(bits, marks), _splat(builder, step, 64), zero)
             builder.store(add(builder.load(sums), part), sums)
         found = builder.select(builder.bitcast(reached, marks), builder.load(sums), _splat(builder, none, 64))
-        _store(builder, found, to)
+        store(builder, found, to)
         return context.get_dummy_value()
 
     return types.void(none, *(types.intp,) * 4, types.uint64, types.intp), code

@@ -29,10 +29,12 @@ __all__ = [
     "copy_bytes",
     "fetch",
     "line",
+    "load",
     "number_of",
     "put",
     "put_repeated",
     "scaled",
+    "store",
     "trailing_zeros",
     "wide",
     "widen",
@@ -50,6 +52,18 @@ _CHUNK = 32
 #: The narrowest piece that one broadcast can read: shorter elements of A are repeated to fill it when they are packed.
 LANE_BYTES = 4
 WIDENED = 16  # elements that `widen` copies
+
+
+def load(builder: Any, kind: Any, where: Any) -> Any:
+    """What lies at an address, aligned or not: an LLVM value of that kind, in code that builds code."""
+    value = builder.load(builder.inttoptr(where, kind.as_pointer()))
+    value.align = 1
+    return value
+
+
+def store(builder: Any, value: Any, where: Any) -> None:
+    """Write it there."""
+    builder.store(value, builder.inttoptr(where, value.type.as_pointer())).align = 1
 
 
 @intrinsic
@@ -147,10 +161,7 @@ def fetch(typing: Context, like: Any, where: Any) -> Code:
     """The element at an address, of the type of ``like``."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = context.get_value_type(like)
-        value = builder.load(builder.inttoptr(args[1], kind.as_pointer()))
-        value.align = 1
-        return value
+        return load(builder, context.get_value_type(like), args[1])
 
     return like(like, types.intp), code
 
@@ -160,7 +171,7 @@ def put(typing: Context, value: Any, where: Any) -> Code:
     """Store an element at an address."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        builder.store(args[0], builder.inttoptr(args[1], args[0].type.as_pointer())).align = 1
+        store(builder, args[0], args[1])
         return context.get_dummy_value()
 
     return types.void(value, types.intp), code
@@ -175,7 +186,7 @@ def put_repeated(typing: Context, value: Any, where: Any) -> Code:
         if size < LANE_BYTES:
             ones = sum(1 << (8 * size * i) for i in range(LANE_BYTES // size))
             element = builder.mul(builder.zext(element, I32), ir.Constant(I32, ones))
-        builder.store(element, builder.inttoptr(args[1], element.type.as_pointer())).align = 1
+        store(builder, element, args[1])
         return context.get_dummy_value()
 
     return types.void(value, types.intp), code
@@ -188,13 +199,12 @@ def widen(typing: Context, like: Any, to: Any, source: Any) -> Code:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         size = like.bitwidth // 8
         kind = ir.VectorType(ir.IntType(like.bitwidth), WIDENED)
-        value = builder.load(builder.inttoptr(args[2], kind.as_pointer()))
-        value.align = 1
+        value = load(builder, kind, args[2])
         if size < LANE_BYTES:
             ones = sum(1 << (8 * size * i) for i in range(LANE_BYTES // size))
             wide = ir.VectorType(I32, WIDENED)
             value = builder.mul(builder.zext(value, wide), ir.Constant(wide, [ones] * WIDENED))
-        builder.store(value, builder.inttoptr(args[1], value.type.as_pointer())).align = 1
+        store(builder, value, args[1])
         return context.get_dummy_value()
 
     return types.void(like, types.intp, types.intp), code
@@ -205,14 +215,12 @@ def copy_bytes(typing: Context, to: Any, source: Any, count: Any) -> Code:
     """Copy a positive multiple of 32 bytes."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = ir.VectorType(ir.IntType(8), _CHUNK).as_pointer()
+        kind = ir.VectorType(ir.IntType(8), _CHUNK)
         before, loop, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
         builder.branch(loop)
         builder.position_at_end(loop)
         offset = builder.phi(I64)
-        value = builder.load(builder.inttoptr(builder.add(args[1], offset), kind))
-        value.align = 1
-        builder.store(value, builder.inttoptr(builder.add(args[0], offset), kind)).align = 1
+        store(builder, load(builder, kind, builder.add(args[1], offset)), builder.add(args[0], offset))
         following = builder.add(offset, ir.Constant(I64, _CHUNK))
         offset.add_incoming(ir.Constant(I64, 0), before)
         offset.add_incoming(following, loop)

@@ -19,7 +19,7 @@ import numpy as np
 from numba import types
 from numba.core import cgutils
 
-from semiring.kernels.cpu.codegen.memory import intrinsic
+from semiring.kernels.cpu.codegen.memory import intrinsic, load, store
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.codegen.vector import I8, I32, I64, Element, Value, Vectors, prefetch
 
@@ -50,7 +50,7 @@ class _Terms:
         self.origin = builder.sub(v.as_bits(reference), v.bits(127))
 
     def load(self, address: Value) -> Value:
-        return _load(self.builder, address, self.vectors.type)
+        return load(self.builder, self.vectors.type, address)
 
     def added(self, total: Value, top: Value, a: Value, w: Value, y: Value) -> tuple[Value, Value]:
         """The total plus the term, and the greater of ``top`` and n."""
@@ -65,16 +65,6 @@ class _Terms:
         more = v.fma(b.fmul(power, y), unit, total)
         total = b.select(b.fcmp_unordered(">", n, self.least), more, total)
         return total, v.select(v.compare(">", n, top), n, top)
-
-
-def _load(builder: Any, address: Value, kind: Any) -> Value:
-    value = builder.load(builder.inttoptr(address, kind.as_pointer()))
-    value.align = 1
-    return value
-
-
-def _store(builder: Any, value: Value, address: Value) -> None:
-    builder.store(value, builder.inttoptr(address, value.type.as_pointer())).align = 1
 
 
 def _prefetch(builder: Any, address: Value) -> None:
@@ -102,7 +92,7 @@ def greatest_along(typing: Context, a: Any, w: Any) -> Code:
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         v = Vectors(builder, Element(np.dtype(np.float32)), FLOATS)
-        a, w = (_load(builder, address, v.type) for address in args)
+        a, w = (load(builder, v.type, address) for address in args)
         return _across(builder, v.fma(a, v.constant(_LOG2_E), w), _greater(builder))
 
     return types.float32(types.intp, types.intp), code
@@ -175,13 +165,13 @@ def terms_beside(
             """Some rows, from addresses of their first a, w and y on."""
             with cgutils.for_range(builder, vectors) as loop:
                 at = builder.mul(loop.index, ir.Constant(I64, 4 * FLOATS))
-                terms = _Terms(builder, _load(builder, builder.add(references, at), v.type))
-                top, sums = _load(builder, builder.add(tops, at), v.type), [v.constant(0)] * min(_SIDE, count)
+                terms = _Terms(builder, load(builder, v.type, builder.add(references, at)))
+                top, sums = load(builder, v.type, builder.add(tops, at)), [v.constant(0)] * min(_SIDE, count)
                 place = builder.add(start, at)
                 for step in range(count):
                     # Loaded here, they are operands in memory; before the loop, more than there are registers.
                     w, y = (
-                        v.splat(_load(builder, builder.add(base, ir.Constant(I64, 4 * step)), scalar))
+                        v.splat(load(builder, scalar, builder.add(base, ir.Constant(I64, 4 * step))))
                         for base in (ws, ys)
                     )
                     _prefetch(builder, builder.add(place, ahead))
@@ -189,9 +179,9 @@ def terms_beside(
                     place = builder.add(place, row)
                 one = builder.fadd(*sums) if count > 1 else sums[0]
                 there = builder.add(totals, builder.mul(at, ir.Constant(I64, 2)))
-                before = _load(builder, there, _DOUBLES)
-                _store(builder, builder.fadd(before, builder.fpext(one, _DOUBLES)), there)
-                _store(builder, top, builder.add(tops, at))
+                before = load(builder, _DOUBLES, there)
+                store(builder, builder.fadd(before, builder.fpext(one, _DOUBLES)), there)
+                store(builder, top, builder.add(tops, at))
 
         group = ir.Constant(I64, _CHAIN)
         ahead = builder.mul(row, group)

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import plus_times
-from semiring.kernels.contract import Backend, Plan
+from semiring.kernels.contract import Backend, Plan, Steps
 from semiring.kernels.cpu.codegen.memory import address, call9, line, wide
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.compiled import kernels_for
@@ -356,18 +356,7 @@ def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     return room[start : start + size].view(dtype).reshape(shape)
 
 
-def walk(
-    backend: Backend,
-    plan: Plan,
-    by: Prepared,
-    x: Array,
-    weights: Array | None,
-    lengths: Array | None,
-    steps: int,
-    states: Array | None,
-    factors: Array | None,
-    sums: Array | None,
-) -> None:
+def walk(backend: Backend, plan: Plan, by: Prepared, x: Array, steps: Steps) -> None:
     """X (m, n), adjacent rows, ← its state after the steps: see `semiring.kernels.contract.Walks`."""
     alone, kernels = replace(plan, threads=1), kernels_for(plan)
 
@@ -377,12 +366,12 @@ def walk(
         return C[: x.shape[0]]
 
     if not by.whole:
-        if factors is not None and sums is not None:
-            factors[...], sums[...] = 0, np.nan
-        _one_by_one(lambda x: product(x, plan), x, weights, lengths, steps, states)
+        if steps.sums is not None:
+            steps.factors[...], steps.sums[...] = 0, np.nan
+        _one_by_one(lambda x: product(x, plan), x, steps)
         return
-    counts = np.full(x.shape[0], steps) if lengths is None else np.ascontiguousarray(lengths, np.int64)
-    weights = _in_lines(weights)
+    counts, last = _counts(steps, x.shape[0]), steps.number
+    arrays = _in_lines(steps.weights), steps.states, steps.factors, steps.sums
     columns = np.zeros((1, by.there.columns))
     columns[:, : by.n] = by.right.w
 
@@ -391,15 +380,15 @@ def walk(
         X, S = by.there.operands(m)
         y, again = np.empty((1, m, S.shape[2]), np.float32), np.empty((1, m, S.shape[2]), np.bool_)
         seen, u = np.empty((2, 1, m), np.int32), np.empty((1, m))
-        places = tuple(_place(array, start) for array in (weights, states, factors, sums))
+        places = tuple(_place(array, start) for array in arrays)
         operands = by.right.B, by.shift, by.right.v, columns, by.bits, by.fewest, by.tiny
         t, known = 0, False
-        while t < steps:
+        while t < last:
             t = _take_steps(
-                *(by.there.tile, by.there.address, (t, steps, known), places, counts[start:stop], rows),
+                *(by.there.tile, by.there.address, (t, last, known), places, counts[start:stop], rows),
                 *(*operands, X, S, y, again, seen, u),
             )
-            if t < steps:
+            if t < last:
                 stuck = np.flatnonzero(seen[1, 0])
                 y[0, stuck, : by.n], known = product(rows[0, stuck], alone), True
 
@@ -407,45 +396,31 @@ def walk(
         _in_blocks(block, plan, x.shape[0], by.there.rows)
 
 
-def _one_by_one(
-    product: Callable[[Array], Array],
-    x: Array,
-    weights: Array | None,
-    lengths: Array | None,
-    steps: int,
-    states: Array | None,
-) -> None:
-    for t in range(steps):
+def _one_by_one(product: Callable[[Array], Array], x: Array, steps: Steps) -> None:
+    for t in range(steps.number):
         y = product(x)
-        if weights is not None:
-            w = weights[:, t]
+        if steps.weights is not None:
+            w = steps.weights[:, t]
             with np.errstate(invalid="ignore"):
                 y = np.where(np.isneginf(y) | np.isneginf(w), -np.inf, y + w)
-        np.copyto(x, y, where=np.True_ if lengths is None else (lengths > t)[:, None])
-        if states is not None:
-            states[:, t] = x
+        np.copyto(x, y, where=np.True_ if steps.lengths is None else (steps.lengths > t)[:, None])
+        if steps.states is not None:
+            steps.states[:, t] = x
 
 
-def pull(
-    plan: Plan,
-    by: Prepared,
-    G: Array,
-    factors: Array,
-    sums: Array,
-    weights: Array | None,
-    lengths: Array | None,
-    more: Array | None,
-    by_weights: Array | None,
-    by_matrix: Array,
-) -> bool:
+def _counts(steps: Steps, m: int) -> Array:
+    """How many steps each of m rows takes."""
+    return np.full(m, steps.number) if steps.lengths is None else np.ascontiguousarray(steps.lengths, np.int64)
+
+
+def pull(plan: Plan, by: Prepared, G: Array, steps: Steps, by_matrix: Array) -> bool:
     """G (m, n), adjacent rows, ← its gradient by the first state: see `semiring.kernels.contract.Walks`."""
-    m, steps, n = sums.shape
     if not by.whole:
         return False
-    counts = np.full(m, steps) if lengths is None else np.ascontiguousarray(lengths, np.int64)
-    high, trusted = by.back.rows, np.float32(_TRUSTED * n)
-    weights = np.broadcast_to(np.zeros(n, np.float32), sums.shape) if weights is None else weights
-    read = [_in_lines(array) for array in (weights, factors, sums, more)]
+    (m, n), shape = G.shape, steps.sums.shape
+    counts, high, trusted = _counts(steps, m), by.back.rows, np.float32(_TRUSTED * n)
+    weights = np.broadcast_to(np.zeros(n, np.float32), shape) if steps.weights is None else steps.weights
+    read = [_in_lines(array) for array in (weights, steps.factors, steps.sums, steps.more)]
     # Blocks depend on m alone: their sums are added up.
     height = max(_HEIGHT, -(-m // (_MOST * high)) * high)
     products = np.empty((-(-m // height), -(-n // high) * high, by.back.columns), np.float32)
@@ -453,12 +428,12 @@ def pull(
 
     def block(start: int, stop: int) -> None:
         Q, D = by.back.operands(stop - start)
-        right = by.room(start, (products.shape[2], stop - start, steps))
-        h = np.broadcast_to(np.empty(n, np.float32), sums.shape) if by_weights is None else by_weights
+        right = by.room(start, (products.shape[2], stop - start, steps.number))
+        h = np.broadcast_to(np.empty(n, np.float32), shape) if steps.by_weights is None else steps.by_weights
         places = tuple(_place(array, start) for array in (*read, h))
         done.append(
             _take_back(
-                *(by.back.tile, by.back.address, steps, places, counts[start:stop], G[start:stop], trusted),
+                *(by.back.tile, by.back.address, steps.number, places, counts[start:stop], G[start:stop], trusted),
                 *(Q, D, right.ctypes.data, products[start // height]),
             )
         )

@@ -1,0 +1,142 @@
+"""Strong components of a small matrix: their order, and what leads from one to the other by products of its weights.
+
+The order and the halves are those of `semiring.graphs.components`.
+"""
+
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
+# (the loops below are compiled: their types are Numba's)
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiring.kernels.cpu.closing.gaining.loops import close_block, inner
+from semiring.kernels.graphs.components import components_of_words
+
+__all__ = ["components", "gather", "is_connected", "join"]
+
+_RUN = 64  # as in `semiring.graphs.components`
+
+
+@inner
+def is_connected(A, sign):
+    """Whether the first row and column say so."""
+    none, said = sign * np.inf, True
+    for i in range(A.shape[0]):
+        said &= (A[0, i] != none) & (A[i, 0] != none)
+    return said
+
+
+@inner
+def components(A, sign, order, mark):
+    """The vertices by components, as `semiring.graphs.components.strong_components` has them; how many there are."""
+    n, none = A.shape[0], sign * np.inf
+    words, turned = np.zeros((n, (n + 31) >> 5), np.uint32), np.zeros((n, (n + 31) >> 5), np.uint32)
+    for i in range(n):
+        for j in range(n):
+            edge = np.uint32(A[i, j] != none)
+            words[i, j >> 5] |= edge << np.uint32(j & 31)
+            turned[j, i >> 5] |= edge << np.uint32(i & 31)
+    number, weak, count, apart = components_of_words(words, turned, n)
+    of, starts = np.empty(count, np.int64), np.zeros(apart + 1, np.int64)
+    for v in range(n):
+        of[number[v]] = weak[v]
+    for c in range(count):
+        starts[of[c] + 1] += 1
+    for w in range(apart):
+        starts[w + 1] += starts[w]
+    ends = starts.copy()
+    place = np.empty(count, np.int64)
+    for c in range(count):
+        place[c] = ends[of[c]]
+        ends[of[c]] += 1
+    begins = np.zeros(count + 1, np.int64)
+    for v in range(n):
+        begins[place[number[v]] + 1] += 1
+    for c in range(count):
+        begins[c + 1] += begins[c]
+    mark[:] = 0
+    for c in range(count):
+        mark[begins[c]] = 1
+    for w in range(apart):
+        mark[begins[starts[w]]] = 3
+    for v in range(n):
+        c = place[number[v]]
+        order[begins[c]] = v
+        begins[c] += 1
+    return count
+
+
+@inner
+def gather(A, own, straight, sign, out):
+    """Out ← the rows and columns ``own`` of A as weights of min-plus; ``straight`` where these are all, in order."""
+    for i in range(own.size):
+        if straight:
+            for j in range(own.size):
+                out[i, j] = 0 + sign * A[i, j]
+        else:
+            for j in range(own.size):
+                out[i, j] = 0 + sign * A[own[i], own[j]]
+
+
+@inner
+def join(D, bits, other, bounds, begin, end, stack, job, workspace):
+    """`semiring.graphs.components.join_components` of one weak component, components ``begin`` … ``end`` - 1."""
+    depth = _push(stack, 0, begin, end, 0)
+    while depth:
+        depth -= 1
+        first, last, halves = stack[depth, 0], stack[depth, 1], stack[depth, 2]
+        low, high = bounds[first], bounds[last]
+        if last - first == 1:
+            continue
+        if high - low == last - first and high - low <= _RUN:
+            close_block(bits[low:high, low:high], job, workspace)
+            continue
+        half = _half(bounds, first, last)
+        if halves:
+            _between(D, other, bounds, first, half, last)
+            continue
+        depth = _push(stack, depth, first, last, 1)
+        depth = _push(stack, depth, first, half, 0)
+        depth = _push(stack, depth, half, last, 0)
+
+
+@inner
+def _push(stack, depth, first, last, halves):
+    stack[depth, 0], stack[depth, 1], stack[depth, 2] = first, last, halves
+    return depth + 1
+
+
+@inner
+def _half(bounds, first, last):
+    low, high = bounds[first], bounds[last]
+    half = np.searchsorted(bounds[: last + 1], (low + high) // 2)
+    if half > first + 1 and bounds[half] - (low + high) / 2 > (low + high) / 2 - bounds[half - 1]:
+        half -= 1
+    return min(max(first + 1, half), last - 1)
+
+
+@inner
+def _between(D, other, bounds, first, half, last):
+    """C ← L ⊗ C, and then C ⊗ R, for the closed blocks L and R on the diagonal, which are triangular."""
+    low, middle, high = bounds[first], bounds[half], bounds[last]
+    width = high - middle
+    for c in range(first, half):
+        for i in range(bounds[c], bounds[c + 1]):
+            row = other[i - low, :width]
+            row[:] = np.inf
+            for k in range(bounds[c], middle):
+                _improve(row, D[i, k], D[k, middle:high])
+    D[low:middle, middle:high] = np.inf
+    for i in range(low, middle):
+        for c in range(half, last):
+            for k in range(bounds[c], bounds[c + 1]):
+                _improve(D[i, bounds[c] : high], other[i - low, k - middle], D[k, bounds[c] : high])
+
+
+@inner
+def _improve(row, x, others):
+    if x < np.inf:
+        for j in range(row.size):
+            y = x + others[j]
+            row[j] = y if y < row[j] else row[j]

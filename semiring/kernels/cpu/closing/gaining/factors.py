@@ -1,0 +1,102 @@
+"""Floats of max-times and min-times: factors by sweeps, under which no product gains."""
+
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
+# (the loops below are compiled: their types are Numba's)
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.algebra import Semiring
+from semiring.algebra.catalogue import max_times
+from semiring.kernels.cpu.closing.gaining.loops import close_block, has_negative_zero, on_threads, outer
+from semiring.kernels.cpu.codegen.memory import wide
+from semiring.kernels.cpu.compiled import kernels_for
+from semiring.kernels.engine import make_plan
+
+__all__ = ["Products"]
+
+Array: TypeAlias = NDArray[Any]
+
+
+class Products:
+    """Floats of max-times and min-times: factors for every vertex."""
+
+    def __init__(self, semiring: Semiring, dtype: np.dtype[Any]) -> None:
+        self._most, self._bits = int(semiring == max_times), np.dtype(f"u{dtype.itemsize}")
+        self.closing = kernels_for(make_plan(semiring, dtype, nonnegative=True))
+
+    def look(self, A: Array, threads: int) -> Any:
+        """The factors (count, n)."""
+        p = np.empty(A.shape[:2])
+
+        def find(start: int, stop: int) -> int:
+            return int(_find_factors(A[start:stop], self._most, p[start:stop]))
+
+        return p if on_threads(find, self.closing, A, threads) < 0 else None
+
+    def close(self, A: Array, found: Any, D: Array, threads: int) -> None:
+        """D ← A* of every matrix."""
+
+        def one(start: int, stop: int) -> int:
+            spare, (job, room) = np.empty(A.shape[1:], A.dtype), self.closing.take_job(A.shape[1])
+            scaled = spare, spare.view(self._bits), job[1], room[1]
+            _close_scaled(A[start:stop], self._most, *scaled, found[start:stop], D[start:stop])
+            self.closing.give_back(A.shape[1], job, room)
+            return -1
+
+        on_threads(one, self.closing, A, threads)
+
+
+@outer
+def _find_factors(As, most, ps):
+    """The factors (count, n) of every matrix, as `potentials.scales` has them; the first without, or -1.
+
+    They are the least numbers above 1 (of min-times the greatest below it) that no rounded product improves: so they
+    are the same in whatever order rows are relaxed.
+    """
+    wide()
+    n = As.shape[1]
+    done = np.empty(n)
+    for m in range(As.shape[0]):
+        A, p = As[m], ps[m]
+        if has_negative_zero(A):
+            return m
+        p[:], done[:] = 1, 0
+        settled = False
+        for _ in range(n + 2):
+            if settled:
+                break
+            settled = True
+            for i in range(n):
+                x = p[i]
+                if x != done[i]:
+                    settled, done[i] = False, x
+                    for j in range(n):
+                        y = A[i, j] * x
+                        p[j] = y if (y > p[j] if most else y < p[j]) else p[j]
+        for x in p:
+            settled &= 0 < x < np.inf
+        if not settled:
+            return m
+    return -1
+
+
+@outer
+def _close_scaled(As, most, spare, bits, job, workspace, ps, Ds):
+    """Every D ← A* under factors, under which no pivot lacks a star; D may be A."""
+    wide()
+    n = As.shape[1]
+    for m in range(As.shape[0]):
+        A, p, D = As[m], ps[m], Ds[m]
+        for i in range(n):
+            for j in range(n):
+                x = A[i, j] * p[i] / p[j]
+                spare[i, j] = (x if x < 1 else 1.0) if most else (x if x > 1 else 1.0)
+        close_block(bits, job, workspace)
+        for i in range(n):
+            for j in range(n):
+                D[i, j] = spare[i, j] * p[j] / p[i]

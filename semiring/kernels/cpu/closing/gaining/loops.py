@@ -1,0 +1,63 @@
+"""What the loops of this folder share: how they are compiled, and how several threads share a stack."""
+
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
+# (the loops below are compiled: their types are Numba's)
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from numba import njit
+from numpy.typing import NDArray
+
+from semiring.kernels.cpu.closing.blocks import AT_A_TIME, PADDED, PIVOTS, close
+from semiring.kernels.cpu.codegen.jit import cached
+from semiring.kernels.cpu.codegen.memory import put
+from semiring.kernels.cpu.compiled import Kernels
+from semiring.kernels.cpu.product.macro import word
+from semiring.kernels.cpu.threads.pool import run_tasks
+
+__all__ = ["close_block", "has_negative_zero", "inner", "on_threads", "outer"]
+
+Array: TypeAlias = NDArray[Any]
+
+
+def on_threads(do: Callable[[int, int], int], kernels: Kernels, A: Array, threads: int) -> int:
+    """``do(start, stop)`` for parts of a stack A (count, n, n), on several threads where that pays: the greatest."""
+    count, n = A.shape[:2]
+    if count == 1:
+        return do(0, 1)
+    answers: list[int] = []
+    pieces = min(count, threads) if A.size * n >= kernels.speed.task_pairs else 1
+    step = -(-count // pieces)
+    tasks = [(start, min(count, start + step)) for start in range(0, count, step)]
+    run_tasks(lambda start, stop: answers.append(do(start, stop)), tasks, threads)
+    return max(answers)
+
+
+inner = njit(nogil=True, error_model="numpy")
+
+
+def outer(function: Any) -> Any:
+    return cached(inner(function))
+
+
+@inner
+def close_block(bits, job, workspace):
+    """A ← A*, as `Kernels.close` of its size; the first pivot without a star, or -1."""
+    n, padded, pivots = bits.shape[0], word(job, PADDED), word(job, AT_A_TIME)
+    put(n if n <= padded else PIVOTS, job + 8 * AT_A_TIME)
+    failed = close(bits, job, workspace)
+    put(pivots, job + 8 * AT_A_TIME)
+    return failed
+
+
+@inner
+def has_negative_zero(A):
+    found = 0
+    for i in range(A.shape[0]):
+        for j in range(A.shape[0]):
+            found |= (A[i, j] == 0) & (math.copysign(1.0, A[i, j]) < 0)
+    return found != 0

@@ -1,0 +1,202 @@
+"""Floats of min-plus and max-plus: potentials of each strong component by one elimination in float64.
+
+They are taken where it comes through and they drown no weight (`semiring.algorithms.potentials.small`).
+"""
+
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
+# (the loops below are compiled: their types are Numba's)
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.algebra.catalogue import min_plus
+from semiring.kernels.cpu.closing.gaining.components import components, gather, is_connected, join
+from semiring.kernels.cpu.closing.gaining.loops import close_block, has_negative_zero, inner, on_threads, outer
+from semiring.kernels.cpu.codegen.memory import wide
+from semiring.kernels.cpu.compiled import kernels_for
+from semiring.kernels.engine import make_plan
+
+__all__ = ["Sums"]
+
+Array: TypeAlias = NDArray[Any]
+
+_FLOAT64 = np.dtype(np.float64)
+_EPSILON = 2.0**-52
+
+
+class Sums:
+    """Floats of min-plus, or of max-plus with the sign -1: potentials for each component."""
+
+    def __init__(self, dtype: np.dtype[Any], sign: int) -> None:
+        self.sign, limits = sign, np.finfo(dtype)
+        self._most = float(limits.max) * float(limits.eps) / 8  # what may be added to any float of the dtype
+        self._search = kernels_for(make_plan(min_plus, _FLOAT64))
+        self._bits = np.dtype(f"u{dtype.itemsize}")
+        self._any = kernels_for(make_plan(min_plus, dtype))
+        self.closing = kernels_for(make_plan(min_plus, dtype, nonnegative=True))
+
+    def look(self, A: Array, threads: int) -> Any:
+        """The order of the vertices, where their components begin, and potentials: (count, n) each."""
+        count, n = A.shape[:2]
+        found = np.empty((count, n), np.int64), np.empty((count, n), np.uint8), np.empty((count, n))
+
+        def find(start: int, stop: int) -> int:
+            (spare, kept), (job, room) = np.empty((2, n, n)), self._search.take_job(n)
+            asked = (self.sign, self._most, spare, kept, spare.view(np.uint64), job[1], room[1])
+            failed = int(find_potentials(A[start:stop], *asked, *(x[start:stop] for x in found)))
+            self._search.give_back(n, job, room)
+            return failed
+
+        return found if on_threads(find, self.closing, A, threads) < 0 else None
+
+    def close(self, A: Array, found: Any, D: Array, threads: int) -> None:
+        """D ← A* of every matrix."""
+        n = A.shape[1]
+
+        def one(start: int, stop: int) -> int:
+            spare, other = np.empty((2, n, n), A.dtype)
+            (job, room), (of_any, rest) = self.closing.take_job(n), self._any.take_job(n)
+            asked = (self.sign, spare, spare.view(self._bits), other, job[1], of_any[1], room[1])
+            _close_parts(A[start:stop], *asked, *(x[start:stop] for x in found), D[start:stop])
+            self.closing.give_back(n, job, room)
+            self._any.give_back(n, of_any, rest)
+            return -1
+
+        on_threads(one, self.closing, A, threads)
+
+
+@outer
+def find_potentials(As, sign, most, spare, kept, bits, job, workspace, orders, marks, hs):
+    """The components and potentials of every matrix; the first that needs more care, or -1.
+
+    ``most`` is what no potential may reach. ``spare`` and ``kept`` (n, n) float64 are worked in; ``bits`` is ``spare``
+    as unsigned integers, as the kernels want it. ``orders`` (count, n) get the vertices, component after component;
+    ``marks`` 1 where one begins, and 3 where a weak one does; ``hs`` the potentials in that order.
+    """
+    wide()
+    for m in range(As.shape[0]):
+        A, order, mark, h = As[m], orders[m], marks[m], hs[m]
+        n = A.shape[0]
+        least = _least(A, sign, h)
+        one = least >= 0 or is_connected(A, sign)
+        mark[:] = 0
+        mark[0], h[:] = 3, 0
+        if one:
+            for i in range(n):
+                order[i] = i
+        else:
+            if (sign > 0 and has_negative_zero(A)) or not n * least > -most:
+                return m
+            one = components(A, sign, order, mark) == 1
+        if least >= 0:
+            continue
+        start = 0
+        while start < n:
+            stop = start + 1
+            while stop < n and mark[stop] == 0:
+                stop += 1
+            own = order[start:stop]
+            if stop - start == 1 and not one:
+                if sign * A[own[0], own[0]] < 0:
+                    return m
+            elif not _potentials(A, sign, own, most, not one, spare, kept, bits, job, workspace, h[start:stop]):
+                return m
+            start = stop
+    return -1
+
+
+@inner
+def _least(A, sign, row):
+    """The least weight; ``row`` (n,) is worked in."""
+    row[:] = np.inf
+    for i in range(A.shape[0]):
+        for j in range(A.shape[0]):
+            x = sign * A[i, j]
+            row[j] = x if x < row[j] else row[j]
+    return row.min()
+
+
+@inner
+def _potentials(A, sign, own, most, part, spare, kept, bits, job, workspace, h):
+    """The potentials of one component, 0 where no weight is below 0; whether they are good enough."""
+    n, ends = own.size, np.full((3, own.size), np.inf)
+    gather(A, own, not part, sign, kept)
+    for i in range(n):
+        for j in range(n):
+            x = kept[i, j]
+            spare[i, j] = x
+            ends[0, j] = x if x < ends[0, j] else ends[0, j]
+    h[:] = 0
+    if part and ends[0].min() >= 0:
+        return True
+    if close_block(bits[:n, :n], job, workspace) >= 0:
+        return False
+    ends[0] = -np.inf
+    for i in range(n):
+        for j in range(n):
+            x = spare[i, j]
+            h[j] = x if x < h[j] else h[j]
+            ends[0, j] = x if x > ends[0, j] else ends[0, j]
+    low = h.min()
+    if not (ends[0].max() < np.inf and low > -most):
+        return False
+    for i in range(n):
+        for j in range(n):
+            x = kept[i, j]
+            y, size = x + (h[i] - h[j]), abs(x) if x != 0 else np.inf
+            ends[1, j] = y if y < ends[1, j] else ends[1, j]
+            ends[2, j] = size if size < ends[2, j] else ends[2, j]
+    return ends[1].min() >= 16 * _EPSILON * low and 16.0 * n * _EPSILON * -low < ends[2].min()
+
+
+@outer
+def _close_parts(As, sign, spare, bits, other, job, of_any, workspace, orders, marks, hs, Ds):
+    """Every D ← A*, for what `find_potentials` has found; D may be A. ``other`` is as large as ``spare``.
+
+    ``job`` is for weights that are not negative, ``of_any`` for any.
+    """
+    wide()
+    n = As.shape[1]
+    bounds, first, stack = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64), np.empty((2 * n + 3, 3), np.int64)
+    for m in range(As.shape[0]):
+        A, D, order, h = As[m], Ds[m], orders[m], hs[m]
+        count = weak = 0
+        for i in range(n):
+            if marks[m, i]:
+                bounds[count] = i
+                if marks[m, i] == 3:
+                    first[weak] = count
+                    weak += 1
+                count += 1
+        bounds[count], first[weak] = n, count
+        gather(A, order, count == 1, sign, spare)
+        for c in range(count):
+            low, high = bounds[c], bounds[c + 1]
+            if high - low > 1 or count == 1:
+                _close_under(spare[low:high, low:high], bits[low:high, low:high], h[low:high], job, workspace)
+        if count > 1:
+            for i in range(n):
+                spare[i, i] = 0
+            for w in range(weak):
+                join(spare, bits, other, bounds, first[w], first[w + 1], stack, of_any, workspace)
+        for i in range(n):
+            for j in range(n):
+                D[order[i], order[j]] = spare[i, j] if sign > 0 else 0 - spare[i, j]
+
+
+@inner
+def _close_under(block, bits, h, job, workspace):
+    """The closure of a component under its potentials, in place."""
+    n = block.shape[0]
+    for i in range(n):
+        for j in range(n):
+            x = block[i, j] + (h[i] - h[j])
+            block[i, j] = x if x > 0 else 0.0
+    close_block(bits, job, workspace)
+    for i in range(n):
+        for j in range(n):
+            block[i, j] = block[i, j] - (h[i] - h[j])

@@ -1,0 +1,55 @@
+"""Integers of min-plus and max-plus, in float64, where all sums are exact in it."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.algebra.catalogue import min_plus
+from semiring.kernels.cpu.compiled import kernels_for
+from semiring.kernels.engine import make_plan
+
+__all__ = ["WholeNumbers"]
+
+Array: TypeAlias = NDArray[Any]
+
+_PIECE = 1 << 16  # entries of a stack at a time: temporaries stay in the second-level cache
+_FLOAT64 = np.dtype(np.float64)
+
+
+class WholeNumbers:
+    """Integers of min-plus, or of max-plus with the sign -1, in float64: a look shows that no cycle is below 0."""
+
+    def __init__(self, none: Any, sign: int) -> None:
+        self._none, self._sign = none, sign
+        self._limit = min(2**52, np.iinfo(none.dtype).max // 2)  # of all sums
+        self.closing = kernels_for(make_plan(min_plus, _FLOAT64))
+
+    def look(self, A: Array, threads: int) -> Any:
+        """True where all are closed so."""
+        return self._through(A, A, threads, write=False) or None
+
+    def close(self, A: Array, found: Any, D: Array, threads: int) -> None:
+        """D ← A* of every matrix."""
+        self._through(A, D, threads, write=True)
+
+    def _through(self, A: Array, D: Array, threads: int, *, write: bool) -> bool:
+        n = A.shape[1]
+        step = max(1, _PIECE // (n * n))
+        for part in (slice(start, start + step) for start in range(0, len(A), step)):
+            none = A[part] == self._none
+            W = np.multiply(A[part], self._sign, dtype=np.float64)
+            W[none] = 0
+            if (n + 1) * max(W.max(), -W.min()) >= self._limit:
+                return False
+            W[none] = np.inf
+            if self.closing.close_stack(W, threads) >= 0:
+                return False
+            if write:
+                none = np.isinf(W)
+                W[none] = 0
+                D[part] = np.multiply(W, self._sign, out=W)
+                D[part][none] = self._none
+        return True
