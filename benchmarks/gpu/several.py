@@ -1,14 +1,19 @@
 """Closures on several GPUs of a host beside one.
 
-    python -m benchmarks.gpu.several [closures] [bits] [--n 32768 ...] [--bits 262144 ...] [--gpus 1 2 4]
+    python -m benchmarks.gpu.several [closures] [bits] [paths] [--n 32768 ...] [--bits 262144 ...] [--paths 65536 ...]
 
 Min-plus in float32, the matrix of `benchmarks.gpu.large`. It lies on the first GPU, or in the memory of the host where
 that has no room for it and a share; its rows are moved to the others and back within the time. Where one GPU has closed
 it too, a checksum of all bits is compared; and ``--rows`` of each result are checked as single-source runs. The model
-is that of `semiring.ranks.model`, with the rate of one GPU in this run and an entry on its way each ``--word`` seconds.
-Up to ``--bare`` vertices the faster of two runs counts, and "not hidden" is by how much another one is faster in which
-no panel is copied (its result is none). ``bits``: random digraphs of 1.5 edges a vertex as packed bits in the memory of
-the host, without a look at their structure; 16 rows are compared with searches from those vertices.
+is that of `semiring.ranks.model`, with the rate of one GPU (the last in this run, or ``--rate``) and an entry on its
+way each ``--word`` seconds; the bytes that the GPUs copied from each other stand beside the model's. Up to ``--bare``
+vertices the faster of two runs counts, and "not hidden" is by how much another one is faster in which no panel is
+copied (its result is none). Sizes of which each GPU holds as much as of another, 65536 on one, 92672 on two, 131072 on
+four, show weak scaling.
+
+``bits``: random digraphs of 1.5 edges a vertex as packed bits in the memory of the host, without a look at their
+structure; 16 rows are compared with searches from those vertices. ``paths``: `semiring.shortest_paths` of the matrix in
+the memory of the host, which finds the predecessors; the tree of 64 vertices is added up edge by edge.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -29,12 +35,14 @@ from semiring.algorithms.schedule import schedule_for
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.device.elements import relax
 from semiring.ranks import devices
+from semiring.ranks.device import by_copies
 from semiring.ranks.model import tiles_bytes, tiles_times
 
 __all__ = ["main"]
 
 METHOD = "blocked_floyd_warshall"
 _STEP, _MARGIN = 1024, 6 << 30  # rows at a time; bytes that a GPU keeps free
+_BITS, _TREES = 16, 64  # rows and trees that are checked
 _WARM = 8704  # vertices: from there on blocks of pivots are as wide as those of the largest
 Close = Callable[[Any], Any]
 
@@ -50,24 +58,31 @@ def _free() -> None:
 def matrix(n: int, gpus: int) -> Any:
     """The matrix on the first GPU, or on the host where that GPU has no room for it beside the rows that it closes."""
     import cupy
-    import cupyx
 
     _free()
     share = 4 * n * n // gpus if gpus > 1 else 0
     here = 4 * n * n + share + 16 * _STEP * n + _MARGIN < cupy.cuda.runtime.memGetInfo()[0]
     A = (cupy if here else np).empty((n, n), np.float32)
+    fill(A)
+    return A
 
-    def fill(first: int) -> None:
-        stage = None if here else cupyx.empty_pinned((_STEP, n), np.float32)
+
+def fill(A: Any) -> None:
+    """The weights, into an array of the first GPU or of the host."""
+    import cupyx
+
+    n, on_host = len(A), isinstance(A, np.ndarray)
+
+    def some(first: int) -> None:
+        stage = cupyx.empty_pinned((_STEP, n), np.float32) if on_host else None
         for start in range(first * _STEP, n, threads * _STEP):
             rows = weights(n, start)
             A[start : start + _STEP] = rows if stage is None else rows.get(out=stage[: len(rows)])
 
-    threads = 1 if here else 8
+    threads = 8 if on_host else 1
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(fill, range(threads)))
+        list(pool.map(some, range(threads)))
     _free()
-    return A
 
 
 def checksum(A: Any) -> int:
@@ -121,6 +136,23 @@ def seconds(close: Close, A: Any) -> float:
     return by_clock(call)
 
 
+class _Counted:
+    """`by_copies`, which counts the bytes that GPUs get."""
+
+    def __init__(self) -> None:
+        self._sizes: list[int] = []  # a list, for the threads of all GPUs append to it
+
+    def __call__(self, array: Any, root: int, ranks: Any) -> None:
+        by_copies(array, root, ranks)
+        if ranks.rank != root:
+            self._sizes.append(array.nbytes)
+
+    @property
+    def bytes(self) -> int:
+        """So many by now."""
+        return sum(self._sizes)
+
+
 def _without_copies(array: Any, root: int, ranks: Any) -> None:
     """`by_copies` that waits as it does, and copies nothing."""
     import cupy
@@ -166,8 +198,9 @@ class _Size:
         """Pairs a second, and what the table says; ``alone``: those of one GPU; ``check``: whether rows are checked."""
         n, options, A = self.n, self._options, matrix(self.n, gpus)
         on_host = isinstance(A, np.ndarray)
-        close, energy, hidden = closing(gpus, on_host), _Energy(gpus), ""
-        took = seconds(close, A)
+        close, counted, energy, hidden = closing(gpus, on_host), _Counted(), _Energy(gpus), ""
+        with patch.object(devices, "by_copies", counted):
+            took = seconds(close, A)
         joules = energy.used()
         print(f"{n} vertices on {gpus} GPUs: {took:.3f} s", flush=True)
         checked = []
@@ -183,21 +216,21 @@ class _Size:
             with patch.object(devices, "by_copies", _without_copies):
                 hidden = f"{took - seconds(close, A):.3f}" if gpus > 1 else ""
         alone = n**3 / took if gpus == 1 else alone
-        says, panels = self._model(gpus, alone, on_host) if gpus > 1 else ("", "")
+        says, panels, share = self._model(gpus, alone, on_host, counted.bytes) if gpus > 1 else ("", "", "")
         times = [f"{n**3 / alone / took:.2f}", f"{100 * n**3 / alone / took / gpus:.1f} %"] if alone else ["", ""]
         rate = f"{n**3 / took / gpus / 1e12:.2f}"
         where = "host" if on_host else "GPU"
-        said = [n, gpus, where, f"{took:.3f}", says, rate, *times, hidden, panels, f"{joules / 1e3:.2f}"]
+        said = [n, gpus, where, f"{took:.3f}", says, rate, *times, hidden, panels, share, f"{joules / 1e3:.2f}"]
         return n**3 / took, [*said, ", ".join(checked)]
 
-    def _model(self, gpus: int, alone: float, on_host: bool) -> tuple[str, str]:
-        """Its seconds, where the rate of one GPU is known, and the GiB of panels that are copied."""
+    def _model(self, gpus: int, alone: float, on_host: bool, copied: int) -> tuple[str, str, str]:
+        """Its seconds, where the rate of one GPU is known; the GiB of panels that were copied, and of the model's."""
         sizes, word = tiles_bytes(self.n, (gpus, 1), self.width), self._options.word
         moved = 0.0 if on_host else (sizes["scatter"] + sizes["gather"]) * word / 4
-        panels = f"{sizes['rows of pivots'] / 2**30:.1f}"
+        panels = f"{copied / 2**30:.1f}", f"{100 * copied / sizes['rows of pivots']:.1f} %"
         if not alone:
-            return "", panels
-        return f"{moved + tiles_times(self.n, (gpus, 1), self.width, 1 / alone, 1e-4, word).seconds:.3f}", panels
+            return "", *panels
+        return f"{moved + tiles_times(self.n, (gpus, 1), self.width, 1 / alone, 1e-4, word).seconds:.3f}", *panels
 
 
 def closures(options: argparse.Namespace) -> Table:
@@ -208,7 +241,7 @@ def closures(options: argparse.Namespace) -> Table:
     for gpus in counts:  # compiles
         seconds(closing(gpus), matrix(_WARM, gpus))
     table: list[list[Any]] = []
-    alone = 0.0  # pairs a second of one GPU, of the largest matrix so far
+    alone = 1e12 * options.rate  # pairs a second of one GPU, of the largest matrix so far
     for size in (_Size(n, options) for n in options.n):
         for gpus in counts:
             if gpus > 1 or size.n <= options.alone:
@@ -219,7 +252,7 @@ def closures(options: argparse.Namespace) -> Table:
                 _free()
     columns = [
         *("n", "GPUs", "matrix on the", "s", "the model, s", "T pairs/s a GPU", "of one GPU", "efficiency"),
-        *("not hidden, s", "GiB of panels", "kJ", "checked"),
+        *("not hidden, s", "GiB of panels", "of the model's", "kJ", "checked"),
     ]
     return Table("Several GPUs of a host, min-plus float32, in place", columns, table)
 
@@ -240,18 +273,51 @@ def bits(options: argparse.Namespace) -> Table:
             A, where = BitMatrix.from_edges(tails, heads, (n, n)), tuple(f"cuda:{number}" for number in range(gpus))
             took = by_clock(lambda A=A, where=where: sr.closure(A, "boolean", out=A, method=METHOD, device=where))
             equal = 0
-            for source in rng.integers(0, n, 16).tolist():
+            for source in rng.integers(0, n, _BITS).tolist():
                 reached = np.zeros(32 * A.words.shape[1], np.bool_)
                 reached[breadth_first_order(graph, source, return_predecessors=False)] = True
                 found = np.unpackbits(A.words[source].view(np.uint8), bitorder="little")
                 equal += bool((found == reached).all())
             rate = f"{n**3 / took / 1e12:,.0f}"
-            table.append([n, gpus, f"{A.nbytes / 2**30:.1f}", f"{took:.2f}", rate, f"{equal} of 16 rows"])
+            table.append([n, gpus, f"{A.nbytes / 2**30:.1f}", f"{took:.2f}", rate, f"{equal} of {_BITS} rows"])
             print(*table[-1], flush=True)
             del A
             _free()
     columns = ["n", "GPUs", "GiB", "s", "T bit pairs/s", "checked"]
     return Table("Packed bits of the host on several GPUs, with the transfers", columns, table)
+
+
+def paths(options: argparse.Namespace) -> Table:
+    """Predecessors on each number of GPUs."""
+    import cupy
+
+    counts = [gpus for gpus in options.gpus if 1 < gpus <= cupy.cuda.runtime.getDeviceCount()]
+    table: list[list[Any]] = []
+    for n in (_WARM, *options.paths):  # the first compiles
+        for gpus in counts:
+            A, where = np.empty((n, n), np.float32), tuple(f"cuda:{number}" for number in range(gpus))
+            fill(A)
+            found: list[sr.Paths] = []
+            took = by_clock(lambda A=A, where=where, found=found: found.append(sr.shortest_paths(A, device=where)))
+            sources = np.random.default_rng(n).choice(n, _TREES, replace=False)
+            right = sum(map(partial(right_tree, A, found[0]), sources.tolist()))
+            table.append([n, gpus, f"{took:.2f}", f"{n**3 / took / gpus / 1e12:.2f}", f"{right} of {_TREES} trees"])
+            print(*table[-1], flush=True)
+            del A, found
+            _free()
+    columns = ["n", "GPUs", "s", "T pairs/s a GPU", "checked"]
+    return Table("Paths of a matrix of the host on several GPUs, with the transfers", columns, table[len(counts) :])
+
+
+def right_tree(A: Any, found: Any, source: int) -> bool:
+    """Whether the predecessors from a vertex are a tree whose paths have the distances. Weights are whole numbers."""
+    distances, tree = np.asarray(found.matrix[source]), np.asarray(found.predecessors[source]).copy()
+    others = np.flatnonzero(np.arange(len(A)) != source)
+    adds_up = distances[tree[others]] + A[tree[others], others] == distances[others]
+    tree[source] = source
+    for _ in range(len(A).bit_length()):
+        tree = tree[tree]
+    return bool(adds_up.all() and distances[source] == 0 and (tree == source).all())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -260,13 +326,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--n", type=int, nargs="+", default=[32768, 65536, 131072])
         parser.add_argument("--bits", type=int, nargs="+", default=[262144, 1_000_000])
+        parser.add_argument("--paths", type=int, nargs="+", default=[65536])
         parser.add_argument("--gpus", type=int, nargs="+", default=[1, 2, 4, 8])
         parser.add_argument("--alone", type=int, default=65536, help="the largest matrix that one GPU closes too")
         parser.add_argument("--bare", type=int, default=32768, help="the largest that is also closed without copies")
+        parser.add_argument("--rate", type=float, default=0.0, help="T pairs a second of one GPU, where it is not run")
         parser.add_argument("--rows", type=int, default=0, help="how many are checked, of the most GPUs")
         parser.add_argument("--word", type=float, default=4 / 390e9, help="seconds of an entry between two GPUs")
 
-    return run("benchmarks.gpu.several", str(__doc__), {"closures": closures, "bits": bits}, arguments, configure)
+    tables = {"closures": closures, "bits": bits, "paths": paths}
+    return run("benchmarks.gpu.several", str(__doc__), tables, arguments, configure)
 
 
 if __name__ == "__main__":

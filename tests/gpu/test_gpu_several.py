@@ -13,6 +13,7 @@ from strips import METHOD, rounded, same_bits
 import semiring as sr
 from semiring.arrays.device.elements import copy
 from semiring.errors import DivergenceError, DomainError, NegativeCycleError
+from semiring.ranks import devices
 from semiring.testing import check_predecessors
 
 pytestmark = pytest.mark.gpu
@@ -38,11 +39,17 @@ def cupy():
 
 
 @pytest.fixture(params=[2, 4])
-def several(request, cupy):
-    """The names of so many GPUs."""
-    if count() < request.param:
-        pytest.skip(f"{request.param} GPUs are wanted, {count()} are there")
-    return tuple(f"cuda:{number}" for number in range(request.param))
+def several(request, cupy, monkeypatch):
+    """The names of so many GPUs. Where fewer are there, each holds the shares of several: copies go within one too."""
+    names = tuple(f"cuda:{number}" for number in range(min(request.param, count())))
+    for module, name in (("semiring.chain.leaf", "by_devices"), ("semiring.closures", "closed_stack")):
+        monkeypatch.setattr(f"{module}.{name}", shared_by(getattr(devices, name), request.param))
+    return names
+
+
+def shared_by(function, shares):
+    """The same function, with each GPU named as often as it takes to name so many."""
+    return lambda numbers, *more, **options: function((numbers * shares)[:shares], *more, **options)
 
 
 def one(A, name="min_plus"):
