@@ -6,9 +6,9 @@
 float32, min-plus, complete graphs. Rank 0 prints. `closures`: seconds of the tiles alone, without scatter and gather;
 speedup over one process that has all threads; seconds in which a rank waited for panels; bytes that all ranks received
 beside the model's. His algorithm 2 has one thread a rank, 6 has all, 7 a GPU (``--device cuda``). Every pivot costs it
-the same, so it is timed on ``--pivots`` of them. `model`: t_c, t_s and t_w fitted to this run, the times that the model
-says of it, and what it says of larger machines. `scaling` starts mpiexec for each number of ranks, whose `one` has a
-line of it.
+the same, so it is timed on ``--pivots`` of them. `model`: its numbers fitted to this run, the times that it says beside
+those that were measured, and what it says of larger machines. `scaling` starts mpiexec for each number of ranks, whose
+`one` has a line of it. Tiles of GPUs are timed from when they lie there until they are closed.
 
 Ranks of a host take their own part of its processors each, neighbours first.
 """
@@ -27,7 +27,7 @@ from functools import partial
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from semiring import mpi
 from semiring.algorithms.schedule import schedule_for
 from semiring.namespaces import array_namespace
 from semiring.ranks.bertoldi import close_rows
+from semiring.ranks.closing import close_tiles
 from semiring.ranks.grid import Grid, grid_shape
 from semiring.ranks.model import row_broadcast_bytes, row_broadcast_seconds, tiles_bytes, tiles_times
 from semiring.ranks.mpi import load_mpi
@@ -94,42 +95,89 @@ def _seconds(ranks: Any, A: Any, options: argparse.Namespace, **how: Any) -> tup
     with _bound(ranks):
         for size in _sizes(options):  # what compiles, or loads kernels, does so before
             matrix = mpi.distribute(None if A is None else A[:size, :size], device=options.device)
-            ranks.allgather(None)
             links = _links(matrix, METHOD)
-            before = getattr(links, "received", 0), getattr(links, "waiting", 0.0)
-            seconds = by_clock(partial(mpi.closure, matrix, out=matrix, **how))
-            moved = getattr(links, "received", 0) - before[0], getattr(links, "waiting", 0.0) - before[1]
-    found = ranks.allgather((seconds, moved[1], moved[0]))
-    return max(each[0] for each in found), max(each[1] for each in found), sum(each[2] for each in found)
+            with _Clock(ranks, links, METHOD, close_tiles) as clock:
+                run = partial(mpi.closure, matrix, out=matrix, **how)
+                found = clock.spent(run)
+            if options.device:  # the tiles where they are closed, without their way there and back
+                found = clock.found
+    return _of_all(ranks, found)
 
 
 def _seconds_by_rows(ranks: Any, A: Any, options: argparse.Namespace, threads: int) -> tuple[float, float, int]:
     """The same of Bertoldi's algorithm, by some pivots of each rank."""
-    spent: list[tuple[float, float, int]] = []
+    for size in _sizes(options):
+        matrix = mpi.distribute(None if A is None else A[:size, :size], device=options.device)
+        found = _by_rows(matrix, options, threads)
+    return _of_all(ranks, found)
+
+
+def _by_rows(matrix: mpi.Matrix, options: argparse.Namespace, threads: int) -> _Spent:
+    ranks = matrix._team.ranks
+    share = max(1, options.pivots // ranks.size)
+    whole = 0.0
 
     def some(engine: Any, links: Any, grid: Grid, tiles: Any, **more: Any) -> int:
-        share = max(1, options.pivots // ranks.size)
+        nonlocal whole
         blocks = [(start, min(stop, start + share)) for start, stop in grid.blocks]
-        part: Any = SimpleNamespace(n=grid.n, blocks=blocks, rows=grid.rows)
-        ranks.allgather(None)
-        before = getattr(links, "received", 0), getattr(links, "waiting", 0.0)
-        with _bound(ranks):
-            seconds = by_clock(lambda: (close_rows(engine, links, part, tiles, **more), tiles[:1].sum()))
         whole = grid.n / max(1, sum(stop - start for start, stop in blocks))
-        received, waited = getattr(links, "received", 0) - before[0], getattr(links, "waiting", 0.0) - before[1]
-        spent.append((whole * seconds, whole * waited, round(whole * received)))
-        return -1
+        part: Any = SimpleNamespace(n=grid.n, blocks=blocks, rows=grid.rows)
+        return close_rows(engine, links, part, tiles, **more)
 
-    methods: Any = mpi._METHODS
-    known, methods[ROWS] = methods[ROWS], some
-    try:
-        for size in _sizes(options):
-            matrix = mpi.distribute(None if A is None else A[:size, :size], device=options.device)
-            mpi.closure(matrix, out=matrix, method=ROWS, threads=threads)
-    finally:
-        methods[ROWS] = known
-    found = ranks.allgather(spent[-1])
-    return max(each[0] for each in found), max(each[1] for each in found), sum(each[2] for each in found)
+    with _bound(ranks), _Clock(ranks, _links(matrix, ROWS), ROWS, some) as clock:
+        mpi.closure(matrix, out=matrix, method=ROWS, threads=threads)
+    return _Spent(whole * clock.found.seconds, whole * clock.found.waited, round(whole * clock.found.received))
+
+
+class _Spent(NamedTuple):
+    """What a rank spent: seconds, those in which it waited for panels, and the bytes that it received."""
+
+    seconds: float
+    waited: float
+    received: int
+
+
+def _of_all(ranks: Any, found: _Spent) -> tuple[float, float, int]:
+    seconds, waited, received = zip(*ranks.allgather(found), strict=True)
+    return max(seconds), max(waited), sum(received)
+
+
+class _Clock:
+    """A context in which a method of ranks is timed, from when all have their tiles where they are closed."""
+
+    def __init__(self, ranks: Any, links: Any, method: str, close: Any) -> None:
+        self._ranks, self._links, self._method, self._close = ranks, links, method, close
+        self.found = _Spent(0.0, 0.0, 0)
+
+    def spent(self, do: Any) -> _Spent:
+        """Of a call that all ranks make."""
+        self._ranks.allgather(None)
+        before = self._told()
+        seconds = by_clock(do)
+        waited, received = (now - then for now, then in zip(self._told(), before, strict=True))
+        return _Spent(seconds, waited, round(received))
+
+    def _told(self) -> tuple[float, float]:
+        return getattr(self._links, "waiting", 0.0), getattr(self._links, "received", 0)
+
+    def _timed(self, engine: Any, links: Any, grid: Any, tiles: Any, **more: Any) -> int:
+        result: list[int] = []
+
+        def do() -> None:
+            result.append(self._close(engine, links, grid, tiles, **more))
+            tiles[:1, :1].tolist()  # waits for a device
+
+        self.found = self.spent(do)
+        return result[0]
+
+    def __enter__(self) -> _Clock:
+        methods: Any = mpi._METHODS
+        self._known, methods[self._method] = methods[self._method], self._timed
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        methods: Any = mpi._METHODS
+        methods[self._method] = self._known
 
 
 def _block(n: int, options: argparse.Namespace) -> int:
@@ -184,8 +232,18 @@ def closures(options: argparse.Namespace) -> Table:
     return Table(f"{ranks.size} ranks on a grid of {grid[0]} × {grid[1]}, {where}, float32", columns, table)
 
 
-def fitted(ranks: Any, options: argparse.Namespace) -> tuple[float, float, float, float]:
-    """T_c of a rank with its threads, by blocks and by rows, and t_s and t_w of a broadcast to all, in seconds."""
+class Fit(NamedTuple):
+    """The numbers of the model, in seconds: of a rank with its threads, and of a broadcast to all."""
+
+    t_c: float  # a pair of tiles
+    t_r: float  # a pair of rows
+    t_k: float  # what rows take for a pivot beside its pairs
+    t_s: float  # to start a message
+    t_w: float  # an entry on its way
+
+
+def fitted(ranks: Any, options: argparse.Namespace) -> Fit:
+    """The slowest rank's. Rows are timed at two sizes, by some pivots, which tells a pivot from its pairs."""
     n, few, words = (12600, 6300, 1 << 28) if options.device else (4 * _block(4096, options), 1260, 1 << 24)
     A = random_matrix(n, np.float32, seed=1)
     matrix = mpi.distribute(A[:8, :8], device=options.device)
@@ -194,9 +252,12 @@ def fitted(ranks: Any, options: argparse.Namespace) -> tuple[float, float, float
     with _bound(ranks):
         close = partial(sr.closure, there, out=there, method=METHOD, threads=options.threads)
         t_c = min(clock(close) for _ in range(3)) / n**3
-        rows = mpi.distribute(A[:few, :few], comm=load_mpi().COMM_SELF, device=options.device)
-        by_rows = (by_clock(lambda: mpi.closure(rows, method=ROWS, threads=options.threads)) for _ in range(2))
-        t_r = min(by_rows) / rows.n**3
+    each = []
+    for rows in (few // 2, few):
+        alone = mpi.distribute(A[:rows, :rows], comm=load_mpi().COMM_SELF, device=options.device)
+        each.append(min(_by_rows(alone, options, options.threads).seconds for _ in range(3)) / rows)
+    t_r = max(each[1] - each[0], 0.0) / (few**2 - (few // 2) ** 2)
+    t_k = max(each[0] - t_r * (few // 2) ** 2, 0.0)
     xp, links = array_namespace(there), _links(matrix, METHOD)
     small, large = xp.zeros(1, np.float32), xp.zeros(words, np.float32)
 
@@ -209,40 +270,37 @@ def fitted(ranks: Any, options: argparse.Namespace) -> tuple[float, float, float
         travel(array)
         times.append(min(by_clock(partial(travel, array)) for _ in range(5)))
     t_s, both = (max(ranks.allgather(each)) for each in times)
-    return max(ranks.allgather(t_c)), max(ranks.allgather(t_r)), t_s, max(both - t_s, 1e-12) / large.size
+    found = zip(*ranks.allgather((t_c, t_r, t_k)), strict=True)
+    return Fit(*map(max, found), t_s, max(both - t_s, 1e-12) / large.size)
 
 
 #: H200s on a network of 400 Gb/s each: 14·10¹² pairs a second in products, 0.37·10¹² in rows, 10 µs, and 40 GB/s.
-LARGE = (1 / 14e12, 2.7e-12, 1e-5, 1e-10)
+LARGE = Fit(1 / 14e12, 2.7e-12, 0.0, 1e-5, 1e-10)
 
 
 def model(options: argparse.Namespace) -> Table:
     """The model beside this run, and on paper."""
     ranks, table = options.ranks, []
-    grid = grid_shape(ranks.size)
-    t_c, t_r, t_s, t_w = fit = fitted(ranks, options)
+    grid, fit = grid_shape(ranks.size), fitted(ranks, options)
     for n in options.n:
         A = random_matrix(n, np.float32, seed=n) if ranks.rank == 0 else None
-        times = tiles_times(n, grid, _block(n, options), t_c, t_s, t_w)
+        times = tiles_times(n, grid, _block(n, options), fit.t_c, fit.t_s, fit.t_w)
         seconds, _, _ = _seconds(ranks, A, options, threads=options.threads)
         table.append(_said("tiles", n, ranks.size, times.seconds, times.stops, seconds))
         if n <= options.rows_up_to:
-            says = row_broadcast_seconds(n, ranks.size, t_r, t_s, t_w)
+            says = row_broadcast_seconds(n, ranks.size, fit.t_r, fit.t_s, fit.t_w, fit.t_k)
             seconds, _, _ = _seconds_by_rows(ranks, A, options, options.threads)
             table.append(_said("rows", n, ranks.size, says, "", seconds))
-    t_c, t_r, t_s, t_w = fit if options.device else LARGE
+    large = fit if options.device else LARGE
     for size in (4, 64, 1024):
         n = 10**6
-        times = tiles_times(n, grid_shape(size), 1024, t_c, t_s, t_w)
-        rows = row_broadcast_seconds(n, size, t_r, t_s, t_w)
+        times = tiles_times(n, grid_shape(size), 1024, large.t_c, large.t_s, large.t_w)
+        rows = row_broadcast_seconds(n, size, large.t_r, large.t_s, large.t_w, large.t_k)
         table.append(_said("tiles, H200s", n, size, times.seconds, times.stops))
         table.append(_said("rows, H200s", n, size, rows, ""))
-    columns = ["how", "n", "ranks", "the model, s", "measured, s", "pairs a second, 10⁹", "what stops it"]
-    title = (
-        f"The model: t_c = {fit[0]:.3g} s, by rows {fit[1]:.3g} s, t_s = {fit[2]:.3g} s, t_w = {fit[3]:.3g} s on "
-        f"{ranks.size} ranks"
-    )
-    return Table(title, columns, table)
+    columns = ["how", "n", "ranks", "the model, s", "measured, s", "of it", "pairs a second, 10⁹", "what stops it"]
+    told = ", ".join(f"{name} = {value:.3g} s" for name, value in fit._asdict().items())
+    return Table(f"The model: {told} on {ranks.size} ranks", columns, table)
 
 
 def one(options: argparse.Namespace) -> Table:
@@ -250,8 +308,8 @@ def one(options: argparse.Namespace) -> Table:
     ranks, n, table = options.ranks, options.n[0], []
     grid = grid_shape(ranks.size)
     A = random_matrix(n, np.float32, seed=n) if ranks.rank == 0 else None
-    t_c, _, t_s, t_w = fitted(ranks, options)
-    times = tiles_times(n, grid, _block(n, options), t_c, t_s, t_w)
+    fit = fitted(ranks, options)
+    times = tiles_times(n, grid, _block(n, options), fit.t_c, fit.t_s, fit.t_w)
     seconds, waited, received = _seconds(ranks, A, options, threads=options.threads)
     found = {
         "seconds": seconds,
@@ -301,8 +359,8 @@ def scaling(options: argparse.Namespace) -> Table:
 
 
 def _said(name: str, n: int, size: int, says: float, stops: str, seconds: float | None = None) -> list[Any]:
-    shown = "" if seconds is None else f"{seconds:.3f}"
-    return [name, n, size, f"{says:.3f}", shown, f"{n**3 / says / 1e9:,.0f}", stops]
+    measured = ["", ""] if seconds is None else [f"{seconds:.3f}", f"{100 * seconds / says:.0f} %"]
+    return [name, n, size, f"{says:.3f}", *measured, f"{n**3 / says / 1e9:,.0f}", stops]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -27,13 +27,14 @@ def row_broadcast_bytes(n: int, ranks: int, itemsize: int = 4) -> dict[str, floa
     }
 
 
-def row_broadcast_seconds(n: int, ranks: int, t_c: float, t_s: float, t_w: float) -> float:
-    """His formula T = t_c n³ / p + log p (t_s (3 + n) + t_w (1 + 2 n² / p + n²)).
+def row_broadcast_seconds(n: int, ranks: int, t_c: float, t_s: float, t_w: float, t_k: float = 0.0) -> float:
+    """His formula T = t_c n³ / p + log p (t_s (3 + n) + t_w (1 + 2 n² / p + n²)), and n t_k.
 
-    In print the last term is n: that is one row, and n of them travel, as his table 1 has it.
+    In print the last term is n: that is one row, and n of them travel, as his table 1 has it. t_k, 0 in his, is what a
+    pivot takes beside its pairs: on a GPU, launches.
     """
     steps = ceil(log2(ranks)) if ranks > 1 else 0
-    return t_c * n**3 / ranks + steps * (t_s * (3 + n) + t_w * (1 + 2 * n * n / ranks + n * n))
+    return t_c * n**3 / ranks + t_k * n + steps * (t_s * (3 + n) + t_w * (1 + 2 * n * n / ranks + n * n))
 
 
 def tiles_bytes(n: int, grid: tuple[int, int], block: int, itemsize: int = 4) -> dict[str, float]:

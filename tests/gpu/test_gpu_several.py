@@ -115,7 +115,7 @@ def test_second_gpu_finds_paths_and_closes_stacks(rng, cupy):
             assert found.device.id == number
             assert same_bits(found.get(), sr.closure(stack))
             signed = sr.closure(cupy.asarray(-A), "max_plus")
-            np.testing.assert_array_equal(signed.get(), sr.closure(-np.where(np.isinf(A), -np.inf, A), "max_plus"))
+            np.testing.assert_array_equal(signed.get(), sr.closure(-A, "max_plus"))
 
 
 @pytest.mark.parametrize(("name", "dtype"), CASES)

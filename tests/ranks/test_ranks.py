@@ -255,6 +255,7 @@ def test_more_ranks_take_less_until_something_else_stops_them():
     assert all(after.rest < before.rest for before, after in itertools.pairwise(times))
     assert times[-1].stops != "the products"
     assert row_broadcast_seconds(100, 1, 1.0, 1.0, 1.0) == 100**3
+    assert row_broadcast_seconds(100, 4, 0.0, 0.0, 0.0, 2.0) == 200  # whatever the number of ranks
 
 
 # ---------------------------------------------------------------------------------------------------------- the product
