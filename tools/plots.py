@@ -116,13 +116,18 @@ def killed(path: Path) -> None:
 
 def several(path: Path) -> None:
     figure, axes = _axes(3.6)
-    rows = rows_of("gpu-several/closures")
+    rows = rows_of("gpu-several/closures") + rows_of("gpu-several/large")
+    alone = {int(row["n"]): float(row["s"]) for row in rows if row["GPUs"] == "1"}  # sizes that one GPU has closed
     most = max(int(row["GPUs"]) for row in rows)
-    axes.plot([1, most], [1, most], "--", color=LINE, lw=1, label="as many times as there are GPUs")
-    for n, color in zip(sorted({int(row["n"]) for row in rows}), (BLUE, ORANGE, "#009e73", "#cc79a7"), strict=False):
-        found = [row for row in rows if int(row["n"]) == n]
-        points = sorted({(1, 1.0), *((int(row["GPUs"]), float(row["of one GPU"])) for row in found)})
-        axes.plot(*zip(*points, strict=True), "o-", color=color, lw=2, ms=4, label=f"{n:,} vertices")
+    axes.plot([1, most], [1, most], ":", color=LINE, lw=1, label="as many times as there are GPUs")
+    for n, color in zip(sorted(alone), (BLUE, ORANGE, "#009e73", "#cc79a7"), strict=False):
+        found = sorted((row for row in rows if int(row["n"]) == n), key=lambda row: int(row["GPUs"]))
+        counts = [int(row["GPUs"]) for row in found]
+        model = [alone[n] / float(row["the model, s"] or alone[n]) for row in found]
+        axes.plot(counts, model, "--", color=color, lw=1)
+        measured = [float(row["of one GPU"]) for row in found]
+        axes.plot(counts, measured, "o-", color=color, lw=2, ms=4, label=f"{n:,} vertices")
+    axes.plot([], "--", color=LINE, lw=1, label="the model")
     axes.set(xlabel="GPUs", ylabel="times the rate of one", xticks=range(1, most + 1), ylim=(0, None))
     axes.legend(frameon=False, fontsize=9)
     _save(figure, path)
