@@ -37,6 +37,7 @@ from semiring.algorithms.predecessors import nearest_tree, path_sums
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.algorithms.schedule import schedule_for
 from semiring.arrays.encoding import decode, has_inner_zero, product_encoding
+from semiring.arrays.parts import on_host
 from semiring.chain.by_ranks import close_file, close_spread, looked_at
 from semiring.chain.problem import Request
 from semiring.errors import (
@@ -56,6 +57,7 @@ from semiring.kernels.contract import Facts, Plan
 from semiring.kernels.tolerance import tolerance_for
 from semiring.linalg.dispatch import engine_for, inside
 from semiring.linalg.ranges import demand_range, may_wrap, size_of
+from semiring.namespaces import array_namespace
 from semiring.ranks.bertoldi import close_rows
 from semiring.ranks.closing import close_tiles, multiply_tiles
 from semiring.ranks.grid import Grid, Range, grid_shape
@@ -449,22 +451,32 @@ def _by_strips(
 
 
 def matmul(
-    A: Any, B: Any, semiring: Semiring | str = "min_plus", *, threads: int | None = None, comm: Any = None
+    A: Any,
+    B: Any,
+    semiring: Semiring | str = "min_plus",
+    *,
+    threads: int | None = None,
+    comm: Any = None,
+    device: Any = None,
 ) -> Matrix:
     """C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j], as `semiring.matmul` has it, of two matrices of one size and one dtype.
 
-    A, B: each a `Matrix`, the name of an .npy file, or an array (n, n) of rank 0. Computed on the host. Errors as
-    there, on all ranks.
+    A, B: each a `Matrix`, the name of an .npy file, or an array (n, n) of rank 0. Computed where A is, as with `read`.
+    Errors as there, on all ranks.
     Source: R. van de Geijn, J. Watts, "SUMMA", Concurrency 9 (1997). Cost as of `closure`.
     """
-    algebra, left = as_semiring(semiring), _matrix(A, comm, None)
-    right = _matrix(B, left.comm, None)
+    algebra, left = as_semiring(semiring), _matrix(A, comm, device)
+    right = _matrix(B, left.comm, left._team.device)
     if left.n != right.n:
         raise ShapeError(f"A is {left.n} × {left.n}, B is {right.n} × {right.n}: one size is needed")
     if left.dtype != right.dtype:
         raise DTypeError(f"A is {left.dtype}, B is {right.dtype}: convert one of them")
     algebra.check_dtype(left.dtype)
     ranks, grid, dtype = left._team.ranks, left._spread.grid, left.dtype
+    if right._team.ranks is not ranks or right._spread.grid.blocks != grid.blocks:
+        raise DeviceError(
+            "A and B are dealt out to other ranks or devices: give both the same comm and the same device"
+        )
     scans = [looked_at(each._spread, None, algebra) for each in (left, right)]
     nonnegative = all(scan.nonnegative for scan in scans)
     x, y, code, inner = left.own, right.own, None, dtype
@@ -474,9 +486,11 @@ def matmul(
         inner = code.dtype
     elif may_wrap(algebra, dtype):
         demand_range(dtype, left.n * size_of(scans[0]) * size_of(scans[1]), lambda: np.array(np.inf), "A ⊗ B")
-    C = np.empty(x.shape, inner)
+    x, y = agreed(ranks, lambda: [left._team.on(np.ascontiguousarray(each)) for each in (x, y)])
+    C = array_namespace(x).empty(x.shape, inner)
     engine = engine_for(C, algebra, inner, nonnegative, threads)
-    multiply_tiles(engine, left._team.links(grid), grid, C, np.ascontiguousarray(x), np.ascontiguousarray(y))
+    multiply_tiles(engine, left._team.links(grid), grid, C, x, y)
+    C = on_host(C)
     if code is not None:
         C = agreed(ranks, lambda: decode(C, algebra, dtype, limit=code.limit))
     return Matrix(left._team, grid, C)

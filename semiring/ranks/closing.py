@@ -273,39 +273,51 @@ class _Rank:
 
 
 def multiply_tiles(engine: Engine, links: Links, grid: Grid, C: Array, A: Array, B: Array) -> None:
-    """C ← the tiles of A ⊗ B that belong to this rank; all ranks of the grid call it together.
+    """C ← the tiles of A ⊗ B that belong to this rank; all ranks of the grid call it together, where engines compute.
 
     Source: R. van de Geijn, J. Watts, "SUMMA: scalable universal matrix multiplication algorithm", Concurrency:
     Practice and Experience 9 (1997). The panels of a block of k travel while those of the block before are multiplied.
     """
     blocks = [block for block in grid.blocks if block[0] < block[1]]
-    place, rows, columns = grid.place(links.rank), grid.rows(links.rank), grid.columns(links.rank)
+    place, rows, columns, xp = (
+        grid.place(links.rank),
+        grid.rows(links.rank),
+        grid.columns(links.rank),
+        array_namespace(A),
+    )
+    widest = max((stop - start for start, stop in blocks), default=0)
+    memory = [
+        (xp.empty(len(A) * widest, A.dtype), xp.empty(widest * B.shape[1], B.dtype)) for _ in range(min(2, len(blocks)))
+    ]
     with links.lanes(engine) as lanes:
 
-        def begin(K: Range) -> tuple[Array, Array, Any]:
-            p, q = grid.holder(K)
-            width = K[1] - K[0]
-            left = (
-                np.ascontiguousarray(A[:, slice(*columns.own(K))])
-                if place[1] == q
-                else np.empty((len(A), width), A.dtype)
+        def begin(number: int, multiplied: Any) -> tuple[Array, Array, Any]:
+            K, (left, right) = blocks[number], memory[number % 2]
+            (p, q), width = grid.holder(K), K[1] - K[0]
+            left, right = (
+                left[: len(A) * width].reshape(len(A), width),
+                right[: width * B.shape[1]].reshape(width, B.shape[1]),
             )
-            right = B[slice(*rows.own(K))] if place[0] == p else np.empty((width, B.shape[1]), B.dtype)
 
             def travel(engine: Engine) -> None:
+                if place[1] == q:
+                    left[...] = A[:, slice(*columns.own(K))]
+                if place[0] == p:
+                    right[...] = B[slice(*rows.own(K))]
                 links.broadcast(left, q, "row")
                 links.broadcast(right, p, "column")
 
-            return left, right, lanes.run(TRAVEL, travel)
+            return left, right, lanes.run(TRAVEL, travel, multiplied)
 
-        following = begin(blocks[0]) if blocks else None
+        following, multiplied = begin(0, None) if blocks else None, None
         for number in range(len(blocks)):
             assert following is not None
             left, right, arrived = following
-            following = begin(blocks[number + 1]) if number + 1 < len(blocks) else None
+            # In the memory of the block before, which has been multiplied.
+            following = begin(number + 1, multiplied) if number + 1 < len(blocks) else None
 
             def multiply(engine: Engine, left: Array = left, right: Array = right, first: bool = not number) -> None:
                 if C.size:
                     (engine.multiply if first else engine.multiply_add)(C, left, right)
 
-            lanes.run(REST, multiply, arrived)
+            multiplied = lanes.run(REST, multiply, arrived)

