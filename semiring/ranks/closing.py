@@ -73,14 +73,14 @@ def close_tiles(
             L = blocks[number + 1] if number + 1 < len(blocks) else None
             if word is not None and word.seen(arrived):
                 break
-            leaving, following = _around(K, L, grid.n), None
+            leaving, following, closes = _around(K, L, grid.n), None, L is not None and rank.closes(L)
             if L is not None:
                 rank.go_ahead(K, leaving, arrived, rest)
                 across = rank.begin(L)
-                if rank.closes(L):
+                if closes:
                     following = rank.finish(L, across)
             rest = rank.eliminate_rest(K, leaving, (0, middle), arrived)
-            if L is not None and following is None:
+            if L is not None and not closes:
                 following = rank.finish(L, across)
             rest = rank.eliminate_rest(K, leaving, (middle, grid.n), arrived)
             arrived = following

@@ -132,6 +132,24 @@ def test_ranks_have_the_bits_of_one_memory(rng, name, dtype):
     _compare(rng, name, dtype, [(33, 8)], [(2, 2), (1, 3)])
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (2, 1), (4, 1), (2, 2)])
+@pytest.mark.parametrize("n", [32, 65, 97, 200])
+def test_tasks_without_lanes(rng, n, shape):
+    """One after the other, as on a GPU where cuBLAS multiplies. To do one twice would count paths twice."""
+    A = rounded(rng, n, "plus_times", "float64")
+    D = np.empty_like(A)
+
+    def run(ranks):
+        spread = spread_of(ranks, A, shape)
+        engine = engine_for(A, sr.plus_times, A.dtype, True, 1)
+        links = device.DeviceLinks(Groups(ranks, spread.grid), lambda array, root, group: group.broadcast(array, root))
+        close_tiles(engine, links, spread.grid, spread.own, diverges=False)
+        D[np.ix_(spread.rows, spread.columns)] = spread.own
+
+    run_ranks(shape[0] * shape[1], run)
+    assert same_bits(D, sr.closure(A, "plus_times", method=METHOD))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_every_semiring_and_dtype_on_every_grid(rng, name, dtype):
