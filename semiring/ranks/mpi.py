@@ -84,8 +84,10 @@ class MpiRanks:
     def stop(self, error: BaseException) -> None:
         if self.size == 1:
             return
-        if isinstance(error, SystemExit | KeyboardInterrupt):
+        if isinstance(error, KeyboardInterrupt):
             text = "interrupted"
+        elif isinstance(error, SystemExit):
+            text = f"it ends while others go on, sys.exit({error.code!r})"
         else:
             text = " ".join(str(error).split()) or type(error).__name__
         print(f"semiring: error: rank {self.rank} of {self.size}: {text}", file=sys.stderr, flush=True)

@@ -30,6 +30,7 @@ def test_a_communicator_is_not_taken_for_one_that_was_freed(tmp_path):
     [
         ("one_fails", "semiring: error: rank 2 of 3: the power of this rank is gone\n"),
         ("one_fails_outside", "semiring: error: rank 1 of 3: this rank finds no disk\n"),
+        ("one_exits", "semiring: error: rank 1 of 3: it ends while others go on, sys.exit(0)\n"),
         ("one_is_killed", "signal 9"),
     ],
 )

@@ -250,6 +250,12 @@ def one_fails_outside(ranks, folder):
     mpi.closure(np.zeros((3, 3)) if ranks.rank == 0 else None)
 
 
+def one_exits(ranks, folder):
+    if ranks.rank == 1:
+        sys.exit(0)
+    mpi.closure(np.zeros((3, 3)) if ranks.rank == 0 else None)
+
+
 def one_is_killed(ranks, folder):
     def progress(done, total):
         if ranks.rank == 1:
