@@ -261,14 +261,15 @@ def fitted(ranks: Any, options: argparse.Namespace) -> Fit:
     xp, links = array_namespace(there), _links(matrix, METHOD)
     small, large = xp.zeros(1, np.float32), xp.zeros(words, np.float32)
 
-    def travel(array: Any) -> None:
-        links.broadcast(array, 0, "all")
+    def travel(array: Any, times: int) -> None:
+        for _ in range(times):
+            links.broadcast(array, 0, "all")
         float(array[0])  # waits for a device
 
     times = []
-    for array in (small, large):
-        travel(array)
-        times.append(min(by_clock(partial(travel, array)) for _ in range(5)))
+    for array, many in ((small, 256), (large, 1)):  # small ones one behind the other, as rows travel
+        travel(array, 1)
+        times.append(min(by_clock(partial(travel, array, many)) for _ in range(5)) / many)
     t_s, both = (max(ranks.allgather(each)) for each in times)
     found = zip(*ranks.allgather((t_c, t_r, t_k)), strict=True)
     return Fit(*map(max, found), t_s, max(both - t_s, 1e-12) / large.size)
