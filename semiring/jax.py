@@ -24,7 +24,7 @@ from semiring.algebra.expressions.tree import array_functions
 from semiring.errors import AlgebraError, DTypeError, MissingExtraError, ShapeError
 from semiring.gradients import forward, scaled, sequences, trees
 from semiring.gradients.rules import Rule, factors, rule_of
-from semiring.linalg.sequences import arranged
+from semiring.linalg.sequences import Given, arranged
 
 try:
     import jax
@@ -134,8 +134,8 @@ def multi_dot(
     >>> jax.grad(lambda A: multi_dot(A, jax.numpy.zeros(2), "max_plus", steps=3).max())(A).tolist()
     [[0.0, 1.0], [2.0, 0.0]]
     """
-    *given, steps = _sequence(As, x, as_semiring(semiring), weights, lengths, steps)
-    return _multi_dot(*given, steps, as_semiring(semiring), check)
+    given, steps = _sequence(As, x, as_semiring(semiring), weights, lengths, steps)
+    return _multi_dot(given, steps, as_semiring(semiring), check)
 
 
 def scan(
@@ -156,8 +156,8 @@ def scan(
     >>> scan(jax.numpy.array([[1.0, 5.0], [2.0, 1.0]]), jax.numpy.array([0.0, 9.0]), steps=3).tolist()
     [[1.0, 5.0], [2.0, 6.0], [3.0, 7.0]]
     """
-    *given, steps = _sequence(As, x, as_semiring(semiring), weights, lengths, steps)
-    return jnp.moveaxis(_scan(*given, steps, as_semiring(semiring), check), -2, 0)
+    given, steps = _sequence(As, x, as_semiring(semiring), weights, lengths, steps)
+    return jnp.moveaxis(_scan(given, steps, as_semiring(semiring), check), -2, 0)
 
 
 def multi_dot_witness(
@@ -184,11 +184,10 @@ def multi_dot_witness(
     algebra = as_semiring(semiring)
     if not algebra.selective:
         raise AlgebraError(f"{algebra.name} has no witnesses: x ⊕ y is not always one of x and y")
-    *given, steps = _sequence(As, jnp.asarray(x), algebra, weights, lengths, steps)
-    shape = jax.ShapeDtypeStruct((*_batch(*given), steps, given[1].shape[-1]), np.int32)
-    fixed = tuple(None if array is None else jax.lax.stop_gradient(array) for array in given)
-    W = _on_host(sequences.attained, shape, fixed, steps, algebra, check)
-    return _multi_dot(*given, steps, algebra, check), jnp.moveaxis(W, -2, 0)
+    given, steps = _sequence(As, jnp.asarray(x), algebra, weights, lengths, steps)
+    shape = jax.ShapeDtypeStruct((*_batch(given), steps, given.x.shape[-1]), np.int32)
+    W = _on_host(sequences.attained, shape, (jax.lax.stop_gradient(given),), steps, algebra, check)
+    return _multi_dot(given, steps, algebra, check), jnp.moveaxis(W, -2, 0)
 
 
 def reduce(
@@ -219,8 +218,8 @@ def reduce(
     return matmul(lines, ones, semiring, check=check).reshape(shape)
 
 
-def _sequence(As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, steps: int | None) -> tuple[Any, ...]:
-    """What the functions of sequences take: the matrices, x, the weights, the lengths, and how many steps there are."""
+def _sequence(As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, steps: int | None) -> tuple[Given, int]:
+    """What the functions of sequences take, and how many steps there are."""
     As, square = jnp.asarray(As), x is None
     if x is None:
         n = As.shape[-1] if As.ndim else 0
@@ -234,7 +233,8 @@ def _sequence(As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, s
         lengths = jnp.asarray(lengths)
         if not jnp.issubdtype(lengths.dtype, jnp.integer):
             raise DTypeError(f"lengths has dtype {lengths.dtype}: how many steps a sequence takes is a whole number")
-    return arranged(jnp, As, x, weights, lengths, steps, square=square)
+    *arrays, steps = arranged(jnp, As, x, weights, lengths, steps, square=square)
+    return Given(*arrays), steps
 
 
 def _same_dtype(As: Array, **named: Array) -> None:
@@ -250,11 +250,11 @@ def _check_operands(A: Array, B: Array) -> None:
         raise DTypeError(f"A has dtype {A.dtype}, B {B.dtype}: convert one, B.astype(A.dtype)")
 
 
-def _on_host(function: Callable[..., Any], shapes: Any, arrays: tuple[Array | None, ...], *others: Any) -> Any:
-    """The function on NumPy views of arrays of one number of leading dimensions; ``vmap`` adds one in front of all."""
+def _on_host(function: Callable[..., Any], shapes: Any, arrays: tuple[Any, ...], *others: Any) -> Any:
+    """The function on NumPy views of arrays, or tuples of some, as many leading dimensions each; ``vmap`` adds one."""
 
     def call(*values: Any) -> Any:
-        return function(*(None if value is None else np.asarray(value) for value in values), *others)
+        return function(*jax.tree.map(np.asarray, values), *others)
 
     return jax.pure_callback(call, shapes, *arrays, vmap_method="broadcast_all")
 
@@ -431,90 +431,65 @@ _closure_trees.defvjp(_trees_forward, _trees_backward)
 # ----------------------------------------------------------------------------------------------------------- sequences
 
 
-def _batch(A: Array, x: Array, weights: Array | None, lengths: Array | None) -> tuple[int, ...]:
-    batches = [A.shape[:-3], x.shape[:-1]]
-    batches += [] if weights is None else [weights.shape[:-2]]
-    return jnp.broadcast_shapes(*batches, *([] if lengths is None else [lengths.shape]))
+def _batch(given: Given) -> tuple[int, ...]:
+    return jnp.broadcast_shapes(*given.batches)
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(4, 5, 6))
-def _scan(
-    A: Array,
-    x: Array,
-    weights: Array | None,
-    lengths: Array | None,
-    steps: int,
-    semiring: Semiring,
-    check: bool,
-) -> Array:
-    """The states after every step, (..., steps, n), of what `semiring.linalg.sequences.Chain` takes."""
-    shape = jax.ShapeDtypeStruct((*_batch(A, x, weights, lengths), steps, x.shape[-1]), x.dtype)
-    return _on_host(sequences.scanned, shape, (A, x, weights, lengths), steps, semiring, check)
+@partial(jax.custom_vjp, nondiff_argnums=(1, 2, 3))
+def _scan(given: Given, steps: int, semiring: Semiring, check: bool) -> Array:
+    """The states after every step, (..., steps, n)."""
+    shape = jax.ShapeDtypeStruct((*_batch(given), steps, given.x.shape[-1]), given.x.dtype)
+    return _on_host(sequences.scanned, shape, (given,), steps, semiring, check)
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(4, 5, 6))
-def _multi_dot(
-    A: Array,
-    x: Array,
-    weights: Array | None,
-    lengths: Array | None,
-    steps: int,
-    semiring: Semiring,
-    check: bool,
-) -> Array:
+@partial(jax.custom_vjp, nondiff_argnums=(1, 2, 3))
+def _multi_dot(given: Given, steps: int, semiring: Semiring, check: bool) -> Array:
     """The state after the last step, (..., n)."""
-    return _ended(A, x, weights, lengths, steps, semiring, check)[0]
+    return _ended(given, steps, semiring, check)[0]
 
 
-def _ended(A: Array, x: Array, weights: Any, lengths: Any, steps: int, semiring: Semiring, check: bool) -> Any:
+def _ended(given: Given, steps: int, semiring: Semiring, check: bool) -> Any:
     """The state after the last step, (..., n), and what is kept for the gradient."""
-    batch, n = _batch(A, x, weights, lengths), x.shape[-1]
-    kept = sequences.lines(semiring, A.shape, batch, n, steps, x.dtype.name, True)
-    shapes = ((*batch, n), (*batch, kept, n))
+    batch, x = _batch(given), given.x
+    kept = sequences.lines(semiring, given.A.shape, batch, x.shape[-1], steps, x.dtype.name, True)
+    shapes = ((*batch, x.shape[-1]), (*batch, kept, x.shape[-1]))
     structs = tuple(jax.ShapeDtypeStruct(shape, x.dtype) for shape in shapes)
-    return _on_host(sequences.ended, structs, (A, x, weights, lengths), steps, semiring, check, kept)
+    return _on_host(sequences.ended, structs, (given,), steps, semiring, check, kept)
 
 
-def _scan_forward(
-    A: Array, x: Array, weights: Any, lengths: Any, steps: int, semiring: Semiring, check: bool
-) -> tuple[Array, Any]:
+def _scan_forward(given: Given, steps: int, semiring: Semiring, check: bool) -> tuple[Array, Any]:
     rule_of(semiring)
-    X = _scan(A, x, weights, lengths, steps, semiring, check)
-    return X, (A, x, weights, lengths, X)
+    X = _scan(given, steps, semiring, check)
+    return X, (given, X)
 
 
-def _multi_dot_forward(
-    A: Array, x: Array, weights: Any, lengths: Any, steps: int, semiring: Semiring, check: bool
-) -> tuple[Array, Any]:
+def _multi_dot_forward(given: Given, steps: int, semiring: Semiring, check: bool) -> tuple[Array, Any]:
     rule_of(semiring)
-    end, borders = _ended(A, x, weights, lengths, steps, semiring, check)
-    return end, (A, x, weights, lengths, borders)
+    end, borders = _ended(given, steps, semiring, check)
+    return end, (given, borders)
 
 
-def _scan_backward(steps: int, semiring: Semiring, check: bool, kept: Any, g: Array) -> tuple[Any, ...]:
-    A, x, weights, lengths, X = kept
-    first = jnp.broadcast_to(x, (*X.shape[:-2], x.shape[-1]))[..., None, :]
+def _scan_backward(steps: int, semiring: Semiring, check: bool, kept: Any, g: Array) -> tuple[Given]:
+    given, X = kept
+    first = jnp.broadcast_to(given.x, (*X.shape[:-2], given.x.shape[-1]))[..., None, :]
     firsts = np.array([run.start - 1 for run in sequences.segments(steps)[1:]], int)
     borders = jnp.concatenate([first, X[..., firsts, :]], axis=-2)
-    return _pulled(A, x, weights, lengths, borders, g, steps, semiring)
+    return _pulled(given, borders, g, steps, semiring)
 
 
-def _multi_dot_backward(steps: int, semiring: Semiring, check: bool, kept: Any, g: Array) -> tuple[Any, ...]:
-    A, x, weights, lengths, borders = kept
-    return _pulled(A, x, weights, lengths, borders, g[..., None, :], steps, semiring)
+def _multi_dot_backward(steps: int, semiring: Semiring, check: bool, kept: Any, g: Array) -> tuple[Given]:
+    given, borders = kept
+    return _pulled(given, borders, g[..., None, :], steps, semiring)
 
 
-def _pulled(
-    A: Array, x: Array, weights: Any, lengths: Any, borders: Array, g: Array, steps: int, semiring: Semiring
-) -> tuple[Any, ...]:
-    arrays = [array for array in (A, x, weights) if array is not None]
+def _pulled(given: Given, borders: Array, g: Array, steps: int, semiring: Semiring) -> tuple[Given]:
+    arrays = [array for array in given[:3] if array is not None]
     structs = tuple(jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arrays)
 
-    def gradients(A: Any, x: Any, weights: Any, lengths: Any, borders: Any, g: Any) -> Any:
-        return sequences.pulled(A, x, weights, lengths, borders, g, steps, semiring)[: len(structs)]
+    def gradients(given: Given, borders: Any, g: Any) -> Any:
+        return sequences.pulled(given, borders, g, steps, semiring)[: len(structs)]
 
-    dA, dx, *dw = _on_host(gradients, structs, (A, x, weights, lengths, borders, g))
-    return dA, dx, dw[0] if dw else None, None
+    return (Given(*_on_host(gradients, structs, (given, borders, g))),)
 
 
 _scan.defvjp(_scan_forward, _scan_backward)

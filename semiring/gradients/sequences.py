@@ -23,7 +23,7 @@ from semiring.gradients.rules import factors, rule_of
 from semiring.gradients.scaled import Right, largest, scaled_product
 from semiring.linalg import matmul
 from semiring.linalg.dispatch import Walker, look, pulls
-from semiring.linalg.sequences import Chain
+from semiring.linalg.sequences import Chain, Given
 from semiring.namespaces import array_namespace
 
 __all__ = ["attained", "ended", "lines", "pulled", "scanned", "segments"]
@@ -55,36 +55,23 @@ def lines(
     return every if fits else len(segments(steps))
 
 
-def scanned(
-    A: Array, x: Array, weights: Array | None, lengths: Array | None, steps: int, semiring: Semiring, check: bool
-) -> Array:
-    """The state after each step, (..., steps, n), of what `Chain` takes."""
-    chain = _checked(A, x, weights, lengths, steps, semiring, check)
-    result = array_namespace(x).empty((*chain.batch, steps, x.shape[-1]), x.dtype)
+def scanned(given: Given, steps: int, semiring: Semiring, check: bool) -> Array:
+    """The state after each step, (..., steps, n)."""
+    chain = _checked(given, steps, semiring, check)
+    result = array_namespace(chain.x).empty((*chain.batch, steps, chain.x.shape[-1]), chain.x.dtype)
     chain.scan(result)
     return result
 
 
-def attained(
-    A: Array, x: Array, weights: Array | None, lengths: Array | None, steps: int, semiring: Semiring, check: bool
-) -> Array:
+def attained(given: Given, steps: int, semiring: Semiring, check: bool) -> Array:
     """The states on a best path to each last state, int32 (..., steps, n): one before each step."""
-    return _checked(A, x, weights, lengths, steps, semiring, check).attained()[1]
+    return _checked(given, steps, semiring, check).attained()[1]
 
 
-def ended(
-    A: Array,
-    x: Array,
-    weights: Array | None,
-    lengths: Array | None,
-    steps: int,
-    semiring: Semiring,
-    check: bool,
-    kept: int,
-) -> tuple[Array, Array]:
+def ended(given: Given, steps: int, semiring: Semiring, check: bool, kept: int) -> tuple[Array, Array]:
     """The state after the last step, (..., n), and what is kept for the gradient, (..., kept, n), kept from `lines`."""
-    chain = _checked(A, x, weights, lengths, steps, semiring, check)
-    borders = array_namespace(x).empty((*chain.batch, kept, x.shape[-1]), x.dtype)
+    chain = _checked(given, steps, semiring, check)
+    borders = array_namespace(chain.x).empty((*chain.batch, kept, chain.x.shape[-1]), chain.x.dtype)
     last = chain.start
     if kept > steps:
         return chain.walk(last, range(steps), None, borders), borders
@@ -94,29 +81,18 @@ def ended(
     return last.copy(), borders
 
 
-def _checked(
-    A: Array, x: Array, weights: Array | None, lengths: Array | None, steps: int, semiring: Semiring, check: bool
-) -> Chain:
-    named = {"As": A, "x": x, "weights": weights}
+def _checked(given: Given, steps: int, semiring: Semiring, check: bool) -> Chain:
+    named = {"As": given.A, "x": given.x, "weights": given.weights}
     look(semiring, check, **{name: array for name, array in named.items() if array is not None})
-    return Chain(semiring, A, x, weights, lengths, steps)
+    return Chain(semiring, *given, steps)
 
 
-def pulled(
-    A: Array,
-    x: Array,
-    weights: Array | None,
-    lengths: Array | None,
-    borders: Array,
-    g: Array,
-    steps: int,
-    semiring: Semiring,
-) -> tuple[Array, Array, Array | None]:
+def pulled(given: Given, borders: Array, g: Array, steps: int, semiring: Semiring) -> tuple[Array, Array, Array | None]:
     """The gradients by A, x and the weights, of what the ends (g (..., 1, n)) or all states (..., steps, n) have as g.
 
     ``borders``: the states before each segment, or all that `ended` keeps.
     """
-    return _Backward(Chain(semiring, A, x, weights, lengths, steps), g).run(borders)
+    return _Backward(Chain(semiring, *given, steps), g).run(borders)
 
 
 class _Backward:

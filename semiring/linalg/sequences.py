@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -42,6 +42,21 @@ _SMALL_ON_DEVICE = 1 << 20
 _NARROW, _NARROW_ON_DEVICE = 16, 64  # rows of such matrices: one for each step takes so many times the result's memory
 
 
+class Given(NamedTuple):
+    """The arrays of a `Chain`, of any library."""
+
+    A: Any
+    x: Any
+    weights: Any = None
+    lengths: Any = None
+
+    @property
+    def batches(self) -> list[tuple[int, ...]]:
+        """The dimensions of each that belong to the batch: they broadcast."""
+        found = ((array, own) for array, own in zip(self, (3, 1, 2, 0), strict=True) if array is not None)
+        return [tuple(array.shape[: array.ndim - own]) for array, own in found]
+
+
 @dataclass(frozen=True)
 class Chain:
     """A sequence of steps in one semiring, dtype and memory; leading dimensions, as many in each array, broadcast."""
@@ -58,10 +73,7 @@ class Chain:
     @cached_property
     def batch(self) -> tuple[int, ...]:
         """The dimensions of the batch."""
-        shapes = [self.A.shape[:-3], self.x.shape[:-1]]
-        shapes += [] if self.weights is None else [self.weights.shape[:-2]]
-        shapes += [] if self.lengths is None else [self.lengths.shape]
-        return np.broadcast_shapes(*shapes)
+        return np.broadcast_shapes(*Given(self.A, self.x, self.weights, self.lengths).batches)
 
     @cached_property
     def start(self) -> Array:
@@ -280,8 +292,8 @@ def arranged(
         lengths = None if lengths is None else lengths[..., None]
     A = A[None] if A.ndim == 2 else xp.moveaxis(A, 0, -3)
     weights = None if weights is None else xp.moveaxis(weights, 0, -2)
-    parts = [(A, 3), (x, 1), (weights, 2), (lengths, 0)]
-    batches = [tuple(array.shape[: array.ndim - own]) for array, own in parts if array is not None]
+    given = Given(A, x, weights, lengths)
+    batches = given.batches
     try:
         rank = len(np.broadcast_shapes(*batches))
     except ValueError:
@@ -290,7 +302,7 @@ def arranged(
         array
         if array is None or array.ndim == rank + own
         else array.reshape((1,) * (rank + own - array.ndim) + tuple(array.shape))
-        for array, own in parts
+        for array, own in zip(given, (3, 1, 2, 0), strict=True)
     )
     return A, x, weights, lengths, steps
 

@@ -24,6 +24,7 @@ from semiring.arrays.tensors import array_of, is_half_tensor, tensor_of
 from semiring.errors import AlgebraError
 from semiring.gradients import forward, scaled, sequences, trees
 from semiring.gradients.rules import factors, rule_of, semiring_of
+from semiring.linalg.sequences import Given
 
 __all__ = [
     "closure",
@@ -254,12 +255,17 @@ closure_trees = Differentiable(_closure_trees, _keep_closure, _trees_backward)
 # --------------------------------------------------------------------------------------------------------- sequences
 
 
+def _of_given(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of `Given` as one of its four arrays: operators take tensors one by one."""
+    return lambda A, x, weights, lengths, *others: function(Given(A, x, weights, lengths), *others)
+
+
 @torch.library.custom_op("semiring::scan", mutates_args=())
 def _scan(
     A: Tensor, x: Tensor, weights: Tensor | None, lengths: Tensor | None, steps: int, key: str, check: bool
 ) -> Tensor:
     """The states after every step, (..., steps, n), of what `semiring.linalg.sequences.Chain` takes."""
-    return _on_arrays(sequences.scanned, (A, x, weights, lengths), steps, semiring_of(key), check)
+    return _on_arrays(_of_given(sequences.scanned), (A, x, weights, lengths), steps, semiring_of(key), check)
 
 
 @torch.library.custom_op("semiring::multi_dot", mutates_args=())
@@ -268,7 +274,9 @@ def _multi_dot(
 ) -> tuple[Tensor, Tensor]:
     """The state after the last step, (..., n), and what is kept for the gradient, (..., `_lines`, n)."""
     kept = _lines(A, x, weights, lengths, steps, key)
-    end, borders = _on_arrays(sequences.ended, (A, x, weights, lengths), steps, semiring_of(key), check, kept)
+    end, borders = _on_arrays(
+        _of_given(sequences.ended), (A, x, weights, lengths), steps, semiring_of(key), check, kept
+    )
     return end, borders
 
 
@@ -284,14 +292,12 @@ def _sequence_gradient(
     key: str,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`semiring.gradients.sequences.pulled`; without weights the last is empty."""
-    dA, dx, dw = _on_arrays(sequences.pulled, (A, x, weights, lengths, borders, g), steps, semiring_of(key))
+    dA, dx, dw = _on_arrays(_of_given(sequences.pulled), (A, x, weights, lengths, borders, g), steps, semiring_of(key))
     return dA, dx, A.new_empty(0) if dw is None else dw
 
 
 def _batch(A: Tensor, x: Tensor, weights: Tensor | None, lengths: Tensor | None) -> tuple[int, ...]:
-    batches = [A.shape[:-3], x.shape[:-1]]
-    batches += [] if weights is None else [weights.shape[:-2]]
-    shape: tuple[int, ...] = torch.broadcast_shapes(*batches, *([] if lengths is None else [lengths.shape]))
+    shape: tuple[int, ...] = torch.broadcast_shapes(*Given(A, x, weights, lengths).batches)
     return shape
 
 

@@ -9,6 +9,7 @@ from log_kinds import KINDS
 import semiring as sr
 from semiring.gradients import sequences as gradients
 from semiring.kernels.cpu.product import log_walks
+from semiring.linalg.sequences import Given
 
 INF = np.inf
 
@@ -71,11 +72,12 @@ def pulled(A, x, w, lengths, g, dtype, kept=None):
     """The gradients of what has g by the ends (m, n), or by all states (steps, m, n)."""
     A, x, g = A[None, None].astype(dtype), x.astype(dtype), g.astype(dtype)
     steps, w = len(w), w.swapaxes(0, 1).astype(dtype)
+    given = Given(A, x, w, lengths)
     if kept is None:
         kept = gradients.lines(sr.log_plus, A.shape, x.shape[:1], x.shape[1], steps, np.dtype(dtype).name, True)
-    _, borders = gradients.ended(A, x, w, lengths, steps, sr.log_plus, True, kept)
+    _, borders = gradients.ended(given, steps, sr.log_plus, True, kept)
     g = g[:, None] if g.ndim == 2 else g.swapaxes(0, 1)
-    return gradients.pulled(A, x, w, lengths, borders, g, steps, sr.log_plus)
+    return gradients.pulled(given, borders, g, steps, sr.log_plus)
 
 
 def agree(found, expected, bound=3e-6):

@@ -12,6 +12,7 @@ import semiring as sr
 from semiring.errors import AlgebraError, DTypeError, ShapeError
 from semiring.gradients import sequences
 from semiring.gradients.sequences import segments
+from semiring.linalg.sequences import Given
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -144,8 +145,9 @@ def test_memory_grows_with_the_root_of_the_steps(rng):
     for steps in (100, 1600):
         A, x = rng.random((n, n)) - 4, rng.random((rows, n))
         tracemalloc.start()
-        _, borders = sequences.ended(A[None], x, None, None, steps, sr.log_plus, False, len(segments(steps)))
-        sequences.pulled(A[None], x, None, None, borders, np.ones((rows, 1, n)), steps, sr.log_plus)
+        given = Given(A[None], x)
+        _, borders = sequences.ended(given, steps, sr.log_plus, False, len(segments(steps)))
+        sequences.pulled(given, borders, np.ones((rows, 1, n)), steps, sr.log_plus)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 5 * peaks[0]  # 16 times as many steps; their states alone are 16 MiB
