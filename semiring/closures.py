@@ -21,8 +21,8 @@ from semiring.arrays.bits import BitMatrix
 from semiring.arrays.operands import device_of
 from semiring.chain.explanation import Explanation
 from semiring.chain.planner import solve
-from semiring.chain.problem import STRUCTURES, Problem, Request, is_tropical
-from semiring.chain.program import is_home, program_for
+from semiring.chain.problem import STRUCTURES, Options, Problem, Request, is_tropical
+from semiring.chain.program import program_for
 from semiring.chain.steps import steps_in_order
 from semiring.errors import AlgebraError, DeviceError, UnknownNameError
 from semiring.io.network import semiring_of
@@ -34,6 +34,8 @@ __all__ = ["METHODS", "Explanation", "closure", "closure_with_predecessors"]
 
 Array: TypeAlias = Any
 _Given: TypeAlias = NDArray[Any] | list[Any]
+
+_NOTHING = (None,) * 5
 
 
 class _Options(TypedDict, total=False):
@@ -181,32 +183,30 @@ def closure(
            [1., 4., 0.]])
     """
     semiring, spared = semiring_of(A, semiring), spared_steps(structure)
-    kept = journal is not None or pivots is not None
-    plain = reflexive and progress is None and device is None and memory is None and not kept and not explain
-    if plain and (out is None or is_home(out, A)):
-        run = program_for(A, semiring, method, threads, check, spared)
-        if run is not None and (closed := run(A, out)) is not None:
-            return closed
     one, several = _where(device)
     if several and getattr(A, "ndim", 2) > 2:
         if explain:
             raise DeviceError("explain is for one matrix, or for a stack on one GPU: leave it out, or name one")
         asked_of_each = partial(closure, semiring=semiring, method=method, reflexive=reflexive, check=check)
         return closed_stack(several, A, out, partial(asked_of_each, threads=threads, structure=structure))
-    asked = (frozenset() if several else spared, out, one, several, memory, journal, pivots)
-    request = _request(semiring, method, threads, check, *asked, explain=explain)
+    options = _options(semiring, method, threads, check, frozenset() if several else spared)
+    rare = progress, device, memory, journal, pivots
+    if reflexive and not explain and rare == _NOTHING:
+        run = program_for(A, options, out)
+        if run is not None and (closed := run(A, out)) is not None:
+            return closed
+    explanation = Explanation(options.semiring.name, method=method, threads=options.threads, told=explain)
+    request = Request(*options, explanation, out, one, several, memory, journal, pivots)
     result = _by_chain(A, request, plus=not reflexive, progress=as_progress(progress))
-    return (result, request.explanation) if explain else result
+    return (result, explanation) if explain else result
 
 
-def _request(semiring: Any, method: str, threads: int | None, check: bool, *asked: Any, explain: bool) -> Request:
+def _options(semiring: Any, method: str, threads: int | None, check: bool, spared: frozenset[str]) -> Options:
     """What a call asks for. Raises where no call can ask for that."""
     algebra = as_semiring(semiring)
-    if method not in METHODS:
+    if method != "auto" and method not in METHODS:
         raise UnknownNameError("closure method", method, METHODS)
-    count = get_threads() if threads is None else checked_threads(threads)
-    explanation = Explanation(algebra.name, method=method, threads=count, told=explain)
-    return Request(algebra, method, count, bool(check), explanation, *asked)
+    return Options(algebra, method, get_threads() if threads is None else checked_threads(threads), bool(check), spared)
 
 
 def _by_chain(A: Any, request: Request, **wanted: Any) -> Any:
@@ -258,18 +258,18 @@ def closure_with_predecessors(
         raise AlgebraError(f"predecessors need a selective ⊕, and that of {semiring.name} is not: use closure")
     if method not in METHODS or takes_edges(method):
         raise UnknownNameError("closure method with predecessors", method, matrix_methods())
-    inspection, D, spared = Inspection(), None, spared_steps(structure)
-    several = _where(device)[1]
-    run = None if progress is not None or several else program_for(A, semiring, method, threads, check, spared)
-    if run is not None:
+    inspection, spared, several = Inspection(), spared_steps(structure), _where(device)[1]
+    D: Any = None
+    options = _options(semiring, method, threads, check, frozenset() if several else spared)
+    if progress is None and not several and (run := program_for(A, options)) is not None:
         D = run(A, inspect=inspection)
-    if D is None:
-        asked = (frozenset() if several else spared, None, None, several)
-        request = _request(semiring, method, threads, check, *asked, explain=False)
+    by_program = D is not None
+    if not by_program:
+        request = Request(*options, Explanation(told=False), devices=several)
         D = _by_chain(A, request, progress=progress, inspect=inspection)
-    plan = make_plan(semiring, D.dtype, threads=get_threads() if threads is None else threads)
+    plan = make_plan(semiring, D.dtype, threads=options.threads)
     if inspection.found is None:  # closed as packed bits, or empty
         inspection.look(engine_of(plan, D), D, before=A)
-    if run is None and is_tropical(semiring) and D.dtype.kind == "f":
+    if not by_program and is_tropical(semiring) and D.dtype.kind == "f":
         attach_unbounded(plan, A, D, inspection.found)
     return D, inspection.found

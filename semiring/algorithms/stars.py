@@ -83,24 +83,16 @@ def may_diverge(plan: Plan) -> bool:
 
 def divergence_error(semiring: Semiring, vertex: int) -> DivergenceError:
     """What to raise where the pivot of a vertex has no star."""
-    start, nowhere = f"the closure of this matrix does not exist in {semiring.name}: ", semiring.divergence
+    nowhere = semiring.divergence
     if semiring in (max_times, min_times):
         side, advice = "below", ""
         if semiring == max_times:
             side, advice = "above", " (probabilities lie in [0, 1]: 95 % is 0.95)"
-        return DivergenceError(
-            f"{start}a cycle through vertex {vertex}, whose weights have a product {side} 1, gains with every "
-            f"round{advice}",
-            vertex,
-        )
-    if nowhere is None:
-        where = ""
-    elif nowhere.op == "invert":
-        where = f" (x has one where {nowhere.args[0]})"
+        why = f"a cycle through vertex {vertex}, whose weights have a product {side} 1, gains with every round{advice}"
     else:
-        where = f" (x has none where {nowhere})"
-    return DivergenceError(
-        f"{start}at the pivot of vertex {vertex}, the sum of the cycles through it over earlier vertices has no "
-        f"star{where}",
-        vertex,
-    )
+        where = "" if nowhere is None else f" (x has none where {nowhere})"
+        if nowhere is not None and nowhere.op == "invert":
+            where = f" (x has one where {nowhere.args[0]})"
+        sums = "the sum of the cycles through it over earlier vertices"
+        why = f"at the pivot of vertex {vertex}, {sums} has no star{where}"
+    return DivergenceError(f"the closure of this matrix does not exist in {semiring.name}: {why}", vertex)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from copy import copy
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,8 +14,7 @@ from semiring.algorithms.progress import ReportingEngine
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import divergence_error, may_diverge
-from semiring.arrays.operands import memory_of, same_memory
-from semiring.chain.matrix import Map, Way
+from semiring.arrays.operands import memory_of
 from semiring.chain.problem import Problem
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Plan
@@ -34,14 +31,11 @@ Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 class Leaf:
     """Closes the matrix of a problem by a method, where no step reduces it any further.
 
-    It keeps nothing of one matrix, so that it serves all calls of its kind. ``way``: the maps that wait, by default
-    none.
+    It keeps nothing of one matrix, so that it serves all of its kind.
     """
 
-    def __init__(self, p: Problem, way: Way | None = None) -> None:
+    def __init__(self, p: Problem) -> None:
         self.problem, m = p, p.matrix
-        self._way = Way(m, m) if way is None else way
-        self._again: Callable[[Problem, Array], Any] | None = None
         self.method: Method = by_devices(p.request.devices) if p.request.devices else method_named(p.method)
         array = memory_of(m.array) if p.strips is None else p.strips.sample
         self.dtype, self.on_device, self.xp = m.dtype, is_device_array(array), array_namespace(array)
@@ -63,49 +57,6 @@ class Leaf:
         m = self.problem.matrix
         size = " × ".join(map(str, m.shape))
         return f"{self.method.name} closes {size} {'bits' if self.words else m.dtype}, {self.backend.name}"
-
-    def within(self, way: Way, again: Callable[[Problem, Array], Any]) -> Leaf:
-        """The same behind other maps, whose result is asked ``again`` (as in `Reduction`) whether it holds."""
-        other = copy(self)
-        other._way, other._again = way, again
-        return other
-
-    def run(self, A: Any, home: Any = None, inspect: Inspection | None = None) -> Any:
-        """Home ← the result for a matrix of this kind, which keeps what the facts promise. Returns home.
-
-        Home may be A; None is a new array, of words where A is packed. Returns None where the chain must solve it.
-        """
-        again, way = self._again, self._way
-        if again is not None and A is home:
-            return None
-        if home is None and not self.words:
-            home = self.xp.empty(A.shape, A.dtype)
-        # `memory_in`, in no time
-        ready = not self.words and home.dtype is self.dtype and home.strides[-1] == home.itemsize
-        D, original = home if ready else way.inner.memory_in(home), None
-        apart = self.method.apart
-        if (apart or inspect is not None) and way.inner.as_it_is and not same_memory(A, D):
-            original = A
-        if original is None or not apart:
-            D = way.encode(A, D)
-        self.close(D, inspect, original)
-        if again is not None and again(self.problem, D) is not None:
-            return None
-        if home is None:
-            return D.unpack() if way.packs else D
-        if way.ends or D is not home:
-            way.decode(D, home)
-        return home
-
-    def run_under(self, maps: Sequence[Map], A: Array, home: Any = None, inspect: Inspection | None = None) -> Array:
-        """The same of elements, through other maps than those that wait: each does a whole array in one pass."""
-        D = self.xp.empty(A.shape, A.dtype) if home is None else home
-        for map_ in maps:
-            A = map_.encode(A, (), D)
-        self.close(D, inspect)
-        for map_ in maps[::-1]:
-            map_.decode(D, (), D)
-        return D
 
     def close(self, D: Any, inspect: Inspection | None = None, original: Array | None = None) -> None:
         """D ← D* in place: one matrix, a stack (count, n, n), or a `BitMatrix`. ``inspect`` sees it as it is closed.

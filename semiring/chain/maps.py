@@ -71,7 +71,6 @@ class OfVertices(Map):
 
     def __init__(self, tails: Array, heads: Array | None = None) -> None:
         self.tails, self._heads = tails, tails if heads is None else heads
-        self._shift_of_all: Any = None
 
     def beside(self, array: Array, rows: Any = _ALL, columns: Any = _ALL) -> Map:
         there, other = array_namespace(array).asarray, copy(self)
@@ -101,12 +100,8 @@ class Shifted(OfVertices):
     def _shift(self, at: At | None) -> Any:
         if at is None:
             return 0
-        if not at and self._shift_of_all is not None:
-            return self._shift_of_all
         tails, heads = self._numbers(at)
-        shift = tails - heads
-        self._shift_of_all = None if at else shift
-        return shift
+        return tails - heads
 
 
 class Scaled(OfVertices):

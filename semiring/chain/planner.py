@@ -8,15 +8,19 @@ it. So when the first node runs, every look of the call is over.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import cache, partial
 from typing import Any, TypeAlias
 
 from semiring import profiling
+from semiring.algorithms.predecessors import Inspection
+from semiring.arrays.operands import same_memory
 from semiring.chain.leaf import Leaf
-from semiring.chain.matrix import Way
+from semiring.chain.matrix import Map, Way
 from semiring.chain.problem import STRUCTURES, No, Problem, Reduction, Step
 from semiring.errors import SemiringError
 from semiring.kernels.engine import engine_of
+from semiring.namespaces import array_namespace
 from semiring.strips.stored import is_name
 
 __all__ = ["Node", "name_of", "solve"]
@@ -85,7 +89,7 @@ class Node:
                 self._read_as(p, found.problems)
                 return
         self._read_as(p)
-        self.leaf = Leaf(p, self.way)
+        self.leaf = Leaf(p)
         if not self._silent:
             explanation.say(self._depth, "method", True, str(self.leaf))
             explanation.closed_by(self.leaf.method.name, self.leaf.backend.name, p.matrix)
@@ -104,14 +108,19 @@ class Node:
         """An error of this problem, as one of the problem that it is a part of."""
         return error if self._blame is None else self._blame(error)
 
-    def program(self) -> Leaf | None:
-        """What closes any matrix with these facts; None where there is more than maps, or the entries decided."""
-        last, again = self, None
-        if self.reduction is not None and self.reduction.again is not None:
-            (last,), again = self.children, self.reduction.again
-        if last.leaf is None or self._by_data or last._by_data:
-            return None
-        return last.leaf if again is None else last.leaf.within(Way(self.outer.matrix, last.inner.matrix), again)
+    @property
+    def is_program(self) -> bool:
+        """Whether it closes all matrices with these facts: what is left are maps and a method, and no entry decided."""
+        if self._by_data:
+            return False
+        again = self.reduction is not None and self.reduction.again is not None
+        return self.children[0].is_program if again else self.leaf is not None
+
+    def under(self, map_: Map) -> Node:
+        """A program whose matrix is read through one map more."""
+        other = copy(self)
+        other._read_as(self.inner.mapped(map_, self.inner.facts))
+        return other
 
     def read(self, D: Any) -> Any:
         """D ← the matrix as it is read, for a reduction that closes it in place. What `show` wants is returned."""
@@ -129,25 +138,45 @@ class Node:
         Between the first write and the last the memory is that of home, wherever it will do.
         """
         try:
-            return self._run(self.outer.home if home is None else home)
+            return self.work(self.inner.matrix.array, self.outer.home if home is None else home, self.inner.inspect)
         except SemiringError as error:
             raise self._told(error) from None
 
-    def _run(self, home: Any) -> Any:
-        reduction, p, m = self.reduction, self.inner, self.inner.matrix
-        if reduction is None:
-            assert self.leaf is not None
-            return self.leaf.run(m.array, home, p.inspect)
-        if not self.outer.taken:
-            return reduction.run(self, None)
-        if reduction.in_home:
-            return reduction.run(self, home)
-        D = reduction.run(self, m.memory_in(home))
-        if reduction.again is not None and (wider := reduction.again(p, D)) is not None:  # once more from the source
-            q = wider()
-            p.request.explanation.say(self._depth, "again", True, f"in {q.dtype}")
-            self._read_as(q, [q])
-            return self._run(home)
-        if home is not None:
-            self.way.decode(D, home)
-        return D if home is None else home
+    def work(self, A: Any, home: Any = None, inspect: Inspection | None = None) -> Any:
+        """The same of the problem's array, or, of a program, of any array of its kind; home None is a new array.
+
+        Home may be A. A program that would have to begin again returns None: the chain must solve it.
+        """
+        reduction, p, way, leaf = self.reduction, self.inner, self.way, self.leaf
+        again = None if reduction is None else reduction.again
+        if reduction is not None and (reduction.in_home or not self.outer.taken):
+            return reduction.run(self, home if self.outer.taken else None)
+        if again is not None and p.blank and A is home:
+            return None
+        if home is None and p.matrix.storage == "elements":
+            home = array_namespace(A).empty(A.shape, A.dtype)
+        D = p.matrix.memory_in(home)
+        if leaf is not None:
+            apart, original = leaf.method.apart, None
+            if (apart or inspect is not None) and p.matrix.as_it_is and not same_memory(A, D):
+                original = A
+            if original is None or not apart:
+                D = way.encode(A, D)
+            leaf.close(D, inspect, original)
+        elif again is not None:
+            D = self.children[0].work(A, D, inspect)
+            if (wider := again(p, D)) is not None:
+                return None if p.blank else self._once_more(wider(), home)
+        elif reduction is not None:
+            D = reduction.run(self, D)
+        if home is None:
+            return D.unpack() if way.packs else D
+        if way.ends or D is not home:
+            way.decode(D, home)
+        return home
+
+    def _once_more(self, q: Problem, home: Any) -> Any:
+        """The problem, read in another way, from the source."""
+        q.request.explanation.say(self._depth, "again", True, f"in {q.dtype}")
+        self._read_as(q, [q])
+        return self.work(q.matrix.array, home, q.inspect)

@@ -43,6 +43,7 @@ __all__ = [
     "Facts",
     "Look",
     "No",
+    "Options",
     "Problem",
     "Reduction",
     "Request",
@@ -80,16 +81,26 @@ _NOTHING_KNOWN = Facts()
 _NO_MATRIX = Matrix(None, None, np.dtype(np.float64), None)
 
 
-@dataclass(frozen=True)
-class Request:
-    """What one public call asks for. All problems of its chain share it."""
+class Options(NamedTuple):
+    """What a public call asks for that decides how matrices of a kind are closed."""
 
     semiring: Semiring
-    method: str  # as the caller named it; "auto" leaves the choice to the chain
+    method: str = "auto"  # as the caller named it; "auto" leaves the choice to the chain
+    threads: int = 1
+    check: bool = True
+    structure: frozenset[str] = frozenset()  # the names of the steps that may spare work
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one public call asks for: its `Options`, and all else. All problems of its chain share it."""
+
+    semiring: Semiring
+    method: str
     threads: int
     check: bool = True
+    structure: frozenset[str] = frozenset()
     explanation: Explanation = field(default_factory=Explanation)
-    structure: frozenset[str] = frozenset()  # the names of the steps that may spare work
     out: Any = None  # where the caller wants the result
     device: Any = None  # where the caller wants it computed
     devices: tuple[int, ...] = ()  # or the GPUs that are to do it together
@@ -289,12 +300,12 @@ Step: TypeAlias = Callable[[Problem], No | Reduction]
 Look: TypeAlias = Generator[tuple[Any, ...], None, "No | Reduction"]
 
 
-def step(look: Callable[[Problem], Look]) -> Step:
+def step(look: Callable[..., Look]) -> Callable[..., No | Reduction]:
     """A step, written as a function that yields its refusals, ``whether, why``; the first that holds is the answer."""
 
     @wraps(look)
-    def asked(p: Problem) -> No | Reduction:
-        refusals = look(p)
+    def asked(p: Problem, *more: Any) -> No | Reduction:
+        refusals = look(p, *more)
         try:
             while True:
                 found = next(refusals)

@@ -27,7 +27,7 @@ from semiring.chain.leaf import Leaf
 from semiring.chain.maps import Shifted
 from semiring.chain.matrix import Matrix
 from semiring.chain.planner import Node, name_of
-from semiring.chain.problem import STRUCTURES, No, Problem, Reduction, Request, promises
+from semiring.chain.problem import STRUCTURES, No, Options, Problem, Reduction, Request, promises
 from semiring.chain.program import program_for
 from semiring.chain.steps import STEPS
 from semiring.closures import closure, closure_with_predecessors
@@ -292,6 +292,10 @@ def answer(work):
         return type(error), str(error)
 
 
+def program(A, name, check=True):
+    return program_for(A, Options(sr.as_semiring(name), check=check))
+
+
 @pytest.mark.parametrize("n", [1, 4, 33, 150])
 def test_programs_give_the_bits_of_the_chain(rng, n):
     ran = set()
@@ -303,7 +307,7 @@ def test_programs_give_the_bits_of_the_chain(rng, n):
             given, closed = kept(A), []
 
             def short(A=A, name=name, check=check, closed=closed):
-                run = program_for(A, name, "auto", None, check)
+                run = program(A, name, check)
                 closed.append(None if run is None else run(A))
                 return A if closed[0] is None else closed[0]
 
@@ -323,7 +327,7 @@ def test_small_matrices_of_max_plus_have_the_bits_of_min_plus(rng, n, dtype):
     h = rng.normal(size=n)
     A = (rng.random((n, n)) + h[:, None] - h).astype(dtype)
     expected = kept(0 - closure(A))
-    assert program_for(-A, "max_plus", "auto", None, True) is not None
+    assert program(-A, "max_plus") is not None
     assert kept(closure(-A, "max_plus")) == expected
     assert kept(closure(-A, "max_plus", explain=True)[0]) == expected
 
@@ -346,9 +350,11 @@ def test_small_matrices_of_max_plus_have_the_bits_of_min_plus(rng, n, dtype):
 )
 def test_a_program_refuses_what_breaks_its_promise(rng, name, dtype, n, value):
     A = matrix(rng, n, name, dtype)
-    assert program_for(A, name, "auto", None, True) is not None
+    assert program(A, name) is not None
     A[2, 3] = value
-    assert program_for(A, name, "auto", None, True) is None
+    run, given = program(A, name), kept(A)
+    assert run is None or run(A) is None
+    assert kept(A) == given
 
 
 def test_nothing_is_asked_of_integers_on_a_device_that_nobody_waits_for():

@@ -10,8 +10,6 @@ Source: Johnson 1977, as in `potentials`. Cost: n³ pairs on one thread.
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
@@ -19,7 +17,6 @@ from semiring.algorithms.potentials.rounding import least_magnitude, shift_bound
 from semiring.algorithms.potentials.weights import negligible
 from semiring.algorithms.views import Array
 from semiring.kernels import backend_for
-from semiring.kernels.contract import Plan
 from semiring.kernels.engine import make_plan
 
 __all__ = ["SMALL", "small_potentials"]
@@ -33,7 +30,7 @@ _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 def small_potentials(A: Array) -> Array | None:
     """Potentials (n,) float64 of a matrix of finite weights and ∞, or None: then `potentials` has to find them."""
-    plan = _plan().renewed(min_plus)
+    plan = make_plan(min_plus, _FLOAT64)
     D = A.astype(_FLOAT64, order="C")
     backend_for(D, min_plus, _FLOAT64).close_block(plan, D)
     if plan.status.diverged >= 0 or not _greatest(D, None) < np.inf:  # of several components each has its own
@@ -47,8 +44,3 @@ def small_potentials(A: Array) -> Array | None:
         return None
     least = float(_least(np.abs(A), None)) or least_magnitude(A)
     return h if shift_bound(len(h), -low) < least else None
-
-
-@cache
-def _plan() -> Plan:
-    return make_plan(min_plus, _FLOAT64)

@@ -34,25 +34,21 @@ def as_min_plus(p: Problem) -> tuple[Any, Any]:
 def minplus(p: Problem) -> Look:
     """The same weights in min-plus."""
     yield not is_tropical(p.semiring), f"{p.semiring.name} is closed as it is"
-    dual, facts, integers = p.semiring.tropical == "max", p.known, p.dtype.kind == "i"
-    changes: dict[str, Any] = {"semiring": min_plus, "maps": p.matrix.maps}
-    least, greatest = as_min_plus(p)
-    if dual:
-        changes["maps"] = (*changes["maps"], NEGATED)
-    if integers:
-        # In int64, with a mask for "no path", until it is known how wide they must be.
-        least, greatest = int(least), int(greatest)
-        changes |= {"dtype": _WIDE, "inner": _WIDE.type(inner_zero(min_plus, _WIDE)), "sentinel": "masked"}
-    else:
-        changes["inner"] = p.dtype.type(np.inf)
+    dual, facts, maps = p.semiring.tropical == "max", p.known, p.matrix.maps
     why = "max-plus is min-plus of the negatives" if dual else "min-plus"
-    if not integers and not p.waits:
+    maps = (*maps, NEGATED) if dual else maps
+    least, greatest = as_min_plus(p)
+    known = Facts(least, greatest, bool(least is not None and least >= 0), facts.potentials)
+    form: dict[str, Any] = {}
+    if p.dtype.kind == "i":
+        # In int64, with a mask for "no path", until it is known how wide they must be.
+        form = {"dtype": _WIDE, "inner": _WIDE.type(inner_zero(min_plus, _WIDE)), "sentinel": "masked"}
+        known = known._replace(least=int(least), greatest=int(greatest))
+    elif not p.waits:
         passes = backend_for(p.matrix.array, min_plus, p.dtype).capabilities.passes
-        changes["maps"] = (*changes["maps"], UNSIGNED if passes is None else Watched(passes))
-        why = f"{why}, of weights that nobody waits to see"
-        return Reduction(why, p.but(Facts(0, None, True), **changes), quiet=True, by="kind")
-    nonnegative = bool(least >= 0)
-    if not integers and not dual and nonnegative and not facts.nonnegative:
-        changes["maps"] = (*changes["maps"], UNSIGNED)
-    found = Facts(least, greatest, nonnegative, facts.potentials)
-    return Reduction(why, p.but(found, **changes), quiet=True, by="kind")
+        maps = (*maps, UNSIGNED if passes is None else Watched(passes))
+        known, why = Facts(0, None, True), f"{why}, of weights that nobody waits to see"
+    elif not dual and known.nonnegative and not facts.nonnegative:
+        maps = (*maps, UNSIGNED)
+    form = form or {"inner": p.dtype.type(np.inf)}
+    return Reduction(why, p.but(known, semiring=min_plus, maps=maps, **form), quiet=True, by="kind")

@@ -50,8 +50,6 @@ def dijkstra(p: Problem, entries: Any) -> Reduction | None:
 def _dijkstra(graph: SparseGraph, h: Any, node: Node, D: Any) -> Any:
     p = node.inner
     D = p.home if D is None else D  # None where a sparse matrix was given
-    if D is None:
-        D = np.empty(p.matrix.shape, p.matrix.array.dtype)
     with threads(p.request.threads):
         method_named(p.method).close(graph, h, D, reflexive=not p.plus, progress=p.progress)
     return D
@@ -64,53 +62,61 @@ def sparse(p: Problem) -> Look:
     Raises `ShapeError`, `TooLargeError`; for edges `NegativeCycleError`, and `DomainError` for NaN and for sums beyond
     the floats.
     """
-    A, request = p.given, p.request
+    A, request, seen = p.given, p.request, UNSEEN
     yield request.device is not None or not is_sparse(A), "every entry is stored"
     if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
         raise ShapeError(f"A is {A.shape}: a closure needs a square matrix")
-    n, edges, dtype = A.shape[0], A.nnz, np.dtype(A.dtype)
+    n, dtype = A.shape[0], np.dtype(A.dtype)
     if request.out is None:
         demand_memory(n * n * dtype.itemsize, f"the closure of {n:,} vertices", SOME)
     shortest = is_tropical(p.semiring) and dtype.kind == "f" and p.semiring.supports(dtype)
-    method, seen = request.method, UNSEEN
-    if method == "auto" and request.structure and worth_a_look(n) and dtype.kind in "fiub":
+    if request.method == "auto" and request.structure and worth_a_look(n) and dtype.kind in "fiub":
         seen = structure_of_sparse(A) or UNSEEN
-    if method == "auto" and shortest:
-        dense, by_edges = _dense_operations(p, seen, n, dtype), search_operations(n, edges)
-        method = "auto" if dense <= by_edges else "johnson"
-        request.explanation.note(
-            f"{edges:,} edges: the work of {by_edges:.2g} pairs by Dijkstra from every vertex, of {dense:.2g} dense"
-        )
-    if takes_edges(method) and shortest and not np.isinf(A.tocoo().data).any():
-        home = np.empty(A.shape, dtype) if request.out is None else as_output(request.out, A.shape, dtype)
-        found = dijkstra(p.but(method=method, matrix=Matrix.of(home, p.semiring), home=home), A)
-        if found is not None:
-            return found
-        request.explanation.note("weights of very different size: closed dense, each strong component on its own")
-    if p.semiring is min_plus and (found := _hops(p, seen, dtype)) is not None:
+    found = (_searches(p, seen) if shortest else None) or _hops(p, seen)
+    if found is not None:
         return found
-    asked = "auto" if takes_edges(request.method) and shortest else request.method
     array = as_array(A, p.semiring)
     # The dense matrix is ours, and is closed in place; but integers may have to begin again in a wider dtype.
     home = array if array.dtype.kind != "i" else None
-    seen = seen if array.dtype == dtype else UNSEEN
-    q = replace(p, given=array, home=home, seen=seen, request=replace(request, method=asked))
+    asked = replace(request, method="auto") if takes_edges(request.method) and shortest else request
+    q = replace(p, given=array, home=home, seen=seen if array.dtype == dtype else UNSEEN, request=asked)
     return Reduction("entries that are not stored are no edges", None, [q], quiet=True)
 
 
-def _hops(p: Problem, seen: Structure, dtype: np.dtype[Any]) -> Reduction | None:
+def _in_home(p: Problem, **changes: Any) -> Problem:
+    """The problem whose result is written at once."""
+    shape, dtype, out = p.given.shape, np.dtype(p.given.dtype), p.request.out
+    home = np.empty(shape, dtype) if out is None else as_output(out, shape, dtype)
+    return p.but(matrix=Matrix.of(home, p.semiring), home=home, **changes)
+
+
+def _searches(p: Problem, seen: Structure) -> Reduction | None:
+    """Dijkstra from every vertex, where that was asked for or is predicted to be faster than what is dense."""
+    A, method, note = p.given, p.request.method, p.request.explanation.note
+    if method == "auto":
+        dense, by_edges = _dense_operations(p, seen), search_operations(A.shape[0], A.nnz)
+        note(f"{A.nnz:,} edges: the work of {by_edges:.2g} pairs by Dijkstra from every vertex, of {dense:.2g} dense")
+        method = "auto" if dense <= by_edges else "johnson"
+    if not takes_edges(method) or np.isinf(A.tocoo().data).any():
+        return None
+    found = dijkstra(_in_home(p, method=method), A)
+    if found is None:
+        note("weights of very different size: closed dense, each strong component on its own")
+    return found
+
+
+def _hops(p: Problem, seen: Structure) -> Reduction | None:
     """The hops of edges in lists, as the step `hops` counts them, without a dense matrix that nobody would read."""
-    A, n, none = p.given, p.given.shape[0], min_plus.zero_for(dtype)
-    if "hops" not in p.request.structure or p.plus or p.inspect is not None or not min_plus.supports(dtype):
+    A, weight, dtype = p.given, seen.weight, np.dtype(p.given.dtype)
+    if p.semiring is not min_plus or "hops" not in p.request.structure or p.plus or p.inspect is not None:
         return None
-    if dtype.kind not in "fi" or seen.weight is None or not (seen.weight > 0 and A.tocoo().data.min() >= 0):
+    if dtype.kind not in "fi" or weight is None or not (weight > 0 and A.tocoo().data.min() >= 0):
         return None
-    if not is_exact(seen.weight.item(), n, dtype, none):
+    if not min_plus.supports(dtype) or not is_exact(weight.item(), A.shape[0], dtype, min_plus.zero_for(dtype)):
         return None
-    home = np.empty(A.shape, dtype) if p.request.out is None else as_output(p.request.out, A.shape, dtype)
-    q = p.but(matrix=Matrix.of(home, p.semiring), home=home)
+    q = _in_home(p)
     p.request.explanation.closed_by(NAME, "cpu", q.matrix)
-    why = f"all edges have the weight {seen.weight}: hops, by breadth-first search"
+    why = f"all edges have the weight {weight}: hops, by breadth-first search"
     return Reduction(why, q, run=partial(_counted, seen), in_home=True)
 
 
@@ -123,9 +129,10 @@ def _counted(seen: Structure, node: Node, home: Any) -> Any:
     return D
 
 
-def _dense_operations(p: Problem, seen: Structure, n: int, dtype: np.dtype[Any]) -> float:
+def _dense_operations(p: Problem, seen: Structure) -> float:
     """What the dense closure costs, or at most where a step spares work, in pairs of float64."""
-    names, best = p.request.structure, dense_operations(n, dtype.itemsize)
+    n, dtype, names = p.given.shape[0], np.dtype(p.given.dtype), p.request.structure
+    best = dense_operations(n, dtype.itemsize)
     weight = 0.0 if seen.weight is None else float(seen.weight) * (1 if p.semiring.tropical == "min" else -1)
     if "hops" in names and weight > 0 and is_exact(weight, n, dtype, np.inf):
         best = min(best, 500.0 * n * n)

@@ -12,7 +12,6 @@ Cost: count · n³ pairs. The bits are those of the matrices closed alone.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -21,8 +20,7 @@ import numpy as np
 
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.schedule import schedule_for
-from semiring.arrays.operands import adjacent
-from semiring.chain.leaf import Leaf
+from semiring.chain.gaining import gaining
 from semiring.chain.planner import Node
 from semiring.chain.problem import Facts, Look, Problem, Reduction, is_tropical, promises, step
 from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, SemiringError
@@ -36,50 +34,46 @@ __all__ = ["stacks"]
 @step
 def stacks(p: Problem) -> Look:
     """All matrices as one problem, or each as its own."""
-    m, known, n = p.matrix, p.known, p.n
+    m, known = p.matrix, p.known
     yield m.storage == "bits" or len(m.shape) == 2, "one matrix"
-    alike = any(map(known.keep, promises(p.semiring, m.dtype, n, asks=False)))
-    backend, method = backend_for(m.array, p.semiring, m.dtype), p.request.method
-    closures = backend.capabilities.stack_closures
-    reasons = (
-        (not m.array.size, "there is nothing to close"),
-        (method != "auto", f"{method} was named, and a method closes one matrix"),
-        (p.plus, "A⁺ of each is made of its own A*"),
-        (p.progress is not None, "progress is reported matrix by matrix"),
-        (closures is None or not p.semiring.idempotent, "the backend closes one matrix after the other"),
-    )
-    alone = next((why for asked, why in reasons if asked), "")
-    if alone or closures is None:
-        return _each(p, alike, alone)
-    plan = make_plan(min_plus, m.dtype, nonnegative=True) if is_tropical(p.semiring) else p.kernel_plan()
-    flat, small = m.array.reshape(-1, n, n), n <= closures.stack_rows(plan)
-    least = schedule_for(backend.name, m.dtype).together(n)
-    if not alike:
-        return _gaining(p, flat) or _each(p, alike, "weights that each of them is looked at for")
-    if small:
-        why = "small matrices: closed side by side by one launch"
-    elif len(flat) >= least:
-        why = f"{least} or more matrices of this size: closed together, the same pivots of all of them at a time"
-    else:
-        return _each(p, alike, "matrices so large that each keeps the machine busy")
-    q = p.but(known, matrix=replace(m, array=flat), home=None)
-    return Reduction(why, p, [q], run=_close_together, in_home=True, blame=partial(_of_stack, p))
+    alike = any(map(known.keep, promises(p.semiring, m.dtype, p.n, asks=False)))
+    found = _together(p, alike)
+    return found if isinstance(found, Reduction) else _each(p, alike, found.why)
 
 
-def _gaining(p: Problem, flat: Any) -> Reduction | None:
-    """Small matrices whose weights gain by one call; None where one of them needs more care."""
-    m, plan = p.matrix, make_plan(p.semiring, p.dtype, threads=p.request.threads)
+@step
+def _together(p: Problem, alike: bool) -> Look:
+    """All matrices by one call; ``alike``: whether what is known of all of them spares a look at each."""
+    m, n, method = p.matrix, p.n, p.request.method
     backend = backend_for(m.array, p.semiring, m.dtype)
-    closures = backend.capabilities.gaining
-    if closures is None or not m.as_it_is or p.n > closures.gaining_rows(plan):
-        return None
-    found = closures.look_gaining(plan, flat)
-    if found is None:
-        return None
-    p.request.explanation.closed_by(str(p.method), backend.name, m)
-    close = partial(closures.close_gaining, plan, flat, found)
-    why = "small matrices with weights that gain: potentials of all, and then all closed by one launch"
-    return Reduction(why, p, run=partial(_close_flat, close), in_home=True)
+    closures: Any = backend.capabilities.stack_closures
+    yield not m.array.size, "there is nothing to close"
+    yield method != "auto", f"{method} was named, and a method closes one matrix"
+    yield p.plus, "A⁺ of each is made of its own A*"
+    yield p.progress is not None, "progress is reported matrix by matrix"
+    yield closures is None or not p.semiring.idempotent, "the backend closes one matrix after the other"
+    flat = m.array.reshape(-1, n, n)
+    if not alike:
+        close = gaining(flat, p.semiring, p.request.threads) if m.as_it_is else None
+        yield close is None, "weights that each of them is looked at for"
+        p.request.explanation.closed_by(str(p.method), backend.name, m)
+        why = "small matrices with weights that gain: potentials of all, and then all closed by one launch"
+        return Reduction(why, p, run=partial(_close_flat, close), in_home=True)
+    plan = make_plan(min_plus, m.dtype, nonnegative=True) if is_tropical(p.semiring) else p.kernel_plan()
+    least, why = schedule_for(backend.name, m.dtype).together(n), "small matrices: closed side by side by one launch"
+    if n > closures.stack_rows(plan):
+        yield len(flat) < least, "matrices so large that each keeps the machine busy"
+        why = f"{least} or more matrices of this size: closed together, the same pivots of all of them at a time"
+    q = p.but(p.facts, array=flat, home=None)
+    return Reduction(why, p, [q], run=partial(_close_flat, None), in_home=True, blame=partial(_of_stack, p))
+
+
+def _close_flat(close: Callable[[Any], Any] | None, node: Node, D: Any) -> Any:
+    flat = D.reshape(-1, *D.shape[-2:])
+    (close or node.children[0].run)(flat)
+    if not array_namespace(flat).may_share_memory(flat, D):  # strides that allow no view
+        D[...] = flat.reshape(D.shape)
+    return D
 
 
 def _of_stack(p: Problem, which: int, error: SemiringError) -> SemiringError:
@@ -96,18 +90,6 @@ def _of_stack(p: Problem, which: int, error: SemiringError) -> SemiringError:
     return error
 
 
-def _close_together(node: Node, D: Any) -> Any:
-    return _close_flat(node.children[0].run, node, D)
-
-
-def _close_flat(close: Callable[[Any], Any], node: Node, D: Any) -> Any:
-    flat = D.reshape(-1, *D.shape[-2:])
-    close(flat)
-    if not array_namespace(flat).may_share_memory(flat, D):  # strides that allow no view
-        D[...] = flat.reshape(D.shape)
-    return D
-
-
 def _each(p: Problem, alike: bool, why: str) -> Reduction:
     """Each matrix as a problem of its own. All are looked at before the first is written, unless they are alike."""
     indices = np.ndindex(p.matrix.shape[:-2])
@@ -117,9 +99,8 @@ def _each(p: Problem, alike: bool, why: str) -> Reduction:
 
 
 def _one(p: Problem, facts: Facts | None, position: int, index: tuple[int, ...]) -> Problem:
-    report = partial(_report, p.progress, position, prod(p.matrix.shape[:-2]))
-    progress = None if p.progress is None else report
-    return p.but(facts, array=p.matrix.array[index], home=p.home[index], progress=progress)
+    report = p.progress and partial(_report, p.progress, position, prod(p.matrix.shape[:-2]))
+    return p.but(facts, array=p.matrix.array[index], home=p.home[index], progress=report)
 
 
 def _report(progress: Any, position: int, count: int, done: int, total: int) -> None:
@@ -128,17 +109,16 @@ def _report(progress: Any, position: int, count: int, done: int, total: int) -> 
 
 
 def _close_each(node: Node, D: Any) -> Any:
-    p = node.inner
-    alike = not node.children and adjacent(D) and p.progress is None and p.inspect is None
-    same: Leaf | None = None  # what was planned for the first, where it serves all
-    for position, index in enumerate(np.ndindex(D.shape[:-2])):
-        if same is not None:
-            try:
-                same.run(p.matrix.array[index], D[index])
-            except SemiringError as error:
-                raise _of_stack(p, position, error) from None
+    p, program = node.inner, None  # what was planned for the first matrix, where it serves all
+    for k, index in enumerate(np.ndindex(D.shape[:-2])):
+        if program is None:
+            one = node.children[k] if node.children else node.plan(_one(p, p.facts, k, index), k)
+            one.run(D[index])
+            serves = not node.children and one.is_program and p.progress is None and p.inspect is None
+            program = one if serves else None
             continue
-        one = node.children[position] if node.children else node.plan(_one(p, p.facts, position, index), position)
-        one.run(D[index])
-        same = one.program() if alike else None
+        try:
+            program.work(p.matrix.array[index], D[index])
+        except SemiringError as error:
+            raise _of_stack(p, k, error) from None
     return D
