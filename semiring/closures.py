@@ -5,7 +5,7 @@ A call becomes a problem, and the chain of reductions (`semiring.chain`) solves 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
@@ -25,6 +25,7 @@ from semiring.chain.problem import STRUCTURES, Options, Problem, Request, is_tro
 from semiring.chain.program import program_for
 from semiring.chain.steps import steps_in_order
 from semiring.errors import AlgebraError, DeviceError, UnknownNameError
+from semiring.io.inputs import Reading
 from semiring.io.network import semiring_of
 from semiring.kernels.engine import engine_of, make_plan
 from semiring.ranks.devices import closed_stack
@@ -35,7 +36,7 @@ __all__ = ["METHODS", "Explanation", "closure", "closure_with_predecessors"]
 Array: TypeAlias = Any
 _Given: TypeAlias = NDArray[Any] | list[Any]
 
-_NOTHING = (None,) * 5
+_NOTHING = (None,) * 8
 
 
 class _Options(TypedDict, total=False):
@@ -52,6 +53,9 @@ class _Options(TypedDict, total=False):
     journal: Any
     pivots: Any
     structure: bool | str | Iterable[str]
+    weight: str | Callable[[Any], Any] | None
+    directed: bool | None
+    columns: tuple[str, str] | None
 
 
 @overload
@@ -85,6 +89,9 @@ def closure(
     journal: Any = None,
     pivots: Any = None,
     structure: bool | str | Iterable[str] = True,
+    weight: str | Callable[[Any], Any] | None = None,
+    directed: bool | None = None,
+    columns: tuple[str, str] | None = None,
     explain: bool = False,
 ) -> Any:
     """A* = I ⊕ A ⊕ A² ⊕ …; with ``reflexive=False`` A⁺ = A ⊗ A*. In min-plus: all shortest distances.
@@ -155,6 +162,9 @@ def closure(
         ``"bottleneck"``, ``"hops"``, ``"reachability"``, ``"separators"``, ``"searches"``, ``"components"``,
         ``"undirected"``. The page on structure has the idea and the rounding of each; ``explain`` says what was found.
         With ``method="auto"``, from 1,536 vertices on.
+    weight, directed, columns
+        How edges are read, as in `network_of`: the column or attribute of the weights; False for edges in both
+        directions, of a matrix in memory too; the titles of the columns where the edges of a frame begin and end.
     explain
         Return ``(result, Explanation)``.
 
@@ -188,15 +198,18 @@ def closure(
         if explain:
             raise DeviceError("explain is for one matrix, or for a stack on one GPU: leave it out, or name one")
         asked_of_each = partial(closure, semiring=semiring, method=method, reflexive=reflexive, check=check)
-        return closed_stack(several, A, out, partial(asked_of_each, threads=threads, structure=structure))
+        asked_of_each = partial(asked_of_each, threads=threads, structure=structure, directed=directed)
+        return closed_stack(several, A, out, asked_of_each)
     options = _options(semiring, method, threads, check, frozenset() if several else spared)
-    rare = progress, device, memory, journal, pivots
+    rare = progress, device, memory, journal, pivots, weight, directed, columns
     if reflexive and not explain and rare == _NOTHING:
         run = program_for(A, options, out)
         if run is not None and (closed := run(A, out)) is not None:
             return closed
+    reading = Reading(weight, directed, columns)
+    reading.check(A)
     explanation = Explanation(options.semiring.name, method=method, threads=options.threads, told=explain)
-    request = Request(*options, explanation, out, one, several, memory, journal, pivots)
+    request = Request(*options, explanation, out, one, several, memory, journal, pivots, reading=reading)
     result = _by_chain(A, request, plus=not reflexive, progress=as_progress(progress))
     return (result, explanation) if explain else result
 

@@ -34,9 +34,12 @@ def _check_laws(semiring: Semiring) -> None:
         )
     rounded = max((v for v in report if v.rounding is not None), key=lambda v: _size(v.rounding), default=None)
     if rounded is not None and _size(rounded.rounding) > _FAR:
+        how, loss = "rounding", "closures lose as much"
+        if rounded.rounding.overflow:
+            how, loss = "its range", "so may closures of weights of such a size"
         warnings.warn(
-            f"{semiring.name} is a semiring of numbers, but in {report.dtype} rounding breaks {rounded.law.text} by "
-            f"{rounded.rounding}: closures lose as much; see {semiring.name}.check_axioms()",
+            f"{semiring.name} is a semiring of numbers, but in {report.dtype} {how} breaks {rounded.law.text} by "
+            f"{rounded.rounding}: {loss}; see {semiring.name}.check_axioms()",
             RoundingWarning,
             stacklevel=outside(),
         )

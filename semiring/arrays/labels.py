@@ -7,6 +7,7 @@ No such library is imported here: frames are known by what they can do.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from semiring.errors import DTypeError, FormatError, ShapeError
+from semiring.errors import DTypeError, FormatError, MissingExtraError, ShapeError
 from semiring.namespaces import library_of
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "WEIGHTS",
     "Taken",
     "frame_values",
+    "framed",
     "guessed_weight",
     "is_edge_frame",
     "is_frame",
@@ -31,6 +33,7 @@ __all__ = [
     "labelled_product",
     "labelled_square",
     "names_vertices",
+    "unit_of",
 ]
 
 Array: TypeAlias = NDArray[Any]
@@ -50,6 +53,15 @@ def guessed_weight(titles: Iterable[Any]) -> tuple[Any, tuple[Any, ...]]:
     usual = [title for title in given if isinstance(title, str) and title.casefold() in WEIGHTS]
     found = [title for title in usual if title.casefold() == WEIGHTS[0]] or usual or given
     return (found[0], ()) if len(found) == 1 else (None, tuple(found))
+
+
+def unit_of(title: Any) -> str:
+    """What weights with that title count: km for km, length_km and distance (km); "" where it says no unit."""
+    text = str(title)
+    if text.casefold() in WEIGHTS:
+        return ""
+    parts = re.fullmatch(r"(?:.*[ _])?([^ _()\[\]]+)[ _(\[]+(?!\d)([^ _()\[\]]+)[)\]]?", text)
+    return parts[2] if parts is not None and parts[1].casefold() in WEIGHTS else text
 
 
 _GRAPHS = {
@@ -184,6 +196,15 @@ def _labelled_columns(frame: Any) -> Taken:
         raise _not_square(len(frame), len(names))
     kind = type(frame)
     return Taken(frame_values(frame), names, lambda result: kind(np.asarray(result), schema=list(names)))
+
+
+def framed(matrix: Any, rows: Iterable[Hashable], columns: Iterable[Hashable]) -> Any:
+    """The matrix as a frame of pandas. Raises `MissingExtraError` without pandas."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise MissingExtraError("pandas", "", "to_frame") from None
+    return pd.DataFrame(matrix, index=list(rows), columns=list(columns))
 
 
 # ------------------------------------------------------------------------------------------------- products

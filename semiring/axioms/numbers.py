@@ -244,7 +244,7 @@ class DecimalNumbers(Numbers):
     The tolerance leaves room for constants of a definition that are themselves rounded, such as log 2 in a float64.
     """
 
-    context = decimal.Context(prec=60, Emax=10**6, Emin=-(10**6), traps=[])
+    context = decimal.Context(prec=60, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[])
     tolerance = Decimal("1e-12")
 
     def finite(self, value: int | Fraction) -> Decimal:

@@ -125,6 +125,10 @@ def _columns(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, s
     generator = np.random.default_rng([seed, zlib.crc32(law.key.encode())])
     domain = semiring.domain
     lower, upper = (float(end) for end in (domain.lower, domain.upper))
+    # Exponentials of some hundreds leave the range of a dtype that holds the hundreds themselves.
+    exponential = not {"exp", "expm1"}.isdisjoint(
+        semiring.add.expression.operations | semiring.mul.expression.operations
+    )
     corners = np.array([semiring.zero_for(dtype), semiring.one_for(dtype), *np.array([0, 1, 2], dtype)], dtype)
     columns = []
     for _ in law.variables:
@@ -150,6 +154,9 @@ def _columns(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, s
         if dtype.kind == "f":
             infinite = generator.random(samples) < 0.03
             column[infinite] = generator.choice(np.array([np.inf, -np.inf], dtype), int(infinite.sum()))
+            if exponential:
+                large = np.flatnonzero(generator.random(samples) < 0.03)
+                column[large] = generator.choice([-1.0, 1.0], large.size) * 10.0 ** generator.uniform(1, 4, large.size)
         column[~domain.contains(column)] = semiring.one_for(dtype)
         columns.append(column)
     return columns
@@ -169,13 +176,22 @@ def rounding(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, s
                 exists = _star_exists(semiring, columns[0])
                 apart, lost = np.where(exists, apart, 0.0), lost & exists
             worst = max(worst, float(np.max(apart, initial=0.0)))
-            if lost.any():
-                overflow = f"{statement} leaves the range"
+            if lost.any() and not overflow:
+                overflow = _told(law, statement, left, columns, np.flatnonzero(lost))
     except IntegerOverflowError as error:
         overflow = str(error)
     except UndecidedError:
         return Rounding(dtype.name, 0)
     return Rounding(dtype.name, samples, worst, overflow)
+
+
+def _told(law: Law, statement: str, left: Any, columns: Sequence[Any], lost: Any) -> str:
+    """Where a side of a law is not finite, of those places the one with the smallest values."""
+    chosen = lost[np.argmin(sum(np.abs(column[lost].astype(np.float64)) for column in columns))]
+    values = ", ".join(f"{name} = {column[chosen]:.6g}" for name, column in zip(law.variables, columns, strict=True))
+    found = np.broadcast_to(np.asarray(left), columns[0].shape)[chosen]
+    said = "" if np.isfinite(found) else f", where the left side is {found}"
+    return f"{statement} leaves the range at {values}{said}"
 
 
 def _distance(left: Any, right: Sequence[Any], operands: list[Any], dtype: np.dtype[Any]) -> tuple[Any, Any]:

@@ -30,6 +30,7 @@ from semiring.chain.explanation import Explanation
 from semiring.chain.matrix import Matrix
 from semiring.errors import SemiringError
 from semiring.graphs.structure import UNSEEN, Structure
+from semiring.io.inputs import AS_IT_IS, Reading
 from semiring.kernels.contract import Plan
 from semiring.kernels.engine import make_plan
 from semiring.ranks.links import ALONE, Team
@@ -108,6 +109,7 @@ class Request:
     journal: Any = None  # the name of the file that says how far it is
     pivots: Any = None  # the name of the file that the pivots of a matrix in a file go to
     team: Team = ALONE  # the ranks that share the strips of a file
+    reading: Reading = AS_IT_IS  # how edges are read
 
 
 class Strips(NamedTuple):

@@ -57,20 +57,20 @@ def describe(error: BaseException) -> str:
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
     """A warning of the library as the command tells it, without the line of its own code."""
-    from semiring.cli.common import printable
+    from semiring.cli.common import printable, spoken
 
-    print(f"semiring: warning: {printable(str(message))}", file=sys.stderr)
+    print(f"semiring: warning: {printable(spoken(str(message)))}", file=sys.stderr)
 
 
 def _fail(message: str, code: int) -> int:
-    from semiring.cli.common import printable
+    from semiring.cli.common import printable, spoken
     from semiring.ranks.launched import is_first
 
     if not is_first():  # of those that mpiexec started, which it would end before the first has spoken
         return 0
     try:
         _flush()
-        print(f"semiring: error: {printable(message)}", file=sys.stderr)
+        print(f"semiring: error: {printable(spoken(message))}", file=sys.stderr)
     except BrokenPipeError:
         _forget_output()
     return code

@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -19,12 +20,13 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
+from semiring.arrays.bits import BitMatrix
 from semiring.data import NETWORKS, load_network
 from semiring.errors import NoPathError, SemiringError
 from semiring.io import Network, format_of, read, read_sparse, with_positions, write
 from semiring.io.edge_list import write_edge_list
 from semiring.io.network import both_directions
-from semiring.io.text import is_count
+from semiring.io.text import is_count, numbers_as_text
 from semiring.terminal import ProgressBar
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "own_semiring",
     "printable",
     "save_matrix",
+    "spoken",
     "texts_of",
     "vertex_of",
     "with_unit",
@@ -52,6 +55,28 @@ def printable(text: str) -> str:
         return letter == "\t" or unicodedata.category(letter) not in ("Cc", "Cs")
 
     return "".join(letter if allowed(letter) else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
+#: What errors and warnings of the library advise, and what that is here.
+_SPOKEN = (
+    (r"ask the functions of paths for some .*", "ask for some of them: semiring paths FILE --from A --to B"),
+    (r"see [^;:]*\.check_axioms\(\)", "see semiring check"),
+    (r"Semiring\(\.\.\., star=\.\.\.\)", "--star"),
+    (r"\bheader=True", "--header"),
+    (r"\bheader=False", "--no-header"),
+    (r"\bcheck=False", "--no-check"),
+    (r"\bdirected=False", "--undirected"),
+    (r"\breflexive=False", "--irreflexive"),
+    (r"(?<![-\w])(weight|semiring|domain|zero|one|memory|journal|method|dtype)=(?=[\s,]|$)", r"--\1"),
+    (r"(?<![-\w])(weight|semiring|domain|zero|one|memory|journal|method|dtype)=", r"--\1="),
+)
+
+
+def spoken(message: str) -> str:
+    """A message of the library with the options of the command in the place of arguments."""
+    for pattern, option in _SPOKEN:
+        message = re.sub(pattern, option, message, flags=re.IGNORECASE)
+    return message
 
 
 class Report:
@@ -184,12 +209,16 @@ def vertex_of(network: Network, name: str) -> int:
             return found[0]
         if found:
             raise SemiringError(f"{name!r} may be {', '.join(names[vertex] for vertex in found[:8])}: say which")
-    near = get_close_matches(name, [*names, *(network.labels or ())], n=3)
+    folded = {text.casefold(): text for text in (*(network.labels or ()), *names)}
+    close = get_close_matches(lowered, folded, n=3) or [text for text in folded if lowered in text][:3]
+    near = [folded[text] for text in close]
     hint = f": did you mean {' or '.join(repr(text) for text in near)}?" if near else ""
     raise SemiringError(f"no vertex is named {name!r}{hint}")
 
 
 # ----------------------------------------------------------------------------------------------------------- output
+
+_LARGE = 1 << 30  # bytes of a file that are worth a word before
 
 
 def check_outputs(arguments: argparse.Namespace) -> None:
@@ -218,11 +247,31 @@ def save_matrix(report: Report, path: str, matrix: Any, semiring: Semiring, netw
         stream = getattr(sys.stdout, "buffer", None) or _TextStream()
         write_edge_list(stream, matrix, zero, texts_of(network), unit=network.unit)
         return
+    _announce_size(path, matrix, semiring, network)
     with ProgressBar("writing") as progress:
         write(path, matrix, semiring, names=network.names, unit=network.unit, progress=progress)
     report.wrote(path)
     if network.names is not None and format_of(path) in ("npy", "mtx", "gr"):
         print(f"semiring: note: {path} holds no names of vertices; .npz and .csv do", file=sys.stderr)
+
+
+def _announce_size(path: str, matrix: Any, semiring: Semiring, network: Network) -> None:
+    """Say what a large file will take before it is written, by some of the entries where they are listed."""
+    kind, held = format_of(path), 0 if isinstance(matrix, BitMatrix) else matrix.nbytes
+    zero = semiring.zero_for(matrix.dtype)
+    if kind in ("npy", "npz"):
+        note, size = "", float(held)
+    elif matrix.size < _LARGE // 8:
+        return
+    else:
+        count = matrix.count() if isinstance(matrix, BitMatrix) else int(np.count_nonzero(matrix != zero))
+        some = np.array([True]) if isinstance(matrix, BitMatrix) else matrix[: max(1, 1000 // len(matrix))]
+        names = texts_of(network) or [str(len(matrix) - 1)]
+        letters = [sum(map(len, texts)) / max(1, len(texts)) for texts in (names, numbers_as_text(some[some != zero]))]
+        size = count * (2 * letters[0] + letters[1] + (60 if kind == "json" else 3))
+        note = f", {count:,} entries" + (f"; .npy takes {held / 1e9:.1f} GB" if held else "")
+    if size > _LARGE:
+        print(f"semiring: note: {path} will take up to {size / 1e9:.1f} GB{note}", file=sys.stderr)
 
 
 class _TextStream:

@@ -86,8 +86,8 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     some = arguments.source is not None or arguments.target is not None
     some = some and arguments.output is arguments.predecessors is arguments.plot is None
     network = load(arguments, semiring, sparse=some)
-    for tail, head in arguments.without:
-        network = _without(network, semiring, tail, head)
+    if arguments.without:
+        network = _without(network, semiring, arguments.without)
     ends = [None if end is None else vertex_of(network, end) for end in (arguments.source, arguments.target)]
     question = Question(network, semiring, arguments.kind, *ends)
     introduce(report, network, semiring)
@@ -121,19 +121,23 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     return 0
 
 
-def _without(network: Network, semiring: Semiring, tail: str, head: str) -> Network:
-    """The network without the edge of that name, in both directions where it has none; `SemiringError` without one."""
-    i, j = vertex_of(network, tail), vertex_of(network, head)
+def _without(network: Network, semiring: Semiring, named: Sequence[Sequence[str]]) -> Network:
+    """The network without the edges of those names, in both directions where they have none.
+
+    Raises `SemiringError` where there is no such edge.
+    """
+    edges = [(vertex_of(network, tail), vertex_of(network, head)) for tail, head in named]
+    edges = list({edge if network.directed else frozenset(edge): edge for edge in reversed(edges)}.values())[::-1]
     matrix = network.matrix.copy()
     zero = semiring.zero_for(matrix.dtype)
-    for row, column in dict.fromkeys([(i, j)] if network.directed else [(i, j), (j, i)]):
+    for row, column in edges if network.directed else dict.fromkeys([*edges, *((j, i) for i, j in edges)]):
         entry = _entry(matrix, row, column)
         if entry is None or entry == zero:
             ends = f"from {name_of(network, row)} to {name_of(network, column)}"
             raise SemiringError(f"no edge leads {ends}: nothing to do without")
         entry[...] = zero
-    names = [str(vertex if network.names is None else network.names[vertex]) for vertex in (i, j)]
-    return replace(network, matrix=matrix, title=f"{network.title} without {' → '.join(names)}")
+    gone = [" → ".join(str(identity(network, vertex)) for vertex in edge) for edge in edges]
+    return replace(network, matrix=matrix, title=f"{network.title} without {', '.join(gone)}")
 
 
 def _entry(matrix: Any, row: int, column: int) -> Any:

@@ -28,6 +28,7 @@ from scipy.sparse.csgraph._validation import validate_graph as _validate_graph
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.johnson import edge_potentials, searches, sparse_graph
 from semiring.algorithms.schedule import dense_is_faster
+from semiring.arrays.labels import is_frame
 from semiring.arrays.parts import pieces
 from semiring.closures import closure, closure_with_predecessors
 from semiring.compat import choice
@@ -171,6 +172,7 @@ def shortest_path(
 def _by_what_is_fastest(
     csgraph: Any, directed: bool, return_predecessors: bool, unweighted: bool, overwrite: bool, indices: Any
 ) -> Any:
+    csgraph = _plainer(csgraph) if is_frame(csgraph) else csgraph
     if not (issparse(csgraph) or isinstance(csgraph, np.ndarray)) or len(csgraph.shape) != 2:
         return _scipy.shortest_path(csgraph, "auto", directed, return_predecessors, unweighted, overwrite, indices)
     n = csgraph.shape[0]
@@ -202,8 +204,8 @@ def _is_plain(csgraph: Any) -> bool:
 
 
 def _plainer(csgraph: Any) -> Any:
-    """An array for a list, and csr for lil, which would be converted twice."""
-    if isinstance(csgraph, list):
+    """An array for a list or a frame, and csr for lil, which would be converted twice."""
+    if isinstance(csgraph, list) or is_frame(csgraph):
         return np.array(csgraph)
     return csgraph.tocsr() if getattr(csgraph, "format", None) == "lil" else csgraph
 

@@ -23,6 +23,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.arrays.bits import BitMatrix
+from semiring.arrays.labels import is_frame, labelled_square
 from semiring.arrays.operands import as_matrix, in_host_memory, refuse_unreal
 from semiring.errors import DomainError, FormatError, SemiringError, ShapeError, TooLargeError
 from semiring.io import dimacs, edge_list, matrix_market, node_link, npy
@@ -188,19 +189,23 @@ def write(
 ) -> None:
     """Write an (n, n) matrix, or a `BitMatrix`, over ``semiring`` in the format that ``path`` ends in: all, or nothing.
 
-    The semiring is min_plus by default; of a `Network` it is its own by default, as are names and unit (labels and
-    positions are not written), and .json has each edge once where it is not directed. .npy and .npz hold the matrix as
-    it is. The other formats list the entries other than the semiring's zero (-0.0 where the zero is 0.0, too), and know
-    no other "no edge". ``names`` are kept by .npz, .json and edge lists. What is written reads back over the same
-    semiring bit for bit, in the same dtype (which the formats that list edges do not record: read them with
-    ``dtype=``). An existing file keeps its permissions, and its content when anything fails. ``progress``: as in
-    `closure`, told of the rows that are listed.
+    The semiring is min_plus by default; of a `Network` and of `Paths` it is their own, as are the names, those of a
+    square frame too, and the unit of a network (labels and positions are not written). Of a network that is not
+    directed .json has each edge once. .npy and .npz hold the matrix as it is. The other formats list the entries other
+    than the semiring's zero (-0.0 where the zero is 0.0, too), and know no other "no edge". ``names`` are kept by .npz,
+    .json and edge lists. What is written reads back over the same semiring bit for bit, in the same dtype (which the
+    formats that list edges do not record: read them with ``dtype=``). An existing file keeps its permissions, and its
+    content when anything fails. ``progress``: as in `closure`, told of the rows that are listed.
 
     Raises `DTypeError`, `FormatError`, `ShapeError`, `OSError`; of a `Network` what `network_of` raises, too; and
     `DomainError` where edges are to be listed, no semiring is known, and there is a -∞: most likely that is "no edge",
     of another semiring than min_plus.
     """
     kind, directed = format or format_of(path), True
+    matrix = matrix._as_network() if hasattr(matrix, "_as_network") else matrix  # Paths, which stand above this package
+    if is_frame(matrix):
+        matrix, labels, *_ = labelled_square(matrix)
+        names = labels if names is None and labels != tuple(range(len(labels))) else names
     if isinstance(matrix, Network):
         directed = leads_one_way(matrix)
         semiring = matrix.semiring if semiring is None else semiring

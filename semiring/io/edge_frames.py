@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, frame_values, guessed_weight
+from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, frame_values, guessed_weight, unit_of
 from semiring.errors import DTypeError, FormatError, UnknownNameError
 from semiring.io.network import Edges
 
@@ -20,14 +20,18 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
     tail, head = _column(titles, source, SOURCES, "source"), _column(titles, target, TARGETS, "target")
     if weight is not None and weight not in titles:
         raise UnknownNameError("column", weight, map(str, titles))
-    column = weight if weight is not None else _guessed_weight(titles, tail, head)
+    rest = [title for title in titles if title not in (tail, head) and str(title).casefold() != "id"]
+    numbers = [title for title in rest if str(title).casefold() in WEIGHTS or not _holds_texts(frame[title])]
+    column, candidates = (weight, ()) if weight is not None else guessed_weight(numbers or rest)
+    shown = ", ".join(map(repr, candidates))
+    unclear = f"the weights may be any of the columns {shown}: say weight=, or leave these columns out"
     names, rows, columns = _vertices(_ends(frame, tail), _ends(frame, head))
 
     def locate(edge: int) -> str:
         return f"row {edge} of the frame" if edge >= 0 else f"the column {column!r} of the frame"
 
     values = None if column is None else frame_values(frame[column], f"the column {column!r}")
-    unit = "" if column is None or str(column).casefold() in WEIGHTS else str(column)
+    unit = "" if column is None else unit_of(column)
     known = None if names == tuple(range(len(names))) else names
     return Edges(
         len(names),
@@ -38,6 +42,7 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
         typed=values is not None and values.dtype.kind not in "iu",
         names=known,
         unit=unit,
+        unclear=unclear if candidates else "",
     )
 
 
@@ -52,13 +57,9 @@ def _column(titles: Sequence[Any], asked: str | None, usual: Sequence[str], what
     return min(found, key=lambda title: usual.index(title.casefold()))
 
 
-def _guessed_weight(titles: Sequence[Any], tail: Any, head: Any) -> Any:
-    rest = [title for title in titles if title not in (tail, head)]
-    title, candidates = guessed_weight(rest)
-    if candidates:
-        shown = ", ".join(map(repr, candidates))
-        raise FormatError(f"the weights may be any of the columns {shown}: say weight=, or leave these columns out")
-    return title
+def _holds_texts(column: Any) -> bool:
+    values = column.to_numpy()
+    return values.dtype.kind in "US" or (values.dtype.kind == "O" and all(isinstance(x, str | None) for x in values))
 
 
 def _ends(frame: Any, title: Any) -> np.ndarray[Any, Any]:

@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, Protocol, TypeAlias
 
 import numpy as np
 
-from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, guessed_weight
+from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, guessed_weight, unit_of
 from semiring.errors import FormatError
 from semiring.io.network import Edges
 from semiring.io.text import at_line, decoded, edge_chunks, listed_blocks, numbers_as_text, parse_number
@@ -35,7 +35,7 @@ __all__ = ["read_edge_list", "split_line", "write_edge_list", "write_table"]
 #: The number of a line, its fields, and the line itself.
 Row: TypeAlias = tuple[int, list[str], str]
 
-_SAY_WHICH = "say header=True or header=False (on the command line --header or --no-header)"
+_SAY_WHICH = "say header=True or header=False"
 
 _AHEAD = 64  # lines after a header that are looked at for numbers
 
@@ -64,6 +64,7 @@ class Columns:
     weight: int | None = None
     count: int = 2
     unit: str = ""
+    unclear: str = ""
 
 
 def read_edge_list(
@@ -110,7 +111,7 @@ def read_edge_list(
     if not header and asked is None and found.reads_like_matrix():
         raise FormatError(
             f"{source}:{number}: three lines of three numbers with 0 on the diagonal may be a matrix, or edges: of "
-            "edges say header=False (on the command line --no-header); a matrix goes to a file as .npy, by numpy.save"
+            "edges say header=False; a matrix goes to a file as .npy, by numpy.save"
         )
     return found.edges(columns, source)
 
@@ -178,8 +179,7 @@ def _is_header(first: Row, ahead: Sequence[Row], weight: str | None, place: str)
     if _is_title(fields[2]) or (quoted and ahead):
         return True
     raise FormatError(
-        f"{place}: the weight {fields[2][:40]!r} is not a number; if the line names the columns, say "
-        "header=True (on the command line --header)"
+        f"{place}: the weight {fields[2][:40]!r} is not a number; if the line names the columns, say header=True"
     )
 
 
@@ -247,15 +247,12 @@ def _named_columns(
         title, candidates = guessed_weight(fields[column] for column in [*held, *missing] or usual)
         if candidates:
             shown = ", ".join(map(repr, candidates))
-            raise FormatError(
-                f"{source}:{number}: the weights may be any of the columns {shown}: say weight=, or on the command "
-                "line --weight"
-            )
+            unclear = f"{source}:{number}: the weights may be any of the columns {shown}: say weight="
+            return Columns(tail, head, None, len(fields), unclear=unclear)
         where = next((column for column in rest if fields[column] == title), next(iter(rest), -1))
     if where < 0:
         return Columns(tail, head, None, len(fields))
-    unit = "" if lowered[where] in WEIGHTS else fields[where]
-    return Columns(tail, head, where, len(fields), unit)
+    return Columns(tail, head, where, len(fields), unit_of(fields[where]))
 
 
 def _plain_columns(fields: Sequence[str], source: str, number: int) -> Columns:
@@ -308,7 +305,8 @@ class _Collected:
             values = np.array(self.values) if self.values else np.zeros(0)
         indices = all(name == str(vertex) for vertex, name in enumerate(names))
         locate = at_line(source, self.lines)
-        return Edges(n, rows, targets, values, locate, False, None if indices else names, columns.unit)
+        known = None if indices else names
+        return Edges(n, rows, targets, values, locate, names=known, unit=columns.unit, unclear=columns.unclear)
 
 
 def _collect(rows: Iterable[Row], columns: Columns, source: str) -> _Collected:

@@ -16,7 +16,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.labels import WEIGHTS, guessed_weight, is_edge_frame, is_frame, is_graph, labelled_square
+from semiring.arrays.labels import WEIGHTS, guessed_weight, is_edge_frame, is_frame, is_graph, labelled_square, unit_of
 from semiring.arrays.operands import as_matrix
 from semiring.errors import DTypeError, FormatError
 from semiring.io.edge_frames import edges_of_frame
@@ -150,11 +150,13 @@ def edges_of(
         i, j = graph.ends[edge % len(graph.ends)]
         return f"{source}the edge {graph.names[i]} → {graph.names[j]}"
 
+    shown = ", ".join(map(repr, candidates))
+    unclear = f"the weights may be any of the attributes {shown}: say weight=, or leave these attributes out"
     n, ends = len(graph.names), np.array(graph.ends, np.int64).reshape(-1, 2)
     values = None if not required and not _any_weight(graph.weights) else _weights(graph.weights, locate, title)
     names = None if graph.names == tuple(range(n)) else graph.names
-    if values is not None and isinstance(title, str) and title.casefold() not in WEIGHTS:
-        unit = unit or title
+    if values is not None and isinstance(title, str):
+        unit = unit or unit_of(title)
     return Edges(
         n,
         ends[:, 0],
@@ -164,7 +166,7 @@ def edges_of(
         names=names,
         unit=unit,
         directed=graph.directed,
-        candidates=candidates,
+        unclear=unclear if candidates else "",
     )
 
 

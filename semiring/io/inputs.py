@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from semiring.algebra import Semiring
-from semiring.arrays.labels import Taken, is_edge_frame, is_frame, is_graph, labelled_square
+from semiring.arrays.labels import Taken, is_edge_frame, is_frame, is_graph, labelled_square, names_vertices
 from semiring.arrays.operands import as_matrix
 from semiring.io.edge_frames import edges_of_frame
 from semiring.io.graphs import edges_of_graph, network_of
 from semiring.io.network import Edges, Network, dtype_of_frame
 
-__all__ = ["AS_IT_IS", "Reading", "take", "take_edges"]
+__all__ = ["AS_IT_IS", "Reading", "as_it_is", "take", "take_edges"]
 
 
 class Reading(NamedTuple):
@@ -51,11 +51,18 @@ class Reading(NamedTuple):
 AS_IT_IS = Reading()
 
 
+def as_it_is(result: Any) -> Any:
+    """The result: what `Taken.back` of a matrix is."""
+    return result
+
+
 def take(x: Any, semiring: Semiring, reading: Reading = AS_IT_IS) -> Taken:
     """A square frame gives frames back; what lists edges (a frame of them, a graph, a `Network`) gives a `Network`.
 
-    Errors as in `network_of`.
+    Anything else is a matrix, and gives what is computed of it. Errors as in `network_of`.
     """
+    if not names_vertices(x):
+        return Taken(x if reading == AS_IT_IS else reading.network(x, semiring).matrix, None, as_it_is)
     if not (is_graph(x) or reading.lists_edges(x)):
         taken = labelled_square(x)
         if reading != AS_IT_IS:

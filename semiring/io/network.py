@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.arrays.labels import framed
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.scatter import added, scatter
 from semiring.errors import AlgebraError, DomainError, FormatError, MissingExtraError, SemiringError, ShapeError
@@ -89,8 +90,19 @@ class Network:
         """What a notebook shows."""
         from semiring.terminal import html_matrix
 
-        names = range(len(self.matrix)) if self.names is None else self.names
-        return html_matrix(repr(self), self.matrix, names, names)
+        return html_matrix(repr(self), self.matrix, self._called, self._called)
+
+    @property
+    def _called(self) -> Sequence[Any]:
+        """What the vertices are called."""
+        return range(len(self.matrix)) if self.names is None else self.names
+
+    def to_frame(self) -> Any:
+        """The matrix as a frame of pandas, rows and columns called by the names of the vertices.
+
+        Raises `MissingExtraError` without pandas.
+        """
+        return framed(self.matrix, self._called, self._called)
 
     def to_networkx(self) -> Any:
         """A ``networkx.DiGraph``, or a ``Graph``: weights as ``weight``, labels as ``label``, positions as ``pos``.
@@ -101,7 +113,7 @@ class Network:
             import networkx as nx
         except ImportError:
             raise MissingExtraError("NetworkX", "networkx", "to_networkx") from None
-        names = range(len(self.matrix)) if self.names is None else self.names
+        names = self._called
         graph = (nx.DiGraph if leads_one_way(self) else nx.Graph)(name=self.title)
         for vertex, name in enumerate(names):
             more: dict[str, Any] = {} if self.labels is None else {"label": self.labels[vertex]}
@@ -133,9 +145,7 @@ class Edges:
     names: tuple[Any, ...] | None = None
     unit: str = ""
     directed: bool = True
-    candidates: tuple[
-        str, ...
-    ] = ()  # titles under which there are numbers, where it is not known which are the weights
+    unclear: str = ""  # what to say where several titles have numbers, and it is not known which are the weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,11 +217,8 @@ def weighted(
 
     ``directed=False``, or of the edges themselves, lists each edge in the other direction too, behind all others.
     """
-    if found.candidates and semiring.dtypes != ("bool",):  # of truths every edge is one, whatever its weight
-        shown = ", ".join(map(repr, found.candidates))
-        raise FormatError(
-            f"the weights may be any of the attributes {shown}: say weight=, or leave these attributes out"
-        )
+    if found.unclear and semiring.dtypes != ("bool",):  # of truths every edge is one, whatever its weight
+        raise FormatError(found.unclear)
     values = np.ones(len(found.rows), np.int64) if found.values is None else found.values
     weights = convert(values, semiring, dtype, found.locate, typed=found.typed, listed=True)
     rows, columns = found.rows, found.columns

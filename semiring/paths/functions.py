@@ -32,7 +32,7 @@ from semiring.arrays.vertices import Vertices
 from semiring.chain.explanation import Explanation
 from semiring.closures import closure, closure_with_predecessors
 from semiring.errors import WHICH_ARE_EDGES, AlgebraError, DeviceError, DivergenceError, DomainError, ShapeError
-from semiring.io.inputs import AS_IT_IS, Reading, take
+from semiring.io.inputs import Reading, as_it_is, take
 from semiring.io.network import SOME, semiring_of
 from semiring.namespaces import is_device_array
 from semiring.paths.result import Paths
@@ -164,12 +164,8 @@ class _Call:
 
     def taken(self, A: Any) -> Taken:
         """A as a matrix of all pairs, with the names of vertices."""
-        if names_vertices(A):
-            taken = take(A, self.semiring, self.reading)
-            return taken if taken.network is None else taken._replace(back=_as_it_is)
-        if self.reading == AS_IT_IS:
-            return Taken(A, None, _as_it_is)
-        return Taken(self.reading.network(A, self.semiring).matrix, None, _as_it_is)
+        taken = take(A, self.semiring, self.reading)
+        return taken if taken.network is None else taken._replace(back=as_it_is)
 
     def all_paths(self, taken: Taken) -> Paths:
         """The paths between all pairs."""
@@ -202,7 +198,7 @@ class _Call:
             taken = self.taken(A)
             vertices = Vertices(taken.matrix.shape[-1], taken.names if self.names is None else self.names)
             rows, columns = _asked(vertices, sources, targets)
-            found = replace(self, names=None).all_paths(taken._replace(names=None, back=_as_it_is))
+            found = replace(self, names=None).all_paths(taken._replace(names=None, back=as_it_is))
             said = Explanation(self.semiring.name, method=self.options["method"], backend="cuda")
             return SomePaths(Answer(rows, columns, None, *some_of(found, rows, columns), said), self.semiring, vertices)
         progress = as_progress(self.options["progress"], "paths")
@@ -226,7 +222,7 @@ class _Call:
             threads=get_threads() if threads is None else checked_threads(threads),
             all_paths=lambda matrix, method: replace(
                 self, names=None, options=self.options | {"method": method}
-            ).all_paths(Taken(matrix, None, _as_it_is)),
+            ).all_paths(Taken(matrix, None, as_it_is)),
         )
         if progress is not None:
             progress(1, 1)
@@ -239,10 +235,6 @@ def _asked(vertices: Vertices, sources: Any, targets: Any) -> tuple[Any, Any]:
         None if sources is None else vertices.indices(sources),
         None if targets is None else vertices.indices(targets),
     )
-
-
-def _as_it_is(result: Any) -> Any:
-    return result
 
 
 def _refuse_stack(A: Any) -> None:
@@ -339,10 +331,10 @@ def transitive_closure(  # type: ignore[misc]  # predecessors is one of the opti
     All pairs take n² bytes, and as many again where A is sparse or packed: `TooLargeError`.
     """
     some = [name for name in ("sources", "targets", "limit") if options.get(name) is not None]
-    back: Callable[[Any], Any] = _as_it_is
+    back: Callable[[Any], Any] = as_it_is
     if is_frame(A) and not Reading(options.get("weight"), None, options.get("columns")).lists_edges(A):
         taken = labelled_square(A)
-        A, back = taken.matrix, _as_it_is if some else taken.back
+        A, back = taken.matrix, as_it_is if some else taken.back
         options["names"] = taken.names if options.get("names") is None else options["names"]
     if not names_vertices(A):
         _refuse_stack(A)

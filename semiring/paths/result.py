@@ -15,10 +15,11 @@ from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.expansion import DirectEdges, expanded
 from semiring.algorithms.predecessors import nearest_tree, path_sums
 from semiring.arrays.folds import farthest, fold_rows
+from semiring.arrays.labels import framed
 from semiring.arrays.operands import as_matrix
 from semiring.arrays.parts import on_host
 from semiring.arrays.vertices import Vertices
-from semiring.errors import AlgebraError, DeviceError, MissingExtraError, NoPathError, ShapeError
+from semiring.errors import AlgebraError, DeviceError, NoPathError, ShapeError
 from semiring.io.network import Network
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Facts, Plan
@@ -126,12 +127,11 @@ class Paths:
 
         Raises `MissingExtraError` without pandas.
         """
-        try:
-            import pandas as pd
-        except ImportError:
-            raise MissingExtraError("pandas", "", "to_frame") from None
-        rows, columns = self._ends
-        return pd.DataFrame(on_host(self._distances), index=rows, columns=columns)
+        return framed(on_host(self._distances), *self._ends)
+
+    def _as_network(self) -> Network:
+        """The matrix with the names of its vertices, for `semiring.write`."""
+        return Network(on_host(self._distances), self.names, semiring=self.semiring)
 
     def plot(self, source: Any = None, target: Any = None) -> Any:
         """The network as a figure of matplotlib, with the path from ``source`` to ``target`` drawn on it.

@@ -17,6 +17,7 @@ from semiring.arrays.parts import on_host
 from semiring.arrays.vertices import Vertices
 from semiring.chain.explanation import Explanation
 from semiring.errors import DeviceError, MissingExtraError, NoPathError, ShapeError, VertexError
+from semiring.io.network import Network
 from semiring.paths.result import Paths
 
 if TYPE_CHECKING:
@@ -137,6 +138,12 @@ class SomePaths(Paths):
     @property
     def _ends(self) -> tuple[Sequence[Any], Sequence[Any]]:
         return [self.name(v) for v in self.sources.tolist()], [self.name(v) for v in self.targets.tolist()]
+
+    def _as_network(self) -> Network:
+        raise ShapeError(
+            "these are paths between some vertices, and a network has all of them in rows and in columns: write the "
+            "frame that to_frame() makes, by its to_csv, or ask for all paths"
+        )
 
     def to_frame(self) -> Any:
         """The matrix as a frame of pandas: a row for each source, a column for each target.

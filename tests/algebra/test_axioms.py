@@ -350,6 +350,24 @@ def test_rounding_is_reported_apart_from_falsehood():
 
 
 @pytest.mark.slow
+def test_numbers_whose_exponentials_leave_the_range_are_told():
+    """It was told as rounding by 1,650 units in the last place, where a number becomes infinite."""
+    own = define("-log(exp(-x) + exp(-y))", "x + y", "inf", 0)
+    for dtype in ("float32", "float64"):
+        found = own.check_axioms(dtype=dtype)["add_neutral"]
+        assert found.rounding.overflow.startswith("x ⊕ 0̄ = x leaves the range at x = ")
+        assert "where the left side is -inf" in str(found)
+    assert not own.check_axioms()["mul_associative"].rounding.overflow
+
+
+@pytest.mark.parametrize("heat", [0.1, 0.001])
+def test_large_exponents_refute_no_law_that_holds(heat):
+    """The exponential of -242,917 / 0.1 was infinite in sixty digits, too."""
+    text = f"-log(exp(-x / {heat}) + exp(-y / {heat})) * {heat}"
+    report = define(text, "x + y", "inf", 0).check_axioms()
+    assert report.unrefuted, report
+
+
 def test_exact_dtypes_show_no_rounding():
     for name, dtype in (("min_plus", "int32"), ("plus_times", "int32"), ("xor_and", "uint8"), ("max_min", "uint8")):
         report = sr.CATALOGUE[name].check_axioms(dtype)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sparse
 import scipy.sparse.csgraph as theirs
@@ -52,6 +53,21 @@ def test_graphs_of_few_vertices_are_those_of_scipy(way, n, edges, signed):
                 np.testing.assert_allclose(D, theirs.johnson(A), rtol=1e-12, atol=1e-12)
                 if pointers:
                     check_paths(D, P, np.where(A != 0, A, inf), range(n))
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"directed": False}, {"overwrite": True}, {"return_predecessors": True}, {"indices": [0]}]
+)
+@pytest.mark.parametrize("n", [4, 40])
+def test_frames_are_closed(way, n, options):
+    """Their memory is in Fortran's order, in which SciPy 1.17 returns a graph as it was."""
+    A = weighted(n, 2, n, signed=False)
+    frame = pd.DataFrame(A)
+    expected = theirs.johnson(A, options.get("directed", True), options.get("indices"))
+    for function in (ours.shortest_path, *([ours.floyd_warshall] if "indices" not in options else [])):
+        found = function(frame, **options)
+        np.testing.assert_allclose(found[0] if "return_predecessors" in options else found, expected, rtol=1e-12)
+        assert (frame.to_numpy() == A).all()
 
 
 @pytest.mark.parametrize("signed", [False, True], ids=["positive", "signed"])

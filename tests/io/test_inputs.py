@@ -611,3 +611,92 @@ def test_a_frame_of_edges_without_usual_titles_says_which_to_name(rows, function
         function(frame)
     found = sr.longest_paths(frame, columns=("task", "next"))
     assert found.distance("a", "b") == 3
+
+
+def test_of_truths_every_edge_is_one_whatever_its_weights(tmp_path):
+    frame = pd.DataFrame({"from": ["a", "b"], "to": ["b", "c"], "km": [3.0, 4.0], "lanes": [2, 2]})
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    edges = [[False, True, False], [False, False, True], [False, False, False]]
+    for given in (frame, pl.DataFrame(frame.to_dict("list")), sr.read(tmp_path / "x.csv", "boolean")):
+        assert sr.network_of(given, "boolean").matrix.tolist() == edges
+    assert sr.transitive_closure(frame).matrix.tolist() == [[True] * 3, [False, True, True], [False, False, True]]
+    assert sr.condensation(frame).reaches("a", "c")
+    with pytest.raises(FormatError, match="the weights may be any of the columns 'km', 'lanes': say weight="):
+        sr.closure(frame)
+
+
+def test_columns_of_texts_and_ids_are_no_weights_of_a_frame():
+    frame = pd.DataFrame({"from": ["a"], "to": ["b"], "ID": [9], "road": ["A 8"], "note": ["dry"], "km": [3.0]})
+    for given in (frame, pl.DataFrame(frame.to_dict("list"))):
+        assert (sr.network_of(given).matrix[0, 1], sr.network_of(given).unit) == (3, "km")
+    with pytest.raises(FormatError, match="the column 'road' of the frame: holds"):
+        sr.network_of(frame[["from", "to", "road"]])
+    with pytest.raises(FormatError, match="may be any of the columns 'weights', 'km'"):
+        sr.network_of(frame.assign(weights=1.0)[["from", "to", "weights", "km"]])
+
+
+@pytest.mark.parametrize(
+    ("title", "unit"),
+    [
+        *(
+            ("km", "km"),
+            ("weight", ""),
+            ("Distance", ""),
+            ("length_m", "m"),
+            ("distance (km)", "km"),
+            ("cost [€]", "€"),
+        ),
+        *(("travel_time_min", "min"), ("toll_eur", "toll_eur"), ("length_", "length_"), ("seconds", "seconds")),
+    ],
+)
+def test_units_in_titles(tmp_path, title, unit):
+    frame = pd.DataFrame({"from": ["a"], "to": ["b"], title: [3.0]})
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    graph = nx.DiGraph([("a", "b", {title: 3.0})])
+    assert [sr.network_of(x).unit for x in (frame, graph)] == [unit] * 2
+    assert sr.read(tmp_path / "x.csv").unit == unit
+    sr.write(tmp_path / "y.csv", sr.network_of(frame))
+    assert sr.read(tmp_path / "y.csv").unit == unit
+
+
+def test_how_edges_are_read_is_said_to_closures_too(tmp_path, monkeypatch):
+    frame = pd.DataFrame({"p": ["a", "b"], "q": ["b", "c"], "km": [3.0, 4.0], "lanes": [2.0, 2.0]})
+    graph = nx.DiGraph()
+    graph.add_edges_from([("a", "b", {"km": 3.0, "lanes": 2.0}), ("b", "c", {"km": 4.0, "lanes": 2.0})])
+    distances = [[0, 3, 7], [INF, 0, 4], [INF, INF, 0]]
+    assert sr.closure(graph, weight="km").matrix.tolist() == distances
+    found, explanation = sr.closure(frame, weight="km", columns=("p", "q"), explain=True)
+    assert (found.matrix.tolist(), found.names, explanation.backend) == (distances, ("a", "b", "c"), "cpu")
+    both = sr.closure(graph, weight="km", directed=False)
+    assert (both.matrix[2, 0], both.directed) == (7, False)
+    A = np.array([[INF, 3.0], [INF, INF]])
+    assert sr.closure(A, directed=False).tolist() == [[0, 3], [3, 0]]
+    assert A[1, 0] == INF
+    square = pd.DataFrame(A, index=["a", "b"], columns=["a", "b"])
+    assert sr.closure(square, directed=False).loc["b", "a"] == 3
+    np.save(tmp_path / "a.npy", A)
+    assert sr.closure(tmp_path / "a.npy", directed=False).tolist() == [[0, 3], [3, 0]]
+    by_strips = {"directed": False, "journal": tmp_path / "j", "out": tmp_path / "b.npy"}
+    with pytest.raises(sr.errors.StorageError, match="directed=False is for a matrix in memory"):
+        sr.closure(tmp_path / "a.npy", **by_strips)
+    for options in ({"weight": "km"}, {"columns": ("p", "q")}):
+        with pytest.raises(TypeError, match=r"= does not belong to a ndarray"):
+            sr.closure(A, **options)
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        sr.closure(tmp_path / "none.csv", memory="1 GiB")
+
+
+def test_results_with_names_become_frames_and_files(tmp_path):
+    frame = pd.DataFrame({"from": ["a", "b"], "to": ["b", "c"], "capacity": [3.0, 4.0]})
+    closed = sr.closure(frame, "max_min")
+    assert closed.to_frame().loc["a", "c"] == 3
+    assert list(sr.Network(np.zeros((2, 2))).to_frame().columns) == [0, 1]
+    found = sr.widest_paths(frame)
+    for name in ("x.csv", "x.json", "x.npz"):
+        for what in (found, found.to_frame(), closed):
+            sr.write(tmp_path / name, what, "max_min" if what is not found and what is not closed else None)
+            again = sr.read(tmp_path / name, "max_min")
+            assert again.names == ("a", "b", "c")
+            assert again.matrix.tolist() == found.matrix.tolist()
+    with pytest.raises(ShapeError, match="these are paths between some vertices"):
+        sr.write(tmp_path / "x.csv", sr.widest_paths(frame, sources=["c", "a", "b"]))

@@ -263,7 +263,7 @@ def test_what_is_written_is_a_matrix(tmp_path):
     sparse = scipy.sparse.csr_array(np.array([[0, 3.0], [0, 0]]))
     sio.write(tmp_path / "x.npy", sparse)
     assert sio.read(tmp_path / "x.npy").matrix.tolist() == [[INF, 3], [INF, INF]], "not stored is no edge"
-    for wrong in (semiring.shortest_paths(sparse), "us-flights", [["a"]]):
+    for wrong in ("us-flights", [["a"]]):
         with pytest.raises(DTypeError, match="the matrix"):
             sio.write(tmp_path / "y.npz", wrong)
     assert not (tmp_path / "y.npz").exists()
@@ -361,10 +361,7 @@ def test_an_edge_whose_weight_is_mistyped_is_no_header(tmp_path, weight, mark, n
     text = "\n".join(mark.join(fields) for fields in lines)
     with pytest.raises(FormatError) as raised:
         edge_list(tmp_path, text, name)
-    said = (
-        f"{name}:2: the weight {weight!r} is not a number; if the line names the columns, say header=True (on the "
-        "command line --header)"
-    )
+    said = f"{name}:2: the weight {weight!r} is not a number; if the line names the columns, say header=True"
     assert str(raised.value).endswith(said)
     with pytest.raises(FormatError, match=rf"{name}:2: the weight .* is not a number$"):
         edge_list(tmp_path, text, name, header=False)
@@ -389,7 +386,7 @@ def test_two_names_that_occur_nowhere_else_may_be_titles(tmp_path, titles):
     with pytest.raises(FormatError) as caught:
         edge_list(tmp_path, text)
     assert "net.csv:2: " in str(caught.value)
-    assert "header=True or header=False (on the command line --header or --no-header)" in str(caught.value)
+    assert "say header=True or header=False" in str(caught.value)
     assert edge_list(tmp_path, text, header=True).names == ("web", "db", "os")
     assert edge_list(tmp_path, text, header=False).names == (*titles.split(mark), "web", "db", "os")
 
@@ -413,9 +410,7 @@ def test_two_names_that_are_no_titles(tmp_path, text, names):
 
 @pytest.mark.parametrize("text", ["0,3,9\n3,0,2\n9,2,0\n", "0 1.5 9\n3 0.0 2\n9 2 0.0\n"])
 def test_three_rows_of_a_matrix_are_not_silently_edges(tmp_path, text):
-    with pytest.raises(
-        FormatError, match=r"net.csv:1: three lines .* may be a matrix, .*header=False .*--no-header.*npy"
-    ):
+    with pytest.raises(FormatError, match=r"net.csv:1: three lines .* may be a matrix, .*header=False; .*npy"):
         edge_list(tmp_path, text)
     assert np.isfinite(edge_list(tmp_path, text, header=False).matrix).sum() == 3
 

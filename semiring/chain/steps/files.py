@@ -12,6 +12,7 @@ Cost: n³ pairs, and by strips `semiring.strips.layout.bytes_moved`. Source: `se
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -82,7 +83,10 @@ def files(p: Problem) -> Look:
             "paths, finds the predecessors of all pairs there"
         )
     if request.journal is not None or (request.memory is not None and request.device is None):
-        where = "a file of another kind" if isinstance(p.given, str | os.PathLike) else "memory as a whole"
+        named = isinstance(p.given, str | os.PathLike)
+        if named and not os.path.exists(p.given):
+            raise FileNotFoundError(errno.ENOENT, "no such file", os.fspath(p.given))
+        where = "a file of another kind" if named else "memory as a whole"
         raise StorageError(
             f"memory= and journal= are for a matrix in an .npy file, and A is in {where}: leave them out, save A as "
             ".npy and give the name of the file, or have a GPU compute in so much memory, device='cuda'"
@@ -157,6 +161,10 @@ def _whole(p: Problem, n: int, dtype: np.dtype[Any]) -> int:
 def _check_method(request: Request) -> None:
     if request.method not in ("auto", _METHOD):
         raise AlgebraError(f"{request.method} closes a matrix in memory, and this one does not fit: use {_METHOD}")
+    if request.reading.directed is False:
+        raise StorageError(
+            "directed=False is for a matrix in memory, and this one does not fit: add its transpose first"
+        )
 
 
 def _check_pivots(p: Problem) -> None:

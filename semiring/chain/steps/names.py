@@ -11,6 +11,7 @@ from functools import partial
 from semiring.arrays.labels import Taken, names_vertices
 from semiring.chain.problem import Look, Problem, Reduction, step
 from semiring.errors import DivergenceError, DomainError, SemiringError
+from semiring.io.inputs import AS_IT_IS, take
 
 __all__ = ["names"]
 
@@ -18,10 +19,9 @@ __all__ = ["names"]
 @step
 def names(p: Problem) -> Look:
     """The matrix of what names its vertices."""
-    yield not names_vertices(p.given), "the vertices are numbers"
-    from semiring.io.inputs import take
-
-    taken = take(p.given, p.semiring)
+    reading = p.request.reading
+    yield reading == AS_IT_IS and not names_vertices(p.given), "the vertices are numbers"
+    taken = take(p.given, p.semiring, reading)
     q = replace(p, given=taken.matrix)
     back = taken.back if p.request.out is None else None
     return Reduction("a matrix, whose vertices have names", None, [q], back, blame=partial(_named, taken), quiet=True)
