@@ -28,6 +28,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 _DTYPES, _SEMIRINGS = ("int16", "int64", "uint8", "float16"), ("min_times", "min_max", "lukasiewicz", "xor_and")
 _UNUSUAL = frozenset((*_DTYPES, *_SEMIRINGS, "semiring.jax", "semiring.torch"))
 
+#: Where a case of float32 would compile long loops once more, beside those of float64. Elsewhere it is a tile, at once.
+_LOOPS = ("closures/", "factor/", "test_traps.py", "test_cli.py")
+_TILES = "test_contract.py"
+
 #: These need PyTorch or JAX, which alone take seconds to import, in every process.
 _LATER = ("test_jax.py", "test_sequence_gradients.py", "test_torch.py")
 
@@ -38,9 +42,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the cases slow that are about an unusual dtype or semiring."""
+    """Mark the cases slow that are about an unusual dtype or semiring, or would compile loops for a second dtype."""
     cases = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    if any(str(getattr(case, "name", getattr(case, "__name__", case))) in _UNUSUAL for case in cases):
+    names = {str(getattr(case, "name", getattr(case, "__name__", case))) for case in cases}
+    where = item.path.as_posix()
+    loops = any(part in where for part in _LOOPS) and item.path.name != _TILES
+    if not names.isdisjoint(_UNUSUAL) or (loops and "float32" in names):
         item.add_marker(pytest.mark.slow)
 
 

@@ -3,9 +3,9 @@
     import semiring.compat.csgraph as csgraph           # was: import scipy.sparse.csgraph as csgraph
 
 `floyd_warshall`, `johnson` and `shortest_path` have SciPy's signatures, defaults, dtypes, sentinels and errors; every
-other name is SciPy's own. A graph is what csgraph takes for one: in a dense array ∞, NaN, 0 and what is within 1e-8 of
-it are no edges, in a masked array what is masked, in a sparse array what is not stored; results are float64,
-predecessors int32 with -9999 for none.
+other name is SciPy's own. Graphs are read as SciPy reads them: ∞, NaN, 0 and what is within 1e-8 of 0 are no edges of a
+dense array, masked entries are none of a masked one, and what is not stored is none of a sparse one. Results are
+float64, predecessors int32 with -9999 for none.
 
 Where it differs: rounding and cycles of weight 0 never make a false `NegativeCycleError`, nor predecessors that lead in
 a circle; an error that is raised has the vertices of a cycle in its attribute ``cycle``; arrays in Fortran's order are

@@ -339,16 +339,25 @@ def test_statistics_of_longest_paths_are_those_of_the_longest(rng):
     A = np.triu(np.where(rng.random((12, 12)) < 0.4, rng.integers(1, 9, (12, 12)), -INF), 1)
     A[np.tril_indices(12)] = -INF
     graph = nx.DiGraph([(int(i), int(j), {"weight": A[i, j]}) for i, j in np.argwhere(A > -INF)])
-    found = sr.longest_paths(A)
+    found = sr.longest_paths(A, predecessors=False)
     assert found.diameter == nx.dag_longest_path_length(graph) == found.matrix.max()
     np.testing.assert_array_equal(found.eccentricity(), found.matrix.max(axis=1))
     assert found.radius == 0
     assert found.center == [v for v in range(12) if not (A[v] > -INF).any()]
-    some = sr.longest_paths(A, sources=[0, 5])
-    np.testing.assert_array_equal(some.eccentricity(), found.eccentricity()[[0, 5]])
-    whole = sr.longest_paths(np.where(A > -INF, A, np.iinfo(np.int32).min).astype(np.int32))
+    integers = np.where(A > -INF, A, np.iinfo(np.int32).min).astype(np.int32)
+    whole = sr.longest_paths(integers, predecessors=False)
     assert (whole.diameter, whole.eccentricity(0)) == (found.diameter, found.eccentricity(0))
-    np.testing.assert_array_equal(sr.factor(A, "max_plus").rows(reduce="eccentricity"), found.eccentricity())
+
+
+@pytest.mark.slow
+def test_some_longest_paths_and_those_of_a_factor_have_the_same_statistics(rng):
+    A = np.triu(np.where(rng.random((12, 12)) < 0.4, rng.integers(1, 9, (12, 12)), -INF), 1)
+    A[np.tril_indices(12)] = -INF
+    expected = sr.longest_paths(A).eccentricity()
+    np.testing.assert_array_equal(expected, sr.closure(A, "max_plus").max(axis=1))
+    some = sr.longest_paths(A, sources=[0, 5])
+    np.testing.assert_array_equal(some.eccentricity(), expected[[0, 5]])
+    np.testing.assert_array_equal(sr.factor(A, "max_plus").rows(reduce="eccentricity"), expected)
 
 
 def test_a_positive_cycle_is_named():

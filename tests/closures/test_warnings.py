@@ -118,8 +118,8 @@ def test_the_mend_of_capacities_tells_what_is_not_connected():
 
 def test_zero_is_no_probability_and_no_capacity_of_a_byte():
     """There 0 is the zero of the semiring itself."""
-    sr.widest_paths(np.array(SCIPYS, np.uint8))
-    sr.most_reliable_paths(np.array(SCIPYS) / 10)
+    sr.widest_paths(np.array(SCIPYS, np.uint8), predecessors=False)
+    sr.most_reliable_paths(np.array(SCIPYS) / 10, predecessors=False)
     sr.closure(np.array(SCIPYS) / 10, "plus_times")
     sr.closure(np.array(SCIPYS) > 0, "boolean")
 

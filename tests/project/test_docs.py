@@ -209,7 +209,14 @@ MODULES = sorted(
 )
 
 
-@pytest.mark.parametrize("name", ["semiring", *MODULES])
+#: Whose examples compile much: the quick tier leaves them out.
+COMPILING = ("semiring.factors.result", "semiring.paths.reduction")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["semiring", *(pytest.param(m, marks=pytest.mark.slow) if m in COMPILING else m for m in MODULES)],
+)
 def test_docstring_examples_run(name):
     skip_without(re.findall(r"^semiring\.(torch|jax)\b", name))
     module = importlib.import_module(name)

@@ -84,6 +84,7 @@ def test_bfloat16_tensors_of_the_host_are_taken():
     assert sr.closure(ones.float()).dtype == torch.float32
 
 
+@pytest.mark.slow
 def test_networkx_notes_its_cache_once():
     graph = nx.gnp_random_graph(80, 0.2, seed=1)
     before = set(nx.config.warnings_to_ignore)

@@ -28,7 +28,7 @@ def _compiled():
     sr.matmul(np.eye(4), np.eye(4))
 
 
-def matrix(n=300, dtype="float32"):
+def matrix(n=300, dtype="float64"):
     return np.random.default_rng(n).integers(1, 100, (n, n)).astype(dtype)
 
 
@@ -37,7 +37,7 @@ def of_kind(spans, kind):
 
 
 def test_a_product_with_its_shape_its_pairs_and_its_bytes():
-    A, B = matrix(20)[:10], matrix(20)[:, :7]
+    A, B = matrix(20, "float32")[:10], matrix(20, "float32")[:, :7]
     with sr.profile() as ran:
         sr.matmul(A, B, "max_plus")
     (call,) = ran.children
