@@ -60,6 +60,11 @@ def printable(text: str) -> str:
 #: What errors and warnings of the library advise, and what that is here.
 _SPOKEN = (
     (r"ask the functions of paths for some .*", "ask for some of them: semiring paths FILE --from A --to B"),
+    (r": say which entries are edges, by .*", ""),
+    (r"pass np\.where\(A == \S+ np\.iinfo\S+ A\)", "write the other there, or leave such edges of a list out"),
+    (r"pass np\.where\(A == \S+ (-?)np\.inf, A\)", r"write \1inf there, or leave such edges of a list out"),
+    (r"pass np\.where\(A == \S+ 0, A\)", "write 0 there, or leave such edges of a list out"),
+    (r"pass A / 100", "divide them by 100"),
     (r"see [^;:]*\.check_axioms\(\)", "see semiring check"),
     (r"Semiring\(\.\.\., star=\.\.\.\)", "--star"),
     (r"\bheader=True", "--header"),

@@ -23,7 +23,7 @@ from semiring.cli.common import format_number, spoken
 from semiring.cli.parser import build_parser
 from semiring.cli.progress import Compilations, ProgressBar
 from semiring.data import load_network
-from semiring.errors import NegativeCycleError
+from semiring.errors import WHICH_ARE_EDGES, NegativeCycleError
 from semiring.io import _SPARSELY, read, write
 from semiring.io.network import SOME
 from semiring.logs import Compilation, chose
@@ -579,6 +579,11 @@ def test_messages_advise_options_of_the_command():
         "read it with semiring='max_min'": "read it with --semiring='max_min'",
         "memory= and journal= are for a matrix": "--memory and --journal are for a matrix",
         "or say check=False": "or say --no-check",
+        "pass np.where(A == 0, -np.inf, A); if": "write -inf there, or leave such edges of a list out; if",
+        "pass np.where(A == np.inf, 0, A)": "write 0 there, or leave such edges of a list out",
+        "pass np.where(A == 0, np.iinfo(A.dtype).max, A)": "write the other there, or leave such edges of a list out",
+        "are percentages, pass A / 100": "are percentages, divide them by 100",
+        f"Use bool: {WHICH_ARE_EDGES}": "Use bool",
         "reflexive=False asks for A⁺": "--irreflexive asks for A⁺",
         "header=True or header=False": "--header or --no-header",
         "any of 'km', 'lanes': say weight=, or leave": "any of 'km', 'lanes': say --weight, or leave",
