@@ -257,6 +257,6 @@ def test_what_rounding_alone_breaks_is_warned_of():
         *("naive", "log(exp(x) + exp(y))", "x + y", "-inf", 0), star="where(x < 0, -log(1 - exp(x)), nan)"
     )
     A = [[-1.0, -2.0], [-3.0, -1.0]]
-    with pytest.warns(RoundingWarning, match="naive is a semiring of numbers, but in float64 rounding breaks"):
+    with pytest.warns(RoundingWarning, match="naive is a semiring of numbers, but in float64 its range breaks"):
         found = sr.closure(A, naive)
     np.testing.assert_allclose(found, sr.closure(A, "log_plus"), rtol=1e-12)
