@@ -204,8 +204,9 @@ def write(
     kind, directed = format or format_of(path), True
     matrix = matrix._as_network() if hasattr(matrix, "_as_network") else matrix  # Paths, which stand above this package
     if is_frame(matrix):
-        matrix, labels, *_ = labelled_square(matrix)
-        names = labels if names is None and labels != tuple(range(len(labels))) else names
+        labelled = labelled_square(matrix)
+        numbered = labelled.names == tuple(range(len(labelled.matrix)))
+        matrix = Network(labelled.matrix, None if numbered else labelled.names)
     if isinstance(matrix, Network):
         directed = leads_one_way(matrix)
         semiring = matrix.semiring if semiring is None else semiring

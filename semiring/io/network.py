@@ -113,7 +113,7 @@ class Network:
             import networkx as nx
         except ImportError:
             raise MissingExtraError("NetworkX", "networkx", "to_networkx") from None
-        names = self._called
+        names: Any = self._called
         graph = (nx.DiGraph if leads_one_way(self) else nx.Graph)(name=self.title)
         for vertex, name in enumerate(names):
             more: dict[str, Any] = {} if self.labels is None else {"label": self.labels[vertex]}
