@@ -830,10 +830,13 @@ def test_a_damaged_journal_is_refused(rng, tmp_path):
 
 def test_journals_are_for_files(rng, tmp_path):
     for name in ("edges.csv", "matrix.npz"):
+        with pytest.raises(FileNotFoundError, match="no such file"):
+            sr.closure(tmp_path / name, memory="1GiB")
+        (tmp_path / name).touch()
         with pytest.raises(
             StorageError, match=r"an \.npy file, and A is in a file of another kind: .* save A as \.npy"
         ):
-            sr.closure(name, memory="1GiB")
+            sr.closure(tmp_path / name, memory="1GiB")
     with pytest.raises(StorageError, match="in memory as a whole"):
         sr.closure(rng.random((4, 4)), journal=tmp_path / "run")
     np.save(tmp_path / "A.npy", rng.random((4, 4)))
