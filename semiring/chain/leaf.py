@@ -38,15 +38,14 @@ class Leaf:
         self.problem, m = p, p.matrix
         self.method: Method = by_devices(p.request.devices) if p.request.devices else method_named(p.method)
         array = memory_of(m.array) if p.strips is None else p.strips.sample
-        self.dtype, self.on_device, self.xp = m.dtype, is_device_array(array), array_namespace(array)
+        self.on_device, self.xp = is_device_array(array), array_namespace(array)
         self.words = m.storage == "bits"
         self.backend = backend_for(array, p.semiring, m.dtype, m.storage)
         self.method.check(self.backend, m.storage)
         self._plan = p.kernel_plan()
         self._diverges = may_diverge(self._plan)
         speed, capabilities = closure_speed(self.backend.name, m.dtype, m.storage), self.backend.capabilities
-        self._panel, self._stacks = speed.panel, capabilities.stack_closures
-        alone = len(m.shape) == 2 and p.progress is None
+        self._panel, alone = speed.panel, p.progress is None
         recorded = self.method.recorded and alone and 0 < p.n <= speed.graph
         self._recorder = capabilities.recorder if recorded else None
         # R-Kleene of a block is the block's closure, and a microsecond less is much where there are few vertices.
@@ -59,7 +58,7 @@ class Leaf:
         return f"{self.method.name} closes {size} {'bits' if self.words else m.dtype}, {self.backend.name}"
 
     def close(self, D: Any, inspect: Inspection | None = None, original: Array | None = None) -> None:
-        """D ← D* in place: one matrix, a stack (count, n, n), or a `BitMatrix`. ``inspect`` sees it as it is closed.
+        """D ← D* in place: a matrix, a `BitMatrix`, or what else the method takes. ``inspect`` sees it as it is closed.
 
         ``original``: a matrix that equals D, shares no memory with it and stays as it is, if there is one; D need not
         hold it where the method reads another matrix than it writes.
@@ -75,11 +74,6 @@ class Leaf:
         p, close, engine = self.problem, self.method.close, self.engine()
         A, inspect = memory_of(D), None if self.words else inspect
         plan, before, pivots = engine.plan, None, None
-        if A.ndim == 3:
-            assert self._stacks is not None
-            self._stacks.close_stack(plan, A)
-            self._check(plan)
-            return
         if p.progress is not None:
             total = self.method.total_pairs(engine, *A.shape)
             engine = ReportingEngine(self.backend, plan, p.progress, total, self._panel, waits=engine.waits)

@@ -44,10 +44,7 @@ class _Unsigned(Map):
     whole = True
 
     def encode(self, rows: Array, at: At | None, out: Array) -> Array:
-        if type(rows) is np.ndarray:  # half a microsecond counts in small calls
-            np.add(rows, 0.0, out)
-        else:
-            clear_zeros(rows, out)
+        clear_zeros(rows, out)
         return out
 
 

@@ -142,10 +142,6 @@ class Matrix:
             put(out, absent, self.inner)
         return out
 
-    def rows(self, at: At) -> Array:
-        """Some rows, read through all maps."""
-        return self.read(self.array[at], at)
-
     def diagonal(self) -> Array:
         """The loops (n,), read through all maps."""
         loops = packed_loops(self.array) if isinstance(self.array, BitMatrix) else self.array.diagonal()
@@ -155,7 +151,7 @@ class Matrix:
         """Bounds of the numbers, as they are read."""
         ends = []
         for at in parts(self.shape, self.on_device):
-            rows = self.rows(at)
+            rows = self.read(self.array[at], at)
             if self.sentinel:
                 put(rows, rows == self.inner, 0)
             ends += [rows.min(), rows.max()]

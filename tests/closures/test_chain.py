@@ -131,7 +131,8 @@ def check_facts(p):
     """The facts of a problem bound its entries, as they are read through its maps."""
     m = p.matrix
     with np.errstate(over="ignore"):
-        rows = on_host(m.rows((*[slice(None)] * (len(m.shape) - 1),))).astype(m.dtype)
+        at = (*[slice(None)] * (len(m.shape) - 1),)
+        rows = on_host(m.read(m.array[at], at)).astype(m.dtype)
     numbers = rows[rows != m.inner]
     facts = p.facts
     assert facts.least is None or (numbers >= facts.least).all()
@@ -220,7 +221,7 @@ def test_a_changed_matrix_knows_nothing_of_the_former_one():
     request = Request(sr.min_plus, "auto", 1)
     q = Problem(request, sr.min_plus, matrix=m).mapped(Shifted(np.array([0.0, -1.0])), None)
     assert not q.matrix.at_once
-    np.testing.assert_array_equal(q.matrix.rows((slice(1, 2),)), [[0, 0]])
+    np.testing.assert_array_equal(q.matrix.read(q.matrix.array[1:2], (slice(1, 2),)), [[0, 0]])
 
 
 # ---------------------------------------------------------------------------------------- all looks before any write

@@ -19,13 +19,14 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
+from semiring.algorithms.methods import Method
 from semiring.algorithms.schedule import schedule_for
 from semiring.chain.gaining import gaining
 from semiring.chain.planner import Node
 from semiring.chain.problem import Facts, Look, Problem, Reduction, is_tropical, promises, step
 from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, SemiringError
 from semiring.kernels import backend_for
-from semiring.kernels.engine import make_plan
+from semiring.kernels.engine import Engine, make_plan
 from semiring.namespaces import array_namespace
 
 __all__ = ["stacks"]
@@ -64,8 +65,13 @@ def _together(p: Problem, alike: bool) -> Look:
     if n > closures.stack_rows(plan):
         yield len(flat) < least, "matrices so large that each keeps the machine busy"
         why = f"{least} or more matrices of this size: closed together, the same pivots of all of them at a time"
-    q = p.but(p.facts, array=flat, home=None)
+    q = p.but(p.facts, array=flat, home=None, method=Method(str(p.method), _close_stack))
     return Reduction(why, p, [q], run=partial(_close_flat, None), in_home=True, blame=partial(_of_stack, p))
+
+
+def _close_stack(engine: Engine, A: Any) -> None:
+    closures: Any = engine.capabilities.stack_closures
+    closures.close_stack(engine.plan, A)
 
 
 def _close_flat(close: Callable[[Any], Any] | None, node: Node, D: Any) -> Any:
