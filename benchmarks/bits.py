@@ -167,7 +167,7 @@ def peers(options: argparse.Namespace) -> Table:
         for peer, count in _peers(tails, heads, n):
             assert count() == reached(), peer
             found.setdefault(peer, []).append(theirs(count, repeats=1) * 1e3)
-    rows = [[peer, *times] for peer, times in found.items()]
+    rows = [[peer, *(f"{ms:.3g}" if ms < 1000 else f"{ms:,.0f}" for ms in times)] for peer, times in found.items()]
     return Table(f"Reachability of {n} vertices, ms", ["", *graphs], rows)
 
 

@@ -94,7 +94,8 @@ def blocked_floyd_warshall(
         for number, entries in {_CHAIN: across if by_rows else widest**2, _RIGHT: across, _LEFT: across}.items():
             lanes.reserve(number, entries)
         shape = n, columns_of(plan, 0, widest).stop
-        elimination = replace(elimination, panels=array_namespace(A).empty(shape, A.dtype))
+        if not engine.overlaps(n, A.shape[1], widest):  # parts that are too small for it have small copies
+            elimination = replace(elimination, panels=array_namespace(A).empty(shape, A.dtype))
         with lanes:
             tasks(lanes, elimination, blocks)
         return
@@ -284,7 +285,7 @@ class Elimination:
         replaced = columns[0] < K[1] and K[0] < columns[1]
         if through is None:
             through = panel
-            if replaced:
+            if replaced and not engine.overlaps(A_R.shape[0], J.stop - J.start, pivots[1] - pivots[0]):
                 through = engine.copied(panel, None if self.panels is None else self.panels[rows, : panel.shape[1]])
         if replaced and not plan.semiring.idempotent:  # otherwise A_RK is not better than A_RK A_KK*
             panel[...] = zero_item(plan)

@@ -295,7 +295,17 @@ class Panels(Protocol):
     """Products in place without a copy, or with one that is made as products are."""
 
     def replaces(self, plan: Plan, m: int, n: int) -> bool:
-        """Whether C may be B, the same array, in `multiply` and `multiply_add_pivots` with B (m, n) and A (m, m)."""
+        """Whether C may be B, the same array, in `multiply` with B (m, n) and A (m, m).
+
+        Of elements in `multiply_add_pivots` too.
+        """
+        ...
+
+    def overlaps(self, plan: Plan, m: int, n: int, k: int) -> bool:
+        """Whether A (m, k) may be columns of C (m, n) in `multiply_add`, where B are rows of pivots: B = K* ⊗ B.
+
+        What is set in A meanwhile is then of A ⊗ K*, whose product is that of A.
+        """
         ...
 
     def copy_panel(self, plan: Plan, A: Any, out: Any) -> None:

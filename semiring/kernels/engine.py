@@ -221,7 +221,7 @@ class Engine:
         With P (m, n) each panel is accumulated by `multiply_add_pivots` instead, which is the same product where ⊕ is
         idempotent and A's diagonal is at least 1̄ (as that of every A* is).
         """
-        panels = self.capabilities.panels
+        panels = self.capabilities.panels if P is None or self.plan.storage == "elements" else None
         if panels is not None and panels.replaces(self.plan, *B.shape):
             if P is None:
                 self.multiply(B, A, B)
@@ -246,6 +246,11 @@ class Engine:
                 self.multiply(B[rows], panel, A)
             else:
                 self.multiply_add_pivots(B[rows], P[rows], panel, A, k0)
+
+    def overlaps(self, m: int, n: int, k: int) -> bool:
+        """Whether columns of C (m, n) may be A (m, k) in `multiply_add`, where B are rows of closed pivots."""
+        panels = self.capabilities.panels
+        return panels is not None and panels.overlaps(self.plan, m, n, k)
 
     def copied(self, view: Array, out: Array | None = None) -> Array:
         """A copy in ``out``; without it a dense one in the workspace, which the next such copy overwrites.

@@ -117,7 +117,7 @@ def test_which_capabilities_are_declared():
     assert {backend.name: set(declared(backend)) for backend in every_backend()} == {
         "cpu": {"stack_closures", "gaining", "panels", "predecessors", "searches", "walks", "telling"},
         "reference": set(),
-        "cuda": set(PROTOCOLS) - {"gaining", "panels", "searches", "walks", "telling"},
+        "cuda": set(PROTOCOLS) - {"gaining", "searches", "walks", "telling"},
     }
     assert tuple(PROTOCOLS) == Capabilities.names()
     names = [name for protocol in PROTOCOLS.values() for name in operations(protocol)]

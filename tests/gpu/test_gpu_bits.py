@@ -133,6 +133,40 @@ def test_closures(n, degree, method, rng):
     np.testing.assert_array_equal(given.to_host().unpack(), expected)
 
 
+@pytest.mark.parametrize("side", [(129, 700), (1000, 513), (4096, 5000)])
+@pytest.mark.parametrize("name", ["boolean", "xor_and"])
+def test_a_product_in_the_place_of_its_operand(name, side, tensor_cores, rng):
+    """C is B: all of B is read before."""
+    (m, n), backend = side, device_backend(CATALOGUE[name], BOOL, "bits")
+    plan = make_plan(CATALOGUE[name], BOOL, storage="bits")
+    a, b = rng.random((m, m)) < 0.002, rng.random((m, n)) < 0.3
+    A, (around, B) = pack(a).to_device().words, embedded(pack(b).words, 3, 2)
+    assert backend.capabilities.panels.replaces(plan, *B.shape)
+    backend.multiply(plan, B, A, B)
+    counts = a.astype(np.float32) @ b.astype(np.float32)
+    product = counts > 0 if name == "boolean" else counts % 2 > 0
+    np.testing.assert_array_equal(B.get(), pack(product).words)
+    B[...] = 0xA5A5A5A5
+    assert bool((around == 0xA5A5A5A5).all())
+
+
+@pytest.mark.parametrize("first", [0, 512, 2016, 2048])
+def test_a_product_with_columns_of_its_result(first, tensor_cores, rng):
+    """Rows of closed pivots, and A among the columns of C: the bits of a product with a copy of A."""
+    m, n, k = 3000, 2560, 480  # rows begin at multiples of 16 bytes, so that nothing is copied but from column 2016 on
+    pivots = reachable(rng.random((k, k)) < 1.5 / k)
+    b, c = rng.random((k, n)) < 0.01, rng.random((m, n)) < 0.003
+    b[:, first : first + k] = pivots
+    b = pivots.astype(np.float32) @ b.astype(np.float32) > 0
+    expected = c | (c[:, first : first + k].astype(np.float32) @ b.astype(np.float32) > 0)
+    backend, plan = device_backend(sr.boolean, BOOL, "bits"), make_plan(sr.boolean, BOOL, storage="bits")
+    B, C = pack(b).to_device().words, pack(c).to_device().words
+    assert backend.capabilities.panels.overlaps(plan, *C.shape, k)
+    backend.multiply_add(plan, C, C[:, first // 32 : (first + k) // 32], B)
+    np.testing.assert_array_equal(C.get(), pack(expected).words)
+    assert not backend.capabilities.panels.overlaps(make_plan(sr.xor_and, BOOL, storage="bits"), *C.shape, k)
+
+
 def test_a_path_through_all_vertices(rng):
     """The longest way there is, in an order that no block knows: squares must not stop too early."""
     for n in (129, 257, 1024, 4096):

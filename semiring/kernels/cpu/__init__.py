@@ -143,6 +143,10 @@ class CpuBackend:
         deepest = 2 * cpu_speed().depth  # beyond that they would not stay in the cache
         return plan.storage == "elements" and 1 < m <= deepest and n > 1
 
+    def overlaps(self, plan: Plan, m: int, n: int, k: int) -> bool:
+        """Never: A is packed some columns at a time, when C has been written."""
+        return False
+
     def copy_panel(self, plan: Plan, A: Array, out: Array) -> None:
         """Out ← A, on all threads where that is worth it."""
         copy(A, out, plan.threads)

@@ -76,6 +76,7 @@ class CudaBackend:
             queues=self,
             recorder=self,
             relaxation=self,
+            panels=self,
             passes=self,
             predecessors=self,
             trees=self,
@@ -115,6 +116,18 @@ class CudaBackend:
         """Whether the product was one of plus_times, or of log_plus by such ones."""
         ways = self._classical.multiply, self._logs.multiply
         return any(way(plan, C, A, B, accumulate=accumulate) for way in ways)
+
+    def replaces(self, plan: Plan, m: int, n: int) -> bool:
+        """Whether C may be B in `multiply`: where tensor cores take bits, all of B is transposed before."""
+        return plan.storage == "bits" and self._products.replaces(plan, m, n)
+
+    def overlaps(self, plan: Plan, m: int, n: int, k: int) -> bool:
+        """Whether columns of C may be A in `multiply_add`: where ⊕ is or, a bit that is set early changes no result."""
+        return plan.storage == "bits" and self._products.overlaps(plan, m, n, k)
+
+    def copy_panel(self, plan: Plan, A: Any, out: Any) -> None:
+        """Out ← A by a kernel."""
+        self._kernels.copy(A, out)
 
     def multiply_add_witness(self, plan: Plan, C: Any, W: Any, A: Any, B: Any, k0: int) -> None:
         """As `multiply_add`, with the smallest attaining k0 + k where the product is strictly better than C."""

@@ -23,7 +23,7 @@ import numpy as np
 from semiring.arrays.device.elements import copy
 from semiring.arrays.device.prepared import Prepared, load
 from semiring.kernels.contract import Plan
-from semiring.kernels.cuda.closing.modules import compile_for, multiprocessors
+from semiring.kernels.cuda.closing.modules import compile_for, current_device, multiprocessors
 from semiring.kernels.cuda.compile.loading import architecture
 from semiring.kernels.cuda.product.bit_kernels import (
     DEPTH,
@@ -43,7 +43,7 @@ from semiring.kernels.cuda.product.calls import Call
 from semiring.kernels.cuda.product.launches import enter
 from semiring.logs import KEPT, Compilation
 
-__all__ = ["route", "square"]
+__all__ = ["is_read_before", "route", "square"]
 
 _PANEL = 1 << 25  # bytes: of smaller panels several are made at once, which keeps all multiprocessors busy
 _LONGEST = 1 << 40  # bytes from row to row that a tensor map takes
@@ -58,6 +58,11 @@ def route(call: Call, C: Any, A: Any, B: Any) -> Any:
     if any(X.strides[-1] != X.itemsize or X.data.ptr % 4 or any(stride % 4 for stride in X.strides) for X in (A, B, C)):
         return None
     return partial(_multiply, is_parity(call), call.accumulate)
+
+
+def is_read_before(call: Call, m: int, words: int, k: int) -> bool:
+    """Whether a product C (m, words) of k steps goes this way, and has read all of B before it writes."""
+    return k <= DEPTH and takes(call, m, words, k, architecture(current_device()))
 
 
 def square(A: Any, changes: Any) -> None:

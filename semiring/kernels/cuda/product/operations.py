@@ -16,12 +16,13 @@ from semiring.arrays.device.packing import empty_words, pack, unpack
 from semiring.arrays.order import flipped
 from semiring.kernels.contract import Plan
 from semiring.kernels.cuda.product import bit_products
+from semiring.kernels.cuda.product.bit_kernels import is_reachability
 from semiring.kernels.cuda.product.calls import Call, call_for, format_of
 from semiring.kernels.cuda.product.launches import prepare
 from semiring.kernels.cuda.product.layouts import LARGEST, Placement, pieces
 from semiring.kernels.cuda.product.words import WordFormat
 
-__all__ = ["multiply", "multiply_add", "routes_of"]
+__all__ = ["multiply", "multiply_add", "overlaps", "replaces", "routes_of"]
 
 #: A way to compute a product, for operands that lie as those it was found for: a function of plan, C, A, B.
 Route: TypeAlias = Callable[[Plan, Any, Any, Any], None]
@@ -45,6 +46,21 @@ def multiply(plan: Plan, C: Any, A: Any, B: Any) -> None:
 def multiply_add(plan: Plan, C: Any, A: Any, B: Any, *, upper: bool = False) -> None:
     """C ← C ⊕ A ⊗ B; ``upper``: tiles that lie below the diagonal may be left out."""
     _multiply(plan, None, C, A, B, True, upper)
+
+
+def replaces(plan: Plan, m: int, n: int) -> bool:
+    """Whether C, packed bits (m, n) in words, may be B."""
+    return bit_products.is_read_before(_packed(plan, False), m, n, m)
+
+
+def overlaps(plan: Plan, m: int, n: int, k: int) -> bool:
+    """Whether columns of C, packed bits (m, n) in words, may be A (m, k)."""
+    call = _packed(plan, True)
+    return is_reachability(call) and bit_products.is_read_before(call, m, n, k)
+
+
+def _packed(plan: Plan, accumulate: bool) -> Call:
+    return call_for(plan, format_of(plan), accumulate=accumulate)
 
 
 def _multiply(plan: Plan, call: Call | None, C: Any, A: Any, B: Any, accumulate: bool, upper: bool = False) -> None:
