@@ -316,17 +316,20 @@ class Panels(Protocol):
 class Steps(NamedTuple):
     """Some steps x ← (x ⊗ B) ⊗ w of m rows that go their ways apart, with what is read and written beside the states.
 
-    Arrays are (m, number, n), of any strides between lines; None is what there is none of, or nobody asks for.
+    Arrays are (m, number, n), of any strides between lines; None is what there is none of, or nobody asks for. Of the
+    ``lengths`` (m,) each says from which step on a row stays as it is. The ``states`` after each step are written.
+    ``factors`` and ``sums`` are what gradients want of the steps: `Walks.walk` writes, and `Walks.pull` reads them.
+    ``more`` is added to a gradient after each step, and that by the weights w is written to ``by_weights``.
     """
 
     number: int
-    weights: Any = None  # w
-    lengths: Any = None  # (m,): a row stays as it is from that step on; None for all steps
-    states: Any = None  # ← those after each step
-    factors: Any = None  # what gradients want of the steps:
-    sums: Any = None  # `Walks.walk` writes it, and `Walks.pull` reads it
-    more: Any = None  # what is added to a gradient after each step
-    by_weights: Any = None  # ← the gradient by the weights
+    weights: Any = None
+    lengths: Any = None
+    states: Any = None
+    factors: Any = None
+    sums: Any = None
+    more: Any = None
+    by_weights: Any = None
 
 
 class Walks(Protocol):
