@@ -45,6 +45,7 @@ class Row:
     nonnegative: bool = False
     kernel: str = "multiply_add"
     n: int = 8192
+    spread: int = 1000  # the greatest size of an entry
     pairs: float | None = None  # that the pipes or the issue of a multiprocessor take in a clock (sm_90)
 
     @property
@@ -74,6 +75,7 @@ ROWS = [
     Row("lukasiewicz", "float32", pairs=128 / 3),  # 2 FADD and an FMNMX
     Row("plus_times", "float32", " (cuBLAS)", pairs=128),  # FFMA
     Row("log_plus", "float32", " (cuBLAS)"),
+    Row("log_plus", "float32", ", underflow everywhere", spread=400_000),
     Row("min_plus", "float32", " with pivots", True, "multiply_add_pivots", pairs=256 / 3),
     Row("min_plus", "float32", " with witness", True, "multiply_add_witness", pairs=256 / 3),
     Row("boolean", "bits", ", packed bits", n=32768, pairs=32768),  # 1-bit tensor cores: eight times the pairs of int8
@@ -98,7 +100,7 @@ def operand(shape: Shape, row: Row) -> Any:
         return cupy.random.randint(-(2**31), 2**31 - 1, (*shape[:-1], shape[-1] // 32)).astype(cupy.int32)
     if row.semiring in ("lukasiewicz", "max_times"):
         return cupy.random.random(shape).astype(row.dtype)
-    return cupy.random.randint(0 if row.nonnegative else -1000, 1000, shape).astype(row.dtype)
+    return cupy.random.randint(0 if row.nonnegative else -row.spread, row.spread, shape).astype(row.dtype)
 
 
 def in_bursts(call: Callable[[int], None], burst: int) -> Callable[[], None]:

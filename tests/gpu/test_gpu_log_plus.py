@@ -100,6 +100,7 @@ def test_strides_stacks_infinities_and_panels(rng, monkeypatch):
     monkeypatch.setattr(log_sums, "_ROWS", 64)
     monkeypatch.setattr(log_sums, "_COLUMNS", 200)
     monkeypatch.setattr(log_sums, "_DEPTH", 256)
+    monkeypatch.setattr(log_sums, "_SPLIT", (128 * K, 200 * K))
     panels = sr.matmul(A, B, "log_plus")
     cp.testing.assert_allclose(panels, expected, rtol=5e-7, atol=5e-7)
 

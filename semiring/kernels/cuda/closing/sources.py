@@ -33,11 +33,11 @@ INLINE element times_multiplied(element x, element y) { return (element)((unsign
 _LONG = frozenset({"div", "exp", "expm1", "log", "log1p", "sqrt"})
 #: Where the sources are.
 _FOLDERS = tuple(
-    f"semiring.kernels.cuda.{name}" for name in ("closing", "closing.papers", "elimination", "predecessors")
+    f"semiring.kernels.cuda.{name}" for name in ("closing", "closing.papers", "elimination", "predecessors", "product")
 )
 _INCLUDE = re.compile(r'#include "([^"]+)"\n')
 
-__all__ = ["Arithmetic", "arithmetic_of", "operations", "source"]
+__all__ = ["Arithmetic", "arithmetic_of", "operations", "source", "text_of"]
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Arithmetic:
         scaled = ("x", "x") if self.star is None else ("times(s, x)", "times(x, s)")
         return "\n".join(
             [
-                marks + _text("arithmetic.cuh"),
+                marks + text_of("arithmetic.cuh"),
                 *(["#define UNIT_STAR"] if self.is_plain else []),
                 *functions,
                 f"INLINE element scale_row(element s, element x) {{ return {scaled[0]}; }}",
@@ -216,12 +216,14 @@ def _is_one(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
 @lru_cache(maxsize=256)
 def source(name: str, arithmetic: Arithmetic, defines: tuple[str, ...] = ()) -> str:
     """The text of the file ``name`` for one arithmetic, with macros defined in front."""
-    body = _INCLUDE.sub(lambda found: arithmetic.header if found[1] == "semiring.cuh" else _text(found[1]), _text(name))
+    body = _INCLUDE.sub(
+        lambda found: arithmetic.header if found[1] == "semiring.cuh" else text_of(found[1]), text_of(name)
+    )
     return "".join(f"#define {define}\n" for define in defines) + body
 
 
-def _text(name: str) -> str:
+def text_of(name: str) -> str:
     """A file of `_FOLDERS`, with the other files that it includes in their places."""
     folder = next(folder for folder in map(files, _FOLDERS) if folder.joinpath(name).is_file())
     text = folder.joinpath(name).read_text(encoding="utf-8").replace("#pragma once\n", "")
-    return _INCLUDE.sub(lambda found: found[0] if found[1] == "semiring.cuh" else _text(found[1]), text)
+    return _INCLUDE.sub(lambda found: found[0] if found[1] == "semiring.cuh" else text_of(found[1]), text)

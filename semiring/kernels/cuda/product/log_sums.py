@@ -3,21 +3,20 @@
 The way is that of `semiring.kernels.cpu.product.log_sums`: exponentials relative to whole powers of two, u for each row
 of A, v for each k, w for each column of B, are multiplied by cuBLAS as float64, and the logarithm is taken of their
 sums. Sums are left open, as NaN, where what was too small to be kept might be noticed, where fewer than two paths may
-exist, and in rows and columns with entries above `_HIGH`. `log_sums.cu` computes these again, tile by tile, and does
-nothing where none is open: so nobody waits to see whether there are any. Where a single path exists, the result is
-its ⊗, to the bit.
+exist, and in rows and columns with entries above `_HIGH`. `log_splits.cu` for float32 and `log_sums.cu` for what that
+leaves compute these again, tile by tile, and do nothing where none is open: so nobody waits to see whether there are
+any. Where a single path exists, the result is its ⊗, to the bit.
 
 The same input gives the same bits. In what order cuBLAS adds depends on the shapes, the number of A's rows included.
 Workspace, in float64: a panel of B of at most `_DEPTH` by `_COLUMNS`, panels of A and of sums of `_ROWS` by as much:
-0.8 GB where n and k exceed 8192.
+0.8 GB where n and k exceed 8192; and in float32 as much of A and B, exponents and mantissas apart: 1 GB.
 
-H200, n = 8192, float32: 26 T pairs/s on ordinary data, where pair by pair has 0.6; open entries 1.2 T.
+H200, n = 8192, float32: 27 T pairs/s on ordinary data, 3.2 T where all sums are open; pair by pair has 0.6.
 """
 
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import Any
 
 import cupy
@@ -27,6 +26,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import log_plus, plus_times
 from semiring.kernels.contract import Plan
 from semiring.kernels.cuda.closing.modules import current_device
+from semiring.kernels.cuda.closing.sources import text_of
 from semiring.kernels.cuda.product import classical
 from semiring.logs import KEPT, Compilation
 
@@ -35,7 +35,11 @@ __all__ = ["may_take", "multiply", "source"]
 _SMALLEST = 512  # rows and columns of B: with fewer, what the passes cost outweighs the gain
 _ROWS, _COLUMNS, _DEPTH = 2048, 8192, 8192  # of panels
 _RUN = {"f": _DEPTH, "d": 256}  # steps of k that are added up in one product: float64 loses a bit for each few
-_TILE = 128, 64  # as in log_sums.cu
+# As in log_sums.cu and log_splits.cu:
+_TILE, _STEPS = (128, 64), 16
+_TEAM, _LOWEST = 128, -125  # threads, and the exponent that stands for all below
+_SHARED = 8 * _TILE[0] * _TILE[1] + 2 * 8 * _STEPS * sum(_TILE)  # sums, and two stages of mantissas and exponents
+_SPLIT = _ROWS * _DEPTH, _DEPTH * _COLUMNS  # entries of A and of B that are split at a time
 _NUMBERS = Plan(plus_times, np.dtype(np.float64), 0.0, 1.0)
 
 _LOW, _HIGH = -float(1 << 20), float(1 << 19)  # entries whose exponentials are taken
@@ -91,12 +95,13 @@ def _kernels() -> dict[str, Any]:
     )
     finish = cupy.ElementwiseKernel(
         "float64 row, float64 column, float64 paths, float64 others, float64 tiny, float64 fewest, bool reads",
-        "float64 s, T c",
+        "float64 s, T c, raw int32 open",
         f"""
         const double n = row + column;
         double value = n * LN2_HIGH + (n * LN2_LOW + log(s));
         if (!(s >= tiny) || !(paths + others >= fewest) || value < {_FEW}) {{
             s = __longlong_as_double(0x7ff8000000000000ll);
+            open[0] = 1;
         }} else {{
             if (reads && double(c) > NO_PATH) {{
                 const double high = fmax(value, double(c)), low = fmin(value, double(c));
@@ -163,8 +168,9 @@ def _multiply(plan: Plan, C: Any, A: Any, B: Any, accumulate: bool) -> None:
                 _add_product(sums, scaled, right, _RUN[plan.dtype.char], start > 0)
             c = C[down, across]
             given = u[down, None], w[None, across], paths[down, None], others[None, across], tiny, fewest
-            kernels["finish"](*given, accumulate, sums, c)
-            _add_up(sums, A[down], B[:, across], c, accumulate)
+            marks = cupy.zeros(1, np.int32)
+            kernels["finish"](*given, accumulate, sums, c, marks)
+            _add_up(sums, A[down], B[:, across], c, marks, accumulate)
 
 
 def _add_product(sums: Any, left: Any, right: Any, run: int, accumulate: bool) -> None:
@@ -180,26 +186,66 @@ def _add_product(sums: Any, left: Any, right: Any, run: int, accumulate: bool) -
         sums += partial
 
 
-def _add_up(sums: Any, A: Any, B: Any, C: Any, accumulate: bool) -> None:
-    """The entries of C whose sums are NaN, by exponents and mantissas apart."""
-    (m, n), size = C.shape, C.itemsize
-    strides = [np.int64(stride // size) for X in (A, B, C) for stride in X.strides]
-    grid = -(-n // _TILE[1]), -(-m // _TILE[0])
-    matrices = A, *strides[:2], B, *strides[2:4], C, *strides[4:]
-    sizes = np.int64(m), np.int64(n), np.int64(A.shape[1])
-    kernel = _kernel(C.dtype.char, current_device())
-    kernel(grid, (256,), (sums, np.int64(n), *matrices, *sizes, np.int32(accumulate), np.int32(1 << 23)))
+def _add_up(sums: Any, A: Any, B: Any, C: Any, open_: Any, accumulate: bool) -> None:
+    """The entries of C whose sums are NaN, where ``open_`` says that there are any."""
+    if C.dtype.char == "f":
+        _add_splits(sums, A, B, C, open_, accumulate)
+    m, n = C.shape
+    grid, sizes = (-(-n // _TILE[1]), -(-m // _TILE[0])), (np.int64(m), np.int64(n), np.int64(A.shape[1]))
+    matrices = sums, np.int64(n), A, *_strides(A), B, *_strides(B), C, *_strides(C)
+    kernel = _kernel("log_sums", C.dtype.char, current_device())
+    kernel(grid, (256,), (open_, *matrices, *sizes, np.int32(accumulate)))
+
+
+def _add_splits(sums: Any, A: Any, B: Any, C: Any, open_: Any, accumulate: bool) -> None:
+    """The same by exponents and mantissas apart; sums stay NaN in tiles with entries that are too large for it."""
+    (m, n), deep = C.shape, -(-A.shape[1] // _STEPS)
+    tall, wide = (max(1, most // deep // tile // _STEPS) * tile for most, tile in zip(_SPLIT, _TILE, strict=True))
+    add = _kernel("add_splits", "f", current_device())
+    for top in range(0, m, tall):
+        down = slice(top, min(m, top + tall))
+        left, odd_rows = _split(A[down], _TILE[0], 0, open_)
+        for first in range(0, n, wide):
+            across = slice(first, min(n, first + wide))
+            right, odd_columns = _split(B[:, across].T, _TILE[1], _LOWEST, open_)
+            s, c = sums[down, across], C[down, across]
+            sizes = *_strides(c), np.int64(c.shape[0]), np.int64(c.shape[1]), np.int32(accumulate), np.int32(1 << 23)
+            given = open_, odd_rows, odd_columns, s, np.int64(n), left, right, np.int32(deep), c, *sizes
+            add((odd_columns.size, odd_rows.size), (_TEAM,), given, shared_mem=_SHARED)
+
+
+def _split(X: Any, tile: int, lowest: int, open_: Any) -> tuple[Any, Any]:
+    """Entries, mantissas times 2^lowest and exponents of lines of X, in whole tiles; and which tiles are left out."""
+    lines, inner = X.shape
+    tiles, deep = -(-lines // tile), -(-inner // _STEPS)
+    splits, odd = cupy.empty(3 * tiles * tile * deep * _STEPS, np.float32), cupy.zeros(tiles, np.int32)
+    sizes = np.int64(lines), np.int64(inner), np.int32(tile), np.int32(lowest)
+    given = open_, X, *_strides(X), *sizes, splits, odd
+    _kernel("split", "f", current_device())((deep, tiles), (256,), given)
+    return splits, odd
+
+
+def _strides(X: Any) -> tuple[np.int64, ...]:
+    """In elements."""
+    return tuple(np.int64(stride // X.itemsize) for stride in X.strides)
 
 
 def source(char: str) -> str:
-    """The text of the kernel for elements of float ("f") or double ("d")."""
-    text = Path(__file__).with_name("log_sums.cu").read_text("utf-8")
-    return f"typedef {'float' if char == 'f' else 'double'} T;\n{text}"
+    """The text of the kernels for elements of float ("f") or double ("d")."""
+    element, file = ("float", "log_splits.cu") if char == "f" else ("double", "log_sums.cu")
+    return f"typedef {element} T;\n{text_of(file)}"
 
 
 @lru_cache(maxsize=64)
-def _kernel(char: str, device: int) -> Any:
+def _module(char: str, device: int) -> Any:
+    return cupy.RawModule(code=source(char), options=("-std=c++17",))
+
+
+@lru_cache(maxsize=64)
+def _kernel(name: str, char: str, device: int) -> Any:
     under_way = Compilation("sums of exponentials", "this GPU")
-    function = cupy.RawModule(code=source(char), options=("-std=c++17",)).get_function("log_sums")
+    function = _module(char, device).get_function(name)
     under_way.done(KEPT)
+    if name == "add_splits":
+        function.max_dynamic_shared_size_bytes = _SHARED
     return function
