@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.kernels.contract import Capabilities, Plan, Steps
 from semiring.kernels.cpu.compiled import Kernels, copy, kernels_for
-from semiring.kernels.cpu.product import log_sums, log_vectors, log_walks
+from semiring.kernels.cpu.product import log_stacks, log_sums, log_vectors, log_walks
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.tolerance import Tolerance
 
@@ -100,10 +100,10 @@ class CpuBackend:
         if not log_sums.takes(plan, *B.shape[-2:]):
             return False
         if C.ndim == 3:
-            log_sums.multiply(self, plan, kernels_for(plan), C, A, B, accumulate)
+            log_stacks.multiply(self, plan, kernels_for(plan), C, A, B, accumulate)
         else:
             stack = C[None]
-            log_sums.multiply(self, plan, kernels_for(plan), stack, A[None], stack if C is B else B[None], accumulate)
+            log_stacks.multiply(self, plan, kernels_for(plan), stack, A[None], stack if C is B else B[None], accumulate)
         return True
 
     def tells(self, plan: Plan, m: int, k: int, n: int) -> bool:

@@ -39,6 +39,7 @@ from semiring.kernels.cpu.compiled import Kernels
 from semiring.kernels.cpu.threads.pool import run_tasks
 
 __all__ = [
+    "DEPTH",
     "HIGH",
     "LOG2_E",
     "LOW",
@@ -52,6 +53,7 @@ __all__ = [
     "multiply_by",
     "on_threads",
     "scale",
+    "survey_columns",
     "survey_rows",
     "takes",
     "tiny_sum",
@@ -66,7 +68,7 @@ _DEEPEST = 64  # rows of B: from there on the rounding of sums pair by pair is n
 _LARGEST = 1 << 22  # rows of B: so many terms that were left out are nothing
 _BLOCK = 1024  # rows and columns of C at a time: 8 MiB of sums
 _FIRST = 256  # columns of C, where there are more than of a block, that show which rows underflow
-_DEPTH = {"f": 512, "d": 64}  # steps of k at a time: float64 adds sums of so few, whose rounding stays small
+DEPTH = {"f": 512, "d": 64}  # steps of k at a time: float64 adds sums of so few, whose rounding stays small
 _SPARE = {"f": 26, "d": 54}  # bits by which a sum must exceed all that was taken for 0
 _AT_ONCE = 1 << 19  # entries of the small products that are computed side by side: near the second-level cache
 _STRIP = 512  # rows whose sums are computed again together
@@ -313,7 +315,7 @@ def survey_rows(X, shift, greatest, paths, seen, start, stop):
 
 
 @kernel
-def _survey_columns(X, shift, greatest, paths, seen, start, stop):
+def survey_columns(X, shift, greatest, paths, seen, start, stop):
     """The same of the columns of matrices start … stop - 1, for ``shift`` (b, m)."""
     wide()
     for b in range(start, stop):
@@ -343,7 +345,7 @@ def _look(X: Array, shift: Array, axis: int, threads: int) -> _Look:
     """Look at X (b, m, n) along an axis, at whose entries ``shift`` is added for the greatest."""
     shape = X.shape[:axis] + X.shape[axis + 1 :]
     greatest, paths, seen = np.empty(shape, X.dtype), np.empty(shape, np.int32), np.empty(shape, np.int32)
-    loop, pieces = (survey_rows, greatest.size) if axis == 2 else (_survey_columns, X.shape[0])
+    loop, pieces = (survey_rows, greatest.size) if axis == 2 else (survey_columns, X.shape[0])
     on_threads(threads, loop, (X, shift, greatest, paths, seen), pieces, X.size)
     greatest[~np.isfinite(greatest)] = 0
     every = int(np.bitwise_or.reduce(seen, axis=None))
@@ -377,7 +379,7 @@ def takes(plan: Plan, k: int, n: int) -> bool:
     """Whether `multiply` computes products by B (k, n). A's rows do not count: how they are cut must change no bit."""
     return (
         plan.storage == "elements"
-        and plan.dtype.char in _DEPTH
+        and plan.dtype.char in DEPTH
         and (min(k, n) >= _SMALLEST or (k >= _DEEPEST and n > 1))
         and k < _LARGEST
         and plan.zero == -np.inf
@@ -502,7 +504,7 @@ class _Product:
     def _sums(self, A: Array, B: Array, u: Array, columns: slice) -> Array:
         """The shifted sums of a block."""
         shape = A.shape[0], A.shape[1], B.shape[2]
-        sums, depth = np.empty(shape), _DEPTH[self.plan.dtype.char]
+        sums, depth = np.empty(shape), DEPTH[self.plan.dtype.char]
         partial = np.empty(shape) if self.inner > depth and self.plan.dtype.char == "d" else sums
         for start in range(0, self.inner, depth):
             steps = slice(start, min(self.inner, start + depth))

@@ -18,16 +18,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from semiring.algebra.catalogue import plus_times
 from semiring.kernels.contract import Backend, Plan, Steps
 from semiring.kernels.cpu.codegen.memory import address, call9, line, wide
-from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.compiled import kernels_for
 from semiring.kernels.cpu.product.log_sums import (
     HIGH,
@@ -43,40 +40,18 @@ from semiring.kernels.cpu.product.log_sums import (
     survey_rows,
     tiny_sum,
 )
+from semiring.kernels.cpu.product.panels import Panels, aligned, multiply
 from semiring.kernels.cpu.threads.pool import run_tasks
-from semiring.kernels.machines import cpu_speed
-from semiring.kernels.machines.data import TileShape
 
 __all__ = ["Prepared", "pull", "walk"]
 
 Array: TypeAlias = NDArray[Any]
 
-_ROWS, _VECTORS = 8, 3  # of a tile, where registers hold it: numbers of sequences are often powers of two
 _HEIGHT, _MOST = 32, 16  # rows of a block backwards, and the most blocks: each has a product (n, n) of its own
 _BLOCK = 64  # rows that are taken through all steps together: more would not stay in the second-level cache
-_DEPTH = 512  # steps of k at a time
-_PAD = 16  # columns between rows of exponentials, which would meet in the same lines of the cache
 _FAINT = np.float32(2.0**-62)  # exponentials below count as 0 in gradients
 _TRUSTED = 2.0**-36  # sums from there on, by the number of their terms, do not notice it
 _NOTHING = (0, 0, 0)  # in the place of an array that nobody asks for
-
-
-@kernel
-def _multiply(tile, A, packed, C):
-    """C ← A · B, of rows in whole tiles, for B in panels at the address ``packed``.
-
-    ``tile``: its address, rows and columns. A (1, m, k + `_PAD`), C (1, m, n), n a multiple of the columns.
-    """
-    native, rows, width = tile
-    inner, size = A.shape[2] - _PAD, A.itemsize
-    across, down = A.shape[2] * size, C.shape[2] * size
-    for first in range(0, inner, _DEPTH):
-        steps = min(_DEPTH, inner - first)
-        for left in range(0, C.shape[2], width):
-            b = packed + (left * inner + first * width) * size
-            for top in range(0, A.shape[1], rows):
-                a, c = address(A) + top * across + first * size, address(C) + top * down + left * size
-                call9(native, (steps, a, across, size, b, c, down, min(first, 1), c))
 
 
 @kernel
@@ -202,7 +177,7 @@ def _take_steps(tile, packed, span, places, lengths, x, B, shift, v, w, bits, fe
     while t < last:
         if not known:
             _exponentials(x, shift, v, seen, u, X)
-            _multiply(tile, X, packed, S)
+            multiply(tile, X, packed, S)
             finish(S, u, w, y, 0, tiny, -np.inf, again, 0, rows)
             if seen[0].min() + fewest < n + 2:
                 few_paths(x, bits, B, odd > 0, y, y, again, 0, 0, rows)
@@ -264,7 +239,7 @@ def _take_back(tile, packed, steps, places, lengths, G, trusted, Q, D, right, C)
             _spread(q[:n], right + (i * steps + t) * tile[2] * 4, tile[2], rows * steps * tile[2] * 4)
         if bad:
             return False
-        _multiply(tile, Q, packed, D)
+        multiply(tile, Q, packed, D)
         for i in range(rows):
             if t < lengths[i]:
                 _times(line(factors[0] + i * factors[1] + t * factors[2], n), D[0, i], G[i])
@@ -289,7 +264,7 @@ class Prepared:
         """Zeros, or what a run of steps before left: memory that is new takes time."""
         found = self.rooms.get((place, shape))
         if found is None:
-            found = self.rooms[place, shape] = _aligned(shape, np.dtype(np.float32))
+            found = self.rooms[place, shape] = aligned(shape, np.dtype(np.float32))
         return found
 
     @cached_property
@@ -306,9 +281,9 @@ class Prepared:
         return self.right.bits(self.right.B, slice(0, self.n))
 
     @cached_property
-    def there(self) -> _Panels:
+    def there(self) -> Panels:
         """What steps multiply by."""
-        return _Panels(self.exponentials)
+        return Panels.of(self.exponentials)
 
     @cached_property
     def narrow(self) -> Array:
@@ -316,44 +291,9 @@ class Prepared:
         return np.where(self.exponentials < _FAINT, 0, self.exponentials).astype(np.float32)
 
     @cached_property
-    def back(self) -> _Panels:
+    def back(self) -> Panels:
         """What gradients multiply by."""
-        return _Panels(self.narrow.T)
-
-
-class _Panels:
-    """A right operand of plus_times in panels as wide as a tile."""
-
-    def __init__(self, B: Array) -> None:
-        kernels = kernels_for(Plan(plus_times, B.dtype, B.dtype.type(0), B.dtype.type(1)))
-        machine, size = host(), B.itemsize
-        shape = TileShape(_ROWS, _VECTORS, machine.vector_bytes)
-        shape = shape if shape.is_valid(machine.registers) else cpu_speed().light(machine.vector_bytes)
-        self.rows, self.width = shape.rows, shape.vectors * machine.vector_bytes // size
-        self.tile = kernels.tile_of(shape), self.rows, self.width
-        k, n = B.shape
-        panels = -(-n // self.width)
-        self.columns = panels * self.width
-        padded = np.zeros((k, self.columns), B.dtype)
-        padded[:, :n] = B
-        self.packed = _aligned((panels, k, self.width), B.dtype)
-        self.packed[...] = padded.reshape(k, panels, self.width).swapaxes(0, 1)
-        self.address = self.packed.ctypes.data
-
-    def operands(self, m: int) -> tuple[Array, Array]:
-        """Room for m rows, and for their products: whole tiles, and zeros beyond the rows."""
-        rows, k = -(-m // self.rows) * self.rows, self.packed.shape[1]
-        left = np.empty((1, rows, k + _PAD), self.packed.dtype)
-        left[:, m:] = 0
-        return left, np.empty((1, rows, self.columns), self.packed.dtype)
-
-
-def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Zeros whose first lies where a vector may begin."""
-    size = prod(shape) * dtype.itemsize
-    room = np.zeros(size + 64, np.uint8)
-    start = -room.ctypes.data % 64
-    return room[start : start + size].view(dtype).reshape(shape)
+        return Panels.of(self.narrow.T)
 
 
 def walk(backend: Backend, plan: Plan, by: Prepared, x: Array, steps: Steps) -> None:

@@ -1,0 +1,175 @@
+"""Small products of log_plus, and stacks of them, in one compiled loop: each is computed within the second-level cache.
+
+A product is that of `log_sums`, with its bits: shifts, exponentials, a product of plus_times in float64, logarithms.
+Each thread takes some of the matrices of a stack, one after the other, in memory of its own. Those in which a sum
+underflows, or an entry is out of range, are left to `log_sums`.
+"""
+
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
+# (some functions below are compiled: their types are Numba's)
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.kernels.contract import Backend, Plan
+from semiring.kernels.cpu.codegen.memory import wide
+from semiring.kernels.cpu.compiled import Kernels
+from semiring.kernels.cpu.product import log_sums
+from semiring.kernels.cpu.product.log_sums import (
+    DEPTH,
+    HIGH,
+    LOG2_E,
+    LOW,
+    few_paths,
+    finish,
+    kernel,
+    scale,
+    survey_columns,
+    survey_rows,
+    tiny_sum,
+)
+from semiring.kernels.cpu.product.panels import Panels, multiply as multiply_numbers
+from semiring.kernels.cpu.threads.pool import run_tasks
+
+__all__ = ["multiply"]
+
+Array: TypeAlias = NDArray[Any]
+
+_LARGEST = 1 << 14  # entries of a matrix: five such matrices in float64 are in the second-level cache
+_LEAST = 1 << 20  # pairs that pay for a thread: 50 µs
+_COPIED = 1 << 21  # entries that are copied at a time where rows do not lie side by side
+
+@kernel
+def _shift(greatest, exponents):
+    """Greatest (1, n) as a shift, and its whole number of powers of two."""
+    for j in range(greatest.shape[1]):
+        top = greatest[0, j]
+        top = min(max(top, 2 * LOW), 2 * HIGH) if abs(top) < np.inf else 0.0
+        greatest[0, j] = top
+        exponents[0, j] = np.rint(np.float64(greatest[0, j]) * LOG2_E)
+
+
+@kernel
+def _negated(X):
+    wide()
+    for j in range(X.shape[1]):
+        X[0, j] = -X[0, j]
+
+
+@kernel
+def _pack(E, packed):
+    """Packed ← E (1, k, n), the panels (panels, k, width)."""
+    width = packed.shape[2]
+    for p in range(packed.shape[0]):
+        left = p * width
+        for k in range(E.shape[1]):
+            row, place = E[0, k, left : left + width], packed[p, k]
+            for j in range(row.size):
+                place[j] = row[j]
+
+
+@kernel
+def _bits(B, bits):
+    """Bits (1, k, words) ← where B (1, k, n) has an entry."""
+    bits[:] = 0
+    for k in range(B.shape[1]):
+        row, words = B[0, k], bits[0, k]
+        for j in range(row.size):
+            words[j >> 6] |= np.uint64(row[j] > -np.inf) << np.uint64(j & 63)
+
+
+@kernel
+def _copied(row, to):
+    wide()
+    for j in range(to.size):
+        to[j] = row[j]
+
+
+@kernel
+def _multiply_all(tile, where, packed, X, S, C, A, B, accumulate, tiny, left):
+    """C ← [C ⊕] A ⊗ B of all matrices of stacks (b, m, n), (b, m, k), (b, k, n) but those that are ``left``: 1 there.
+
+    ``tile``, the panels ``packed`` at the address ``where``, X and S: of `Panels`.
+    """
+    (m, n), k, columns = C.shape[1:], A.shape[2], S.shape[2]
+    none, E = np.zeros((1, k), A.dtype), np.empty((1, k, n))
+    by_row, by_step, by_column = np.empty((1, m), A.dtype), np.empty((1, k), A.dtype), np.empty((1, n), A.dtype)
+    u, v, w = np.empty((1, m)), np.empty((1, k)), np.zeros((1, columns))
+    paths, seen = np.empty((3, 1, max(m, k, n)), np.int32), np.empty((3, 1, max(m, k, n)), np.int32)
+    y, again = np.empty((1, m, columns), C.dtype), np.empty((1, m, columns), np.bool_)
+    bits, odd = np.empty((1, k, (n + 63) >> 6), np.uint64), np.zeros((1, m), np.bool_)
+    for b in range(C.shape[0]):
+        a, right, c = A[b : b + 1], B[b : b + 1], C[b : b + 1]
+        survey_columns(right, none, by_column, paths[0], seen[0], 0, 1)
+        _shift(by_column, w)
+        _negated(by_column)
+        survey_rows(right, by_column, by_step, paths[1], seen[1], 0, k)
+        _shift(by_step, v)
+        _negated(by_step)
+        survey_columns(right, by_step, by_column, paths[0], seen[0], 0, 1)
+        _shift(by_column, w)
+        _negated(by_step)
+        survey_rows(a, by_step, by_row, paths[2], seen[2], 0, m)
+        _shift(by_row, u)
+        found = np.int32(0)
+        for i in range(m):
+            found |= seen[2, 0, i]
+        for j in range(n):
+            found |= seen[0, 0, j]
+        if found:
+            left[b] = 1
+            continue
+        _negated(v)
+        scale(a, u, v, X, 0, m)
+        _negated(v)
+        scale(right, v, w, E, 0, k)
+        _pack(E, packed)
+        multiply_numbers(tile, X, where, S)
+        if accumulate:
+            for i in range(m):
+                _copied(c[0, i], y[0, i, :n])
+        finish(S, u, w, y, accumulate, tiny, -np.inf, again, 0, m)
+        if paths[2, 0, :m].min() + paths[0, 0, :n].min() < k + 2:
+            _bits(right, bits)
+            few_paths(a, bits, right, odd, y, c, again, accumulate, 0, m)
+        lost = False
+        for i in range(m):
+            marks = again[0, i]
+            for j in range(n):
+                lost |= marks[j]
+        left[b] = lost
+        if not lost:
+            for i in range(m):
+                _copied(y[0, i], c[0, i])
+
+
+def multiply(backend: Backend, plan: Plan, kernels: Kernels, C: Array, A: Array, B: Array, accumulate: int) -> None:
+    """C ← [C ⊕] A ⊗ B for stacks as `log_sums.multiply` takes them."""
+    (count, m, n), k = C.shape, A.shape[2]
+    if k > DEPTH[plan.dtype.char] or max(m * k, k * n, m * n) > _LARGEST:
+        log_sums.multiply(backend, plan, kernels, C, A, B, accumulate)
+        return
+    left, tiny = np.zeros(count, np.bool_), tiny_sum(plan, k)
+
+    def some(start: int, stop: int) -> None:
+        panels = Panels(k, n, np.float64)
+        c, a, b = (np.ascontiguousarray(X[start:stop]) for X in (C, A, B))
+        given = panels.tile, panels.address, panels.packed, *panels.operands(m)
+        _multiply_all(*given, c, a, b, accumulate, tiny, left[start:stop])
+        if not np.may_share_memory(c, C):
+            C[start:stop] = c
+
+    # As much as pays for a thread, in four pieces for each thread, of which copies may be made.
+    step = max(-(-_LEAST // (m * k * n)), min(-(-count // (4 * plan.threads)), _COPIED // (m * k + k * n + m * n)))
+    with np.errstate(all="ignore"):
+        run_tasks(some, [(start, min(count, start + step)) for start in range(0, count, step)], plan.threads)
+    if count == 1 and left[0]:
+        log_sums.multiply(backend, plan, kernels, C, A, B, accumulate)
+    elif left.any():
+        rest = C[left]
+        log_sums.multiply(backend, plan, kernels, rest, A[left], B[left], accumulate)
+        C[left] = rest

@@ -1,0 +1,101 @@
+"""Products of plus_times inside compiled loops: a tile of registers, and right operands in panels as wide as it."""
+
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
+# (some functions below are compiled: their types are Numba's)
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from semiring.algebra.catalogue import plus_times
+from semiring.kernels.contract import Plan
+from semiring.kernels.cpu.codegen.jit import cached
+from semiring.kernels.cpu.codegen.memory import address, call9
+from semiring.kernels.cpu.codegen.target import host
+from semiring.kernels.cpu.compiled import kernels_for
+from semiring.kernels.machines import cpu_speed
+from semiring.kernels.machines.data import TileShape
+
+__all__ = ["PAD", "Panels", "aligned", "multiply"]
+
+Array: TypeAlias = NDArray[Any]
+
+PAD = 16  # columns between rows of a left operand, which would meet in the same lines of the cache
+_ROWS, _VECTORS = 8, (3, 2)  # of a tile, where registers hold it: numbers of rows are often powers of two
+_UNUSED = 16  # the part of the columns of its tiles that a product may leave unused
+_DEPTH = 512  # steps of k at a time
+
+
+class Panels:
+    """A right operand of plus_times (k, n) in panels as wide as a tile: ``packed`` (panels, k, width)."""
+
+    def __init__(self, k: int, n: int, dtype: Any) -> None:
+        self.dtype = np.dtype(dtype)
+        self.tile = _tile(self.dtype, -(-n * self.dtype.itemsize // host().vector_bytes))
+        _, self.rows, self.width = self.tile
+        panels = -(-n // self.width)
+        self.columns = panels * self.width
+        self.packed = aligned((panels, k, self.width), self.dtype)
+        self.address = self.packed.ctypes.data
+
+    @classmethod
+    def of(cls, B: Array) -> Panels:
+        """The panels that hold B."""
+        k, n = B.shape
+        panels = cls(k, n, B.dtype)
+        padded = np.zeros((k, panels.columns), B.dtype)
+        padded[:, :n] = B
+        panels.packed[...] = padded.reshape(k, -1, panels.width).swapaxes(0, 1)
+        return panels
+
+    def operands(self, m: int) -> tuple[Array, Array]:
+        """Room for m rows, and for their products: whole tiles, and zeros beyond the rows."""
+        rows, k = -(-m // self.rows) * self.rows, self.packed.shape[1]
+        left = np.empty((1, rows, k + PAD), self.dtype)
+        left[:, m:] = 0
+        return left, np.empty((1, rows, self.columns), self.dtype)
+
+
+@lru_cache(maxsize=64)
+def _tile(dtype: np.dtype[Any], vectors: int) -> tuple[int, int, int]:
+    """The address of a tile for products with so many vectors of columns, its rows and its columns."""
+    machine = host()
+    kernels = kernels_for(Plan(plus_times, dtype, dtype.type(0), dtype.type(1)))
+    shapes = [TileShape(_ROWS, count, machine.vector_bytes) for count in _VECTORS]
+    fitting = [shape for shape in shapes if shape.is_valid(machine.registers)]
+    wasteful = {shape: _UNUSED * (-vectors % shape.vectors) > vectors for shape in fitting}
+    shape = min(fitting, key=wasteful.__getitem__, default=cpu_speed().light(machine.vector_bytes))
+    return kernels.tile_of(shape), shape.rows, shape.vectors * machine.vector_bytes // dtype.itemsize
+
+
+def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Zeros whose first lies where a vector may begin."""
+    size = prod(shape) * dtype.itemsize
+    room = np.zeros(size + 64, np.uint8)
+    start = -room.ctypes.data % 64
+    return room[start : start + size].view(dtype).reshape(shape)
+
+
+@cached
+@njit(nogil=True, error_model="numpy", fastmath={"contract"})
+def multiply(tile, A, packed, C):
+    """C ← A · B, of rows in whole tiles, for B in panels at the address ``packed``.
+
+    ``tile``: its address, rows and columns. A (1, m, k + `PAD`), C (1, m, n), n a multiple of the columns.
+    """
+    native, rows, width = tile
+    inner, size = A.shape[2] - PAD, A.itemsize
+    across, down = A.shape[2] * size, C.shape[2] * size
+    for first in range(0, inner, _DEPTH):
+        steps = min(_DEPTH, inner - first)
+        for left in range(0, C.shape[2], width):
+            b = packed + (left * inner + first * width) * size
+            for top in range(0, A.shape[1], rows):
+                a, c = address(A) + top * across + first * size, address(C) + top * down + left * size
+                call9(native, (steps, a, across, size, b, c, down, min(first, 1), c))
