@@ -28,6 +28,7 @@ __all__ = [
     "close7",
     "copy_bytes",
     "fetch",
+    "is_single",
     "line",
     "load",
     "number_of",
@@ -89,6 +90,16 @@ def line(typing: Context, where: Any, size: Any) -> Code:
         return result._getvalue()
 
     return kind(types.intp, types.intp), code
+
+
+@intrinsic
+def is_single(typing: Context, array: Any) -> Code:
+    """Whether an array holds float32: the compiler knows, and leaves out the branch that is not taken."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return ir.Constant(ir.IntType(1), int(array.dtype == types.float32))
+
+    return types.boolean(array), code
 
 
 @intrinsic

@@ -1,11 +1,13 @@
 """Sums of exponentials in vector registers: the inner loops of products of log_plus and a vector.
 
-A term is eᵃ · 2ʷ · y for a float32 a, a whole number w and a factor y. It is 2ʳ · 2ⁿ · y with
+A term is 2^(L·a) · 2ʷ · y for a float32 a, a whole number w, a factor y, and the float32 L next to log₂e. It is 2ʳ · 2ⁿ · y with
 
-    n = fma(a, log₂e, w)         the nearest whole number, in the last bits of a float about `MAGIC`, where w lies too
-    r = a · log₂e − (n − w)      what is left, |r| ≤ ½: n − w is exact, and the error of log₂e is added
+    n = fma(L, a, w)         the nearest multiple of 2^−`_BITS`, in the last bits of a float about `MAGIC`, where w lies too
+    r = fma(L, a, w − n)     what is left, |r| ≤ 2^−`_BITS` / 2: w − n is exact, and so is r but for its last rounding
 
-where 2ʳ is a polynomial, and 2ⁿ made of bits: 15 vector instructions, and no rounding that grows with a or w. Sums are
+where 2ʳ is a polynomial, and 2ⁿ made of bits: those of a whole number, and a table of 2^`_BITS` powers where two
+registers hold one. That are 12 vector instructions, or 14, and no rounding that grows with a or w. Terms are those of
+(1 + `EXCESS`)·(a + x) instead of a + x, as L is not log₂e: their sum's logarithm is mended afterwards. Sums are
 relative to 2ᵍ. Terms below 2^−126 of it count as 0, and with them −∞; a NaN makes the sum NaN. At most sixteen terms
 are added in float32, and these sums in float64.
 """
@@ -21,20 +23,31 @@ from numba.core import cgutils
 
 from semiring.kernels.cpu.codegen.memory import intrinsic, load, store
 from semiring.kernels.cpu.codegen.target import host
-from semiring.kernels.cpu.codegen.vector import I8, I32, I64, Element, Value, Vectors, prefetch
+from semiring.kernels.cpu.codegen.vector import I8, I32, I64, Element, Value, Vectors, declared, prefetch
 
-__all__ = ["FLOATS", "MAGIC", "greatest_along", "terms_along", "terms_beside"]
+__all__ = ["EXCESS", "FLOATS", "MAGIC", "RANGE", "terms_along", "terms_beside"]
 
 Context = Any
 Code = Any
 
-MAGIC = float(3 << 22)  # n + this holds n, a whole number below 2²², in its last bits
+_BITS = 5 if host().avx512 else 0  # of a fraction that a table knows: one instruction looks up 32 numbers
+MAGIC = float(3 << (22 - _BITS))  # n + this holds n, a multiple of 2^-_BITS below RANGE, in its last bits
+RANGE = float(1 << (22 - _BITS))
 FLOATS = host().vector_bytes // 4  # in a vector
 _SIDE, _CHAIN = 2, 8  # registers in which a line is added up, and vectors in each before float64 takes them
 _AHEAD = 1 << 13  # bytes of a line that are asked for before they are needed
-_LOG2_E = 1.4426950408889634
-#: Of degree 5, within 7.5e-8 of 2ʳ relative to it for |r| ≤ ½: the best such polynomial, by Remez's algorithm.
-_POWER = (1.32764717616e-3, 9.67554143641e-3, 5.55071327503e-2, 2.40221197221e-1, 6.93146967063e-1, 1.00000007166)
+_LOG2_E = float(np.float32(np.log2(np.e)))
+EXCESS = _LOG2_E * np.log(2) - 1  # by which exponents are too large, relative to them
+#: Coefficients, the highest first, within 5.4e-8 (with the table) or 7.5e-8 of 2ʳ relative to it: by Remez's algorithm.
+_POWER = {
+    0: (1.32764717616e-3, 9.67554143641e-3, 5.55071327503e-2, 2.40221197221e-1, 6.93146967063e-1, 1.00000007166),
+    5: (2.40226507187e-1, 6.93157374859e-1, 1.0),
+}[_BITS]
+#: The bits of 2^(j / 2^_BITS) less those that j leaves in the place of an exponent.
+_TABLE = [
+    (int(np.exp2(np.float64(j) / (1 << _BITS)).astype(np.float32).view(np.uint32)) - (j << (23 - _BITS)))
+    for j in range(1 << _BITS)
+]
 
 _DOUBLES = ir.VectorType(ir.DoubleType(), FLOATS)
 
@@ -42,12 +55,14 @@ _DOUBLES = ir.VectorType(ir.DoubleType(), FLOATS)
 class _Terms:
     """Vectors of terms, and their sums."""
 
-    def __init__(self, builder: Any, reference: Value) -> None:
-        """``reference``: `MAGIC` + g, in a vector."""
+    def __init__(self, builder: Any, reference: Value | None = None) -> None:
+        """``reference``: `MAGIC` + g, a whole number, in a vector; without it g is 0."""
         self.vectors, self.builder = Vectors(builder, Element(np.dtype(np.float32)), FLOATS), builder
         v = self.vectors
-        self.least = builder.fsub(reference, v.constant(126))
-        self.origin = builder.sub(v.as_bits(reference), v.bits(127))
+        self.least, self.origin = v.constant(MAGIC - 126), None
+        if reference is not None:
+            self.least = builder.fsub(reference, v.constant(126))
+            self.origin = builder.sub(v.as_bits(reference), v.bits(int(np.float32(MAGIC).view(np.int32))))
 
     def load(self, address: Value) -> Value:
         return load(self.builder, self.vectors.type, address)
@@ -55,16 +70,31 @@ class _Terms:
     def added(self, total: Value, top: Value, a: Value, w: Value, y: Value) -> tuple[Value, Value]:
         """The total plus the term, and the greater of ``top`` and n."""
         v, b = self.vectors, self.builder
-        high = float(np.float32(_LOG2_E))
-        n = v.fma(a, v.constant(high), w)
-        r = v.fma(a, v.constant(_LOG2_E - high), v.fma(a, v.constant(high), b.fsub(w, n)))
+        n = v.fma(a, v.constant(_LOG2_E), w)
+        r = v.fma(a, v.constant(_LOG2_E), b.fsub(w, n))
         power = v.constant(_POWER[0])
         for coefficient in _POWER[1:]:
             power = v.fma(power, r, v.constant(coefficient))
-        unit = v.from_bits(b.shl(b.sub(v.as_bits(n), self.origin), v.bits(23)))
-        more = v.fma(b.fmul(power, y), unit, total)
+        more = v.fma(b.fmul(power, y), self._unit(n), total)
         total = b.select(b.fcmp_unordered(">", n, self.least), more, total)
         return total, v.select(v.compare(">", n, top), n, top)
+
+    def _unit(self, n: Value) -> Value:
+        """The power of two, relative to 2ᵍ."""
+        v, b = self.vectors, self.builder
+        bits = v.as_bits(n) if self.origin is None else b.sub(v.as_bits(n), self.origin)
+        return v.from_bits(b.add(b.shl(bits, v.bits(23 - _BITS)), self._looked_up(bits)))
+
+    def _looked_up(self, bits: Value) -> Value:
+        """The numbers of the table at the last bits."""
+        v = self.vectors
+        if _BITS == 0:
+            return v.bits(_TABLE[0])
+        halves = [ir.Constant(v.bits_type, _TABLE[start : start + FLOATS]) for start in (0, FLOATS)]
+        kind = ir.FunctionType(v.bits_type, [v.bits_type] * 3)
+        return self.builder.call(
+            declared(self.builder.module, "llvm.x86.avx512.vpermi2var.d.512", kind), [halves[0], bits, halves[1]]
+        )
 
 
 def _prefetch(builder: Any, address: Value) -> None:
@@ -87,27 +117,15 @@ def _greater(builder: Any) -> Any:
 
 
 @intrinsic
-def greatest_along(typing: Context, a: Any, w: Any) -> Code:
-    """The greatest n of the first vector of terms, of addresses of a and w."""
+def terms_along(typing: Context, a: Any, w: Any, y: Any, count: Any) -> Code:
+    """The sum of ``count`` vectors of terms, and the greatest n; of adjacent a, w and y, by address."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        v = Vectors(builder, Element(np.dtype(np.float32)), FLOATS)
-        a, w = (load(builder, v.type, address) for address in args)
-        return _across(builder, v.fma(a, v.constant(_LOG2_E), w), _greater(builder))
-
-    return types.float32(types.intp, types.intp), code
-
-
-@intrinsic
-def terms_along(typing: Context, a: Any, w: Any, y: Any, count: Any, reference: Any) -> Code:
-    """The sum of ``count`` vectors of terms relative to 2ᵍ, and the greatest n; of adjacent a, w and y, by address."""
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        first, w, y, count, reference = args
+        first, w, y, count = args
         width = 4 * FLOATS
         kind, ahead = ir.VectorType(ir.FloatType(), FLOATS), ir.Constant(I64, _AHEAD)
         v = Vectors(builder, Element(np.dtype(np.float32)), FLOATS)
-        terms = _Terms(builder, v.splat(reference))
+        terms = _Terms(builder)
         zero, sums = v.constant(0), [cgutils.alloca_once(builder, kind) for _ in range(_SIDE)]
         total, top = cgutils.alloca_once(builder, _DOUBLES), cgutils.alloca_once(builder, kind)
         builder.store(ir.Constant(_DOUBLES, [0.0] * FLOATS), total)
@@ -144,7 +162,7 @@ def terms_along(typing: Context, a: Any, w: Any, y: Any, count: Any, reference: 
         return context.make_tuple(builder, signature.return_type, result)
 
     pair = types.Tuple((types.float64, types.float32))
-    return pair(types.intp, types.intp, types.intp, types.intp, types.float32), code
+    return pair(types.intp, types.intp, types.intp, types.intp), code
 
 
 @intrinsic

@@ -10,7 +10,7 @@ import numpy as np
 
 from semiring.kernels.cpu.codegen.target import Target
 
-__all__ = ["Element", "Scalars", "Vectors", "constant_vector", "opaque", "prefetch"]
+__all__ = ["Element", "Scalars", "Vectors", "constant_vector", "declared", "opaque", "prefetch"]
 
 Value = Any  # an llvmlite value: llvmlite has no types
 
@@ -85,7 +85,7 @@ class Vectors:
         element = getattr(kind, "element", kind)
         letter = "f" if isinstance(element, (ir.FloatType, ir.DoubleType)) else "i"
         full = f"llvm.{name}.{self.suffix}{letter}{8 * self.element.size}"
-        return self.builder.call(_declare(self.builder.module, full, ir.FunctionType(kind, [kind] * len(args))), args)
+        return self.builder.call(declared(self.builder.module, full, ir.FunctionType(kind, [kind] * len(args))), args)
 
     def fma(self, x: Value, y: Value, z: Value) -> Value:
         return self.call("fma", x, y, z)
@@ -141,13 +141,14 @@ def opaque(builder: Any, value: Value, target: Target) -> Value:
     return builder.call(ir.InlineAsm(ir.FunctionType(value.type, [value.type]), "", constraint), [value])
 
 
-def _declare(module: Any, name: str, kind: Any) -> Any:
+def declared(module: Any, name: str, kind: Any) -> Any:
+    """The function of a module, declared where it is not yet."""
     return module.globals[name] if name in module.globals else ir.Function(module, kind, name)
 
 
 def prefetch(builder: Any, pointer: Value, *, second_level: bool = False) -> None:
     """Ask for a cache line that will soon be written (or, in the second level, a little later)."""
     kind = ir.FunctionType(ir.VoidType(), [I8.as_pointer(), I32, I32, I32])
-    function = _declare(builder.module, "llvm.prefetch.p0", kind)
+    function = declared(builder.module, "llvm.prefetch.p0", kind)
     write, locality = (0, 2) if second_level else (1, 3)
     builder.call(function, [pointer, ir.Constant(I32, write), ir.Constant(I32, locality), ir.Constant(I32, 1)])

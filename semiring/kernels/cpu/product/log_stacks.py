@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.kernels.contract import Backend, Plan
-from semiring.kernels.cpu.codegen.memory import wide
+from semiring.kernels.cpu.codegen.memory import wide, without_nan
 from semiring.kernels.cpu.compiled import Kernels
 from semiring.kernels.cpu.product import log_sums
 from semiring.kernels.cpu.product.log_sums import (
@@ -32,7 +32,8 @@ from semiring.kernels.cpu.product.log_sums import (
     survey_rows,
     tiny_sum,
 )
-from semiring.kernels.cpu.product.panels import Panels, multiply as multiply_numbers
+from semiring.kernels.cpu.product.panels import Panels
+from semiring.kernels.cpu.product.panels import multiply as multiply_numbers
 from semiring.kernels.cpu.threads.pool import run_tasks
 
 __all__ = ["multiply"]
@@ -43,6 +44,7 @@ _LARGEST = 1 << 14  # entries of a matrix: five such matrices in float64 are in 
 _LEAST = 1 << 20  # pairs that pay for a thread: 50 µs
 _COPIED = 1 << 21  # entries that are copied at a time where rows do not lie side by side
 
+
 @kernel
 def _shift(greatest, exponents):
     """Greatest (1, n) as a shift, and its whole number of powers of two."""
@@ -51,6 +53,31 @@ def _shift(greatest, exponents):
         top = min(max(top, 2 * LOW), 2 * HIGH) if abs(top) < np.inf else 0.0
         greatest[0, j] = top
         exponents[0, j] = np.rint(np.float64(greatest[0, j]) * LOG2_E)
+
+
+@kernel
+def _greatest_of_columns(B, greatest):
+    wide()
+    top = greatest[0]
+    top[:] = -np.inf
+    for k in range(B.shape[1]):
+        row = B[0, k]
+        for j in range(row.size):
+            top[j] = row[j] if row[j] > top[j] else top[j]
+
+
+@kernel
+def _greatest_of_rows(B, shift, greatest):
+    """Greatest ← those of the rows of B (1, k, n) plus a shift (1, n)."""
+    wide()
+    without_nan()
+    for k in range(B.shape[1]):
+        row, added = B[0, k], shift[0]
+        top = row[0] + added[0]
+        for j in range(row.size):
+            t = row[j] + added[j]
+            top = t if t > top else top
+        greatest[0, k] = top
 
 
 @kernel
@@ -96,30 +123,31 @@ def _multiply_all(tile, where, packed, X, S, C, A, B, accumulate, tiny, left):
     ``tile``, the panels ``packed`` at the address ``where``, X and S: of `Panels`.
     """
     (m, n), k, columns = C.shape[1:], A.shape[2], S.shape[2]
-    none, E = np.zeros((1, k), A.dtype), np.empty((1, k, n))
+    E = np.empty((1, k, n))
     by_row, by_step, by_column = np.empty((1, m), A.dtype), np.empty((1, k), A.dtype), np.empty((1, n), A.dtype)
     u, v, w = np.empty((1, m)), np.empty((1, k)), np.zeros((1, columns))
-    paths, seen = np.empty((3, 1, max(m, k, n)), np.int32), np.empty((3, 1, max(m, k, n)), np.int32)
+    left_paths, left_seen = np.empty((1, m), np.int32), np.empty((1, m), np.int32)
+    paths, seen = np.empty((1, n), np.int32), np.empty((1, n), np.int32)
     y, again = np.empty((1, m, columns), C.dtype), np.empty((1, m, columns), np.bool_)
     bits, odd = np.empty((1, k, (n + 63) >> 6), np.uint64), np.zeros((1, m), np.bool_)
     for b in range(C.shape[0]):
         a, right, c = A[b : b + 1], B[b : b + 1], C[b : b + 1]
-        survey_columns(right, none, by_column, paths[0], seen[0], 0, 1)
+        _greatest_of_columns(right, by_column)
         _shift(by_column, w)
         _negated(by_column)
-        survey_rows(right, by_column, by_step, paths[1], seen[1], 0, k)
+        _greatest_of_rows(right, by_column, by_step)
         _shift(by_step, v)
         _negated(by_step)
-        survey_columns(right, by_step, by_column, paths[0], seen[0], 0, 1)
+        survey_columns(right, by_step, by_column, paths, seen, 0, 1)
         _shift(by_column, w)
         _negated(by_step)
-        survey_rows(a, by_step, by_row, paths[2], seen[2], 0, m)
+        survey_rows(a, by_step, by_row, left_paths, left_seen, 0, m)
         _shift(by_row, u)
         found = np.int32(0)
         for i in range(m):
-            found |= seen[2, 0, i]
+            found |= left_seen[0, i]
         for j in range(n):
-            found |= seen[0, 0, j]
+            found |= seen[0, j]
         if found:
             left[b] = 1
             continue
@@ -133,7 +161,7 @@ def _multiply_all(tile, where, packed, X, S, C, A, B, accumulate, tiny, left):
             for i in range(m):
                 _copied(c[0, i], y[0, i, :n])
         finish(S, u, w, y, accumulate, tiny, -np.inf, again, 0, m)
-        if paths[2, 0, :m].min() + paths[0, 0, :n].min() < k + 2:
+        if left_paths.min() + paths.min() < k + 2:
             _bits(right, bits)
             few_paths(a, bits, right, odd, y, c, again, accumulate, 0, m)
         lost = False

@@ -23,8 +23,15 @@ from numpy.typing import NDArray
 from semiring.kernels.contract import Plan
 from semiring.kernels.cpu.codegen.jit import cached
 from semiring.kernels.cpu.codegen.memory import address, bits_of, number_of, wide
-from semiring.kernels.cpu.codegen.powers import FLOATS, MAGIC, greatest_along, terms_along, terms_beside
-from semiring.kernels.cpu.product.log_sums import exponential, is_log_plus
+from semiring.kernels.cpu.codegen.powers import (
+    EXCESS,
+    FLOATS,
+    MAGIC,
+    RANGE,
+    terms_along,
+    terms_beside,
+)
+from semiring.kernels.cpu.product.log_sums import LOG2_E, exponential, is_log_plus, logarithm
 from semiring.kernels.cpu.threads.pool import run_tasks
 
 __all__ = ["multiply", "takes"]
@@ -38,8 +45,8 @@ _RUN = 64  # steps of k after which sums are brought to a greater maximum
 _PART = 1 << 18  # pairs that pay for a thread: 50 µs
 _LEAST = -700.0  # the exponentials of what is less count as its: they are nothing
 
-_LOG2_E, _LN2 = 1.4426950408889634, 0.6931471805599453
-_LARGE = float(1 << 20)  # float32: entries of a vector above, and exponents of twice that, are left to float64
+_LN2 = 0.6931471805599453
+_LARGE = RANGE / 4  # float32: entries of a vector above, and exponents of twice that, are left to float64
 _SHIFT = np.float32(2 * _LARGE)
 _BELOW, _ABOVE = -40, 90  # how far the greatest exponent of a sum may be from what the sum is relative to
 _ALONE = 1.01  # a logarithm to base 2 that is more above the greatest exponent is one of several terms
@@ -58,7 +65,7 @@ def _kernel(function: Any) -> Any:
 @_inline
 def _power(d):
     """The exponential of a float64 d ≤ 0, or NaN."""
-    n, y = exponential(_LEAST if d < _LEAST else d)
+    n, y = exponential(_LEAST if d < _LEAST else d, False)
     return number_of(bits_of(y) + (np.int64(n) << 52)) if d == d else d
 
 
@@ -182,15 +189,29 @@ def _far(top, reference):
     return top == _within(top) and not (d >= _BELOW and d <= _ABOVE)
 
 
-@_inline
-def _value(total, top, reference, least):
-    """The logarithm of a sum, NaN where float64 is to look; and whether there may be a single term, or none."""
-    if total == 0 and top == -np.inf:  # no term, or all of them beyond the range of n
-        return np.nan, True
-    value = np.log(total) + np.float64(reference - np.float32(MAGIC)) * _LN2
-    if not (total > 0 and top >= least and top == _within(top)):
-        value = np.nan
-    return value, value < (np.float64(top) - MAGIC + _ALONE) * _LN2
+@_kernel
+def _shifted(w, shift, v):
+    """V ← w less a whole number."""
+    wide()
+    for k in range(v.size):
+        v[k] = w[k] - shift
+
+
+@_kernel
+def _logarithms(total, top, reference, least, values, alone):
+    """The logarithms of sums, NaN where float64 is to look; and whether there may be a single term, or none.
+
+    Terms are those of exponents too large by `EXCESS` of them, and so is their mean, which is about the greatest.
+    """
+    wide()
+    for j in range(values.size):
+        t, n = total[j], np.float64(top[j])
+        some = (t > 0) & (t < np.inf) & (n >= least) & (n == _within(top[j]))
+        value = logarithm(t if some else 1.0, np.float64(reference[j]) - MAGIC, True)
+        greatest = (n - MAGIC) * _LN2
+        none = (t == 0) & (n == -np.inf)  # no term, or all of them beyond the range of n
+        alone[j] = none | (some & (value < greatest + _ALONE * _LN2))
+        values[j] = value - EXCESS * greatest if some else np.nan
 
 
 @njit(nogil=True, error_model="numpy")
@@ -212,24 +233,41 @@ def _floats_along(M, x, W, Y, least, C, start, stop):
     wide()
     lines, inner = M.shape[1], M.shape[2]
     vectors, last = inner // FLOATS, np.zeros(FLOATS, np.float32)
-    past = 4 * FLOATS * vectors
-    for p in range(start, stop):
-        b, i = p // lines, p % lines
-        row, w, y = address(M[b, i]), address(W[b]), address(Y[b])
-        for k in range(vectors * FLOATS, inner):
-            last[k - vectors * FLOATS] = M[b, i, k]
-        reference = _within(greatest_along(row, w) if vectors else greatest_along(address(last), w))
-        while True:
-            total, top = terms_along(row, w, y, vectors, reference)
-            if vectors * FLOATS < inner:
-                rest, highest = terms_along(address(last), w + past, y + past, 1, reference)
-                total += rest
-                top = max(top, highest)
-            if not _far(top, reference):
-                break
-            reference = top
-        value, alone = _value(total, top, reference, least)
-        C[b, i] = _single(M[b, i], x[b], value) if alone else value
+    whole, past = FLOATS * vectors, 4 * FLOATS * vectors
+    room = np.empty(W.shape[1] + FLOATS, np.float32)
+    v = room[(-address(room) & (4 * FLOATS - 1)) >> 2 :][: W.shape[1]]
+    references, top, total = np.empty(_LINES, np.float32), np.empty(_LINES, np.float32), np.empty(_LINES)
+    values, alone = np.empty(_LINES), np.empty(_LINES, np.bool_)
+    held, reference = -1, np.float32(MAGIC)
+    for first in range(start, stop, _LINES):
+        count = min(_LINES, stop - first)
+        for p in range(first, first + count):
+            b, i = p // lines, p % lines
+            row, w, y = address(M[b, i]), address(v), address(Y[b])
+            if held != b:
+                _shifted(W[b], reference - np.float32(MAGIC), v)
+                held = b
+            for k in range(whole, inner):
+                last[k - whole] = M[b, i, k]
+            highest = M[b, i, 0] * np.float32(LOG2_E) + W[b, 0]
+            while True:
+                if _far(highest, reference):  # else that of the line before
+                    reference = np.rint(highest)
+                    _shifted(W[b], reference - np.float32(MAGIC), v)
+                sums, highest = terms_along(row, w, y, vectors)
+                if whole < inner:
+                    rest, other = terms_along(address(last), w + past, y + past, 1)
+                    sums += rest
+                    highest = max(highest, other)
+                highest += reference - np.float32(MAGIC)
+                if not _far(highest, reference):
+                    break
+            q = p - first
+            total[q], top[q], references[q] = sums, highest, reference
+        _logarithms(total, top, references, least, values[:count], alone)
+        for q in range(count):
+            b, i = (first + q) // lines, (first + q) % lines
+            C[b, i] = _single(M[b, i], x[b], values[q]) if alone[q] else values[q]
 
 
 @_kernel
@@ -239,6 +277,7 @@ def _floats_beside(M, x, W, Y, least, C, start, stop):
     inner, lines = M.shape[1], M.shape[2]
     blocks = -(-lines // _LINES)
     references, top, total = np.empty(_LINES, np.float32), np.empty(_LINES, np.float32), np.empty(_LINES)
+    values, alone = np.empty(_LINES), np.empty(_LINES, np.bool_)
     for p in range(start, stop):
         b, left = p // blocks, p % blocks * _LINES
         width = min(_LINES, lines - left)
@@ -251,7 +290,7 @@ def _floats_beside(M, x, W, Y, least, C, start, stop):
         references[:] = -np.inf
         for k in range(min(inner, _TRIED)):
             for j in range(width):
-                n = M[b, k, left + j] * np.float32(_LOG2_E) + W[b, k]
+                n = np.rint(M[b, k, left + j] * np.float32(LOG2_E) + W[b, k])
                 references[j] = n if n > references[j] else references[j]
         for j in range(_LINES):
             references[j] = _within(references[j])
@@ -268,15 +307,15 @@ def _floats_beside(M, x, W, Y, least, C, start, stop):
                     terms_beside(address(last[k]), 4 * FLOATS, w, y, steps, 1, *ends)
             for j in range(width):
                 if _far(top[j], references[j]):
-                    references[j], again = top[j], True
+                    references[j], again = np.rint(top[j]), True
+        _logarithms(total, top, references, least, values[:width], alone)
         for j in range(width):
-            value, alone = _value(total[j], top[j], references[j], least)
-            C[b, left + j] = _single(M[b, :, left + j], x[b], value) if alone else value
+            C[b, left + j] = _single(M[b, :, left + j], x[b], values[j]) if alone[j] else values[j]
 
 
 @_kernel
 def _parts(x, W, Y):
-    """W and Y, in whole vectors, with eˣ = Y · 2^(W − `MAGIC`); and the least and greatest finite x, or NaN.
+    """W and Y, in whole vectors, with eˣ = Y · 2^(W − `MAGIC`), x longer by `EXCESS`; and the least and greatest finite x, or NaN.
 
     What is less than -`_LARGE` counts as -∞.
     """
@@ -289,7 +328,7 @@ def _parts(x, W, Y):
             low = t if t < low and t > -np.inf else low
             high = high if t <= high else t
             inside = t >= -_LARGE and t <= _LARGE
-            n, y = exponential(t if inside else 0.0)
+            n, y = exponential(t * (1 + EXCESS) if inside else 0.0, True)
             W[b, k] = n + MAGIC if inside else -np.inf
             Y[b, k] = y
     return low, high
