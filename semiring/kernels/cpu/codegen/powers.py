@@ -1,12 +1,13 @@
 """Sums of exponentials in vector registers: the inner loops of products of log_plus and a vector.
 
-A term is 2^(L·a) · 2ʷ · y for a float32 a, a whole number w, a factor y, and the float32 L next to log₂e. It is 2ʳ · 2ⁿ · y with
+A term is 2^(L·a) · 2ʷ · y for a float32 a, a whole number w, a factor y, and L, the float32 next to log₂e. It is
+2ʳ · 2ⁿ · y with
 
-    n = fma(L, a, w)         the nearest multiple of 2^−`_BITS`, in the last bits of a float about `MAGIC`, where w lies too
-    r = fma(L, a, w − n)     what is left, |r| ≤ 2^−`_BITS` / 2: w − n is exact, and so is r but for its last rounding
+    n = fma(L, a, w)      the nearest multiple of 2^-`_BITS`, in the last bits of a float about `MAGIC`, as w is
+    r = fma(L, a, w − n)  what is left, at most half of that: w − n is exact, and so is r but for its last rounding
 
 where 2ʳ is a polynomial, and 2ⁿ made of bits: those of a whole number, and a table of 2^`_BITS` powers where two
-registers hold one. That are 12 vector instructions, or 14, and no rounding that grows with a or w. Terms are those of
+registers hold one. These are 12 vector instructions, or 14, and no rounding that grows with a or w. Terms are those of
 (1 + `EXCESS`)·(a + x) instead of a + x, as L is not log₂e: their sum's logarithm is mended afterwards. Sums are
 relative to 2ᵍ. Terms below 2^−126 of it count as 0, and with them −∞; a NaN makes the sum NaN. At most sixteen terms
 are added in float32, and these sums in float64.

@@ -198,7 +198,7 @@ def _shifted(w, shift, v):
 
 
 @_kernel
-def _logarithms(total, top, reference, least, values, alone):
+def _logarithms(total, top, reference, floor, values, alone):
     """The logarithms of sums, NaN where float64 is to look; and whether there may be a single term, or none.
 
     Terms are those of exponents too large by `EXCESS` of them, and so is their mean, which is about the greatest.
@@ -206,10 +206,10 @@ def _logarithms(total, top, reference, least, values, alone):
     wide()
     for j in range(values.size):
         t, n = total[j], np.float64(top[j])
-        some = (t > 0) & (t < np.inf) & (n >= least) & (n == _within(top[j]))
+        some = (t > 0) & (t < np.inf) & (n >= floor[j]) & (n == _within(top[j]))
         value = logarithm(t if some else 1.0, np.float64(reference[j]) - MAGIC, True)
         greatest = (n - MAGIC) * _LN2
-        none = (t == 0) & (n == -np.inf)  # no term, or all of them beyond the range of n
+        none = (t == 0) & (n == -np.inf) & (floor[j] < np.inf)  # no term, or all of them beyond the range of n
         alone[j] = none | (some & (value < greatest + _ALONE * _LN2))
         values[j] = value - EXCESS * greatest if some else np.nan
 
@@ -237,7 +237,7 @@ def _floats_along(M, x, W, Y, least, C, start, stop):
     room = np.empty(W.shape[1] + FLOATS, np.float32)
     v = room[(-address(room) & (4 * FLOATS - 1)) >> 2 :][: W.shape[1]]
     references, top, total = np.empty(_LINES, np.float32), np.empty(_LINES, np.float32), np.empty(_LINES)
-    values, alone = np.empty(_LINES), np.empty(_LINES, np.bool_)
+    floor, values, alone = np.empty(_LINES), np.empty(_LINES), np.empty(_LINES, np.bool_)
     held, reference = -1, np.float32(MAGIC)
     for first in range(start, stop, _LINES):
         count = min(_LINES, stop - first)
@@ -263,8 +263,8 @@ def _floats_along(M, x, W, Y, least, C, start, stop):
                 if not _far(highest, reference):
                     break
             q = p - first
-            total[q], top[q], references[q] = sums, highest, reference
-        _logarithms(total, top, references, least, values[:count], alone)
+            total[q], top[q], references[q], floor[q] = sums, highest, reference, least[b]
+        _logarithms(total, top, references, floor, values[:count], alone)
         for q in range(count):
             b, i = (first + q) // lines, (first + q) % lines
             C[b, i] = _single(M[b, i], x[b], values[q]) if alone[q] else values[q]
@@ -277,7 +277,7 @@ def _floats_beside(M, x, W, Y, least, C, start, stop):
     inner, lines = M.shape[1], M.shape[2]
     blocks = -(-lines // _LINES)
     references, top, total = np.empty(_LINES, np.float32), np.empty(_LINES, np.float32), np.empty(_LINES)
-    values, alone = np.empty(_LINES), np.empty(_LINES, np.bool_)
+    floor, values, alone = np.empty(_LINES), np.empty(_LINES), np.empty(_LINES, np.bool_)
     for p in range(start, stop):
         b, left = p // blocks, p % blocks * _LINES
         width = min(_LINES, lines - left)
@@ -287,7 +287,7 @@ def _floats_beside(M, x, W, Y, least, C, start, stop):
         for k in range(last.shape[0]):
             for j in range(whole, width):
                 last[k, j - whole] = M[b, k, left + j]
-        references[:] = -np.inf
+        references[:], floor[:] = -np.inf, least[b]
         for k in range(min(inner, _TRIED)):
             for j in range(width):
                 n = np.rint(M[b, k, left + j] * np.float32(LOG2_E) + W[b, k])
@@ -308,30 +308,31 @@ def _floats_beside(M, x, W, Y, least, C, start, stop):
             for j in range(width):
                 if _far(top[j], references[j]):
                     references[j], again = np.rint(top[j]), True
-        _logarithms(total, top, references, least, values[:width], alone)
+        _logarithms(total, top, references, floor, values[:width], alone)
         for j in range(width):
             C[b, left + j] = _single(M[b, :, left + j], x[b], values[j]) if alone[j] else values[j]
 
 
 @_kernel
-def _parts(x, W, Y):
-    """W and Y, in whole vectors, with eˣ = Y · 2^(W − `MAGIC`), x longer by `EXCESS`; and the least and greatest finite x, or NaN.
+def _parts(x, W, Y, least):
+    """W and Y (b, whole vectors) with e^(x + x · `EXCESS`) = Y · 2^(W − `MAGIC`), and the ``least`` exponents (b,).
 
-    What is less than -`_LARGE` counts as -∞.
+    Sums below are left to float64: -∞; or `MAGIC` − `_LARGE` / 4 where x below -`_LARGE` count as -∞; or ∞, for x above
+    `_LARGE` or NaN.
     """
-    low, high = 0.0, 0.0
     for b in range(x.shape[0]):
         for k in range(x.shape[1], W.shape[1]):
             W[b, k], Y[b, k] = -np.inf, 1
+        below, above = False, False
         for k in range(x.shape[1]):
             t = np.float64(x[b, k])
-            low = t if t < low and t > -np.inf else low
-            high = high if t <= high else t
+            below |= t < -_LARGE and t > -np.inf
+            above |= not t <= _LARGE
             inside = t >= -_LARGE and t <= _LARGE
             n, y = exponential(t * (1 + EXCESS) if inside else 0.0, True)
             W[b, k] = n + MAGIC if inside else -np.inf
             Y[b, k] = y
-    return low, high
+        least[b] = np.inf if above else MAGIC - _LARGE / 4 if below else -np.inf
 
 
 # -------------------------------------------------------------------------------------------------------- products
@@ -355,13 +356,11 @@ def multiply(plan: Plan, C: Array, A: Array, B: Array) -> None:
         _on_threads(plan, _along, _beside, M, (x,), c)
         return
     W, Y = _lines((2, x.shape[0], -(-x.shape[1] // FLOATS) * FLOATS))
-    low, high = _parts(x, W, Y)
-    faint = low < -_LARGE
-    if not high <= _LARGE or (faint and not M.max() <= _LARGE / 2):
-        c[...] = np.nan
-    else:
-        least = np.float32(MAGIC - _LARGE / 4 if faint else -np.inf)
-        _on_threads(plan, _floats_along, _floats_beside, M, (x, W, Y, least), c)
+    least = np.empty(x.shape[0])
+    _parts(x, W, Y, least)
+    _on_threads(plan, _floats_along, _floats_beside, M, (x, W, Y, least), c)
+    if least.max() > -np.inf:  # an entry that counts as -∞ may meet one that makes up for it
+        c[(least > -np.inf)[:, None] & ~(M.max(2) <= _LARGE / 2)] = np.nan
     if not np.isnan(c).any():
         return
     for b in np.flatnonzero(np.isnan(c).any(1)):
