@@ -27,7 +27,7 @@ from semiring.linalg import packed
 from semiring.linalg.dispatch import demand_products, destination, engine_for, inside, look
 from semiring.linalg.elementwise import scaled_sum
 from semiring.linalg.products import matmul
-from semiring.linalg.ranges import demand_range, may_wrap, room_for, size_of, sizes
+from semiring.linalg.ranges import demand_range, may_wrap, size_of, sizes
 from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["axpy", "dot", "gemm", "gemv", "ger"]
@@ -282,10 +282,13 @@ def _general(
         code = product_encoding(semiring, dtype, *terms, c if addend is not None else Scan())
     elif check and may_wrap(semiring, dtype):
         scale, factor = (1 if scalar is None else abs(int(scalar)) for scalar in (alpha, beta))
-        added = 0 if addend is None else size_of(c) * factor
-        demand_range(dtype, added, lambda: sizes(addend) * factor, "β ⊗ C")
+        more = None if addend is None else (addend, c, factor)
+        product, added = f"{names[0]} ⊗ {names[1]}", names[2:] if factor == 1 else f"β ⊗ {names[2:]}"
         if has_product:
-            demand_products(A, B, a, b, threads, room_for(dtype, scale, added))
+            what = product if more is None else f"{product} ⊕ {added}"
+            demand_products(A, B, a, b, threads, scale=scale, addend=more, what=what)
+        elif more is not None:
+            demand_range(dtype, size_of(c) * factor, lambda: sizes(addend) * factor, added)
     work = result if code is None or code.dtype == dtype else array_namespace(A).empty(shape, code.dtype)
     engine = engine_for(work, semiring, work.dtype, nonnegative, threads)
     if addend is not None:

@@ -182,16 +182,30 @@ def is_told(semiring: Semiring, A: Array, B: Array, threads: int | None) -> bool
     return everything and bool(np.isfinite(A if by_row else B).all())  # an ∞ beside -∞ is not seen
 
 
-def demand_products(A: Array, B: Array, a: Scan, b: Scan, threads: int | None, room: int | None = None) -> None:
-    """Raise `IntegerOverflowError` where an entry of A ⊗ B in plus_times may leave the integers, or the ``room``."""
+def demand_products(
+    A: Array,
+    B: Array,
+    a: Scan,
+    b: Scan,
+    threads: int | None,
+    *,
+    scale: int = 1,
+    addend: tuple[Array, Scan, int] | None = None,
+    what: str = "A ⊗ B",
+) -> None:
+    """Raise `IntegerOverflowError` where an entry of A ⊗ B in plus_times may leave the integers.
+
+    Or one of ``scale`` · A ⊗ B, plus the ``addend``: a matrix, what is known of it, and how many times it is added.
+    """
+    most = A.shape[-1] * size_of(a) * size_of(b) * scale
 
     def sums() -> Array:
         shape = (*batch_shape(A, B), A.shape[-2], B.shape[-1])
         C = array_namespace(A).empty(shape, np.float64)
         multiply_into(plus_times, C, sizes(A), sizes(B), Scan(nonnegative=True), Scan(nonnegative=True), threads)
-        return C
+        return C * scale if addend is None else C * scale + sizes(addend[0]) * addend[2]
 
-    demand_range(A.dtype, A.shape[-1] * size_of(a) * size_of(b), sums, "A ⊗ B", room)
+    demand_range(A.dtype, most if addend is None else most + size_of(addend[1]) * addend[2], sums, what)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from semiring.arrays.scans import Scan, limits_of
 from semiring.errors import IntegerOverflowError
 from semiring.namespaces import array_namespace
 
-__all__ = ["demand_range", "may_wrap", "room_for", "size_of", "sizes"]
+__all__ = ["demand_range", "may_wrap", "size_of", "sizes"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
@@ -38,14 +38,9 @@ def sizes(array: Array) -> Array:
     return array_namespace(array).abs(array.astype(np.float64))
 
 
-def demand_range(
-    dtype: np.dtype[Any], most: int, sums: Callable[[], Array], what: str, room: int | None = None
-) -> None:
-    """Raise `IntegerOverflowError` where ``most``, or else the greatest of the ``sums`` of sizes, leaves the dtype.
-
-    ``room``: what is left of the range of the dtype, where something else is added.
-    """
-    limit = limits_of(dtype).max if room is None else room
+def demand_range(dtype: np.dtype[Any], most: int, sums: Callable[[], Array], what: str) -> None:
+    """Raise `IntegerOverflowError` where ``most``, or else the greatest of the ``sums`` of sizes, leaves the dtype."""
+    limit = limits_of(dtype).max
     if most <= limit:
         return
     greatest = float(sums().max())
@@ -56,8 +51,3 @@ def demand_range(
             f"{'float64' if dtype.itemsize == 8 else 'int64 or float64'}; check=False computes modulo "
             f"2^{8 * dtype.itemsize}, as NumPy does"
         )
-
-
-def room_for(dtype: np.dtype[Any], scale: int, added: int) -> int:
-    """How large the entries of a product may be that is multiplied by one number, and added to another."""
-    return max(0, limits_of(dtype).max - added) // max(1, scale)

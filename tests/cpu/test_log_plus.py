@@ -13,7 +13,8 @@ from tiers import quick
 import semiring as sr
 from semiring.errors import DomainError
 from semiring.kernels.cpu import CpuBackend
-from semiring.kernels.cpu.product import log_sums, log_vectors
+from semiring.kernels.cpu.compiled import kernels_for
+from semiring.kernels.cpu.product import log_stacks, log_sums, log_vectors
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.engine import make_plan
 
@@ -367,8 +368,7 @@ def test_entries_that_are_no_numbers_are_found_in_products_with_a_vector(rng, dt
         assert np.all(out == 7)
     A[17, 3] = np.finfo(dtype).max
     x[3] = np.finfo(dtype).max
-    with np.errstate(over="ignore"):
-        assert sr.matmul(A, x, "log_plus")[17] == INF  # the sum is, its terms are not
+    assert sr.matmul(A, x, "log_plus")[17] == INF  # the sum is, its terms are not
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -389,3 +389,49 @@ def test_sums_are_formed_again_where_their_first_terms_mislead(rng, turned):
             units = abs(found[there] - expected[there]) / np.maximum(1, abs(expected[there])) / 2.0**-23
             assert units.max() <= BOUND["float32"]
             assert vector_product(A[3:5], b).tobytes() == vector_product(A, b)[3:5].tobytes()
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_line_times_a_vector_knows_neither_other_lines_nor_other_vectors(rng, turned):
+    """Neither of entries so large that a sum is left to float64, nor of vectors of which some entries are masks."""
+    A, x = normal(rng, 9, 3, 140).astype(np.float32), normal(rng, 9, 140, 1).astype(np.float32)
+    A[0, 1], A[3, 2, 7], A[4] = 5e4, 2e6, 5e3 * normal(rng, 3, 140)
+    x[2, ::3], x[5, 3], x[6, 8], x[7] = -1e9, -1e5, 1e6, 9e3 * normal(rng, 140, 1)
+    M = A.swapaxes(1, 2).copy().swapaxes(1, 2) if turned else A
+    found = vector_product(M, x)
+    for b in range(len(A)):
+        for i in range(3):
+            one = np.repeat(A[b, i : i + 1], 2, 0)
+            one = np.asfortranarray(one) if turned else one
+            assert vector_product(one, x[b])[0].tobytes() == found[b, i].tobytes()
+    expected = np.logaddexp.reduce(A.astype(float) + x.swapaxes(1, 2), axis=2)
+    np.testing.assert_allclose(found[..., 0], expected, rtol=4 * 2.0**-23, atol=4 * 2.0**-23)
+
+
+def test_the_sum_of_great_terms_overflows_without_a_warning(rng):
+    A, x = normal(rng, 30, 140).astype(np.float32), normal(rng, 140).astype(np.float32)
+    A[4, 5] = x[5] = np.finfo(np.float32).max
+    expected = np.logaddexp.reduce(A.astype(float) + x, axis=1)
+    found = sr.matmul(A, x, "log_plus")
+    assert found[4] == INF
+    np.testing.assert_allclose(np.delete(found, 4), np.delete(expected, 4), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("dtype", "k"), [("float32", 200), ("float64", 64)])
+@pytest.mark.parametrize("name", quick(lambda name: name in ("scores", "masks", "barely_lost"), KINDS))
+def test_small_products_have_the_bits_of_large_ones(rng, name, dtype, k):
+    """One loop over a stack beside blocks and passes over whole arrays; and what the loop leaves to them."""
+    pairs = [KINDS[name](rng, 75, k, 75) for _ in range(3)] + [KINDS["scores"](rng, 75, k, 75)]
+    A, B = (np.stack(matrices).astype(dtype) for matrices in zip(*pairs, strict=True))
+    C = np.where(rng.random((4, 75, 75)) < 0.3, -INF, normal(rng, 4, 75, 75)).astype(dtype)
+    backend, plan = CpuBackend(), make_plan(sr.log_plus, dtype, threads=2)
+    for accumulate in (0, 1):
+        small, large = C.copy(), C.copy()
+        log_stacks.multiply(backend, plan, kernels_for(plan), small, A, B, accumulate)
+        log_sums.multiply(backend, plan, kernels_for(plan), large, A, B, accumulate)
+        np.testing.assert_array_equal(small, large)
+        turned = np.asfortranarray(C)
+        log_stacks.multiply(
+            backend, plan, kernels_for(plan), turned, A[:, ::-1][:, ::-1], np.asfortranarray(B), accumulate
+        )
+        np.testing.assert_array_equal(turned, large)

@@ -40,6 +40,27 @@ def test_states_have_the_bits_of_products_on_any_threads(kind, rng):
         np.testing.assert_array_equal(sr.scan(A, x, "log_plus", weights=w, threads=threads), expected)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [8, 64])
+def test_states_overflow_as_products_one_by_one_do(n, dtype, rng):
+    """To ∞ without a warning, and from there on ∞ wherever a path leads, but -∞ where none does."""
+    A, x, w = (array.astype(dtype) for array in drawn(rng, 3, n, 5))
+    great = np.finfo(dtype).max
+    A[:, 2], A[rng.random((n, n)) < 0.7], x[0, 1], w[1, 1, 4], w[1:3, 2] = -INF, -INF, great, great, great
+    A[1, 3], A[4, :2] = great, 0.5
+    x, w = x[[0, 1, 2, 1]], w[:, [0, 1, 2, 1]]
+    expected, state = [], x
+    for weights in w:
+        y = sr.matmul(state, A, "log_plus", check=False)
+        with np.errstate(over="ignore", invalid="ignore"):
+            state = np.where(np.isneginf(y) | np.isneginf(weights), -INF, y + weights)
+        expected.append(state)
+    assert np.isposinf(expected).any()
+    assert not np.isnan(expected).any()
+    for threads in (1, 2):
+        np.testing.assert_array_equal(sr.scan(A, x, "log_plus", weights=w, threads=threads), expected)
+
+
 @pytest.mark.parametrize(("m", "n"), [(2, 48), (70, 65), (130, 100), (9, 530)])
 def test_shapes_lengths_and_weights_of_all_kinds(m, n, rng):
     A, x, w = drawn(rng, m, n, 4)

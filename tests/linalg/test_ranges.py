@@ -73,7 +73,7 @@ def test_what_is_added_counts_where_the_product_is_nothing():
         np.testing.assert_array_equal(sr.gemm(A, B, C // 2, "plus_times", beta=2, **options), C)
     large = np.full((2, 2), 300, np.int16)
     np.testing.assert_array_equal(sr.gemm(large, large, C, "plus_times", alpha=0, beta=1), C)
-    with pytest.raises(IntegerOverflowError, match="β ⊗ C"):
+    with pytest.raises(IntegerOverflowError, match="β ⊗ y"):
         sr.gemv(none, none[0], C[0], "plus_times", beta=-2)
 
 
@@ -107,3 +107,18 @@ def test_paths_that_are_counted_end_with_an_error_not_with_a_wrong_number():
     np.testing.assert_array_equal(sr.multi_dot(ones, [1, 1, 1], "plus_times", steps=18), [3**18] * 3)
     with pytest.raises(IntegerOverflowError):
         sr.multi_dot(ones, np.ones(3, np.int32), "plus_times", steps=30)
+
+
+def test_what_is_added_to_a_product_counts_where_it_stands():
+    """A great entry of C beside a great one of A · B is no reason to refuse them, and the message tells their sum."""
+    least, C = np.eye(2, dtype=np.int16), np.array([[32767, 0], [0, -5]], np.int16)
+    A = np.array([[0, 0], [0, 7]], np.int16)
+    for out in (None, C.copy()):
+        np.testing.assert_array_equal(sr.gemm(A, least, C, "plus_times", beta=1, out=out), [[32767, 0], [0, 2]])
+    np.testing.assert_array_equal(sr.ger([0, 1], [0, 3], C, "plus_times"), [[32767, 0], [0, -2]])
+    with pytest.raises(IntegerOverflowError, match=r"A ⊗ B ⊕ C may leave int16: .* add up to 32768\."):
+        sr.gemm(least, least, C, "plus_times", beta=1, out=C)
+    with pytest.raises(IntegerOverflowError, match=r"A ⊗ B ⊕ β ⊗ C may leave int16: .* add up to 65535\."):
+        sr.gemm(least, least, C, "plus_times", beta=2)
+    with pytest.raises(IntegerOverflowError, match=r"A ⊗ x ⊕ y may leave int16: .* add up to 32774\."):
+        sr.gemv(7 * least, least[0], C[0], "plus_times", beta=1)

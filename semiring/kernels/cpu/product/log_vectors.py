@@ -370,7 +370,8 @@ def multiply(plan: Plan, C: Array, A: Array, B: Array) -> None:
             _on_threads(
                 plan, _along, _beside, M[b, some].astype(np.float64)[None], (x[b : b + 1].astype(np.float64),), result
             )
-            c[b, some] = result[0]
+            with np.errstate(over="ignore"):  # of float32 it is ∞
+                c[b, some] = result[0]
 
 
 def _lines(shape: tuple[int, ...]) -> Array:

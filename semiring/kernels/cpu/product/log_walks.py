@@ -341,7 +341,7 @@ def _one_by_one(product: Callable[[Array], Array], x: Array, steps: Steps) -> No
         y = product(x)
         if steps.weights is not None:
             w = steps.weights[:, t]
-            with np.errstate(invalid="ignore"):
+            with np.errstate(invalid="ignore", over="ignore"):  # as in compiled loops
                 y = np.where(np.isneginf(y) | np.isneginf(w), -np.inf, y + w)
         np.copyto(x, y, where=np.True_ if steps.lengths is None else (steps.lengths > t)[:, None])
         if steps.states is not None:
