@@ -48,6 +48,7 @@ __all__ = ["Prepared", "pull", "walk"]
 Array: TypeAlias = NDArray[Any]
 
 _HEIGHT, _MOST = 32, 16  # rows of a block backwards, and the most blocks: each has a product (n, n) of its own
+_TOGETHER = 4  # rows whose terms of the gradient by the matrix are added up by one tile
 _BLOCK = 64  # rows that are taken through all steps together: more would not stay in the second-level cache
 _FAINT = np.float32(2.0**-62)  # exponentials below count as 0 in gradients
 _TRUSTED = 2.0**-36  # sums from there on, by the number of their terms, do not notice it
@@ -133,21 +134,27 @@ def _spread(row, to, width, step):
 
 @kernel
 def _multiply_factors(tile, steps, n, factors, right, height, C):
-    """C ← the sum over all rows of Xᵀ · Q, X (steps, n) at ``factors`` and Q in panels at the address ``right``."""
+    """C ← the sum over all rows of Xᵀ · Q, X (steps, n) at ``factors`` and Q in panels at the address ``right``.
+
+    Some columns of X are copied, of `_TOGETHER` rows at a time: where they lie, they meet in the same lines of the
+    cache, and C is read and written as often as there are runs.
+    """
     native, rows, width = tile
-    down, last = C.shape[1] * 4, np.zeros((steps, rows), np.float32)
-    for i in range(height):
+    down, left = C.shape[1] * 4, np.zeros((_TOGETHER * steps, rows), np.float32)
+    for first in range(0, height, _TOGETHER):
+        count = min(_TOGETHER, height - first)
         for top in range(0, C.shape[0], rows):
-            a, step, c = factors[0] + i * factors[1] + top * 4, factors[2], address(C) + top * down
-            if top + rows > n:  # beyond the columns of X there may be no memory
+            for i in range(count):
+                a = factors[0] + (first + i) * factors[1] + top * 4
                 for t in range(steps):
-                    place = line(a + t * step, n - top)
-                    for j in range(n - top):
-                        last[t, j] = place[j]
-                a, step = address(last), rows * 4
+                    place = line(a + t * factors[2], min(rows, n - top))  # beyond X there may be no memory
+                    for j in range(place.size):
+                        left[i * steps + t, j] = place[j]
+            c = address(C) + top * down
             for column in range(0, C.shape[1], width):
-                b = right + (column * height + i * width) * steps * 4
-                call9(native, (steps, a, 4, step, b, c + column * 4, down, min(i, 1), c + column * 4))
+                b = right + (column * height + first * width) * steps * 4
+                a, into = address(left), c + column * 4
+                call9(native, (count * steps, a, 4, rows * 4, b, into, down, min(first, 1), into))
 
 
 @kernel
