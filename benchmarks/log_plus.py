@@ -1,6 +1,6 @@
 """Products of log_plus beside what else computes them, and their errors.
 
-    python -m benchmarks.log_plus [products] [peers] [sequences] [--size 2048] [--threads 1]
+    python -m benchmarks.log_plus [products] [peers] [small] [sequences] [--size 2048] [--threads 1]
 
 The kernel of the definition treats one pair after the other, as any semiring's does; products of numbers take its place
 from 48 rows and columns of B on. Errors are in units of 2⁻²³ · max(1, |c|), against sums in float64 with their maximum
@@ -28,6 +28,7 @@ from semiring.kernels.engine import make_plan
 __all__ = ["main"]
 
 _SAMPLE = 500  # entries whose errors are looked at
+_STACKED = 10_000  # small products
 _SLOW = 512  # rows and columns for what takes a nanosecond a pair
 
 
@@ -130,6 +131,33 @@ def _peers(options: argparse.Namespace) -> Table:
     return Table(f"log_plus, float32, n = {_SLOW}, {options.threads} threads", columns, rows)
 
 
+def _small(options: argparse.Namespace) -> Table:
+    """What has little to share: products of a matrix and a vector, and of many small matrices."""
+    rng, n, rows = np.random.default_rng(4), options.size, []
+
+    def normal(*shape: int) -> np.ndarray:
+        return rng.standard_normal(shape, np.float32)
+
+    A, x, few = normal(n, n), normal(n), normal(_SLOW, _SLOW)
+    stacks = normal(_STACKED, 64, 64), normal(_STACKED, 64, 64)
+    whole, column, row = np.s_[:], np.s_[:, None], np.s_[None]  # a matrix of each, for its error
+    for name, left, right, pairs, places in (
+        (f"A ⊗ x, {n} × {n}", A, x, n**2, (whole, column, column)),
+        (f"x ⊗ A, {n} × {n}", x, A, n**2, (row, whole, row)),
+        (f"A ⊗ x, {_SLOW} × {_SLOW}", few, x[:_SLOW], _SLOW**2, (whole, column, column)),
+        (f"{_STACKED} products of 64 × 64", *stacks, _STACKED * 64**3, (0, 0, 0)),
+    ):
+
+        def product(left: np.ndarray = left, right: np.ndarray = right) -> Any:
+            return sr.matmul(left, right, "log_plus", threads=options.threads)
+
+        error = _error(*(array[place] for array, place in zip((left, right, product()), places, strict=True)))
+        seconds = ours(f"log_plus, {name}", product)
+        rows.append([name, seconds * 1e3, pairs / seconds / 1e9, error])
+    columns = ["what", "ms", "G pairs/s", "error, u"]
+    return Table(f"log_plus, float32, vectors and stacks, {options.threads} threads", columns, rows)
+
+
 def _sequences(options: argparse.Namespace) -> Table:
     """The forward algorithm of hidden Markov models, and its gradient by the transitions and emissions."""
     batch, steps, states = 64, options.steps, 512
@@ -193,7 +221,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run(
         "benchmarks.log_plus",
         str(__doc__),
-        {"products": _products, "peers": _peers, "sequences": _sequences},
+        {"products": _products, "peers": _peers, "small": _small, "sequences": _sequences},
         arguments,
         _options,
     )

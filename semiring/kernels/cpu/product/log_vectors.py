@@ -323,11 +323,13 @@ def _parts(x, W, Y, least):
     for b in range(x.shape[0]):
         for k in range(x.shape[1], W.shape[1]):
             W[b, k], Y[b, k] = -np.inf, 1
-        below, above = False, False
+        below = above = False
         for k in range(x.shape[1]):
             t = np.float64(x[b, k])
-            below |= t < -_LARGE and t > -np.inf
-            above |= not t <= _LARGE
+            if not t <= _LARGE:
+                above = True
+            elif t < -_LARGE and t > -np.inf:
+                below = True
             inside = t >= -_LARGE and t <= _LARGE
             n, y = exponential(t * (1 + EXCESS) if inside else 0.0, True)
             W[b, k] = n + MAGIC if inside else -np.inf
