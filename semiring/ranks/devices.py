@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -173,7 +174,8 @@ def _copied(target: Array, source: Array, stream: Any) -> None:
 def closed_stack(devices: tuple[int, ...], A: Any, out: Any, close: Callable[..., Any]) -> Any:
     """The closures of a stack of arrays, some matrices on each GPU: ``close(A, out=out, device=...)`` of one part."""
     xp = array_namespace(A)
-    result = xp.empty(A.shape, A.dtype) if out is None else out
+    with A.device if is_device_array(A) else nullcontext():
+        result = xp.empty(A.shape, A.dtype) if out is None else out
     flat, target = (x.reshape(-1, *A.shape[-2:]) for x in (A, result))
     if not xp.may_share_memory(target, result):
         raise ShapeError("out is a stack whose matrices lie at no equal distances: give one that is dense")
