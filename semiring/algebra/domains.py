@@ -36,7 +36,7 @@ class Domain:
             raise AlgebraError(f"the domain {self} is empty: its lower end must lie below its upper end")
 
     @classmethod
-    def of(cls, given: Domain | tuple[Constant, Constant] | str | None) -> Domain:
+    def of(cls, given: Domain | tuple[Constant | str, Constant | str] | str | None) -> Domain:
         """From a pair of closed ends ``(0, 1)``, text such as ``"[0, inf)"``, or None for every number."""
         if given is None:
             return cls()
@@ -54,7 +54,7 @@ class Domain:
                 ) from None
             return cls(lower, upper, match[1] == "(", match[4] == ")")
         try:
-            lower, upper = given
+            lower, upper = (float(end) if isinstance(end, str) else end for end in given)
         except (TypeError, ValueError):
             raise AlgebraError(
                 f"the domain {given!r} is not a pair (lower, upper) or text such as '[0, inf)'"

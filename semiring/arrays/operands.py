@@ -147,7 +147,9 @@ def refuse_unreal(x: Any, name: str = "A") -> None:
     if _is_real(array.dtype) or array.size == 0:
         return
     if array.ndim == 0:
+        named = isinstance(x, str) and x in (*CATALOGUE, *ALIASES)
         hint = f": a file is read by semiring.read({x!r})" if isinstance(x, str) else ""
+        hint = f": {x!r} stands in the place of {name}, say semiring={x!r}" if named else hint
         hint = ": pass its .matrix" if hasattr(x, "matrix") else hint
         raise DTypeError(f"{name} is of type {type(x).__name__}, and an array of real numbers is needed{hint}")
     if array.dtype.kind != "O":

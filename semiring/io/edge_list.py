@@ -331,7 +331,7 @@ def _collect(rows: Iterable[Row], columns: Columns, source: str) -> _Collected:
             except ValueError as error:
                 given = f"the weight {fields[weight][:40]!r} is {error}" if fields[weight] else "the weight is missing"
                 if re.fullmatch(r"[-+]?\d+,\d+", fields[weight]):
-                    given += ": write decimals with a point"
+                    given += ": write decimals with a point, and thousands with nothing between"
                 raise FormatError(f"{source}:{number}: {given}") from None
         found.rows.append(found.vertex(start))
         found.columns.append(found.vertex(end))

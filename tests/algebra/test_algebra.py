@@ -147,7 +147,7 @@ def test_a_domain_is_read_tested_and_printed(given_, inside, outside, text):
         ("[2, -2]", "empty"),
         ((math.nan, 1), "empty"),
         ("[nan, 1]", "empty"),
-        (("0", "1"), "no number"),
+        (("0", "one"), "pair"),
         ((0, 1j), "no number"),
         ((0, 10**400), "no number"),
         ((0, None), "no number"),
@@ -323,6 +323,13 @@ def test_elements_have_the_value_of_the_dtype():
     assert sr.xor_and.one_for("bool") == np.True_
     for dtype in ("int16", "float64"):
         assert sr.min_plus.one_for(dtype).dtype == np.dtype(dtype)
+
+
+def test_ends_of_a_domain_may_be_texts_as_zero_and_one_may():
+    own = Semiring("e", "min(x, y)", "max(x, y)", "inf", 0, domain=("0", "inf"))
+    assert own.domain == Domain(0, math.inf)
+    with pytest.raises(AlgebraError, match=r"the domain \(0, 'x'\) is not a pair"):
+        own.on_domain((0, "x"))
 
 
 def test_a_constant_beyond_a_dtype_removes_the_dtype():

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import oracles
@@ -473,6 +474,14 @@ def test_json_of_the_other_commands(run):
     assert found["dtypes"]["min_plus"]["float32"] == "compiled kernels"
     assert found["dtypes"]["boolean"]["float32"] is None
     assert "rkleene" in found["methods"]
+
+
+@pytest.mark.parametrize("command", ["check", "code", "info"])
+def test_the_page_of_the_command_lists_the_keys_of_json(run, command):
+    page = (Path(ROOT) / "docs" / "command.md").read_text("utf-8")
+    (row,) = re.findall(rf"^\| {command} \| (`semiring`.*?)(?::.*)? \|$", page, re.MULTILINE)
+    words = ("max_plus",) if command != "info" else ()
+    assert re.findall(r"`(\w+)`", row) == list(json_of(run, command, *words))
 
 
 def test_no_json_after_an_error(run, towns):

@@ -76,6 +76,7 @@ def test_a_sparse_matrix_with_entries_stored_twice():
 STRANGE = [
     (None, "A is of type NoneType"),
     ("network.csv", r"A is of type str.*semiring.read\('network.csv'\)"),
+    ("max_min", r"A is of type str.*'max_min' stands in the place of A, say semiring='max_min'"),
     ({1: 2}, "A is of type dict"),
     (np.array([["1", "2"], ["3", "4"]]), "A holds text .<U1., not real numbers"),
     ([["a", "b"], ["c", "d"]], "A holds text"),
