@@ -103,10 +103,18 @@ def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log):
-    """The tests of a file run in one process, which compiles their kernels once; another `--dist` is as it says."""
-    from xdist.scheduler import LoadFileScheduling
+    """The tests of a file run in one process, which compiles their kernels once; another `--dist` is as it says.
 
-    return LoadFileScheduling(config, log) if config.getoption("dist") == "load" else None
+    Those of a folder in the quick tier, most of whose time goes into the compiler where nothing is compiled yet.
+    """
+    from xdist.scheduler import LoadFileScheduling, LoadScopeScheduling
+
+    class ByFolder(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return nodeid.partition("::")[0].rpartition("/")[0]
+
+    kind = ByFolder if config.getoption("markexpr") == "not slow" else LoadFileScheduling
+    return kind(config, log) if config.getoption("dist") == "load" else None
 
 
 @pytest.hookimpl(wrapper=True)

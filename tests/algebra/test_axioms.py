@@ -360,6 +360,7 @@ def test_numbers_whose_exponentials_leave_the_range_are_told():
     assert not own.check_axioms()["mul_associative"].rounding.overflow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("heat", [0.1, 0.001])
 def test_large_exponents_refute_no_law_that_holds(heat):
     """The exponential of -242,917 / 0.1 was infinite in sixty digits, too."""

@@ -138,6 +138,7 @@ def test_height_differences_on_a_grid_have_no_negative_cycle(seed, method):
     check_shortest_paths(A, D)
 
 
+@pytest.mark.slow
 def test_height_differences_in_float32():
     A, heights = height_difference_grid(10, 10, dtype="float32")
     D = closure(A)
