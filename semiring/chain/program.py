@@ -105,7 +105,7 @@ def _guard(options: Options, dtype: np.dtype[Any], n: int, device: int | None, b
         for (least, greatest, asked, _), program in programs:
             if low >= least and high <= greatest and nonnegative >= asked:
                 return program.work
-        return otherwise if low <= high else None
+        return None if low != low or high != high else otherwise
 
     return guard
 
