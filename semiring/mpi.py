@@ -594,13 +594,25 @@ class _Shared:
 
     def __init__(self, matrix: Matrix) -> None:
         self._mpi, self._held = load_mpi(), slabs(matrix.n, matrix._team.ranks.size)
-        self.first, self.own = matrix.to_rows()
-        self._window = self._mpi.Win.Create(
-            self.own.view(f"u{self.own.itemsize}"), self.own.itemsize, comm=matrix._team.ranks.comm
-        )
-        self._last: tuple[int, Array] = (-1, self.own[:0])
+        self.first, rows = matrix.to_rows()
+        ranks = matrix._team.ranks
+        # Memory of MPI's own: within a host that is shared memory, which every MPI reads from other ranks.
+        try:
+            self._window = self._mpi.Win.Allocate(rows.nbytes, rows.itemsize, comm=ranks.comm)
+        except self._mpi.Exception as error:
+            raise DeviceError(
+                f"this MPI lets no rank read the memory of others ({error}): paths between hosts need one that does, "
+                "such as Open MPI 5 or one with UCX"
+            ) from None
+        self.own = np.ndarray(rows.shape, rows.dtype, self._window.tomemory())
+        self._window.Lock(ranks.rank)
+        self.own[...] = rows
+        self._window.Unlock(ranks.rank)
+        ranks.comm.Barrier()
+        self._last: tuple[int, Array] = (-1, rows[:0])
 
     def free(self) -> None:
+        self.own = self.own[:0].copy()
         self._window.Free()
 
     def __getitem__(self, index: Any) -> Array:

@@ -18,6 +18,7 @@ import semiring as sr
 from semiring import mpi
 from semiring.errors import (
     AlgebraError,
+    DeviceError,
     DivergenceError,
     DomainError,
     DTypeError,
@@ -233,6 +234,9 @@ def errors(ranks, rng, folder):
         mpi.read(folder / "none.npy")
     with pytest.raises(DTypeError):
         mpi.matmul(np.zeros((3, 3)) if first else None, np.zeros((3, 3), np.float32) if first else None)
+    others = mpi.distribute(np.zeros((3, 3)), comm=ranks.comm.Create_group(ranks.comm.group.Incl([ranks.rank])))
+    with pytest.raises(DeviceError, match="the same comm"):
+        mpi.matmul(others, mpi.distribute(np.zeros((3, 3)) if first else None))
     with pytest.raises(AlgebraError, match="adds paths up"):
         mpi.best_paths(B if first else None, "plus_times")
 
