@@ -23,7 +23,7 @@ from semiring.gradients.rules import factors, rule_of
 from semiring.gradients.scaled import Right, largest, scaled_product
 from semiring.linalg import matmul
 from semiring.linalg.dispatch import Walker, look, pulls
-from semiring.linalg.sequences import Chain, Given
+from semiring.linalg.sequences import Chain, Given, check_lengths
 from semiring.namespaces import array_namespace
 
 __all__ = ["attained", "ended", "lines", "pulled", "scanned", "segments"]
@@ -84,6 +84,8 @@ def ended(given: Given, steps: int, semiring: Semiring, check: bool, kept: int) 
 def _checked(given: Given, steps: int, semiring: Semiring, check: bool) -> Chain:
     named = {"As": given.A, "x": given.x, "weights": given.weights}
     look(semiring, check, **{name: array for name, array in named.items() if array is not None})
+    if check:
+        check_lengths(given.lengths, steps)
     return Chain(semiring, *given, steps)
 
 

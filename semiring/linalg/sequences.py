@@ -32,7 +32,7 @@ from semiring.linalg.products import matmul, matmul_witness
 from semiring.linalg.ranges import may_wrap
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["Chain", "arranged", "multi_dot", "multi_dot_witness", "scan"]
+__all__ = ["Chain", "arranged", "check_lengths", "multi_dot", "multi_dot_witness", "scan"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
@@ -322,6 +322,14 @@ def _steps(A: Any, weights: Any, steps: int | None) -> int:
     return count
 
 
+def check_lengths(lengths: Any, steps: int) -> None:
+    """Raise `ValueError` where a row is to take more steps than there are, or fewer than none."""
+    if lengths is not None and bool(((lengths < 0) | (lengths > steps)).any()):
+        raise ValueError(
+            f"lengths reach from {int(lengths.min())} to {int(lengths.max())}, and there are {steps} steps"
+        )
+
+
 def _chain(
     As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, steps: Any, check: bool, threads: Any, device: Any
 ) -> Chain:
@@ -339,10 +347,8 @@ def _chain(
         if lengths.dtype.kind not in "iu":
             raise DTypeError(f"lengths has dtype {lengths.dtype}: how many steps a row takes is a whole number")
     A, rows, weights, lengths, steps = arranged(xp, A, rows, arrays.get("weights"), lengths, steps, square=square)
-    if check and lengths is not None and bool(((lengths < 0) | (lengths > steps)).any()):
-        raise ValueError(
-            f"lengths reach from {int(lengths.min())} to {int(lengths.max())}, and there are {steps} steps"
-        )
+    if check:
+        check_lengths(lengths, steps)
     return Chain(semiring, A, rows, weights, lengths, steps, square, threads)
 
 

@@ -268,3 +268,16 @@ def test_tensors_on_a_gpu_have_the_values_and_gradients_of_the_host(name, rng):
             C, W = sr.multi_dot_witness(*(tensor.cuda() for tensor in plain[:2]), name, weights=plain[2].cuda())
             expected = sr.multi_dot_witness(*plain[:2], name, weights=plain[2])
             torch.testing.assert_close((C.cpu(), W.cpu()), expected)
+
+
+@pytest.mark.parametrize("lengths", [[5, 1, 1], [4, -1, 1]])
+def test_lengths_beyond_the_steps_are_refused(lengths):
+    """Lengths counted in states, one more than the steps, gave likelihoods without a word."""
+    A, x, w = np.zeros((2, 2)), np.zeros((3, 2)), np.zeros((4, 3, 2))
+    with pytest.raises(ValueError, match="there are 4 steps"):
+        sr.multi_dot(A, x, "log_plus", weights=w, lengths=lengths)
+    tensors = [torch.from_numpy(array) for array in (A, x, w)]
+    for function in (differentiable.multi_dot, differentiable.scan):
+        with pytest.raises(ValueError, match="there are 4 steps"):
+            function(*tensors[:2], "log_plus", weights=tensors[2], lengths=lengths)
+        assert function(*tensors[:2], "log_plus", weights=tensors[2], lengths=lengths, check=False).shape[-1] == 2
