@@ -1,9 +1,9 @@
 """Distances of edges that all have one weight: hops, counted by breadth-first search of 512 targets at a time.
 
 Sources, and how: `semiring.kernels.graphs.hops`. Cost: a pass over the edges for every level and 512 vertices, of a
-dense graph over a few heads of each vertex; workspace 500 bytes a vertex and thread, and 4 bytes an edge, or a bit an
-entry. What it does not compute: weights whose multiples are rounded (`is_exact`), pivots for predecessors. The bits are
-exact.
+dense graph over a few heads of each vertex; workspace some 3 KB a vertex, more where paths have more than 15 edges, and
+16 bytes an edge, or a bit an entry. What it does not compute: weights whose multiples are rounded (`is_exact`), pivots
+for predecessors. The bits are exact.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from semiring.algorithms.methods import Method
 from semiring.algorithms.views import Array
-from semiring.graphs.components import edge_words, run_on
+from semiring.graphs.components import edge_words, in_strips, run_on
 from semiring.graphs.structure import Structure
 from semiring.kernels.engine import Engine
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # the elimination loads the compiler, and small calls are to 
     from semiring.elimination.analysis import Pattern
 
 __all__ = ["NAME", "by_hops", "is_exact", "write_hops"]
+
+_TOGETHER = 8  # searches, of 512 targets each
 
 NAME = "breadth_first_search"
 
@@ -60,14 +62,49 @@ def _close(weight: Any, none: Any, seen: Structure, engine: Engine, D: Array, A:
 
 def write_hops(weight: Any, none: Any, pattern: Pattern | None, words: Any, D: Array, threads: int) -> None:
     """D (n, n) ← weight · the fewest edges between two vertices, else ``none``; edges in lists, or else in words."""
-    from semiring.kernels.graphs.hops import TARGETS, count_hops
+    from semiring.kernels.graphs.hops import DIGITS, TARGETS, search_levels, write_levels
 
     n, none = D.shape[0], D.dtype.type(none)
-    starts, heads = np.empty(0, np.int64), np.empty(0, np.int32)
+    starts, heads, order = np.empty(0, np.int64), np.empty(0, np.int32), np.arange(n, dtype=np.int32)
+    number = order
     if pattern is not None:
-        starts, heads, words = pattern.starts, pattern.indices, np.empty((0, 0), np.uint32)
-    strips = [(start, min(n, start + TARGETS)) for start in range(0, n, TARGETS)]
-    run_on(lambda t0, t1: count_hops(starts, heads, words, D.dtype.type(weight), none, D, t0, t1), strips, threads)
+        starts, heads, order, number = _by_degree(pattern)
+        words = np.empty((0, 0), np.uint32)
+    # Rows of new memory are best written as a whole: so several searches come before their rounds are.
+    together = min(max(_TOGETHER, threads), -(-n // TARGETS))
+    workspace = np.empty((together, n, 1 + DIGITS, 8), np.uint64)
+
+    def write_columns(t0: int, t1: int) -> None:
+        found, kept = np.zeros((-(-(t1 - t0) // TARGETS), 4), np.int64), dict(enumerate(workspace))
+
+        def search(block: int) -> None:
+            start = t0 + TARGETS * block
+            stop = min(t1, start + TARGETS)
+            levels, rounds = search_levels(starts, heads, order, words, start, stop, kept[block])
+            kept[block] = levels
+            found[block] = levels.ctypes.data, levels.strides[0], int(rounds).bit_length(), stop - start
+
+        run_on(search, [(block,) for block in range(len(found))], threads)
+        write = partial(write_levels, found, number, D.dtype.type(weight), none, D)
+        in_strips(lambda rows: write(rows.start, rows.stop, t0), n, threads)
+
+    for t0 in range(0, n, TARGETS * together):
+        write_columns(t0, min(n, t0 + TARGETS * together))
+
+
+def _by_degree(pattern: Pattern) -> tuple[Array, Array, Array, Array]:
+    """The lists of edges with vertices numbered anew, as many edges side by side; the vertices, and their numbers.
+
+    A loop over as many heads as the one before is quicker than one whose end is a surprise.
+    """
+    counts = np.diff(pattern.starts)
+    order = np.argsort(counts, kind="stable").astype(np.int32)
+    number = np.empty_like(order)
+    number[order] = np.arange(order.size, dtype=np.int32)
+    starts = np.zeros(order.size + 1, np.int64)
+    np.cumsum(counts[order], out=starts[1:])
+    edges = np.arange(starts[-1]) + np.repeat(pattern.starts[order] - starts[:-1], counts[order])
+    return starts, number[pattern.indices[edges]], order, number
 
 
 def _pairs(n: int, width: int) -> int:

@@ -303,7 +303,9 @@ def test_hops_along_a_path_longer_than_its_digits(of_few):
 
 
 @pytest.mark.slow
-def test_hops_of_more_targets_than_a_word_has(rng, of_few):
+@pytest.mark.parametrize("together", [1, 8])
+def test_hops_of_more_targets_than_a_word_has(rng, of_few, monkeypatch, together):
+    monkeypatch.setattr(sys.modules["semiring.graphs.hops"], "_TOGETHER", together)
     for density in (0.001, 0.004, 0.05, 0.7):
         edges = rng.random((1030, 1030)) < density
         A = np.where(edges, np.float32(0.5), np.float32(np.inf))

@@ -2,8 +2,9 @@
 
 Source: M. Then et al., "The more the merrier: efficient multi-source graph traversal", PVLDB 8 (2014). A vertex has
 reached, after k rounds, what its heads had after k - 1. It asks no head more once nothing is missing, so that in a
-dense graph some heads answer for all. The rounds themselves are kept as bits too, one plane for each binary digit of
-their numbers: a round touches as many as its number has ones, and the matrix is written once, at the end.
+dense graph some heads answer for all; and a target that a round brought nobody nearer to is done. The rounds themselves
+are kept as bits too, one plane for each binary digit of their numbers: a round touches as many as its number has ones,
+and the matrix is written once, row after row.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -18,97 +19,117 @@ from semiring.kernels.graphs.compiled import kernel
 from semiring.kernels.graphs.lanes import join_listed, join_word, keep_new, missing_in, spread_levels
 from semiring.kernels.graphs.words import lowest
 
-__all__ = ["TARGETS", "count_hops"]
+__all__ = ["DIGITS", "TARGETS", "search_levels", "write_levels"]
 
 TARGETS = 512
+_WORD = TARGETS // 8  # bytes
 _ASKED = 8  # heads between two looks whether anything is missing still
+DIGITS = 4  # planes to begin with
 
 
 @kernel
-def _first_round(starts, heads, words, t0, t1, full, now, seen):
-    """Now (n, 8) ← the targets that each vertex has an edge to; seen (n, 8) ← these and itself."""
+def _heads_in_words(words, t0, t1, full, now, levels):
+    """Now (n, 8) ← the targets that each vertex has an edge to, bits of words, as of the first round."""
     for v in range(now.shape[0]):
-        if t0 <= v < t1:
-            seen[v, (v - t0) >> 6] = np.uint64(1) << np.uint64((v - t0) & 63)
-        if starts.size:
-            for e in range(starts[v], starts[v + 1]):
-                if t0 <= heads[e] < t1:
-                    k = heads[e] - t0
-                    now[v, k >> 6] |= np.uint64(1) << np.uint64(k & 63)
-        else:
-            for w in range(t0 // 32, (t1 + 31) // 32):
-                k = w - t0 // 32
-                now[v, k >> 1] |= np.uint64(words[v, w]) << np.uint64(32 * (k & 1))
-        keep_new(address(now[v]), address(full), address(seen[v]))
+        for w in range(t0 // 32, (t1 + 31) // 32):
+            k = w - t0 // 32
+            now[v, k >> 1] |= np.uint64(words[v, w]) << np.uint64(32 * (k & 1))
+        keep_new(address(now) + _WORD * v, address(full), address(levels) + v * levels.strides[0])
+        for w in range(8):
+            levels[v, 1, w] = now[v, w]
 
 
 @kernel
-def _ask_heads(words, now, missing, found):
-    """Found (8,) ← what the heads of some edges, bits of words, have reached; no more once nothing is missing."""
+def _ask_heads(words, v, now, missing, found):
+    """Join to the word ``found`` what the heads of v, bits of words, have reached; no more once nothing is missing."""
     asked = 0
-    for w in range(words.size):
-        bits = words[w]
+    for w in range(words.shape[1]):
+        bits = words[v, w]
         while bits:
-            u = 32 * w + lowest(bits)
+            join_word(found, now + _WORD * (32 * w + lowest(bits)))
             bits &= bits - np.uint32(1)
-            join_word(address(found), address(now[u]))
             asked += 1
-            if asked % _ASKED == 0 and not missing_in(address(missing), address(found)):
+            if asked % _ASKED == 0 and not missing_in(missing, found):
                 return
 
 
 @kernel
-def count_hops(starts, heads, words, weight, none, D, t0, t1):
-    """D[v, t] ← weight · the fewest edges from v to t, for the columns t0 … t1 - 1, at most `TARGETS`; else ``none``.
+def search_levels(starts, heads, order, words, t0, t1, levels):
+    """Which of the targets t0 … t1 - 1, at most `TARGETS`, each vertex reaches, in how many rounds, and the last round.
 
-    The heads of each vertex are listed; or, where ``starts`` is empty, they are the bits of words (n, ⌈n/32⌉).
-    ``t0`` is a multiple of 512. The rows of D need not lie side by side, but their entries do.
+    The first is ``levels`` (n, 1 + `DIGITS`, 8), or an array of more digits where these are too few: what is reached,
+    and of that the binary digits of the rounds, the lowest first. The heads of each vertex are listed, where number k
+    is the vertex order[k]; or, where ``starts`` is empty, they are the bits of words (n, ⌈n/32⌉). ``t0`` is a multiple
+    of 512.
     """
     wide()
-    n = D.shape[0]
-    now, coming, seen = np.zeros((n, 8), np.uint64), np.zeros((n, 8), np.uint64), np.zeros((n, 8), np.uint64)
-    full, missing = np.zeros(8, np.uint64), np.empty(8, np.uint64)
+    n, listed = order.size, starts.size > 0
+    levels[:] = np.uint64(0)
+    now, coming = np.zeros((n, 8), np.uint64), np.empty((n, 8), np.uint64)
+    full, reached, missing = np.zeros(8, np.uint64), np.empty(8, np.uint64), np.empty(8, np.uint64)
     for k in range(t1 - t0):
         full[k >> 6] |= np.uint64(1) << np.uint64(k & 63)
-    _first_round(starts, heads, words, t0, t1, full, now, seen)
-    planes = np.zeros((4, n, 8), np.uint64)
-    planes[0] = now
-    level, going = 1, True
+    for v in range(n):
+        k = order[v] - t0
+        if 0 <= k < t1 - t0:
+            levels[v, 0, k >> 6] = np.uint64(1) << np.uint64(k & 63)
+            if listed:
+                now[v, k >> 6] = levels[v, 0, k >> 6]
+    if not listed:
+        _heads_in_words(words, t0, t1, full, now, levels)
+    level, going = 0 if listed else 1, True
     while going:
         level += 1
+        if level >> (levels.shape[1] - 1):
+            wider = np.zeros((n, 2 * levels.shape[1] - 1, 8), np.uint64)
+            wider[:, : levels.shape[1]] = levels
+            levels = wider
         going = False
-        if level >> planes.shape[0]:
-            wider = np.zeros((2 * planes.shape[0], n, 8), np.uint64)
-            wider[: planes.shape[0]] = planes
-            planes = wider
+        reached[:] = np.uint64(0)
+        wanted, size = address(full), levels.strides[0]
         for v in range(n):
-            found = coming[v]
-            if not missing_in(address(full), address(seen[v])):
-                found[:] = np.uint64(0)
-                continue
-            if starts.size:
-                join_listed(address(found), address(now), address(heads) + 4 * starts[v], starts[v + 1] - starts[v])
-            else:
-                found[:] = np.uint64(0)
+            found, seen = address(coming) + _WORD * v, address(levels) + size * v
+            if not missing_in(wanted, seen):
                 for w in range(8):
-                    missing[w] = full[w] & ~seen[v, w]
-                _ask_heads(words[v], now, missing, found)
-            if keep_new(address(found), address(full), address(seen[v])):
+                    coming[v, w] = np.uint64(0)
+                continue
+            if listed:
+                join_listed(found, address(now), address(heads) + 4 * starts[v], starts[v + 1] - starts[v])
+            else:
+                for w in range(8):
+                    coming[v, w] = np.uint64(0)
+                    missing[w] = full[w] & ~levels[v, 0, w]
+                _ask_heads(words, v, address(now), address(missing), found)
+            if keep_new(found, wanted, seen):
                 going = True
-                for p in range(planes.shape[0]):
+                join_word(address(reached), found)
+                for p in range(levels.shape[1] - 1):
                     if (level >> p) & 1:
-                        join_word(address(planes[p, v]), address(found))
+                        join_word(seen + _WORD * (p + 1), found)
         now, coming = coming, now
-    steps, digits = np.empty(planes.shape[0], D.dtype), 1
-    while level >> digits:
-        digits += 1
-    for p in range(digits):
+        full[:] = reached  # what nobody has reached now, nobody will
+    return levels, level
+
+
+@kernel
+def write_levels(found, number, weight, none, D, first, last, t0):
+    """D[v, t] ← weight · the round in which v reached t, or ``none``, from column ``t0`` on, in some rows.
+
+    ``found`` (blocks, 4): of each 512 targets, what `search_levels` returned, as an address, the bytes from a vertex to
+    the next, and the digits of the last round; and how many targets there are. Vertex v has the number number[v].
+    The rows of D need not lie side by side, but their entries do.
+    """
+    wide()
+    steps, last_entries = np.empty(63, D.dtype), np.empty(64, D.dtype)
+    for p in range(found[:, 2].max()):
         steps[p] = (1 << p) * weight
-    last = np.empty(64, D.dtype)
-    for v in range(n):
-        for w in range((t1 - t0 + 63) // 64):
-            t = t0 + 64 * w
-            to = address(D[v, t:]) if t + 64 <= t1 else address(last)
-            spread_levels(none, address(steps), address(planes[0, v, w:]), 64 * n, digits, seen[v, w], to)
-            if t + 64 > t1:
-                D[v, t:t1] = last[: t1 - t]
+    for v in range(first, last):
+        to = address(D) + v * D.strides[0] + t0 * D.itemsize
+        for b in range(found.shape[0]):
+            levels, digits, count = found[b, 0] + number[v] * found[b, 1], found[b, 2], found[b, 3]
+            for w in range((count + 63) // 64):
+                whole = 64 * w + 64 <= count
+                at = to + (TARGETS * b + 64 * w) * D.itemsize if whole else address(last_entries)
+                spread_levels(none, address(steps), levels + _WORD + 8 * w, _WORD, digits, levels + 8 * w, at)
+            for t in range(count // 64 * 64, count):
+                D[v, t0 + TARGETS * b + t] = last_entries[t % 64]

@@ -157,7 +157,8 @@ def spread_levels(
 ) -> Any:
     """64 entries ← the sums of the steps of those planes in which they have a bit, or ``none`` where not reached.
 
-    ``planes``: the first of ``count`` words of 64 bits, ``stride`` bytes apart; ``steps``: a number for each.
+    ``planes``: the first of ``count`` words of 64 bits, ``stride`` bytes apart; ``steps``: a number for each;
+    ``reached``: the address of one more word.
     """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -171,8 +172,9 @@ def spread_levels(
             bits = load(builder, _I64, builder.add(planes, builder.mul(loop.index, stride)))
             part = builder.select(builder.bitcast(bits, marks), _splat(builder, step, 64), zero)
             builder.store(add(builder.load(sums), part), sums)
-        found = builder.select(builder.bitcast(reached, marks), builder.load(sums), _splat(builder, none, 64))
+        reached = builder.bitcast(load(builder, _I64, reached), marks)
+        found = builder.select(reached, builder.load(sums), _splat(builder, none, 64))
         store(builder, found, to)
         return context.get_dummy_value()
 
-    return types.void(none, *(types.intp,) * 4, types.uint64, types.intp), code
+    return types.void(none, *(types.intp,) * 6), code
