@@ -27,6 +27,7 @@ from semiring.testing import graphs as random_graphs
 __all__ = ["main"]
 
 Graph = tuple[str, Any, str]  # a name, a matrix, a semiring
+_SOME = 32  # sources of libraries that would take minutes for all
 
 
 def _dense(A: Any) -> Any:
@@ -132,14 +133,18 @@ def steps(options: argparse.Namespace) -> Table:
     planar = _dense(planar_graph(n)[0])
     some = np.where(1000 * 6 / n >= W, 1, np.inf).astype(np.float32)
     half = np.where(W < 500, 1, np.inf).astype(np.float32)
+    stored = _sparse(n, rng.integers(0, n, (2, 6 * n)), rng, weight=1).astype(np.int16)
+    many = _sparse(5 * n, rng.integers(0, 5 * n, (2, 50 * n)), rng, weight=1).toarray() > 0
     cases: list[tuple[str, Any, str]] = [
         ("acyclic, dense", np.where(acyclic, W, np.inf).astype(np.float32), "min_plus"),
         (f"acyclic, bits of {4 * n} vertices", words, "boolean"),
         ("undirected", even, "min_plus"),
         ("undirected, widest paths", even, "max_min"),
         ("one weight, 6 edges a vertex", some, "min_plus"),
+        ("one weight, 6 edges a vertex, sparse int16", stored, "min_plus"),
         ("one weight, half of all edges", half, "min_plus"),
         ("Delaunay triangulation", planar, "min_plus"),
+        (f"bits of {5 * n} vertices, 10 edges a vertex", sr.pack(many), "boolean"),
     ]
     rows: list[list[Any]] = []
     for name, A, semiring in cases:
@@ -161,30 +166,62 @@ def peers(options: argparse.Namespace) -> Table:
         for threads in (1, 2):
             call: Callable[[], Any] = lambda A=A, threads=threads: sr.closure(A, threads=threads)  # noqa: E731
             rows.append([kind, f"semiring, {threads} threads", ours(kind, call, repeats=3, seconds=1.0) * 1e3])
-        for who, other in _others(A, kind == "one weight"):
-            rows.append([kind, who, theirs(other, repeats=1, seconds=0.0) * 1e3])
+        for who, other, part in _others(A, kind == "one weight"):
+            rows.append([kind, who, theirs(other, repeats=1, seconds=0.0) * 1e3 * part])
     return Table(f"All distances of a Delaunay triangulation of {n} vertices", ["edges", "who", "ms"], rows)
 
 
-def _others(A: Any, alike: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The same by other libraries, those that are installed, each from a graph of its own kind."""
+def _others(A: Any, alike: bool) -> Iterator[tuple[str, Callable[[], Any], float]]:
+    """The same by other libraries, those that are installed, each from a graph of its own kind.
+
+    And how many times what is called is all of it: slow ones start from some vertices.
+    """
     from scipy.sparse import csgraph
 
     edges = A.tocoo()
     n, tails, heads, weights = A.shape[0], edges.row.tolist(), edges.col.tolist(), edges.data.tolist()
-    yield "SciPy, Dijkstra", lambda: csgraph.dijkstra(A, unweighted=alike)
+    yield "SciPy, Dijkstra", lambda: csgraph.dijkstra(A, unweighted=alike), 1
+    some = np.linspace(0, n - 1, min(n, _SOME), dtype=int)
     if find_spec("igraph") is not None:
         import igraph
 
         graph = igraph.Graph(n, list(zip(tails, heads, strict=True)), directed=True)
-        yield "igraph", lambda: graph.distances(weights=None if alike else weights)
+        yield "igraph", lambda: graph.distances(weights=None if alike else weights), 1
     if find_spec("rustworkx") is not None:
         import rustworkx
 
         digraph = rustworkx.PyDiGraph()
         digraph.add_nodes_from(range(n))
         digraph.add_edges_from(list(zip(tails, heads, weights, strict=True)))
-        yield "rustworkx", lambda: rustworkx.all_pairs_dijkstra_path_lengths(digraph, float)
+        yield "rustworkx", lambda: rustworkx.all_pairs_dijkstra_path_lengths(digraph, float), 1
+    if find_spec("networkit") is not None:
+        import networkit
+
+        kit = networkit.Graph(n, weighted=not alike, directed=True)
+        for tail, head, weight in zip(tails, heads, weights, strict=True):
+            kit.addEdge(tail, head, weight)
+        yield "NetworKit", lambda: networkit.distance.APSP(kit).run(), 1
+    if find_spec("networkx") is not None:
+        import networkx as nx
+
+        named = nx.from_scipy_sparse_array(A, create_using=nx.DiGraph)
+        single = nx.single_source_shortest_path_length if alike else nx.single_source_dijkstra_path_length
+        yield f"NetworkX, by {some.size} sources", lambda: [single(named, v) for v in some.tolist()], n / some.size
+    if find_spec("graphblas") is not None:
+        yield f"python-graphblas, by {some.size} sources", lambda: _bellman_ford(A, some), n / some.size
+
+
+def _bellman_ford(A: Any, sources: np.ndarray) -> Any:
+    """Distances from some vertices as python-graphblas has them: products until nothing changes."""
+    import graphblas as gb
+
+    matrix = gb.io.from_scipy_sparse(A.tocoo())
+    D = gb.Matrix.from_coo(np.arange(sources.size), sources, np.float32(0), nrows=sources.size, ncols=A.shape[0])
+    while True:
+        before = D.dup()
+        D(gb.binary.min) << gb.semiring.min_plus(D @ matrix)
+        if D.isequal(before):
+            return D
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
