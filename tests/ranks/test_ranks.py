@@ -141,7 +141,7 @@ def test_tasks_without_lanes(rng, n, shape):
 
     def run(ranks):
         spread = spread_of(ranks, A, shape)
-        engine = engine_for(A, sr.plus_times, A.dtype, True, 1)
+        engine = Engine(backend_for(A, sr.plus_times, A.dtype), make_plan(sr.plus_times, A.dtype, threads=1))
         links = device.DeviceLinks(Groups(ranks, spread.grid), lambda array, root, group: group.broadcast(array, root))
         close_tiles(engine, links, spread.grid, spread.own, diverges=False)
         D[np.ix_(spread.rows, spread.columns)] = spread.own
