@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -179,13 +180,19 @@ def _not_square(rows: int, columns: int) -> ShapeError:
 
 def _refuse_untitled_edges(frame: Any, columns: Sequence[Any]) -> None:
     """Raise `FormatError` where two columns or three hold texts and then numbers, as edges and weights do."""
-    kinds = [np.asarray(frame[title]).dtype.kind for title in columns] if len(columns) in (2, 3) else []
-    if kinds and all(kind in "OUST" for kind in kinds[:2]) and all(isinstance(t, str) for t in columns):
+    ends = [np.asarray(frame[title]) for title in columns[:2]] if len(columns) in (2, 3) else []
+    if ends and all(map(_holds_texts, ends)) and all(isinstance(t, str) for t in columns):
         raise FormatError(
             f"A is a frame of texts, and no columns are titled like a source ({', '.join(SOURCES)}) and a target "
             f"({', '.join(TARGETS)}): if it lists edges, name them, columns=({columns[0]!r}, {columns[1]!r}), in a "
             f"function of paths, or semiring.network_of(A, source={columns[0]!r}, target={columns[1]!r})"
         )
+
+
+def _holds_texts(column: Any) -> bool:
+    """Whether entries are texts or other objects; numbers that are held as objects are none."""
+    kind = column.dtype.kind
+    return kind in "UST" or (kind == "O" and not all(isinstance(entry, Real) for entry in column))
 
 
 def _labelled_columns(frame: Any) -> Taken:

@@ -257,7 +257,7 @@ def save_matrix(report: Report, path: str, matrix: Any, semiring: Semiring, netw
         write(path, matrix, semiring, names=network.names, unit=network.unit, progress=progress)
     report.wrote(path)
     if network.names is not None and format_of(path) in ("npy", "mtx", "gr"):
-        print(f"semiring: note: {path} holds no names of vertices; .npz and .csv do", file=sys.stderr)
+        print(f"semiring: note: {path} holds no names of vertices; .npz, .csv and .json do", file=sys.stderr)
 
 
 def _announce_size(path: str, matrix: Any, semiring: Semiring, network: Network) -> None:

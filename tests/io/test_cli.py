@@ -180,7 +180,7 @@ def test_output_to_standard_output_is_only_data(run, towns):
 
 def test_names_that_a_format_cannot_hold_are_noted(run, towns):
     _, _, err = run("closure", "towns.csv", "-o", "d.npy")
-    assert err == "semiring: note: d.npy holds no names of vertices; .npz and .csv do\n"
+    assert err == "semiring: note: d.npy holds no names of vertices; .npz, .csv and .json do\n"
 
 
 def test_undirected_and_weight_column(run, towns):

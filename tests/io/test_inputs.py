@@ -156,6 +156,17 @@ def test_the_closure_of_a_frame_is_a_frame(frame):
     np.testing.assert_array_equal(out, CLOSED)
 
 
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_numbers_held_as_objects_in_a_square_frame_are_to_be_converted(n):
+    names = TOWNS[:n]
+    frame = pd.DataFrame(np.ones((n, n)), index=names, columns=names).astype(object)
+    with pytest.raises(DTypeError, match="holds numbers as Python objects: convert them"):
+        sr.closure(frame)
+    texts = pd.DataFrame({"x": ["a", "b"], "y": ["b", "c"]}, dtype=object)
+    with pytest.raises(FormatError, match="a frame of texts"):
+        sr.closure(texts)
+
+
 def test_columns_are_put_into_the_order_of_the_rows(frame):
     for shuffled in (frame[TOWNS[::-1]], frame.loc[["Kiel", "Ulm", "Jena", "Bonn"]]):
         found = sr.closure(shuffled)
