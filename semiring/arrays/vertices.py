@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable
 from functools import cached_property
 from typing import Any
@@ -11,6 +12,8 @@ import numpy as np
 from semiring.errors import ShapeError, VertexError
 
 __all__ = ["Vertices"]
+
+_INTEGER = re.compile("0|-?[1-9][0-9]*")  # as Python writes it; 01234 is a text alone
 
 
 class Vertices:
@@ -32,19 +35,27 @@ class Vertices:
 
     @cached_property
     def _numbers_are_names(self) -> bool:
-        return any(isinstance(name, int | np.integer) for name in self.names or ())
+        """Whether some name is an integer, or the text of one, as edge lists and .npz files hold it."""
+        return any(
+            isinstance(name, int | np.integer) or (isinstance(name, str) and _INTEGER.fullmatch(name) is not None)
+            for name in self.names or ()
+        )
 
     def index(self, vertex: Any) -> int:
-        """The number of a vertex, given by name or by number (by name only, where names are numbers themselves).
+        """The number of a vertex, given by name or by number.
 
+        By name only, where some names are integers or their texts: there 7 is the vertex 7, else the vertex "7".
         Raises `VertexError`.
         """
         if self.names is not None and isinstance(vertex, Hashable) and vertex in self._indices:
             return self._indices[vertex]
-        if isinstance(vertex, int | np.integer) and not isinstance(vertex, bool) and not self._numbers_are_names:
+        number = isinstance(vertex, int | np.integer) and not isinstance(vertex, bool)
+        if number and not self._numbers_are_names:
             if 0 <= vertex < len(self):
                 return int(vertex)
             raise VertexError(f"vertex {vertex} is not one of the {len(self)} from 0 on")
+        if number and (text := str(int(vertex))) in self._indices:
+            return self._indices[text]
         if self.names is None:
             raise VertexError(f"vertex {vertex!r} is not an integer, and names= were not given")
         from difflib import get_close_matches
@@ -52,7 +63,8 @@ class Vertices:
         near = get_close_matches(str(vertex), map(str, self.names), n=3)
         some = ", ".join(map(repr, self.names[:5])) + ", …" * (len(self.names) > 5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"they are {some or 'none'}"
-        raise VertexError(f"no vertex is named {vertex!r}: {hint}")
+        rule = "; where names are integers, an integer is a name and no position" if number else ""
+        raise VertexError(f"no vertex is named {vertex!r}: {hint}{rule}")
 
     def indices(self, vertices: Any) -> np.ndarray[Any, Any]:
         """The numbers of several vertices, int64, in their order; of all of them where that is None."""

@@ -263,6 +263,7 @@ def _draw(report: Report, path: str, question: Question, found: Any, route: Sequ
         title = f"{ends}: {total}, {edges} edge{'s' * (edges != 1)}"
     elif label:
         title = f"{network.title}: {label.removesuffix(unit)}"
-    figure = plot_network(network, question.semiring, path=route or (), values=values, values_label=label, title=title)
+    stops = [question.identity(vertex) for vertex in route or ()]
+    figure = plot_network(network, question.semiring, path=stops, values=values, values_label=label, title=title)
     save(figure, path)
     report.wrote(path, "drew")

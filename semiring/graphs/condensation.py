@@ -100,7 +100,9 @@ class Condensation:
 
     def _components_of(self, vertices: Any) -> NDArray[np.int64]:
         if self.names is not None:
-            one = isinstance(vertices, str) or (isinstance(vertices, Hashable) and vertices in self.names)
+            one = isinstance(vertices, str | int | np.integer) or (
+                isinstance(vertices, Hashable) and vertices in self.names
+            )
             return np.asarray(
                 self.component[self._vertices.index(vertices) if one else self._vertices.indices(vertices)]
             )

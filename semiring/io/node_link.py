@@ -30,7 +30,7 @@ def read_node_link(content: bytes, source: str, *, weight: str | None = None) ->
     that is an object. Vertices whose ids are integers come in numerical order, others in that of the file.
     """
     try:
-        found = json.loads(content, parse_float=_number, parse_int=_number)
+        found = json.loads(content, parse_float=_number, parse_int=_whole)
     except UnicodeDecodeError:
         raise FormatError(f"{source}: not UTF-8 text") from None
     except json.JSONDecodeError as error:
@@ -62,7 +62,7 @@ def read_node_link(content: bytes, source: str, *, weight: str | None = None) ->
     beside = ("source", "target", "id", "key")
     title, candidates = guessed_title(links, beside=beside) if weight is None else (weight, ())
     names = tuple(range(len(ids))) if numbered else tuple(place)
-    graph = Graph(names, directed, ends, [edge.get(title) for edge in links])
+    graph = Graph(names, directed, ends, [_weight(edge.get(title)) for edge in links])
     attributes = found.get("graph")
     unit = attributes.get("unit", "") if isinstance(attributes, dict) else ""
     try:
@@ -105,6 +105,17 @@ _INFINITY = "1e999"
 
 def _number(text: str) -> int | float:
     return float(text) if text.removeprefix("-") == _INFINITY else parse_number(text)
+
+
+def _whole(text: str) -> int | float:
+    """An integer, exactly, however many bits an id takes; -0 is a float."""
+    value = parse_number(text)
+    return int(text) if isinstance(value, float) and value else value
+
+
+def _weight(value: Any) -> Any:
+    """A weight as other files have it: integers beyond 64 bits are floats."""
+    return float(value) if type(value) is int and not -(2**63) <= value < 2**63 else value
 
 
 def write_node_link(

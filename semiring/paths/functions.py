@@ -102,8 +102,9 @@ def best_paths(
     semiring
         Weights are combined along a path by ⊗, paths compared by ⊕. By default that of a `Network`, else min-plus.
     sources, targets
-        Lists of vertices, by name or number. Only the paths between them are found, in the cheapest of three ways, and
-        of a graph that lists its edges no matrix of all pairs is made: `SomePaths`. By default all vertices.
+        Lists of vertices, by name or number (see `Paths.index`). Only the paths between them are found, in the cheapest
+        of three ways, and of a graph that lists its edges no matrix of all pairs is made: `SomePaths`. By default all
+        vertices.
     limit
         Only paths that are no worse; `SomePaths` then has a sparse matrix. Costs what lies within it, of weights that
         make paths no better.

@@ -154,9 +154,10 @@ class Paths:
     # ------------------------------------------------------------------------------------------------- vertices
 
     def index(self, vertex: Any) -> int:
-        """The number of a vertex, given by name or by number (by name only, where names are numbers themselves).
+        """The number of a vertex, given by name or by number.
 
-        Raises `VertexError`.
+        By name only, where some names are integers or their texts, as of a file: there 7 is the vertex 7, else the
+        vertex "7". Raises `VertexError`.
         """
         return self._known.index(vertex)
 

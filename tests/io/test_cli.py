@@ -385,6 +385,17 @@ def test_pictures_of_paths(run, towns, options):
         assert (towns / "p.png").stat().st_size > 5000
 
 
+@pytest.mark.parametrize("ending", ["csv", "json"])
+def test_a_picture_of_a_path_between_vertices_that_integers_name(run, towns, ending):
+    A = np.full((4, 4), np.inf)
+    A[0, 1], A[1, 2], A[2, 3] = 5, 7, 1
+    write(f"n.{ending}", A, names=[1, 2, 3, 40])
+    code, out, _ = run("paths", f"n.{ending}", "--from", "1", "--to", "40", "--plot", "p.svg")
+    assert code == 0
+    assert "1 → 40: distance 13, 3 edges" in out
+    assert b"<svg" in (towns / "p.svg").read_bytes()
+
+
 def test_a_picture_of_a_closure(run, towns):
     assert run("closure", "towns.csv", "--plot", "c.svg")[0] == 0
     assert b"<svg" in (towns / "c.svg").read_bytes()

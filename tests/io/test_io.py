@@ -33,6 +33,7 @@ from semiring.errors import (
     ShapeError,
     TooLargeError,
     UnknownNameError,
+    VertexError,
 )
 from semiring.paths import shortest_paths
 
@@ -743,6 +744,50 @@ def test_vertices_of_node_link_files(tmp_path):
     found = node_links(tmp_path, {"nodes": [{"id": 20}, {"id": 2}, {"id": 0}, {"id": 1}], "links": edges})
     assert found.names == (0, 1, 2, 20)
     assert found.matrix[:3, :3].tolist() == [[INF, 3, 4], [3, INF, INF], [4, INF, INF]]  # undirected unless it is said
+
+
+@pytest.mark.parametrize("ids", [[2**64 - 1, 2**64 - 2, 7], [10**22 + 1, -(2**63) - 1, "x"], [2**63, 2**63 - 1, 0]])
+def test_integer_ids_of_any_size_are_exact(tmp_path, ids):
+    edges = [
+        {"source": ids[0], "target": ids[1], "weight": 2**64 - 1},
+        {"source": ids[1], "target": ids[2], "weight": 3},
+    ]
+    found = node_links(tmp_path, {"directed": True, "nodes": [{"id": name} for name in ids], "edges": edges})
+    assert sorted(found.names, key=str) == sorted(ids, key=str)
+    assert {type(name) for name in found.names} <= {int, str}
+    assert found.matrix.dtype == np.float64  # weights are numbers of 64 bits, or floats
+    paths = shortest_paths(found)
+    assert paths.path(ids[0], ids[2]) == ids
+    assert paths.distance(ids[0], ids[1]) == 2.0**64
+    sio.write(tmp_path / "again.json", found)
+    again = sio.read(tmp_path / "again.json")
+    assert again.names == found.names
+    assert again.matrix.tolist() == found.matrix.tolist()
+
+
+def test_integers_beyond_float64_are_no_ids_and_no_weights(tmp_path):
+    for nodes, weight in (([10**400, 1], 1), ([0, 1], 10**400)):
+        edges = [{"source": nodes[0], "target": nodes[1], "weight": weight}]
+        with pytest.raises(FormatError, match="beyond the range of float64"):
+            node_links(tmp_path, {"nodes": [{"id": name} for name in nodes], "edges": edges})
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "npz", "json"])
+def test_integers_mean_the_ids_of_a_file(tmp_path, ending):
+    A = np.array([[INF, 5.0, INF], [INF, INF, 7.0], [INF, INF, INF]])
+    sio.write(tmp_path / f"x.{ending}", A, names=[1, 2, 3])
+    found = sio.read(tmp_path / f"x.{ending}")
+    path = [1, 2, 3] if ending == "json" else ["1", "2", "3"]
+    everything, some = shortest_paths(found), shortest_paths(found, sources=[1], targets=np.array([2, 3]))
+    for paths in (everything, some):
+        assert paths.distance(1, 2) == 5
+        assert paths.path(1, np.int64(3)) == path
+    assert some.matrix.tolist() == [[5, 12]]
+    factor = semiring.factor(found)
+    assert (factor.distance(1, 2), factor.update([(1, 2, 4.0)]).distance(1, 3)) == (5, 11)
+    assert semiring.condensation(found).reaches([1, 3], 2).tolist() == [True, False]
+    with pytest.raises(VertexError, match="no vertex is named 0"):
+        everything.path(0, 1)
 
 
 def test_edges_of_an_undirected_node_link_file_are_taken_both_ways_once(tmp_path):
