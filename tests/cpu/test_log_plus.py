@@ -198,6 +198,24 @@ def test_stacks_are_their_matrices(rng, count):
     np.testing.assert_array_equal(C, np.stack([multiplied(a, B[0]) for a in A]))
 
 
+@pytest.mark.parametrize("huge", [2.2e6, 1e30, -1e30])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("k", [64, 600])
+def test_huge_lines_change_no_others(rng, k, dtype, huge):
+    A, B = (normal(rng, *shape, scale=500).astype(dtype) for shape in ((5, k), (k, 50)))
+    B[:, 8], A[3] = huge, -huge
+    found = multiplied(A, B)
+    rows, columns = [0, 3, 4], [0, 8, 20]
+    expected = exact(A[rows], B[:, columns])
+    usual = np.ix_([0, 2], [0, 2])
+    assert errors(found[np.ix_(rows, columns)], expected, dtype)[usual].max() <= BOUND[dtype]
+    np.testing.assert_allclose(
+        found[np.ix_(rows, columns)], expected.astype(float), rtol=1e-5 if dtype == "float32" else 1e-13
+    )
+    stacks = sr.matmul(np.stack([A, A[::-1]]), np.stack([B, B]), "log_plus")
+    assert stacks.tobytes() == np.stack([found, found[::-1]]).tobytes()
+
+
 def test_infinity_and_nan_do_as_in_small_products(rng):
     A, B = KINDS["scores"](rng, M, K, N)
     A[2, 3], B[4, 5], B[:, 6] = INF, INF, -INF

@@ -28,6 +28,13 @@ def scores_to_1000(rng, m, k, n):
 
 
 @kind
+def huge_lines(rng, m, k, n):
+    A, B = scores_to_1000(rng, m, k, n)
+    B[:, 7], B[:, 13], A[5] = 1e30, -1e30, -3e30
+    return A, B
+
+
+@kind
 def hidden_markov_models(rng, m, k, n):
     def sparse(*shape):
         return np.where(rng.random(shape) < 0.05, np.log(rng.random(shape)), -INF)

@@ -6,11 +6,14 @@ With whole numbers u, v and w, one for each row of A, each k and each column of 
 
 and the sum is a product of plus_times in float64. Every exponential is a power of two times exp r, |r| ≤ log(2)/2, so
 its error does not grow with the exponent, and shifts cost no bit. They bring the greatest entry of each row and column
-near 1; v first brings each row of B there, so that greatest entries meet. An exponential below 2^`_LEAST` counts as 0:
-then no product is subnormal, and the caller's floating-point state does not matter. The sums below which such zeros
-might be noticed are computed again, in float32 by exponents and mantissas apart (`_add_up`), in float64 by the kernel
-of the definition; and so by that are rows and columns with entries above `HIGH`. Where exactly one path exists, c is
-its ⊗, to the bit: bits, where operands have entries, tell these from others.
+near 1; v first brings each row of B there, so that greatest entries meet. That is the greatest of the entries within
+`LOW` and `HIGH`, whose exponentials are taken, and of no others: since u ≥ a − v and w ≥ b + v for all of these, no
+exponential exceeds 2², however large an entry elsewhere, and no shift exceeds 2.5 · 2²⁰, where float32 has steps of a
+quarter. An exponential below 2^`_LEAST` counts as 0: then no product is subnormal, and the caller's floating-point
+state does not matter. The sums below which such zeros might be noticed are computed again, in float32 by exponents and
+mantissas apart (`_add_up`), in float64 by the kernel of the definition; and so by that are rows and columns with
+entries above `HIGH`. Where exactly one path exists, c is its ⊗, to the bit: bits, where operands have entries, tell
+these from others.
 
 A row of the result depends on that row of A and on all of B, and so on no cut of A by rows, nor on threads.
 """
@@ -57,6 +60,7 @@ __all__ = [
     "few_paths",
     "finish",
     "is_log_plus",
+    "is_taken",
     "kernel",
     "logarithm",
     "multiply",
@@ -101,6 +105,12 @@ def kernel(function: Any) -> Any:
 
 
 _inline = njit(forceinline=True, nogil=True, error_model="numpy", fastmath={"contract"})
+
+
+@_inline
+def is_taken(x):
+    """Whether the exponential of an entry is taken."""
+    return (x >= LOW) & (x <= HIGH)
 
 
 @_inline
@@ -183,7 +193,7 @@ def scale(X, rows, columns, out, start, stop):
         shift = rows[b, i]
         for j in range(X.shape[2]):
             x = np.float64(X[b, i, j])
-            inside = (x >= LOW) & (x <= HIGH)
+            inside = is_taken(x)
             n, y = exponential(x if inside else 0.0, is_single(X))
             n -= shift + columns[b, j]
             value = number_of(bits_of(y) + (np.int64(n) << 52))
@@ -211,7 +221,7 @@ def finish(S, rows, columns, C, accumulate, tiny, least, again, start, stop):
             y = number_of((bits & _FRACTION) | _ONE)
             if accumulate:
                 c = np.float64(C[b, i, j])
-                inside = (c >= LOW) & (c <= HIGH)
+                inside = is_taken(c)
                 bad |= not (inside | (c == -np.inf))
                 d, x = exponential(c if inside else 0.0, is_single(C))
                 x = x if inside else 0.0
@@ -334,17 +344,20 @@ def few_paths(A, bits, B, odd, result, C, again, accumulate, start, stop):
 def survey_rows(X, shift, greatest, paths, seen, start, stop):
     """Of rows start … stop - 1 of X (b, m, n): the greatest x + shift (b, n), how many entries are no -∞, what is seen.
 
-    That is in bit 0 a finite entry below `LOW`, in bit 1 one above `HIGH`.
+    The greatest is that of entries that are taken, or -∞. What is seen is in bit 0 a finite entry below `LOW`, in
+    bit 1 one above `HIGH`.
     """
     wide()
     without_nan()
     height = X.shape[1]
     for p in range(start, stop):
         b, i = p // height, p % height
-        row, added, top, count, found = X[b, i], shift[b], X[b, i, 0] + shift[b, 0], np.int32(0), np.int32(0)
+        row, added, count, found = X[b, i], shift[b], np.int32(0), np.int32(0)
+        greatest[b, i] = -np.inf
+        top = nothing = greatest[b, i]
         for j in range(row.size):
             x = row[j]
-            t = x + added[j]
+            t = x + added[j] if is_taken(x) else nothing
             top = t if t > top else top
             count += np.int32(x > -np.inf)
             found |= np.int32((x < LOW) & (x > -np.inf)) | np.int32(x > HIGH) << np.int32(1)
@@ -363,7 +376,7 @@ def survey_columns(X, shift, greatest, paths, seen, start, stop):
             for j in range(row.size):
                 x = row[j]
                 t = x + added
-                top[j] = t if t > top[j] else top[j]
+                top[j] = t if is_taken(x) & (t > top[j]) else top[j]
                 count[j] += np.int32(x > -np.inf)
                 found[j] |= np.int32((x < LOW) & (x > -np.inf)) | np.int32(x > HIGH) << np.int32(1)
 
@@ -372,7 +385,7 @@ def survey_columns(X, shift, greatest, paths, seen, start, stop):
 class _Look:
     """What one side of a product holds: of each row of A, or of each column of B."""
 
-    greatest: Array  # (b, rows) the greatest entries plus a shift, 0 where there is none, within the range of entries
+    greatest: Array  # (b, rows) the greatest entries that are taken plus a shift, 0 where there is none
     paths: Array  # (b, rows) how many entries are no -∞
     odd: Array | None  # (b, rows) whether one of them is above `HIGH`
     dropped: bool  # whether a finite one is below `LOW`
@@ -384,10 +397,10 @@ def _look(X: Array, shift: Array, axis: int, threads: int) -> _Look:
     greatest, paths, seen = np.empty(shape, X.dtype), np.empty(shape, np.int32), np.empty(shape, np.int32)
     loop, pieces = (survey_rows, greatest.size) if axis == 2 else (survey_columns, X.shape[0])
     on_threads(threads, loop, (X, shift, greatest, paths, seen), pieces, X.size)
-    greatest[~np.isfinite(greatest)] = 0
+    greatest[greatest == -np.inf] = 0
     every = int(np.bitwise_or.reduce(seen, axis=None))
     odd = seen > 1 if every > 1 else None
-    return _Look(np.clip(greatest, 2 * LOW, 2 * HIGH), paths, odd, bool(every & 1))
+    return _Look(greatest, paths, odd, bool(every & 1))
 
 
 def on_threads(threads: int, function: Any, arguments: tuple[Any, ...], rows: int, size: int) -> None:

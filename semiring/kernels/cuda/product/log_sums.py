@@ -53,18 +53,18 @@ _LIBRARY = """
 #define LN2_LOW 1.90821492927058770002e-10
 #define NO_PATH __longlong_as_double(0xfff0000000000000ll)
 """
-_GREATEST = f"isinf(a) ? 0.0 : fmin(fmax(rint(a), {2 * _LOW * 1.5}), {2 * _HIGH * 3})"
 
 
 @cache
 def _kernels() -> dict[str, Any]:
     """The passes: greatest exponents and numbers of paths along a line, exponentials, and logarithms of sums."""
+    # Of the entries whose exponentials are taken, as `scale` takes them: no exponential exceeds 2.
     greatest = cupy.ReductionKernel(
         "T x, float64 shift",
         "float64 y",
-        "double(x) * LOG2_E + shift",
+        f"x >= {_LOW} && x <= {_HIGH} ? double(x) * LOG2_E + shift : NO_PATH",
         "fmax(a, b)",
-        f"y = {_GREATEST}",
+        "y = isinf(a) ? 0.0 : rint(a)",
         "NO_PATH",
         "semiring_greatest_exponent",
         preamble=_LIBRARY,
@@ -86,7 +86,7 @@ def _kernels() -> dict[str, Any]:
         const bool inside = x >= {_LOW} && x <= {_HIGH};
         const double z = inside ? double(x) : 0.0, n = rint(z * LOG2_E);
         const double r = fma(-n, LN2_LOW, fma(-n, LN2_HIGH, z));
-        const double exponent = fmin(n - (row + column), 500.0);
+        const double exponent = n - (row + column);
         const long long bits = __double_as_longlong(exp(r)) + ((long long)(exponent) << 52);
         y = inside && exponent >= {_LEAST} ? __longlong_as_double(bits) : 0.0;
         """,
