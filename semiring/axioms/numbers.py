@@ -256,11 +256,14 @@ class DecimalNumbers(Numbers):
     def nonnegative(self, x: Decimal) -> bool:
         return x >= 0
 
+    def finite_neg(self, x: Decimal) -> Decimal:
+        return x.copy_negate()  # -x and abs(x) go by the context of the thread, whose exponents are shorter
+
     def same(self, x: Value, y: Value) -> bool:
         if isinstance(x, float) or isinstance(y, float):
             return super().same(x, y)
-        scale = max(Decimal(1), abs(x), abs(y))
-        return bool(abs(self.context.subtract(x, y)) <= self.context.multiply(self.tolerance, scale))
+        scale = max(Decimal(1), x.copy_abs(), y.copy_abs())
+        return self.context.subtract(x, y).copy_abs() <= self.context.multiply(self.tolerance, scale)
 
     def finite_add(self, x: Decimal, y: Decimal) -> Value:
         return self._value(self.context.add(x, y))
