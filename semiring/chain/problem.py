@@ -220,8 +220,10 @@ def is_tropical(semiring: Semiring) -> bool:
 def promises(semiring: Semiring, dtype: np.dtype[Any], n: int, asks: bool) -> list[Facts]:
     """What entries may keep, so that n vertices are closed without a look at more than their range.
 
-    No weight is below 0, or no product gains; the first has no sign bit. Of integers no sum comes near "no path"; or,
-    where that may be asked, few do.
+    The strictest first. Min-plus: no weight below 0 (max-plus: none above). Of integers none is so large that a path of
+    n edges reaches the number that stands for "no path"; and then, where closed rows may be looked at (``asks``), none
+    above a quarter of it, for `Near` finds the paths that do. Elsewhere: no cycle gains; first with all sign bits
+    clear, then without.
     """
     if is_tropical(semiring):
         none = int(inner_zero(min_plus, dtype)) if dtype.kind == "i" else np.inf
