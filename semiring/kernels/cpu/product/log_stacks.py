@@ -21,10 +21,11 @@ from semiring.kernels.cpu.compiled import Kernels
 from semiring.kernels.cpu.product import log_sums
 from semiring.kernels.cpu.product.log_sums import (
     DEPTH,
+    HIGH,
     LOG2_E,
+    LOW,
     few_paths,
     finish,
-    is_taken,
     kernel,
     scale,
     survey_columns,
@@ -46,36 +47,35 @@ _COPIED = 1 << 21  # entries that are copied at a time where rows do not lie sid
 
 @kernel
 def _shift(greatest, exponents):
-    """Greatest (1, n) as a shift, 0 for -∞, and its whole number of powers of two."""
+    """Greatest (1, n) as a shift, and its whole number of powers of two."""
     for j in range(greatest.shape[1]):
-        if greatest[0, j] == -np.inf:
-            greatest[0, j] = 0
+        top = greatest[0, j]
+        top = min(max(top, 2 * LOW), 2 * HIGH) if abs(top) < np.inf else 0.0
+        greatest[0, j] = top
         exponents[0, j] = np.rint(np.float64(greatest[0, j]) * LOG2_E)
 
 
 @kernel
 def _greatest_of_columns(B, greatest):
-    """Greatest (1, n) ← those of the entries of B (1, k, n) that are taken, or -∞."""
     wide()
     top = greatest[0]
     top[:] = -np.inf
     for k in range(B.shape[1]):
         row = B[0, k]
         for j in range(row.size):
-            top[j] = row[j] if is_taken(row[j]) & (row[j] > top[j]) else top[j]
+            top[j] = row[j] if row[j] > top[j] else top[j]
 
 
 @kernel
 def _greatest_of_rows(B, shift, greatest):
-    """Greatest (1, k) ← those of the rows of B (1, k, n) plus a shift (1, n)."""
+    """Greatest ← those of the rows of B (1, k, n) plus a shift (1, n)."""
     wide()
     without_nan()
     for k in range(B.shape[1]):
         row, added = B[0, k], shift[0]
-        greatest[0, k] = -np.inf
-        top = nothing = greatest[0, k]
+        top = row[0] + added[0]
         for j in range(row.size):
-            t = row[j] + added[j] if is_taken(row[j]) else nothing
+            t = row[j] + added[j]
             top = t if t > top else top
         greatest[0, k] = top
 

@@ -60,7 +60,6 @@ __all__ = [
     "few_paths",
     "finish",
     "is_log_plus",
-    "is_taken",
     "kernel",
     "logarithm",
     "multiply",
@@ -105,12 +104,6 @@ def kernel(function: Any) -> Any:
 
 
 _inline = njit(forceinline=True, nogil=True, error_model="numpy", fastmath={"contract"})
-
-
-@_inline
-def is_taken(x):
-    """Whether the exponential of an entry is taken."""
-    return (x >= LOW) & (x <= HIGH)
 
 
 @_inline
@@ -193,7 +186,7 @@ def scale(X, rows, columns, out, start, stop):
         shift = rows[b, i]
         for j in range(X.shape[2]):
             x = np.float64(X[b, i, j])
-            inside = is_taken(x)
+            inside = (x >= LOW) & (x <= HIGH)
             n, y = exponential(x if inside else 0.0, is_single(X))
             n -= shift + columns[b, j]
             value = number_of(bits_of(y) + (np.int64(n) << 52))
@@ -221,7 +214,7 @@ def finish(S, rows, columns, C, accumulate, tiny, least, again, start, stop):
             y = number_of((bits & _FRACTION) | _ONE)
             if accumulate:
                 c = np.float64(C[b, i, j])
-                inside = is_taken(c)
+                inside = (c >= LOW) & (c <= HIGH)
                 bad |= not (inside | (c == -np.inf))
                 d, x = exponential(c if inside else 0.0, is_single(C))
                 x = x if inside else 0.0
@@ -344,20 +337,17 @@ def few_paths(A, bits, B, odd, result, C, again, accumulate, start, stop):
 def survey_rows(X, shift, greatest, paths, seen, start, stop):
     """Of rows start … stop - 1 of X (b, m, n): the greatest x + shift (b, n), how many entries are no -∞, what is seen.
 
-    The greatest is that of entries that are taken, or -∞. What is seen is in bit 0 a finite entry below `LOW`, in
-    bit 1 one above `HIGH`.
+    That is in bit 0 a finite entry below `LOW`, in bit 1 one above `HIGH`.
     """
     wide()
     without_nan()
     height = X.shape[1]
     for p in range(start, stop):
         b, i = p // height, p % height
-        row, added, count, found = X[b, i], shift[b], np.int32(0), np.int32(0)
-        greatest[b, i] = -np.inf
-        top = nothing = greatest[b, i]
+        row, added, top, count, found = X[b, i], shift[b], X[b, i, 0] + shift[b, 0], np.int32(0), np.int32(0)
         for j in range(row.size):
             x = row[j]
-            t = x + added[j] if is_taken(x) else nothing
+            t = x + added[j]
             top = t if t > top else top
             count += np.int32(x > -np.inf)
             found |= np.int32((x < LOW) & (x > -np.inf)) | np.int32(x > HIGH) << np.int32(1)
@@ -376,7 +366,7 @@ def survey_columns(X, shift, greatest, paths, seen, start, stop):
             for j in range(row.size):
                 x = row[j]
                 t = x + added
-                top[j] = t if is_taken(x) & (t > top[j]) else top[j]
+                top[j] = t if t > top[j] else top[j]
                 count[j] += np.int32(x > -np.inf)
                 found[j] |= np.int32((x < LOW) & (x > -np.inf)) | np.int32(x > HIGH) << np.int32(1)
 
@@ -397,10 +387,12 @@ def _look(X: Array, shift: Array, axis: int, threads: int) -> _Look:
     greatest, paths, seen = np.empty(shape, X.dtype), np.empty(shape, np.int32), np.empty(shape, np.int32)
     loop, pieces = (survey_rows, greatest.size) if axis == 2 else (survey_columns, X.shape[0])
     on_threads(threads, loop, (X, shift, greatest, paths, seen), pieces, X.size)
-    greatest[greatest == -np.inf] = 0
     every = int(np.bitwise_or.reduce(seen, axis=None))
-    odd = seen > 1 if every > 1 else None
-    return _Look(greatest, paths, odd, bool(every & 1))
+    if every:  # the greatest may be an entry that is not taken
+        taken = np.where((X >= LOW) & (X <= HIGH), X, -np.inf).astype(X.dtype, copy=False)
+        on_threads(threads, loop, (taken, shift, greatest, np.empty_like(paths), np.empty_like(seen)), pieces, X.size)
+    greatest[~np.isfinite(greatest)] = 0
+    return _Look(greatest, paths, seen > 1 if every > 1 else None, bool(every & 1))
 
 
 def on_threads(threads: int, function: Any, arguments: tuple[Any, ...], rows: int, size: int) -> None:

@@ -27,7 +27,9 @@ from semiring.kernels.contract import Backend, Plan, Steps
 from semiring.kernels.cpu.codegen.memory import address, call9, line, wide
 from semiring.kernels.cpu.compiled import kernels_for
 from semiring.kernels.cpu.product.log_sums import (
+    HIGH,
     LOG2_E,
+    LOW,
     Right,
     few_paths,
     finish,
@@ -59,8 +61,8 @@ def _exponentials(x, shift, v, seen, u, X):
     greatest, paths, odd = np.empty(u.shape, np.float32), seen[0], seen[1]
     survey_rows(x, shift, greatest, paths, odd, 0, x.shape[1])
     for i in range(x.shape[1]):
-        top = greatest[0, i] if greatest[0, i] > -np.inf else np.float32(0)
-        u[0, i] = np.rint(np.float64(top) * LOG2_E)
+        top = greatest[0, i] if abs(greatest[0, i]) < np.inf else np.float32(0)
+        u[0, i] = np.rint(min(max(np.float64(top), 2 * LOW), 2 * HIGH) * LOG2_E)
     scale(x, u, v, X, 0, x.shape[1])
 
 
