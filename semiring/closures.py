@@ -36,8 +36,6 @@ __all__ = ["METHODS", "Explanation", "closure", "closure_with_predecessors"]
 Array: TypeAlias = Any
 _Given: TypeAlias = NDArray[Any] | list[Any]
 
-_NOTHING = (None,) * 8
-
 
 class _Options(TypedDict, total=False):
     """What every overload of `closure` takes, besides A, the semiring and ``explain``."""
@@ -202,7 +200,7 @@ def closure(
         return closed_stack(several, A, out, asked_of_each)
     options = _options(semiring, method, threads, check, frozenset() if several else spared)
     rare = progress, device, memory, journal, pivots, weight, directed, columns
-    if reflexive and not explain and rare == _NOTHING:
+    if reflexive and not explain and rare.count(None) == len(rare):
         run = program_for(A, options, out)
         if run is not None and (closed := run(A, out)) is not None:
             return closed

@@ -42,6 +42,10 @@ _SMALL_ON_DEVICE = 1 << 20
 _NARROW, _NARROW_ON_DEVICE = 16, 64  # rows of such matrices: one for each step takes so many times the result's memory
 
 
+#: How many dimensions are an array's own, behind those of the batch, in the order of `Given`.
+_OWN = (3, 1, 2, 0)
+
+
 class Given(NamedTuple):
     """The arrays of a `Chain`, of any library."""
 
@@ -53,7 +57,7 @@ class Given(NamedTuple):
     @property
     def batches(self) -> list[tuple[int, ...]]:
         """The dimensions of each that belong to the batch: they broadcast."""
-        found = ((array, own) for array, own in zip(self, (3, 1, 2, 0), strict=True) if array is not None)
+        found = ((array, own) for array, own in zip(self, _OWN, strict=True) if array is not None)
         return [tuple(array.shape[: array.ndim - own]) for array, own in found]
 
 
@@ -302,7 +306,7 @@ def arranged(
         array
         if array is None or array.ndim == rank + own
         else array.reshape((1,) * (rank + own - array.ndim) + tuple(array.shape))
-        for array, own in zip(given, (3, 1, 2, 0), strict=True)
+        for array, own in zip(given, _OWN, strict=True)
     )
     return A, x, weights, lengths, steps
 
