@@ -58,7 +58,7 @@ plus_times = known_semiring(
     description="ordinary linear algebra",
 )
 log_plus = known_semiring(
-    *("log_plus", "where(x == y, x + 0.6931471805599453, max(x, y) + log1p(exp(-abs(x - y))))", "x + y"),
+    *("log_plus", "where(x == y, x + 0.6931471805599453, max(x, y) + max(0, log1p(exp(-abs(x - y)))))", "x + y"),
     *(float("-inf"), 0),
     "where(x < 0, where(x < -0.6931471805599453, -log1p(-exp(x)), -log(-expm1(x))), nan)",
     "[-inf, inf)",

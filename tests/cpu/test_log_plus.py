@@ -13,13 +13,13 @@ from tiers import quick
 import semiring as sr
 from semiring.errors import DomainError
 from semiring.kernels.cpu import CpuBackend
-from semiring.kernels.cpu.compiled import kernels_for
 from semiring.kernels.cpu.product import log_stacks, log_sums, log_vectors
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.engine import make_plan
 
 INF = np.inf
 M, K, N = 70, 200, 90
+TERMS = [(3, 7, 2), (2, 8, 2), (1, 8, 1), (2, 63, 3), (1, 300, 2), (2, 3000, 1), (2, 3000, 3)]
 BOUND = {"float32": 4, "float64": 16}  # in units in the last place of max(1, |c|)
 
 
@@ -55,7 +55,7 @@ def errors(found, expected, dtype):
 
 
 def multiplied(A, B, C=None, threads=1):
-    assert log_sums.takes(make_plan(sr.log_plus, A.dtype), *B.shape)
+    assert log_sums.takes(make_plan(sr.log_plus, A.dtype), len(B))
     plan, result = make_plan(sr.log_plus, A.dtype, threads=threads), np.empty((A.shape[0], B.shape[1]), A.dtype)
     if C is None:
         CpuBackend().multiply(plan, result, A, B)
@@ -273,11 +273,56 @@ def test_float64_of_1024_terms(rng, name):
     assert errors(found[:2, :3], exact(A[:2], B[:, :3]), "float64").max() <= 16
 
 
-def test_other_semirings_and_few_columns_are_left_to_their_kernels():
+def test_other_semirings_and_few_terms_are_left_to_their_kernels():
     own = sr.Semiring("own", sr.log_plus.add.expression.text, "x + y", -INF, 0)
-    assert log_sums.takes(make_plan(own, "float32"), 64, 64)
-    for semiring, k, n in ((sr.max_plus, 64, 64), (sr.log_plus, 5, 64), (sr.log_plus, 64, 1)):
-        assert not log_sums.takes(make_plan(semiring, "float32"), k, n)
+    assert log_sums.takes(make_plan(own, "float32"), 64)
+    for semiring, k in ((sr.max_plus, 64), (sr.log_plus, 5)):
+        assert not log_sums.takes(make_plan(semiring, "float32"), k)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "shape", [(3, 7, 2), (2, 8, 2), (1, 8, 1), (5, 63, 3), (1, 300, 2), (2, 3000, 1), (2, 3000, 3)]
+)
+def test_terms_of_any_size_are_added_up_by_shapes_of_every_kind(rng, dtype, shape):
+    """Many near terms, where one more is less than half a unit of their sum: alone, added to a matrix, in stacks."""
+    m, k, n = shape
+    for size in (1.0, 3e3, 1.3e5, 5.5e5, 4e6):
+        A, B = (
+            np.full((m, k), 0.97 * size) + rng.uniform(-0.1, 0.1, (m, 1)),
+            1.03 * size + rng.uniform(-0.1, 0.1, (k, n)),
+        )
+        A, B = A.astype(dtype), B.astype(dtype)
+        C = (A.max(1, keepdims=True) + B.max(0)).astype(dtype)
+        C[0] = -INF
+        plan, total, stacks = make_plan(sr.log_plus, dtype), C.copy(), np.empty((2, m, n), dtype)
+        CpuBackend().multiply_add(plan, total, A, B)
+        CpuBackend().multiply(plan, stacks, np.stack([A, A]), np.stack([B, B]))
+        rows = slice(0, 2)
+        assert errors(total[rows], exact(A[rows], B, C[rows]), dtype).max() <= BOUND[dtype]
+        expected = exact(A[rows], B)
+        for found in (sr.matmul(A, B, "log_plus"), stacks[1]):
+            assert errors(found[rows], expected, dtype).max() <= BOUND[dtype]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(3, 5, 4), (3, 9, 4), (3, 9, 1), (1, 200, 3), (90, 200, 70)])
+def test_infinity_times_no_path_is_no_path(rng, dtype, shape):
+    """−∞ is the zero of the semiring, and annihilates: beside other terms, and alone."""
+    m, k, n = shape
+    A, B = normal(rng, m, k).astype(dtype), normal(rng, k, n).astype(dtype)
+    A[0, 1], B[1, 0] = INF, -INF
+    without = A.copy()
+    without[0, 1] = -INF
+    expected = sr.matmul(without, B, "log_plus")
+    found, turned = sr.matmul(A, B, "log_plus", check=False), sr.matmul(B.T, A.T, "log_plus", check=False).T
+    for result in (found, turned):
+        np.testing.assert_allclose(result[0, 0], expected[0, 0], rtol=1e-5)
+        assert np.all(result[0, 1:] == INF)
+        np.testing.assert_allclose(result[1:], expected[1:], rtol=1e-5)
+    B[:1] = B[2:] = -INF
+    assert sr.matmul(A, B, "log_plus", check=False)[0, 0] == -INF
+    assert sr.log_plus.add(sr.log_plus.mul(INF, -INF), 3.0) == 3.0
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -445,11 +490,9 @@ def test_small_products_have_the_bits_of_large_ones(rng, name, dtype, k):
     backend, plan = CpuBackend(), make_plan(sr.log_plus, dtype, threads=2)
     for accumulate in (0, 1):
         small, large = C.copy(), C.copy()
-        log_stacks.multiply(backend, plan, kernels_for(plan), small, A, B, accumulate)
-        log_sums.multiply(backend, plan, kernels_for(plan), large, A, B, accumulate)
+        log_stacks.multiply(backend, plan, small, A, B, accumulate)
+        log_sums.multiply(backend, plan, large, A, B, accumulate)
         np.testing.assert_array_equal(small, large)
         turned = np.asfortranarray(C)
-        log_stacks.multiply(
-            backend, plan, kernels_for(plan), turned, A[:, ::-1][:, ::-1], np.asfortranarray(B), accumulate
-        )
+        log_stacks.multiply(backend, plan, turned, A[:, ::-1][:, ::-1], np.asfortranarray(B), accumulate)
         np.testing.assert_array_equal(turned, large)

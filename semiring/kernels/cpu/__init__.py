@@ -97,13 +97,13 @@ class CpuBackend:
             stacks = (C, A, B) if C.ndim == 3 else (C[None], A[None], B[None])
             log_vectors.multiply(plan, *stacks)
             return True
-        if not log_sums.takes(plan, *B.shape[-2:]):
+        if not log_sums.takes(plan, B.shape[-2]):
             return False
         if C.ndim == 3:
-            log_stacks.multiply(self, plan, kernels_for(plan), C, A, B, accumulate)
+            log_stacks.multiply(self, plan, C, A, B, accumulate)
         else:
             stack = C[None]
-            log_stacks.multiply(self, plan, kernels_for(plan), stack, A[None], stack if C is B else B[None], accumulate)
+            log_stacks.multiply(self, plan, stack, A[None], stack if C is B else B[None], accumulate)
         return True
 
     def tells(self, plan: Plan, m: int, k: int, n: int) -> bool:
@@ -112,7 +112,7 @@ class CpuBackend:
 
     def prepare(self, plan: Plan, B: Array) -> Any:
         """What steps by B (n, n) have in common; None where that saves nothing."""
-        return log_walks.Prepared(plan, B) if log_sums.takes(plan, *B.shape) else None
+        return log_walks.Prepared(plan, B) if log_sums.takes(plan, B.shape[0]) else None
 
     def walk(self, plan: Plan, prepared: Any, x: Array, steps: Steps) -> None:
         """X ← its state after the steps."""
@@ -120,7 +120,7 @@ class CpuBackend:
 
     def pulls(self, plan: Plan, n: int) -> bool:
         """Float32 of log_plus."""
-        return plan.dtype.char == "f" and log_sums.takes(plan, n, n)
+        return plan.dtype.char == "f" and log_sums.takes(plan, n)
 
     def pull(self, plan: Plan, prepared: Any, G: Array, steps: Steps, by_matrix: Array) -> bool:
         """G ← the gradient by the first state."""
@@ -138,7 +138,7 @@ class CpuBackend:
 
     def replaces(self, plan: Plan, m: int, n: int) -> bool:
         """Whether C may be B in a product: where whole columns of it are packed before any is written."""
-        if m > 1 and log_sums.takes(plan, m, n):
+        if m > 1 and n > 1 and log_sums.takes(plan, m):
             return True
         deepest = 2 * cpu_speed().depth  # beyond that they would not stay in the cache
         return plan.storage == "elements" and 1 < m <= deepest and n > 1

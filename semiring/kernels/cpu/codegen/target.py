@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 __all__ = ["CPUS", "Target", "host"]
 
@@ -27,7 +27,7 @@ class Target:
     def arm64(self) -> bool:
         return self.triple.startswith(("aarch64", "arm64"))
 
-    @property
+    @cached_property  # small products ask for it
     def avx512(self) -> bool:
         """AVX-512 with what every core since Skylake-X has beside it: bytes, words, and shorter vectors."""
         return self.x86 and all(self.has(f"avx512{part}") for part in ("f", "bw", "vl", "dq"))

@@ -17,16 +17,12 @@ from numpy.typing import NDArray
 
 from semiring.kernels.contract import Backend, Plan
 from semiring.kernels.cpu.codegen.memory import wide, without_nan
-from semiring.kernels.cpu.compiled import Kernels
 from semiring.kernels.cpu.product import log_sums
+from semiring.kernels.cpu.product.log_lines import HIGH, LOG2_E, LOW, kernel
 from semiring.kernels.cpu.product.log_sums import (
     DEPTH,
-    HIGH,
-    LOG2_E,
-    LOW,
     few_paths,
     finish,
-    kernel,
     scale,
     survey_columns,
     survey_rows,
@@ -175,11 +171,11 @@ def _multiply_all(tile, where, packed, X, S, C, A, B, accumulate, tiny, left):
                 _copied(y[0, i], c[0, i])
 
 
-def multiply(backend: Backend, plan: Plan, kernels: Kernels, C: Array, A: Array, B: Array, accumulate: int) -> None:
+def multiply(backend: Backend, plan: Plan, C: Array, A: Array, B: Array, accumulate: int) -> None:
     """C ← [C ⊕] A ⊗ B for stacks as `log_sums.multiply` takes them."""
     (count, m, n), k = C.shape, A.shape[2]
     if k > DEPTH[plan.dtype.char] or max(m * k, k * n, m * n) > _LARGEST:
-        log_sums.multiply(backend, plan, kernels, C, A, B, accumulate)
+        log_sums.multiply(backend, plan, C, A, B, accumulate)
         return
     left, tiny = np.zeros(count, np.bool_), tiny_sum(plan, k)
 
@@ -196,8 +192,8 @@ def multiply(backend: Backend, plan: Plan, kernels: Kernels, C: Array, A: Array,
     with np.errstate(all="ignore"):
         run_tasks(some, [(start, min(count, start + step)) for start in range(0, count, step)], plan.threads)
     if count == 1 and left[0]:
-        log_sums.multiply(backend, plan, kernels, C, A, B, accumulate)
+        log_sums.multiply(backend, plan, C, A, B, accumulate)
     elif left.any():
         rest = C[left]
-        log_sums.multiply(backend, plan, kernels, rest, A[left], B[left], accumulate)
+        log_sums.multiply(backend, plan, rest, A[left], B[left], accumulate)
         C[left] = rest

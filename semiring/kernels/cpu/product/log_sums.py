@@ -11,8 +11,8 @@ near 1; v first brings each row of B there, so that greatest entries meet. That 
 exponential exceeds 2², however large an entry elsewhere, and no shift exceeds 2.5 · 2²⁰, where float32 has steps of a
 quarter. An exponential below 2^`_LEAST` counts as 0: then no product is subnormal, and the caller's floating-point
 state does not matter. The sums below which such zeros might be noticed are computed again, in float32 by exponents and
-mantissas apart (`_add_up`), in float64 by the kernel of the definition; and so by that are rows and columns with
-entries above `HIGH`. Where exactly one path exists, c is its ⊗, to the bit: bits, where operands have entries, tell
+mantissas apart (`_add_up`), in float64 line by line (`log_lines`); and so by that are rows and columns with entries
+above `HIGH`. Where exactly one path exists, c is its ⊗, to the bit: bits, where operands have entries, tell
 these from others.
 
 A row of the result depends on that row of A and on all of B, and so on no cut of A by rows, nor on threads.
@@ -30,13 +30,11 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import log_plus, max_plus, plus_times
 from semiring.kernels.contract import Backend, Plan
-from semiring.kernels.cpu.codegen.jit import cached
 from semiring.kernels.cpu.codegen.memory import (
     address,
     bits_of,
@@ -47,21 +45,26 @@ from semiring.kernels.cpu.codegen.memory import (
     wide,
     without_nan,
 )
-from semiring.kernels.cpu.compiled import Kernels
+from semiring.kernels.cpu.product import log_lines
+from semiring.kernels.cpu.product.log_lines import (
+    FRACTION,
+    HIGH,
+    LOG2_E,
+    LOW,
+    ONE,
+    exponential,
+    kernel,
+    logarithm,
+)
 from semiring.kernels.cpu.threads.pool import run_tasks
 
 __all__ = [
     "DEPTH",
-    "HIGH",
-    "LOG2_E",
-    "LOW",
+    "FEWEST",
     "Right",
-    "exponential",
     "few_paths",
     "finish",
     "is_log_plus",
-    "kernel",
-    "logarithm",
     "multiply",
     "multiply_by",
     "on_threads",
@@ -74,11 +77,8 @@ __all__ = [
 
 Array: TypeAlias = NDArray[Any]
 
-LOW, HIGH = -float(1 << 20), float(1 << 19)  # entries whose exponentials are taken; their exponents have 21 bits
 _LEAST = -510  # exponents below: products of two exponentials stay normal numbers
-_SMALLEST = 48  # rows and columns of B: with fewer, what a call costs outweighs the gain
-_DEEPEST = 64  # rows of B: from there on the rounding of sums pair by pair is noticed
-_LARGEST = 1 << 22  # rows of B: so many terms that were left out are nothing
+FEWEST = 8  # rows of B: fewer are added pair by pair, each with a rounding of at most half a unit
 _BLOCK = 1024  # rows and columns of C at a time: 8 MiB of sums
 _FIRST = 256  # columns of C, where there are more than of a block, that show which rows underflow
 DEPTH = {"f": 512, "d": 64}  # steps of k at a time: float64 adds sums of so few, whose rounding stays small
@@ -87,93 +87,10 @@ _AT_ONCE = 1 << 19  # entries of the small products that are computed side by si
 _STRIP = 512  # rows whose sums are computed again together
 _COLUMNS, _RUN = 64, 64  # of a right operand with its exponents, that stay in the first-level cache
 _WIDE = np.uint64(_COLUMNS)  # an index that is never negative
-_KEPT = 50  # terms by a factor of 2^-50 below the greatest may be left out: even 2²² of them are nothing
+_KEPT = 50  # terms by a factor of 2^-50 below the greatest may be left out: even 2²⁴ of them are nothing in float32
 _MAGIC = float(3 << 22)  # n + this holds n, a whole number below 2²², in its last bits
 _FROM_LEAST, _FAINT = np.float32(_MAGIC - _KEPT), np.float32(_MAGIC - 125)  # the least is a normal number in float32
 _NOWHERE = np.float32(-4e6)  # in the place of the exponent of exp -∞
-
-LOG2_E = 1.4426950408889634
-_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # the first has 32 bits
-_NEAREST = 1.5 * 2.0**52  # a number of moderate size plus this is whole: the nearest
-_SQRT2 = 1.4142135623730951
-_FRACTION, _ONE = (1 << 52) - 1, 1023 << 52
-
-
-def kernel(function: Any) -> Any:
-    return cached(njit(function, nogil=True, error_model="numpy", fastmath={"contract"}))
-
-
-_inline = njit(forceinline=True, nogil=True, error_model="numpy", fastmath={"contract"})
-
-
-@_inline
-def exponential(x, single):
-    """The number n and the double y ∈ [√½, √2] with eˣ = y · 2ⁿ, x within `LOW` and `HIGH`.
-
-    For results that are ``single`` y is within 4.1e-11 of it, relatively: by a polynomial that Remez's algorithm found.
-    """
-    n = (x * LOG2_E + _NEAREST) - _NEAREST
-    r = (x - n * _LN2_HIGH) - n * _LN2_LOW
-    if single:
-        y = 1.9775172970321086e-4
-        y = y * r + 1.3948183320226695e-3
-        y = y * r + 8.333561087398854e-3
-        y = y * r + 4.166622542563472e-2
-        y = y * r + 1.6666665126153235e-1
-        y = y * r + 5.000000104536161e-1
-        y = y * r + 1.0000000002430944
-        return n, y * r + 0.999999999961682
-    y = 1 / 6227020800.0
-    y = y * r + 1 / 479001600.0
-    y = y * r + 1 / 39916800.0
-    y = y * r + 1 / 3628800.0
-    y = y * r + 1 / 362880.0
-    y = y * r + 1 / 40320.0
-    y = y * r + 1 / 5040.0
-    y = y * r + 1 / 720.0
-    y = y * r + 1 / 120.0
-    y = y * r + 1 / 24.0
-    y = y * r + 1 / 6.0
-    y = y * r + 0.5
-    y = y * r + 1.0
-    return n, y * r + 1.0
-
-
-@_inline
-def logarithm(x, n, single):
-    """The logarithm of x · 2ⁿ, x a positive normal double; where it is to be ``single`` within 1.2e-10."""
-    bits = bits_of(x)
-    exponent, y = (bits >> 52) - 1023, number_of((bits & _FRACTION) | _ONE)
-    above = y > _SQRT2
-    y = 0.5 * y if above else y
-    n += np.float64(exponent + 1 if above else exponent)
-    z = y - 1.0
-    if single:
-        s = 6.718493409499791e-2
-        s = s * z - 1.1891005877051904e-1
-        s = s * z + 1.2034378102070731e-1
-        s = s * z - 1.2376079583867869e-1
-        s = s * z + 1.4190552838645606e-1
-        s = s * z - 1.6668702792919168e-1
-        s = s * z + 2.0004098652394972e-1
-        s = s * z - 2.500003999336041e-1
-        s = s * z + 3.33332618402504e-1
-        s = s * z - 4.999999918837748e-1
-        s = s * z + 1.0000000034389642
-        return n * _LN2_HIGH + (n * _LN2_LOW + z * s)
-    z = z / (y + 1.0)
-    q = z * z
-    s = 1 / 21.0
-    s = s * q + 1 / 19.0
-    s = s * q + 1 / 17.0
-    s = s * q + 1 / 15.0
-    s = s * q + 1 / 13.0
-    s = s * q + 1 / 11.0
-    s = s * q + 1 / 9.0
-    s = s * q + 1 / 7.0
-    s = s * q + 1 / 5.0
-    s = s * q + 1 / 3.0
-    return n * _LN2_HIGH + (n * _LN2_LOW + (2.0 * z * q * s + 2.0 * z))
 
 
 @kernel
@@ -211,7 +128,7 @@ def finish(S, rows, columns, C, accumulate, tiny, least, again, start, stop):
             bits = bits_of(s)
             n = np.float64((bits >> 52) - 1023) + (shift + columns[b, j])
             bad = small | (n < least)
-            y = number_of((bits & _FRACTION) | _ONE)
+            y = number_of((bits & FRACTION) | ONE)
             if accumulate:
                 c = np.float64(C[b, i, j])
                 inside = (c >= LOW) & (c <= HIGH)
@@ -417,13 +334,12 @@ def is_log_plus(semiring: Semiring) -> bool:
     return texts[0] == texts[1]
 
 
-def takes(plan: Plan, k: int, n: int) -> bool:
-    """Whether `multiply` computes products by B (k, n). A's rows do not count: how they are cut must change no bit."""
+def takes(plan: Plan, k: int) -> bool:
+    """Whether `multiply` computes products by B (k, n), whatever n: how a product is cut must change no bit."""
     return (
         plan.storage == "elements"
         and plan.dtype.char in DEPTH
-        and (min(k, n) >= _SMALLEST or (k >= _DEEPEST and n > 1))
-        and k < _LARGEST
+        and k >= FEWEST
         and plan.zero == -np.inf
         and is_log_plus(plan.semiring)
     )
@@ -434,7 +350,7 @@ def tiny_sum(plan: Plan, k: int) -> float:
     return 2.0 ** (_LEAST + 3 + _SPARE[plan.dtype.char]) * k
 
 
-def multiply(backend: Backend, plan: Plan, kernels: Kernels, C: Array, A: Array, B: Array, accumulate: int) -> None:
+def multiply(backend: Backend, plan: Plan, C: Array, A: Array, B: Array, accumulate: int) -> None:
     """C ← [C ⊕] A ⊗ B for stacks C (b, m, n), A (b, m, k) and B (b, k, n), no size 0; C may be B where m = k.
 
     Workspace: 8 bytes for each entry of blocks of C, A and B of at most 1024 × 1024, twice that where -∞ occurs; with C
@@ -445,14 +361,14 @@ def multiply(backend: Backend, plan: Plan, kernels: Kernels, C: Array, A: Array,
     with np.errstate(all="ignore"):
         for start in range(0, count, step):
             some = slice(start, start + step)
-            product = _Product(backend, plan, kernels, A[some], Right(B[some], plan.threads))
+            product = _Product(backend, plan, A[some], Right(B[some], plan.threads))
             product.write(C[some], accumulate, in_place=C is B)
 
 
-def multiply_by(backend: Backend, plan: Plan, kernels: Kernels, C: Array, A: Array, right: Right) -> None:
+def multiply_by(backend: Backend, plan: Plan, C: Array, A: Array, right: Right) -> None:
     """C ← A ⊗ B for C (m, n), A (m, k), no size 0 or m = 1, and a B (1, k, n) that is kept."""
     with np.errstate(all="ignore"):
-        _Product(backend, plan, kernels, A[None], right).write(C[None], 0, in_place=False)
+        _Product(backend, plan, A[None], right).write(C[None], 0, in_place=False)
 
 
 class Right:
@@ -493,8 +409,8 @@ class Right:
 class _Product:
     """Products of some matrices, their shifts, and what was seen in them."""
 
-    def __init__(self, backend: Backend, plan: Plan, kernels: Kernels, A: Array, by: Right) -> None:
-        self.backend, self.plan, self.kernels, self.A, self.by = backend, plan, kernels, A, by
+    def __init__(self, backend: Backend, plan: Plan, A: Array, by: Right) -> None:
+        self.backend, self.plan, self.A, self.by = backend, plan, A, by
         self.inner, self.lost = A.shape[2], np.zeros(A.shape[:2], np.bool_)
         self.left, self.right = _look(A, -by.inner, 2, plan.threads), by.look
         self.u, self.v, self.w = _exponents(self.left.greatest), by.v, by.w
@@ -595,11 +511,10 @@ class _Product:
                     result[b][place] = np.where(again[b][place], found, result[b][place])
 
     def _pair_by_pair(self, C: Array, A: Array, B: Array, right: _Exponents | None, accumulate: int) -> Array:
-        """[C ⊕] A ⊗ B, by exponents and mantissas apart where ``right`` has those of B, else by the definition."""
+        """[C ⊕] A ⊗ B, by exponents and mantissas apart where ``right`` has those of B, else line by line."""
         if right is None:
-            found = np.array(C)
-            self.kernels.product(found, A, B, np.empty((0, 0), np.int32), accumulate, 0, 0, self.plan.threads)
-            return found
+            value = log_lines.multiply(A, B, self.plan.threads)
+            return np.logaddexp(C, value, dtype=np.float64) if accumulate else value
         rows, inner, panels = A.shape[0], right.n.shape[0], right.panels[0].shape[0]
         x, m = _halves(_padded(A, rows, inner))
         least = np.empty((rows, panels * _COLUMNS), np.float32)

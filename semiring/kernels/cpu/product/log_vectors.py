@@ -3,9 +3,9 @@
 There is nothing to share between exponentials, as in a product of matrices (`log_sums`): they and the reading of the
 matrix are all that counts. In float32 a line is read once (`codegen.powers`): its sum is relative to the power of two
 near one of its first terms, and is formed again where that turns out to be far from the greatest. What is not finite,
-or too large for that, is left to the loops for float64. They read each entry twice, for the greatest m + x, and for the
-sum of exp(m + x − greatest), the second time from the cache. Where a single path exists, the result is its m + x, to
-the bit. A line with a NaN, or any line where the vector has one, becomes NaN: nobody needs to look for them before.
+or too large for that, is left to the loops for float64 (`log_lines`). Where a single path exists, the result is its
+m + x, to the bit. A line with a NaN, or any line where the vector has one, becomes NaN: nobody needs to look for them
+before.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -21,8 +21,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from semiring.kernels.contract import Plan
-from semiring.kernels.cpu.codegen.jit import cached
-from semiring.kernels.cpu.codegen.memory import address, bits_of, number_of, wide
+from semiring.kernels.cpu.codegen.memory import address, wide
 from semiring.kernels.cpu.codegen.powers import (
     EXCESS,
     FLOATS,
@@ -31,19 +30,21 @@ from semiring.kernels.cpu.codegen.powers import (
     terms_along,
     terms_beside,
 )
-from semiring.kernels.cpu.product.log_sums import LOG2_E, exponential, is_log_plus, logarithm
-from semiring.kernels.cpu.threads.pool import run_tasks
+from semiring.kernels.cpu.product.log_lines import (
+    LINES,
+    LOG2_E,
+    add_lines,
+    exponential,
+    inline,
+    kernel,
+    logarithm,
+    on_lines,
+)
+from semiring.kernels.cpu.product.log_sums import FEWEST, is_log_plus
 
 __all__ = ["multiply", "takes"]
 
 Array: TypeAlias = NDArray[Any]
-
-_PAIRS = 1 << 7  # a matrix of fewer entries is left to the kernel of the definition
-_SIDE = 128  # steps of k side by side
-_LINES = 256  # columns that are added up side by side: their sums stay in the first-level cache
-_RUN = 64  # steps of k after which sums are brought to a greater maximum
-_PART = 1 << 18  # pairs that pay for a thread: 50 µs
-_LEAST = -700.0  # the exponentials of what is less count as its: they are nothing
 
 _LN2 = 0.6931471805599453
 _LARGE = RANGE / 4  # float32: entries of a vector above, and exponents of twice that, are left to float64
@@ -52,144 +53,20 @@ _BELOW, _ABOVE = -40, 90  # how far the greatest exponent of a sum may be from w
 _ALONE = 1.01  # a logarithm to base 2 that is more above the greatest exponent is one of several terms
 _TRIED = 8  # rows that show what the sums of columns should be relative to
 
-_inline = njit(forceinline=True, nogil=True, error_model="numpy", fastmath={"contract"})
 
-
-def _kernel(function: Any) -> Any:
-    return cached(njit(function, nogil=True, error_model="numpy", fastmath={"contract"}))
-
-
-# --------------------------------------------------------------------------------------------------------- float64
-
-
-@_inline
-def _power(d):
-    """The exponential of a float64 d ≤ 0, or NaN."""
-    n, y = exponential(_LEAST if d < _LEAST else d, False)
-    return number_of(bits_of(y) + (np.int64(n) << 52)) if d == d else d
-
-
-@_inline
-def _finite(top):
-    """What exponentials are relative to."""
-    return top if top > -np.inf else 0.0
-
-
-@njit(nogil=True, error_model="numpy")
-def _one_by_one(line, x):
-    """The result of a line with infinities or NaN: ∞ − ∞ is no path, NaN stays."""
-    top = -np.inf
-    for k in range(line.size):
-        if line[k] != line[k] or x[k] != x[k]:
-            return np.nan
-        t = line[k] + x[k]
-        top = t if t > top else top
-    if not (top > -np.inf and top < np.inf):
-        return top
-    total = 0.0
-    for k in range(line.size):
-        t = line[k] + x[k]
-        total += np.exp(t - top) if t == t else 0.0
-    return top + np.log(total)
-
-
-@_kernel
-def _along(M, x, C, start, stop):
-    """C (b, lines) from M (b, lines, k) with adjacent k and x (b, k), of lines start … stop - 1 of all."""
-    wide()
-    lines, inner = M.shape[1], M.shape[2]
-    top, part, total = np.empty(_SIDE), np.empty(_SIDE), np.empty(_SIDE)
-    for p in range(start, stop):
-        b, i = p // lines, p % lines
-        row, v = M[b, i], x[b]
-        top[:] = -np.inf
-        whole = inner // _SIDE * _SIDE
-        for k in range(0, whole, _SIDE):
-            m, w = row[k : k + _SIDE], v[k : k + _SIDE]
-            for j in range(_SIDE):
-                t = m[j] + w[j]
-                top[j] = t if t > top[j] else top[j]
-        for k in range(whole, inner):
-            t = row[k] + v[k]
-            top[0] = t if t > top[0] else top[0]
-        for half in (64, 32, 16):
-            left, right = top[:half], top[half : 2 * half]
-            for j in range(half):
-                left[j] = right[j] if right[j] > left[j] else left[j]
-        greatest = top[:16].max()
-        base = _finite(greatest)
-        total[:] = 0
-        for first in range(0, whole, 8 * _SIDE):
-            part[:] = 0
-            for k in range(first, min(whole, first + 8 * _SIDE), _SIDE):
-                m, w = row[k : k + _SIDE], v[k : k + _SIDE]
-                for j in range(_SIDE):
-                    part[j] += _power((m[j] + w[j]) - base)
-            for j in range(_SIDE):
-                total[j] += part[j]
-        for k in range(whole, inner):
-            total[0] += _power((row[k] + v[k]) - base)
-        for half in (64, 32, 16):
-            total[:half] += total[half : 2 * half]
-        value = total[:16].sum()
-        if value != value:
-            C[b, i] = _one_by_one(row, v)
-        else:
-            C[b, i] = greatest + np.log(value) if greatest > -np.inf else greatest
-
-
-@_kernel
-def _beside(M, x, C, start, stop):
-    """The same for M (b, k, lines) with adjacent lines, of blocks of `_LINES` from start … stop - 1 of all."""
-    wide()
-    inner, lines = M.shape[1], M.shape[2]
-    blocks = -(-lines // _LINES)
-    top, part, total = np.empty(_LINES), np.empty(_LINES), np.empty(_LINES)
-    before = np.empty(_LINES)
-    for p in range(start, stop):
-        b, left = p // blocks, p % blocks * _LINES
-        width = min(_LINES, lines - left)
-        top[:], total[:] = -np.inf, 0
-        for run in range(0, inner, _RUN):  # its lines stay in the second-level cache, and so memory is read once
-            before[:] = top
-            for k in range(run, min(inner, run + _RUN)):
-                v, row = x[b, k], M[b, k, left : left + width]
-                for j in range(width):
-                    t = row[j] + v
-                    top[j] = t if t > top[j] else top[j]
-            for j in range(width):
-                total[j] *= _power(_finite(before[j]) - _finite(top[j])) if before[j] > -np.inf else 0.0
-            for first in range(run, min(inner, run + _RUN), 8):
-                part[:] = 0
-                for k in range(first, min(inner, first + 8)):
-                    v, row = x[b, k], M[b, k, left : left + width]
-                    for j in range(width):
-                        part[j] += _power((row[j] + v) - _finite(top[j]))
-                for j in range(width):
-                    total[j] += part[j]
-        for j in range(width):
-            if total[j] != total[j]:
-                C[b, left + j] = _one_by_one(M[b, :, left + j], x[b])
-            else:
-                C[b, left + j] = top[j] + np.log(total[j]) if top[j] > -np.inf else top[j]
-
-
-# --------------------------------------------------------------------------------------------------------- float32
-
-
-@_inline
+@inline
 def _within(n):
     return min(max(n, np.float32(MAGIC) - _SHIFT), np.float32(MAGIC) + _SHIFT)
 
 
-@_inline
+@inline
 def _far(top, reference):
     """Whether a sum relative to ``reference`` is to be formed again, relative to ``top``."""
     d = top - reference
     return top == _within(top) and not (d >= _BELOW and d <= _ABOVE)
 
 
-@_kernel
+@kernel
 def _shifted(w, shift, v):
     """V ← w less a whole number."""
     wide()
@@ -197,7 +74,7 @@ def _shifted(w, shift, v):
         v[k] = w[k] - shift
 
 
-@_kernel
+@kernel
 def _logarithms(total, top, reference, floor, values, alone):
     """The logarithms of sums, NaN where float64 is to look; and whether there may be a single term, or none.
 
@@ -227,7 +104,7 @@ def _single(line, x, value):
     return np.float64(found)
 
 
-@_kernel
+@kernel
 def _floats_along(M, x, W, Y, least, C, start, stop):
     """As `_along`, by the parts W and Y (b, whole vectors) of x; NaN where float64 is to look."""
     wide()
@@ -236,11 +113,11 @@ def _floats_along(M, x, W, Y, least, C, start, stop):
     whole, past = FLOATS * vectors, 4 * FLOATS * vectors
     room = np.empty(W.shape[1] + FLOATS, np.float32)
     v = room[(-address(room) & (4 * FLOATS - 1)) >> 2 :][: W.shape[1]]
-    references, top, total = np.empty(_LINES, np.float32), np.empty(_LINES, np.float32), np.empty(_LINES)
-    floor, values, alone = np.empty(_LINES), np.empty(_LINES), np.empty(_LINES, np.bool_)
+    references, top, total = np.empty(LINES, np.float32), np.empty(LINES, np.float32), np.empty(LINES)
+    floor, values, alone = np.empty(LINES), np.empty(LINES), np.empty(LINES, np.bool_)
     held, reference = -1, np.float32(MAGIC)
-    for first in range(start, stop, _LINES):
-        count = min(_LINES, stop - first)
+    for first in range(start, stop, LINES):
+        count = min(LINES, stop - first)
         for p in range(first, first + count):
             b, i = p // lines, p % lines
             row, w, y = address(M[b, i]), address(v), address(Y[b])
@@ -270,17 +147,17 @@ def _floats_along(M, x, W, Y, least, C, start, stop):
             C[b, i] = _single(M[b, i], x[b], values[q]) if alone[q] else values[q]
 
 
-@_kernel
+@kernel
 def _floats_beside(M, x, W, Y, least, C, start, stop):
     """As `_beside`, by the parts W and Y (b, whole vectors) of x; NaN where float64 is to look."""
     wide()
     inner, lines = M.shape[1], M.shape[2]
-    blocks = -(-lines // _LINES)
-    references, top, total = np.empty(_LINES, np.float32), np.empty(_LINES, np.float32), np.empty(_LINES)
-    floor, values, alone = np.empty(_LINES), np.empty(_LINES), np.empty(_LINES, np.bool_)
+    blocks = -(-lines // LINES)
+    references, top, total = np.empty(LINES, np.float32), np.empty(LINES, np.float32), np.empty(LINES)
+    floor, values, alone = np.empty(LINES), np.empty(LINES), np.empty(LINES, np.bool_)
     for p in range(start, stop):
-        b, left = p // blocks, p % blocks * _LINES
-        width = min(_LINES, lines - left)
+        b, left = p // blocks, p % blocks * LINES
+        width = min(LINES, lines - left)
         vectors, row = width // FLOATS, M.strides[1]
         whole = vectors * FLOATS
         last = np.zeros((inner if whole < width else 0, FLOATS), np.float32)
@@ -292,7 +169,7 @@ def _floats_beside(M, x, W, Y, least, C, start, stop):
             for j in range(width):
                 n = np.rint(M[b, k, left + j] * np.float32(LOG2_E) + W[b, k])
                 references[j] = n if n > references[j] else references[j]
-        for j in range(_LINES):
+        for j in range(LINES):
             references[j] = _within(references[j])
         again = True
         while again:
@@ -313,7 +190,7 @@ def _floats_beside(M, x, W, Y, least, C, start, stop):
             C[b, left + j] = _single(M[b, :, left + j], x[b], values[j]) if alone[j] else values[j]
 
 
-@_kernel
+@kernel
 def _parts(x, W, Y, least):
     """W and Y (b, whole vectors) with e^(x + x · `EXCESS`) = Y · 2^(W − `MAGIC`), and the ``least`` exponents (b,).
 
@@ -344,7 +221,7 @@ def takes(plan: Plan, m: int, k: int, n: int) -> bool:
     """Whether `multiply` computes products (m, k) by (k, n): one row or one column, of elements that it knows."""
     if plan.dtype.char not in "fd" or plan.storage != "elements" or not is_log_plus(plan.semiring):
         return False
-    return 1 in (m, n) and plan.zero == -np.inf and m * k * n >= _PAIRS
+    return 1 in (m, n) and plan.zero == -np.inf and k >= FEWEST
 
 
 def multiply(plan: Plan, C: Array, A: Array, B: Array) -> None:
@@ -355,23 +232,21 @@ def multiply(plan: Plan, C: Array, A: Array, B: Array) -> None:
         M, x, c = B.swapaxes(1, 2), A[:, 0], C[:, 0]  # (b, lines, k)
     x = np.ascontiguousarray(x)
     if plan.dtype.char == "d":
-        _on_threads(plan, _along, _beside, M, (x,), c)
+        add_lines(M, x, c, plan.threads)
         return
     W, Y = _lines((2, x.shape[0], -(-x.shape[1] // FLOATS) * FLOATS))
     least = np.empty(x.shape[0])
     _parts(x, W, Y, least)
-    _on_threads(plan, _floats_along, _floats_beside, M, (x, W, Y, least), c)
+    on_lines(plan.threads, _floats_along, _floats_beside, M, (x, W, Y, least), c)
     if least.max() > -np.inf:  # an entry that counts as -∞ may meet one that makes up for it
         c[(least > -np.inf)[:, None] & ~(M.max(2) <= _LARGE / 2)] = np.nan
     if not np.isnan(c).any():
         return
     for b in np.flatnonzero(np.isnan(c).any(1)):
         lines = np.flatnonzero(np.isnan(c[b]))
-        for some in np.split(lines, range(_LINES, lines.size, _LINES)):
+        for some in np.split(lines, range(LINES, lines.size, LINES)):
             result = np.empty((1, some.size))
-            _on_threads(
-                plan, _along, _beside, M[b, some].astype(np.float64)[None], (x[b : b + 1].astype(np.float64),), result
-            )
+            add_lines(M[b, some].astype(np.float64)[None], x[b : b + 1].astype(np.float64), result, plan.threads)
             with np.errstate(over="ignore"):  # of float32 it is ∞
                 c[b, some] = result[0]
 
@@ -381,16 +256,3 @@ def _lines(shape: tuple[int, ...]) -> Array:
     size = prod(shape)
     room = np.empty(size + 16, np.float32)
     return room[-room.ctypes.data % 64 // 4 :][:size].reshape(shape)
-
-
-def _on_threads(plan: Plan, along: Any, beside: Any, M: Array, given: tuple[Any, ...], c: Array) -> None:
-    """The loop for lines that lie along k, or for lines that lie side by side, in pieces."""
-    count, lines, inner = M.shape
-    if M.strides[1] == M.itemsize and lines > 1:
-        loop, matrices, pieces = beside, M.swapaxes(1, 2), count * -(-lines // _LINES)
-    else:
-        loop, matrices, pieces = along, M if M.strides[2] == M.itemsize else np.ascontiguousarray(M), count * lines
-    threads = min(plan.threads, pieces, max(1, count * lines * inner // _PART))
-    step = -(-pieces // (4 * threads)) if threads > 1 else pieces
-    tasks = [(start, min(pieces, start + step)) for start in range(0, pieces, step)]
-    run_tasks(lambda start, stop: loop(matrices, *given, c, start, stop), tasks, threads)

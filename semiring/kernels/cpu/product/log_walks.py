@@ -25,15 +25,11 @@ from numpy.typing import NDArray
 
 from semiring.kernels.contract import Backend, Plan, Steps
 from semiring.kernels.cpu.codegen.memory import address, call9, line, wide
-from semiring.kernels.cpu.compiled import kernels_for
+from semiring.kernels.cpu.product.log_lines import HIGH, LOG2_E, LOW, kernel
 from semiring.kernels.cpu.product.log_sums import (
-    HIGH,
-    LOG2_E,
-    LOW,
     Right,
     few_paths,
     finish,
-    kernel,
     multiply_by,
     on_threads,
     scale,
@@ -305,11 +301,11 @@ class Prepared:
 
 def walk(backend: Backend, plan: Plan, by: Prepared, x: Array, steps: Steps) -> None:
     """X (m, n), adjacent rows, ← its state after the steps: see `semiring.kernels.contract.Walks`."""
-    alone, kernels = replace(plan, threads=1), kernels_for(plan)
+    alone = replace(plan, threads=1)
 
     def product(x: Array, plan: Plan) -> Array:
         C = np.empty((max(2, x.shape[0]), x.shape[1]), x.dtype)  # a single row would be added up in another order
-        multiply_by(backend, plan, kernels, C, x if x.shape[0] > 1 else x.repeat(2, 0), by.right)
+        multiply_by(backend, plan, C, x if x.shape[0] > 1 else x.repeat(2, 0), by.right)
         return C[: x.shape[0]]
 
     if not by.whole:

@@ -1,0 +1,274 @@
+"""Sums of exponentials line by line in float64, c = log Σₖ exp(m + x), whatever the entries.
+
+Each entry is read twice, for the greatest m + x, and for the sum of exp(m + x − greatest): the second time from the
+cache. ∞ − ∞ is no path, NaN stays, and where a single path exists the result is its m + x, to the bit. The order in
+which a line is added up depends on no other line. Exponentials and logarithms are those of `log_sums` and `log_vectors`
+too.
+"""
+
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
+# (some functions below are compiled: their types are Numba's)
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from semiring.kernels.cpu.codegen.jit import cached
+from semiring.kernels.cpu.codegen.memory import bits_of, number_of, wide
+from semiring.kernels.cpu.threads.pool import run_tasks
+
+__all__ = [
+    "FRACTION",
+    "HIGH",
+    "LINES",
+    "LOG2_E",
+    "LOW",
+    "ONE",
+    "add_lines",
+    "exponential",
+    "inline",
+    "kernel",
+    "logarithm",
+    "multiply",
+    "on_lines",
+]
+
+Array: TypeAlias = NDArray[Any]
+
+LOW, HIGH = -float(1 << 20), float(1 << 19)  # entries whose exponentials are taken; their exponents have 21 bits
+LINES = 256  # that are added up side by side: their sums stay in the first-level cache
+_SIDE = 128  # steps of k side by side
+_RUN = 64  # steps of k after which sums are brought to a greater maximum
+_PART = 1 << 18  # pairs that pay for a thread: 50 µs
+_LEAST = -700.0  # the exponentials of what is less count as its: they are nothing
+
+LOG2_E = 1.4426950408889634
+_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # the first has 32 bits
+_NEAREST = 1.5 * 2.0**52  # a number of moderate size plus this is whole: the nearest
+_SQRT2 = 1.4142135623730951
+FRACTION, ONE = (1 << 52) - 1, 1023 << 52
+
+
+def kernel(function: Any) -> Any:
+    return cached(njit(function, nogil=True, error_model="numpy", fastmath={"contract"}))
+
+
+inline = njit(forceinline=True, nogil=True, error_model="numpy", fastmath={"contract"})
+
+
+@inline
+def exponential(x, single):
+    """The number n and the double y ∈ [√½, √2] with eˣ = y · 2ⁿ, x within `LOW` and `HIGH`.
+
+    For results that are ``single`` y is within 4.1e-11 of it, relatively: by a polynomial that Remez's algorithm found.
+    """
+    n = (x * LOG2_E + _NEAREST) - _NEAREST
+    r = (x - n * _LN2_HIGH) - n * _LN2_LOW
+    if single:
+        y = 1.9775172970321086e-4
+        y = y * r + 1.3948183320226695e-3
+        y = y * r + 8.333561087398854e-3
+        y = y * r + 4.166622542563472e-2
+        y = y * r + 1.6666665126153235e-1
+        y = y * r + 5.000000104536161e-1
+        y = y * r + 1.0000000002430944
+        return n, y * r + 0.999999999961682
+    y = 1 / 6227020800.0
+    y = y * r + 1 / 479001600.0
+    y = y * r + 1 / 39916800.0
+    y = y * r + 1 / 3628800.0
+    y = y * r + 1 / 362880.0
+    y = y * r + 1 / 40320.0
+    y = y * r + 1 / 5040.0
+    y = y * r + 1 / 720.0
+    y = y * r + 1 / 120.0
+    y = y * r + 1 / 24.0
+    y = y * r + 1 / 6.0
+    y = y * r + 0.5
+    y = y * r + 1.0
+    return n, y * r + 1.0
+
+
+@inline
+def logarithm(x, n, single):
+    """The logarithm of x · 2ⁿ, x a positive normal double; where it is to be ``single`` within 1.2e-10."""
+    bits = bits_of(x)
+    exponent, y = (bits >> 52) - 1023, number_of((bits & FRACTION) | ONE)
+    above = y > _SQRT2
+    y = 0.5 * y if above else y
+    n += np.float64(exponent + 1 if above else exponent)
+    z = y - 1.0
+    if single:
+        s = 6.718493409499791e-2
+        s = s * z - 1.1891005877051904e-1
+        s = s * z + 1.2034378102070731e-1
+        s = s * z - 1.2376079583867869e-1
+        s = s * z + 1.4190552838645606e-1
+        s = s * z - 1.6668702792919168e-1
+        s = s * z + 2.0004098652394972e-1
+        s = s * z - 2.500003999336041e-1
+        s = s * z + 3.33332618402504e-1
+        s = s * z - 4.999999918837748e-1
+        s = s * z + 1.0000000034389642
+        return n * _LN2_HIGH + (n * _LN2_LOW + z * s)
+    z = z / (y + 1.0)
+    q = z * z
+    s = 1 / 21.0
+    s = s * q + 1 / 19.0
+    s = s * q + 1 / 17.0
+    s = s * q + 1 / 15.0
+    s = s * q + 1 / 13.0
+    s = s * q + 1 / 11.0
+    s = s * q + 1 / 9.0
+    s = s * q + 1 / 7.0
+    s = s * q + 1 / 5.0
+    s = s * q + 1 / 3.0
+    return n * _LN2_HIGH + (n * _LN2_LOW + (2.0 * z * q * s + 2.0 * z))
+
+
+@inline
+def _power(d):
+    """The exponential of a float64 d ≤ 0, or NaN."""
+    n, y = exponential(_LEAST if d < _LEAST else d, False)
+    return number_of(bits_of(y) + (np.int64(n) << 52)) if d == d else d
+
+
+@inline
+def _finite(top):
+    """What exponentials are relative to."""
+    return top if top > -np.inf else 0.0
+
+
+@njit(nogil=True, error_model="numpy")
+def _one_by_one(line, x):
+    """The result of a line with infinities or NaN: ∞ − ∞ is no path, NaN stays."""
+    top = -np.inf
+    for k in range(line.size):
+        if line[k] != line[k] or x[k] != x[k]:
+            return np.nan
+        t = line[k] + x[k]
+        top = t if t > top else top
+    if not (top > -np.inf and top < np.inf):
+        return top
+    total = 0.0
+    for k in range(line.size):
+        t = line[k] + x[k]
+        total += np.exp(t - top) if t == t else 0.0
+    return top + np.log(total)
+
+
+@kernel
+def _along(M, x, C, start, stop):
+    """C (b, lines) from M (b, lines, k) with adjacent k and x (b, k), of lines start … stop - 1 of all."""
+    wide()
+    lines, inner = M.shape[1], M.shape[2]
+    top, part, total = np.empty(_SIDE), np.empty(_SIDE), np.empty(_SIDE)
+    for p in range(start, stop):
+        b, i = p // lines, p % lines
+        row, v = M[b, i], x[b]
+        top[:] = -np.inf
+        whole = inner // _SIDE * _SIDE
+        for k in range(0, whole, _SIDE):
+            m, w = row[k : k + _SIDE], v[k : k + _SIDE]
+            for j in range(_SIDE):
+                t = m[j] + w[j]
+                top[j] = t if t > top[j] else top[j]
+        for k in range(whole, inner):
+            t = row[k] + v[k]
+            top[0] = t if t > top[0] else top[0]
+        for half in (64, 32, 16):
+            left, right = top[:half], top[half : 2 * half]
+            for j in range(half):
+                left[j] = right[j] if right[j] > left[j] else left[j]
+        greatest = top[:16].max()
+        base = _finite(greatest)
+        total[:] = 0
+        for first in range(0, whole, 8 * _SIDE):
+            part[:] = 0
+            for k in range(first, min(whole, first + 8 * _SIDE), _SIDE):
+                m, w = row[k : k + _SIDE], v[k : k + _SIDE]
+                for j in range(_SIDE):
+                    part[j] += _power((m[j] + w[j]) - base)
+            for j in range(_SIDE):
+                total[j] += part[j]
+        for k in range(whole, inner):
+            total[0] += _power((row[k] + v[k]) - base)
+        for half in (64, 32, 16):
+            total[:half] += total[half : 2 * half]
+        value = total[:16].sum()
+        if value != value:
+            C[b, i] = _one_by_one(row, v)
+        else:
+            C[b, i] = greatest + np.log(value) if greatest > -np.inf else greatest
+
+
+@kernel
+def _beside(M, x, C, start, stop):
+    """The same for M (b, k, lines) with adjacent lines, or one for all b, of blocks of `LINES` of them."""
+    wide()
+    inner, lines = M.shape[1], M.shape[2]
+    blocks = -(-lines // LINES)
+    top, part, total = np.empty(LINES), np.empty(LINES), np.empty(LINES)
+    before = np.empty(LINES)
+    for p in range(start, stop):
+        b, left = p // blocks, p % blocks * LINES
+        matrix, width = M[b if M.shape[0] > 1 else 0], min(LINES, lines - left)
+        top[:], total[:] = -np.inf, 0
+        for run in range(0, inner, _RUN):  # its lines stay in the second-level cache, and so memory is read once
+            before[:] = top
+            for k in range(run, min(inner, run + _RUN)):
+                v, row = x[b, k], matrix[k, left : left + width]
+                for j in range(width):
+                    t = row[j] + v
+                    top[j] = t if t > top[j] else top[j]
+            for j in range(width):
+                total[j] *= _power(_finite(before[j]) - _finite(top[j])) if before[j] > -np.inf else 0.0
+            for first in range(run, min(inner, run + _RUN), 8):
+                part[:] = 0
+                for k in range(first, min(inner, first + 8)):
+                    v, row = x[b, k], matrix[k, left : left + width]
+                    for j in range(width):
+                        part[j] += _power((row[j] + v) - _finite(top[j]))
+                for j in range(width):
+                    total[j] += part[j]
+        for j in range(width):
+            if total[j] != total[j]:
+                C[b, left + j] = _one_by_one(matrix[:, left + j], x[b])
+            else:
+                C[b, left + j] = top[j] + np.log(total[j]) if top[j] > -np.inf else top[j]
+
+
+def add_lines(M: Array, x: Array, c: Array, threads: int) -> None:
+    """C (b, lines) ← log Σₖ exp(m + x) for float64 M (b, lines, k) and x (b, k)."""
+    on_lines(threads, _along, _beside, M, (x,), c)
+
+
+def multiply(A: Array, B: Array, threads: int) -> Array:
+    """A ⊗ B in float64 for A (m, k) and B (k, n). How an entry is added up depends on no other row, nor column."""
+    if A.shape[0] > B.shape[1]:  # lines are the longer side
+        return multiply(B.T, A.T, threads).T
+    result = np.empty((A.shape[0], B.shape[1]))
+    given = np.ascontiguousarray(B, np.float64)[None], np.ascontiguousarray(A, np.float64), result
+    _in_pieces(threads, _beside, given, A.shape[0] * -(-B.shape[1] // LINES), A.size * B.shape[1])
+    return result
+
+
+def on_lines(threads: int, along: Any, beside: Any, M: Array, given: tuple[Any, ...], c: Array) -> None:
+    """The loop for lines that lie along k, or for lines that lie side by side, in pieces."""
+    count, lines, _ = M.shape
+    if M.strides[1] == M.itemsize and lines > 1:
+        _in_pieces(threads, beside, (M.swapaxes(1, 2), *given, c), count * -(-lines // LINES), M.size)
+    else:
+        matrices = M if M.strides[2] == M.itemsize else np.ascontiguousarray(M)
+        _in_pieces(threads, along, (matrices, *given, c), count * lines, M.size)
+
+
+def _in_pieces(threads: int, loop: Any, given: tuple[Any, ...], pieces: int, pairs: int) -> None:
+    threads = min(threads, pieces, max(1, pairs // _PART))
+    step = -(-pieces // (4 * threads)) if threads > 1 else pieces
+    tasks = [(start, min(pieces, start + step)) for start in range(0, pieces, step)]
+    run_tasks(lambda start, stop: loop(*given, start, stop), tasks, threads)
