@@ -52,16 +52,22 @@ class Costs:
 
     rows: tuple[int, ...]  # that a strip may have
     fewest: int  # where the memory has no room for more
-    beside: int  # bytes: temporaries of looks, maps and products
+    beside: int  # bytes: temporaries of looks and maps
     strips: float  # a strip of r rows takes 1 + strips / r times as long as its share of a large product
     rounds: float  # a panel of p rows costs rounds · itemsize / p more for what is moved
+    thread: int = 0  # bytes that products copy in each thread
+    of_bits: int = 0  # and those of bits, which make tables
+
+    def copied(self, storage: str) -> int:
+        """Bytes that products of elements, or of bits, copy in each thread."""
+        return self.of_bits if storage == "bits" else self.thread
 
 
 #: Granite Rapids, two cores, 2026-11-22, float32, n = 6144, strips copied from memory to memory in blocks of 768:
 #: strips of 64, 128, 256, 512 and 1024 rows took 1.29, 1.17, 1.12, 1.09 and 1.06 times as long as in memory with two
 #: blocks in a panel, and 1.33, 1.20, 1.16, 1.18 and 1.13 with one. Slower disks take more. What is beside: some pieces
 #: of 2¹⁵ entries or of a row, and Python's own objects.
-HOST = Costs((32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024), 16, 3 << 20, 15.0, 20.0)
+HOST = Costs((32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024), 16, 1 << 20, 15.0, 20.0, 1 << 20, 5 << 19)
 #: A product of few rows fills the last wave of blocks in part; a round begins when the one before has been written and
 #: its first block read, and ordinary memory of the host moves at half the rate of the link. Maps are done to 2²¹
 #: entries at a time, of which there are some copies of 8 bytes.

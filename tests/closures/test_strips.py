@@ -288,20 +288,30 @@ def test_truth_values_that_fit_packed(monkeypatch, rng, path, name, reflexive):
 # --------------------------------------------------------------------------------------------------------------- memory
 
 
+KEPT = [("min_plus", "float32"), ("max_plus", "int32"), ("plus_times", "float64")]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_plus", "int32"), ("plus_times", "float64")])
-@pytest.mark.parametrize("share", [1, 1.4, 3])
-def test_the_memory_is_kept_to(monkeypatch, rng, path, name, dtype, share):
+@pytest.mark.parametrize(
+    ("share", "threads", "name", "dtype"),
+    [
+        *((share, 2, *of) for share in (1, 1.4, 3) for of in KEPT),
+        *((share, 64, *of) for share in (1, 3) for of in KEPT),  # each thread copies what it multiplies by
+        (1, 2, "boolean", "bool"),
+        (1.4, 64, "boolean", "bool"),
+    ],
+)
+def test_the_memory_is_kept_to(monkeypatch, rng, path, share, threads, name, dtype):
     monkeypatch.undo()  # the constants count
-    n = 1500
+    n = 1500 if dtype != "bool" else 8000
     A = rounded(rng, n, name, dtype)
     np.save(path, A)
-    memory = int(least(path, name) * share)
-    sr.closure(A[:400, :400], name, method=METHOD)  # compiles
+    memory = int(least(path, name, threads=threads) * share)
+    sr.closure(A[:400, :400], name, method=METHOD, threads=threads)  # compiles
     out = path.with_name("D.npy")
     tracemalloc.start()
     try:
-        found, why = sr.closure(path, name, out=out, memory=memory, explain=True)
+        found, why = sr.closure(path, name, out=out, memory=memory, explain=True, threads=threads)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

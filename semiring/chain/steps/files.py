@@ -55,7 +55,7 @@ __all__ = ["SYSTEM", "files"]
 
 SYSTEM = System()
 _METHOD = "blocked_floyd_warshall"
-_BESIDE = 16 << 20  # bytes of a closure in memory beside its matrices
+_BESIDE = 16 << 20  # bytes of a closure in memory beside its matrices, on two threads
 _LOOK = 1 << 20  # bytes that are read at a time to look at them
 _LARGE = 1 << 28  # bytes: nobody asks a GPU whether it has room for less
 _STAGE, _STAGES = 64 << 20, 4  # bytes of pinned memory through which rows go to a GPU and back, and how often
@@ -155,7 +155,12 @@ def _of_file(p: Problem, source: Stored, home: Stored | None) -> Reduction:
 def _whole(p: Problem, n: int, dtype: np.dtype[Any]) -> int:
     """The bytes that a closure in memory takes at most: potentials may need copies in float64 and of integers."""
     copies = (dtype.itemsize if p.plus and not p.semiring.idempotent else 0) + (24 if is_tropical(p.semiring) else 0)
-    return (dtype.itemsize + copies) * n * n + _BESIDE
+    return (dtype.itemsize + copies) * n * n + _beside(p)
+
+
+def _beside(p: Problem) -> int:
+    """The bytes beside the matrices there, with what products on many threads copy."""
+    return _BESIDE + max(0, p.request.threads - 2) * layouts.HOST.of_bits
 
 
 def _check_method(request: Request) -> None:
@@ -255,7 +260,7 @@ def _fits_packed(p: Problem, source: Stored, limits: Limits) -> bool:
         return False
     matrices = 1 if p.semiring.idempotent or not p.plus else 2
     rows = max(n, TRUTHS) * 2  # that are packed, and copies of panels of words
-    return matrices * n * -(-n // WORD_BITS) * 4 + rows + 256 * n + _BESIDE <= limits.host
+    return matrices * n * -(-n // WORD_BITS) * 4 + rows + 256 * n + _beside(p) <= limits.host
 
 
 # ------------------------------------------------------------------------------------------------------------ by strips
@@ -333,13 +338,23 @@ class _Bench:
         copied = not packed and (dtype.itemsize not in (4, 8) or selects(semiring))
         self._copied = 8 if limits.device and copied else 0
         self._width, self._entry = width, entry
+        self.threads = self._threads(p.request.threads)
+
+    def _threads(self, asked: int) -> int:
+        """So many threads, of those asked for, that what more than two copy takes a quarter of the memory to spare."""
+        few, copies = min(2, asked), self._costs.copied(self.storage)
+        spare = self._limits.computing - self._cut(0, few)  # type: ignore[operator]  # no memory is too little
+        return min(asked, few + max(0, spare) // 4 // copies) if copies else asked
+
+    def _cut(self, memory: int, threads: int) -> Layout | int:
+        costs = replace(self._costs, beside=self._costs.beside + threads * self._costs.copied(self.storage))
+        cut = self._blocks, self._copies, memory, costs, self.storage == "bits", self._ranks, self._pivots
+        return layouts.layout_for(self._n, self._dtype.itemsize, *cut)
 
     def layout(self) -> Layout:
         """Raises `StorageError` where the memory is too small."""
-        n, itemsize, memory = self._n, self._dtype.itemsize, self._limits.computing
-        packed = self.storage == "bits"
-        cut = self._blocks, self._copies, memory, self._costs, packed, self._ranks, self._pivots
-        found = layouts.layout_for(n, itemsize, *cut)
+        n, memory = self._n, self._limits.computing
+        found = self._cut(memory, self.threads)
         if isinstance(found, int):
             raise StorageError(
                 f"{shown(memory)} of memory are too small for {self._widest} rows of {n} {self._dtype}, which are one "
@@ -348,18 +363,20 @@ class _Bench:
         found = found.ending(int(self._cycles))
         if not self._limits.device:
             return found
-        piece = min(_STAGE, (self._limits.host - layouts.HOST.beside) // _STAGES) // found.row
+        beside = layouts.HOST.beside + 2 * layouts.HOST.thread  # the host looks at rows and moves them
+        piece = min(_STAGE, (self._limits.host - beside) // _STAGES) // found.row
         if piece < 1:
             raise StorageError(
                 f"{shown(self._limits.host)} of the host's memory are too small for {_STAGES} rows of {n} "
                 f"{self._dtype}, which go to the GPU and back: it takes "
-                f"{shown(_STAGES * found.row + layouts.HOST.beside)}"
+                f"{shown(_STAGES * found.row + beside)}"
             )
         return replace(found, piece=piece)
 
     def problem(self, p: Problem, matrix: Matrix, look: Callable[[Any, Semiring], Scan]) -> Problem:
         """The problem by strips; ``look`` as `check_entries`."""
-        matrix, request = replace(matrix, storage=self.storage), replace(p.request, method=_METHOD)
+        request = replace(p.request, method=_METHOD, threads=self.threads)
+        matrix = replace(matrix, storage=self.storage)
         return p.but(matrix=matrix, strips=Strips(look, self.sample), request=request, method=_METHOD)
 
     def room(self, layout: Layout) -> Room:
