@@ -111,7 +111,7 @@ def matmul(
     left, right, shape, axes = _aligned(left, right)
     target = None if out is None else as_output(out, shape, left.dtype, like=left if device is None else None)
     result = destination(None if late else target, shape, left.dtype, left, right)
-    C = array_namespace(left).expand_dims(result, axes) if axes else result
+    C = result[axes] if axes else result
     if left.shape[-1] and C.size:
         multiply_into(semiring, C, left, right, a, b, threads)
     else:
@@ -125,8 +125,8 @@ def matmul(
     return out
 
 
-def _aligned(A: Array, B: Array) -> tuple[Array, Array, tuple[int, ...], tuple[int, ...]]:
-    """Operands with at least two dimensions, the shape of the result, and the axes the result has lost."""
+def _aligned(A: Array, B: Array) -> tuple[Array, Array, tuple[int, ...], tuple[Any, ...]]:
+    """Operands with at least two dimensions, the shape of the result, and the index that gives it two as well."""
     if not A.ndim or not B.ndim:
         raise ShapeError(f"A is {A.shape}, B is {B.shape}: a scalar is no operand of a product (see multiply)")
     left, right = A[None, :] if A.ndim == 1 else A, B[:, None] if B.ndim == 1 else B
@@ -135,7 +135,8 @@ def _aligned(A: Array, B: Array) -> tuple[Array, Array, tuple[int, ...], tuple[i
     batch = batch_shape(left, right) if left.ndim + right.ndim > 4 else ()
     rows = left.shape[-2:-1] if A.ndim > 1 else ()
     columns = right.shape[-1:] if B.ndim > 1 else ()
-    axes = ((-2,) if A.ndim == 1 else ()) + ((-1,) if B.ndim == 1 else ())
+    row, column = A.ndim == 1, B.ndim == 1
+    axes = (..., None, None) if row and column else (..., None, slice(None)) if row else (..., None) if column else ()
     return left, right, batch + rows + columns, axes
 
 
@@ -170,7 +171,7 @@ def matmul_witness(
     xp = array_namespace(left)
     result = xp.full(shape, semiring.zero_for(left.dtype), left.dtype)
     witness = xp.full(shape, -1, np.int32 if left.shape[-1] < 2**31 else np.int64)
-    C, W = xp.expand_dims(result, axes), xp.expand_dims(witness, axes)
+    C, W = result[axes], witness[axes]
     if left.shape[-1] and C.size:
         witness_into(semiring, C, W, left, right, a, b, threads)
     back = as_result(A, B)

@@ -281,9 +281,7 @@ def test_other_semirings_and_few_terms_are_left_to_their_kernels():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(
-    "shape", [(3, 7, 2), (2, 8, 2), (1, 8, 1), (5, 63, 3), (1, 300, 2), (2, 3000, 1), (2, 3000, 3)]
-)
+@pytest.mark.parametrize("shape", quick(lambda shape: shape[1] < 100, [(shape,) for shape in TERMS]))
 def test_terms_of_any_size_are_added_up_by_shapes_of_every_kind(rng, dtype, shape):
     """Many near terms, where one more is less than half a unit of their sum: alone, added to a matrix, in stacks."""
     m, k, n = shape
@@ -452,6 +450,20 @@ def test_sums_are_formed_again_where_their_first_terms_mislead(rng, turned):
             units = abs(found[there] - expected[there]) / np.maximum(1, abs(expected[there])) / 2.0**-23
             assert units.max() <= BOUND["float32"]
             assert vector_product(A[3:5], b).tobytes() == vector_product(A, b)[3:5].tobytes()
+
+
+@pytest.mark.parametrize("k", [20, 300])
+def test_entries_beside_the_range_of_plain_terms(rng, k):
+    """Matrices with one entry each around ±44, and where n of `codegen.powers` has bits like those of the range."""
+    entries = [43.9, 44.1, 45, 60, -43.9, -44.4, -45, -100, -9.09e4, -90912.5, -1.817e5, -2.7257e5, -2.72614e5, 9.1e4]
+    A, x = normal(rng, 1 + len(entries), k).astype(np.float32), normal(rng, k).astype(np.float32)
+    A[1:, 7] = entries
+    far = np.where(np.arange(k) % 3, x, x - 30).astype(np.float32)
+    for vector in (x, x + np.float32(4090), x - np.float32(5000), far, 2 * far):
+        found, expected = vector_product(A, vector[:, None]), exact(A, vector[:, None])
+        assert errors(found, expected, "float32").max() <= BOUND["float32"]
+        for i in (0, 3, 9):
+            assert vector_product(np.repeat(A[i : i + 1], 2, 0), vector[:, None])[0] == found[i]
 
 
 @pytest.mark.parametrize("turned", [False, True])

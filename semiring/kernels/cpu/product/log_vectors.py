@@ -2,7 +2,8 @@
 
 There is nothing to share between exponentials, as in a product of matrices (`log_sums`): they and the reading of the
 matrix are all that counts. In float32 a line is read once (`codegen.powers`): its sum is relative to the power of two
-near one of its first terms, and is formed again where that turns out to be far from the greatest. What is not finite,
+near one of its first terms, and is formed again where that turns out to be far from the greatest. Lines of entries of
+moderate size, times a vector of such, are added up by fewer instructions, as plain terms. What is not finite,
 or too large for that, is left to the loops for float64 (`log_lines`). Where a single path exists, the result is its
 m + x, to the bit. A line with a NaN, or any line where the vector has one, becomes NaN: nobody needs to look for them
 before.
@@ -21,12 +22,14 @@ from numba import njit
 from numpy.typing import NDArray
 
 from semiring.kernels.contract import Plan
-from semiring.kernels.cpu.codegen.memory import address, wide
+from semiring.kernels.cpu.codegen.memory import address, number_of, wide, without_nan
 from semiring.kernels.cpu.codegen.powers import (
     EXCESS,
     FLOATS,
     MAGIC,
+    PLAIN,
     RANGE,
+    plain_terms,
     terms_along,
     terms_beside,
 )
@@ -51,6 +54,7 @@ _LARGE = RANGE / 4  # float32: entries of a vector above, and exponents of twice
 _SHIFT = np.float32(2 * _LARGE)
 _BELOW, _ABOVE = -40, 90  # how far the greatest exponent of a sum may be from what the sum is relative to
 _ALONE = 1.01  # a logarithm to base 2 that is more above the greatest exponent is one of several terms
+_MODERATE = 4096.0  # entries of a vector whose terms may be plain
 _TRIED = 8  # rows that show what the sums of columns should be relative to
 
 
@@ -75,19 +79,21 @@ def _shifted(w, shift, v):
 
 
 @kernel
-def _logarithms(total, top, reference, floor, values, alone):
+def _logarithms(total, top, reference, floor, middle, values, alone):
     """The logarithms of sums, NaN where float64 is to look; and whether there may be a single term, or none.
 
-    Terms are those of exponents too large by `EXCESS` of them, and so is their mean, which is about the greatest.
+    Terms are those of exponents too large by `EXCESS` of them, and so is their mean, which is about the greatest. Where
+    there is a ``middle``, terms are plain: exponents of the matrix alone are too large, about the sum less the middle.
     """
     wide()
     for j in range(values.size):
         t, n = total[j], np.float64(top[j])
-        some = (t > 0) & (t < np.inf) & (n >= floor[j]) & (n == _within(top[j]))
+        plain = middle[j] == middle[j]
+        some = plain | ((t > 0) & (t < np.inf) & (n >= floor[j]) & (n == _within(top[j])))
         value = logarithm(t if some else 1.0, np.float64(reference[j]) - MAGIC, True)
-        greatest = (n - MAGIC) * _LN2
+        greatest = value - middle[j] if plain else (n - MAGIC) * _LN2
         none = (t == 0) & (n == -np.inf) & (floor[j] < np.inf)  # no term, or all of them beyond the range of n
-        alone[j] = none | (some & (value < greatest + _ALONE * _LN2))
+        alone[j] = none | (some & (not plain) & (value < greatest + _ALONE * _LN2))
         values[j] = value - EXCESS * greatest if some else np.nan
 
 
@@ -105,8 +111,8 @@ def _single(line, x, value):
 
 
 @kernel
-def _floats_along(M, x, W, Y, least, C, start, stop):
-    """As `_along`, by the parts W and Y (b, whole vectors) of x; NaN where float64 is to look."""
+def _floats_along(M, x, W, Y, X, plain, least, C, start, stop):
+    """C (b, lines) ← M (b, lines, k) ⊗ x (b, k), k adjacent, by the parts of x; NaN where float64 is to look."""
     wide()
     lines, inner = M.shape[1], M.shape[2]
     vectors, last = inner // FLOATS, np.zeros(FLOATS, np.float32)
@@ -115,17 +121,27 @@ def _floats_along(M, x, W, Y, least, C, start, stop):
     v = room[(-address(room) & (4 * FLOATS - 1)) >> 2 :][: W.shape[1]]
     references, top, total = np.empty(LINES, np.float32), np.empty(LINES, np.float32), np.empty(LINES)
     floor, values, alone = np.empty(LINES), np.empty(LINES), np.empty(LINES, np.bool_)
+    middle = np.empty(LINES)
     held, reference = -1, np.float32(MAGIC)
     for first in range(start, stop, LINES):
-        count = min(LINES, stop - first)
-        for p in range(first, first + count):
-            b, i = p // lines, p % lines
+        count, b, i = min(LINES, stop - first), first // lines, first % lines - 1
+        for q in range(count):
+            b, i = (b, i + 1) if i + 1 < lines else (b + 1, 0)  # a division takes as long as a vector of terms
             row, w, y = address(M[b, i]), address(v), address(Y[b])
+            for k in range(whole, inner):
+                last[k - whole] = M[b, i, k]
+            middle[q] = plain[b, 1]
+            if middle[q] == middle[q]:
+                sums = plain_terms(row, address(X[b]), vectors)
+                if whole < inner:
+                    sums += plain_terms(address(last), address(X[b]) + past, 1)
+                if sums == sums:
+                    total[q], references[q] = sums, plain[b, 0]
+                    continue
+                middle[q] = np.nan
             if held != b:
                 _shifted(W[b], reference - np.float32(MAGIC), v)
                 held = b
-            for k in range(whole, inner):
-                last[k - whole] = M[b, i, k]
             highest = M[b, i, 0] * np.float32(LOG2_E) + W[b, 0]
             while True:
                 if _far(highest, reference):  # else that of the line before
@@ -139,22 +155,23 @@ def _floats_along(M, x, W, Y, least, C, start, stop):
                 highest += reference - np.float32(MAGIC)
                 if not _far(highest, reference):
                     break
-            q = p - first
             total[q], top[q], references[q], floor[q] = sums, highest, reference, least[b]
-        _logarithms(total, top, references, floor, values[:count], alone)
+        _logarithms(total, top, references, floor, middle, values[:count], alone)
+        b, i = first // lines, first % lines - 1
         for q in range(count):
-            b, i = (first + q) // lines, (first + q) % lines
+            b, i = (b, i + 1) if i + 1 < lines else (b + 1, 0)
             C[b, i] = _single(M[b, i], x[b], values[q]) if alone[q] else values[q]
 
 
 @kernel
-def _floats_beside(M, x, W, Y, least, C, start, stop):
-    """As `_beside`, by the parts W and Y (b, whole vectors) of x; NaN where float64 is to look."""
+def _floats_beside(M, x, W, Y, X, plain, least, C, start, stop):
+    """The same for M (b, k, lines) with adjacent lines, of blocks of `LINES` from start … stop - 1 of all."""
     wide()
     inner, lines = M.shape[1], M.shape[2]
     blocks = -(-lines // LINES)
     references, top, total = np.empty(LINES, np.float32), np.empty(LINES, np.float32), np.empty(LINES)
     floor, values, alone = np.empty(LINES), np.empty(LINES), np.empty(LINES, np.bool_)
+    middle = np.full(LINES, np.nan)
     for p in range(start, stop):
         b, left = p // blocks, p % blocks * LINES
         width = min(LINES, lines - left)
@@ -185,33 +202,80 @@ def _floats_beside(M, x, W, Y, least, C, start, stop):
             for j in range(width):
                 if _far(top[j], references[j]):
                     references[j], again = np.rint(top[j]), True
-        _logarithms(total, top, references, floor, values[:width], alone)
+        _logarithms(total, top, references, floor, middle, values[:width], alone)
         for j in range(width):
             C[b, left + j] = _single(M[b, :, left + j], x[b], values[j]) if alone[j] else values[j]
 
 
 @kernel
-def _parts(x, W, Y, least):
+def _spread(w, x):
+    """How far whole numbers w reach, how large the numbers x beside them are, and how many there are; no NaN."""
+    wide()
+    without_nan()
+    top, lowest, size, count = np.float32(-np.inf), np.float32(np.inf), np.float32(0), np.int32(0)
+    for k in range(x.size):
+        there = w[k] > -np.inf
+        least, number = w[k] if there else np.float32(np.inf), abs(x[k]) if there else np.float32(0)
+        top, lowest = w[k] if w[k] > top else top, least if least < lowest else lowest
+        size, count = number if number > size else size, count + np.int32(there)
+    return top, lowest, size, count
+
+
+@kernel
+def _factors(w, y, x, top, X):
+    """X ← eˣ · 2^−top for whole vectors, 0 beyond x; their sum."""
+    wide()
+    for k in range(x.size):
+        there = w[k] > -np.inf
+        power = number_of(np.int64((w[k] if there else top) - top + 1023) << 52)
+        X[k] = y[k] * (1 - EXCESS * x[k]) * power if there else 0.0
+    X[x.size :] = 0
+    total = np.zeros(FLOATS)
+    for k in range(0, X.size, FLOATS):
+        for j in range(FLOATS):
+            total[j] += X[k + j]
+    return total.sum()
+
+
+@kernel
+def _split(x, w, y):
+    """W and y ← those of x; whether an x is above `_LARGE` or NaN, and whether one counts as -∞."""
+    wide()
+    above, below = np.int32(0), np.int32(0)
+    for k in range(x.size):
+        t = np.float64(x[k])
+        inside = (t >= -_LARGE) & (t <= _LARGE)
+        above |= np.int32(not t <= _LARGE)
+        below |= np.int32((t < -_LARGE) & (t > -np.inf))
+        n, number = exponential(t * (1 + EXCESS) if inside else 0.0, True)
+        w[k] = n + MAGIC if inside else -np.inf
+        y[k] = number
+    w[x.size :], y[x.size :] = -np.inf, 1
+    return above, below
+
+
+@kernel
+def _parts(x, W, Y, X, plain, least):
     """W and Y (b, whole vectors) with e^(x + x · `EXCESS`) = Y · 2^(W − `MAGIC`), and the ``least`` exponents (b,).
 
     Sums below are left to float64: -∞; or `MAGIC` − `_LARGE` / 4 where x below -`_LARGE` count as -∞; or ∞, for x above
-    `_LARGE` or NaN.
+    `_LARGE` or NaN. Where terms may be plain, eˣ = X · 2^(plain[:, 0] − `MAGIC`), and plain[:, 1] is the logarithm of
+    their sum, else NaN: two and more x are no -∞, and all these are of moderate size and have X of `PLAIN` exponents.
+    Returns whether a ``least`` is not -∞.
     """
+    some = False
     for b in range(x.shape[0]):
-        for k in range(x.shape[1], W.shape[1]):
-            W[b, k], Y[b, k] = -np.inf, 1
-        below = above = False
-        for k in range(x.shape[1]):
-            t = np.float64(x[b, k])
-            if not t <= _LARGE:
-                above = True
-            elif t < -_LARGE and t > -np.inf:
-                below = True
-            inside = t >= -_LARGE and t <= _LARGE
-            n, y = exponential(t * (1 + EXCESS) if inside else 0.0, True)
-            W[b, k] = n + MAGIC if inside else -np.inf
-            Y[b, k] = y
+        above, below = _split(x[b], W[b], Y[b])
         least[b] = np.inf if above else MAGIC - _LARGE / 4 if below else -np.inf
+        plain[b, 1] = np.nan
+        if above or below:
+            some = True
+            continue
+        top, lowest, size, count = _spread(W[b], x[b])
+        if count > 1 and size <= _MODERATE and top - lowest < PLAIN:
+            total = _factors(W[b], Y[b], x[b], top, X[b])
+            plain[b, 0], plain[b, 1] = top, np.log(total) + (top - MAGIC) * _LN2
+    return some
 
 
 # -------------------------------------------------------------------------------------------------------- products
@@ -234,13 +298,13 @@ def multiply(plan: Plan, C: Array, A: Array, B: Array) -> None:
     if plan.dtype.char == "d":
         add_lines(M, x, c, plan.threads)
         return
-    W, Y = _lines((2, x.shape[0], -(-x.shape[1] // FLOATS) * FLOATS))
-    least = np.empty(x.shape[0])
-    _parts(x, W, Y, least)
-    on_lines(plan.threads, _floats_along, _floats_beside, M, (x, W, Y, least), c)
-    if least.max() > -np.inf:  # an entry that counts as -∞ may meet one that makes up for it
+    W, Y, X = _lines((3, x.shape[0], -(-x.shape[1] // FLOATS) * FLOATS))
+    least, plain = np.empty(x.shape[0]), np.empty((x.shape[0], 2))
+    some = _parts(x, W, Y, X, plain, least)
+    on_lines(plan.threads, _floats_along, _floats_beside, M, (x, W, Y, X, plain, least), c)
+    if some:  # an entry that counts as -∞ may meet one that makes up for it
         c[(least > -np.inf)[:, None] & ~(M.max(2) <= _LARGE / 2)] = np.nan
-    if not np.isnan(c).any():
+    if c.max() < np.inf or not np.isnan(c).any():
         return
     for b in np.flatnonzero(np.isnan(c).any(1)):
         lines = np.flatnonzero(np.isnan(c[b]))
@@ -255,4 +319,4 @@ def _lines(shape: tuple[int, ...]) -> Array:
     """An array of floats that begins with a line of the cache: vectors that lie in two are read in two pieces."""
     size = prod(shape)
     room = np.empty(size + 16, np.float32)
-    return room[-room.ctypes.data % 64 // 4 :][:size].reshape(shape)
+    return room[-room.__array_interface__["data"][0] % 64 // 4 :][:size].reshape(shape)
