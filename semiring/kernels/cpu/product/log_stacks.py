@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.kernels.contract import Backend, Plan
-from semiring.kernels.cpu.codegen.memory import wide, without_nan
+from semiring.kernels.cpu.codegen.memory import is_single, wide, without_nan
 from semiring.kernels.cpu.product import log_sums
 from semiring.kernels.cpu.product.log_lines import HIGH, LOG2_E, LOW, kernel
 from semiring.kernels.cpu.product.log_sums import (
@@ -24,6 +24,7 @@ from semiring.kernels.cpu.product.log_sums import (
     few_paths,
     finish,
     scale,
+    shifted,
     survey_columns,
     survey_rows,
     tiny_sum,
@@ -84,15 +85,38 @@ def _negated(X):
 
 
 @kernel
-def _pack(E, packed):
-    """Packed ← E (1, k, n), the panels (panels, k, width)."""
+def _scale_packed(B, rows, columns, packed):
+    """Packed, panels (panels, k, width), ← what `scale` makes of B (1, k, n)."""
+    wide()
     width = packed.shape[2]
     for p in range(packed.shape[0]):
         left = p * width
-        for k in range(E.shape[1]):
-            row, place = E[0, k, left : left + width], packed[p, k]
+        shifts = columns[0, left : left + width]
+        for k in range(B.shape[1]):
+            row, place, shift = B[0, k, left : left + width], packed[p, k], rows[0, k]
             for j in range(row.size):
-                place[j] = row[j]
+                place[j] = shifted(row[j], shift + shifts[j], is_single(B))
+
+
+@kernel
+def _survey(X, shift, greatest, lows, highs):
+    """Greatest ← those of the rows of X (1, m, n) plus a shift (1, n); whether all are numbers that are taken."""
+    wide()
+    without_nan()
+    lows[:], highs[:] = 0, 0
+    for i in range(X.shape[1]):
+        row, added = X[0, i], shift[0]
+        top = row[0] + added[0]
+        for j in range(row.size):
+            t = row[j] + added[j]
+            top = t if t > top else top
+            lows[j] = row[j] if row[j] < lows[j] else lows[j]
+            highs[j] = row[j] if row[j] > highs[j] else highs[j]
+        greatest[0, i] = top
+    low, high = lows[0], highs[0]
+    for j in range(lows.size):
+        low, high = lows[j] if lows[j] < low else low, highs[j] if highs[j] > high else high
+    return low >= LOW and high <= HIGH
 
 
 @kernel
@@ -119,7 +143,7 @@ def _multiply_all(tile, where, packed, X, S, C, A, B, accumulate, tiny, left):
     ``tile``, the panels ``packed`` at the address ``where``, X and S: of `Panels`.
     """
     (m, n), k, columns = C.shape[1:], A.shape[2], S.shape[2]
-    E = np.empty((1, k, n))
+    lows, highs = np.empty(k, A.dtype), np.empty(k, A.dtype)
     by_row, by_step, by_column = np.empty((1, m), A.dtype), np.empty((1, k), A.dtype), np.empty((1, n), A.dtype)
     u, v, w = np.empty((1, m)), np.empty((1, k)), np.zeros((1, columns))
     left_paths, left_seen = np.empty((1, m), np.int32), np.empty((1, m), np.int32)
@@ -137,7 +161,10 @@ def _multiply_all(tile, where, packed, X, S, C, A, B, accumulate, tiny, left):
         survey_columns(right, by_step, by_column, paths, seen, 0, 1)
         _shift(by_column, w)
         _negated(by_step)
-        survey_rows(a, by_step, by_row, left_paths, left_seen, 0, m)
+        if _survey(a, by_step, by_row, lows, highs):
+            left_paths[:], left_seen[:] = k, 0
+        else:
+            survey_rows(a, by_step, by_row, left_paths, left_seen, 0, m)
         _shift(by_row, u)
         found = np.int32(0)
         for i in range(m):
@@ -150,8 +177,7 @@ def _multiply_all(tile, where, packed, X, S, C, A, B, accumulate, tiny, left):
         _negated(v)
         scale(a, u, v, X, 0, m)
         _negated(v)
-        scale(right, v, w, E, 0, k)
-        _pack(E, packed)
+        _scale_packed(right, v, w, packed)
         multiply_numbers(tile, X, where, S)
         if accumulate:
             for i in range(m):
@@ -160,12 +186,12 @@ def _multiply_all(tile, where, packed, X, S, C, A, B, accumulate, tiny, left):
         if left_paths.min() + paths.min() < k + 2:
             _bits(right, bits)
             few_paths(a, bits, right, odd, y, c, again, accumulate, 0, m)
-        lost = False
+        lost = np.uint8(0)  # vectors of these, but not of truth values
         for i in range(m):
             marks = again[0, i]
             for j in range(n):
-                lost |= marks[j]
-        left[b] = lost
+                lost |= np.uint8(marks[j])
+        left[b] = lost > 0
         if not lost:
             for i in range(m):
                 _copied(y[0, i], c[0, i])

@@ -53,6 +53,7 @@ from semiring.kernels.cpu.product.log_lines import (
     LOW,
     ONE,
     exponential,
+    inline,
     kernel,
     logarithm,
 )
@@ -69,6 +70,7 @@ __all__ = [
     "multiply_by",
     "on_threads",
     "scale",
+    "shifted",
     "survey_columns",
     "survey_rows",
     "takes",
@@ -93,6 +95,17 @@ _FROM_LEAST, _FAINT = np.float32(_MAGIC - _KEPT), np.float32(_MAGIC - 125)  # th
 _NOWHERE = np.float32(-4e6)  # in the place of the exponent of exp -∞
 
 
+@inline
+def shifted(x, shift, single):
+    """The number eˣ · 2^−shift, 0 where that is too small, or x not within `LOW` and `HIGH`."""
+    x = np.float64(x)
+    inside = (x >= LOW) & (x <= HIGH)
+    n, y = exponential(x if inside else 0.0, single)
+    n -= shift
+    value = number_of(bits_of(y) + (np.int64(n) << 52))
+    return value if inside & (n >= _LEAST) else 0.0
+
+
 @kernel
 def scale(X, rows, columns, out, start, stop):
     """Out ← eˣ · 2^−(rows + columns) for X (b, m, n), rows (b, m) and columns (b, n), of rows start … stop - 1."""
@@ -102,12 +115,7 @@ def scale(X, rows, columns, out, start, stop):
         b, i = p // height, p % height
         shift = rows[b, i]
         for j in range(X.shape[2]):
-            x = np.float64(X[b, i, j])
-            inside = (x >= LOW) & (x <= HIGH)
-            n, y = exponential(x if inside else 0.0, is_single(X))
-            n -= shift + columns[b, j]
-            value = number_of(bits_of(y) + (np.int64(n) << 52))
-            out[b, i, j] = value if inside & (n >= _LEAST) else 0.0
+            out[b, i, j] = shifted(X[b, i, j], shift + columns[b, j], is_single(X))
 
 
 @kernel
