@@ -278,9 +278,11 @@ def closure_with_predecessors(
     if not by_program:
         request = Request(*options, Explanation(told=False), devices=several)
         D = _by_chain(A, request, progress=progress, inspect=inspection)
+    if by_program and inspection.found is not None:
+        return D, inspection.found
     plan = make_plan(semiring, D.dtype, threads=options.threads)
     if inspection.found is None:  # closed as packed bits, or empty
         inspection.look(engine_of(plan, D), D, before=A)
-    if not by_program and is_tropical(semiring) and D.dtype.kind == "f":
+    if is_tropical(semiring) and D.dtype.kind == "f":
         attach_unbounded(plan, A, D, inspection.found)
     return D, inspection.found

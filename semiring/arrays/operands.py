@@ -370,7 +370,9 @@ def same_memory(x: Any, y: Any) -> bool:
         return True
     if is_device_array(x) != is_device_array(y) or (x.strides, x.shape, x.dtype) != (y.strides, y.shape, y.dtype):
         return False
-    return bool(x.data.ptr == y.data.ptr if is_device_array(x) else x.ctypes.data == y.ctypes.data)
+    if is_device_array(x):
+        return bool(x.data.ptr == y.data.ptr)
+    return np.may_share_memory(x, y) and bool(x.ctypes.data == y.ctypes.data)  # the first is an eighth of the time
 
 
 _HERE = nullcontext()

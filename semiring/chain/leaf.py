@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -57,6 +58,12 @@ class Leaf:
         size = " × ".join(map(str, m.shape))
         return f"{self.method.name} closes {size} {'bits' if self.words else m.dtype}, {self.backend.name}"
 
+    @property
+    def cost(self) -> str:
+        """The pairs of the method, where it was not a step that found it, and said what it costs."""
+        p = self.problem
+        return "" if p.chosen or p.strips else f"{prod(p.matrix.shape) * p.n:.2g} pairs"
+
     def close(self, D: Any, inspect: Inspection | None = None, original: Array | None = None) -> None:
         """D ← D* in place: a matrix, a `BitMatrix`, or what else the method takes. ``inspect`` sees it as it is closed.
 
@@ -65,11 +72,14 @@ class Leaf:
 
         Raises `DivergenceError`, naming the vertex, where a pivot has no star; D is then undefined.
         """
-        if self._is_block and inspect is None and not profiling.active:
+        if self._is_block and not profiling.active:
             # Where nothing is noticed, one plan serves all calls.
             plan = self._plan.renewed(self.problem.semiring) if self._diverges else self._plan
+            before = original if inspect is None or original is not None else D.copy()
             self.backend.close_block(plan, D)
             self._check(plan)
+            if inspect is not None:
+                inspect.look(self._engine(plan), D, before=before)
             return
         p, close, engine = self.problem, self.method.close, self.engine()
         A, inspect = memory_of(D), None if self.words else inspect

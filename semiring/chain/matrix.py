@@ -9,7 +9,7 @@ while they are in the cache.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -225,10 +225,11 @@ class Way:
 
             replace_beyond(D, m.inner, self._none, out, sign=m.sign)  # all of it by one kernel
             return
-        at_once = not self._recoded and all(map_.whole for map_ in self._maps)
-        everything: Iterable[At] = [()] if at_once else parts(D.shape, m.on_device)
+        if not self._recoded and all(map_.whole for map_ in self._maps):
+            self._undo(D, (), out)
+            return
         with np.errstate(over="ignore"):  # a distance beyond the range of floats is ∞, as it is without potentials
-            for at in everything:
+            for at in parts(D.shape, m.on_device):
                 rows = D[at]
                 self._undo(rows, _below(at, first), rows if D is out else out[at])
 

@@ -24,10 +24,9 @@ class Reading(NamedTuple):
 
     def check(self, x: Any) -> None:
         """Raise `TypeError` for titles that x has none of."""
-        given = {"columns": self.columns, "weight": None if is_graph(x) else self.weight}
-        names = [] if is_frame(x) else [name for name, value in given.items() if value is not None]
-        if names:
-            raise TypeError(f"{names[0]}= does not belong to a {type(x).__name__}: nothing in it has such a title")
+        name = "weight" if self.columns is None else "columns"
+        if getattr(self, name) is not None and not is_frame(x) and not (name == "weight" and is_graph(x)):
+            raise TypeError(f"{name}= does not belong to a {type(x).__name__}: nothing in it has such a title")
 
     def network(self, x: Any, semiring: Semiring) -> Network:
         """`network_of` with these options."""

@@ -256,10 +256,11 @@ def _with_options(function: Function) -> Function:
     named = {p.name for p in own}
     known = [p for p in signature(best_paths).parameters.values() if p.kind is Parameter.KEYWORD_ONLY]
     known = [p for p in known if p.name not in named]
+    names = {p.name for p in (*own, *known)}
 
     @wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
-        for name in options.keys() - {p.name for p in (*own, *known)}:
+        for name in options.keys() - names:
             raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
         return function(*arguments, **options)
 
