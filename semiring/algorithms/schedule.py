@@ -140,7 +140,7 @@ def dense_is_faster(n: int, edges: int, itemsize: int = 8, sources: int | None =
     return dense_operations(n, itemsize) <= search_operations(n, edges, sources) + more
 
 
-def dense_operations(n: int, itemsize: int) -> float:
+def dense_operations(n: int, itemsize: float) -> float:
     """What a dense closure costs, in pairs of its own in float64: its n³, the passes over the matrix, and the call."""
     return n**3 * itemsize / 8 + 250 * n * n + 1e6
 

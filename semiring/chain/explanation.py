@@ -19,9 +19,11 @@ class Link(NamedTuple):
     step: str
     applies: bool
     why: str
+    cost: str = ""  # what it costs, and what other ways would; and what it needs the input for
 
     def __str__(self) -> str:
-        return f"{'  ' * self.depth}{'✓' if self.applies else '·'} {self.step:<12} {self.why}"
+        cost = f"  [{self.cost}]" if self.cost else ""
+        return f"{'  ' * self.depth}{'✓' if self.applies else '·'} {self.step:<12} {self.why}{cost}"
 
 
 @dataclass
@@ -58,9 +60,9 @@ class Explanation:
         if reason and reason not in self.reasons:
             self.reasons.append(reason)
 
-    def say(self, depth: int, step: str, applies: bool, why: str) -> None:
-        """What a step said, in its order."""
-        self.chain.append(Link(depth, step, applies, why))
+    def say(self, *link: Any) -> None:
+        """What a step said, in its order: a `Link`."""
+        self.chain.append(Link(*link))
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

@@ -45,12 +45,24 @@ def name_of(step: Step) -> str:
 def _answer(step: Step, p: Problem) -> No | Reduction:
     """What a step answers; one that spares work is asked where the caller lets it."""
     name = name_of(step)
-    if name in STRUCTURES and name not in p.request.structure and name != "components":  # which signs may need
+    if name in STRUCTURES and name not in p.request.structure:
         return No("not among what may be spared")
     if not profiling.active:
         return step(p)
     with profiling.span("step", name):
         return step(p)
+
+
+def _cost(found: No | Reduction, p: Problem) -> str:
+    """What an answer costs, beside what other ways would, and whether the input must survive the work."""
+    said = [str(found.prices)] if found.prices else []
+    if isinstance(found, Reduction):
+        q = found.mapped
+        if not said and found.only_maps and q and (q.matrix.maps, q.dtype) != (p.matrix.maps, p.dtype):
+            said.append("no pass of its own")
+        if found.keeps or found.again is not None:
+            said.append("the input must survive")
+    return "; ".join(said)
 
 
 class Node:
@@ -78,7 +90,7 @@ class Node:
             found = _answer(step, p)
             self._by_data |= found.by == "data"
             if not self._silent:
-                explanation.say(self._depth, name_of(step), isinstance(found, Reduction), found.why)
+                explanation.say(self._depth, name_of(step), isinstance(found, Reduction), found.why, _cost(found, p))
             if isinstance(found, No):
                 continue
             if not found.quiet:
@@ -91,7 +103,7 @@ class Node:
         self._read_as(p)
         self.leaf = Leaf(p)
         if not self._silent:
-            explanation.say(self._depth, "method", True, str(self.leaf))
+            explanation.say(self._depth, "method", True, str(self.leaf), self.leaf.cost)
             explanation.closed_by(self.leaf.method.name, self.leaf.backend.name, p.matrix)
 
     def _read_as(self, p: Problem, problems: Sequence[Problem] = ()) -> None:

@@ -28,6 +28,7 @@ from semiring.arrays.operands import adjacent, same_memory
 from semiring.arrays.scans import Scan
 from semiring.chain.explanation import Explanation
 from semiring.chain.matrix import Matrix
+from semiring.chain.prices import Prices
 from semiring.errors import SemiringError
 from semiring.graphs.structure import UNSEEN, Structure
 from semiring.io.inputs import AS_IT_IS, Reading
@@ -261,6 +262,7 @@ class No(NamedTuple):
 
     why: str
     by: Ground = "kind"
+    prices: Prices | None = None  # what it would cost, and the others do
 
 
 def _solved(node: Node, D: Any) -> Any:
@@ -291,6 +293,8 @@ class Reduction:
     blame: Callable[[int, SemiringError], SemiringError] | None = None  # an error of a problem, as one of this problem
     quiet: bool = False  # listed in the chain, but not among the reasons
     by: Ground = "data"  # "kind" where the same holds for every matrix of these facts
+    prices: Prices | None = None  # what it costs, and the others would
+    keeps: bool = False  # whether `run` needs the input until the result is there
 
     @property
     def only_maps(self) -> bool:
@@ -300,7 +304,7 @@ class Reduction:
 
 #: A look at a problem: why the step does not apply, or what it reduces the problem to. Writes nothing.
 Step: TypeAlias = Callable[[Problem], No | Reduction]
-#: The same, line by line: what refuses, as `(whether, why)` or `(whether, why, "data")`; and what is left to return.
+#: The same, line by line: what refuses, `(whether, why)`, perhaps with the rest of a `No`; and what is left to return.
 Look: TypeAlias = Generator[tuple[Any, ...], None, "No | Reduction"]
 
 

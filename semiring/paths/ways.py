@@ -29,6 +29,7 @@ from semiring.algorithms.schedule import (
 from semiring.arrays.encoding import decode, encode, has_inner_zero
 from semiring.arrays.memory import demand_memory, free_memory
 from semiring.chain.explanation import Explanation
+from semiring.chain.prices import Prices
 from semiring.elimination.analysis import Analysis, analyse, widest_level
 from semiring.errors import AlgebraError, DivergenceError, NoPathError
 from semiring.factors.inputs import Edges
@@ -221,7 +222,7 @@ class _Call:
     def cheapest(self) -> str:
         p, q = self.rows.size, self.columns.size
         n, m, size = self.n, self.edges.values.size, self.edges.values.dtype.itemsize
-        costs = {} if self.graph is None else {"johnson": search_operations(n, m, min(p, q))}
+        costs = Prices({} if self.graph is None else {"johnson": search_operations(n, m, min(p, q))})
         needed, free = n * n * (2 * size + 4), free_memory()
         if free is None or needed < free:
             costs["dense"] = dense_operations(n, size)
@@ -238,9 +239,8 @@ class _Call:
         if not costs:
             demand_memory(needed, f"the matrix of all {n:,} vertices", "these weights are for no sparse way")
             costs["dense"] = 0.0
-        ordered = sorted(costs.items(), key=lambda cost: cost[1])
-        self.explanation.note("; ".join(f"{name}: the work of {cost:.2g} pairs" for name, cost in ordered))
-        return ordered[0][0]
+        self.explanation.note(str(costs))
+        return costs.cheapest
 
     # --------------------------------------------------------------------------------------------------- the ways
 

@@ -14,6 +14,8 @@ from tiers import quick
 
 import semiring as sr
 from semiring.algorithms import schedule
+from semiring.algorithms.schedule import dense_operations, search_operations
+from semiring.chain import prices
 from semiring.chain.program import _guard
 from semiring.errors import DivergenceError, IntegerOverflowError, NegativeCycleError, UnknownNameError
 from semiring.graphs import components as algorithm
@@ -31,8 +33,8 @@ def of_few(monkeypatch):
     monkeypatch.setattr(algorithm, "_RUN", 4)
     monkeypatch.setattr(algorithm, "_LEAF", 6)
     monkeypatch.setattr(algorithm, "_CHAINS", 3)
-    monkeypatch.setattr(sys.modules["semiring.chain.steps.separators"], "_HALF", 1e9)
-    monkeypatch.setattr(sys.modules["semiring.chain.steps.separators"], "_SIXTH", 1e9)
+    monkeypatch.setattr(sys.modules["semiring.chain.prices"], "_HALF", 1e9)
+    monkeypatch.setattr(sys.modules["semiring.chain.prices"], "_SIXTH", 1e9)
     monkeypatch.setattr(sys.modules["semiring.graphs.structure"], "FEW", 5)
     monkeypatch.setattr(sys.modules["semiring.chain.steps.undirected"], "_LEAST", 0)
     small = {name: replace(each, triangle=5) for name, each in schedule._TABLE.items()}
@@ -384,7 +386,7 @@ def test_no_separators_where_the_order_decides_about_stars(rng, of_few):
 
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 def test_few_edges_of_a_dense_matrix_are_searched(rng, of_few, name, monkeypatch):
-    monkeypatch.setattr(sys.modules["semiring.chain.steps.searches"], "search_operations", lambda n, edges: -1)
+    monkeypatch.setattr(sys.modules["semiring.chain.prices"], "search_operations", lambda n, edges: -1)
     for signed in (False, True):
         h = rng.integers(-9, 9, 60) if signed else np.zeros(60)
         for kind in ("sparse", "apart", "undirected sparse"):
@@ -405,10 +407,41 @@ def test_few_edges_of_a_dense_matrix_are_searched(rng, of_few, name, monkeypatch
     np.testing.assert_array_equal(sr.closure(half, structure="searches"), sr.closure(half, structure=False))
 
 
+def test_an_explanation_has_the_prices_of_ways_that_were_compared(rng, of_few):
+    from scipy.sparse import csr_array
+
+    A = np.where(rng.random((60, 60)) < 0.03, rng.random((60, 60)), np.inf)
+    for given in (A, csr_array(np.where(np.isfinite(A), A, 0))):
+        _, why = sr.closure(given, explain=True, structure="searches")
+        (refused,) = [link for link in why.chain if link.step == "searches"]
+        dense, searches = dense_operations(60, 8), search_operations(60, int(np.isfinite(A).sum()))
+        assert refused.cost == f"dense {dense:.2g}, searches {searches:.2g} pairs"
+        assert not refused.applies
+        assert str(refused).endswith(f"  [{refused.cost}]")
+    assert any(reason.endswith(refused.cost) for reason in why.reasons)
+    _, why = sr.closure(-A, "max_plus", explain=True, structure=False)
+    assert {link.step: link.cost for link in why.chain}["minplus"] == "no pass of its own"
+    assert why.chain[-1].cost == f"{60.0**3:.2g} pairs"
+    _, why = sr.closure(np.full((60, 60), 1 / 120), "plus_times", reflexive=False, explain=True)
+    (product,) = [link.cost for link in why.chain if link.step == "plus"]
+    assert product == f"product {60.0**3:.2g} pairs; the input must survive"
+
+
+def test_a_rival_is_priced_as_long_as_nothing_is_cheaper(monkeypatch):
+    asked = []
+    costs = {"dense": 9.0, "searches": 5.0, "undirected": 7.0, "components": 4.0, "hops": 1.0}
+    monkeypatch.setattr(prices, "_price", lambda name, *rest: asked.append(name) or costs[name])
+    names = {"undirected": True, "hops": True, "components": True, "separators": True}
+    found = prices.compared("searches", 9, np.dtype(float), spared=frozenset({"undirected", "components"}), **names)
+    assert asked == ["dense", "searches", "undirected", "components"]
+    assert found.cheapest == "components"
+    assert str(found) == "components 4, searches 5, undirected 7, dense 9 pairs"
+
+
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 @pytest.mark.parametrize("method", ["auto", "johnson"])
 def test_searches_name_a_cycle_as_it_is_walked(of_few, name, method, monkeypatch):
-    monkeypatch.setattr(sys.modules["semiring.chain.steps.searches"], "search_operations", lambda n, edges: -1)
+    monkeypatch.setattr(sys.modules["semiring.chain.prices"], "search_operations", lambda n, edges: -1)
     sign = 1.0 if name == "min_plus" else -1.0
     A = np.full((12, 12), sign * np.inf)
     A[np.arange(12), np.roll(np.arange(12), -1)] = 1.5 * sign
@@ -423,7 +456,7 @@ def test_searches_name_a_cycle_as_it_is_walked(of_few, name, method, monkeypatch
 
 @pytest.mark.parametrize("reflexive", [True, False])
 def test_searches_let_long_distances_be_infinite(of_few, reflexive, monkeypatch):
-    monkeypatch.setattr(sys.modules["semiring.chain.steps.searches"], "search_operations", lambda n, edges: -1)
+    monkeypatch.setattr(sys.modules["semiring.chain.prices"], "search_operations", lambda n, edges: -1)
     A = np.full((12, 12), np.inf, np.float32)
     A[0, 1] = A[1, 2] = A[2, 0] = 3e38
     expected = sr.closure(A, structure=False, reflexive=reflexive)

@@ -21,14 +21,15 @@ SIZES = (1, 33, 701)
 def of_few(monkeypatch):
     """Few vertices are looked at as many are, and closed in small blocks."""
     from semiring.algorithms import schedule
+    from semiring.chain import prices
 
     steps = {name: import_module(f"semiring.chain.steps.{name}") for name in ("structure", "undirected", "separators")}
     monkeypatch.setattr(steps["structure"], "_LEAST_ON_DEVICE", 0)
     monkeypatch.setattr(steps["undirected"], "_LEAST", 0)
     monkeypatch.setattr(steps["separators"], "_LEAST_ON_DEVICE", 0)
     monkeypatch.setattr(steps["separators"], "_WIDTHS", 1)
-    monkeypatch.setattr(steps["separators"], "_HALF", 1e9)
-    monkeypatch.setattr(steps["separators"], "_SIXTH", 1e9)
+    monkeypatch.setattr(prices, "_HALF", 1e9)
+    monkeypatch.setattr(prices, "_SIXTH", 1e9)
     small = {name: schedule.replace(each, triangle=128) for name, each in schedule._TABLE.items()}
     monkeypatch.setattr(schedule, "_TABLE", small)
 

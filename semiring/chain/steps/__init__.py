@@ -31,6 +31,7 @@ from semiring.chain.steps.scaled import scaled
 from semiring.chain.steps.searches import searches
 from semiring.chain.steps.separators import separators
 from semiring.chain.steps.shifted import shifted
+from semiring.chain.steps.signs import signs
 from semiring.chain.steps.sparse import sparse
 from semiring.chain.steps.stacks import stacks
 from semiring.chain.steps.structure import structure
@@ -62,9 +63,9 @@ STEPS: tuple[Step, ...] = (
     *(narrow, integers),
     # The storage: components are joined by products of what they are stored as.
     *(ordered, packed),
-    # The graph: first what takes n² pairs. What follows `components` knows one of them, where that matters: floats
-    # below 0 have potentials of their own in each, under which they are `shifted`; `scaled` is the same for products.
-    *(structure, bottleneck, hops, reachability, separators, searches, components, shifted, scaled, undirected),
+    # The graph: first what takes n² pairs. What follows `signs` knows one component, where that matters: floats below
+    # 0 have potentials of their own in each, under which they are `shifted`; `scaled` is the same for products.
+    *(structure, bottleneck, hops, reachability, separators, searches, signs, components, shifted, scaled, undirected),
     # A⁺ of the matrix as the method will see it, so that the diagonal is kept in its dtype and under its maps.
     plus,
 )

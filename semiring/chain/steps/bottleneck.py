@@ -7,6 +7,7 @@ Cost: O(n²). The entries equal those of ``structure=False``, where 0.0 and -0.0
 from __future__ import annotations
 
 from semiring.algorithms.ordered import selects
+from semiring.chain.prices import compared
 from semiring.chain.problem import Look, Problem, Reduction, step
 from semiring.graphs.spanning_tree import SPANNING_TREE
 
@@ -18,4 +19,5 @@ def bottleneck(p: Problem) -> Look:
     """The matrix, to be closed by its spanning tree."""
     yield not p.seen.symmetric, "not known to be undirected"
     yield not selects(p.semiring) or p.matrix.storage == "bits", "⊕ and ⊗ are no minimum and maximum of numbers"
-    return Reduction("undirected bottlenecks: those of a spanning tree", p.but(p.facts, method=SPANNING_TREE))
+    q, prices = p.but(p.facts, method=SPANNING_TREE), compared("bottleneck", p.n, p.dtype)
+    return Reduction("undirected bottlenecks: those of a spanning tree", q, prices=prices)

@@ -2,12 +2,9 @@
 
 The vertices are permuted so that the matrix is block upper triangular, and block diagonal where there are several weak
 components. Blocks on the diagonal of more than `SMALL` vertices are problems of their own; those above are products of
-closed blocks. A graph without cycles is products only: n³/6 pairs. Where work can go side by side, as on a GPU, and no
-weight is below 0, the whole matrix is closed by blocks of pivots instead, each of which meets the rows up to the end of
-its component and the columns from its beginning on.
-
-Weights in floats, some of which are below 0, are closed so in any case: each component under potentials of its own, and
-the blocks above in the weights as they are. So what one vertex cannot reach does not disturb it.
+closed blocks. A graph without cycles is products only: n³/6 pairs. Where work can go side by side, as on a GPU, the
+whole matrix is closed by blocks of pivots instead, each of which meets the rows up to the end of its component and the
+columns from its beginning on.
 
 Cost: a search for the components, two passes in place for the permutation and two back; workspace O(n · panel). The
 bits are those of ``structure=False`` where ⊗ and ⊕ are exact; else a path may be added up in another order, with the
@@ -16,7 +13,7 @@ same bound (docs/rounding.md).
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,53 +21,41 @@ import numpy as np
 
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.algorithms.irreflexive import cycles_from_closure
-from semiring.algorithms.potentials.reweighting import reweighting, swept_potentials
 from semiring.algorithms.potentials.scales import gains
-from semiring.algorithms.potentials.weights import check_range, negligible
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import divergence_error, may_diverge
 from semiring.arrays.operands import adjacent, same_memory
-from semiring.chain.maps import UNSIGNED
 from semiring.chain.planner import Node
+from semiring.chain.prices import compared
 from semiring.chain.problem import Facts, Look, Problem, Reduction, step
-from semiring.chain.steps.shifted import is_signed, weights_of
 from semiring.errors import DivergenceError, NegativeCycleError
-from semiring.graphs.components import SMALL, Components, join_components, permute, ranges, strong_components
+from semiring.graphs.components import SMALL, Components, join_components, permute, ranges
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, engine_of
 from semiring.namespaces import array_namespace
 
-__all__ = ["components"]
+__all__ = ["Part", "close_by_parts", "components", "spans"]
 
 _WORTH = 0.8  # of n³ pairs that may be left: two permutations and a search cost something
 
 
-class _Part(NamedTuple):
-    """A component that is a problem of its own: where it lies, and what is known of its weights."""
+class Part(NamedTuple):
+    """A component that is a problem of its own: where it lies, what is known of its weights, and how it is read."""
 
     start: int
     stop: int
     facts: Facts
+    maps: tuple[Any, ...] = ()
 
 
 @step
 def components(p: Problem) -> Look:
-    """Each large component as a problem of its own; where weights are below 0, each of more than one vertex.
-
-    Raises `NegativeCycleError`; `DomainError` where sums of weights may leave the range of floats.
-    """
+    """Each large component as a problem of its own."""
     m = p.matrix
     yield len(m.shape) == 3, "each matrix of the stack is one component"
     yield p.strips, "strips stay where they are"
-    if _is_signed(p):
-        found = strong_components(m.array, m.none, p.request.threads)
-        yield len(found) == 1, "one strong component", "data"
-        parts = _signed_parts(p, found)
-        why = f"{len(found)} strong components, {len(parts)} of more than one vertex: each under its own potentials"
-        return Reduction(why, p, run=partial(_close, found, parts, None))
     yield p.chosen, f"closed by its {p.chosen}"
-    yield p.seen.search is None, "no weight is below 0, and nobody looked for components"
-    yield "components" not in p.request.structure, "not among what may be spared"
+    yield p.seen.search is None, "nobody looked for components"
     yield m.storage == "bits", "words are closed as a whole"
     yield m.on_device and not _has_lanes(p), "products of components are no faster on a device"
     found = p.seen.components
@@ -79,15 +64,15 @@ def components(p: Problem) -> Look:
     yield p.plus and not p.semiring.idempotent, "A⁺ is a product of n³ pairs in any case, where ⊕ is not idempotent"
     left = found.pairs() / p.n**3
     yield left > _WORTH, f"{len(found)} strong components, and {left:.0%} of the work would be left", "data"
-    ends = zip(found.bounds[:-1].tolist(), found.bounds[1:].tolist(), strict=True)
-    parts = [] if _has_lanes(p) else [_Part(start, stop, p.known) for start, stop in ends if stop - start > SMALL]
+    parts = [] if _has_lanes(p) else [Part(*span, p.known) for span in spans(found) if span[1] - span[0] > SMALL]
+    run = partial(_close, found, parts, m.diagonal() if p.plus else None)
     why = f"{len(found)} strong components: {left:.0%} of the work is left"
-    return Reduction(why, p, run=partial(_close, found, parts, m.diagonal() if p.plus else None))
+    return Reduction(why, p.but(p.facts, plus=False), run=run, prices=compared("components", p.n, p.dtype, p.seen))
 
 
-def _is_signed(p: Problem) -> bool:
-    """Whether the weights are floats of min-plus, and some are below 0."""
-    return p.matrix.array.dtype.kind == "f" and is_signed(p)
+def spans(found: Components) -> Iterator[tuple[int, int]]:
+    """Where each component begins and ends."""
+    return zip(found.bounds[:-1].tolist(), found.bounds[1:].tolist(), strict=True)
 
 
 def _has_lanes(p: Problem) -> bool:
@@ -96,31 +81,23 @@ def _has_lanes(p: Problem) -> bool:
     return p.semiring.idempotent and queues is not None and queues.lanes(p.kernel_plan()) is not None
 
 
-def _signed_parts(p: Problem, found: Components) -> list[_Part]:
-    m = p.matrix
-    xp, weights, threads = array_namespace(m.array), weights_of(p), p.request.threads
-    alone = found.order[found.bounds[:-1][found.sizes == 1]]
-    loops = m.diagonal()[xp.asarray(alone)]
-    if alone.size and float(loops.min()) < 0:  # a negative cycle, which is named there
-        reweighting(replace(weights, vertices=xp.asarray(alone[[int(loops.argmin())]])), threads)
-    least = float(weights.range[0])
-    if not p.n * least > -negligible(m.array.dtype):  # a path through several components may leave the range of floats
-        check_range(swept_potentials(weights, threads), *weights.range, m.array.dtype)
-    parts = []
-    for start, stop in zip(found.bounds[:-1].tolist(), found.bounds[1:].tolist(), strict=True):
-        if stop - start > 1:
-            part = replace(weights, vertices=xp.asarray(found.order[start:stop]))
-            least = min(float(part.rows(rows).min()) for rows in part.pieces())
-            facts = Facts(least, p.known.greatest, nonnegative=least >= 0)
-            if least < 0:
-                facts = facts._replace(potentials=reweighting(part, threads))
-            parts.append(_Part(start, stop, facts))
-    return parts
+def _close(found: Components, parts: list[Part], loops: Any, node: Node, D: Any) -> Any:
+    """D ← D*; with ``loops``, the diagonal of A, D⁺."""
+    join = _close_by_blocks if _has_lanes(node.inner) else join_components
+    D = close_by_parts(found, parts, join, node, D)
+    if loops is not None:
+        cycles_from_closure(node.inner.kernel_plan(), loops, D)
+    return D
 
 
-def _close(found: Components, parts: list[_Part], loops: Any, node: Node, D: Any) -> Any:
-    """D ← D*, or D⁺: with ``loops``, the diagonal of A, it is made of D*, else its diagonal is that of each part."""
-    p, signed = node.inner, loops is None and _is_signed(node.inner)
+def close_by_parts(
+    found: Components, parts: list[Part], join: Callable[[Engine, Any, Components, Any], None], node: Node, D: Any
+) -> Any:
+    """D ← the matrix, closed: parts by themselves, and then all of it by ``join(engine, D, found, closed)``.
+
+    In between the vertices are in the order of components, of which some are ``closed``.
+    """
+    p = node.inner
     m, before, engine = p.matrix, None, engine_of(p.kernel_plan(), D)
     moved = partial(permute, D, threads=p.request.threads, graphs=engine.capabilities.graphs)
     if p.inspect is None and m.as_it_is and adjacent(m.array) and not same_memory(m.array, D):
@@ -132,35 +109,24 @@ def _close(found: Components, parts: list[_Part], loops: Any, node: Node, D: Any
     for k, part in enumerate(parts):
         block = D[part.start : part.stop, part.start : part.stop]
         try:
-            node.plan(_block(p, part, block, done, signed), k).run(block)
+            node.plan(_block(p, part, block, done), k).run(block)
         except NegativeCycleError:
             raise
         except DivergenceError as error:
             raise _of_caller(p, found, part.start + (error.vertex or 0)) from None
         done += (part.stop - part.start) ** 3
         closed[np.searchsorted(found.bounds, part.start)] = True
-    if signed:  # cycles are closed, and nothing else is below 0 on the diagonal
-        vertices = array_namespace(D).arange(p.n)
-        cycles = D[vertices, vertices] if p.plus else 0
-        D[vertices, vertices] = 0
-    if not signed and _has_lanes(p):
-        _close_by_blocks(engine, D, found)
-    else:
-        join_components(engine, D, found, closed)
+    join(engine, D, found, closed)
     if may_diverge(engine.plan) and engine.plan.status.read() >= 0:
         raise _of_caller(p, found, engine.plan.status.diverged)
-    if signed:
-        D[vertices, vertices] = cycles
     moved(np.argsort(found.order))
-    if loops is not None:
-        cycles_from_closure(engine.plan, loops, D)
     if p.progress is not None:
         p.progress(p.n**3, p.n**3)
     node.show(D, before)
     return D
 
 
-def _close_by_blocks(engine: Engine, D: Any, found: Components) -> None:
+def _close_by_blocks(engine: Engine, D: Any, found: Components, closed: Any) -> None:
     """D ← D* for a block upper triangular D, in the order of ``found``: weak components one after the other."""
     width = schedule_for(engine.backend.name, engine.plan.dtype).triangle
     if may_diverge(engine.plan):
@@ -171,17 +137,16 @@ def _close_by_blocks(engine: Engine, D: Any, found: Components) -> None:
         blocked_floyd_warshall(engine, block, width=width, start=low, bounds=bounds)
 
 
-def _block(p: Problem, part: _Part, block: Any, done: int, signed: bool) -> Problem:
+def _block(p: Problem, part: Part, block: Any, done: int) -> Problem:
     """The closure of a component, in place."""
     report = partial(_report, p.progress, done, part.stop - part.start, p.n)
     return p.but(
         part.facts,
         array=block,
         none=p.matrix.inner,
-        maps=(UNSIGNED,) if signed and part.facts.nonnegative else (),
+        maps=part.maps,
         sentinel="",
         seen=p.seen.of_part(),
-        plus=p.plus and signed,
         home=block,
         inspect=None,
         progress=None if p.progress is None else report,

@@ -8,6 +8,7 @@ edges for every level of the search, and 512 vertices; 4 bytes of memory an edge
 from __future__ import annotations
 
 from semiring.algebra.catalogue import min_plus
+from semiring.chain.prices import compared
 from semiring.chain.problem import Look, Problem, Reduction, step
 from semiring.chain.steps.shifted import is_signed
 from semiring.graphs.hops import by_hops, is_exact
@@ -44,5 +45,7 @@ def hops(p: Problem) -> Look:
         own = own and p.known.greatest is not None and (p.n + 1) * int(p.known.greatest) < int(m.inner)
     if own:
         found = by_hops(p.seen.weight, m.none, p.seen)
-        return Reduction(why, p.but(p.facts, method=found, maps=(), sentinel="", dtype=m.array.dtype, inner=m.none))
-    return Reduction(why, p.but(p.facts, method=by_hops(weight, m.inner, p.seen)))
+        q = p.but(p.facts, method=found, maps=(), sentinel="", dtype=m.array.dtype, inner=m.none)
+    else:
+        q = p.but(p.facts, method=by_hops(weight, m.inner, p.seen))
+    return Reduction(why, q, prices=compared("hops", p.n, p.dtype))

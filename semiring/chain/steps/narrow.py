@@ -9,7 +9,9 @@ from typing import Any
 
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.narrow import narrower
+from semiring.algorithms.schedule import dense_operations
 from semiring.arrays.encoding import inner_zero
+from semiring.chain.prices import Prices
 from semiring.chain.problem import Facts, Look, Problem, Reduction, step
 from semiring.kernels import backend_for
 from semiring.kernels.machines import closure_speed
@@ -33,4 +35,5 @@ def narrow(p: Problem) -> Look:
     yield found is None, "some edge is no whole number, or some distance may be too long", "data"
     dtype, bound = found
     q = p.but(Facts(0, None, True), dtype=dtype, inner=dtype.type(inner_zero(min_plus, dtype)), sentinel="held")
-    return Reduction(f"whole numbers, and no distance above {bound}: closed in {dtype}", q)
+    prices = Prices({str(each): dense_operations(p.n, each.itemsize) for each in (dtype, A.dtype)})
+    return Reduction(f"whole numbers, and no distance above {bound}: closed in {dtype}", q, prices=prices)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from semiring.algorithms.methods import method_named
+from semiring.algorithms.schedule import dense_operations
+from semiring.chain.prices import Prices
 from semiring.chain.problem import Facts, Look, Problem, Reduction, step
 from semiring.kernels import backend_for, packs
 from semiring.kernels.machines import closure_speed
@@ -25,4 +27,5 @@ def packed(p: Problem) -> Look:
     yield not packs(m.array, p.semiring), "no backend packs these"
     method = p.method if "bits" in method_named(p.method).storages else "rkleene"
     q = p.but(Facts(), storage="bits", method=method, home=None)
-    return Reduction("a bool matrix of this size: 32 entries to a word", q, by="kind")
+    prices = Prices({"bits": dense_operations(p.n, 1 / 8), "bytes": dense_operations(p.n, 1)})
+    return Reduction("a bool matrix of this size: 32 entries to a word", q, by="kind", prices=prices)

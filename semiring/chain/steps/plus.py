@@ -14,6 +14,7 @@ from semiring.algorithms.packed import clear_tail
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.operands import memory_of
 from semiring.chain.planner import Node
+from semiring.chain.prices import Prices
 from semiring.chain.problem import Look, Problem, Reduction, step
 from semiring.kernels.engine import engine_of
 from semiring.strips.last import LastRound
@@ -31,7 +32,7 @@ def plus(p: Problem) -> Look:
         back = partial(cycles_from_closure, p.kernel_plan(), loops)
         return Reduction(why, p, [star], back, last_round=LastRound(loops), quiet=True)
     why = f"⊕ of {p.semiring.name} is not idempotent: A⁺ = A ⊗ A*, and A is kept until then"
-    return Reduction(why, p, [star], run=_product)
+    return Reduction(why, p, [star], run=_product, keeps=True, prices=Prices(product=float(p.n**3)))
 
 
 def _product(node: Node, D: Any) -> Any:

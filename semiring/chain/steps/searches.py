@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.schedule import dense_operations, search_operations
+from semiring.chain.prices import compared
 from semiring.chain.problem import Look, No, Problem, is_tropical, step
 from semiring.chain.steps.sparse import dijkstra
 
 __all__ = ["searches"]
-
-_HALF = 0.6  # of the time of n³ pairs that one triangle takes
 
 
 @step
@@ -25,23 +23,21 @@ def searches(p: Problem) -> Look:
 
     Raises `NegativeCycleError`, and `DomainError` for sums beyond the floats.
     """
-    m, names = p.matrix, p.request.structure
+    m = p.matrix
     pattern: Any = p.seen.pattern
     yield pattern is None or p.chosen, "not known to have few edges, or closed by them already"
     floats = m.dtype in (np.float32, np.float64) and m.dtype == m.array.dtype
     yield not floats or not is_tropical(p.request.semiring), "only of distances in float32 and float64"
     yield m.on_device, "edges are searched on the host"
     yield p.inspect is not None or m.moved, "no edge of unbounded gain, and no predecessors"
-    by_edges, dense = search_operations(p.n, pattern.indices.size), dense_operations(p.n, m.dtype.itemsize)
-    if by_edges < dense and p.seen.symmetric and "undirected" in names:
-        dense *= _HALF
-    if by_edges < dense and "components" in names and p.seen.search is not None:
-        dense = min(dense, dense_operations(p.n, m.dtype.itemsize) * max(0.1, p.seen.components.pairs() / p.n**3))
-    why = f"the work of {by_edges:.2g} pairs by Dijkstra from every vertex, of {dense:.2g} otherwise"
-    yield dense <= by_edges, why, "data"
+    rivals = {"undirected": p.seen.symmetric, "components": p.seen.search is not None}
+    edges, spared = pattern.indices.size, p.request.structure
+    prices = compared("searches", p.n, m.dtype, p.seen, edges=edges, spared=spared, **rivals)
+    yield prices.cheapest != "searches", "Dijkstra from every vertex is predicted to be slower", "data", prices
     from scipy.sparse import csr_array
 
     values = np.asarray(m.array)[pattern.rows, pattern.indices]
     entries = csr_array((values, pattern.indices, pattern.starts), shape=(p.n, p.n))
     given = p.but(p.facts, method="johnson", semiring=p.request.semiring)
-    return dijkstra(given, entries) or No("weights of very different size: each component under its own potentials")
+    why = "weights of very different size: each component under its own potentials"
+    return dijkstra(given, entries, prices) or No(why)

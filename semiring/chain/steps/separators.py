@@ -9,6 +9,7 @@ added up in another order, with the same bound (docs/rounding.md). Source: `semi
 from __future__ import annotations
 
 from semiring.algorithms.potentials.scales import gains
+from semiring.chain.prices import worth_separators
 from semiring.chain.problem import Look, Problem, Reduction, step
 from semiring.chain.steps.shifted import is_signed
 from semiring.graphs.separators import by_separators, operations
@@ -18,7 +19,6 @@ __all__ = ["few_enough", "separators"]
 
 _EDGES = 7  # a vertex, both ways, of up to 4096 vertices: with more, an order takes too long beside a closure
 _LEAST_ON_DEVICE, _WIDTHS = 12288, 16  # vertices, and widest levels that they are: an order takes 0.1 s there
-_HALF, _SIXTH = 0.4, 1 / 6  # of n³ pairs, up to which no other step is better: of undirected graphs, and of others
 
 
 @step
@@ -34,9 +34,10 @@ def separators(p: Problem) -> Look:
     yield wide, "no order is worth its time beside a GPU: no separator was seen at once", "data"
     symmetric = p.seen.symmetric and p.semiring.commutative
     pairs = operations(p.seen.analysis, symmetric)
-    why = f"small separators: as much work as {pairs:.2g} of {float(p.n) ** 3:.2g} pairs"
-    yield pairs > (_HALF if symmetric else _SIXTH) * p.n**3, f"no {why}", "data"
-    return Reduction(why, p.but(p.facts, method=by_separators(p.seen.analysis, symmetric, m.array)))
+    prices = worth_separators(p.n, pairs, symmetric)
+    yield prices.cheapest != "separators", "no small separators", "data", prices
+    q = p.but(p.facts, method=by_separators(p.seen.analysis, symmetric, m.array))
+    return Reduction("small separators", q, prices=prices)
 
 
 def _narrow(seen: Structure, n: int) -> bool:

@@ -16,17 +16,16 @@ import numpy as np
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.johnson import SparseGraph, graph_potentials, sparse_graph
 from semiring.algorithms.methods import method_named, takes_edges
-from semiring.algorithms.schedule import dense_operations, search_operations
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import as_array, as_output, is_sparse
 from semiring.chain.matrix import Matrix
 from semiring.chain.planner import Node
+from semiring.chain.prices import Prices, compared
 from semiring.chain.problem import Look, Problem, Reduction, is_tropical, step
 from semiring.chain.steps.separators import few_enough
 from semiring.chain.steps.structure import worth_a_look
 from semiring.errors import ShapeError
 from semiring.graphs.hops import NAME, is_exact, write_hops
-from semiring.graphs.separators import operations
 from semiring.graphs.structure import UNSEEN, Structure, structure_of_sparse
 from semiring.io.network import SOME
 from semiring.threads import threads
@@ -34,7 +33,7 @@ from semiring.threads import threads
 __all__ = ["dijkstra", "sparse"]
 
 
-def dijkstra(p: Problem, entries: Any) -> Reduction | None:
+def dijkstra(p: Problem, entries: Any, prices: Prices | None = None) -> Reduction | None:
     """The distances in a graph, from every vertex; None for weights below 0 of very different size.
 
     ``entries``: a SciPy sparse matrix. Raises `NegativeCycleError`, and `DomainError` for sums beyond the floats.
@@ -44,7 +43,8 @@ def dijkstra(p: Problem, entries: Any) -> Reduction | None:
     if h is None:
         return None
     p.request.explanation.closed_by(method_named(p.method).name, "cpu", p.matrix)
-    return Reduction("Dijkstra from every vertex", p, run=partial(_dijkstra, graph, h), in_home=True, quiet=True)
+    run = partial(_dijkstra, graph, h)
+    return Reduction("Dijkstra from every vertex", p, run=run, in_home=True, quiet=True, prices=prices)
 
 
 def _dijkstra(graph: SparseGraph, h: Any, node: Node, D: Any) -> Any:
@@ -72,7 +72,8 @@ def sparse(p: Problem) -> Look:
     shortest = is_tropical(p.semiring) and dtype.kind == "f" and p.semiring.supports(dtype)
     if request.method == "auto" and request.structure and worth_a_look(n) and dtype.kind in "fiub":
         seen = structure_of_sparse(A) or UNSEEN
-    found = (_searches(p, seen) if shortest else None) or _hops(p, seen)
+    prices = _prices(p, seen) if shortest and request.method == "auto" else None
+    found = (_searches(p, prices) if shortest else None) or _hops(p, seen)
     if found is not None:
         return found
     array = as_array(A, p.semiring)
@@ -80,7 +81,7 @@ def sparse(p: Problem) -> Look:
     home = array if array.dtype.kind != "i" else None
     asked = replace(request, method="auto") if takes_edges(request.method) and shortest else request
     q = replace(p, given=array, home=home, seen=seen if array.dtype == dtype else UNSEEN, request=asked)
-    return Reduction("entries that are not stored are no edges", None, [q], quiet=True)
+    return Reduction("entries that are not stored are no edges", None, [q], quiet=True, prices=prices)
 
 
 def _in_home(p: Problem, **changes: Any) -> Problem:
@@ -90,18 +91,25 @@ def _in_home(p: Problem, **changes: Any) -> Problem:
     return p.but(matrix=Matrix.of(home, p.semiring), home=home, **changes)
 
 
-def _searches(p: Problem, seen: Structure) -> Reduction | None:
+def _prices(p: Problem, seen: Structure) -> Prices:
+    """What Dijkstra's algorithm costs, and what the dense matrix would be closed by, as far as that is known."""
+    n, dtype, edges = p.given.shape[0], np.dtype(p.given.dtype), p.given.nnz
+    weight = 0.0 if seen.weight is None else float(seen.weight) * (1 if p.semiring.tropical == "min" else -1)
+    exact = weight > 0 and is_exact(weight, n, dtype, np.inf)
+    rivals = {"hops": exact, "separators": few_enough(seen, n)}
+    prices = compared("searches", n, dtype, seen, edges=edges, spared=p.request.structure, **rivals)
+    p.request.explanation.note(f"{edges:,} edges, by Dijkstra's algorithm or dense: {prices}")
+    return prices
+
+
+def _searches(p: Problem, prices: Prices | None) -> Reduction | None:
     """Dijkstra from every vertex, where that was asked for or is predicted to be faster than what is dense."""
-    A, method, note = p.given, p.request.method, p.request.explanation.note
-    if method == "auto":
-        dense, by_edges = _dense_operations(p, seen), search_operations(A.shape[0], A.nnz)
-        note(f"{A.nnz:,} edges: the work of {by_edges:.2g} pairs by Dijkstra from every vertex, of {dense:.2g} dense")
-        method = "auto" if dense <= by_edges else "johnson"
-    if not takes_edges(method) or np.isinf(A.tocoo().data).any():
+    method = "johnson" if prices and prices.cheapest == "searches" else p.request.method
+    if not takes_edges(method) or np.isinf(p.given.tocoo().data).any():
         return None
-    found = dijkstra(_in_home(p, method=method), A)
+    found = dijkstra(_in_home(p, method=method), p.given, prices)
     if found is None:
-        note("weights of very different size: closed dense, each strong component on its own")
+        p.request.explanation.note("weights of very different size: closed dense, each strong component on its own")
     return found
 
 
@@ -117,7 +125,7 @@ def _hops(p: Problem, seen: Structure) -> Reduction | None:
     q = _in_home(p)
     p.request.explanation.closed_by(NAME, "cpu", q.matrix)
     why = f"all edges have the weight {weight}: hops, by breadth-first search"
-    return Reduction(why, q, run=partial(_counted, seen), in_home=True)
+    return Reduction(why, q, run=partial(_counted, seen), in_home=True, prices=compared("hops", q.n, dtype))
 
 
 def _counted(seen: Structure, node: Node, home: Any) -> Any:
@@ -127,15 +135,3 @@ def _counted(seen: Structure, node: Node, home: Any) -> Any:
     if p.progress is not None:
         p.progress(p.n**3, p.n**3)
     return D
-
-
-def _dense_operations(p: Problem, seen: Structure) -> float:
-    """What the dense closure costs, or at most where a step spares work, in pairs of float64."""
-    n, dtype, names = p.given.shape[0], np.dtype(p.given.dtype), p.request.structure
-    best = dense_operations(n, dtype.itemsize)
-    weight = 0.0 if seen.weight is None else float(seen.weight) * (1 if p.semiring.tropical == "min" else -1)
-    if "hops" in names and weight > 0 and is_exact(weight, n, dtype, np.inf):
-        best = min(best, 500.0 * n * n)
-    if "separators" in names and few_enough(seen, n):
-        best = min(best, operations(seen.analysis, seen.symmetric))
-    return best

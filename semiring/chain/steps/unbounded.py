@@ -14,6 +14,7 @@ from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.potentials.weights import finite_range
 from semiring.algorithms.unbounded import check_unbounded, insert_unbounded, unbounded_edges
 from semiring.chain.maps import UNSIGNED, WITHOUT
+from semiring.chain.prices import Prices
 from semiring.chain.problem import Facts, Look, Problem, Reduction, step
 from semiring.errors import NegativeCycleError
 from semiring.strips.last import LastRound
@@ -36,5 +37,5 @@ def unbounded(p: Problem) -> Look:
     if least >= 0:
         q = q.mapped(UNSIGNED, Facts(least, greatest, True))
     why = f"{sum(map(len, edges.values()))} edges of unbounded gain, inserted last"
-    back = partial(insert_unbounded, edges)
-    return Reduction(why, q, [q], back, last_round=LastRound(edges=edges))
+    back, prices = partial(insert_unbounded, edges), Prices(insertion=float(len(edges) * p.n**2))
+    return Reduction(why, q, [q], back, last_round=LastRound(edges=edges), prices=prices)

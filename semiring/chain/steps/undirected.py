@@ -7,6 +7,7 @@ else a path may be added up in another order, with the same bound (docs/rounding
 
 from __future__ import annotations
 
+from semiring.chain.prices import compared
 from semiring.chain.problem import Look, Problem, Reduction, step
 from semiring.graphs.undirected import UNDIRECTED
 
@@ -23,4 +24,5 @@ def undirected(p: Problem) -> Look:
     yield p.matrix.storage == "bits", "words have no triangles"
     yield not p.semiring.commutative, "⊗ does not commute"
     yield p.n < _LEAST, "too few vertices for two triangles"
-    return Reduction("undirected: one triangle is closed, and mirrored", p.but(p.facts, method=UNDIRECTED))
+    q, prices = p.but(p.facts, method=UNDIRECTED), compared("undirected", p.n, p.dtype)
+    return Reduction("undirected: one triangle is closed, and mirrored", q, prices=prices)

@@ -1,0 +1,82 @@
+"""What the ways to close a matrix are predicted to cost, in one unit, so that steps compare them and `explain` says so.
+
+The unit is a pair of the dense closure in float64. Prices follow from the graph, the dtype and what the caller lets
+steps spare, never from a machine: they decide bits. The numbers were fitted where docs/measurements.md says.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from semiring.algorithms.schedule import dense_operations, search_operations
+from semiring.graphs.separators import operations
+from semiring.graphs.structure import UNSEEN, Structure
+
+__all__ = ["Prices", "compared", "worth_separators"]
+
+_TRIANGLE = 0.6  # of the time of n³ pairs that one triangle takes
+_COMPONENTS = 0.1  # of it, that components take at least
+_HOPS = 500.0  # pairs an entry, at most
+_TREE = 250.0  # pairs an entry: the passes over the matrix
+_HALF, _SIXTH = 0.4, 1 / 6  # of n³ pairs, up to which no products are better: of undirected graphs, and of others
+
+
+class Prices(dict[str, float]):
+    """What the ways that were compared cost, in pairs, by their names."""
+
+    @property
+    def cheapest(self) -> str:
+        """The name of the way that costs least."""
+        return min(self, key=self.__getitem__)
+
+    def __str__(self) -> str:
+        ordered = sorted(self.items(), key=lambda price: price[1])
+        return ", ".join(f"{way} {pairs:.2g}" for way, pairs in ordered) + " pairs"
+
+
+def compared(
+    way: str,
+    n: int,
+    dtype: np.dtype[Any],
+    seen: Structure = UNSEEN,
+    *,
+    edges: int = 0,
+    spared: frozenset[str] = frozenset(),
+    **rivals: bool,
+) -> Prices:
+    """What a step would cost, what the dense closure would, and rivals, one after the other until one costs less.
+
+    ``rivals``: whether a step finds what it needs. Those not ``spared``, which may not spare work, are none. The price
+    of some takes a search for components, or for an elimination order.
+    """
+    prices = Prices({name: _price(name, n, dtype, seen, edges) for name in ("dense", way)})
+    for rival, applies in rivals.items():
+        if applies and rival in spared and prices.cheapest == way:
+            prices[rival] = _price(rival, n, dtype, seen, edges)
+    return prices
+
+
+def _price(way: str, n: int, dtype: np.dtype[Any], seen: Structure, edges: int) -> float:
+    dense = dense_operations(n, dtype.itemsize)
+    match way:
+        case "searches":
+            return search_operations(n, edges)
+        case "separators":
+            return operations(seen.analysis, seen.symmetric)
+        case "components":
+            return dense * max(_COMPONENTS, seen.components.pairs() / n**3)
+        case "undirected":
+            return dense * _TRIANGLE
+        case "hops":
+            return _HOPS * n * n
+        case "bottleneck":
+            return _TREE * n * n
+    return dense
+
+
+def worth_separators(n: int, pairs: float, symmetric: bool) -> Prices:
+    """What an elimination of so many pairs competes with: products of half the matrix, or of components."""
+    rival, share = ("undirected", _HALF) if symmetric else ("components", _SIXTH)
+    return Prices({"separators": pairs, rival: share * n**3})
