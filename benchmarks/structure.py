@@ -1,12 +1,13 @@
 """Closures that spare work where the graph allows it: what was chosen, beside the dense closure and Dijkstra.
 
-python -m benchmarks.structure [graphs] [steps] [peers] [--vertices 2048]
+python -m benchmarks.structure [graphs] [steps] [planar] [peers] [--vertices 2048]
 
 `graphs`: thirty graphs as SciPy sparse matrices, and dense ones; "chosen" is what `closure` took, and its time is
 divided by the better of the dense closure (``structure=False``) and of ``method="johnson"``. `steps`: each step at its
-best, against the dense closure. `peers`: all distances of a Delaunay triangulation, by other libraries too; one that is
-not installed is left out. Published for delaunay_n13, 8,192 vertices, on an i7-12700F with threads: 1,126 ms by
-Dijkstra, 4,646 ms by public supernodal code (P. Sao et al.).
+best, against the closure without. `planar`: small separators, against Dijkstra's algorithm and the dense closure.
+`peers`: all distances of a Delaunay triangulation, by other libraries too; one that is not installed is left out.
+Published for delaunay_n13, 8,192 vertices, on an i7-12700F with threads: 1,126 ms by Dijkstra, 4,646 ms by public
+supernodal code (P. Sao et al.).
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, ours, run, theirs
+from benchmarks.common import Table, by_clock, comparing, ours, run, theirs
 from benchmarks.factor import planar_graph
 from semiring.testing import graphs as random_graphs
 
@@ -122,37 +124,60 @@ def graphs(options: argparse.Namespace) -> Table:
 
 
 def steps(options: argparse.Namespace) -> Table:
-    """Each step where it is right, against the dense closure of the same matrix."""
-    n = options.vertices
+    """Each step where it is right, against the closure of the same matrix without; "aim" is what it is to save."""
+    rows = []
+    for threads in (1, 2):
+        for name, A, semiring, aim, other in _at_its_best(options.vertices):
+            call: Callable[..., Any] = partial(sr.closure, A, semiring, threads=threads)
+            dense = partial(sr.closure, A if other is None else other, semiring, threads=threads, structure=False)
+            spared = ours(f"{name}, {threads} threads", call, repeats=5, seconds=1.0)
+            whole = theirs(dense, repeats=3, seconds=1.0)
+            rows.append([name, threads, spared * 1e3, whole * 1e3, f"{whole / spared:.1f}×", f"{aim}×"])
+    columns = ["graph", "threads", "with structure", "without", "ratio", "aim"]
+    return Table(f"Closures of {options.vertices} vertices, ms", columns, rows)
+
+
+def _at_its_best(n: int) -> Iterator[tuple[str, Any, str, float, Any]]:
+    """What each step is for, how many times it is to save, and what is closed without, where that is another matrix."""
     rng = np.random.default_rng(1)
     W = rng.integers(1, 1000, (n, n)).astype(np.float32)
     order = rng.permutation(n)
     acyclic = np.triu(np.ones((n, n), bool), 1)[np.ix_(order, order)]
+    yield "acyclic, dense", np.where(acyclic, W, np.inf).astype(np.float32), "min_plus", 4.5, None
     words = sr.pack(np.triu(rng.random((4 * n, 4 * n), np.float32) < 0.01, 1))
+    yield f"acyclic, bits of {4 * n} vertices", words, "boolean", 4, None
     even = np.minimum(W, W.T)
-    planar = _dense(planar_graph(n)[0])
-    some = np.where(1000 * 6 / n >= W, 1, np.inf).astype(np.float32)
-    half = np.where(W < 500, 1, np.inf).astype(np.float32)
-    stored = _sparse(n, rng.integers(0, n, (2, 6 * n)), rng, weight=1).astype(np.int16)
-    many = _sparse(5 * n, rng.integers(0, 5 * n, (2, 50 * n)), rng, weight=1).toarray() > 0
-    cases: list[tuple[str, Any, str]] = [
-        ("acyclic, dense", np.where(acyclic, W, np.inf).astype(np.float32), "min_plus"),
-        (f"acyclic, bits of {4 * n} vertices", words, "boolean"),
-        ("undirected", even, "min_plus"),
-        ("undirected, widest paths", even, "max_min"),
-        ("one weight, 6 edges a vertex", some, "min_plus"),
-        ("one weight, 6 edges a vertex, sparse int16", stored, "min_plus"),
-        ("one weight, half of all edges", half, "min_plus"),
-        ("Delaunay triangulation", planar, "min_plus"),
-        (f"bits of {5 * n} vertices, 10 edges a vertex", sr.pack(many), "boolean"),
-    ]
-    rows: list[list[Any]] = []
-    for name, A, semiring in cases:
-        call: Callable[..., Any] = lambda A=A, semiring=semiring, **options: sr.closure(A, semiring, **options)  # noqa: E731
-        spared = ours(name, call, repeats=3, seconds=1.0)
-        dense = theirs(lambda call=call: call(structure=False), repeats=3, seconds=1.0)
-        rows.append([name, spared * 1e3, dense * 1e3, f"{dense / spared:.1f}×"])
-    return Table(f"Closures of {n} vertices, ms", ["graph", "with structure", "without", "ratio"], rows)
+    yield "undirected", even, "min_plus", 1.6, None
+    yield "undirected, widest paths", even, "max_min", 25, None
+    stored = _sparse(n, rng.integers(0, n, (2, 6 * n)), rng, weight=1)
+    hops = _dense(stored).astype(np.float64)
+    hops[np.isinf(hops)] = np.iinfo(np.int16).max
+    whole = hops.astype(np.int16)
+    yield "one weight, 6 edges a vertex, sparse int16", stored.astype(np.int16), "min_plus", 50, whole
+    yield "the same, dense int16", whole, "min_plus", 50, None
+    yield "the same, sparse float32, against int16", stored, "min_plus", 50, whole
+    half = np.where(W < 500, 1, np.iinfo(np.int16).max).astype(np.int16)
+    yield "one weight, half of all edges, int16", half, "min_plus", 20, None
+    many = rng.integers(0, 5 * n, (2, 50 * n))
+    shape, name = (5 * n, 5 * n), f"bits of {5 * n} vertices, 10 edges a vertex"
+    yield name, sr.BitMatrix.from_edges(*many, shape), "boolean", 40, None
+    ahead = rng.permutation(5 * n)[np.sort(many, axis=0)]
+    yield f"{name}, acyclic", sr.BitMatrix.from_edges(*ahead, shape), "boolean", 40, None
+
+
+def planar(options: argparse.Namespace) -> Table:
+    """All distances of a Delaunay triangulation of four times as many vertices; the dense closure runs once."""
+    from scipy.sparse import csgraph
+
+    A, rows = planar_graph(4 * options.vertices)[0].astype(np.float32), []
+    spared = ours("planar", partial(sr.closure, A, threads=2), repeats=3, seconds=1.0)
+    some = np.linspace(0, A.shape[0] - 1, 8 * _SOME, dtype=int)
+    search = theirs(lambda: csgraph.dijkstra(A, indices=some), repeats=1, seconds=0.0) * A.shape[0] / some.size
+    whole = float("nan") if comparing() else by_clock(partial(sr.closure, _dense(A), threads=2, structure=False))
+    for who, took, aim in (("Dijkstra of SciPy, by 256 sources", search, 20), ("the dense closure", whole, 40)):
+        rows.append([who, spared * 1e3, took * 1e3, f"{took / spared:.1f}×", f"{aim}×"])
+    title = f"All distances of a Delaunay triangulation of {A.shape[0]} vertices, two threads, ms"
+    return Table(title, ["against", "with structure", "without", "ratio", "aim"], rows)
 
 
 def peers(options: argparse.Namespace) -> Table:
@@ -231,7 +256,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument("--vertices", type=int, default=2048, help="of each graph (2048)")
 
     return run(
-        "benchmarks.structure", str(__doc__), {"graphs": graphs, "steps": steps, "peers": peers}, arguments, configure
+        "benchmarks.structure",
+        str(__doc__),
+        {"graphs": graphs, "steps": steps, "planar": planar, "peers": peers},
+        arguments,
+        configure,
     )
 
 

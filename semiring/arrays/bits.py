@@ -110,6 +110,12 @@ class BitMatrix:
         return cls._view(xp.zeros((m, _words_for(n)), np.uint32), (m, n))
 
     @classmethod
+    def empty(cls, shape: Sequence[int], like: BitMatrix) -> BitMatrix:
+        """Words to be written, where ``like`` lives."""
+        m, n = _shape(shape)
+        return cls._view(array_namespace(like.words).empty((m, _words_for(n)), np.uint32), (m, n))
+
+    @classmethod
     def full(cls, shape: Sequence[int], value: bool, like: BitMatrix | None = None) -> BitMatrix:
         """Every entry ``value``."""
         matrix = cls.zeros(shape, like)

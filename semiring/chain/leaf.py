@@ -96,7 +96,7 @@ class Leaf:
             if pivots is not None:
                 close(engine, A, pivots)
             elif self.method.apart:
-                close(engine, A, A if original is None else original)
+                close(engine, A, A if original is None else memory_of(original))
             elif self._recorder is not None:
                 self._recorder.replay(plan, A, self._engine, close)
             else:

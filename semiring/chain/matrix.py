@@ -94,7 +94,8 @@ class Matrix:
     @property
     def as_it_is(self) -> bool:
         """Whether what is read equals the array, entry by entry."""
-        same = not self.sentinel and self.dtype == self.array.dtype and self.storage == "elements"
+        stored = self.storage == "elements" or isinstance(self.array, BitMatrix)
+        same = not self.sentinel and self.dtype == self.array.dtype and stored
         return same and not any(map_.moves or map_.negates for map_ in self.maps)
 
     @property

@@ -18,7 +18,7 @@ costs n³/6 pairs where no component has more than one vertex, and n³ where the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +59,7 @@ _LISTED, _SAMPLED = 16, 16  # words to an edge, where lists are faster; and of h
 _ENTRIES = 1 << 18  # that are packed at a time
 SMALL = 192  # vertices of a component that one kernel closes, as a whole
 _RUN, _LEAF = 64, 128  # rows of a triangular block that are closed, and multiplied, as if it were full
+_FACTOR = 512  # rows of one by which kernels multiply that pass over what is below the diagonal
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Components:
     order: Array  # (n,) the vertices, component after component
     bounds: Array  # (count + 1,) positions in ``order``
     weak: Array  # (weak count + 1,) which of the components are the first of a weak one
+    lists: tuple[Array, Array] | None = None  # the edges of packed bits, as compressed rows, where they are few
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -142,20 +144,32 @@ def _of_bits(words: Array, n: int, threads: int | None) -> Components:
     few = words.size // _LISTED
     if int(np.bitwise_count(words[::_SAMPLED]).sum()) * _SAMPLED > few:
         return of_words(words, n, threads)
-    edges = int(np.bitwise_count(words).sum())
-    if edges > 2 * few:
-        return of_words(words, n, threads)
+    lists = _listed(words, 2 * few, threads)
+    return of_words(words, n, threads) if lists is None else replace(of_lists(*lists), lists=lists)
+
+
+def _listed(words: Array, most: int, threads: int | None) -> tuple[Array, Array] | None:
+    """The edges as compressed rows, (n + 1,) and (m,); None where a strip of the rows has more than so many."""
     from semiring.kernels.graphs.look import list_edges
 
-    return of_lists(*list_edges(words, edges))
+    found: dict[int, tuple[Array, Array]] = {}
+
+    def note(rows: slice) -> None:
+        found[rows.start] = list_edges(words[rows], most)
+
+    in_strips(note, len(words), threads)
+    lists = [found[start] for start in sorted(found)]
+    if any(starts[-1] < 0 for starts, _ in lists):
+        return None
+    counts = np.concatenate([np.diff(starts) for starts, _ in lists])
+    return np.concatenate([[0], np.cumsum(counts)]), np.concatenate([heads for _, heads in lists])
 
 
 def of_lists(starts: Array, heads: Array) -> Components:
     """The strong components of edges as compressed rows, (n + 1,) and (m,)."""
-    from scipy.sparse import csr_array
+    from semiring.kernels.graphs.components import components_of_lists
 
-    n = starts.size - 1
-    return of_sparse(csr_array((np.ones(heads.size, np.int8), heads, starts), shape=(n, n)))
+    return _by_number(*components_of_lists(starts, heads))
 
 
 def of_words(words: Array, n: int, threads: int | None = None) -> Components:
@@ -305,9 +319,10 @@ def join_components(engine: Any, D: Array, found: Components, closed: Array) -> 
     ``closed`` (count,) says which components are closed already; the others have at most `SMALL` vertices, and are
     closed by one kernel, several of few vertices together. For two halves, D₁₂ ← D₁₁ ⊗ D₁₂ ⊗ D₂₂, which divides nothing
     and looks at no pivot: so no cycle is judged where all that have one are closed, whatever was rounded. Triangular
-    factors are cut in two as well, down to `_LEAF` rows, so that nothing is multiplied below the diagonal; and between
-    weak components there is nothing. ``engine`` makes no claim about signs that the entries do not keep. A pivot
-    without a star goes to the status of its plan, and D is then undefined.
+    factors are cut in two as well, down to `_LEAF` rows, or to `_FACTOR` where kernels pass over what is 0̄ below the
+    diagonal, so that little is multiplied in vain; and between weak components there is nothing. ``engine`` makes no
+    claim about signs that the entries do not keep. A pivot without a star goes to the status of its plan, and D is then
+    undefined.
     """
     join = _Join(engine, D, found.bounds, closed)
     for first, last in zip(found.weak[:-1].tolist(), found.weak[1:].tolist(), strict=True):
@@ -317,7 +332,8 @@ def join_components(engine: Any, D: Array, found: Components, closed: Array) -> 
 
 class _Join:
     def __init__(self, engine: Any, D: Array, bounds: Array, closed: Array) -> None:
-        self.engine, self.D, self.bounds = engine, D, bounds
+        self.engine, self.D, self.bounds, self.sizes = engine, D, bounds, np.diff(bounds)
+        self.leaf = _LEAF if engine.capabilities.factors is None else _FACTOR
         self.before = np.concatenate([[0], np.cumsum(closed)])  # closed components
 
     def close(self, first: int, last: int) -> bool:
@@ -340,8 +356,8 @@ class _Join:
     def _left(self, first: int, last: int, C: Array) -> None:
         """C ← D[rows, rows] ⊗ C, for the rows of some components, where D is triangular."""
         low, high = int(self.bounds[first]), int(self.bounds[last])
-        if last - first == 1 or high - low <= _LEAF:
-            self.engine.multiply_left(self._block(low, high, low, high), C)
+        if last - first == 1 or high - low <= self.leaf:
+            self.engine.multiply_left(self._block(low, high, low, high), C, below=self._below(first, last))
             return
         half = self._half(first, last)
         middle = int(self.bounds[half])
@@ -353,8 +369,8 @@ class _Join:
     def _right(self, first: int, last: int, C: Array) -> None:
         """C ← C ⊗ D[columns, columns], for the columns of some components."""
         low, high = int(self.bounds[first]), int(self.bounds[last])
-        if last - first == 1 or high - low <= _LEAF:
-            self.engine.multiply_right(C, self._block(low, high, low, high))
+        if last - first == 1 or high - low <= self.leaf:
+            self.engine.multiply_right(C, self._block(low, high, low, high), below=self._below(first, last))
             return
         half = self._half(first, last)
         middle = int(self.bounds[half])
@@ -370,6 +386,10 @@ class _Join:
         if half > first + 1 and self.bounds[half] - (low + high) / 2 > (low + high) / 2 - self.bounds[half - 1]:
             half -= 1
         return min(max(first + 1, half), last - 1)
+
+    def _below(self, first: int, last: int) -> int:
+        """How far below the diagonal there is anything in the rows of some components."""
+        return int(self.sizes[first:last].max()) - 1
 
     def _block(self, r0: int, r1: int, c0: int, c1: int) -> Array:
         return self.D[r0:r1, c0:c1]

@@ -48,6 +48,7 @@ __all__ = [
     "NO_PREDECESSOR",
     "Backend",
     "Capabilities",
+    "Factors",
     "Facts",
     "GainingClosures",
     "Graphs",
@@ -431,6 +432,17 @@ class Triangles(Protocol):
         ...
 
 
+class Factors(Protocol):
+    """Products by a triangular matrix."""
+
+    def multiply_upper(self, plan: Plan, C: Any, A: Any, B: Any, below: int, left: bool) -> None:
+        """C ← A ⊗ B as `Backend.multiply`, C (m, n) and B may be one where `Panels` says so.
+
+        ``left``: A (m, m) is 0̄ where k < i - below. Else B (n, n) is, where k > j + below. What is 0̄ need not be read.
+        """
+        ...
+
+
 class Graphs(Protocol):
     """A matrix (n, n) as a graph, where it lies: what is done to its entries without an operation of the semiring.
 
@@ -540,6 +552,7 @@ class Capabilities:
     walks: Walks | None = None
     telling: TellingProducts | None = None
     triangles: Triangles | None = None
+    factors: Factors | None = None
     graphs: Graphs | None = None
 
     @classmethod

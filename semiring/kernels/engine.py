@@ -151,6 +151,13 @@ class Engine:
         """C ← C ⊕ A ⊗ B."""
         self.backend.multiply_add(self.plan, C, A, B)
 
+    def _multiply_upper(self, C: Array, A: Array, B: Array, below: int | None, *, left: bool) -> None:
+        factors = self.capabilities.factors
+        if factors is None or below is None:
+            self.multiply(C, A, B)
+        else:
+            factors.multiply_upper(self.plan, C, A, B, below, left)
+
     def multiply_add_upper(self, C: Array, A: Array, B: Array) -> None:
         """C ← C ⊕ A ⊗ B on and above the diagonal, C (n, n). What is below it may be overwritten."""
         triangles = self.capabilities.triangles
@@ -210,7 +217,9 @@ class Engine:
         """
         self._reserved = max(self._reserved, entries)
 
-    def multiply_left(self, A: Array, B: Array, P: Array | None = None, k0: int = 0) -> None:
+    def multiply_left(
+        self, A: Array, B: Array, P: Array | None = None, k0: int = 0, *, below: int | None = None
+    ) -> None:
         """B ← A ⊗ B in place, A (m, m), B (m, n).
 
         Where the backend does not take B for C, column panels of it are copied and multiplied back.
@@ -219,31 +228,33 @@ class Engine:
         result does not depend on any order of execution. A and B share no element. Workspace m × `panel`.
 
         With P (m, n) each panel is accumulated by `multiply_add_pivots` instead, which is the same product where ⊕ is
-        idempotent and A's diagonal is at least 1̄ (as that of every A* is).
+        idempotent and A's diagonal is at least 1̄ (as that of every A* is). ``below``: A[i, k] is 0̄ for k < i - below.
         """
         panels = self.capabilities.panels if P is None or self.plan.storage == "elements" else None
         if panels is not None and panels.replaces(self.plan, *B.shape):
             if P is None:
-                self.multiply(B, A, B)
+                self._multiply_upper(B, A, B, below, left=True)
             else:
                 self.multiply_add_pivots(B, P, A, B, k0)
             return
         for columns, pivots in self._column_panels(B):
             panel = self.copied(B[:, columns])
             if P is None:
-                self.multiply(B[:, columns], A, panel)
+                self._multiply_upper(B[:, columns], A, panel, below, left=True)
             else:
                 self.multiply_add_pivots(B[:, columns], P[:, pivots], A, panel, k0)
 
-    def multiply_right(self, B: Array, A: Array, P: Array | None = None, k0: int = 0) -> None:
+    def multiply_right(
+        self, B: Array, A: Array, P: Array | None = None, k0: int = 0, *, below: int | None = None
+    ) -> None:
         """B ← B ⊗ A in place, B (m, n), A (n, n): row panels of B are copied and multiplied back.
 
-        As `multiply_left`, with workspace `panel` × n.
+        As `multiply_left`, with workspace `panel` × n. ``below``: A[k, j] is 0̄ for k > j + below.
         """
         for rows in cut(0, B.shape[0], self.panel):
             panel = self.copied(B[rows])
             if P is None:
-                self.multiply(B[rows], panel, A)
+                self._multiply_upper(B[rows], panel, A, below, left=False)
             else:
                 self.multiply_add_pivots(B[rows], P[rows], panel, A, k0)
 

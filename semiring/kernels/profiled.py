@@ -66,6 +66,13 @@ def _triangle(name: str, plan: Plan, C: Any, A: Any, B: Any) -> Any:
     return span("product", name, pairs=n * (n + 1) // 2 * k, moved=moved, shape=(n, k, n), **_plan(plan))
 
 
+def _upper(name: str, plan: Plan, C: Any, A: Any, B: Any, below: int, left: bool) -> Any:
+    (m, n), k = C.shape, B.shape[-2]
+    some = k * (k + 1) // 2 + below * k - below * (below + 1) // 2  # entries of the factor that are read
+    moved = A.nbytes + B.nbytes + C.nbytes
+    return span("product", name, pairs=some * (n if left else m), moved=moved, shape=(m, k, n), **_plan(plan))
+
+
 def _closing(name: str, plan: Plan, A: Any, *marks: Any) -> Any:
     (count, stack), n = _stack(A), A.shape[-2]
     moved = 2 * A.nbytes + sum(getattr(x, "nbytes", 0) for x in marks)
@@ -120,6 +127,7 @@ _KERNELS: dict[str, Callable[..., Span | Any]] = {
     **dict.fromkeys(("count_hops", "spanning_edges", "fill_bottlenecks"), _pass),
     "copy_panel": _copy,
     "multiply_add_upper": _triangle,
+    "multiply_upper": _upper,
     "prepare": _copy,
     "replay": _replay,
     **dict.fromkeys(("walk", "pull"), _walk),

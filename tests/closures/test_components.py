@@ -9,9 +9,18 @@ import pytest
 import semiring as sr
 from semiring.algebra.catalogue import min_plus
 from semiring.graphs import components
-from semiring.graphs.components import Components, join_components, of_sparse, of_words, permute, strong_components
+from semiring.graphs.components import (
+    Components,
+    join_components,
+    of_lists,
+    of_sparse,
+    of_words,
+    permute,
+    strong_components,
+)
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
+from semiring.kernels.graphs.look import list_edges
 
 
 def random_edges(rng, n):
@@ -41,7 +50,7 @@ def check_numbering(edges, found):
     assert (number[tails] <= number[heads]).all()
 
 
-@pytest.mark.parametrize("way", ["dense", "unconnected", "words", "packed", "sparse"])
+@pytest.mark.parametrize("way", ["dense", "unconnected", "words", "packed", "listed", "sparse"])
 def test_components_are_numbered_in_topological_order(rng, way, monkeypatch):
     from scipy.sparse import csr_array
 
@@ -56,6 +65,8 @@ def test_components_are_numbered_in_topological_order(rng, way, monkeypatch):
                 found = of_words(sr.pack(edges).words, n)
             elif way == "packed":
                 found = strong_components(sr.pack(~edges), True)
+            elif way == "listed":
+                found = of_lists(*list_edges(sr.pack(edges).words, edges.sum()))
             elif way == "sparse":
                 found = of_sparse(csr_array(edges))
             else:
@@ -118,11 +129,24 @@ def test_permuting_moves_chains_of_rows(rng, dtype):
             np.testing.assert_array_equal(strided, expected.T)
 
 
+def test_edges_of_words_are_listed(rng):
+    """Whole vectors of words and what is left of a row; more edges than there may be are none."""
+    for n in (1, 31, 32, 90, 1024, 1100):
+        edges = rng.random((n, n)) < 2 / n
+        starts, heads = list_edges(sr.pack(edges).words, n * n)
+        tails, expected = np.nonzero(edges)
+        np.testing.assert_array_equal(heads, expected)
+        np.testing.assert_array_equal(np.repeat(np.arange(n), np.diff(starts)), tails)
+        if tails.size:
+            assert list_edges(sr.pack(edges).words, tails.size - 1)[0][-1] == -1
+
+
 @pytest.mark.parametrize("most", [1, 8, 64])
 def test_closed_blocks_are_joined(rng, most, monkeypatch):
     """Whole numbers of both signs: exactly the closure, and the closed blocks bit for bit as they were."""
     monkeypatch.setattr(components, "_RUN", most)
     monkeypatch.setattr(components, "_LEAF", most)
+    monkeypatch.setattr(components, "_FACTOR", most)
     for n in (1, 2, 5, 20, 60):
         for _ in range(5):
             edges = random_edges(rng, n)

@@ -11,6 +11,7 @@ import inspect
 import itertools
 import typing
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import oracles
@@ -115,9 +116,9 @@ def test_a_backend_has_what_it_declares(backend):
 def test_which_capabilities_are_declared():
     """None by the fallback, by a GPU all but what a CPU alone needs; and each protocol says something of its own."""
     assert {backend.name: set(declared(backend)) for backend in every_backend()} == {
-        "cpu": {"stack_closures", "gaining", "panels", "predecessors", "searches", "walks", "telling"},
+        "cpu": {"stack_closures", "gaining", "panels", "predecessors", "searches", "walks", "telling", "factors"},
         "reference": set(),
-        "cuda": set(PROTOCOLS) - {"gaining", "searches", "walks", "telling"},
+        "cuda": set(PROTOCOLS) - {"gaining", "searches", "walks", "telling", "factors"},
     }
     assert tuple(PROTOCOLS) == Capabilities.names()
     names = [name for protocol in PROTOCOLS.values() for name in operations(protocol)]
@@ -159,6 +160,41 @@ def test_products_in_place_are_those_of_a_copy(name, dtype, m, n, threads, rng):
         backend.multiply_add_pivots(plan, B, others, A, B, 11)
         np.testing.assert_array_equal(B, expected)
         np.testing.assert_array_equal(others, pivots)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize(("m", "n"), [(0, 3), (1, 1), (1, 70), (65, 130), (385, 192), (700, 400), (130, 1)])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    quick(
+        lambda name, _: name == "min_plus",
+        [("plus_times", "float32"), ("min_plus", "float64"), ("max_min", "uint8"), ("log_plus", "float64")],
+    ),
+)
+def test_products_by_triangles_are_those_by_what_is_zero_below(name, dtype, m, n, threads, rng):
+    """What is 0̄ may be read or not; of whole numbers sums are exact in any order."""
+    backend, plan = get_backend("cpu"), make_plan(CATALOGUE[name], dtype, threads=threads)
+    B = rng.integers(0, 99, (m, n + 9)).astype(dtype)[:, 5 : n + 5]
+    close = partial(np.testing.assert_allclose, rtol=1e-12 if name == "log_plus" else 0)
+    for below in (0, 1, 30, 2000):
+        for left in (True, False):
+            size = m if left else n
+            factor = rng.integers(0, 99, (size, size)).astype(dtype)
+            i, k = np.indices(factor.shape)
+            factor[k < i - below] = plan.zero
+            operands = (factor, B) if left else (B, factor)
+            expected, found, other = np.empty((3, m, n), dtype)
+            backend.multiply(plan, expected, *operands)
+            factors = backend.capabilities.factors
+            factors.multiply_upper(plan, found, *operands, below, left)
+            close(found, expected)
+            engine = Engine(backend, plan, 64)
+            other[...] = B
+            if left:
+                engine.multiply_left(factor, other, below=below)
+            else:
+                engine.multiply_right(other, factor, below=below)
+            close(other, expected)
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -20,6 +20,7 @@ from semiring.chain.program import _guard
 from semiring.errors import DivergenceError, IntegerOverflowError, NegativeCycleError, UnknownNameError
 from semiring.graphs import components as algorithm
 from semiring.graphs import structure as structure_module
+from semiring.graphs.components import strong_components
 from semiring.graphs.structure import structure_of, structure_of_sparse
 from semiring.kernels import engine
 
@@ -32,6 +33,7 @@ def of_few(monkeypatch):
     monkeypatch.setattr(step, "SMALL", 8)
     monkeypatch.setattr(algorithm, "_RUN", 4)
     monkeypatch.setattr(algorithm, "_LEAF", 6)
+    monkeypatch.setattr(algorithm, "_FACTOR", 6)
     monkeypatch.setattr(algorithm, "_CHAINS", 3)
     monkeypatch.setattr(sys.modules["semiring.chain.prices"], "_HALF", 1e9)
     monkeypatch.setattr(sys.modules["semiring.chain.prices"], "_SIXTH", 1e9)
@@ -222,10 +224,13 @@ def test_paths_through_bottlenecks(rng, of_few):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", quick(lambda part: part == 0.1, [0.0, 0.1, 1e9]))
-def test_rows_of_bits_are_joined(rng, of_few, part, monkeypatch):
-    """With no joins allowed R-Kleene closes what is left; with all of them none is left."""
+@pytest.mark.parametrize(
+    ("part", "listed"), quick(lambda part, _: part == 0.1, [(0.0, 16), (0.1, 16), (1e9, 16), (0.1, 1)])
+)
+def test_rows_of_bits_are_joined(rng, of_few, part, listed, monkeypatch):
+    """With no joins allowed R-Kleene closes what is left; with all of them none is left; and edges in lists."""
     monkeypatch.setattr(sys.modules["semiring.graphs.reachability"], "_PART", part)
+    monkeypatch.setattr(algorithm, "_LISTED", listed)
     dual = sr.Semiring("dual", "x & y", "x | y", True, False, dtypes=("bool",))
     for kind in ("sparse", "acyclic", "apart", "tail", "undirected sparse", "empty", "dense"):
         for n in (1, 31, 32, 33, 90, 200):
@@ -238,6 +243,26 @@ def test_rows_of_bits_are_joined(rng, of_few, part, monkeypatch):
             cycles = sr.closure(sr.pack(edges), "boolean", reflexive=False, structure=False)
             assert sr.closure(sr.pack(edges), "boolean", reflexive=False) == cycles
     assert "reachability" not in applied(sr.pack(np.triu(edges, 1)), "xor_and")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("kind", ["acyclic", "any"])
+def test_rows_of_few_edges_are_joined_for_many_targets(rng, kind, threads):
+    """More targets than are searched for at a time; the caller's words stay, and those of ``out`` need not be empty."""
+    n = 1601
+    edges = np.zeros((n, n), bool)
+    tails, heads = rng.integers(0, n, (2, n + n // 4))
+    if kind == "acyclic":
+        tails, heads = rng.permutation(n)[np.sort([tails, heads], axis=0)]
+    edges[tails, heads] = True
+    A = sr.pack(edges)
+    assert strong_components(A, False).lists is not None
+    before, out = A.copy(), sr.pack(np.ones((n, n), bool))
+    reach = sr.closure(A, "boolean", threads=threads, out=out)
+    assert reach is out
+    assert before == A
+    assert out == sr.closure(A, "boolean", structure=False)
+    assert sr.closure(before, "boolean", threads=threads, out=before) == out
 
 
 # ------------------------------------------------------------------------------------------------------------- hops

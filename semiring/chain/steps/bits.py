@@ -36,7 +36,7 @@ def bits(p: Problem) -> Look:
     check_star(p.semiring, A.dtype)
     if out is not None and (not isinstance(out, BitMatrix) or out.shape != A.shape):
         raise ShapeError(f"out must be a BitMatrix of shape {A.shape}, or None")
-    home = A.copy() if out is None else out
+    home = BitMatrix.empty(A.shape, A) if out is None else out
     return Reduction("a BitMatrix stays packed", None, [_of_words(p, A, home)])
 
 

@@ -46,4 +46,4 @@ def reachability(p: Problem) -> Look:
         why = "one strong component: every vertex reaches every other"
     else:
         why = f"{len(found)} strong components: rows are joined along the edges between them"
-    return Reduction(why, p.but(p.facts, method=by_components(found)))
+    return Reduction(why, p.but(p.facts, method=by_components(found, request.threads)))

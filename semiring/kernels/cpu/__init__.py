@@ -18,6 +18,7 @@ from semiring.algebra import Semiring
 from semiring.kernels.contract import Capabilities, Plan, Steps
 from semiring.kernels.cpu.compiled import Kernels, copy, kernels_for
 from semiring.kernels.cpu.product import log_stacks, log_sums, log_vectors, log_walks
+from semiring.kernels.cpu.product.macro import FULL
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.tolerance import Tolerance
 
@@ -40,7 +41,7 @@ class CpuBackend:
 
     @cached_property
     def capabilities(self) -> Capabilities:
-        """Closures of stacks and where weights gain, products in place, steps by one matrix, searches, and more."""
+        """Closures of stacks and where weights gain, products in place, by triangles, steps by one matrix, and more."""
         return Capabilities(
             stack_closures=self,
             gaining=self,
@@ -49,6 +50,7 @@ class CpuBackend:
             searches=self,
             walks=self,
             telling=self,
+            factors=self,
         )
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
@@ -150,6 +152,17 @@ class CpuBackend:
     def copy_panel(self, plan: Plan, A: Array, out: Array) -> None:
         """Out ← A, on all threads where that is worth it."""
         copy(A, out, plan.threads)
+
+    def multiply_upper(self, plan: Plan, C: Array, A: Array, B: Array, below: int, left: bool) -> None:
+        """As `multiply`, by whole tiles, rows of A or columns of B."""
+        apart = 1 in C.shape or log_sums.takes(plan, B.shape[0])  # these have loops of their own
+        if plan.storage == "bits" or apart or not C.size or kernels_for(plan).first_calls.left:
+            self.multiply(plan, C, A, B)
+            return
+        before, behind = (below, FULL) if left else (FULL, below)
+        kernels_for(plan).product(
+            *(C, A, B, _NO_MARKS, 0, 0, 0, plan.threads), in_place=C is B, before=before, behind=behind
+        )
 
     def multiply_add_witness(self, plan: Plan, C: Array, W: Array, A: Array, B: Array, k0: int) -> None:
         """As `multiply_add`, with the smallest attaining k0 + k where the product is strictly better than C."""

@@ -18,7 +18,7 @@ from semiring.kernels.cpu.codegen.memory import LANE_BYTES
 from semiring.kernels.cpu.codegen.native import compile_native, is_compiled
 from semiring.kernels.cpu.codegen.target import Target, host
 from semiring.kernels.cpu.first_calls import FirstCalls
-from semiring.kernels.cpu.product.macro import AT_C, HEAD, WORDS
+from semiring.kernels.cpu.product.macro import AT_C, FULL, HEAD, WORDS
 from semiring.kernels.cpu.product.matvec import build_dots, build_updates, matrix_vector
 from semiring.kernels.cpu.product.tile import build_tile
 from semiring.kernels.cpu.product.witness import RUN, build_find, find_witnesses
@@ -109,8 +109,13 @@ class Kernels:
         k0: int,
         threads: int,
         in_place: bool = False,
+        before: int = FULL,
+        behind: int = FULL,
     ) -> None:
-        """C ← [C ⊕] A ⊗ B, no size 0; with ``chunk`` > 0, P marked in runs of that length. ``in_place``: C is B."""
+        """C ← [C ⊕] A ⊗ B, no size 0; with ``chunk`` > 0, P marked in runs of that length. ``in_place``: C is B.
+
+        What is 0̄ may be said: A[i, k] for k < i - ``before``, or B[k, j] for k > j + ``behind``, one of the two.
+        """
         speed, depth = self.speed, self.speed.depth
         if in_place:
             depth = A.shape[1]
@@ -123,10 +128,11 @@ class Kernels:
             if pairs >= speed.parallel_pairs:
                 tasks = max(1, min(speed.tasks * threads, pairs // speed.task_pairs, MAX_BLOCKS))
                 blocks = self._cut(m, n, tasks, in_place)
-                self._on_threads(shape, (C, A, B, P), (accumulate, chunk, k0), blocks, min(threads, len(blocks)))
+                rest = (accumulate, chunk, k0, before, behind)
+                self._on_threads(shape, (C, A, B, P), rest, blocks, min(threads, len(blocks)))
                 return
         workspace = self.workspace.take(shape.bytes)
-        self._product(C, A, B, P, shape.address, accumulate, chunk, k0, workspace[1])
+        self._product(C, A, B, P, shape.address, accumulate, chunk, k0, before, behind, workspace[1])
         self.workspace.free.append(workspace)
 
     def shape(self, depth: int, marking: bool = False) -> _Shape:
@@ -184,9 +190,10 @@ class Kernels:
         self.workspace.free.extend(workspaces)
 
     def blocks(self, m: int, n: int, tasks: int, *, columns_only: bool = False) -> list[tuple[int, int, int, int]]:
-        """C cut into about ``tasks`` blocks at the borders of tiles, the largest first.
+        """C cut into about ``tasks`` blocks at the borders of tiles, those of the most work first.
 
         Columns are cut first, since every task packs its own of B: of 96 rows that would take a fifth of the time.
+        Columns further right are more work where B is triangular.
         """
         column_tiles, row_tiles = -(-n // self.width), -(-m // self.tile.rows)
         across = min(column_tiles, tasks)
@@ -194,7 +201,7 @@ class Kernels:
         lefts = [min(n, column_tiles * t // across * self.width) for t in range(across + 1)]
         tops = [min(m, row_tiles * t // down * self.tile.rows) for t in range(down + 1)]
         blocks = [(tops[i], tops[i + 1], lefts[j], lefts[j + 1]) for j in range(across) for i in range(down)]
-        return sorted(blocks, key=lambda block: (block[0] - block[1]) * (block[3] - block[2]))
+        return sorted(blocks, key=lambda block: ((block[0] - block[1]) * (block[3] - block[2]), -block[2]))
 
     def _cut(self, m: int, n: int, tasks: int, columns_only: bool) -> Array:
         """`blocks` as an array, kept: a closure asks for the same ones from round to round."""

@@ -62,19 +62,36 @@ def note_edges(A, none, weight, words, first, last):
 
 
 @kernel
-def list_edges(words, count):
-    """Compressed rows of the edges in words (n, ⌈n/32⌉), ``count`` of them: where lists begin, (n + 1,), and heads."""
+def list_edges(words, most):
+    """Compressed rows of the edges in words (n, ⌈n/32⌉), adjacent in a row: where lists begin, (n + 1,), and heads.
+
+    Where there are more than ``most`` edges, the last of the beginnings is -1.
+    """
+    wide()
     n, width = words.shape
-    starts, heads, at = np.zeros(n + 1, np.int64), np.empty(count, np.int32), 0
+    starts, heads, at = np.zeros(n + 1, np.int64), np.empty(most, np.int32), 0
     for i in range(n):
-        for w in range(width):
-            bits = words[i, w]
-            while bits:
-                heads[at] = 32 * w + lowest(bits)
-                at += 1
-                bits &= bits - np.uint32(1)
+        row = address(words) + i * words.strides[0]
+        for w0 in range(0, width, 32):
+            some = np.uint32(0)  # which of 32 words have edges
+            if w0 + 32 <= width:
+                some = differ(row + 4 * w0, np.uint32(0))
+            else:
+                for w in range(w0, width):
+                    some |= np.uint32(words[i, w] != 0) << np.uint32(w - w0)
+            while some:
+                w = w0 + lowest(some)
+                some &= some - np.uint32(1)
+                bits = words[i, w]
+                while bits:
+                    if at == most:
+                        starts[n] = -1
+                        return starts, heads
+                    heads[at] = 32 * w + lowest(bits)
+                    at += 1
+                    bits &= bits - np.uint32(1)
         starts[i + 1] = at
-    return starts, heads
+    return starts, heads[:at]
 
 
 @kernel

@@ -12,7 +12,7 @@ import numpy as np
 
 from semiring.kernels.cpu.codegen.memory import address
 from semiring.kernels.graphs.compiled import kernel
-from semiring.kernels.graphs.lanes import TILE, transpose_tile
+from semiring.kernels.graphs.lanes import TILE, copy_line, transpose_tile
 
 __all__ = [
     *("chains", "copy_rows", "gather_columns", "mirror_entries", "move_rows"),
@@ -52,34 +52,39 @@ def chains(order, longest):
 
 
 @kernel
+def _copy(source, to):
+    """To ← another row, of the same size: of adjacent entries as the machine copies memory."""
+    if source.strides[0] == source.itemsize and to.strides[0] == to.itemsize:
+        copy_line(address(to), address(source), to.size * to.itemsize)
+    else:
+        to[:] = source
+
+
+@kernel
 def move_rows(D, vertices, first, last, heir, order):
-    """The rows of the chain ``first`` … ``last`` - 1, each with its columns in the order too, where there is one.
+    """The rows of the chain ``first`` … ``last`` - 1, each with its columns in the order too.
 
     ``heir``: the row that comes in at the end, as it was.
     """
     n = D.shape[1]
-    gathers = order.size > 0
+    columns, row, line = order.astype(np.int32), np.empty(n, D.dtype), np.empty(n, D.dtype)
     for k in range(first, last):
-        to = D[vertices[k]]
-        source = heir if k + 1 == last else D[vertices[k + 1]]
-        if gathers:
-            for j in range(n):
-                to[j] = source[order[j]]
-        else:
-            for j in range(n):
-                to[j] = source[j]
+        _copy(heir if k + 1 == last else D[vertices[k + 1]], row)
+        for j in range(n):
+            line[j] = row[columns[j]]
+        _copy(line, D[vertices[k]])
 
 
 @kernel
 def copy_rows(A, order, first, last, out):
     """Rows ``first`` … ``last`` - 1 of out (n, n) ← those of A with rows and columns in the order."""
     n = A.shape[1]
-    columns, row = order.astype(np.int32), np.empty(n, A.dtype)
-    for i in range(first, last):
-        row[:] = A[order[i]]  # as it lies: entries here and there of what is in no cache come slowly
-        to = out[i]
+    columns, row, line = order.astype(np.int32), np.empty(n, A.dtype), np.empty(n, A.dtype)
+    for i in range(first, last):  # rows go in and out of the cache as they lie, each at once
+        _copy(A[order[i]], row)
         for j in range(n):
-            to[j] = row[columns[j]]
+            line[j] = row[columns[j]]
+        _copy(line, out[i])
 
 
 @kernel

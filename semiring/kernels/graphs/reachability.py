@@ -1,7 +1,8 @@
 """Which vertex reaches which, in rows of bits: those of a component from those that its edges lead to.
 
 Source: P. Purdom, BIT 10 (1970), transitive closures by components in reverse topological order; a row that is reached
-already is not joined again, as in E. Nuutila, Inf. Process. Lett. 52 (1994), here the nearest first.
+already is not joined again, as in E. Nuutila, Inf. Process. Lett. 52 (1994), here the nearest first. Of few edges all
+are joined, for 512 targets at a time: so many bits of every component lie in the second-level cache.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -11,10 +12,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from semiring.kernels.cpu.codegen.memory import address, copy_bytes, wide
 from semiring.kernels.graphs.compiled import kernel
+from semiring.kernels.graphs.lanes import copy_line, join_fours
 from semiring.kernels.graphs.words import lowest
 
-__all__ = ["join_rows"]
+__all__ = ["TARGETS", "condense", "join_rows", "reach_targets", "write_reached"]
+
+TARGETS = 512
+_WORD = TARGETS // 8  # bytes
 
 
 @kernel
@@ -100,3 +106,59 @@ def join_rows(words, order, bounds, most):
             for w in range(width):
                 to[w] = row[w]
     return joins
+
+
+@kernel
+def condense(starts, heads, order, bounds):
+    """The component of each vertex, (n,), and what edges of each lead to: where lists of fours begin, and components.
+
+    ``starts``, ``heads``: the edges of the vertices; ``order``, ``bounds`` as of `join_rows`. The last component of a
+    list is repeated up to a multiple of four.
+    """
+    number, count, at = np.empty(order.size, np.int32), bounds.size - 1, 0
+    begins, ends = np.zeros(count + 1, np.int64), np.empty(heads.size + 3 * count, np.int32)
+    for c in range(count):
+        for k in range(bounds[c], bounds[c + 1]):
+            number[order[k]] = c
+    for c in range(count):
+        first = at
+        for k in range(bounds[c], bounds[c + 1]):
+            v = order[k]
+            for e in range(starts[v], starts[v + 1]):
+                if number[heads[e]] != c:
+                    ends[at] = number[heads[e]]
+                    at += 1
+        while (at - first) % 4:
+            ends[at] = ends[at - 1]
+            at += 1
+        begins[c + 1] = at // 4
+    return number, begins, ends[:at]
+
+
+@kernel
+def reach_targets(order, bounds, begins, ends, t0, t1, reached):
+    """Reached (count, 8) ← which of the targets t0 … t1 - 1, at most `TARGETS`, each component reaches, as bits."""
+    wide()
+    first, lists = address(reached), address(ends)
+    for c in range(begins.size - 2, -1, -1):
+        join_fours(first + _WORD * c, first, lists + 16 * begins[c], begins[c + 1] - begins[c])
+        for k in range(bounds[c], bounds[c + 1]):
+            t = order[k] - t0
+            if 0 <= t < t1 - t0:
+                reached[c, t >> 6] |= np.uint64(1) << np.uint64(t & 63)
+
+
+@kernel
+def write_reached(reached, number, words, first, last, t0):
+    """Rows ``first`` … ``last`` - 1 of words ← what the components of these vertices reach, from target ``t0`` on.
+
+    ``reached`` (blocks, count, 8): of each `TARGETS` targets, what `reach_targets` found.
+    """
+    step, size = reached.strides[0], 4 * (words.shape[1] - t0 // 32)
+    for v in range(first, last):
+        source, to = address(reached) + _WORD * number[v], address(words) + v * words.strides[0] + t0 // 8
+        for b in range(reached.shape[0]):
+            if _WORD * (b + 1) <= size:
+                copy_bytes(to + _WORD * b, source + step * b, _WORD)
+            else:
+                copy_line(to + _WORD * b, source + step * b, size - _WORD * b)

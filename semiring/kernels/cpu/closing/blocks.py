@@ -3,7 +3,7 @@
 Compiled once for each size of an element, as `semiring.kernels.cpu.product.macro`, whose packing and whose jobs it
 uses. Behind the words of a job of its products, of which it fills in C, stand five more:
 
-    24-28  the address of the native elimination, the columns of its block, the pivots at a time, the bits of 1̄, and
+    26-30  the address of the native elimination, the columns of its block, the pivots at a time, the bits of 1̄, and
            whether ⊕ is idempotent
 """
 
@@ -136,7 +136,7 @@ def multiply_rows(
     for i in range(0, m, rows):
         tiles_in_row(
             *(job, steps, packed + i * steps * unit, steps * unit, unit, panel, c + i * row, 0, min(rows, m - i), n),
-            *(zero, size, load, 0, corner),
+            *(zero, size, load, 0, corner, 0, steps),
         )
 
 

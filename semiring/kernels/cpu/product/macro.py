@@ -11,6 +11,7 @@ A product is a *job*, `WORDS` 64-bit integers, strides in bytes:
            k and the columns of B that are packed at a time, the rows of A that are, the bits of 0̄
     8-19   C, A, B, P: the address, from a row to the next, from a column to the next
     20-23  the inner size, whether C is accumulated, the length of the runs of k that P marks or 0, their first k
+    24-25  what is 0̄ and passed over: A[i, k] for k < i - the first, B[k, j] for k > j + the second; one of them `FULL`
 
 All of it is compiled once for each size of an element: the native functions are called by their addresses.
 """
@@ -40,6 +41,7 @@ __all__ = [
     "AT_C",
     "AT_P",
     "CHUNK",
+    "FULL",
     "HEAD",
     "ROWS",
     "TILE",
@@ -63,9 +65,10 @@ Array = Any  # inside a kernel: Numba's own types
 # Where the words of a job stand.
 FUNCTION, TILE, ROWS, WIDTH, DEPTH, COLUMNS, BLOCK, ZERO = range(8)
 AT_C, AT_A, AT_B, AT_P = 8, 11, 14, 17
-INNER, ACCUMULATE, CHUNK, FIRST = 20, 21, 22, 23
-WORDS = 24
-HEAD = 8 * (WORDS + 8)  # bytes before a workspace: the job and the block of a product on one thread
+INNER, ACCUMULATE, CHUNK, FIRST, BEFORE, BEHIND = 20, 21, 22, 23, 24, 25
+WORDS = 26
+FULL = 1 << 40  # beyond every diagonal: nothing is passed over
+HEAD = 256  # aligned bytes before a workspace: the job and the block of a product on one thread
 
 _inner: Callable[[Callable[..., Any]], Any] = numba.njit(nogil=True, error_model="numpy")
 
@@ -162,34 +165,41 @@ def tiles_in_row(
     load: int,
     pivot: int,
     corner: int,
+    skip: int,
+    last: int,
 ) -> None:
     """A row of tiles: m rows of C, at most those of a tile, and n columns, from rows of A at ``x`` and packed columns
     of B at ``y``.
 
     ``x_row`` and ``x_step`` are the bytes from a row of A to the next and from a k to the next. What does not fill a
-    tile, or is not contiguous, goes through the ``corner``: a tile of C, behind it one of P.
+    tile, or is not contiguous, goes through the ``corner``: a tile of C, behind it one of P. Of the steps of k those
+    before ``skip`` are passed over, and in column j those from ``last`` + j on, by whole tiles.
     """
     tile, rows, width, chunk = word(job, TILE), word(job, ROWS), word(job, WIDTH), word(job, CHUNK)
     c_row, c_column = word(job, AT_C + 1), word(job, AT_C + 2)
     p_row, p_column = word(job, AT_P + 1), word(job, AT_P + 2)
     marked, corner_row, corner_p = numba.int32(0), width * size, corner + rows * width * size
     contiguous = c_column == size and (chunk == 0 or p_column == 4)
+    x, whole = x + skip * x_step, steps * width * size
     for j in range(0, n, width):
         inside = min(width, n - j)
-        if m == rows and inside == width and contiguous:
+        count, panel = min(steps, last + j + width) - skip, y + skip * width * size
+        if count <= 0:
+            pass
+        elif m == rows and inside == width and contiguous:
             ahead = c + width * size if j + width < n else c + rows * c_row - j * size
-            call_tile(tile, (steps, x, x_row, x_step, y, c, c_row, load, ahead), p, p_row, chunk, pivot)
+            call_tile(tile, (count, x, x_row, x_step, panel, c, c_row, load, ahead), p, p_row, chunk, pivot)
         else:
             if load:
                 move_tile(zero, m, inside, c, c_row, c_column, corner, corner_row, size)
             if chunk:
                 move_tile(marked, m, inside, p, p_row, p_column, corner_p, width * 4, 4)
-            operands = (steps, x, x_row, x_step, y, corner, corner_row, load, corner)
+            operands = (count, x, x_row, x_step, panel, corner, corner_row, load, corner)
             call_tile(tile, operands, corner_p, width * 4, chunk, pivot)
             if chunk:
                 move_tile(marked, m, inside, corner_p, width * 4, 4, p, p_row, p_column)
             move_tile(zero, m, inside, corner, corner_row, size, c, c_row, c_column)
-        y, c, p = y + width * steps * size, c + width * c_column, p + width * p_column
+        y, c, p = y + whole, c + width * c_column, p + width * p_column
 
 
 def block_product(element: Any) -> Callable[..., None]:
@@ -211,6 +221,7 @@ def block_product(element: Any) -> Callable[..., None]:
         b, b_row, b_column = word(job, AT_B), word(job, AT_B + 1), word(job, AT_B + 2)
         p, p_row, p_column = word(job, AT_P), word(job, AT_P + 1), word(job, AT_P + 2)
         inner, accumulate, chunk, k0 = word(job, INNER), word(job, ACCUMULATE), word(job, CHUNK), word(job, FIRST)
+        before, behind = word(job, BEFORE), word(job, BEHIND)
         top, bottom, left, right = word(cut, 0), word(cut, 1), word(cut, 2), word(cut, 3)
         packed_b = workspace
         packed_a = packed_b + depth * columns * size
@@ -223,7 +234,6 @@ def block_product(element: Any) -> Callable[..., None]:
             if chunk > depth:  # a run longer than a panel: every piece of it is marked with its beginning
                 first = start - start % chunk
                 steps = min(steps, first + chunk - start)
-            load = 1 if accumulate or start > 0 else 0
             for j0 in range(left, right, columns):
                 n = min(columns, right - j0)
                 pack_columns(b + start * b_row + j0 * b_column, b_row, b_column, steps, n, width, size, zero, packed_b)
@@ -235,6 +245,10 @@ def block_product(element: Any) -> Callable[..., None]:
                         source + whole * a_row, a_row, a_column, m - whole, steps, rows, size, by_rows, zero, packed_a
                     )
                     for i in range(0, m, rows):
+                        begin = i0 + i - before  # the first k of these rows of A
+                        if begin >= start + steps:
+                            continue
+                        load = 1 if accumulate or (start > 0 and begin < start) else 0
                         if i < whole:
                             x, x_row, x_step = source + i * a_row, a_row, a_column
                         else:
@@ -244,7 +258,7 @@ def block_product(element: Any) -> Callable[..., None]:
                         mark = p + (i0 + i) * p_row + j0 * p_column
                         tiles_in_row(
                             *(job, steps, x, x_row, x_step, packed_b, target, mark, min(rows, m - i), n),
-                            *(zero, size, load, k0 + first, corner),
+                            *(zero, size, load, k0 + first, corner, max(0, begin - start), j0 + behind - start),
                         )
             start += steps
 
@@ -253,7 +267,17 @@ def block_product(element: Any) -> Callable[..., None]:
 
 @_inner
 def describe(
-    C: Array, A: Array, B: Array, P: Array, shape: int, accumulate: int, chunk: int, k0: int, job: int
+    C: Array,
+    A: Array,
+    B: Array,
+    P: Array,
+    shape: int,
+    accumulate: int,
+    chunk: int,
+    k0: int,
+    before: int,
+    behind: int,
+    job: int,
 ) -> None:
     """The job C ← [C ⊕] A ⊗ B at an address; ``shape``: the address of its first eight words."""
     for i in range(AT_C):
@@ -261,7 +285,7 @@ def describe(
     c, a, b, p = C.strides, A.strides, B.strides, P.strides
     values = (
         *(address(C), c[0], c[1], address(A), a[0], a[1], address(B), b[0], b[1], address(P), p[0], p[1]),
-        *(A.shape[1], accumulate, chunk, k0),
+        *(A.shape[1], accumulate, chunk, k0, before, behind),
     )
     for i in range(len(values)):
         put(values[i], job + 8 * (AT_C + i))
@@ -269,10 +293,20 @@ def describe(
 
 @_inner
 def product(
-    C: Array, A: Array, B: Array, P: Array, shape: int, accumulate: int, chunk: int, k0: int, workspace: int
+    C: Array,
+    A: Array,
+    B: Array,
+    P: Array,
+    shape: int,
+    accumulate: int,
+    chunk: int,
+    k0: int,
+    before: int,
+    behind: int,
+    workspace: int,
 ) -> None:
     """C ← [C ⊕] A ⊗ B on the calling thread; parameters as `describe`, job and block in the workspace's head."""
-    describe(C, A, B, P, shape, accumulate, chunk, k0, workspace)
+    describe(C, A, B, P, shape, accumulate, chunk, k0, before, behind, workspace)
     _compute_all(workspace, C.shape[0], C.shape[1], workspace)
 
 
@@ -286,7 +320,7 @@ def products(Cs: Array, As: Array, Bs: Array, shape: int, accumulate: int, works
         at_c, at_a, at_b = address(Cs) + i * c[0], address(As) + i * a[0], address(Bs) + i * b[0]
         values = (
             *(at_c, c[1], c[2], at_a, a[1], a[2], at_b, b[1], b[2], 0, 0, 0),
-            *(As.shape[2], accumulate, 0, 0),
+            *(As.shape[2], accumulate, 0, 0, FULL, FULL),
         )
         for at in range(len(values)):
             put(values[at], workspace + 8 * (AT_C + at))

@@ -8,7 +8,7 @@ its own, so results do not depend on who computes what.
 A *mailbox* is four cache lines. The first holds the word: generation, members, blocks, and the next block to take. Who
 moves it from ``next`` to ``next + 1`` has taken that block, and until the block is finished the job stays as it is.
 
-    job: 24 integers, first the address of the function that computes a block, as `macro.describe` writes them;
+    job: 26 integers, first the address of the function that computes a block, as `macro.describe` writes them;
          4 integers for each block; and the address of a workspace for each member
 """
 
@@ -40,7 +40,7 @@ __all__ = ["HEADER", "MAX_BLOCKS", "run_blocks"]
 
 Array: TypeAlias = NDArray[Any]
 
-HEADER = 24
+HEADER = 26
 MAX_BLOCKS = (1 << 16) - 1
 MAX_MEMBERS = (1 << 10) - 1
 _LINE = 64
