@@ -1,10 +1,10 @@
 """Products of log_plus beside what else computes them, and their errors.
 
-    python -m benchmarks.log_plus [products] [peers] [small] [sequences] [--size 2048] [--threads 1]
+    python -m benchmarks.log_plus [products] [closures] [peers] [small] [sequences] [--size 2048] [--threads 1]
 
 The kernel of the definition treats one pair after the other, as any semiring's does; products of numbers take its place
-from 48 rows and columns of B on. Errors are in units of 2⁻²³ · max(1, |c|), against sums in float64 with their maximum
-taken out, of some entries.
+from 8 rows of B on. Errors, of some entries, are in units u of the last place of max(1, |c|), 2⁻²³ in float32 and 2⁻⁵²
+in float64, against sums in 80 bits with their maximum taken out.
 
 torch-struct takes genbmm where that is installed: it is built from its sources, with CUDA, and computes on GPUs. So
 does mm-kermac 1.0 (PyPI), whose accumulators start at 0. Neither has products on a CPU.
@@ -29,6 +29,7 @@ __all__ = ["main"]
 
 _SAMPLE = 500  # entries whose errors are looked at
 _STACKED = 10_000  # small products
+_WIDE = ("normal", "uniform, ±1000", "2 % finite, else -∞", "maxima that never meet")  # kinds in float64 too
 _SLOW = 512  # rows and columns for what takes a nanosecond a pair
 
 
@@ -57,6 +58,23 @@ def _kinds(n: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     yield "the same in a corner", A, B
     yield "uniform, ±10⁴", uniform(1e4), uniform(1e4)
     yield "uniform, ±4 · 10⁵", uniform(4e5), uniform(4e5)
+    A, B = 3 * normal(), 3 * normal()
+    yield (
+        "log-softmax of rows and columns",
+        *(X - np.logaddexp.reduce(X, axis, keepdims=True) for axis, X in ((1, A), (0, B))),
+    )
+    yield "equal terms", np.full((n, n), 0.3, np.float32), np.full((n, n), -0.7, np.float32)
+    A, B = normal(), normal()
+    A[3, 5], A[7, 8], B[11, 13] = 1e6, 4e5, 1e25
+    yield "one huge entry", A, B
+    A = np.full((n, n), np.float32(-np.inf))
+    A[np.arange(n), rng.integers(0, n, n)] = rng.standard_normal(n, np.float32)
+    yield "a single path, else -∞", A, normal()
+    A, B = normal(), normal()
+    A[:, 1:] -= 705
+    B[0] -= 705
+    A[:, 0], B[1:, 0] = 0, 0
+    yield "subnormal sums", A, B
 
 
 def _error(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> float:
@@ -64,22 +82,36 @@ def _error(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> float:
     i, j = rng.integers(0, A.shape[0], _SAMPLE), rng.integers(0, B.shape[1], _SAMPLE)
     i[::2] %= max(1, A.shape[0] // 16)
     j[::2] %= max(1, B.shape[1] // 16)  # half of them in the corner that one kind of data has
-    terms = A[i].astype(np.float64) + B.T[j]
-    expected = np.logaddexp.reduce(terms, axis=1)
+    terms = A[i].astype(np.longdouble) + B.T[j]
+    top = terms.max(1, keepdims=True)
     with np.errstate(invalid="ignore"):
+        expected = np.where(top > -np.inf, top + np.log(np.exp(terms - top).sum(1, keepdims=True)), top)[:, 0]
         difference = np.where(C[i, j] == expected, 0, np.abs(C[i, j] - expected))
-    scale = np.where(np.isfinite(expected), np.maximum(1, np.abs(expected)), 1) * 2.0**-23
+    scale = np.where(np.isfinite(expected), np.maximum(1, np.abs(expected)), 1) * np.finfo(C.dtype).eps
     return float(np.nan_to_num(difference / scale, nan=np.inf).max())
 
 
 def _products(options: argparse.Namespace) -> Table:
     n, rows = options.size, []
-    for name, A, B in _kinds(n):
+    kinds = [(name, "float32", A, B) for name, A, B in _kinds(n)]
+    kinds += [(name, "float64", A.astype(float), B.astype(float)) for name, _, A, B in kinds if name in _WIDE]
+    for name, dtype, A, B in kinds:
         C = sr.matmul(A, B, "log_plus", threads=options.threads)
         call: Callable[[], object] = lambda A=A, B=B: sr.matmul(A, B, "log_plus", threads=options.threads)  # noqa: E731
-        seconds = ours(f"log_plus, {name}, n = {n}", call)
-        rows.append([name, n**3 / seconds / 1e9, _error(A, B, C)])
-    return Table(f"log_plus, float32, n = {n}, {options.threads} threads", ["data", "G pairs/s", "error, u"], rows)
+        seconds = ours(f"log_plus, {name}, {dtype}, n = {n}", call)
+        rows.append([name, dtype, n**3 / seconds / 1e9, _error(A, B, C)])
+    return Table(f"log_plus, n = {n}, {options.threads} threads", ["data", "dtype", "G pairs/s", "error, u"], rows)
+
+
+def _closures(options: argparse.Namespace) -> Table:
+    """Sums over all paths, of weights under which they exist."""
+    n = options.size // 2
+    A = np.random.default_rng(5).standard_normal((n, n), np.float32) - np.float32(2 * np.log(n))
+    seconds = ours(f"log_plus, closure, n = {n}", lambda: sr.closure(A, "log_plus", threads=options.threads))
+    columns = ["n", "ms", "G pairs/s"]
+    return Table(
+        f"Closures of log_plus, float32, {options.threads} threads", columns, [[n, seconds * 1e3, n**3 / seconds / 1e9]]
+    )
 
 
 def _by_hand(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -221,7 +253,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run(
         "benchmarks.log_plus",
         str(__doc__),
-        {"products": _products, "peers": _peers, "small": _small, "sequences": _sequences},
+        {"products": _products, "closures": _closures, "peers": _peers, "small": _small, "sequences": _sequences},
         arguments,
         _options,
     )

@@ -145,6 +145,32 @@ def test_rows_lost_to_underflow_do_not_change_others(rng):
     assert np.nanmax(abs(total[expected > -INF] - expected[expected > -INF] - np.log(2)) / scale[expected > -INF]) <= 4
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_huge_entries_cost_their_rows_and_columns_alone(rng, dtype, monkeypatch):
+    """Beside sums that underflow, which are computed by exponents and mantissas apart as without them."""
+    A, B = (matrix.astype(dtype) for matrix in KINDS["barely_lost"](rng, M, K, N))
+    usual = multiplied(A, B)
+    A[3, 5], A[40, 7], B[11, 13], B[60, 80] = 1e6, 3e30, 1e25, 9e5
+    pairs = []
+    multiply = log_sums.log_lines.multiply
+    monkeypatch.setattr(
+        log_sums.log_lines,
+        "multiply",
+        lambda A, B, threads: (pairs.append(A.shape[0] * B.shape[1]), multiply(A, B, threads))[1],
+    )
+    found = multiplied(A, B)
+    if dtype == "float32":
+        assert sum(pairs) == 2 * N + 2 * M
+    rows, columns = np.setdiff1d(np.arange(M), [3, 40]), np.setdiff1d(np.arange(N), [13, 80])
+    assert found[np.ix_(rows, columns)].tobytes() == usual[np.ix_(rows, columns)].tobytes()
+    some = np.ix_([3, 40, 0], [13, 80, 0])
+    assert errors(found[some], exact(A[[3, 40, 0]], B[:, [13, 80, 0]]), dtype).max() <= BOUND[dtype]
+    C = usual + 1
+    total = multiplied(A, B, C)
+    expected = exact(A[[3, 40, 0]], B[:, [13, 80, 0]], C[some])
+    assert errors(total[some], expected, dtype).max() <= BOUND[dtype]
+
+
 def test_few_paths_among_many_columns(rng):
     """More than one word of bits to a row; no path, one, and more."""
     A, B = (np.where(rng.random(shape) < 0.02, normal(rng, *shape), -INF) for shape in ((50, 300), (300, 130)))

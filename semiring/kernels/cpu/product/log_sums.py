@@ -428,7 +428,7 @@ class _Product:
         self.least = (LOW + HIGH) * LOG2_E + 200 if dropped else -np.inf
         self.numbers = Plan(plus_times, np.dtype(np.float64), 0.0, 1.0, threads=plan.threads)
         self.maxima = Plan(max_plus, np.dtype(np.float32), np.float32(-np.inf), np.float32(0), threads=plan.threads)
-        self.splits = plan.dtype.char == "f" and not dropped and self.left.odd is None and self.right.odd is None
+        self.splits = plan.dtype.char == "f" and not dropped
 
     def write(self, C: Array, accumulate: int, in_place: bool) -> None:
         """C ← [C ⊕] A ⊗ B. Rows whose first columns mostly are lost to underflow have others not tried."""
@@ -451,21 +451,40 @@ class _Product:
         again, lost = np.ones(C.shape, np.bool_), self.lost[:, rows]
         if not lost.all():
             shifts = self.u[:, rows], self.w[:, columns]
-            rest = self._sums(A, B, self.u[:, rows], columns), *shifts, result, accumulate, self.tiny, self.least, again
-            on_threads(self.plan.threads, finish, rest, C.shape[0] * C.shape[1], C.size)
+            found = (
+                self._sums(A, B, self.u[:, rows], columns),
+                *shifts,
+                result,
+                accumulate,
+                self.tiny,
+                self.least,
+                again,
+            )
+            on_threads(self.plan.threads, finish, found, C.shape[0] * C.shape[1], C.size)
             again |= lost[:, :, None]
         if int(self.left.paths[:, rows].min() + self.right.paths[:, columns].min()) < self.inner + 2:
             odd = np.zeros(C.shape[:2], np.bool_) if self.left.odd is None else self.left.odd[:, rows]
             given = A, self.by.bits(B, columns), B, odd, result, C, again, accumulate
             on_threads(self.plan.threads, few_paths, given, C.shape[0] * C.shape[1], C.size)
+        rest = again
         if self.left.odd is not None:
-            again |= self.left.odd[:, rows, None]
+            lines = self.left.odd[:, rows]
+            rest, again = rest & ~lines[:, :, None], again | lines[:, :, None]
+            self._by_lines(accumulate, lines, result, C, A, B)
         if self.right.odd is not None:
-            again |= self.right.odd[:, None, columns]
-        if again.any():
-            self._compute_again(result, again, C, A, B, accumulate)
+            lines = self.right.odd[:, columns]
+            rest, again = rest & ~lines[:, None], again | lines[:, None]
+            self._by_lines(accumulate, lines, *(X.swapaxes(1, 2) for X in (result, C, B, A)))
+        if rest.any():
+            self._compute_again(result, rest, C, A, B, accumulate)
         C[...] = result
         return again
+
+    def _by_lines(self, accumulate: int, lines: Array, result: Array, C: Array, A: Array, B: Array) -> None:
+        """The rows of the result that ``lines`` (b, m) marks."""
+        for b in np.flatnonzero(lines.any(1)):
+            rows = lines[b]
+            result[b][rows] = self._pair_by_pair(C[b][rows], A[b][rows], B[b], None, accumulate)
 
     def _sums(self, A: Array, B: Array, u: Array, columns: slice) -> Array:
         """The shifted sums of a block."""
