@@ -289,7 +289,8 @@ def _each(kernel: Callable[..., None], A: Array, B: Array, C: Array, *more: Arra
         kernel(tall[0], A.reshape(rows, A.shape[-1]), B, *tall[1:])
         return
     xp = array_namespace(C)
-    A, B = xp.broadcast_to(A, batch + A.shape[-2:]), xp.broadcast_to(B, batch + B.shape[-2:])
+    # What has the shape stays as it is: views that repeat are read-only, and loops are compiled for those once more.
+    A, B = (X if X.shape[:-2] == batch else xp.broadcast_to(X, batch + X.shape[-2:]) for X in (A, B))
     whole = _joined(batch, C, A, B) if stacks else 0  # how many of the last dimensions of the batch are one launch
     for index in np.ndindex(batch[: len(batch) - whole]):
         parts = [array[index] for array in (C, A, B, *more)]
