@@ -51,8 +51,8 @@ SLOW = [
     ("min_plus", "int16"),
     ("log_plus", "float64"),
     *[("min_plus", dtype) for dtype in ("float32", "int32", "int64")],
-    *[("max_plus", dtype) for dtype in ("float32", "float64", "int32", "int64")],
-    *[("max_min", dtype) for dtype in ("float32", "int16", "uint8")],
+    *[("max_plus", dtype) for dtype in ("float32", "int64")],
+    *[("max_min", dtype) for dtype in ("int32", "uint8")],
     ("boolean", "bool"),
     ("plus_times", "float64"),
     ("max_times", "float64"),
@@ -60,7 +60,6 @@ SLOW = [
     ("min_max", "float64"),
     ("lukasiewicz", "float64"),
     ("xor_and", "int32"),
-    ("xor_and", "bool"),
 ]
 CASES = [
     pytest.param(*case, id=f"{getattr(case[0], 'name', case[0])}-{case[1]}", marks=marks)
@@ -393,7 +392,7 @@ def test_sparse_matrices_of_every_kind(rng):
         shape=A.shape,
     )
     assert np.array_equal(sr.factor(twice).closure(), expected)  # of parallel edges the shorter counts
-    dense = np.where(A.toarray() > 0, A.toarray(), np.inf).astype(np.float32)
+    dense = np.where(A.toarray() > 0, A.toarray(), np.inf)
     assert np.array_equal(sr.factor(dense).closure(), expected)
     zeros = A.copy()
     zeros.data[:] = 0
