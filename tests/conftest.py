@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import gc
 import os
 import sys
 import zlib
@@ -32,6 +33,9 @@ _UNUSUAL = frozenset((*_DTYPES, *_SEMIRINGS, "semiring.jax", "semiring.torch"))
 _LOOPS = ("closures/", "factor/", "test_traps.py", "test_cli.py")
 _TILES = "test_contract.py"
 
+#: log_plus has loops of its own: those of float32, in which models are trained.
+_LOG = ("test_log_plus.py", "test_log_walks.py")
+
 #: These need PyTorch or JAX, which alone take seconds to import, in every process.
 _LATER = ("test_jax.py", "test_sequence_gradients.py", "test_torch.py")
 
@@ -47,8 +51,21 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     names = {str(getattr(case, "name", getattr(case, "__name__", case))) for case in cases}
     where = item.path.as_posix()
     loops = any(part in where for part in _LOOPS) and item.path.name != _TILES
-    if not names.isdisjoint(_UNUSUAL) or (loops and "float32" in names):
+    again = "float64" if item.path.name in _LOG or "log_plus" in names else "float32" if loops else None
+    if not names.isdisjoint(_UNUSUAL) or again in names:
         item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    """Spare the search for garbage what stays, thousands of tests; the compiler makes many objects, and few cycles."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+
+
+def pytest_unconfigure() -> None:
+    """Libraries report what is never collected as leaks, when the process ends."""
+    gc.unfreeze()
 
 
 @pytest.fixture

@@ -289,8 +289,8 @@ def test_errors_of_any_semiring_name_the_matrix(monkeypatch, backend):
     for name in ("max_times", "min_plus", "max_min"):
         with pytest.raises(DomainError, match=r"A\[1, 2, 3, 0\] is nan"):
             closure(gains, name)
-    long = np.full((3, 4, 4), 32767, np.int16)
-    long[2, [0, 1, 2], [1, 2, 3]] = 6000
+    long = np.full((3, 4, 4), np.iinfo(np.int32).max, np.int32)
+    long[2, [0, 1, 2], [1, 2, 3]] = 400_000_000
     with pytest.raises(IntegerOverflowError, match=r"the matrix A\[2\] of the stack"):
         closure(long, out=long)
 

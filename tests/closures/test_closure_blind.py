@@ -144,13 +144,14 @@ def test_stacks_are_closed_in_one_call(rng, closes_stacks, name, dtype, check_en
     assert not closes_stacks
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("check_entries", [True, False])
-def test_stacks_of_other_layouts_and_signs(rng, closes_stacks, check_entries):
+def test_stacks_of_other_layouts_and_signs(rng, closes_stacks, check_entries, dtype):
     """And without a look a weight below 0 makes the result NaN, as it does of one matrix."""
-    stack, expected = (each.reshape(2, 3, 19, 19) for each in stack_of(rng, 6, 19, "min_plus", "float32"))
+    stack, expected = (each.reshape(2, 3, 19, 19) for each in stack_of(rng, 6, 19, "min_plus", dtype))
     check(stack, expected, check=check_entries)
     assert closes_stacks == [(6, 19, 19)]
-    turned = on_device(np.empty((19, 19, 3, 2), np.float32).transpose(3, 2, 0, 1))  # no reshape joins its stack
+    turned = on_device(np.empty((19, 19, 3, 2), dtype).transpose(3, 2, 0, 1))  # no reshape joins its stack
     closure(on_device(stack), check=check_entries, out=turned)
     np.testing.assert_array_equal(turned.get(), expected)
     stack[1, 2, 3, 4] = -0.0
@@ -191,6 +192,11 @@ def test_what_stacks_refuse_is_named(closes_stacks, n):
     A[1, 3, 5], A[1, 5, 3] = 2, -3
     with pytest.raises(NegativeCycleError):
         closure(on_device(A))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [30, 90])
+def test_long_chains_of_integers_are_closed_together(closes_stacks, n):
     chain = np.full((2, n, n), np.iinfo(np.int16).max, np.int16)
     chain[:, np.arange(n - 1), np.arange(1, n)] = 16000 // (n + 1)
     check(chain, closure(chain))
@@ -358,6 +364,7 @@ def test_only_what_was_moved_to_the_device_is_closed_in_place(rng, monkeypatch, 
         np.testing.assert_array_equal(values, A)
 
 
+@pytest.mark.slow
 def test_integers_that_were_moved_may_begin_again_in_a_wider_dtype():
     A = np.full((90, 90), np.iinfo(np.int16).max, np.int16)
     A[np.arange(89), np.arange(1, 90)] = 200

@@ -416,9 +416,10 @@ def test_any_selective_semiring_and_no_other():
         sr.shortest_paths([[0, math.nan], [1, 0]])
 
 
+@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("predecessors", [True, False])
-def test_the_input_is_left_alone(rng, predecessors):
-    A = random_graph(rng, 40, 0.3, np.float32)
+def test_the_input_is_left_alone(rng, predecessors, dtype):
+    A = random_graph(rng, 40, 0.3, dtype)
     A[A < 0.1] *= -0.0
     before = A.copy()
     for view in (A, np.asfortranarray(A), A[::-1, ::-1], A.T):

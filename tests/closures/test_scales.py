@@ -131,14 +131,14 @@ def test_which_weights_gain():
 
 def test_weights_that_do_not_gain_are_closed_as_they_are(rng):
     """No factor touches probabilities: they get the bits of the kernels alone."""
-    A = rng.random((50, 50)).astype(np.float32)
+    A = rng.random((50, 50))
     D, said = sr.closure(A, "max_times", explain=True)
     closed = A.copy()
     plan = make_plan(max_times, A.dtype, nonnegative=True)
     backend_for(closed, max_times, A.dtype).close_block(plan, closed)
     np.testing.assert_array_equal(D, closed)
     assert "scaled by potentials" not in str(said).split("chain")[0]
-    gaining = np.where(np.triu(np.ones((50, 50)), 1) > 0, 4 * A, 0).astype(np.float32)
+    gaining = np.where(np.triu(np.ones((50, 50)), 1) > 0, 4 * A, 0)
     _, said = sr.closure(gaining, "max_times", explain=True)
     assert "scaled by potentials" in str(said)
 

@@ -160,8 +160,8 @@ def _families():
 @pytest.mark.parametrize(
     "options",
     [
-        *({}, {"sources": [0], "targets": [2]}),
-        *(pytest.param(options, marks=pytest.mark.slow) for options in ({"sources": [0]}, {"limit": 1.0})),
+        *({"predecessors": False}, {"sources": [0], "targets": [2], "predecessors": False}),
+        *(pytest.param(options, marks=pytest.mark.slow) for options in ({}, {"sources": [0]}, {"limit": 1.0})),
     ],
 )
 def test_percentages_are_no_probabilities(options):
@@ -206,18 +206,19 @@ def test_no_false_alarm_on_real_networks(name):
 # ------------------------------------------------------------------------------------------- integers
 
 
-def test_integers_say_that_there_is_no_path_by_infinity():
-    none = np.iinfo(np.int64).max
-    P = sr.shortest_paths(np.array([[0, 5, none], [none, 0, 1], [none, none, 0]]))
+@pytest.mark.parametrize("dtype", [np.int32, pytest.param(np.int64, marks=pytest.mark.slow)])
+def test_integers_say_that_there_is_no_path_by_infinity(dtype):
+    none = np.iinfo(dtype).max
+    P = sr.shortest_paths(np.array([[0, 5, none], [none, 0, 1], [none, none, 0]], dtype))
     assert (P.diameter, P.radius, P.distance(2, 0), P.distance(0, 2)) == (INF, 6, INF, 6)
     np.testing.assert_array_equal(P.eccentricity(), [6, INF, INF])
     assert (P.eccentricity(0), P.eccentricity(2)) == (6, INF)
     assert (P.center, P.periphery) == ([0], [1, 2])
-    assert P.matrix.dtype == np.int64
-    whole = sr.shortest_paths(np.array([[0, 5], [2, 0]]))
-    assert isinstance(whole.diameter, np.int64)
-    assert whole.eccentricity().dtype == np.int64
-    longest = sr.longest_paths(np.array([[0, 5], [-none - 1, 0]]))
+    assert P.matrix.dtype == dtype
+    whole = sr.shortest_paths(np.array([[0, 5], [2, 0]], dtype))
+    assert isinstance(whole.diameter, dtype)
+    assert whole.eccentricity().dtype == dtype
+    longest = sr.longest_paths(np.array([[0, 5], [-none - 1, 0]], dtype))
     assert (longest.diameter, longest.radius) == (5, 0)  # the longest path, whatever is not reached
 
 

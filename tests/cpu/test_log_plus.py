@@ -218,10 +218,16 @@ def test_stacks_are_their_matrices(rng, count):
         C = np.empty_like(expected)
         CpuBackend().multiply(make_plan(sr.log_plus, "float32", threads=threads), C, A, B)
         np.testing.assert_array_equal(C, expected)
-    C = np.empty_like(expected)
-    same = np.broadcast_to(B[0], B.shape)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [1, 40, 300])
+def test_stacks_of_one_matrix_are_products_by_it(rng, count):
+    A, B = normal(rng, count, 20, 64).astype(np.float32), normal(rng, 64, 50).astype(np.float32)
+    A[0, 3], B[::2] = -INF, -INF
+    C, same = np.empty((count, 20, 50), np.float32), np.broadcast_to(B, (count, 64, 50))
     CpuBackend().multiply(make_plan(sr.log_plus, "float32"), C, A, same)
-    np.testing.assert_array_equal(C, np.stack([multiplied(a, B[0]) for a in A]))
+    np.testing.assert_array_equal(C, np.stack([multiplied(a, B) for a in A]))
 
 
 @pytest.mark.parametrize("huge", [2.2e6, 1e30, -1e30])

@@ -104,5 +104,9 @@ def test_where_there_are_no_paths():
     inf = np.inf
     with pytest.raises(NoPathError, match="no path leads from 1 to 0"):
         sr.factor([[inf, 1.0], [inf, inf]]).path(1, 0)
+
+
+@pytest.mark.slow
+def test_sums_of_paths_have_no_best_path():
     with pytest.raises(AlgebraError, match="none is best"):
         sr.factor([[0.0, 0.1], [0.1, 0.0]], "plus_times").path(0, 1)

@@ -14,14 +14,14 @@ from semiring.elimination import analysis, numbers
 
 inf = np.inf
 KINDS = {
-    "min_plus": ("float32", lambda rng, m: rng.choice([0.0, 1.0, 0.3, 7.7], m)),
+    "min_plus": ("float64", lambda rng, m: rng.choice([0.0, 1.0, 0.3, 7.7], m)),
     "max_min": ("int32", lambda rng, m: rng.integers(0, 9, m)),
     "plus_times": ("float64", lambda rng, m: rng.random(m) * 0.05),
     "log_plus": ("float64", lambda rng, m: -3 - rng.random(m)),
     "max_plus": ("int64", lambda rng, m: -rng.integers(0, 9, m)),
     "boolean": ("bool", lambda rng, m: np.ones(m, bool)),
     "both signs": ("float64", lambda rng, m: rng.choice([0.5, 1.25, 3.0], m)),
-    "whole, both signs": ("float64", lambda rng, m: rng.choice([2.0, 1.0, 3.0], m)),
+    "whole, both signs": ("float32", lambda rng, m: rng.choice([2.0, 1.0, 3.0], m)),
 }
 
 
