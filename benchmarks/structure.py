@@ -130,9 +130,15 @@ def steps(threads: int, options: argparse.Namespace) -> Table:
         call: Callable[..., Any] = partial(sr.closure, A, semiring, threads=threads)
         dense = partial(sr.closure, A if other is None else other, semiring, threads=threads, structure=False)
         spared, whole = ours(name, call, repeats=5, seconds=1.0), theirs(dense, repeats=3, seconds=0.0)
-        rows.append([name, spared * 1e3, whole * 1e3, f"{whole / spared:.1f}×", f"{aim}×"])
+        rows.append([name, *map(_milliseconds, (spared, whole)), f"{whole / spared:.1f}×", f"{aim}×"])
     title = f"Closures of {options.vertices} vertices by {threads} thread{'s' * (threads > 1)}, ms"
     return Table(title, ["graph", "with structure", "without", "ratio", "aim"], rows)
+
+
+def _milliseconds(seconds: float) -> str:
+    """In three digits."""
+    took = f"{seconds * 1e3:.3g}"
+    return f"{float(took):,.0f}" if "e" in took else took
 
 
 def _at_its_best(n: int) -> Iterator[tuple[str, Any, str, float, Any]]:
@@ -173,7 +179,7 @@ def planar(options: argparse.Namespace) -> Table:
     search = theirs(lambda: csgraph.dijkstra(A, indices=some), repeats=1, seconds=0.0) * A.shape[0] / some.size
     whole = float("nan") if comparing() else by_clock(partial(sr.closure, _dense(A), threads=2, structure=False))
     for who, took, aim in (("Dijkstra of SciPy, by 256 sources", search, 20), ("the dense closure", whole, 40)):
-        rows.append([who, spared * 1e3, took * 1e3, f"{took / spared:.1f}×", f"{aim}×"])
+        rows.append([who, *map(_milliseconds, (spared, took)), f"{took / spared:.1f}×", f"{aim}×"])
     title = f"All distances of a Delaunay triangulation of {A.shape[0]} vertices, two threads, ms"
     return Table(title, ["against", "with structure", "without", "ratio", "aim"], rows)
 
