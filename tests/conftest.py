@@ -36,6 +36,9 @@ _TILES = "test_contract.py"
 #: log_plus has loops of its own: those of float32, in which models are trained.
 _LOG = ("test_log_plus.py", "test_log_walks.py")
 
+#: Folders whose kernels are those of other folders, all in all: their tests come last, when those are compiled.
+_SHARING = ("compat", "io")
+
 #: These need PyTorch or JAX, which alone take seconds to import, in every process.
 _LATER = ("test_jax.py", "test_sequence_gradients.py", "test_torch.py")
 
@@ -99,6 +102,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=gpu)
         items[:] = [item for item in items if not item.get_closest_marker("gpu")]
         config.stash[_LEFT_OUT] = f"{len(gpu):,} GPU tests skipped: {reason}"
+    if config.getoption("markexpr") == "not slow":
+        items.sort(key=lambda item: item.path.parent.name in _SHARING)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -130,7 +135,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log):
         def _split_scope(self, nodeid: str) -> str:
             return nodeid.partition("::")[0].rpartition("/")[0]
 
-    kind = ByFolder if config.getoption("markexpr") == "not slow" else LoadFileScheduling
+    kind = LoadFileScheduling
+    if config.getoption("markexpr") == "not slow":
+        kind, config.option.loadscopereorder = ByFolder, False  # in this order, not the folder of most tests first
     return kind(config, log) if config.getoption("dist") == "load" else None
 
 

@@ -417,7 +417,7 @@ def test_any_selective_semiring_and_no_other():
 
 
 @pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("predecessors", [True, False])
+@pytest.mark.parametrize("predecessors", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_the_input_is_left_alone(rng, predecessors, dtype):
     A = random_graph(rng, 40, 0.3, dtype)
     A[A < 0.1] *= -0.0

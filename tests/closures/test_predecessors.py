@@ -381,7 +381,7 @@ def test_a_matrix_that_stays_is_not_copied_for_its_predecessors(monkeypatch, rng
         return find(backend, plan, D, before=before, pivots=pivots)
 
     monkeypatch.setattr(algorithm, "predecessors", spy)
-    A = rng.integers(1, 100, (200, 200)).astype(np.float32)
+    A = rng.integers(1, 100, (200, 200)).astype(np.float64)
     closure_with_predecessors(A, sr.min_plus)
     closure_with_predecessors(-A, sr.max_plus)
     assert [np.shares_memory(before, A) for before in seen] == [True, False]

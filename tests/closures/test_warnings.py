@@ -176,10 +176,10 @@ def test_percentages_are_no_probabilities(options):
 def test_what_is_at_most_one_is_a_probability():
     gains = np.array([[0, 2, 0], [0, 0, 0.5], [0.25, 0, 0]])
     with pytest.warns(SuspiciousWeightsWarning, match="product 2, "):
-        sr.most_reliable_paths(gains)
+        sr.most_reliable_paths(gains, predecessors=False)
     for n in (0, 1, 5, 40):
-        sr.most_reliable_paths(np.random.default_rng(n).random((n, n)))
-        sr.most_reliable_paths(np.ones((n, n)))
+        sr.most_reliable_paths(np.random.default_rng(n).random((n, n)), predecessors=False)
+        sr.most_reliable_paths(np.ones((n, n)), predecessors=False)
 
 
 def test_no_false_alarm_on_the_families_of_graphs():
