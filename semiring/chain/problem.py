@@ -24,7 +24,7 @@ from semiring.algorithms.methods import Method
 from semiring.algorithms.predecessors import Inspection
 from semiring.arrays.encoding import inner_zero
 from semiring.arrays.entries import check_by_threads
-from semiring.arrays.operands import adjacent, same_memory
+from semiring.arrays.operands import adjacent, memory_of, same_memory
 from semiring.arrays.scans import Scan
 from semiring.chain.explanation import Explanation
 from semiring.chain.matrix import Matrix
@@ -32,7 +32,8 @@ from semiring.chain.prices import Prices
 from semiring.errors import SemiringError
 from semiring.graphs.structure import UNSEEN, Structure
 from semiring.io.inputs import AS_IT_IS, Reading
-from semiring.kernels.contract import Plan
+from semiring.kernels import backend_for
+from semiring.kernels.contract import Backend, Plan
 from semiring.kernels.engine import make_plan
 from semiring.ranks.links import ALONE, Team
 from semiring.strips.last import LastRound
@@ -193,6 +194,12 @@ class Problem:
     def dtype(self) -> np.dtype[Any]:
         """Of the entries as they are read."""
         return self.matrix.dtype
+
+    @property
+    def backend(self) -> Backend:
+        """What has the kernels for the matrix, where it lives."""
+        m = self.matrix
+        return backend_for(memory_of(m.array), self.semiring, m.dtype, m.storage)
 
     def kernel_plan(self) -> Plan:
         """The plan under which kernels close the matrix."""

@@ -64,10 +64,10 @@ def backend_for(array: Any, semiring: Semiring, dtype: np.dtype[Any], storage: s
     return _profiled(found) if profiling.active and profiling.collects() else found
 
 
-def packs(array: Any, semiring: Semiring) -> bool:
-    """Whether a backend takes truth values 32 to a word, where ``array`` lives."""
+def packs(semiring: Semiring, on_device: bool) -> bool:
+    """Whether a backend takes truth values 32 to a word, on a GPU or in the memory of the host."""
     try:
-        backend_for(array, semiring, np.dtype(np.bool_), "bits")
+        _backend(semiring, np.dtype(np.bool_), "bits", named_backend(), on_device)
     except DTypeError:
         return False
     return True

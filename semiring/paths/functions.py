@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import Parameter, signature
-from typing import Any, TypedDict, TypeVar, Unpack, cast
+from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack, cast
 
 import numpy as np
 
@@ -152,8 +151,7 @@ def best_paths(
     return call.some_paths(A, sources, targets, limit)
 
 
-@dataclass(frozen=True)
-class _Call:
+class _Call(NamedTuple):
     """A call, but for its edges and the vertices that it asks for."""
 
     semiring: Semiring
@@ -199,7 +197,7 @@ class _Call:
             taken = self.taken(A)
             vertices = Vertices(taken.matrix.shape[-1], taken.names if self.names is None else self.names)
             rows, columns = _asked(vertices, sources, targets)
-            found = replace(self, names=None).all_paths(taken._replace(names=None, back=as_it_is))
+            found = self._replace(names=None).all_paths(taken._replace(names=None, back=as_it_is))
             said = Explanation(self.semiring.name, method=self.options["method"], backend="cuda")
             return SomePaths(Answer(rows, columns, None, *some_of(found, rows, columns), said), self.semiring, vertices)
         progress = as_progress(self.options["progress"], "paths")
@@ -221,8 +219,8 @@ class _Call:
             method=self.options["method"],
             predecessors=self.predecessors,
             threads=get_threads() if threads is None else checked_threads(threads),
-            all_paths=lambda matrix, method: replace(
-                self, names=None, options=self.options | {"method": method}
+            all_paths=lambda matrix, method: self._replace(
+                names=None, options=self.options | {"method": method}
             ).all_paths(Taken(matrix, None, as_it_is)),
         )
         if progress is not None:

@@ -16,8 +16,8 @@ from semiring.arrays.bits import BitMatrix
 from semiring.arrays.operands import as_output
 from semiring.chain.matrix import Matrix
 from semiring.chain.problem import Facts, Look, Problem, Reduction, step
-from semiring.errors import DTypeError, ShapeError
-from semiring.kernels import device_backend
+from semiring.errors import ShapeError
+from semiring.kernels import packs
 from semiring.kernels.machines import closure_speed
 
 __all__ = ["bits"]
@@ -28,7 +28,7 @@ def bits(p: Problem) -> Look:
     """The words of a packed matrix. Raises `ShapeError`, `DTypeError`, and `AlgebraError`."""
     A, out = p.given, p.request.out
     if _goes_to_a_gpu(p):
-        yield not _is_packed_there(p), "no backend packs these"
+        yield not packs(p.semiring, on_device=True), "no backend packs these"
         return _packed_on_the_way(p)
     yield not isinstance(A, BitMatrix), "not packed"
     if A.shape[0] != A.shape[1]:
@@ -53,14 +53,6 @@ def _goes_to_a_gpu(p: Problem) -> bool:
         return False
     wanted = request.method == "auto" and p.inspect is None and p.semiring.supports(A.dtype)
     return wanted and len(A) >= closure_speed("cuda", A.dtype).pack
-
-
-def _is_packed_there(p: Problem) -> bool:
-    try:
-        device_backend(p.semiring, p.given.dtype, "bits")
-    except DTypeError:
-        return False
-    return True
 
 
 def _packed_on_the_way(p: Problem) -> Reduction:

@@ -30,7 +30,6 @@ from semiring.chain.prices import compared
 from semiring.chain.problem import Facts, Look, Problem, Reduction, step
 from semiring.errors import DivergenceError, NegativeCycleError
 from semiring.graphs.components import SMALL, Components, join_components, permute, ranges
-from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, engine_of
 from semiring.namespaces import array_namespace
 
@@ -77,7 +76,7 @@ def spans(found: Components) -> Iterator[tuple[int, int]]:
 
 def _has_lanes(p: Problem) -> bool:
     """Whether blocks of pivots are closed beside other work; and whether that may be done more than once."""
-    queues = backend_for(p.matrix.array, p.semiring, p.matrix.dtype).capabilities.queues
+    queues = p.backend.capabilities.queues
     return p.semiring.idempotent and queues is not None and queues.lanes(p.kernel_plan()) is not None
 
 

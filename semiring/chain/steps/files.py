@@ -256,7 +256,7 @@ def _fits_packed(p: Problem, source: Stored, limits: Limits) -> bool:
         return False
     if method != "auto" and "bits" not in method_named(method).storages:
         return False
-    if not packs(np.empty(0, np.uint32), p.semiring):
+    if not packs(p.semiring, on_device=False):
         return False
     matrices = 1 if p.semiring.idempotent or not p.plus else 2
     rows = max(n, TRUTHS) * 2  # that are packed, and copies of panels of words
@@ -324,7 +324,7 @@ class _Bench:
         semiring = min_plus if is_tropical(p.semiring) else p.semiring
         xp = load_cupy() if limits.device else np
         self._pivots = 0 if p.request.pivots is None else PIVOT.itemsize
-        packed = dtype == np.bool_ and not self._pivots and packs(xp.empty(0, np.uint32), p.semiring)
+        packed = dtype == np.bool_ and not self._pivots and packs(p.semiring, xp is not np)
         self.storage: Literal["elements", "bits"] = "bits" if packed else "elements"
         width, entry = (-(-n // WORD_BITS), np.dtype(np.uint32)) if packed else (n, dtype)
         self.sample = xp.empty((0, width), entry)

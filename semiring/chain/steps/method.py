@@ -10,10 +10,9 @@ import numpy as np
 from semiring.algorithms.methods import method_named, takes_edges
 from semiring.algorithms.ordered import selects
 from semiring.algorithms.schedule import BLOCKED, schedule_for
-from semiring.arrays.operands import memory_of
 from semiring.chain.problem import Problem, Reduction, is_tropical
 from semiring.errors import AlgebraError, DeviceError
-from semiring.kernels import backend_for, get_backend
+from semiring.kernels import get_backend
 from semiring.kernels.engine import Engine, make_plan
 
 __all__ = ["method"]
@@ -25,8 +24,7 @@ def method(p: Problem) -> Reduction:
     Raises `AlgebraError` and `DeviceError` where the caller's method does not take the matrix.
     """
     request, m = p.request, p.matrix
-    backend = backend_for(memory_of(m.array), p.semiring, m.dtype, m.storage)
-    name, why = request.method, "asked for"
+    backend, name, why = p.backend, request.method, "asked for"
     if request.devices:
         if name not in ("auto", BLOCKED):
             raise AlgebraError(f"{name} does not spread over several GPUs: use {BLOCKED}, or one of them")

@@ -10,7 +10,6 @@ import numpy as np
 from semiring.algorithms.ordered import has_order
 from semiring.chain.maps import Ordered
 from semiring.chain.problem import Facts, Look, Problem, Reduction, step
-from semiring.kernels import backend_for
 
 __all__ = ["ordered"]
 
@@ -20,7 +19,7 @@ def ordered(p: Problem) -> Look:
     """The same matrix as int32, unless all sign bits are clear: then kernels compare floats as integers anyway."""
     m = p.matrix
     yield m.storage == "bits" or not has_order(p.semiring, m.dtype), "⊕ and ⊗ do more than to select floats"
-    capabilities = backend_for(m.array, p.semiring, m.dtype).capabilities
+    capabilities = p.backend.capabilities
     yield capabilities.passes is None, "integers are no faster here"
     plan = p.kernel_plan()
     yield plan.facts.nonnegative, "no sign bit is set: floats are compared as integers as they are"

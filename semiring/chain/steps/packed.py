@@ -11,7 +11,7 @@ from semiring.algorithms.methods import method_named
 from semiring.algorithms.schedule import dense_operations
 from semiring.chain.prices import Prices
 from semiring.chain.problem import Facts, Look, Problem, Reduction, step
-from semiring.kernels import backend_for, packs
+from semiring.kernels import packs
 from semiring.kernels.machines import closure_speed
 
 __all__ = ["packed"]
@@ -23,8 +23,8 @@ def packed(p: Problem) -> Look:
     m, request = p.matrix, p.request
     yield m.dtype != np.bool_ or m.storage == "bits", "no truth values, one to a byte"
     yield request.method != "auto" or len(m.shape) != 2 or m.maps, "only where the choice is ours, and of one matrix"
-    yield p.n < closure_speed(backend_for(m.array, p.semiring, m.dtype).name, m.dtype).pack, "too few to be worth it"
-    yield not packs(m.array, p.semiring), "no backend packs these"
+    yield p.n < closure_speed(p.backend.name, m.dtype).pack, "too few to be worth it"
+    yield not packs(p.semiring, m.on_device), "no backend packs these"
     method = p.method if "bits" in method_named(p.method).storages else "rkleene"
     q = p.but(Facts(), storage="bits", method=method, home=None)
     prices = Prices({"bits": dense_operations(p.n, 1 / 8), "bytes": dense_operations(p.n, 1)})

@@ -12,10 +12,8 @@ Sources: `semiring.graphs.reachability`, `semiring.graphs.triangular`.
 from __future__ import annotations
 
 from semiring.algorithms.methods import method_named
-from semiring.arrays.operands import memory_of
 from semiring.chain.problem import Look, Problem, Reduction, step
 from semiring.graphs.reachability import by_blocks, by_components
-from semiring.kernels import backend_for
 
 __all__ = ["reachability"]
 
@@ -31,7 +29,7 @@ def reachability(p: Problem) -> Look:
     if m.on_device:
         yield request.method != "auto" or bool(request.devices), "a method was named, or several GPUs"
         yield p.n < _LEAST, "too few vertices to be worth a look"
-        relations = backend_for(memory_of(m.array), p.semiring, m.dtype, "bits").capabilities.relations
+        relations = p.backend.capabilities.relations
         follows = relations is not None and relations.has_edges(p.kernel_plan(), p.n)
         yield not follows, "no kernels that follow the edges of such bits"
         waits = p.waits and p.progress is None

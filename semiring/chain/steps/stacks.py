@@ -25,7 +25,6 @@ from semiring.chain.gaining import gaining
 from semiring.chain.planner import Node
 from semiring.chain.problem import Facts, Look, Problem, Reduction, is_tropical, promises, step
 from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, SemiringError
-from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
 from semiring.namespaces import array_namespace
 
@@ -45,8 +44,7 @@ def stacks(p: Problem) -> Look:
 @step
 def _together(p: Problem, alike: bool) -> Look:
     """All matrices by one call; ``alike``: whether what is known of all of them spares a look at each."""
-    m, n, method = p.matrix, p.n, p.request.method
-    backend = backend_for(m.array, p.semiring, m.dtype)
+    m, n, method, backend = p.matrix, p.n, p.request.method, p.backend
     closures: Any = backend.capabilities.stack_closures
     yield not m.array.size, "there is nothing to close"
     yield method != "auto", f"{method} was named, and a method closes one matrix"

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from semiring.arrays.operands import adjacent, memory_of
+from semiring.arrays.operands import adjacent
 from semiring.chain.problem import Look, Problem, Reduction, step
 from semiring.graphs.structure import UNSEEN, structure_of, structure_on_device
-from semiring.kernels import backend_for
 
 __all__ = ["structure", "worth_a_look"]
 
@@ -37,7 +36,7 @@ def structure(p: Problem) -> Look:
     waits = p.waits and m.storage != "bits" and adjacent(m.array)
     yield m.on_device and not waits, "only of adjacent entries of a device that may be waited for"
     yield p.blank, "the entries decide", "data"
-    graphs, found = backend_for(memory_of(m.array), p.semiring, m.dtype, m.storage).capabilities.graphs, p.seen
+    graphs, found = p.backend.capabilities.graphs, p.seen
     if found is UNSEEN:
         look = structure_of if graphs is None else partial(structure_on_device, graphs=graphs)
         found = look(m.array, m.none, request.threads)

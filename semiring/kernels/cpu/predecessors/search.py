@@ -44,8 +44,10 @@ class _Case:
 
     def run(self, function: Any, parts: int, unit: int) -> None:
         """``function(start, stop)`` on ranges of 0 … n - 1, their borders at multiples of ``unit``, on all threads."""
-        n, few = self.D.shape[0], self.D.nbytes < cpu_speed().copy_bytes
-        threads = 1 if few else self.plan.threads
+        n, threads = self.D.shape[0], self.plan.threads
+        if self.D.nbytes < cpu_speed().copy_bytes:  # a second thread would wake up for less than that takes
+            function(0, n)
+            return
         step = max(1, -(-n // (unit * parts * threads))) * unit
         run_tasks(function, [(start, min(n, start + step)) for start in range(0, n, step)], threads)
 
