@@ -42,17 +42,17 @@ Array: TypeAlias = NDArray[Any]
 #: What the columns of a list of edges are called, in files and in frames, in any case of letters.
 SOURCES = ("source", "from", "src", "tail", "origin", "start", "u")
 TARGETS = ("target", "to", "dst", "dest", "head", "destination", "end", "v")
-WEIGHTS = ("weight", "w", "distance", "length", "cost", "value", "capacity", "probability", "time")
+WEIGHTS = ("weight", "w", "distance", "length", "cost", "value", "capacity", "probability", "time", "latency")
 
 
 def guessed_weight(titles: Iterable[Any]) -> tuple[Any, tuple[Any, ...]]:
     """Which of the titles under which there are numbers is that of the weights, and (); or None, and those it may be.
 
-    It is "weight", else the only one of the usual titles, else the only one.
+    It is "weight", else the only one but "id". A usual title is no better than another: which of a capacity and a
+    latency_ms is meant depends on the question.
     """
-    given = list(titles)
-    usual = [title for title in given if isinstance(title, str) and title.casefold() in WEIGHTS]
-    found = [title for title in usual if title.casefold() == WEIGHTS[0]] or usual or given
+    given = [title for title in titles if str(title).casefold() != "id"]
+    found = [title for title in given if str(title).casefold() == WEIGHTS[0]] or given
     return (found[0], ()) if len(found) == 1 else (None, tuple(found))
 
 

@@ -33,12 +33,12 @@ def run_on_file(arguments: argparse.Namespace, report: Report) -> int:
     """Close the matrix in the file INPUT, in the file of ``-o``, which may be the same."""
     source, out, journal = arguments.input, arguments.output, arguments.journal
     refuse_networks(arguments)
-    if not os.path.exists(source):
-        raise FileNotFoundError(errno.ENOENT, "no such file", source)
     if not source.endswith(".npy") or out is None or not out.endswith(".npy"):
         raise SemiringError(
             "--memory and --journal are for a matrix in an .npy file, whose closure goes to one: -o FILE.npy"
         )
+    if not os.path.exists(source):
+        raise FileNotFoundError(errno.ENOENT, "no such file", source)
     check_outputs(arguments)
     semiring = chosen_semiring(arguments)
     try:

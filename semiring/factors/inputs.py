@@ -120,9 +120,10 @@ def checked(pattern: Pattern, values: Array, semiring: Semiring, names: Any) -> 
     if unbounded:
         first = int(np.flatnonzero(endless)[0])
         raise DomainError(
-            f"{_at(pattern, first)} is {values[first]}, an edge of unbounded gain: factor takes finite weights, "
-            "closure takes these too"
-        )
+            f"{_at(pattern, first)} is {values[first]}, an edge of unbounded gain: factor and paths of some vertices "
+            "take finite weights, closure and paths of all pairs these too",
+            (int(pattern.rows[first]), int(pattern.indices[first])),
+        ).named(names)
     return Edges(pattern, values, names, scan)
 
 

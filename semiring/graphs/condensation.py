@@ -65,7 +65,9 @@ class Condensation:
         return len(self._bounds) - 1
 
     def __repr__(self) -> str:
-        return f"Condensation({len(self.component)} vertices, {len(self)} components, {self.graph.nnz} edges between)"
+        n, parts, edges = len(self.component), len(self), self.graph.nnz
+        counts = f"{n} {'vertex' if n == 1 else 'vertices'}, {parts} component{'s' * (parts != 1)}"
+        return f"Condensation({counts}, {edges} edge{'s' * (edges != 1)} between)"
 
     def members(self, component: int) -> Any:
         """The vertices of a component, int64 in ascending order, or a list of their names where they have some.
@@ -130,7 +132,7 @@ def condensation(A: Any) -> Condensation:
     >>> import semiring as sr
     >>> found = sr.condensation([[False, True, False], [True, False, True], [False, False, False]])
     >>> found
-    Condensation(3 vertices, 2 components, 1 edges between)
+    Condensation(3 vertices, 2 components, 1 edge between)
     >>> found.members(0), found.reaches(0, 2), found.reaches(2, [0, 1, 2])
     (array([0, 1]), np.True_, array([False, False,  True]))
     """

@@ -25,7 +25,7 @@ from semiring.algorithms.progress import Progress, as_progress
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.labels import is_frame, labelled_square
 from semiring.arrays.operands import as_matrix, in_host_memory, refuse_unreal
-from semiring.errors import DomainError, FormatError, SemiringError, ShapeError, TooLargeError
+from semiring.errors import DomainError, FormatError, ShapeError, TooLargeError
 from semiring.io import dimacs, edge_list, matrix_market, node_link, npy
 from semiring.io.atomic import atomic_file
 from semiring.io.files import binary_lines
@@ -206,7 +206,8 @@ def write(
     if is_frame(matrix):
         labelled = labelled_square(matrix)
         numbered = labelled.names == tuple(range(len(labelled.matrix)))
-        matrix = Network(labelled.matrix, None if numbered else labelled.names)
+        own = None if semiring is None else as_semiring(semiring)
+        matrix = Network(labelled.matrix, None if numbered else labelled.names, semiring=own)
     if isinstance(matrix, Network):
         directed = leads_one_way(matrix)
         semiring = matrix.semiring if semiring is None else semiring
@@ -299,7 +300,8 @@ def _check_names(names: Sequence[str] | None, n: int) -> Sequence[str] | None:
     if len(texts) != n:
         raise ShapeError(f"{len(texts)} names for {n} vertices")
     if len(set(texts)) < n:
-        raise SemiringError("two vertices have the same name")
+        twice = next(text for place, text in enumerate(texts) if text in texts[:place])
+        raise ShapeError(f"the name {twice!r} was given to two vertices: names must differ")
     return texts
 
 

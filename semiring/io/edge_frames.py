@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
     if weight is not None and weight not in titles:
         raise UnknownNameError("column", weight, map(str, titles))
     rest = [title for title in titles if title not in (tail, head) and str(title).casefold() != "id"]
-    numbers = [title for title in rest if str(title).casefold() in WEIGHTS or not _holds_texts(frame[title])]
+    numbers = [title for title in rest if _holds_numbers(frame[title])]
+    numbers = numbers or [title for title in rest if str(title).casefold() in WEIGHTS or not _holds_texts(frame[title])]
     column, candidates = (weight, ()) if weight is not None else guessed_weight(numbers or rest)
     shown = ", ".join(map(repr, candidates))
     unclear = f"the weights may be any of the columns {shown}: say weight=, or leave these columns out"
@@ -55,6 +57,15 @@ def _column(titles: Sequence[Any], asked: str | None, usual: Sequence[str], what
     if not found:
         raise FormatError(f"no column is titled like a {what} ({', '.join(usual)}): say {what}=")
     return min(found, key=lambda title: usual.index(title.casefold()))
+
+
+def _holds_numbers(column: Any) -> bool:
+    values = column.to_numpy()
+    return values.dtype.kind in "fiu" or (values.dtype.kind == "O" and any(map(_is_number, values)))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _holds_texts(column: Any) -> bool:

@@ -1,9 +1,10 @@
 """Edge lists: one edge a line, ``source, target[, weight]``, as csv, tsv or words between blanks.
 
 * The first line may name the columns; then there may be more columns than three, in any order. The weights are in the
-  column ``weight``, else in the one of numbers with a usual title (distance, …), else in the only one of numbers. It
-  does where two titles are usual ones for source and target, or the third field is a title: a usual one for weights, a
-  word of two letters or more without a digit, or a quoted text above a weight without quotes. A third field that is
+  column ``weight``, else in the only one of numbers (but ``id``); of several an error asks which.
+  The first line names columns where two titles are usual ones for source and target, or the third field is a title: a
+  usual one for weights, a word of two letters or more without a digit, or a quoted text above a weight without quotes.
+  A third field that is
   neither a title nor a number is an error, as the weight of an edge may be mistyped (``A,B,O.5``). So are two names
   alone in the first line that occur nowhere else, as they may be titles (``package,needs``) or an edge apart.
 * A line whose target is empty, ``name,,``, declares a vertex (which may have no edge).
@@ -258,6 +259,7 @@ def _named_columns(
 def _plain_columns(fields: Sequence[str], source: str, number: int) -> Columns:
     if len(fields) not in (2, 3):
         hint = "; name the columns in a header" if len(fields) > 3 else ""
+        hint = hint or "; between the fields stand commas, semicolons, tabs or blanks"
         count = f"{len(fields)} field{'s' * (len(fields) != 1)}"
         raise FormatError(f"{source}:{number}: {count} where an edge is source, target[, weight]{hint}")
     return Columns(0, 1, 2 if len(fields) == 3 else None, len(fields))

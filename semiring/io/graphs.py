@@ -52,9 +52,8 @@ def network_of(
         A `Semiring` or the name of one: its zero fills the matrix where there is no edge. By default that of a
         `Network`, else min-plus.
     weight
-        The attribute, column or key that holds the weights. By default ``weight``, else the one with a usual title
-        (distance, length, cost, capacity, …) under which there are numbers, else the only other one, and `FormatError`
-        where there are several; without any every edge weighs 1.
+        The attribute, column or key that holds the weights. By default ``weight``, else the only one that holds
+        numbers (but ``id``), and `FormatError` where there are several; without any every edge weighs 1.
         Of rustworkx also a function of the payload; a payload that is a number is the weight.
     source, target
         The columns of a frame of edges, by default the usual titles: source, from, u, …, target, to, v, …
@@ -195,15 +194,14 @@ def guessed_title(payloads: Iterable[Any], *, beside: Iterable[str]) -> tuple[st
 def _guessed(titles: Mapping[str, list[Any]]) -> tuple[str, tuple[str, ...]]:
     """The title of the weights, and the titles that they may have where that is not known.
 
-    It is "weight" where that is a title, else the only usual title under which there is a number, else the only other
-    one; of truths alone a usual one.
+    It is "weight" where that is a title, else the only one under which there is a number; of truths alone a usual one.
     """
     if "weight" in titles:
         return "weight", ()
     numbers = [title for title, values in titles.items() if any(isinstance(value, Real) for value in values)]
     usual = [title for title in numbers if title.casefold() in WEIGHTS]
     others = [title for title in numbers if not all(isinstance(value, bool | None) for value in titles[title])]
-    title, candidates = guessed_weight(usual or others)
+    title, candidates = guessed_weight(others or usual)
     return title or "weight", candidates
 
 

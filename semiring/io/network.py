@@ -15,9 +15,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.labels import framed
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.scatter import added, scatter
+from semiring.arrays.vertices import Vertices
 from semiring.errors import AlgebraError, DomainError, FormatError, MissingExtraError, SemiringError, ShapeError
 
 __all__ = [
@@ -61,11 +63,14 @@ class Network:
     title
         What to call the network, usually the stem of its file's name.
     semiring
-        Whose zero the matrix holds where there is no edge; None where nobody said.
+        Whose zero the matrix holds where there is no edge. None, where nobody said, is min-plus, of truths boolean.
     combined
         Whether some weight is the ⊕ of several edges from one vertex to the other.
     directed
         False where each edge was taken in both directions.
+
+    Raises `ShapeError` where the matrix is not square, or the names, labels or positions are not n, or names not
+    different.
     """
 
     matrix: np.ndarray[Any, Any]
@@ -78,6 +83,15 @@ class Network:
     semiring: Semiring | None = None
     combined: bool = False
     directed: bool = True
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.matrix, "shape"):  # a list
+            object.__setattr__(self, "matrix", np.asarray(self.matrix))
+        n = square(self.matrix.shape, "Network")
+        object.__setattr__(self, "names", Vertices(n, self.names).names)
+        for what, held in (("labels", self.labels), ("positions", self.positions)):
+            if held is not None and len(held) != n:
+                raise ShapeError(f"Network: {len(held)} {what} for {n} vertices")
 
     def __repr__(self) -> str:
         n = self.matrix.shape[0]
@@ -120,7 +134,7 @@ class Network:
             if self.positions is not None:
                 more["pos"] = tuple(self.positions[vertex].tolist())
             graph.add_node(name, **more)
-        zero = self.semiring.zero_for(self.matrix.dtype) if self.semiring is not None else np.inf
+        zero = as_semiring(semiring_of(self, None)).zero_for(self.matrix.dtype)
         rows, columns = np.nonzero(self.matrix != zero)
         weights = self.matrix[rows, columns].tolist()
         graph.add_weighted_edges_from((names[i], names[j], w) for i, j, w in zip(rows, columns, weights, strict=True))
@@ -230,11 +244,15 @@ def weighted(
 
 
 def semiring_of(A: Any, named: Semiring | str | None) -> Semiring | str:
-    """The semiring that a caller named; where he named none that of a `Network`, else min-plus."""
+    """The semiring that a caller named; where he named none that of a `Network`, else min-plus.
+
+    A `Network` that names none has that of the call without a name: min-plus, and boolean where it holds truths.
+    """
     if named is not None:
         return named
-    own = A.semiring if isinstance(A, Network) else None
-    return "min_plus" if own is None else own
+    if not isinstance(A, Network):
+        return "min_plus"
+    return A.semiring or ("boolean" if A.matrix.dtype == np.bool_ else "min_plus")
 
 
 def over(network: Network, semiring: Semiring, dtype: Any = None) -> Network:
@@ -243,7 +261,7 @@ def over(network: Network, semiring: Semiring, dtype: Any = None) -> Network:
     Raises as `assemble`, and `AlgebraError` where edges were added by another ⊕ than that of ``semiring``: which of
     them it would have taken is not known any more.
     """
-    own = network.semiring or semiring
+    own = as_semiring(semiring_of(network, None))
     matrix = network.matrix
     if own == semiring and (dtype is None or np.dtype(dtype) == matrix.dtype):
         return network if network.semiring is own else replace(network, semiring=semiring)

@@ -146,6 +146,8 @@ def best_paths(
         device,
         {"method": method, "progress": progress, "check": check, "threads": threads, "structure": structure},
     )
+    if limit is not None:
+        _check_limit(limit)
     if sources is None and targets is None and limit is None:
         return call.all_paths(call.taken(A))
     return call.some_paths(A, sources, targets, limit)
@@ -226,6 +228,14 @@ class _Call(NamedTuple):
         if progress is not None:
             progress(1, 1)
         return SomePaths(answered, self.semiring, vertices)
+
+
+def _check_limit(limit: Any) -> None:
+    value = np.asarray(limit)
+    if value.ndim or value.dtype.kind not in "fiub":
+        raise TypeError(f"limit is one number, not {limit!r}")
+    if value != value:
+        raise ValueError("limit is not a number (NaN): no path is within it")
 
 
 def _asked(vertices: Vertices, sources: Any, targets: Any) -> tuple[Any, Any]:

@@ -588,7 +588,7 @@ def test_the_weights_of_unknown_titles(library, tmp_path):
         network(miles=5, lanes=2)
     assert network(miles=5, lanes=2, weight="lanes").matrix[0, 1] == 2
     assert network("boolean", miles=5, lanes=2).matrix[0, 1], "an edge is an edge"
-    assert network(miles=5, cost=3).matrix[0, 1] == 3
+    assert network(miles=5, weight_of_choice="dear", id=3).matrix[0, 1] == 5
     assert network(road="A 8").matrix[0, 1] == 1
 
 
@@ -712,3 +712,77 @@ def test_results_with_names_become_frames_and_files(tmp_path):
             assert again.matrix.tolist() == found.matrix.tolist()
     with pytest.raises(ShapeError, match="these are paths between some vertices"):
         sr.write(tmp_path / "x.csv", sr.widest_paths(frame, sources=["c", "a", "b"]))
+
+
+@pytest.mark.parametrize(
+    "titles", [("latency_ms", "capacity"), ("minutes", "cost"), ("distance", "capacity"), ("latency_ms", "jitter")]
+)
+def test_a_usual_title_is_no_better_than_another(titles, tmp_path):
+    """A capacity was added up where a latency stood beside it."""
+    one, other = titles
+    frame = pd.DataFrame({"src": ["a", "b"], "dst": ["b", "c"], one: [3, 4], other: [90, 80], "open": [True, False]})
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    graph = nx.from_pandas_edgelist(frame, "src", "dst", [one, other, "open"], create_using=nx.DiGraph)
+    polars = pl.DataFrame(frame.to_dict("list"))
+    for ask in (sr.shortest_paths, sr.network_of):
+        for given in (frame, polars, graph):
+            with pytest.raises(FormatError, match=f"any of the .* '{one}', '{other}': say weight="):
+                ask(given)
+            assert sr.shortest_paths(given, weight=one).distance("a", "c") == 7
+    with pytest.raises(FormatError, match=f"any of the .* '{one}', '{other}': say weight="):
+        sr.read(tmp_path / "x.csv")
+    assert sr.read(tmp_path / "x.csv", weight=one).matrix[0, 1] == 3
+    assert sr.network_of(frame.drop(columns=other)).matrix[0, 1] == 3, "truths are no weights beside numbers"
+
+
+def test_a_network_that_names_no_semiring_is_of_min_plus_everywhere():
+    """Its ∞ was an edge of condensation, an unknown weight of relations, and a width."""
+    matrix = np.array([[INF, 1, 2], [INF, INF, 3], [INF, INF, INF]])
+    unsaid, said = (sr.Network(matrix, names=("a", "b", "c"), semiring=own) for own in (None, sr.min_plus))
+    assert repr(sr.condensation(unsaid)) == "Condensation(3 vertices, 3 components, 3 edges between)"
+    assert sorted(unsaid.to_networkx().edges) == [("a", "b"), ("a", "c"), ("b", "c")]
+    for function in (
+        lambda network: sr.transitive_closure(network).matrix,
+        lambda network: sr.transitive_reduction(network).matrix,
+        lambda network: sr.widest_paths(network).matrix,
+        lambda network: sr.longest_paths(network).matrix,
+        lambda network: sr.shortest_paths(network).matrix,
+        lambda network: sr.closure(network, "max_min").matrix,
+    ):
+        np.testing.assert_array_equal(function(unsaid), function(said))
+    truths = sr.Network(np.array([[False, True], [False, False]]), names=("a", "b"))
+    assert list(truths.to_networkx().edges) == [("a", "b")]
+    assert len(sr.condensation(truths)) == 2
+    assert sr.closure(truths).matrix.tolist() == [[True, True], [False, True]]
+
+
+def test_a_network_checks_what_it_is_made_of():
+    matrix = np.zeros((2, 2))
+    for names, said in ((("a",), "1 names were given for 2"), (("a", "a"), "the name 'a' was given to two vertices")):
+        with pytest.raises(ShapeError, match=said):
+            sr.Network(matrix, names=names)
+    with pytest.raises(ShapeError, match="3 × 2; the matrix of a network is square"):
+        sr.Network(np.zeros((3, 2)))
+    with pytest.raises(ShapeError, match="3 labels for 2 vertices"):
+        sr.Network(matrix, labels=("a", "b", "c"))
+    listed = sr.Network([[INF, 1.0], [INF, INF]], names=["a", "b"])
+    assert repr(listed) == "<Network '': 2 vertices with names, float64>"
+    assert list(listed.to_networkx().edges) == [("a", "b")]
+
+
+def test_bad_limits_and_endless_weights_say_what_was_asked():
+    for limit, error in ((math.nan, ValueError), ([1, 2], TypeError), ("x", TypeError)):
+        with pytest.raises(error, match="limit is"):
+            sr.shortest_paths(ROADS, limit=limit)
+    frame = pd.DataFrame({"from": ["A"], "to": ["B"], "km": [-INF]})
+    with pytest.raises(DomainError, match=r"paths of all pairs these too; by name, it is the edge A → B"):
+        sr.shortest_paths(frame, sources=["A"])
+    assert sr.shortest_paths(frame).matrix[0, 1] == -INF
+
+
+def test_names_of_a_file_that_are_equal_are_named(tmp_path):
+    with pytest.raises(ShapeError, match="the name 'a' was given to two vertices"):
+        sr.write(tmp_path / "x.csv", np.zeros((2, 2)), names=["a", "a"])
+    (tmp_path / "x.txt").write_text("a|b|3\n")
+    with pytest.raises(FormatError, match="between the fields stand commas, semicolons, tabs or blanks"):
+        sr.read(tmp_path / "x.txt")
