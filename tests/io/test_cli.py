@@ -885,6 +885,7 @@ def test_a_matrix_that_stays_in_its_file(run, tmp_path):
 
 def test_files_that_cannot_stay_where_they_are(run, towns):
     np.save("A.npy", np.ones((300, 300)))
+    assert "for a matrix in an .npy file" in failure(run, "closure", "us-flights", "-o", "D.npy", "--memory", "1KiB")
     assert "for a matrix in an .npy file" in failure(run, "closure", "towns.csv", "-o", "D.npy", "--memory", "1GiB")
     assert "for a matrix in an .npy file" in failure(run, "closure", "A.npy", "--memory", "1GiB")
     assert "for a matrix in an .npy file" in failure(run, "closure", "A.npy", "-o", "D.csv", "--journal", "run")
