@@ -15,7 +15,6 @@ __all__ = [
     "DEPTH",
     "TARGET",
     "defines",
-    "group_for",
     "is_parity",
     "is_reachability",
     "product_source",
@@ -26,6 +25,7 @@ __all__ = [
     "transpose_shared",
     "transpose_source",
     "unit_for",
+    "width_for",
 ]
 
 _X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
@@ -74,19 +74,19 @@ def defines(slabs: int, parity: bool, reads: bool, wide: bool, watched: bool = F
     return tuple(f"-D{name}={value:d}" for name, value in given.items())
 
 
-def group_for(blocks: int, multiprocessors: int) -> int:
-    """Words of a row that a block of the transpose writes, where there would be so many blocks for the most of them."""
-    return 32 if blocks >= multiprocessors else 8
+def width_for(blocks: int, multiprocessors: int) -> int:
+    """Words of a row that a block of the transpose reads, where there would be so many blocks for the most of them."""
+    return 32 if blocks >= multiprocessors else 16
 
 
-def transpose_shared(group: int) -> int:
+def transpose_shared(width: int) -> int:
     """Bytes of a block of the transpose: as in bit_transpose.cu."""
-    return 16 * (32 * group + 2) * 4
+    return width * (8 * 32 + 32 // width) * 4
 
 
-def transpose_defines(group: int) -> tuple[str, ...]:
+def transpose_defines(width: int) -> tuple[str, ...]:
     """Macros for the compiler."""
-    return (f"-DGROUP={group}",)
+    return (f"-DWORDS={width}",)
 
 
 @lru_cache(maxsize=1024)

@@ -28,7 +28,6 @@ from semiring.kernels.cuda.compile.loading import architecture
 from semiring.kernels.cuda.product.bit_kernels import (
     DEPTH,
     defines,
-    group_for,
     is_parity,
     product_source,
     shared_bytes,
@@ -38,6 +37,7 @@ from semiring.kernels.cuda.product.bit_kernels import (
     transpose_shared,
     transpose_source,
     unit_for,
+    width_for,
 )
 from semiring.kernels.cuda.product.calls import Call
 from semiring.kernels.cuda.product.launches import enter
@@ -160,8 +160,8 @@ def _product(kind: _Kind, device: int) -> Any:
 
 
 @lru_cache(maxsize=16)
-def _transposing(group: int, device: int) -> Any:
-    return _loaded("bit_transpose", transpose_source(), transpose_defines(group), transpose_shared(group), device)
+def _transposing(width: int, device: int) -> Any:
+    return _loaded("bit_transpose", transpose_source(), transpose_defines(width), transpose_shared(width), device)
 
 
 def _loaded(name: str, text: str, defines: tuple[str, ...], shared: int, device: int) -> Any:
@@ -181,7 +181,7 @@ class _Panel:
         last = (depth - 1) // DEPTH * DEPTH
         self._slabs = last // 1024 + slabs_for(depth - last)
         self._row = 128 * self._slabs  # bytes
-        size = self._columns * 512 * self._row
+        size = -(-words // 32) * 1024 * self._row  # of the widest blocks of the transpose
         self.memory = _memory(size) if memory is None or memory.mem.size < size else memory
 
     def filled(self, B: Any) -> Prepared:
@@ -193,9 +193,10 @@ class _Panel:
             *(np.uint64(self.memory.ptr), np.int64(self._row // 4), np.uint64(B.data.ptr), np.int64(B.strides[0] // 4)),
             *(np.int32(depth), np.int32(32 * words), None),
         )
-        group = group_for(self._columns * self._slabs, multiprocessors())
-        kernel, grid = _transposing(group, B.data.device_id), (self._columns, self._slabs * 32 // group)
-        return Prepared(kernel, grid, (16 * group,), parameters, transpose_shared(group))
+        across = self._slabs * 4  # blocks of 256 rows
+        width = width_for(-(-words // 32) * across, multiprocessors())
+        grid, threads = (across, -(-words // width)), (8 * width,)
+        return Prepared(_transposing(width, B.data.device_id), grid, threads, parameters, transpose_shared(width))
 
     def product(
         self, parity: bool, reads: bool, C: Any, A: Any, start: int = 0, *, watched: bool = False, early: bool = True

@@ -1,11 +1,13 @@
-// to <- the transpose of a matrix of bits (rows, columns), zeros where there is none: `to` has as many rows as the grid has
-// columns, 512 a block, each of whole words for 32 GROUP rows a block. Strides in words; bits beyond the last column count
-// as zeros, whatever they are.
+// to <- the transpose of a matrix of bits (rows, columns), zeros where there is none: `to` has 32 WORDS rows for each row of
+// the grid, each of 8 words for each of its columns. Strides in words; bits beyond the last column count as zeros,
+// whatever they are.
 //
 // Nothing is done where `wanted` is the address of a 0.
 //
-// A block of 16 GROUP threads reads 32 GROUP rows of 16 words and writes 512 rows of GROUP, which is 32, or 8 where there
-// would be too few blocks. A thread transposes 32 x 32 bits in its registers.
+// A block of 8 WORDS threads reads 256 rows of WORDS words and writes 32 WORDS rows of 8: WORDS is 32, all of a line of the
+// cache, or 16 where there would be too few blocks. A thread transposes 32 x 32 bits in its registers. Blocks that lie
+// beside each other write the same rows, so that their sectors meet in the cache; small blocks, and many of them, because
+// all of one wait for its last word.
 template <int SHIFT> __device__ __forceinline__ void exchange(unsigned (&a)[32]) {
     constexpr unsigned LOW = SHIFT == 4 ? 0x0F0F0F0Fu : SHIFT == 2 ? 0x33333333u : 0x55555555u;
 #pragma unroll
@@ -32,29 +34,42 @@ __device__ __forceinline__ void transpose(unsigned (&a)[32]) {
     exchange<4>(a), exchange<2>(a), exchange<1>(a);
 }
 
-constexpr int LINE = 32 * GROUP + 2;  // words for each word of a row: no two lanes of a warp meet in a bank
+constexpr int GROUP = 8, THREADS = GROUP * WORDS;
+constexpr int LINE = 32 * GROUP + 32 / WORDS;  // words for each word of a row: no two lanes of a warp meet in a bank
 
-extern "C" __global__ void __launch_bounds__(16 * GROUP, 1024 / (16 * GROUP))
+__device__ __forceinline__ unsigned load(const unsigned *word) {
+    unsigned value;
+    asm volatile("ld.global.L1::no_allocate.L2::128B.u32 %0, [%1];" : "=r"(value) : "l"(word));
+    return value;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1280 / THREADS)
     bit_transpose(unsigned *to, long long to_stride, const unsigned *from, long long stride, int rows, int columns,
                   const unsigned *wanted) {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");  // a product may come: it waits for the end of this
     if (wanted && !*wanted) return;
     extern __shared__ unsigned lines[];
-    const int word = threadIdx.x & 15, group = threadIdx.x >> 4;
-    const int row = (blockIdx.y * GROUP + group) * 32, at = blockIdx.x * 16 + word, bits = columns - 32 * at;
-    const unsigned mask = bits >= 32 ? ~0u : bits > 0 ? (1u << bits) - 1 : 0u;
+    const int word = threadIdx.x % WORDS, group = threadIdx.x / WORDS;
+    const int row = (blockIdx.x * GROUP + group) * 32, at = blockIdx.y * WORDS + word, bits = columns - 32 * at;
+    const unsigned *own = from + row * stride + at;
     unsigned a[32];
+    if (row + 32 <= rows && bits >= 32) {
 #pragma unroll
-    for (int i = 0; i < 32; ++i) a[i] = mask && row + i < rows ? from[(row + i) * stride + at] & mask : 0u;
+        for (int i = 0; i < 32; ++i, own += stride) a[i] = load(own);
+    } else {
+        const unsigned mask = bits >= 32 ? ~0u : bits > 0 ? (1u << bits) - 1 : 0u;
+#pragma unroll
+        for (int i = 0; i < 32; ++i, own += stride) a[i] = mask && row + i < rows ? *own & mask : 0u;
+    }
     transpose(a);
 #pragma unroll
     for (int i = 0; i < 32; ++i) lines[word * LINE + i * GROUP + group] = a[i];
     __syncthreads();
     const int first = threadIdx.x / GROUP, way = threadIdx.x % GROUP;
-    unsigned *out = to + (blockIdx.x * 512 + first) * to_stride + blockIdx.y * GROUP + way;
+    unsigned *out = to + (blockIdx.y * 32ll * WORDS + first) * to_stride + blockIdx.x * GROUP + way;
 #pragma unroll 8
-    for (int i = 0; i < 32; ++i) {
-        const int to_row = 16 * i + first;
-        out[16 * i * to_stride] = lines[to_row / 32 * LINE + to_row % 32 * GROUP + way];
+    for (int i = 0; i < 32; ++i, out += WORDS * to_stride) {
+        const int to_row = WORDS * i + first;
+        *out = lines[to_row / 32 * LINE + to_row % 32 * GROUP + way];
     }
 }
