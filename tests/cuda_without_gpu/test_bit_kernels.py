@@ -108,3 +108,19 @@ def test_units_of_square_products_are_one_round():
     """8192² in two passes of 4096, and 4096²: 64 clusters of 66."""
     assert bit_kernels.unit_for(4, 64, 16, 132) == 16
     assert bit_kernels.unit_for(4, 32, 8, 132) == 4
+
+
+@needs_compiler
+def test_an_empty_log_leaves_python_as_it_is(monkeypatch):
+    """It is one byte, and Python has one object for each single byte: with its value the spaces of f-strings change."""
+    from cuda.bindings import nvrtc
+
+    compiled = nvrtc.nvrtcCompileProgram
+
+    def quiet(program, count, flags):
+        return compiled(program, count - 1, [flag for flag in flags if flag != b"--ptxas-options=-v"])
+
+    monkeypatch.setattr(nvrtc, "nvrtcCompileProgram", quiet)
+    _, log = compile_for("sm_90a", 'extern "C" __global__ void nothing() {}', ())
+    assert log == ""
+    assert bytes([32])[0] == 32

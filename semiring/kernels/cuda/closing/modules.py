@@ -113,12 +113,12 @@ def compile_for(architecture: str, text: str, options: tuple[str, ...]) -> tuple
     flags = [f"--gpu-architecture={architecture}".encode(), b"--ptxas-options=-v", *(o.encode() for o in options)]
     (code,) = nvrtc.nvrtcCompileProgram(program, len(flags), flags)
     _, size = nvrtc.nvrtcGetProgramLogSize(program)
-    log = b" " * size
+    log = bytearray(size)  # no bytes: NVRTC writes into it, and all of Python shares one object for a single byte
     nvrtc.nvrtcGetProgramLog(program, log)
-    message = log.rstrip(b"\0 ").decode()
+    message = log.rstrip(b"\0").decode()
     if code != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         raise ValueError(message)
     _, size = nvrtc.nvrtcGetCUBINSize(program)
-    cubin = b" " * size
+    cubin = bytearray(size)
     nvrtc.nvrtcGetCUBIN(program, cubin)
-    return cubin, message
+    return bytes(cubin), message
