@@ -81,7 +81,7 @@ def width_for(blocks: int, multiprocessors: int) -> int:
 
 def transpose_shared(width: int) -> int:
     """Bytes of a block of the transpose: as in bit_transpose.cu."""
-    return width * (8 * 32 + 32 // width) * 4
+    return width * (16 * width + 32 // width) * 4
 
 
 def transpose_defines(width: int) -> tuple[str, ...]:

@@ -193,9 +193,8 @@ class _Panel:
             *(np.uint64(self.memory.ptr), np.int64(self._row // 4), np.uint64(B.data.ptr), np.int64(B.strides[0] // 4)),
             *(np.int32(depth), np.int32(32 * words), None),
         )
-        across = self._slabs * 4  # blocks of 256 rows
-        width = width_for(-(-words // 32) * across, multiprocessors())
-        grid, threads = (across, -(-words // width)), (8 * width,)
+        width = width_for(-(-words // 32) * self._slabs * 2, multiprocessors())
+        grid, threads = (self._slabs * 64 // width, -(-words // width)), (width * width // 2,)
         return Prepared(_transposing(width, B.data.device_id), grid, threads, parameters, transpose_shared(width))
 
     def product(
