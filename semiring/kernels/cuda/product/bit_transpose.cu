@@ -8,7 +8,7 @@
 // 32, all of a line of the cache, or 16 where there would be too few blocks. A thread transposes 32 x 32 bits in its
 // registers. Blocks that lie beside each other write the same rows, so that their parts of a line meet in the cache.
 //
-// H200, 2026-11-23, 4096 rows of 2^20 bits: 3.55 TB/s, where a copy makes 4.17. Without the transpose, in the same order of
+// H200, 2026-11-23, 4096 rows of 2^20 bits: 3.49 TB/s, where a copy makes 4.17. Without the transpose, in the same order of
 // accesses, 3.50 to 3.57; lines in halves 3.2, in pairs 2.9, tiles ahead in registers or in shared memory 3.0 to 3.2.
 template <int SHIFT> __device__ __forceinline__ void exchange(unsigned (&a)[32]) {
     constexpr unsigned LOW = SHIFT == 4 ? 0x0F0F0F0Fu : SHIFT == 2 ? 0x33333333u : 0x55555555u;
