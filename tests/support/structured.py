@@ -68,8 +68,8 @@ def random_case(rng: np.random.Generator, largest: int = 70) -> Case:
     name, dtype = CASES[rng.integers(len(CASES))]
     kind = str(rng.choice(KINDS))
     tropical = name in ("min_plus", "max_plus")
-    if rng.random() < 0.5 and kind not in SIGNED:  # half of all cases where there are signs
-        kind = str(rng.choice(SIGNED))
+    if rng.random() < 0.5 and kind not in SIGNED:  # half of all cases where there are signs, a fifth with such a cycle
+        kind = str(rng.choice((*SIGNED, "negative cycle")))
     if kind in SIGNED and not tropical:
         name, dtype = (
             ("min_plus", "max_plus")[rng.integers(2)],
