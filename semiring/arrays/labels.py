@@ -26,6 +26,7 @@ __all__ = [
     "Taken",
     "frame_values",
     "framed",
+    "guessed_ends",
     "guessed_weight",
     "is_edge_frame",
     "is_frame",
@@ -43,6 +44,32 @@ Array: TypeAlias = NDArray[Any]
 SOURCES = ("source", "from", "src", "tail", "origin", "start", "u")
 TARGETS = ("target", "to", "dst", "dest", "head", "destination", "end", "v")
 WEIGHTS = ("weight", "w", "distance", "length", "cost", "value", "capacity", "probability", "time", "latency")
+
+
+#: Which titles of targets belong to a title of sources.
+_PAIRS = {
+    **{"source": ("target",), "from": ("to",), "src": ("dst", "dest"), "tail": ("head",)},
+    **{"origin": ("destination", "dest"), "start": ("end",), "u": ("v",)},
+}
+
+
+def guessed_ends(titles: Iterable[Any], source: Any = None, target: Any = None) -> tuple[list[Any], list[Any]]:
+    """The titles that may be those of sources and of targets; one of each where that is known.
+
+    It is where there is one, or one pair that belongs together: from and to, where there is a source too. ``source``
+    and ``target`` are titles that are known.
+    """
+    given = [title for title in titles if isinstance(title, str)]
+    tails = (
+        [title for title in given if title.casefold() in SOURCES and title != target] if source is None else [source]
+    )
+    heads = (
+        [title for title in given if title.casefold() in TARGETS and title != source] if target is None else [target]
+    )
+    pairs = [(t, h) for t in tails for h in heads if str(h).casefold() in _PAIRS.get(str(t).casefold(), ())]
+    if len(pairs) == 1 and len(tails) + len(heads) > 2:
+        tails, heads = [pairs[0][0]], [pairs[0][1]]
+    return tails, heads
 
 
 def guessed_weight(titles: Iterable[Any]) -> tuple[Any, tuple[Any, ...]]:
@@ -159,7 +186,7 @@ def labelled_square(frame: Any) -> Taken:
     rows, columns = tuple(frame.index), tuple(frame.columns)
     _refuse_untitled_edges(frame, columns)
     if len(rows) != len(columns):
-        raise _not_square(len(rows), len(columns))
+        raise _not_square(frame, len(rows), len(columns))
     if not _agree(rows, columns):
         _refuse_different(rows, columns, "the rows and the columns of A", "a network has the same vertices in both")
         frame = frame.iloc[:, _places(rows, columns)]
@@ -171,7 +198,12 @@ def labelled_square(frame: Any) -> Taken:
     return Taken(frame_values(frame), names, lambda result: kind(result, index=index, columns=header))
 
 
-def _not_square(rows: int, columns: int) -> ShapeError:
+def _not_square(frame: Any, rows: int, columns: int) -> ShapeError:
+    if is_edge_frame(frame):
+        return ShapeError(
+            "A is a frame that lists edges, and a matrix is needed: pass semiring.network_of(A).matrix, or the network "
+            "itself where one is taken"
+        )
     return ShapeError(
         f"A is a frame of {rows} rows and {columns} columns: a square matrix is needed, or a list of edges, whose "
         "columns are titled as source and target, or named in semiring.network_of(A, source=..., target=...)"
@@ -200,7 +232,7 @@ def _labelled_columns(frame: Any) -> Taken:
     names = tuple(frame.columns)
     _refuse_untitled_edges(frame, names)
     if len(frame) != len(names):
-        raise _not_square(len(frame), len(names))
+        raise _not_square(frame, len(frame), len(names))
     kind = type(frame)
     return Taken(frame_values(frame), names, lambda result: kind(np.asarray(result), schema=list(names)))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, frame_values, guessed_weight, unit_of
+from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, frame_values, guessed_ends, guessed_weight, unit_of
 from semiring.errors import DTypeError, FormatError, UnknownNameError
 from semiring.io.network import Edges
 
@@ -18,15 +18,20 @@ __all__ = ["edges_of_frame"]
 def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: str | None) -> Edges:
     """The edges of a frame; titles of columns that are None are guessed as `network_of` says."""
     titles = list(frame.columns)
-    tail, head = _column(titles, source, SOURCES, "source"), _column(titles, target, TARGETS, "target")
-    if weight is not None and weight not in titles:
-        raise UnknownNameError("column", weight, map(str, titles))
+    for asked in (source, target, weight):
+        if asked is not None and asked not in titles:
+            raise UnknownNameError("column", asked, map(str, titles))
+    tails, heads = guessed_ends(titles, source, target)
+    tail, head = _only(tails, SOURCES, "source"), _only(heads, TARGETS, "target")
     rest = [title for title in titles if title not in (tail, head) and str(title).casefold() != "id"]
     numbers = [title for title in rest if _holds_numbers(frame[title])]
     numbers = numbers or [title for title in rest if str(title).casefold() in WEIGHTS or not _holds_texts(frame[title])]
     column, candidates = (weight, ()) if weight is not None else guessed_weight(numbers or rest)
     shown = ", ".join(map(repr, candidates))
-    unclear = f"the weights may be any of the columns {shown}: say weight=, or leave these columns out"
+    unclear = (
+        f"the weights may be any of the columns {shown}: say weight=, here or in semiring.network_of, or leave these "
+        "columns out"
+    )
     names, rows, columns = _vertices(_ends(frame, tail), _ends(frame, head))
 
     def locate(edge: int) -> str:
@@ -48,15 +53,15 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
     )
 
 
-def _column(titles: Sequence[Any], asked: str | None, usual: Sequence[str], what: str) -> Any:
-    if asked is not None:
-        if asked not in titles:
-            raise UnknownNameError("column", asked, map(str, titles))
-        return asked
-    found = [title for title in titles if isinstance(title, str) and title.casefold() in usual]
+def _only(found: Sequence[Any], usual: Sequence[str], what: str) -> Any:
     if not found:
         raise FormatError(f"no column is titled like a {what} ({', '.join(usual)}): say {what}=")
-    return min(found, key=lambda title: usual.index(title.casefold()))
+    if len(found) > 1:
+        shown = " and ".join(map(repr, found))
+        raise FormatError(
+            f"the columns {shown} are both titled like a {what}: say {what}=, or columns=(source, target)"
+        )
+    return found[0]
 
 
 def _holds_numbers(column: Any) -> bool:

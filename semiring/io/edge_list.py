@@ -26,7 +26,7 @@ from typing import Any, BinaryIO, Protocol, TypeAlias
 
 import numpy as np
 
-from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, guessed_weight, unit_of
+from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, guessed_ends, guessed_weight, unit_of
 from semiring.errors import FormatError
 from semiring.io.network import Edges
 from semiring.io.text import at_line, decoded, edge_chunks, listed_blocks, numbers_as_text, parse_number
@@ -230,11 +230,16 @@ def _named_columns(
     if len(fields) < 2:
         raise FormatError(f"{source}:{number}: a header names at least two columns, source and target")
 
-    def find(known: Sequence[str], default: int) -> int:
-        return next((lowered.index(name) for name in known if name in lowered), default)
-
-    tail = find(SOURCES, 0)
-    head = find(TARGETS, 1 if tail == 0 else 0)
+    tails, heads = guessed_ends(lowered)
+    for found, what in ((tails, "source"), (heads, "target")):
+        if len(found) > 1:
+            shown = " and ".join(repr(fields[lowered.index(title)]) for title in found)
+            raise FormatError(
+                f"{source}:{number}: the columns {shown} are both titled like a {what}: leave one out, or give it "
+                "another title"
+            )
+    tail = lowered.index(tails[0]) if tails else 0 if not heads or lowered.index(heads[0]) != 0 else 1
+    head = lowered.index(heads[0]) if heads else 1 if tail == 0 else 0
     if weight is not None:
         if weight.casefold() not in lowered:
             raise FormatError(f"{source}:{number}: no column is named {weight!r}; there are {', '.join(fields)}")
@@ -249,6 +254,10 @@ def _named_columns(
         if candidates:
             shown = ", ".join(map(repr, candidates))
             unclear = f"{source}:{number}: the weights may be any of the columns {shown}: say weight="
+            return Columns(tail, head, None, len(fields), unclear=unclear)
+        if title is None and len(rest) > 1:
+            shown = ", ".join(repr(fields[column]) for column in rest)
+            unclear = f"{source}:{number}: none of the columns {shown} holds numbers: say weight="
             return Columns(tail, head, None, len(fields), unclear=unclear)
         where = next((column for column in rest if fields[column] == title), next(iter(rest), -1))
     if where < 0:

@@ -21,10 +21,12 @@ from semiring.arrays.operands import as_matrix
 from semiring.errors import DTypeError, FormatError
 from semiring.io.edge_frames import edges_of_frame
 from semiring.io.network import Edges, Network, assemble, both_directions, dtype_of_frame, over, semiring_of
+from semiring.io.text import parse_number
 
 __all__ = ["Graph", "edges_of", "edges_of_graph", "guessed_title", "network_of"]
 
 Weight = str | Callable[[Any], Any] | None
+_NAMES = ("id", "key", "label", "name")  # of edges, that may be texts of digits
 
 
 def network_of(
@@ -150,7 +152,10 @@ def edges_of(
         return f"{source}the edge {graph.names[i]} → {graph.names[j]}"
 
     shown = ", ".join(map(repr, candidates))
-    unclear = f"the weights may be any of the attributes {shown}: say weight=, or leave these attributes out"
+    unclear = (
+        f"the weights may be any of the attributes {shown}: say weight=, here or in semiring.network_of, or leave "
+        "these attributes out"
+    )
     n, ends = len(graph.names), np.array(graph.ends, np.int64).reshape(-1, 2)
     values = None if not required and not _any_weight(graph.weights) else _weights(graph.weights, locate, title)
     names = None if graph.names == tuple(range(n)) else graph.names
@@ -195,6 +200,7 @@ def _guessed(titles: Mapping[str, list[Any]]) -> tuple[str, tuple[str, ...]]:
     """The title of the weights, and the titles that they may have where that is not known.
 
     It is "weight" where that is a title, else the only one under which there is a number; of truths alone a usual one.
+    Where there is none it may be one whose texts are all numbers.
     """
     if "weight" in titles:
         return "weight", ()
@@ -202,7 +208,22 @@ def _guessed(titles: Mapping[str, list[Any]]) -> tuple[str, tuple[str, ...]]:
     usual = [title for title in numbers if title.casefold() in WEIGHTS]
     others = [title for title in numbers if not all(isinstance(value, bool | None) for value in titles[title])]
     title, candidates = guessed_weight(others or usual)
-    return title or "weight", candidates
+    texts = [] if numbers else [title for title, values in titles.items() if _are_numbers(title, values)]
+    return title or "weight", candidates or tuple(texts)
+
+
+def _are_numbers(title: str, values: Sequence[Any]) -> bool:
+    """Whether all that is not missing are texts of numbers, and no names of edges."""
+    texts = [value for value in values if value is not None]
+    return bool(texts) and title.casefold() not in _NAMES and all(isinstance(x, str) and _is_number(x) for x in texts)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        parse_number(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _any_weight(weights: Sequence[Any]) -> bool:

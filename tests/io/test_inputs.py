@@ -625,6 +625,37 @@ def test_a_frame_of_edges_without_usual_titles_says_which_to_name(rows, function
     assert found.distance("a", "b") == 3
 
 
+def test_ends_of_edges_are_columns_that_belong_together(tmp_path):
+    pd = pytest.importorskip("pandas")
+
+    def frame(**columns):
+        return pd.DataFrame({title: [value] for title, value in columns.items()})
+
+    ends = {"from": "a", "to": "b", "km": 3}
+    (tmp_path / "x.csv").write_text("from,to,source,km\na,b,x,3\n")
+    for x in (frame(**ends, source="x"), frame(**ends, target="x"), frame(source="x", **ends)):
+        assert sr.network_of(x).names == ("a", "b")
+    assert sr.read(tmp_path / "x.csv").names == ("a", "b")
+    two = frame(**ends, u="y", v="z")
+    with pytest.raises(FormatError, match="'from' and 'u' are both titled like a source: say source="):
+        sr.network_of(two)
+    assert sr.network_of(two, source="u").names == ("y", "z")
+    assert sr.network_of(two, source="u", target="to").names == ("y", "b")
+    with pytest.raises(sr.errors.ShapeError, match="a frame that lists edges, and a matrix is needed"):
+        sr.power(two, 2, "min_plus")
+
+
+def test_weights_that_are_texts_of_numbers_are_not_passed_over():
+    nx = pytest.importorskip("networkx")
+    graph = nx.DiGraph()
+    graph.add_edge("a", "b", km="3", label="7")
+    with pytest.raises(FormatError, match="may be any of the attributes 'km': say weight="):
+        sr.shortest_paths(graph)
+    with pytest.raises(sr.errors.DTypeError, match="the weight '3' is not a real number"):
+        sr.shortest_paths(graph, weight="km")
+    assert sr.network_of(nx.DiGraph([("a", "b", {"label": "7"})])).matrix[0, 1] == 1
+
+
 def test_of_truths_every_edge_is_one_whatever_its_weights(tmp_path):
     frame = pd.DataFrame({"from": ["a", "b"], "to": ["b", "c"], "km": [3.0, 4.0], "lanes": [2, 2]})
     frame.to_csv(tmp_path / "x.csv", index=False)

@@ -831,7 +831,19 @@ MALFORMED = [
     ("x.csv", "a,b,1\nb,c,1,2\n", "x.csv:2: 4 fields, expected 3"),
     ("x.csv", "a,b,1\n\n# c\nb,c,1x\n", "x.csv:4: the weight '1x' is not a number"),
     ("x.csv", "1,2,3,4\n", "x.csv:1: 4 fields where an edge is source, target[, weight]; name the columns in a header"),
-    ("x.csv", "abc\n", "x.csv:1: 1 field where an edge is source, target[, weight]"),
+    (
+        *("x.csv", "abc\n"),
+        "x.csv:1: 1 field where an edge is source, target[, weight]; between the fields stand commas, semicolons, tabs "
+        "or blanks",
+    ),
+    (
+        *("x.csv", "from,to,u,v,km\na,b,x,y,3\n"),
+        "x.csv:1: the columns 'from' and 'u' are both titled like a source: leave one out, or give it another title",
+    ),
+    (
+        *("x.csv", "from,to,note,km\na,b,x,3 km\n"),
+        "x.csv:1: none of the columns 'note', 'km' holds numbers: say weight=",
+    ),
     ("x.csv", "a,b,nan\n", "x.csv:1: the weight is not a number (NaN)"),
     ("x.csv", "a,b,1\na,c,NaN\n", "x.csv:2: the weight is not a number (NaN)"),
     ("x.csv", "a,b,1\na,c,\n", "x.csv:2: the weight is missing"),
