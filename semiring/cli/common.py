@@ -217,8 +217,9 @@ def vertex_of(network: Network, name: str) -> int:
     folded = {text.casefold(): text for text in (*(network.labels or ()), *names)}
     close = get_close_matches(lowered, folded, n=3) or [text for text in folded if lowered in text][:3]
     near = [folded[text] for text in close]
-    hint = f": did you mean {' or '.join(repr(text) for text in near)}?" if near else ""
-    raise SemiringError(f"no vertex is named {name!r}{hint}")
+    some = ", ".join(names[:6]) + ("" if len(names) <= 6 else f" … {names[-1]}")
+    hint = f"did you mean {' or '.join(repr(text) for text in near)}?" if near else f"they are {some}"
+    raise SemiringError(f"no vertex is named {name!r}: {hint}")
 
 
 # ----------------------------------------------------------------------------------------------------------- output

@@ -644,7 +644,7 @@ def test_messages_advise_options_of_the_command():
         (["clozure"], "invalid choice: 'clozure'"),
         ([], "the following arguments are required: COMMAND"),
         (["paths", "towns.csv", "--from", "Kölln"], "no vertex is named 'Kölln': did you mean 'Köln'?"),
-        (["paths", "towns.csv", "--to", "Xyz123"], "no vertex is named 'Xyz123'"),
+        (["paths", "towns.csv", "--to", "Xyz123"], "no vertex is named 'Xyz123': they are "),
         (["paths", "towns.csv", "--to", "achen"], "no vertex is named 'achen': did you mean 'Aachen'?"),
         (["paths", "us-flights", "--to", "HONOLULU"], "no vertex is named 'HONOLULU': did you mean 'Honolulu, Oahu'?"),
         (["closure", "towns.csv", "--method", "fw"], "Did you mean 'floyd_warshall'?"),
