@@ -67,11 +67,11 @@ class Structure:
 
     @cached_property
     def widest(self) -> int:
-        """The vertices of the widest level of a breadth-first search; only where edges are few."""
+        """The vertices of the widest level of a search, but for hubs and trees; only where edges are few."""
         assert self.pattern is not None
-        from semiring.elimination.analysis import widest_level
+        from semiring.elimination.analysis import widest_level_of_core
 
-        return widest_level(self.pattern)
+        return widest_level_of_core(self.pattern)
 
     def __str__(self) -> str:
         found = ["undirected"] if self.symmetric else []

@@ -38,6 +38,7 @@ def of_few(monkeypatch):
     monkeypatch.setattr(sys.modules["semiring.chain.prices"], "_HALF", 1e9)
     monkeypatch.setattr(sys.modules["semiring.chain.prices"], "_SIXTH", 1e9)
     monkeypatch.setattr(sys.modules["semiring.graphs.structure"], "FEW", 5)
+    monkeypatch.setattr(sys.modules["semiring.chain.steps.separators"], "_WIDTHS", 1)
     monkeypatch.setattr(sys.modules["semiring.chain.steps.undirected"], "_LEAST", 0)
     small = {name: replace(each, triangle=5) for name, each in schedule._TABLE.items()}
     monkeypatch.setattr(schedule, "_TABLE", small)
@@ -388,6 +389,26 @@ def test_small_separators(rng, of_few, name):
             np.testing.assert_allclose(D, sr.closure(W, name, structure=False), rtol=1e-12, atol=1e-300)
     integers = np.where(np.isfinite(grid(rng, 8)), grid(rng, 8), 2**31 - 1).clip(max=2**31 - 1).astype(np.int32)
     np.testing.assert_array_equal(sr.closure(integers), sr.closure(integers, structure=False))
+
+
+def test_an_order_is_looked_for_where_the_levels_of_a_search_are_narrow(rng):
+    from scipy.sparse import coo_array
+
+    n = 1600
+
+    def graph(tails, heads):
+        weights = rng.random(len(tails)).astype(np.float32) + 1
+        return coo_array((weights, (tails, heads)), shape=(n, n)).tocsr()
+
+    _, why = sr.closure(graph(*rng.integers(0, n, (2, 3 * n))), explain=True)
+    assert "no small separators by the levels of one search" in str(why)
+    at = np.arange(n).reshape(40, 40)
+    streets = graph(np.r_[at[:, 1:].ravel(), at[1:].ravel()], np.r_[at[:, :-1].ravel(), at[:-1].ravel()])
+    star = graph(np.zeros(n - 1, int), np.arange(1, n))
+    for A in (streets, star):
+        even = A + A.T
+        assert "separators" in applied(even, "min_plus")
+        np.testing.assert_allclose(sr.closure(even), sr.closure(even, method="johnson"), rtol=1e-5)
 
 
 def test_paths_by_separators(rng, of_few):

@@ -27,7 +27,7 @@ def of_few(monkeypatch):
     monkeypatch.setattr(steps["structure"], "_LEAST_ON_DEVICE", 0)
     monkeypatch.setattr(steps["undirected"], "_LEAST", 0)
     monkeypatch.setattr(steps["separators"], "_LEAST_ON_DEVICE", 0)
-    monkeypatch.setattr(steps["separators"], "_WIDTHS", 1)
+    monkeypatch.setattr(steps["separators"], "_WIDTHS_ON_DEVICE", 1)
     monkeypatch.setattr(prices, "_HALF", 1e9)
     monkeypatch.setattr(prices, "_SIXTH", 1e9)
     small = {name: schedule.replace(each, triangle=128) for name, each in schedule._TABLE.items()}
