@@ -29,7 +29,7 @@ import numpy as np
 from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, guessed_ends, guessed_weight, unit_of
 from semiring.errors import FormatError
 from semiring.io.network import Edges
-from semiring.io.text import at_line, decoded, edge_chunks, listed_blocks, numbers_as_text, parse_number
+from semiring.io.text import at_line, decoded, edge_chunks, is_number, listed_blocks, numbers_as_text, parse_number
 
 __all__ = ["read_edge_list", "split_line", "write_edge_list", "write_table"]
 
@@ -169,13 +169,13 @@ def _is_header(first: Row, ahead: Sequence[Row], weight: str | None, place: str)
     if weight is not None and weight.casefold() in map(str.casefold, fields[2:]):
         return True
     if _names_columns(fields):
-        if len(fields) == 3 and _is_number(fields[2]) and not quoted:  # u,v,3
+        if len(fields) == 3 and is_number(fields[2]) and not quoted:  # u,v,3
             raise FormatError(
                 f"{place}: the first line reads like a header, but {fields[2]!r} may be the weight of an edge: "
                 f"{_SAY_WHICH}"
             )
         return True
-    if len(fields) < 3 or any(map(_begins_as_number, fields)) or _is_number(fields[2]):
+    if len(fields) < 3 or any(map(_begins_as_number, fields)) or is_number(fields[2]):
         return False
     if _is_title(fields[2]) or (quoted and ahead):
         return True
@@ -214,14 +214,6 @@ def _ends_in_quotes(line: str) -> bool:
     return line.rstrip().endswith('"')
 
 
-def _is_number(text: str) -> bool:
-    try:
-        parse_number(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _named_columns(
     fields: Sequence[str], weight: str | None, source: str, number: int, rows: Sequence[Sequence[str]]
 ) -> Columns:
@@ -247,7 +239,7 @@ def _named_columns(
     else:
         rest = [column for column in range(len(fields)) if column not in (tail, head) and lowered[column] != "id"]
         cells = {column: [row[column] for row in rows if len(row) > column and row[column]] for column in rest}
-        held = [column for column in rest if any(map(_is_number, cells[column]))]
+        held = [column for column in rest if any(map(is_number, cells[column]))]
         usual = [column for column in rest if lowered[column] in WEIGHTS]
         missing = [column for column in usual if not cells[column]]
         title, candidates = guessed_weight(fields[column] for column in [*held, *missing] or usual)
@@ -297,7 +289,7 @@ class _Collected:
 
     def reads_like_matrix(self) -> bool:
         """Whether the fields of three weighted edges may be a 3 × 3 matrix of numbers with 0 on the diagonal."""
-        if not len(self.values) == len(self.rows) == 3 or self.declared or not all(map(_is_number, self.names)):
+        if not len(self.values) == len(self.rows) == 3 or self.declared or not all(map(is_number, self.names)):
             return False
         names = list(self.names)
         return parse_number(names[self.rows[0]]) == parse_number(names[self.columns[1]]) == self.values[2] == 0
@@ -396,7 +388,7 @@ def write_table(
 
 def _header(title: str, what: str, delimiter: str) -> bytes:
     """The first line; in quotes a title that is a number, as of an edge, or that holds what might part the fields."""
-    third = _quote(_storable(title, what), delimiter, always=_is_number(title) or ";" in title or "," in title)
+    third = _quote(_storable(title, what), delimiter, always=is_number(title) or ";" in title or "," in title)
     return f"{delimiter.join(('source', 'target', third))}\n".encode()
 
 

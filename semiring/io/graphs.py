@@ -21,7 +21,7 @@ from semiring.arrays.operands import as_matrix
 from semiring.errors import DTypeError, FormatError
 from semiring.io.edge_frames import edges_of_frame
 from semiring.io.network import Edges, Network, assemble, both_directions, dtype_of_frame, over, semiring_of
-from semiring.io.text import parse_number
+from semiring.io.text import is_number
 
 __all__ = ["Graph", "edges_of", "edges_of_graph", "guessed_title", "network_of"]
 
@@ -215,15 +215,7 @@ def _guessed(titles: Mapping[str, list[Any]]) -> tuple[str, tuple[str, ...]]:
 def _are_numbers(title: str, values: Sequence[Any]) -> bool:
     """Whether all that is not missing are texts of numbers, and no names of edges."""
     texts = [value for value in values if value is not None]
-    return bool(texts) and title.casefold() not in _NAMES and all(isinstance(x, str) and _is_number(x) for x in texts)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        parse_number(text)
-    except ValueError:
-        return False
-    return True
+    return bool(texts) and title.casefold() not in _NAMES and all(isinstance(x, str) and is_number(x) for x in texts)
 
 
 def _any_weight(weights: Sequence[Any]) -> bool:

@@ -18,6 +18,7 @@ __all__ = [
     "decoded",
     "edge_chunks",
     "is_count",
+    "is_number",
     "listed_blocks",
     "numbers_as_text",
     "parse_number",
@@ -61,6 +62,15 @@ def parse_number(text: str) -> int | float:
     if math.isinf(value) and "inf" not in text.lower():
         raise ValueError("beyond the range of float64")
     return value
+
+
+def is_number(text: str) -> bool:
+    """Whether `parse_number` takes a text."""
+    try:
+        parse_number(text)
+    except ValueError:
+        return False
+    return True
 
 
 def numbers_as_text(values: np.ndarray[Any, Any]) -> list[str]:
