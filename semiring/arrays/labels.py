@@ -60,12 +60,11 @@ def guessed_ends(titles: Iterable[Any], source: Any = None, target: Any = None) 
     and ``target`` are titles that are known.
     """
     given = [title for title in titles if isinstance(title, str)]
-    tails = (
-        [title for title in given if title.casefold() in SOURCES and title != target] if source is None else [source]
-    )
-    heads = (
-        [title for title in given if title.casefold() in TARGETS and title != source] if target is None else [target]
-    )
+
+    def among(usual: Sequence[str], known: Any, other: Any) -> list[Any]:
+        return [known] if known is not None else [t for t in given if t.casefold() in usual and t != other]
+
+    tails, heads = among(SOURCES, source, target), among(TARGETS, target, source)
     pairs = [(t, h) for t in tails for h in heads if str(h).casefold() in _PAIRS.get(str(t).casefold(), ())]
     if len(pairs) == 1 and len(tails) + len(heads) > 2:
         tails, heads = [pairs[0][0]], [pairs[0][1]]
@@ -119,9 +118,7 @@ def is_edge_frame(x: Any) -> bool:
     """
     if not is_frame(x):
         return False
-    titles = [title.casefold() if isinstance(title, str) else "" for title in x.columns]
-    named = any(title in SOURCES for title in titles) and any(title in TARGETS for title in titles)
-    return named and not (is_labelled(x) and set(x.index) == set(x.columns))
+    return all(guessed_ends(x.columns)) and not (is_labelled(x) and set(x.index) == set(x.columns))
 
 
 def names_vertices(x: Any) -> bool:

@@ -26,7 +26,7 @@ from typing import Any, BinaryIO, Protocol, TypeAlias
 
 import numpy as np
 
-from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, guessed_ends, guessed_weight, unit_of
+from semiring.arrays.labels import WEIGHTS, guessed_ends, guessed_weight, unit_of
 from semiring.errors import FormatError
 from semiring.io.network import Edges
 from semiring.io.text import at_line, decoded, edge_chunks, is_number, listed_blocks, numbers_as_text, parse_number
@@ -155,8 +155,7 @@ def split_line(line: str, delimiter: str, place: str) -> list[str]:
 
 
 def _names_columns(fields: Sequence[str]) -> bool:
-    lowered = [field.casefold() for field in fields]
-    return any(name in SOURCES for name in lowered) and any(name in TARGETS for name in lowered)
+    return all(guessed_ends(fields))
 
 
 def _is_header(first: Row, ahead: Sequence[Row], weight: str | None, place: str) -> bool:
@@ -230,8 +229,9 @@ def _named_columns(
                 f"{source}:{number}: the columns {shown} are both titled like a {what}: leave one out, or give it "
                 "another title"
             )
-    tail = lowered.index(tails[0]) if tails else 0 if not heads or lowered.index(heads[0]) != 0 else 1
-    head = lowered.index(heads[0]) if heads else 1 if tail == 0 else 0
+    known = lowered.index(heads[0]) if heads else None
+    tail = lowered.index(tails[0]) if tails else int(known == 0)  # what has no usual title comes first
+    head = int(tail == 0) if known is None else known
     if weight is not None:
         if weight.casefold() not in lowered:
             raise FormatError(f"{source}:{number}: no column is named {weight!r}; there are {', '.join(fields)}")
