@@ -48,9 +48,21 @@ def blocks(page: Path, language: str) -> list[Block]:
     return [block for block in found if block.language == language]
 
 
+def pages_with(language: str) -> list[Path]:
+    """The pages that have blocks of it."""
+    return [page for page in PAGES if blocks(page, language)]
+
+
 def pictures_of(page: Path) -> list[str]:
     """The names of the files of ``docs/pictures`` that the page shows."""
     return _PICTURE.findall(page.read_text(encoding="utf-8"))
+
+
+def drawn_by(page: Path) -> list[str]:
+    """Those that its examples make, in the current folder."""
+    from tools.plots import PLOTS
+
+    return [name for name in dict.fromkeys(pictures_of(page)) if name not in PLOTS]
 
 
 def run_examples(page: Path, *, gpu: bool) -> None:
@@ -91,14 +103,14 @@ def compact(svg: str) -> str:
 
 
 def draw(folder: Path) -> Iterator[Path]:
-    """Run every page that shows pictures, in ``folder``; the files they made, and the plots of ``docs/data``."""
+    """Run every page whose examples make pictures, in ``folder``; the files, and the plots of ``docs/data``."""
     from matplotlib import rc_context
 
     from tools.plots import PLOTS
 
     with contextlib.chdir(folder), rc_context({"svg.hashsalt": "semiring"}):  # the same identifiers in every run
-        for page in PAGES:
-            if names := [name for name in pictures_of(page) if name not in PLOTS]:
+        for page in pages_with("python"):  # the others show what these make
+            if names := drawn_by(page):
                 run_examples(page, gpu=False)
                 yield from (folder / name for name in names)
         for name, plot in PLOTS.items():

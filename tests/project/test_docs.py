@@ -29,17 +29,15 @@ from tools.pages import (
     ROOT,
     blocks,
     compact,
+    drawn_by,
     drawn_text,
+    pages_with,
     pictures_of,
     rows_of,
     run_examples,
     with_tables,
 )
 from tools.plots import DRAWN, PLOTS
-
-
-def pages_with(language: str) -> list[Path]:
-    return [page for page in PAGES if blocks(page, language)]
 
 
 def identify(value: object) -> str | None:
@@ -72,7 +70,7 @@ def test_python_examples_of_a_page_run_in_order_and_draw_its_pictures(page, tmp_
     skip_without(re.findall(r"^>>> import .*\b(torch|jax)\b", page.read_text(), re.M))
     skip_without(["mpi4py"] * (">>> from semiring import mpi" in page.read_text()))
     run_examples(page, gpu=missing_gpu() is None)
-    for name in set(pictures_of(page)) - set(PLOTS):
+    for name in drawn_by(page):
         assert_same_picture(tmp_path / name)
 
 
@@ -103,6 +101,11 @@ def test_every_picture_is_shown_and_every_table_is_made_of_its_data():
     assert kept == set(re.findall(r"<!-- table: ([\w/-]+) -->", "".join(texts.values()))) | DRAWN
     for page, text in texts.items():
         assert with_tables(text) == text, f"{page.name} is behind: python -m tools.pages"
+
+
+def test_every_picture_is_a_plot_of_data_or_made_by_the_examples_of_one_page():
+    made = [*PLOTS, *(name for page in pages_with("python") for name in drawn_by(page))]
+    assert sorted(made) == sorted(path.name for path in PICTURES.iterdir())
 
 
 def test_compact_pictures_keep_their_words_and_sizes():
