@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from semiring.algebra.semiring import Semiring, known_semiring
 from semiring.errors import UnknownNameError
 
-__all__ = ["ALIASES", "CATALOGUE", "as_semiring"]
+__all__ = ["ALIASES", "CATALOGUE", "as_semiring", "is_proved", "refuse_lawless_sums"]
 
 _SELECTIVE = {"idempotent": True, "selective": True, "commutative": True}
 
@@ -110,3 +110,23 @@ def as_semiring(given: Semiring | str) -> Semiring:
             return CATALOGUE[name]
         raise UnknownNameError("semiring", given, [*CATALOGUE, *ALIASES])
     raise TypeError(f"a semiring is a Semiring or the name of one, not {given!r} of type {type(given).__name__}")
+
+
+_PROVED = frozenset(CATALOGUE.values())
+
+
+def is_proved(semiring: Semiring) -> bool:
+    """Whether it is one of the catalogue, under whatever name: the tests prove the laws of those."""
+    return semiring in _PROVED
+
+
+def refuse_lawless_sums(semiring: Semiring) -> None:
+    """Raise `AlgebraError` unless ⊕ is associative and commutative, with neutral 0̄, on which every product relies."""
+    if is_proved(semiring):
+        return
+    from semiring.axioms.check import check_sums
+
+    report = check_sums(semiring)
+    if report.refuted:
+        consequence = "a product depends on the order in which its terms are added up, and on zeros among them"
+        raise report.refusal(report.refuted[0], consequence)

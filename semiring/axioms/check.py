@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from semiring.axioms.laws import AXIOMS, PROPERTIES, STAR_LAWS, Law
+from semiring.axioms.laws import AXIOMS, PROPERTIES, STAR_LAWS, SUM_LAWS, Law
 from semiring.axioms.on_dtypes import dtype_verdict, rounding
 from semiring.axioms.polynomials import UndecidedError
 from semiring.axioms.real import expressions_of, real_verdict, star_of
@@ -23,7 +23,7 @@ from semiring.errors import AlgebraError, DTypeError, ExpressionError, UnknownNa
 if TYPE_CHECKING:
     from semiring.algebra import Semiring
 
-__all__ = ["check_axioms", "derive_property"]
+__all__ = ["check_axioms", "check_sums", "derive_property"]
 
 _SAMPLES, _SEED = 500, 0
 
@@ -42,6 +42,16 @@ def derive_property(semiring: Semiring, key: str) -> Verdict:
     if key not in PROPERTIES:
         raise UnknownNameError("property", key, PROPERTIES)
     return _verdict(semiring, PROPERTIES[key], semiring.dtypes, _SAMPLES, _SEED)
+
+
+@lru_cache(maxsize=1024)
+def check_sums(semiring: Semiring) -> AxiomReport:
+    """The report on what a product needs: ⊕ associative, commutative, with neutral 0̄.
+
+    Its terms are added up in the order that suits the kernels, and zeros may be among them.
+    """
+    verdicts = [_verdict(semiring, law, semiring.dtypes, _SAMPLES, _SEED) for law in SUM_LAWS]
+    return _report(semiring, semiring.dtypes, _widest(semiring), verdicts)
 
 
 def check_axioms(
@@ -85,9 +95,15 @@ def check_axioms(
         if verdict and law.arity:
             verdict = replace(verdict, rounding=_rounding(semiring, law, chosen, samples, seed))
         verdicts.append(verdict)
-    report = AxiomReport(semiring.name, repr(semiring), _elements(semiring, names), chosen.name, tuple(verdicts))
+    return _report(semiring, names, chosen.name, verdicts, suggest=suggest)
+
+
+def _report(
+    semiring: Semiring, names: tuple[str, ...], dtype: str, verdicts: list[Verdict], *, suggest: bool = True
+) -> AxiomReport:
+    report = AxiomReport(semiring.name, repr(semiring), _elements(semiring, names), dtype, tuple(verdicts))
     if suggest and report.refuted and semiring.domain.everything:
-        report = replace(report, hint=_hint(semiring))
+        report = replace(report, hint=_hint(semiring, [verdict.law for verdict in verdicts]))
     return report
 
 
@@ -134,20 +150,14 @@ def _rounding(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, 
         return None
 
 
-def _hint(semiring: Semiring) -> str:
-    """A domain on which the laws of a refuted definition are proved, as a sentence; empty where none was found."""
+def _hint(semiring: Semiring, laws: list[Law]) -> str:
+    """A domain on which these laws of a refuted definition are proved, as a sentence; empty where none was found."""
+    which = "every law is" if len(laws) > len(SUM_LAWS) else "the laws of sums are"
     for text in _SUGGESTED:
         try:
             candidate = semiring.on_domain(text)
         except (AlgebraError, DTypeError, ExpressionError):  # where zero and one have changed places, for one
             continue
-        if _proved(candidate):
-            return f"On {text} every law is proved: give domain={text!r}."
+        if all(law.key == "annihilation" or real_verdict(candidate, law, 0, _SEED).proved for law in laws):
+            return f"On {text} {which} proved: give domain={text!r}."
     return ""
-
-
-def _proved(semiring: Semiring) -> bool:
-    for law in (*AXIOMS, *(STAR_LAWS if star_of(semiring) is not None else ())):
-        if law.key != "annihilation" and not real_verdict(semiring, law, 0, _SEED).proved:
-            return False
-    return True

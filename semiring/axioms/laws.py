@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-__all__ = ["AXIOMS", "PROPERTIES", "STAR_LAWS", "Algebra", "Element", "Law"]
+__all__ = ["AXIOMS", "PROPERTIES", "STAR_LAWS", "SUM_LAWS", "Algebra", "Element", "Law"]
 
 
 class Algebra(Protocol):
@@ -87,10 +87,14 @@ class Law:
             yield statement, left.value, tuple(side.value for side in right)
 
 
-AXIOMS = (
+SUM_LAWS = (
     Law("add_associative", ("(x ⊕ y) ⊕ z = x ⊕ (y ⊕ z)",), 3, lambda x, y, z: [((x + y) + z, x + (y + z))]),
     Law("add_commutative", ("x ⊕ y = y ⊕ x",), 2, lambda x, y: [(x + y, y + x)]),
     Law("add_neutral", ("x ⊕ 0̄ = x", "0̄ ⊕ x = x"), 1, lambda x: [(x + x.zero, x), (x.zero + x, x)]),
+)
+
+AXIOMS = (
+    *SUM_LAWS,
     Law("mul_associative", ("(x ⊗ y) ⊗ z = x ⊗ (y ⊗ z)",), 3, lambda x, y, z: [((x * y) * z, x * (y * z))]),
     Law("mul_neutral", ("x ⊗ 1̄ = x", "1̄ ⊗ x = x"), 1, lambda x: [(x * x.one, x), (x.one * x, x)]),
     Law("left_distributive", ("x ⊗ (y ⊕ z) = x ⊗ y ⊕ x ⊗ z",), 3, lambda x, y, z: [(x * (y + z), (x * y) + (x * z))]),

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.algebra.catalogue import refuse_lawless_sums
 from semiring.arrays.encoding import inner_zero
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Backend, Capabilities, Facts, Plan, Streams, lacking
@@ -33,7 +34,9 @@ def make_plan(
     storage: Literal["elements", "bits"] = "elements",
     threads: int = 1,
 ) -> Plan:
-    """The plan of one public call. Raises `DTypeError` where the semiring is not defined on the dtype.
+    """The plan of one public call.
+
+    Raises `DTypeError` where the semiring is not defined on the dtype, `AlgebraError` where sums depend on their order.
 
     ``nonnegative`` and ``separate`` are facts about the data, as `Facts` states them.
     """
@@ -51,6 +54,7 @@ def _plan(
 ) -> Plan:
     """What all calls of one kind have in common."""
     semiring.check_dtype(dtype)
+    refuse_lawless_sums(semiring)
     zero, one = inner_zero(semiring, dtype), semiring.one_for(dtype)
     return Plan(semiring, dtype, zero, one, Facts(nonnegative, separate), storage, threads)
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.algebra import Operation, Semiring
-from semiring.algebra.catalogue import as_semiring
+from semiring.algebra.catalogue import as_semiring, refuse_lawless_sums
 from semiring.algebra.expressions import Expression
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import Scan, check_entries, check_operands
@@ -244,6 +244,7 @@ def reduce(
     (np.float64(1.0), array([3., 5.]))
     """
     semiring = as_semiring(semiring)
+    refuse_lawless_sums(semiring)
     array = as_array(A, semiring, device=device)
     scan = check_operands(semiring, {"A": array})[0] if check else Scan()
     axes = tuple(range(array.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)

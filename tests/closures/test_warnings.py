@@ -258,6 +258,38 @@ def test_what_the_axioms_refute_has_no_closure():
     assert sr.closure([[0.5, 0.2], [0.1, 0.4]], on_domain).tolist() == [[1, 0.2], [0.1, 1]]
 
 
+@pytest.mark.parametrize(
+    ("semiring", "message"),
+    [
+        (sr.Semiring("mean", "(x + y) / 2", "x * y", 0, 1, domain=(0, 1)), r"\(x ⊕ y\) ⊕ z is 1/2, but"),
+        (sr.Semiring("far", "max(x, y)", "x * y", 5, 1, domain=(0, 1)), r"x ⊕ 0̄ is 5, not x, at x = 0\. See far\."),
+        (
+            sr.Semiring("signed", "max(x, y)", "(x + y) / 2", 0, 1),
+            r"the laws of sums are proved: give domain='\[0, inf\]'",
+        ),
+        (
+            sr.Semiring("latest", "where(x < y, False, x)", "x & y", False, True, dtypes=["bool"]),
+            "x ⊕ y is 0, but y ⊕ x is 1",
+        ),
+    ],
+    ids=str,
+)
+def test_sums_that_depend_on_their_order_are_refused(semiring, message):
+    A = np.array([[0, 1], [1, 1]], semiring.dtypes[0])
+    packed = [lambda A, R: sr.matmul(sr.pack(A), sr.pack(A), R)] if A.dtype == bool else []
+    products = [lambda A, R: sr.matmul(A, A, R), lambda A, R: sr.gemm(A, A, semiring=R), lambda A, R: sr.power(A, 2, R)]
+    for _ in range(2):
+        for call in (*products, *packed, sr.reduce):
+            with pytest.raises(AlgebraError, match=f"so a product depends on the order .*{message}"):
+                call(A, semiring)
+
+
+def test_a_product_needs_no_law_of_its_multiplication():
+    average = sr.Semiring("average", "max(x, y)", "(x + y) / 2", 0, 1, domain=(0, 1))
+    assert not average.check_axioms()
+    assert sr.matmul([[0.5, 1.0]], [[0.25], [0.5]], average).tolist() == [[0.75]]
+
+
 def test_what_rounding_alone_breaks_is_warned_of():
     naive = sr.Semiring(
         *("naive", "log(exp(x) + exp(y))", "x + y", "-inf", 0), star="where(x < 0, -log(1 - exp(x)), nan)"

@@ -20,7 +20,7 @@ import semiring.torch as differentiable  # noqa: E402
 from semiring.torch import operators  # noqa: E402
 
 NAMES = ["min_plus", "max_times", "max_min", "plus_times", "log_plus"]
-GADGET = sr.Semiring("gadget", add="max(x, y)", mul="x * y / (x * y + (1 - x) * (1 - y) + 1)", zero=0, one=1)
+GADGET = sr.Semiring("gadget", "max(x, y)", "x * y / (x * y + (1 - x) * (1 - y) + 1)", 0, 1, domain=(0, 1))
 
 
 def drawn(rng, name, *shapes):

@@ -19,7 +19,7 @@ import semiring.torch as differentiable  # noqa: E402
 from semiring.torch import operators  # noqa: E402
 
 INF = math.inf
-GADGET = sr.Semiring("gadget", add="max(x, y)", mul="x * y / (x * y + (1 - x) * (1 - y) + 1)", zero=0, one=1)
+GADGET = sr.Semiring("gadget", "max(x, y)", "x * y / (x * y + (1 - x) * (1 - y) + 1)", 0, 1, domain=(0, 1))
 ANY_OF = sr.Semiring("any of", add="x + y - x * y", mul="x * y", zero=0, one=1, domain=(0, 1))
 
 
