@@ -71,19 +71,18 @@ def planned(child: Node, *, last_round: bool = False) -> Work:
     assert strips is not None
     while last.leaf is None:
         assert last.reduction is not None
-        again, round_ = last.reduction.again, last.reduction.last_round
-        if again is not None:
-            asked = again
-        elif round_ is not None and last_round:
+        round_ = last.reduction.last_round
+        if round_ is not None and last_round:
             ending = ending & round_
         else:
             raise AlgebraError(
                 f"{last.reduction.why}: that takes more than some rows at a time, and this matrix is closed by "
                 f"{strips.called} of them; read it and close it in memory, which takes {shown(array.nbytes)} at least"
             )
+        asked = asked or last.again
         (last,) = last.children
     if last.inner.dtype != array.dtype:
         raise AlgebraError(
             f"{strips.called} of {array.dtype} have no room for {last.inner.dtype}: close the matrix in memory"
         )
-    return Work(child.outer, last.inner, asked, ending)
+    return Work(child.outer, last.inner, asked or last.again, ending)

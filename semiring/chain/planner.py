@@ -17,16 +17,19 @@ from semiring.algorithms.predecessors import Inspection
 from semiring.arrays.operands import same_memory
 from semiring.chain.leaf import Leaf
 from semiring.chain.matrix import Map, Way
-from semiring.chain.problem import STRUCTURES, No, Problem, Reduction, Step
+from semiring.chain.problem import STRUCTURES, No, Problem, Reduction, Step, Undecided
 from semiring.errors import SemiringError
 from semiring.kernels.engine import engine_of
 from semiring.namespaces import array_namespace
 from semiring.strips.stored import is_name
 
-__all__ = ["Node", "name_of", "solve"]
+__all__ = ["OWN_STEPS", "Node", "name_of", "program_of", "solve"]
 
 
 Blame: TypeAlias = Callable[[SemiringError], SemiringError]
+
+#: Steps that are not the library's. They look at a matrix as they like, so no plan is made for several while there are.
+OWN_STEPS: set[Step] = set()
 
 
 def solve(problem: Problem, steps: Sequence[Step]) -> Any:
@@ -34,6 +37,18 @@ def solve(problem: Problem, steps: Sequence[Step]) -> Any:
     result = Node(problem, steps).run()
     out = problem.request.out
     return result if out is None or is_name(out) else out
+
+
+def program_of(blank: Problem, steps: Sequence[Step]) -> Node | None:
+    """The plan that closes every matrix with the facts of a blank problem, by `Node.work`.
+
+    None where entries decide, or where more is left than maps and a method.
+    """
+    try:
+        node = None if OWN_STEPS else Node(blank, steps, silent=True)
+    except Undecided:
+        return None
+    return node if node is not None and node.leaf is not None else None
 
 
 @cache
@@ -60,7 +75,7 @@ def _cost(found: No | Reduction, p: Problem) -> str:
         q = found.mapped
         if not said and found.only_maps and q and (q.matrix.maps, q.dtype) != (p.matrix.maps, p.dtype):
             said.append("no pass of its own")
-        if found.keeps or found.again is not None:
+        if found.again is not None:
             said.append("the input must survive")
     return "; ".join(said)
 
@@ -75,8 +90,7 @@ class Node:
         self._silent = silent or not problem.request.explanation.told
         self.reduction: Reduction | None = None
         self.leaf: Leaf | None = None
-        self.children: list[Node] = []
-        self._by_data = False  # whether anything was decided by the entries
+        self.again: Any = None  # of the reduction that read the matrix in such a way
         try:
             self._plan(problem, steps)
         except SemiringError as error:
@@ -88,16 +102,17 @@ class Node:
             explanation.about(p.matrix)
         for i, step in enumerate(steps):
             found = _answer(step, p)
-            self._by_data |= found.by == "data"
             if not self._silent:
                 explanation.say(self._depth, name_of(step), isinstance(found, Reduction), found.why, _cost(found, p))
             if isinstance(found, No):
                 continue
             if not found.quiet:
                 explanation.note(found.why)
-            p = found.mapped or p
+            p, self._rest = found.mapped or p, steps[i + 1 :]
+            if found.again is not None:
+                self.again, self._asked, self._then = found.again, p, self._rest
             if not found.only_maps:
-                self.reduction, self._rest = found, steps[i + 1 :]
+                self.reduction = found
                 self._read_as(p, found.problems)
                 return
         self._read_as(p)
@@ -120,13 +135,9 @@ class Node:
         """An error of this problem, as one of the problem that it is a part of."""
         return error if self._blame is None else self._blame(error)
 
-    @property
-    def is_program(self) -> bool:
-        """Whether it closes all matrices with these facts: what is left are maps and a method, and no entry decided."""
-        if self._by_data:
-            return False
-        again = self.reduction is not None and self.reduction.again is not None
-        return self.children[0].is_program if again else self.leaf is not None
+    def program(self, blank: Problem) -> Node | None:
+        """`program_of` the steps that follow."""
+        return program_of(blank, self._rest)
 
     def under(self, map_: Map) -> Node:
         """A program whose matrix is read through one map more."""
@@ -160,10 +171,9 @@ class Node:
         Home may be A. A program that would have to begin again returns None: the chain must solve it.
         """
         reduction, p, way, leaf = self.reduction, self.inner, self.way, self.leaf
-        again = None if reduction is None else reduction.again
         if reduction is not None and (reduction.in_home or not self.outer.taken):
             return reduction.run(self, home if self.outer.taken else None)
-        if again is not None and p.blank and A is home:
+        if self.again is not None and p.blank and A is home:
             return None
         if home is None and p.matrix.storage == "elements":
             home = array_namespace(A).empty(A.shape, A.dtype)
@@ -175,12 +185,10 @@ class Node:
             if original is None or not apart:
                 D = way.encode(A, D)
             leaf.close(D, inspect, original)
-        elif again is not None:
-            D = self.children[0].work(A, D, inspect)
-            if (wider := again(p, D)) is not None:
-                return None if p.blank else self._once_more(wider(), home)
         elif reduction is not None:
             D = reduction.run(self, D)
+        if self.again is not None and (wider := self.again(self._asked, D)) is not None:
+            return None if p.blank else self._once_more(wider(), home)
         if home is None:
             return D.unpack() if way.packs else D
         if way.ends or D is not home:
@@ -190,5 +198,6 @@ class Node:
     def _once_more(self, q: Problem, home: Any) -> Any:
         """The problem, read in another way, from the source."""
         q.request.explanation.say(self._depth, "again", True, f"in {q.dtype}")
-        self._read_as(q, [q])
+        self.reduction, self._asked = None, q
+        self._plan(q, self._then)
         return self.work(q.matrix.array, home, q.inspect)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -52,6 +52,7 @@ __all__ = [
     "Request",
     "Step",
     "Strips",
+    "Undecided",
     "is_tropical",
     "promises",
     "step",
@@ -128,8 +129,8 @@ class Problem:
     """A closure to be computed: A*, or A⁺ where ``plus``.
 
     At first there is only what was ``given``; the steps of the intake make a ``matrix`` of it. ``home`` is the memory
-    that the result belongs in, None where any will do. A ``blank`` problem stands for all that have its facts: there
-    are no entries to look at.
+    that the result belongs in, None where any will do. A ``blank`` problem stands for all that have its facts: it has
+    no `entries`.
     """
 
     request: Request
@@ -174,6 +175,13 @@ class Problem:
             vars(self)["facts"] = _looked_at(self)  # found once: frozen is what the steps state
         assert self.facts is not None
         return self.facts
+
+    @property
+    def entries(self) -> Array:
+        """The array, for a step that decides by what is in it. Raises `Undecided` where the problem stands for many."""
+        if self.blank:
+            raise Undecided
+        return self.matrix.array
 
     @property
     def chosen(self) -> str:
@@ -260,15 +268,14 @@ def _looked_at(p: Problem) -> Facts:
     return Facts(scan.low, scan.high, scan.nonnegative)
 
 
-#: What an answer rests on: semiring, dtype, options and facts alone, or entries that the step has looked at.
-Ground: TypeAlias = Literal["kind", "data"]
+class Undecided(Exception):
+    """A blank problem has no entries to decide by."""
 
 
 class No(NamedTuple):
     """A refusal."""
 
     why: str
-    by: Ground = "kind"
     prices: Prices | None = None  # what it would cost, and the others do
 
 
@@ -294,14 +301,12 @@ class Reduction:
     back: Callable[[Any], Any] | None = None
     run: Callable[[Node, Any], Any] = _solved
     in_home: bool = False  # whether `run` is given the home as it is, rather than memory in which kernels can work
-    #: Asked of closed rows, some or all: None, or what makes the problem, read in another way, to be solved instead.
+    #: Of maps: asked of closed rows, some or all: None, or what makes ``mapped``, read in another way, to be solved.
     again: Callable[[Problem, Array], Callable[[], Problem] | None] | None = None
     last_round: LastRound | None = None  # what stands for `back` where all strips are visited once more
     blame: Callable[[int, SemiringError], SemiringError] | None = None  # an error of a problem, as one of this problem
     quiet: bool = False  # listed in the chain, but not among the reasons
-    by: Ground = "data"  # "kind" where the same holds for every matrix of these facts
     prices: Prices | None = None  # what it costs, and the others would
-    keeps: bool = False  # whether `run` needs the input until the result is there
 
     @property
     def only_maps(self) -> bool:

@@ -29,9 +29,9 @@ from semiring.arrays.other_zeros import warn_of_other_zeros
 from semiring.chain.gaining import gaining
 from semiring.chain.maps import Shifted
 from semiring.chain.matrix import Matrix
-from semiring.chain.planner import Node
+from semiring.chain.planner import OWN_STEPS, Node, program_of
 from semiring.chain.problem import Facts, Options, Problem, Request, is_tropical, promises
-from semiring.chain.steps import STEPS, registered_steps
+from semiring.chain.steps import STEPS
 from semiring.chain.steps.arrays import arrays
 from semiring.errors import SemiringError
 from semiring.kernels import named_backend
@@ -52,7 +52,7 @@ def program_for(A: Array, options: Options, out: Any = None) -> Run | None:
     ``run(A)`` gives A* in a new array, ``run(A, out)`` in that one. Raises `DomainError` as the chain does.
     """
     kind = type(A)
-    if (kind is not np.ndarray and kind.__module__ != "cupy") or registered_steps() or profiling.active:
+    if (kind is not np.ndarray and kind.__module__ != "cupy") or OWN_STEPS or profiling.active:
         return None
     if A.ndim != 2 or A.shape[0] != A.shape[1] or options.method != "auto" or not (out is None or _fits(out, A)):
         return None
@@ -80,10 +80,11 @@ def _guard(options: Options, dtype: np.dtype[Any], n: int, device: int | None, b
     try:
         check_star(semiring, dtype)
         kept = promises(semiring, dtype, n, asks=waits)
-        programs = [(promise, _planned(options, dtype, n, device is not None, promise)) for promise in kept]
+        planned = [(promise, _planned(options, dtype, n, device is not None, promise)) for promise in kept]
     except SemiringError:  # the chain will say it
         return None
-    if not all(program.is_program for _, program in programs):
+    programs = [(promise, program) for promise, program in planned if program is not None]
+    if len(programs) < len(planned):
         return None
     tropical, warns = is_tropical(semiring), check and device is None
     if not check and not (waits and tropical):
@@ -130,10 +131,10 @@ def _close_gaining(
     return D
 
 
-def _planned(options: Options, dtype: np.dtype[Any], n: int, on_device: bool, promise: Facts) -> Node:
+def _planned(options: Options, dtype: np.dtype[Any], n: int, on_device: bool, promise: Facts) -> Node | None:
     """What the chain does to all matrices that keep a promise."""
     xp: Any = load_cupy() if on_device else np
     A = xp.broadcast_to(xp.zeros((), dtype), (n, n))  # it has no memory of its own, and nothing to look at
     matrix, waits = Matrix.of(A, options.semiring), options.check or not on_device
     problem = Problem(Request(*options), options.semiring, matrix=matrix, facts=promise, waits=waits, blank=True)
-    return Node(problem, STEPS[STEPS.index(arrays) + 1 :])
+    return program_of(problem, STEPS[STEPS.index(arrays) + 1 :])

@@ -49,7 +49,7 @@ def half_of():
         asked.append(p)
         m = p.matrix
         if p.semiring is not sr.min_plus or not (m.array[np.isfinite(m.array)] > 8).any():
-            return No("no weight above 8", "data")
+            return No("no weight above 8")
         return Reduction("a weight above 8", p.mapped(Halved(), p.known))
 
     return half_of_all, asked
@@ -105,7 +105,7 @@ def test_what_a_step_saw_in_one_matrix_of_a_stack_is_not_taken_for_the_others(re
     def single(p):
         m = p.matrix
         if m.dtype != np.float64 or m.maps or m.array.max() > 2**20:
-            return No("no float64, or a large one", "data")
+            return No("no float64, or a large one")
         return Reduction("closed in float32", p.but(p.facts, dtype=np.dtype(np.float32), inner=np.float32(np.inf)))
 
     stack = rng.integers(1, 99, (3, 9, 9)).astype(np.float64)

@@ -7,7 +7,7 @@ step stands beside it in `STEPS`. Steps of your own are put between them by `reg
 
 from __future__ import annotations
 
-from semiring.chain.planner import name_of
+from semiring.chain.planner import OWN_STEPS, name_of
 from semiring.chain.problem import Step
 from semiring.chain.steps.arrays import arrays
 from semiring.chain.steps.bits import bits
@@ -40,7 +40,7 @@ from semiring.chain.steps.unbounded import unbounded
 from semiring.chain.steps.undirected import undirected
 from semiring.errors import MethodError, UnknownNameError
 
-__all__ = ["STEPS", "register_step", "registered_steps", "steps_in_order", "unregister_step"]
+__all__ = ["STEPS", "register_step", "steps_in_order", "unregister_step"]
 
 #: The steps of the library. A step stands behind those whose work it reads, and before those that it spares any.
 STEPS: tuple[Step, ...] = (
@@ -75,11 +75,6 @@ _steps = STEPS  # and those that were registered, in their places
 def steps_in_order() -> tuple[Step, ...]:
     """All steps as a problem meets them: those of the library, and those that were registered."""
     return _steps
-
-
-def registered_steps() -> bool:
-    """Whether there are steps but those of the library."""
-    return _steps is not STEPS
 
 
 def register_step(step: Step, *, before: str | None = None) -> Step:
@@ -124,6 +119,7 @@ def register_step(step: Step, *, before: str | None = None) -> Step:
         raise UnknownNameError("step", before, names)
     place = len(names) if before is None else names.index(before)
     _steps = (*_steps[:place], step, *_steps[place:])
+    OWN_STEPS.add(step)
     return step
 
 
@@ -134,3 +130,4 @@ def unregister_step(name: str) -> None:
     if len(rest) == len(_steps):
         raise MethodError(f"{name!r} is no step that was registered")
     _steps = STEPS if len(rest) == len(STEPS) else rest
+    OWN_STEPS.intersection_update(rest)

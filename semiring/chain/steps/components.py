@@ -58,11 +58,11 @@ def components(p: Problem) -> Look:
     yield m.storage == "bits", "words are closed as a whole"
     yield m.on_device and not _has_lanes(p), "products of components are no faster on a device"
     found = p.seen.components
-    yield len(found) <= 1, "one strong component", "data"
+    yield len(found) <= 1, "one strong component"
     yield gains(p.semiring, p.known.least, p.known.greatest), "products that gain are closed together, under factors"
     yield p.plus and not p.semiring.idempotent, "A⁺ is a product of n³ pairs in any case, where ⊕ is not idempotent"
     left = found.pairs() / p.n**3
-    yield left > _WORTH, f"{len(found)} strong components, and {left:.0%} of the work would be left", "data"
+    yield left > _WORTH, f"{len(found)} strong components, and {left:.0%} of the work would be left"
     parts = [] if _has_lanes(p) else [Part(*span, p.known) for span in spans(found) if span[1] - span[0] > SMALL]
     run = partial(_close, found, parts, m.diagonal() if p.plus else None)
     why = f"{len(found)} strong components: {left:.0%} of the work is left"

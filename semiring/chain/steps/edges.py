@@ -25,7 +25,7 @@ def edges(p: Problem) -> Look:
         return Reduction(why, p.but(p.facts, method="rkleene"))
     from scipy.sparse import coo_array
 
-    rows, columns = np.nonzero(m.none != m.array)
+    rows, columns = np.nonzero(m.none != p.entries)
     why = "weights of very different size: rkleene closes each strong component under potentials of its own"
     found = dijkstra(p, coo_array((m.array[rows, columns], (rows, columns)), shape=m.shape))
     return found or Reduction(why, p.but(p.facts, method="rkleene"))

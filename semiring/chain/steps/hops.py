@@ -35,7 +35,7 @@ def hops(p: Problem) -> Look:
     yield is_signed(p), "a loop below 0 is a cycle to be named"
     yield not is_exact(weight, p.n, m.dtype, m.inner), f"sums of {weight} are rounded"
     deep = m.on_device and p.seen.pattern is not None and p.seen.widest * _LEVELS < p.n
-    yield deep, "paths of so many edges take more levels than a GPU has time for", "data"
+    yield deep, "paths of so many edges take more levels than a GPU has time for"
     yield m.on_device and _BITS * p.n**2 // 8 > _free(), "no room on the GPU for what was reached, in bits"
     why = f"all edges have the weight {weight}: hops, by breadth-first search"
     # Nothing but the weight is read, so the caller's numbers are written as they are, where nobody looks at them

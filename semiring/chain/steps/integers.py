@@ -54,9 +54,8 @@ def integers(p: Problem) -> Look:
         dtype = _wider(p, dtype)
     q = _read_in(p.but(Facts(0, largest, True)), dtype)
     why = f"integers, {int(q.matrix.inner)} for “no path” inside"
-    if (p.n + 1) * largest < int(q.matrix.inner):  # no distance comes near it
-        return Reduction(why, q, quiet=True, by="kind")
-    return Reduction(why, q, [q], again=Near(largest), quiet=True, by="kind" if p.blank else "data")
+    far = (p.n + 1) * largest < int(q.matrix.inner)  # no distance comes near it
+    return Reduction(why, q, again=None if far else Near(largest), quiet=True)
 
 
 def _read_in(p: Problem, dtype: np.dtype[Any]) -> Problem:

@@ -51,4 +51,4 @@ def method(p: Problem) -> Reduction:
     else:
         method_named(name).check(backend, m.storage)
     request.explanation.method, request.explanation.backend = name, backend.name
-    return Reduction(why, p.but(p.facts, method=name), quiet=request.method != "auto", by="kind")
+    return Reduction(why, p.but(p.facts, method=name), quiet=request.method != "auto")

@@ -51,4 +51,4 @@ def minplus(p: Problem) -> Look:
     elif not dual and known.nonnegative and not facts.nonnegative:
         maps = (*maps, UNSIGNED)
     form = form or {"inner": p.dtype.type(np.inf)}
-    return Reduction(why, p.but(known, semiring=min_plus, maps=maps, **form), quiet=True, by="kind")
+    return Reduction(why, p.but(known, semiring=min_plus, maps=maps, **form), quiet=True)

@@ -30,9 +30,8 @@ def narrow(p: Problem) -> Look:
     yield not candidates or not p.waits, "no narrower integers are faster here"
     yield p.known.least is None or p.known.least < 0 or m.moved, "a weight is below 0"
     yield A.dtype.kind == "i" and p.known.greatest == 0, "there is nothing to add up"
-    yield p.blank, "the entries decide", "data"
-    found: Any = narrower(A, m.sign, p.known.greatest if A.dtype.kind == "i" else None, candidates)
-    yield found is None, "some edge is no whole number, or some distance may be too long", "data"
+    found: Any = narrower(p.entries, m.sign, p.known.greatest if A.dtype.kind == "i" else None, candidates)
+    yield found is None, "some edge is no whole number, or some distance may be too long"
     dtype, bound = found
     q = p.but(Facts(0, None, True), dtype=dtype, inner=dtype.type(inner_zero(min_plus, dtype)), sentinel="held")
     prices = Prices({str(each): dense_operations(p.n, each.itemsize) for each in (dtype, A.dtype)})

@@ -28,4 +28,4 @@ def ordered(p: Problem) -> Look:
     yield small, "two passes would cost more than they save"
     dtype = np.dtype(np.int32)
     q = p.mapped(Ordered(p.semiring), Facts(), dtype=dtype, inner=p.semiring.zero_for(dtype))
-    return Reduction("⊕ and ⊗ only select: closed as integers in the order of the floats", q, by="kind")
+    return Reduction("⊕ and ⊗ only select: closed as integers in the order of the floats", q)

@@ -28,4 +28,4 @@ def packed(p: Problem) -> Look:
     method = p.method if "bits" in method_named(p.method).storages else "rkleene"
     q = p.but(Facts(), storage="bits", method=method, home=None)
     prices = Prices({"bits": dense_operations(p.n, 1 / 8), "bytes": dense_operations(p.n, 1)})
-    return Reduction("a bool matrix of this size: 32 entries to a word", q, by="kind", prices=prices)
+    return Reduction("a bool matrix of this size: 32 entries to a word", q, prices=prices)

@@ -32,7 +32,7 @@ def plus(p: Problem) -> Look:
         back = partial(cycles_from_closure, p.kernel_plan(), loops)
         return Reduction(why, p, [star], back, last_round=LastRound(loops), quiet=True)
     why = f"⊕ of {p.semiring.name} is not idempotent: A⁺ = A ⊗ A*, and A is kept until then"
-    return Reduction(why, p, [star], run=_product, keeps=True, prices=Prices(product=float(p.n**3)))
+    return Reduction(why, p, [star], run=_product, prices=Prices(product=float(p.n**3)))
 
 
 def _product(node: Node, D: Any) -> Any:

@@ -19,9 +19,9 @@ def scaled(p: Problem) -> Look:
     """The matrix under factors. Raises `DivergenceError` with a vertex of a cycle that gains."""
     m, known = p.matrix, p.known
     yield m.dtype.kind != "f" or not gains(p.semiring, known.least, known.greatest), "no product gains"
-    found = scales(m.array, p.semiring)
+    found = scales(p.entries, p.semiring)
     if isinstance(found, list):
         raise divergence_error(p.request.semiring, max(m.caller(found)))
-    yield found is None, "products of paths leave the range of float64", "data"
+    yield found is None, "products of paths leave the range of float64"
     why = "weights that gain: scaled by potentials, so that none does"
     return Reduction(why, p.mapped(Scaled(found, p.semiring), Facts(nonnegative=known.nonnegative)))

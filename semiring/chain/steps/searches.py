@@ -33,10 +33,10 @@ def searches(p: Problem) -> Look:
     rivals = {"undirected": p.seen.symmetric, "components": p.seen.search is not None}
     edges, spared = pattern.indices.size, p.request.structure
     prices = compared("searches", p.n, m.dtype, p.seen, edges=edges, spared=spared, **rivals)
-    yield prices.cheapest != "searches", "Dijkstra from every vertex is predicted to be slower", "data", prices
+    yield prices.cheapest != "searches", "Dijkstra from every vertex is predicted to be slower", prices
     from scipy.sparse import csr_array
 
-    values = np.asarray(m.array)[pattern.rows, pattern.indices]
+    values = np.asarray(p.entries)[pattern.rows, pattern.indices]
     entries = csr_array((values, pattern.indices, pattern.starts), shape=(p.n, p.n))
     given = p.but(p.facts, method="johnson", semiring=p.request.semiring)
     why = "weights of very different size: each component under its own potentials"

@@ -33,11 +33,11 @@ def separators(p: Problem) -> Look:
     yield not p.semiring.idempotent, "⊕ is not idempotent: which pivots have a star depends on the order"
     signs = m.storage == "bits" or is_signed(p) or gains(p.semiring, p.known.least, p.known.greatest)
     yield signs, "only of numbers, none below 0, and of products that gain nothing"
-    yield not _narrow(p.seen, p.n, m.on_device), "no small separators by the levels of one search", "data"
+    yield not _narrow(p.seen, p.n, m.on_device), "no small separators by the levels of one search"
     symmetric = p.seen.symmetric and p.semiring.commutative
     pairs = operations(p.seen.analysis, symmetric)
     prices = worth_separators(p.n, pairs, symmetric)
-    yield prices.cheapest != "separators", "no small separators", "data", prices
+    yield prices.cheapest != "separators", "no small separators", prices
     q = p.but(p.facts, method=by_separators(p.seen.analysis, symmetric, m.array))
     return Reduction("small separators", q, prices=prices)
 

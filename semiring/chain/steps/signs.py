@@ -39,8 +39,8 @@ def signs(p: Problem) -> Look:
     yield not is_signed(p) or m.array.dtype.kind != "f", "no float is below 0"
     yield len(m.shape) == 3, "each matrix of the stack is one component"
     yield p.strips, "strips stay where they are"
-    found = strong_components(m.array, m.none, p.request.threads)
-    yield len(found) == 1, "one strong component", "data"
+    found = strong_components(p.entries, m.none, p.request.threads)
+    yield len(found) == 1, "one strong component"
     parts = _parts(p, found)
     why = f"{len(found)} strong components, {len(parts)} of more than one vertex: each under its own potentials"
     return Reduction(why, p, run=partial(_close, found, parts))

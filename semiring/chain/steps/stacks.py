@@ -12,6 +12,7 @@ Cost: count · n³ pairs. The bits are those of the matrices closed alone.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -113,13 +114,14 @@ def _report(progress: Any, position: int, count: int, done: int, total: int) -> 
 
 
 def _close_each(node: Node, D: Any) -> Any:
-    p, program = node.inner, None  # what was planned for the first matrix, where it serves all
+    p, program = node.inner, None
+    if D.size and not node.children and p.progress is None and not p.request.explanation.told:
+        first = (0,) * (D.ndim - 2)
+        program = node.program(replace(_one(p, p.facts, 0, first), blank=True))
     for k, index in enumerate(np.ndindex(D.shape[:-2])):
         if program is None:
             one = node.children[k] if node.children else node.plan(_one(p, p.facts, k, index), k)
             one.run(D[index])
-            serves = not node.children and one.is_program and p.progress is None and p.inspect is None
-            program = one if serves else None
             continue
         try:
             program.work(p.matrix.array[index], D[index])

@@ -35,10 +35,9 @@ def structure(p: Problem) -> Look:
     yield m.on_device and request.devices, "several GPUs close the matrix as it is"
     waits = p.waits and m.storage != "bits" and adjacent(m.array)
     yield m.on_device and not waits, "only of adjacent entries of a device that may be waited for"
-    yield p.blank, "the entries decide", "data"
     graphs, found = p.backend.capabilities.graphs, p.seen
     if found is UNSEEN:
         look = structure_of if graphs is None else partial(structure_on_device, graphs=graphs)
-        found = look(m.array, m.none, request.threads)
+        found = look(p.entries, m.none, request.threads)
     why = str(found) or "neither undirected nor of few edges, nor all of one weight"
     return Reduction(why, p.but(p.facts, seen=found), quiet=True)

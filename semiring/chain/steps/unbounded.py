@@ -27,7 +27,7 @@ def unbounded(p: Problem) -> Look:
     """The matrix without them. Raises `NegativeCycleError` where one lies on a cycle."""
     yield p.semiring is not min_plus or p.known.least is None or p.known.least != -np.inf, "no edge gains without bound"
     m = p.matrix
-    edges = unbounded_edges(m.array, m.sign)
+    edges = unbounded_edges(p.entries, m.sign)
     try:
         check_unbounded(m.array, edges, p.request.semiring)
     except NegativeCycleError as error:
