@@ -1,6 +1,6 @@
 """Small matrices whose weights gain, below 0 in min-plus or above 1 in max-times: closed by one loop of the backend.
 
-It does as the steps `signs`, `shifted`, `scaled` and `raised` do to larger ones, with the same bits
+It does as the steps `signs`, `reweighted`, `scaled` and `integers` do to larger ones, with the same bits
 (`semiring.kernels.contract.GainingClosures`).
 """
 

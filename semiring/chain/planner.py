@@ -17,7 +17,7 @@ from semiring.algorithms.predecessors import Inspection
 from semiring.arrays.operands import same_memory
 from semiring.chain.leaf import Leaf
 from semiring.chain.matrix import Map, Way
-from semiring.chain.problem import STRUCTURES, No, Problem, Reduction, Step, Undecided
+from semiring.chain.problem import STRUCTURES, No, Problem, Reduction, Step, UndecidedError, as_it_is
 from semiring.errors import SemiringError
 from semiring.kernels.engine import engine_of
 from semiring.namespaces import array_namespace
@@ -46,7 +46,7 @@ def program_of(blank: Problem, steps: Sequence[Step]) -> Node | None:
     """
     try:
         node = None if OWN_STEPS else Node(blank, steps, silent=True)
-    except Undecided:
+    except UndecidedError:
         return None
     return node if node is not None and node.leaf is not None else None
 
@@ -62,8 +62,6 @@ def _answer(step: Step, p: Problem) -> No | Reduction:
     name = name_of(step)
     if name in STRUCTURES and name not in p.request.structure:
         return No("not among what may be spared")
-    if not profiling.active:
-        return step(p)
     with profiling.span("step", name):
         return step(p)
 
@@ -84,7 +82,7 @@ class Node:
     """A planned problem: maps, and then one reduction to other problems, or a method."""
 
     def __init__(
-        self, problem: Problem, steps: Sequence[Step], depth: int = 0, silent: bool = False, blame: Blame | None = None
+        self, problem: Problem, steps: Sequence[Step], depth: int = 0, silent: bool = False, blame: Blame = as_it_is
     ) -> None:
         self.outer, self._depth, self._blame = problem, depth, blame
         self._silent = silent or not problem.request.explanation.told
@@ -94,7 +92,7 @@ class Node:
         try:
             self._plan(problem, steps)
         except SemiringError as error:
-            raise self._told(error) from None
+            raise blame(error) from None
 
     def _plan(self, p: Problem, steps: Sequence[Step]) -> None:
         explanation = p.request.explanation
@@ -113,27 +111,21 @@ class Node:
                 self.again, self._asked, self._then = found.again, p, self._rest
             if not found.only_maps:
                 self.reduction = found
-                self._read_as(p, found.problems)
-                return
-        self._read_as(p)
+                break
+        self.inner, self.way = p, Way(self.outer.matrix, p.matrix)
+        if self.reduction is not None:
+            self.children = [self.plan(q, k) for k, q in enumerate(self.reduction.problems)]
+            return
         self.leaf = Leaf(p)
         if not self._silent:
             explanation.say(self._depth, "method", True, str(self.leaf), self.leaf.cost)
             explanation.closed_by(self.leaf.method.name, self.leaf.backend.name, p.matrix)
 
-    def _read_as(self, p: Problem, problems: Sequence[Problem] = ()) -> None:
-        self.inner, self.way = p, Way(self.outer.matrix, p.matrix)
-        self.children = [self.plan(q, k) for k, q in enumerate(problems)]
-
     def plan(self, problem: Problem, which: int) -> Node:
         """Plan a problem of the reduction, the one of that number, by the steps that follow."""
         assert self.reduction is not None
-        blame = self.reduction.blame and partial(self.reduction.blame, which)
+        blame = partial(self.reduction.blame, which=which)
         return Node(problem, self._rest, self._depth + 1, self._silent or which > 0, blame)
-
-    def _told(self, error: SemiringError) -> SemiringError:
-        """An error of this problem, as one of the problem that it is a part of."""
-        return error if self._blame is None else self._blame(error)
 
     def program(self, blank: Problem) -> Node | None:
         """`program_of` the steps that follow."""
@@ -142,7 +134,8 @@ class Node:
     def under(self, map_: Map) -> Node:
         """A program whose matrix is read through one map more."""
         other = copy(self)
-        other._read_as(self.inner.mapped(map_, self.inner.facts))
+        other.inner = self.inner.mapped(map_, self.inner.facts)
+        other.way = Way(self.outer.matrix, other.inner.matrix)
         return other
 
     def read(self, D: Any) -> Any:
@@ -163,7 +156,7 @@ class Node:
         try:
             return self.work(self.inner.matrix.array, self.outer.home if home is None else home, self.inner.inspect)
         except SemiringError as error:
-            raise self._told(error) from None
+            raise self._blame(error) from None
 
     def work(self, A: Any, home: Any = None, inspect: Inspection | None = None) -> Any:
         """The same of the problem's array, or, of a program, of any array of its kind; home None is a new array.

@@ -52,7 +52,8 @@ __all__ = [
     "Request",
     "Step",
     "Strips",
-    "Undecided",
+    "UndecidedError",
+    "as_it_is",
     "is_tropical",
     "promises",
     "step",
@@ -178,9 +179,9 @@ class Problem:
 
     @property
     def entries(self) -> Array:
-        """The array, for a step that decides by what is in it. Raises `Undecided` where the problem stands for many."""
+        """The array, for a step that decides by what is in it. Raises `UndecidedError` where it stands for many."""
         if self.blank:
-            raise Undecided
+            raise UndecidedError
         return self.matrix.array
 
     @property
@@ -268,7 +269,7 @@ def _looked_at(p: Problem) -> Facts:
     return Facts(scan.low, scan.high, scan.nonnegative)
 
 
-class Undecided(Exception):
+class UndecidedError(Exception):
     """A blank problem has no entries to decide by."""
 
 
@@ -277,6 +278,11 @@ class No(NamedTuple):
 
     why: str
     prices: Prices | None = None  # what it would cost, and the others do
+
+
+def as_it_is(error: SemiringError, which: int = 0) -> SemiringError:
+    """An error of a problem, where that is one of the problem that it is a part of."""
+    return error
 
 
 def _solved(node: Node, D: Any) -> Any:
@@ -304,7 +310,7 @@ class Reduction:
     #: Of maps: asked of closed rows, some or all: None, or what makes ``mapped``, read in another way, to be solved.
     again: Callable[[Problem, Array], Callable[[], Problem] | None] | None = None
     last_round: LastRound | None = None  # what stands for `back` where all strips are visited once more
-    blame: Callable[[int, SemiringError], SemiringError] | None = None  # an error of a problem, as one of this problem
+    blame: Callable[..., SemiringError] = as_it_is  # of (error, which): one of that problem, as one of this
     quiet: bool = False  # listed in the chain, but not among the reasons
     prices: Prices | None = None  # what it costs, and the others would
 

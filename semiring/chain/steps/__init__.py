@@ -10,6 +10,7 @@ from __future__ import annotations
 from semiring.chain.planner import OWN_STEPS, name_of
 from semiring.chain.problem import Step
 from semiring.chain.steps.arrays import arrays
+from semiring.chain.steps.bfloat16 import bfloat16
 from semiring.chain.steps.bits import bits
 from semiring.chain.steps.bottleneck import bottleneck
 from semiring.chain.steps.components import components
@@ -24,18 +25,16 @@ from semiring.chain.steps.narrow import narrow
 from semiring.chain.steps.ordered import ordered
 from semiring.chain.steps.packed import packed
 from semiring.chain.steps.plus import plus
-from semiring.chain.steps.raised import raised
 from semiring.chain.steps.reachability import reachability
-from semiring.chain.steps.rounded import rounded
+from semiring.chain.steps.reweighted import reweighted
 from semiring.chain.steps.scaled import scaled
 from semiring.chain.steps.searches import searches
 from semiring.chain.steps.separators import separators
-from semiring.chain.steps.shifted import shifted
 from semiring.chain.steps.signs import signs
 from semiring.chain.steps.sparse import sparse
 from semiring.chain.steps.stacks import stacks
 from semiring.chain.steps.structure import structure
-from semiring.chain.steps.turned import turned
+from semiring.chain.steps.transposed import transposed
 from semiring.chain.steps.unbounded import unbounded
 from semiring.chain.steps.undirected import undirected
 from semiring.errors import MethodError, UnknownNameError
@@ -48,24 +47,24 @@ STEPS: tuple[Step, ...] = (
     # would read a file into memory, and make a dense array of words and of edges.
     *(files, names, bits, sparse, arrays),
     # Blind to the entries: the dtype and the method. The look comes after them, in float32 where bfloat16 came in.
-    *(rounded, method),
+    *(bfloat16, method),
     # The shape. One matrix of a stack and a transpose are whole problems of their own; what follows knows (n, n), or a
     # stack that is closed together.
-    *(stacks, turned),
+    *(stacks, transposed),
     # Dijkstra's algorithm reads the weights as they are: before any map.
     edges,
     # The sign. What follows knows min-plus alone, and weights whose sign the maps turn.
     minplus,
-    # Weights below 0, which it takes potentials for: -∞ has none, so it goes first; integers are not rounded, so theirs
-    # may be those of the whole graph.
-    *(unbounded, raised),
-    # The width, when integers are ≥ 0: `integers` does what `narrow` could not prove to fit fewer bits.
+    # Edges of -∞, which have no potentials.
+    unbounded,
+    # The width: `integers` does what `narrow` could not prove to fit fewer bits, and what is below 0.
     *(narrow, integers),
     # The storage: components are joined by products of what they are stored as.
     *(ordered, packed),
     # The graph: first what takes n² pairs. What follows `signs` knows one component, where that matters: floats below
-    # 0 have potentials of their own in each, under which they are `shifted`; `scaled` is the same for products.
-    *(structure, bottleneck, hops, reachability, separators, searches, signs, components, shifted, scaled, undirected),
+    # 0 have potentials of their own in each, under which they are `reweighted`; `scaled` is the same for products.
+    *(structure, bottleneck, hops, reachability, separators, searches),
+    *(signs, components, reweighted, scaled, undirected),
     # A⁺ of the matrix as the method will see it, so that the diagonal is kept in its dtype and under its maps.
     plus,
 )

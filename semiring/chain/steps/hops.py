@@ -10,7 +10,7 @@ from __future__ import annotations
 from semiring.algebra.catalogue import min_plus
 from semiring.chain.prices import compared
 from semiring.chain.problem import Look, Problem, Reduction, step
-from semiring.chain.steps.shifted import is_signed
+from semiring.chain.steps.reweighted import is_signed
 from semiring.graphs.hops import by_hops, is_exact
 
 __all__ = ["hops"]

@@ -1,10 +1,14 @@
-"""Integers of min-plus with another value for "no path" inside: half the range, so that no sum of two entries wraps.
+"""Integers of min-plus, with another value for "no path" inside: half the range, so that no sum of two entries wraps.
 
-Weights are ≥ 0. A path that reached that value (``inner``) had, one edge before, a length in [inner - largest, inner),
+Those below 0 are put under potentials first. These are whole numbers too, so nothing is rounded, and they may be those
+of the whole graph, whatever its components.
+
+With weights ≥ 0 a path that reached that value (``inner``) had, one edge before, a length in [inner - largest, inner),
 for no edge is longer than the largest. If no distance lies there, no path was cut off. Otherwise the work is done again
 in the next wider dtype. That needs the input: in place, and in int64, it is an `IntegerOverflowError`.
 
-Cost: a pass there and one back, and where distances may come near the value one look more. The bits are exact.
+Cost: a pass there and one back, and where distances may come near the value one look more; for potentials some sweeps
+over the matrix, or one elimination. The bits are exact. Source and proof: `semiring.algorithms.potentials.sweeps`.
 """
 
 from __future__ import annotations
@@ -16,9 +20,11 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
+from semiring.algorithms.potentials.reweighting import reweighting
 from semiring.arrays.encoding import inner_zero, widen
 from semiring.arrays.parts import parts, some
 from semiring.chain.problem import Facts, Look, Problem, Reduction, step
+from semiring.chain.steps.reweighted import is_signed, under_potentials, weights_of
 from semiring.errors import IntegerOverflowError
 from semiring.namespaces import is_device_array
 
@@ -45,9 +51,13 @@ class Near:
 def integers(p: Problem) -> Look:
     """The integers in their own dtype if all weights fit half its range, else in a wider one.
 
-    Raises `IntegerOverflowError` where there is none.
+    Raises `IntegerOverflowError` where there is none, or where sums of weights may leave the range of int64, and
+    `NegativeCycleError`.
     """
     yield p.semiring is not min_plus or p.matrix.sentinel != "masked", "no integers of min-plus"
+    if is_signed(p):
+        why, p = under_potentials(p, reweighting(weights_of(p), p.request.threads, in_memory=not p.strips))
+        p.request.explanation.note(why)
     largest = p.known.greatest if p.known.greatest is not None else int(p.matrix.range()[1])
     dtype = p.matrix.array.dtype
     while largest >= int(inner_zero(min_plus, dtype)):

@@ -27,5 +27,5 @@ def names(p: Problem) -> Look:
     return Reduction("a matrix, whose vertices have names", None, [q], back, blame=partial(_named, taken), quiet=True)
 
 
-def _named(taken: Taken, which: int, error: SemiringError) -> SemiringError:
+def _named(taken: Taken, error: SemiringError, which: int) -> SemiringError:
     return error.named(taken.names) if isinstance(error, DivergenceError | DomainError) else error

@@ -11,7 +11,7 @@ from __future__ import annotations
 from semiring.algorithms.potentials.scales import gains
 from semiring.chain.prices import worth_separators
 from semiring.chain.problem import Look, Problem, Reduction, step
-from semiring.chain.steps.shifted import is_signed
+from semiring.chain.steps.reweighted import is_signed
 from semiring.graphs.separators import by_separators, operations
 from semiring.graphs.structure import Structure
 

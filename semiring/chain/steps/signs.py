@@ -21,7 +21,7 @@ from semiring.chain.maps import UNSIGNED
 from semiring.chain.planner import Node
 from semiring.chain.problem import Facts, Look, Problem, Reduction, step
 from semiring.chain.steps.components import Part, close_by_parts, spans
-from semiring.chain.steps.shifted import is_signed, weights_of
+from semiring.chain.steps.reweighted import is_signed, weights_of
 from semiring.graphs.components import Components, join_components, strong_components
 from semiring.kernels.engine import Engine
 from semiring.namespaces import array_namespace

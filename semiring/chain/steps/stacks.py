@@ -81,7 +81,7 @@ def _close_flat(close: Callable[[Any], Any] | None, node: Node, D: Any) -> Any:
     return D
 
 
-def _of_stack(p: Problem, which: int, error: SemiringError) -> SemiringError:
+def _of_stack(p: Problem, error: SemiringError, which: int) -> SemiringError:
     """An error of the matrix of that number, or of the one that a method which closed all together found."""
     if not isinstance(error, DivergenceError | DomainError | IntegerOverflowError):
         return error  # not about its entries
@@ -126,5 +126,5 @@ def _close_each(node: Node, D: Any) -> Any:
         try:
             program.work(p.matrix.array[index], D[index])
         except SemiringError as error:
-            raise _of_stack(p, k, error) from None
+            raise _of_stack(p, error, k) from None
     return D

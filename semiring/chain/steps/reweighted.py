@@ -23,11 +23,11 @@ from semiring.chain.planner import Node
 from semiring.chain.problem import Facts, Look, Problem, Reduction, step
 from semiring.namespaces import array_namespace
 
-__all__ = ["is_signed", "shifted", "under", "weights_of"]
+__all__ = ["is_signed", "reweighted", "under_potentials", "weights_of"]
 
 
 @step
-def shifted(p: Problem) -> Look:
+def reweighted(p: Problem) -> Look:
     """The floats of one strong component under potentials.
 
     Raises `NegativeCycleError`; `DomainError` where sums of weights may leave the range of floats.
@@ -40,7 +40,7 @@ def shifted(p: Problem) -> Look:
     if isinstance(h, Exact):
         why = "weights of very different size in one strong component: closed under exact potentials"
         return Reduction(why, p, run=partial(_exactly, h))
-    return under(p, h)
+    return Reduction(*under_potentials(p, h))
 
 
 def is_signed(p: Problem) -> bool:
@@ -48,11 +48,10 @@ def is_signed(p: Problem) -> bool:
     return bool(p.semiring is min_plus and p.known.least is not None and p.known.least < 0)
 
 
-def under(p: Problem, h: Any) -> Reduction:
-    """The matrix under potentials h."""
+def under_potentials(p: Problem, h: Any) -> tuple[str, Problem]:
+    """Why, and the matrix under potentials h."""
     signs = f"both signs or all {'negative' if p.matrix.sign > 0 else 'positive'}"
-    why = f"weights of {signs}: reweighted by potentials to ≥ 0"
-    return Reduction(why, p.mapped(Shifted(h), Facts(0, None, True)))
+    return f"weights of {signs}: reweighted by potentials to ≥ 0", p.mapped(Shifted(h), Facts(0, None, True))
 
 
 def _exactly(exact: Exact, node: Node, D: Any) -> Any:

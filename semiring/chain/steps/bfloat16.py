@@ -11,11 +11,11 @@ from semiring.algebra.expressions.tree import is_bfloat16
 from semiring.chain.matrix import Matrix
 from semiring.chain.problem import Facts, Look, Problem, Reduction, step
 
-__all__ = ["rounded"]
+__all__ = ["bfloat16"]
 
 
 @step
-def rounded(p: Problem) -> Look:
+def bfloat16(p: Problem) -> Look:
     """The same matrix in float32."""
     yield not (is_bfloat16(p.dtype) and p.semiring.supports(np.float32)), "the dtype is wide enough"
     wide = p.matrix.array.astype(np.float32)
