@@ -193,11 +193,8 @@ def closure(
     semiring, spared = semiring_of(A, semiring), spared_steps(structure)
     one, several = _where(device)
     if several and getattr(A, "ndim", 2) > 2:
-        if explain:
-            raise DeviceError("explain is for one matrix, or for a stack on one GPU: leave it out, or name one")
-        asked_of_each = partial(closure, semiring=semiring, method=method, reflexive=reflexive, check=check)
-        asked_of_each = partial(asked_of_each, threads=threads, structure=structure, directed=directed)
-        return closed_stack(several, A, out, asked_of_each)
+        asked = {"method": method, "reflexive": reflexive, "check": check, "threads": threads, "structure": structure}
+        return _close_by_several(several, A, out, explain, semiring=semiring, directed=directed, **asked)
     options = _options(semiring, method, threads, check, frozenset() if several else spared)
     rare = progress, device, memory, journal, pivots, weight, directed, columns
     if reflexive and not explain and rare.count(None) == len(rare):
@@ -210,6 +207,13 @@ def closure(
     request = Request(*options, explanation, out, one, several, memory, journal, pivots, reading=reading)
     result = _by_chain(A, request, plus=not reflexive, progress=as_progress(progress))
     return (result, explanation) if explain else result
+
+
+def _close_by_several(devices: tuple[int, ...], A: Any, out: Any, explain: bool, **asked: Any) -> Any:
+    """The closure of a stack, each matrix by one of several GPUs."""
+    if explain:
+        raise DeviceError("explain is for one matrix, or for a stack on one GPU: leave it out, or name one")
+    return closed_stack(devices, A, out, partial(closure, **asked))
 
 
 def _options(semiring: Any, method: str, threads: int | None, check: bool, spared: frozenset[str]) -> Options:
@@ -270,19 +274,14 @@ def closure_with_predecessors(
     if method not in METHODS or takes_edges(method):
         raise UnknownNameError("closure method with predecessors", method, matrix_methods())
     inspection, spared, several = Inspection(), spared_steps(structure), _where(device)[1]
-    D: Any = None
     options = _options(semiring, method, threads, check, frozenset() if several else spared)
-    if progress is None and not several and (run := program_for(A, options)) is not None:
-        D = run(A, inspect=inspection)
-    by_program = D is not None
-    if not by_program:
+    run = None if several or progress is not None else program_for(A, options)
+    D = closed = None if run is None else run(A, inspect=inspection)
+    if closed is None:
         request = Request(*options, Explanation(told=False), devices=several)
         D = _by_chain(A, request, progress=progress, inspect=inspection)
-    if by_program and inspection.found is not None:
-        return D, inspection.found
-    plan = make_plan(semiring, D.dtype, threads=options.threads)
     if inspection.found is None:  # closed as packed bits, or empty
-        inspection.look(engine_of(plan, D), D, before=A)
-    if is_tropical(semiring) and D.dtype.kind == "f":
-        attach_unbounded(plan, A, D, inspection.found)
+        inspection.look(engine_of(make_plan(semiring, D.dtype, threads=options.threads), D), D, before=A)
+    if closed is None and is_tropical(semiring) and D.dtype.kind == "f":  # a program is not for edges that gain so
+        attach_unbounded(make_plan(semiring, D.dtype, threads=options.threads), A, D, inspection.found)
     return D, inspection.found
