@@ -197,8 +197,8 @@ def closure(
         return _close_by_several(several, A, out, explain, semiring=semiring, directed=directed, **asked)
     options = _options(semiring, method, threads, check, frozenset() if several else spared)
     rare = progress, device, memory, journal, pivots, weight, directed, columns
-    if reflexive and not explain and rare.count(None) == len(rare):
-        run = program_for(A, options, out)
+    if not explain and rare.count(None) == len(rare):
+        run = program_for(A, options, out, plus=not reflexive)
         if run is not None and (closed := run(A, out)) is not None:
             return closed
     reading = Reading(weight, directed, columns)
@@ -276,7 +276,8 @@ def closure_with_predecessors(
     inspection, spared, several = Inspection(), spared_steps(structure), _where(device)[1]
     options = _options(semiring, method, threads, check, frozenset() if several else spared)
     run = None if several or progress is not None else program_for(A, options)
-    D = closed = None if run is None else run(A, inspect=inspection)
+    closed: Array = None if run is None else run(A, inspect=inspection)
+    D = closed
     if closed is None:
         request = Request(*options, Explanation(told=False), devices=several)
         D = _by_chain(A, request, progress=progress, inspect=inspection)

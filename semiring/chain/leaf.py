@@ -43,8 +43,8 @@ class Leaf:
         self.words = m.storage == "bits"
         self.backend = backend_for(array, p.semiring, m.dtype, m.storage)
         self.method.check(self.backend, m.storage)
-        self._plan = p.kernel_plan()
-        self._diverges = may_diverge(self._plan)
+        self.plan = p.kernel_plan()
+        self._diverges = may_diverge(self.plan)
         speed, capabilities = closure_speed(self.backend.name, m.dtype, m.storage), self.backend.capabilities
         self._panel, alone = speed.panel, p.progress is None
         recorded = self.method.recorded and alone and 0 < p.n <= speed.graph
@@ -74,7 +74,7 @@ class Leaf:
         """
         if self._is_block and not profiling.active:
             # Where nothing is noticed, one plan serves all calls.
-            plan = self._plan.renewed(self.problem.semiring) if self._diverges else self._plan
+            plan = self.plan.renewed(self.problem.semiring) if self._diverges else self.plan
             before = original if inspect is None or original is not None else D.copy()
             self.backend.close_block(plan, D)
             self._check(plan)
@@ -111,7 +111,7 @@ class Leaf:
 
     def engine(self) -> Engine:
         """Its kernels, for one call; what they notice goes to the status of its plan."""
-        plan = self._plan.renewed(self.problem.semiring)
+        plan = self.plan.renewed(self.problem.semiring)
         if self.on_device and self.problem.waits and self._diverges:
             plan.status.word = self.xp.full(1, -1, np.int32)  # where kernels of a device say it
         return self._engine(plan)

@@ -143,9 +143,10 @@ class Matrix:
             put(out, absent, self.inner)
         return out
 
-    def diagonal(self) -> Array:
-        """The loops (n,), read through all maps."""
-        loops = packed_loops(self.array) if isinstance(self.array, BitMatrix) else self.array.diagonal()
+    def diagonal(self, array: Any = None) -> Array:
+        """The loops (n,) of the array, or of one like it, read through all maps."""
+        array = self.array if array is None else array
+        loops = packed_loops(array) if isinstance(array, BitMatrix) else array.diagonal()
         return self.read(loops[np.newaxis], None)[0]
 
     def range(self) -> tuple[Any, Any]:

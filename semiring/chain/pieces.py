@@ -69,20 +69,21 @@ def planned(child: Node, *, last_round: bool = False) -> Work:
     """
     last, asked, ending, array, strips = child, None, NOTHING, child.outer.matrix.array, child.outer.strips
     assert strips is not None
-    while last.leaf is None:
-        assert last.reduction is not None
-        round_ = last.reduction.last_round
-        if round_ is not None and last_round:
-            ending = ending & round_
-        else:
-            raise AlgebraError(
-                f"{last.reduction.why}: that takes more than some rows at a time, and this matrix is closed by "
-                f"{strips.called} of them; read it and close it in memory, which takes {shown(array.nbytes)} at least"
-            )
+    while True:
+        for found in last.more:
+            if found.last_round is None or not last_round:
+                raise AlgebraError(
+                    f"{found.why}: that takes more than some rows at a time, and this matrix is closed by "
+                    f"{strips.called} of them; read it and close it in memory, which takes {shown(array.nbytes)} at "
+                    "least"
+                )
+            ending = ending & found.last_round
         asked = asked or last.again
+        if last.leaf is not None:
+            break
         (last,) = last.children
     if last.inner.dtype != array.dtype:
         raise AlgebraError(
             f"{strips.called} of {array.dtype} have no room for {last.inner.dtype}: close the matrix in memory"
         )
-    return Work(child.outer, last.inner, asked or last.again, ending)
+    return Work(child.outer, last.inner, asked, ending)

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring import profiling
+from semiring.algorithms.methods import Method, method_named
 from semiring.algorithms.potentials.small import SMALL, small_potentials
 from semiring.algorithms.predecessors import Inspection
 from semiring.algorithms.stars import check_star
@@ -46,20 +47,22 @@ Guard: TypeAlias = Callable[[Array], "Run | None"]
 _least, _greatest = np.minimum.reduce, np.maximum.reduce
 
 
-def program_for(A: Array, options: Options, out: Any = None) -> Run | None:
+def program_for(A: Array, options: Options, out: Any = None, *, plus: bool = False) -> Run | None:
     """The program of one matrix (n, n) whose closure goes to ``out``; None where it takes the chain.
 
-    ``run(A)`` gives A* in a new array, ``run(A, out)`` in that one. Raises `DomainError` as the chain does.
+    ``run(A)`` gives A*, or A⁺ where ``plus``, in a new array, ``run(A, out)`` in that one. Raises `DomainError` as the
+    chain does.
     """
     kind = type(A)
     if (kind is not np.ndarray and kind.__module__ != "cupy") or OWN_STEPS or profiling.active:
         return None
-    if A.ndim != 2 or A.shape[0] != A.shape[1] or options.method != "auto" or not (out is None or _fits(out, A)):
+    if A.ndim != 2 or A.shape[0] != A.shape[1] or not (out is None or _fits(out, A)):
         return None
     device = None if kind is np.ndarray else A.device.id
     if device is not None and device != array_namespace(A).cuda.runtime.getDevice():
         return None
-    guard = _guard(options, A.dtype, A.shape[0], device, named_backend())
+    method = None if options.method == "auto" else method_named(options.method)  # a name may get another meaning
+    guard = _guard(options, A.dtype, A.shape[0], plus, device, named_backend(), method)
     return None if guard is None else guard(A)
 
 
@@ -72,15 +75,20 @@ def _fits(out: Any, A: Any) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _guard(options: Options, dtype: np.dtype[Any], n: int, device: int | None, backend: str | None) -> Guard | None:
-    """The guard of the programs of a kind, on a device of that number or the host; None where it has none."""
+def _guard(
+    options: Options, dtype: np.dtype[Any], n: int, plus: bool, device: int | None, *_: str | Method | None
+) -> Guard | None:
+    """The guard of the programs of a kind, on a device of that number or the host; None where it has none.
+
+    The names of backend and method may come to mean others: so these belong to the kind too.
+    """
     if n == 0 or dtype.kind not in "fiub" or not dtype.isnative:
         return None
     semiring, check, waits = options.semiring, options.check, options.check or device is None
     try:
         check_star(semiring, dtype)
         kept = promises(semiring, dtype, n, asks=waits)
-        planned = [(promise, _planned(options, dtype, n, device is not None, promise)) for promise in kept]
+        planned = [(promise, _planned(options, dtype, n, plus, device is not None, promise)) for promise in kept]
     except SemiringError:  # the chain will say it
         return None
     programs = [(promise, program) for promise, program in planned if program is not None]
@@ -90,7 +98,8 @@ def _guard(options: Options, dtype: np.dtype[Any], n: int, device: int | None, b
     if not check and not (waits and tropical):
         unseen = programs[-1][1].work
         return lambda A: unseen
-    otherwise = partial(_close_gaining, programs[0][1], options) if device is None else None
+    gains = device is None and options.method == "auto" and not plus
+    otherwise = partial(_close_gaining, programs[0][1], options) if gains else None
     # Of floats of min-plus and max-plus one end of their range says all, and costs half as much as a look.
     ends, dual = device is None and tropical and dtype.kind == "f", semiring.tropical == "max"
 
@@ -131,10 +140,14 @@ def _close_gaining(
     return D
 
 
-def _planned(options: Options, dtype: np.dtype[Any], n: int, on_device: bool, promise: Facts) -> Node | None:
+def _planned(
+    options: Options, dtype: np.dtype[Any], n: int, plus: bool, on_device: bool, promise: Facts
+) -> Node | None:
     """What the chain does to all matrices that keep a promise."""
     xp: Any = load_cupy() if on_device else np
     A = xp.broadcast_to(xp.zeros((), dtype), (n, n))  # it has no memory of its own, and nothing to look at
     matrix, waits = Matrix.of(A, options.semiring), options.check or not on_device
-    problem = Problem(Request(*options), options.semiring, matrix=matrix, facts=promise, waits=waits, blank=True)
-    return program_of(problem, STEPS[STEPS.index(arrays) + 1 :])
+    blank = Problem(
+        Request(*options), options.semiring, matrix=matrix, facts=promise, plus=plus, waits=waits, blank=True
+    )
+    return program_of(blank, STEPS[STEPS.index(arrays) + 1 :])

@@ -1,15 +1,15 @@
 """A⁺ from A*: the paths of at least one edge.
 
-Where ⊕ is idempotent they differ on the diagonal alone; else A is kept, and A⁺ = A ⊗ A* is one more product. See
+Where ⊕ is idempotent they differ on the diagonal alone, which is found when the method is done (`Node.work`); else A is
+kept, and A⁺ = A ⊗ A* is one more product. See
 `semiring.algorithms.irreflexive` for cost and source.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
-from semiring.algorithms.irreflexive import cycles_from_closure, irreflexive_product
+from semiring.algorithms.irreflexive import irreflexive_product
 from semiring.algorithms.packed import clear_tail
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.operands import memory_of
@@ -26,12 +26,11 @@ __all__ = ["plus"]
 def plus(p: Problem) -> Look:
     """A*, and what makes A⁺ of it."""
     yield not p.plus, "A* is wanted"
-    star = p.but(p.facts, plus=False)
     if p.semiring.idempotent:
-        loops, why = p.matrix.diagonal(), "A⁺ differs from A* on the diagonal alone"
-        back = partial(cycles_from_closure, p.kernel_plan(), loops)
-        return Reduction(why, p, [star], back, last_round=LastRound(loops), quiet=True)
+        last_round = None if p.strips is None else LastRound(p.matrix.diagonal())
+        return Reduction("A⁺ differs from A* on the diagonal alone", p, last_round=last_round, quiet=True)
     why = f"⊕ of {p.semiring.name} is not idempotent: A⁺ = A ⊗ A*, and A is kept until then"
+    star = p.but(p.facts, plus=False)
     return Reduction(why, p, [star], run=_product, prices=Prices(product=float(p.n**3)))
 
 
