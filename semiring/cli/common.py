@@ -67,6 +67,7 @@ _SPOKEN = (
     (r"pass A / 100", "divide them by 100"),
     (r"see [^;:]*\.check_axioms\(\)", "see semiring check"),
     (r"Semiring\(\.\.\., star=\.\.\.\)", "--star"),
+    (r"\bcolumns=\(([^,()]*), ([^,()]*)\)", r"--columns \1 \2"),
     (r"\bheader=True", "--header"),
     (r"\bheader=False", "--no-header"),
     (r"\bcheck=False", "--no-check"),
@@ -172,8 +173,8 @@ def load(arguments: argparse.Namespace, semiring: Semiring, *, sparse: bool = Fa
     """
     source: str = arguments.input
     if source in NETWORKS and not os.path.exists(source):
-        if arguments.header is not None or arguments.weight is not None:
-            raise SemiringError(f"--header and --weight are for files, and {source} comes with the library")
+        if any(option is not None for option in (arguments.header, arguments.weight, arguments.columns)):
+            raise SemiringError(f"--header, --weight and --columns are for files, and {source} comes with the library")
         network = load_network(source, semiring, dtype=arguments.dtype)
         if arguments.undirected:
             network = replace(network, matrix=both_directions(network.matrix, semiring), directed=False)
@@ -188,6 +189,7 @@ def load(arguments: argparse.Namespace, semiring: Semiring, *, sparse: bool = Fa
             directed=not arguments.undirected,
             header=arguments.header,
             weight=arguments.weight,
+            columns=arguments.columns,
         )
     if not (semiring.tropical or semiring.name in ("max_min", "min_max")):
         network = replace(network, unit="")  # a product of lengths is none
@@ -257,7 +259,8 @@ def save_matrix(report: Report, path: str, matrix: Any, semiring: Semiring, netw
     with ProgressBar("writing") as progress:
         write(path, matrix, semiring, names=network.names, unit=network.unit, progress=progress)
     report.wrote(path)
-    if network.names is not None and format_of(path) in ("npy", "mtx", "gr"):
+    named = network.names is not None and (kind := format_of(path)) in ("npy", "mtx", "gr")
+    if named and (kind == "npy" or network.names != tuple(range(1, len(matrix) + 1))):
         print(f"semiring: note: {path} holds no names of vertices; .npz, .csv and .json do", file=sys.stderr)
 
 

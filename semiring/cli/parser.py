@@ -220,6 +220,12 @@ def _add_input(parser: argparse.ArgumentParser) -> None:
     reading.add_argument("--undirected", action="store_true", help="take each edge in both directions")
     reading.add_argument("--dtype", choices=DTYPES, help="of the matrix (default: the file's, else float64)")
     reading.add_argument("--weight", metavar="COLUMN", help="the column of an edge list that holds the weights")
+    reading.add_argument(
+        "--columns",
+        nargs=2,
+        metavar=("SOURCE", "TARGET"),
+        help="the columns of an edge list where edges begin and end",
+    )
     header = reading.add_mutually_exclusive_group()
     header.add_argument(
         "--header", action="store_true", default=None, help="the first line of an edge list names the columns"

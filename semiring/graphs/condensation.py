@@ -143,7 +143,9 @@ def condensation(A: Any) -> Condensation:
             return Condensation(A.matrix.shape[0], tails, heads, A.names)
         ends = [listed.rows, listed.columns]
         tails, heads = ends if listed.directed else map(np.concatenate, (ends, ends[::-1]))
-        return Condensation(listed.size, tails.astype(np.int64), heads.astype(np.int64), listed.names)
+        return Condensation(
+            listed.size, tails.astype(np.int64), heads.astype(np.int64), tuple(listed.names) if listed.names else None
+        )
     tails, heads, shape = _edges_of(A)
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ShapeError(f"A is {shape}: a graph needs a square matrix")

@@ -90,6 +90,7 @@ def read(
     format: str | None = None,  # noqa: A002  # what numpy, pandas and networkx call it
     header: bool | None = None,
     weight: str | None = None,
+    columns: tuple[str, str] | None = None,
 ) -> Network:
     """Read a network: the (n, n) matrix over ``semiring``, with the vertices' names if the file has them.
 
@@ -106,10 +107,10 @@ def read(
         False takes each edge in both directions; so are those of a node-link file that is not ``directed``.
     format
         One of the values of `FORMATS`, whatever the name ends in.
-    header, weight
+    header, weight, columns
         Of edge lists: whether the first line names the columns (None: when it reads like titles; an error where it may
-        as well be an edge whose weight is mistyped), and the title of the column that holds the weights. Of node-link
-        files: the key that holds the weights.
+        as well be an edge whose weight is mistyped), the title of the column that holds the weights, and those of the
+        columns where edges begin and end. Of node-link files: the key that holds the weights.
 
     What is not listed is no edge (the semiring's zero); what is listed is an edge, of weight 0 too; edges listed more
     than once combine by ⊕. In a dense matrix every entry is an element of the semiring. Nothing is unpickled.
@@ -117,7 +118,7 @@ def read(
     Raises `FormatError`, `ShapeError`, `DomainError` (NaN, or outside the domain), each naming file and line,
     `DTypeError`, `OSError`, `TooLargeError`. Time O(size of the file), memory n² elements and some 100 bytes an edge.
     """
-    found, title = _listed(path, format, header, weight)
+    found, title = _listed(path, format, header, weight, columns)
     try:
         return assemble(found, as_semiring(semiring), dtype, directed=directed, title=title)
     except TooLargeError as error:
@@ -132,9 +133,10 @@ def read_sparse(
     directed: bool = True,
     header: bool | None = None,
     weight: str | None = None,
+    columns: tuple[str, str] | None = None,
 ) -> Network:
     """`read`, but the matrix of a file that lists edges is a `scipy.sparse.csr_array` of them: never n² of memory."""
-    found, title = _listed(path, None, header, weight)
+    found, title = _listed(path, None, header, weight, columns)
     if isinstance(found, Entries):
         return assemble(found, semiring, dtype, directed=directed, title=title)
     return assemble_sparse(found, semiring, dtype, directed=directed, title=title)
@@ -145,6 +147,7 @@ def _listed(
     format: str | None,  # noqa: A002
     header: bool | None,
     weight: str | None,
+    columns: tuple[str, str] | None,
 ) -> tuple[Edges | Entries, str]:
     """What a file holds, and the title of its network."""
     source = os.fspath(path)
@@ -152,8 +155,11 @@ def _listed(
     if kind not in FORMATS.values():
         raise FormatError(f"no format is named {kind!r}: known are {', '.join(dict.fromkeys(FORMATS.values()))}")
     lists = kind in ("csv", "tsv", "txt")
-    if (header is not None and not lists) or (weight is not None and not lists and kind != "json"):
-        raise FormatError(f"{source}: a header and a column of weights belong to edge lists, not to {kind}")
+    titled = header is not None or columns is not None or (weight is not None and kind != "json")
+    if titled and not lists:
+        raise FormatError(f"{source}: a header and titles of columns belong to edge lists, not to {kind}")
+    if isinstance(columns, str) or (columns is not None and len(columns) != 2):
+        raise TypeError(f"columns are the titles of two columns, (source, target), and not {columns!r}")
     shown = "<stdin>" if source == "-" else source
     with binary_lines(source) as stream:
         found: Edges | Entries
@@ -169,7 +175,8 @@ def _listed(
             found = node_link.read_node_link(stream.read(), shown, weight=weight)
         else:
             mark = "\t" if kind == "tsv" else None
-            found = edge_list.read_edge_list(stream, shown, delimiter=mark, header=header, weight=weight)
+            reading: dict[str, Any] = {"header": header, "weight": weight, "columns": columns}
+            found = edge_list.read_edge_list(stream, shown, delimiter=mark, **reading)
     return found, _stem(source)
 
 

@@ -1,7 +1,7 @@
 """DIMACS shortest-path files (.gr): ``p sp <vertices> <arcs>``, then ``a <tail> <head> <weight>``, vertices from 1.
 
 Source: the 9th DIMACS Implementation Challenge, 2006. The challenge's weights are integers; floats are read and written
-as well. Vertices have no names.
+as well. Vertices are named by their numbers.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def read_dimacs(lines: Iterable[bytes], source: str) -> Edges:
     if len(rows) != promised:
         raise FormatError(f"{source}: {len(rows)} arcs, and the 'p' line promises {promised}")
     weights = np.array(values) if values else np.zeros(0)
-    return Edges(size, np.array(rows, np.int64), np.array(columns, np.int64), weights, at_line(source, numbers))
+    ends, names = (np.array(rows, np.int64), np.array(columns, np.int64)), range(1, size + 1)
+    return Edges(size, *ends, weights, at_line(source, numbers), names=names)
 
 
 def _problem(fields: list[str], place: str) -> tuple[int, int]:

@@ -1,14 +1,16 @@
 """Edge lists: one edge a line, ``source, target[, weight]``, as csv, tsv or words between blanks.
 
-* The first line may name the columns; then there may be more columns than three, in any order. The weights are in the
-  column ``weight``, else in the only one of numbers (but ``id``); of several an error asks which.
+* The first line may name the columns; then there may be more columns than three, in any order, if those of sources and
+  targets have usual titles or are named; without such titles the first two of at most three are taken. The weights are
+  in the column ``weight``, else in the only one of numbers (but ``id``); of several an error asks which.
   The first line names columns where two titles are usual ones for source and target, or the third field is a title: a
   usual one for weights, a word of two letters or more without a digit, or a quoted text above a weight without quotes.
   A third field that is
   neither a title nor a number is an error, as the weight of an edge may be mistyped (``A,B,O.5``). So are two names
   alone in the first line that occur nowhere else, as they may be titles (``package,needs``) or an edge apart.
 * A line whose target is empty, ``name,,``, declares a vertex (which may have no edge).
-* Lines that are empty or begin with ``#`` or ``%`` are skipped. Fields may stand in double quotes.
+* Lines that are empty or begin with ``#`` or ``%`` are skipped; an error where such a line reads like an edge, as the
+  name of a vertex may begin so (``#2,C,5``). Fields may stand in double quotes.
 * An edge without a weight column weighs 1.
 * Vertices that are numbers are put in numerical order, others in the order in which they occur. When they are exactly
   0 … n - 1 they are indices, and the network has no names.
@@ -19,14 +21,14 @@ from __future__ import annotations
 import csv
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, BinaryIO, Protocol, TypeAlias
 
 import numpy as np
 
-from semiring.arrays.labels import WEIGHTS, guessed_ends, guessed_weight, unit_of
+from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, guessed_ends, guessed_weight, unit_of
 from semiring.errors import FormatError
 from semiring.io.network import Edges
 from semiring.io.text import at_line, decoded, edge_chunks, is_number, listed_blocks, numbers_as_text, parse_number
@@ -37,6 +39,7 @@ __all__ = ["read_edge_list", "split_line", "write_edge_list", "write_table"]
 Row: TypeAlias = tuple[int, list[str], str]
 
 _SAY_WHICH = "say header=True or header=False"
+_AS_NPY = "a matrix goes to a file as .npy, by numpy.save"
 
 _AHEAD = 64  # lines after a header that are looked at for numbers
 
@@ -75,30 +78,39 @@ def read_edge_list(
     delimiter: str | None = None,
     header: bool | None = None,
     weight: str | None = None,
+    columns: tuple[str, str] | None = None,
 ) -> Edges:
     """The edges in ``lines``; ``source`` is what errors call the file.
 
     ``delimiter`` None: tab, comma, semicolon or blanks, by the first line. ``header`` None: the first line names the
-    columns when it reads like that. ``weight`` names the column of the weights (with a header).
+    columns when it reads like that. ``weight`` names the column of the weights, and ``columns`` those of sources and
+    targets (with a header).
     """
-    rows = _rows(decoded(lines, source), source, delimiter)
+    comments = list[tuple[int, str]]()
+    rows = _rows(decoded(lines, source), source, delimiter, comments)
     first = next(rows, None)
     if first is None:
+        _refuse_edges_in_comments(comments, None, source)
         empty = np.zeros(0, np.int64)
         return Edges(0, empty, empty, None, at_line(source, []))
     number, fields, line = first
     asked = header
+    header = True if columns is not None and header is None else header
     guessed, ahead = header is None and not _names_columns(fields), list[Row]()
     if header is None:
         ahead.extend(islice(rows, 1) if _ends_in_quotes(line) else ())
         header = _is_header(first, ahead, weight, f"{source}:{number}")
-    if weight is not None and not header:
-        raise FormatError(f"{source}:{number}: no header names a column {weight!r}")
-    if header and weight is None:
+    for title in (weight, *(columns or ())):
+        if title is not None and not header:
+            raise FormatError(f"{source}:{number}: no header names a column {title!r}")
+    if header:
         ahead.extend(islice(rows, _AHEAD))
-    seen = [row for _, row, _ in ahead]
-    columns = _named_columns(fields, weight, source, number, seen) if header else _plain_columns(fields, source, number)
-    found = _collect(chain([] if header else [first], ahead, rows), columns, source)
+        seen = [row for _, row, _ in ahead]
+        which = _named_columns(fields, weight, columns, f"{source}:{number}", seen)
+    else:
+        which = _plain_columns(fields, source, number)
+    found = _collect(chain([] if header else [first], ahead, rows), which, source)
+    _refuse_edges_in_comments(comments, (first, which, found), source)
     if header and guessed and (clash := next((name for name in fields[:2] if name in found.names), None)):
         raise FormatError(
             f"{source}:{number}: the first line reads like a header, but {clash!r} is also a vertex: {_SAY_WHICH}"
@@ -109,21 +121,55 @@ def read_edge_list(
             f"{source}:{number}: {shown} occur in no other line: the first line may name the columns, or be an edge: "
             f"{_SAY_WHICH}"
         )
-    if not header and asked is None and found.reads_like_matrix():
+    titled = header and (columns is not None or _names_columns(fields))
+    if asked is None and not titled and found.reads_like_matrix(symmetric=header):
+        say = f"columns=({fields[0]}, {fields[1]})" if header else "header=False"
         raise FormatError(
-            f"{source}:{number}: three lines of three numbers with 0 on the diagonal may be a matrix, or edges: of "
-            "edges say header=False; a matrix goes to a file as .npy, by numpy.save"
+            f"{source}:{number}: three lines of three numbers may be a matrix, or edges: of edges say {say}; {_AS_NPY}"
         )
-    return found.edges(columns, source)
+    return found.edges(which, source)
 
 
-def _rows(lines: Iterator[tuple[int, str]], source: str, delimiter: str | None) -> Iterator[Row]:
+def _rows(
+    lines: Iterator[tuple[int, str]], source: str, delimiter: str | None, comments: list[tuple[int, str]]
+) -> Iterator[Row]:
+    """The lines that are no comments; of these the ones that may be edges go to ``comments``."""
     for number, line in lines:
-        if not line.strip() or line.lstrip()[0] in "#%":
+        text = line.strip()
+        if not text or text[0] in "#%":
+            if text[1:2].strip():
+                comments.append((number, text))
             continue
         if delimiter is None:
             delimiter = _delimiter(line, f"{source}:{number}")
         yield number, split_line(line, delimiter, f"{source}:{number}"), line
+
+
+def _refuse_edges_in_comments(
+    comments: Iterable[tuple[int, str]], read: tuple[Row, Columns, _Collected] | None, source: str
+) -> None:
+    """Raise `FormatError` for a comment that may be an edge, by what was read of the other lines.
+
+    It has as many fields; its weight is a number, or where there are none another line has a vertex of that name, or
+    it stands between lines whose fields are not parted by blanks, as words of a comment are.
+    """
+    for number, text in comments:
+        mark = _delimiter(text if read is None else read[0][2], f"{source}:{number}")
+        fields = split_line(text, mark, f"{source}:{number}")
+        if read is None:
+            edge = len(fields) > 1 and mark != " "
+        else:
+            (first, _, _), which, found = read
+            edge = len(fields) == which.count and bool(fields[which.target])
+            if edge and which.weight is not None:
+                edge = is_number(fields[which.weight])
+            elif edge:
+                edge = fields[which.source] in found.names or (mark != " " and number > first)
+        if edge:
+            raise FormatError(
+                f"{source}:{number}: {text[:40]!r} may be a comment, or an edge from a vertex {fields[0]!r}: put the "
+                f"name into double quotes, or a blank after the {text[0]}"
+            )
 
 
 def _delimiter(line: str, place: str) -> str:
@@ -214,55 +260,83 @@ def _ends_in_quotes(line: str) -> bool:
 
 
 def _named_columns(
-    fields: Sequence[str], weight: str | None, source: str, number: int, rows: Sequence[Sequence[str]]
+    fields: Sequence[str],
+    weight: str | None,
+    ends: tuple[str, str] | None,
+    place: str,
+    rows: Sequence[Sequence[str]],
 ) -> Columns:
     """The columns that a header names; ``rows``, some of those that follow it, say which hold numbers."""
     lowered = [field.casefold() for field in fields]
     if len(fields) < 2:
-        raise FormatError(f"{source}:{number}: a header names at least two columns, source and target")
+        raise FormatError(f"{place}: a header names at least two columns, source and target")
 
-    tails, heads = guessed_ends(lowered)
-    for found, what in ((tails, "source"), (heads, "target")):
-        if len(found) > 1:
-            shown = " and ".join(repr(fields[lowered.index(title)]) for title in found)
-            raise FormatError(
-                f"{source}:{number}: the columns {shown} are both titled like a {what}: leave one out, or give it "
-                "another title"
-            )
-    known = lowered.index(heads[0]) if heads else None
-    tail = lowered.index(tails[0]) if tails else int(known == 0)  # what has no usual title comes first
-    head = int(tail == 0) if known is None else known
+    def named(title: str) -> int:
+        if title.casefold() not in lowered:
+            raise FormatError(f"{place}: no column is named {title!r}; there are {', '.join(fields)}")
+        return lowered.index(title.casefold())
+
+    def held(column: int) -> list[str]:
+        return [row[column] for row in rows if len(row) > column and row[column]]
+
+    tail, head = _ends(fields, place) if ends is None else map(named, ends)
+    rest = [column for column in range(len(fields)) if column not in (tail, head)]
+    if ends is None and not _names_columns(fields) and (len(rest) > 1 or _are_texts(rest, held)):
+        raise FormatError(
+            f"{place}: the columns {', '.join(map(repr, fields))} are titled like no source ({', '.join(SOURCES)}) and "
+            f"target ({', '.join(TARGETS)}): say columns=(SOURCE, TARGET), the titles of two; {_AS_NPY}"
+        )
     if weight is not None:
-        if weight.casefold() not in lowered:
-            raise FormatError(f"{source}:{number}: no column is named {weight!r}; there are {', '.join(fields)}")
-        where = lowered.index(weight.casefold())
-    else:
-        rest = [column for column in range(len(fields)) if column not in (tail, head) and lowered[column] != "id"]
-        cells = {column: [row[column] for row in rows if len(row) > column and row[column]] for column in rest}
-        held = [column for column in rest if any(map(is_number, cells[column]))]
-        usual = [column for column in rest if lowered[column] in WEIGHTS]
-        missing = [column for column in usual if not cells[column]]
-        title, candidates = guessed_weight(fields[column] for column in [*held, *missing] or usual)
-        if candidates:
-            shown = ", ".join(map(repr, candidates))
-            unclear = f"{source}:{number}: the weights may be any of the columns {shown}: say weight="
-            return Columns(tail, head, None, len(fields), unclear=unclear)
-        if title is None and len(rest) > 1:
-            shown = ", ".join(repr(fields[column]) for column in rest)
-            unclear = f"{source}:{number}: none of the columns {shown} holds numbers: say weight="
-            return Columns(tail, head, None, len(fields), unclear=unclear)
-        where = next((column for column in rest if fields[column] == title), next(iter(rest), -1))
+        where = named(weight)
+        return Columns(tail, head, where, len(fields), unit_of(fields[where]))
+    rest = [column for column in rest if lowered[column] != "id"]
+    numbers = [column for column in rest if any(map(is_number, held(column)))]
+    usual = [column for column in rest if lowered[column] in WEIGHTS]
+    missing = [column for column in usual if not held(column)]
+    title, candidates = guessed_weight(fields[column] for column in [*numbers, *missing] or usual)
+    if candidates:
+        shown = ", ".join(map(repr, candidates))
+        unclear = f"{place}: the weights may be any of the columns {shown}: say weight="
+        return Columns(tail, head, None, len(fields), unclear=unclear)
+    if title is None and len(rest) > 1:
+        shown = ", ".join(repr(fields[column]) for column in rest)
+        unclear = f"{place}: none of the columns {shown} holds numbers: say weight="
+        return Columns(tail, head, None, len(fields), unclear=unclear)
+    where = next((column for column in rest if fields[column] == title), next(iter(rest), -1))
     if where < 0:
         return Columns(tail, head, None, len(fields))
     return Columns(tail, head, where, len(fields), unit_of(fields[where]))
 
 
+def _ends(fields: Sequence[str], place: str) -> tuple[int, int]:
+    """The columns of sources and targets: by their titles, and what has no usual title comes first."""
+    lowered = [field.casefold() for field in fields]
+    tails, heads = guessed_ends(lowered)
+    for found, what in ((tails, "source"), (heads, "target")):
+        if len(found) > 1:
+            shown = " and ".join(repr(fields[lowered.index(title)]) for title in found)
+            raise FormatError(
+                f"{place}: the columns {shown} are both titled like a {what}: say columns=(SOURCE, TARGET), the titles "
+                "of two"
+            )
+    known = lowered.index(heads[0]) if heads else None
+    tail = lowered.index(tails[0]) if tails else int(known == 0)
+    return tail, int(tail == 0) if known is None else known
+
+
+def _are_texts(columns: Sequence[int], held: Callable[[int], list[str]]) -> bool:
+    """Whether some of the columns hold something, and none a number."""
+    return any(map(held, columns)) and not any(is_number(field) for column in columns for field in held(column))
+
+
 def _plain_columns(fields: Sequence[str], source: str, number: int) -> Columns:
     if len(fields) not in (2, 3):
-        hint = "; name the columns in a header" if len(fields) > 3 else ""
+        hint = f"; name the columns in a header; {_AS_NPY}" if len(fields) > 3 else ""
         hint = hint or "; between the fields stand commas, semicolons, tabs or blanks"
         count = f"{len(fields)} field{'s' * (len(fields) != 1)}"
         raise FormatError(f"{source}:{number}: {count} where an edge is source, target[, weight]{hint}")
+    if not fields[0]:
+        raise FormatError(f"{source}:{number}: the source is empty, as in the corner of a matrix; {_AS_NPY}")
     return Columns(0, 1, 2 if len(fields) == 3 else None, len(fields))
 
 
@@ -287,12 +361,13 @@ class _Collected:
         others = (self.rows[1:], self.columns[1:], self.declared)
         return len(self.rows) > 1 and all(not len(ends) or min(ends) > 1 for ends in others)
 
-    def reads_like_matrix(self) -> bool:
-        """Whether the fields of three weighted edges may be a 3 × 3 matrix of numbers with 0 on the diagonal."""
+    def reads_like_matrix(self, *, symmetric: bool) -> bool:
+        """Whether three weighted edges may be a 3 × 3 matrix of numbers: with 0 on the diagonal, or a symmetric one."""
         if not len(self.values) == len(self.rows) == 3 or self.declared or not all(map(is_number, self.names)):
             return False
-        names = list(self.names)
-        return parse_number(names[self.rows[0]]) == parse_number(names[self.columns[1]]) == self.values[2] == 0
+        ends = np.array([parse_number(name) for name in self.names])[np.array([self.rows, self.columns])]
+        a = np.array([*ends, self.values]).T
+        return not a.diagonal().any() or (symmetric and bool((a == a.T).all()))
 
     def edges(self, columns: Columns, source: str) -> Edges:
         n, names = len(self.names), tuple(self.names)

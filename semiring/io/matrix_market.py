@@ -1,7 +1,7 @@
 """Matrix Market (.mtx), by SciPy: ``coordinate`` files list edges, ``array`` files hold every entry.
 
 Source: Boisvert, Pozo, Remington, "The Matrix Market Exchange Formats", NISTIR 5935, 1996. Symmetric files are
-undirected networks; ``pattern`` files have edges of weight 1. Vertices have no names.
+undirected networks; ``pattern`` files have edges of weight 1. Vertices are named by their numbers, from 1 on.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read_matrix_market(content: bytes, source: str) -> Edges | Entries:
     except (ValueError, OverflowError, TypeError) as error:
         raise FormatError(_with_line(str(error), source)) from None
     if kind == "array":
-        return Entries(np.asarray(matrix), _entry(source, n), typed=field == "integer")
+        return Entries(np.asarray(matrix), _entry(source, n), typed=field == "integer", names=range(1, n + 1))
     stored: Any = matrix
     found = stored.tocoo()
     values = None if field == "pattern" else np.asarray(found.data)
@@ -56,7 +56,7 @@ def read_matrix_market(content: bytes, source: str) -> Edges | Entries:
         index %= len(row)
         return f"{source}: entry ({row[index] + 1}, {column[index] + 1})"
 
-    return Edges(n, row, column, values, locate, typed=field == "integer", directed=directed)
+    return Edges(n, row, column, values, locate, typed=field == "integer", names=range(1, n + 1), directed=directed)
 
 
 def _entry(source: str, n: int) -> Callable[[int], str]:

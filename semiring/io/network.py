@@ -156,7 +156,7 @@ class Edges:
     values: np.ndarray[Any, Any] | None
     locate: Locate
     typed: bool = False  # whether the file says which dtype the values have, as text does not
-    names: tuple[Any, ...] | None = None
+    names: Sequence[Any] | None = None
     unit: str = ""
     directed: bool = True
     unclear: str = ""  # what to say where several titles have numbers, and it is not known which are the weights
@@ -169,7 +169,7 @@ class Entries:
     matrix: np.ndarray[Any, Any]
     locate: Locate
     typed: bool = True
-    names: tuple[str, ...] | None = None
+    names: Sequence[Any] | None = None
     unit: str = ""
 
 
@@ -199,7 +199,11 @@ def assemble(
         matrix, combined = _matrix_of_edges(found, semiring, dtype, directed)
         directed = directed and found.directed
     known: dict[str, Any] = {"semiring": semiring, "combined": combined, "directed": directed}
-    return Network(matrix, found.names, unit=found.unit, title=title, **known)
+    return Network(matrix, _held(found.names), unit=found.unit, title=title, **known)
+
+
+def _held(names: Sequence[Any] | None) -> tuple[Any, ...] | None:
+    return None if names is None else tuple(names)
 
 
 def assemble_sparse(
@@ -215,7 +219,8 @@ def assemble_sparse(
     starts = np.searchsorted(cells, np.arange(found.size + 1) * found.size)
     matrix: Any = csr_array((values, cells % max(1, found.size), starts), shape=(found.size, found.size))
     known: dict[str, Any] = {"semiring": semiring, "combined": cells.size < rows.size}
-    return Network(matrix, found.names, unit=found.unit, title=title, directed=directed and found.directed, **known)
+    known["directed"] = directed and found.directed
+    return Network(matrix, _held(found.names), unit=found.unit, title=title, **known)
 
 
 def _matrix_of_edges(found: Edges, semiring: Semiring, dtype: Any, directed: bool) -> tuple[np.ndarray[Any, Any], bool]:

@@ -35,7 +35,8 @@ def with_positions(network: Network, path: str | os.PathLike[str]) -> Network:
     with binary_lines(source) as stream:
         lines = decoded(stream, source)
         dimacs = source.removesuffix(".gz").endswith(".co")
-        geographic, rows = (False, _dimacs_rows(lines, source)) if dimacs else _table_rows(lines, source)
+        first = int(network.names is not None)  # vertices without names count from 0
+        geographic, rows = (False, _dimacs_rows(lines, source, first)) if dimacs else _table_rows(lines, source)
         place = {name: vertex for vertex, name in enumerate(_names(network))}
         positions = np.full((len(place), 2), np.nan)
         labels = list(_names(network))
@@ -65,13 +66,13 @@ def _point(across: str, up: str, place: str) -> Any:
     return point
 
 
-def _dimacs_rows(lines: Iterator[tuple[int, str]], source: str) -> Iterator[tuple[int, Row]]:
+def _dimacs_rows(lines: Iterator[tuple[int, str]], source: str, first: int) -> Iterator[tuple[int, Row]]:
     for number, line in lines:
         fields = line.split()
         if fields and fields[0] == "v":
             if len(fields) != 4 or not is_count(fields[1]):
                 raise FormatError(f"{source}:{number}: expected 'v <vertex> <x> <y>'")
-            yield number, (str(int(fields[1]) - 1), fields[2], fields[3], "")
+            yield number, (str(int(fields[1]) - 1 + first), fields[2], fields[3], "")
 
 
 def _table_rows(lines: Iterator[tuple[int, str]], source: str) -> tuple[bool, Iterator[tuple[int, Row]]]:

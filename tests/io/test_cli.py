@@ -285,25 +285,27 @@ def test_from_and_to_make_no_matrix_of_all_pairs(run, towns, form):
     line = {"csv": "{},{},{}\n", "gr": "a {} {} {:.0f}\n", "mtx": "{} {} {}\n"}[form]
     text = "".join(line.format(i + first, j + first, w) for i, j, w in edges)
     (towns / f"far.{form}").write_text(header[form] + text)
-    code, out, _ = run("paths", f"far.{form}", "--from", "0", "--to", str(n - 1), "--undirected")
+    a, b, c, d = (str(vertex + first) for vertex in (0, 5, 7, n - 1))
+    code, out, _ = run("paths", f"far.{form}", "--from", a, "--to", d, "--undirected")
     assert code == 0
+    width = len(d)
     assert out.splitlines()[2:] == [
-        f"0 → {n - 1}: distance 9, 3 edges",
-        "  0",
-        "  5       2",
-        "  7       3",
-        f"  {n - 1}  4",
+        f"{a} → {d}: distance 9, 3 edges",
+        f"  {a}",
+        f"  {b:<{width}}  2",
+        f"  {c:<{width}}  3",
+        f"  {d}  4",
     ]
-    code, out, _ = run("paths", f"far.{form}", "--to", "7")
+    code, out, _ = run("paths", f"far.{form}", "--to", c)
     others = n if form != "csv" else 4  # a list of edges has the vertices that it names
-    assert out.splitlines()[2:] == ["distance to 7", "  5  3", "  0  5", f"  {others - 3:,} without a path"]
+    assert out.splitlines()[2:] == [f"distance to {c}", f"  {b}  3", f"  {a}  5", f"  {others - 3:,} without a path"]
 
 
 UNDIRECTED = {
     "g.json": """{"directed": false, "nodes": [{"id": "0"}, {"id": "1"}, {"id": "2"}], "edges": [
         {"source": "0", "target": "1", "weight": 0}, {"source": "1", "target": "2", "weight": 4},
         {"source": "0", "target": "2", "weight": 9}, {"source": "2", "target": "2", "weight": 9}]}""",
-    "g.mtx": "%%MatrixMarket matrix coordinate real symmetric\n3 3 4\n2 1 0\n3 2 4\n3 1 9\n3 3 9\n",
+    "g.mtx": "%%MatrixMarket matrix coordinate real symmetric\n4 4 4\n2 1 0\n3 2 4\n3 1 9\n3 3 9\n",
     "g.csv": "0,1,0\n1,2,4\n0,2,9\n2,2,9\n",
 }
 
@@ -313,14 +315,15 @@ UNDIRECTED = {
 def test_an_undirected_edge_goes_in_both_directions(run, towns, name, more):
     (towns / name).write_text(UNDIRECTED[name])
     more = [*more, "--undirected"] if name == "g.csv" else more
-    for ends in (("0", "2"), ("2", "0")):
+    a, b, c = "123" if name == "g.mtx" else "012"
+    for ends in ((a, c), (c, a)):
         asked = ("paths", name, "--from", ends[0], "--to", ends[1], *more)
-        for without, distance, edges in ((("0", "1"), 9, "1 edge"), (("0", "2"), 4, "2 edges"), (("2", "2"), 4, "2 e")):
+        for without, distance, edges in (((a, b), 9, "1 edge"), ((a, c), 4, "2 edges"), ((c, c), 4, "2 e")):
             code, out, _ = run(*asked, "--without", *without)
             assert code == 0
             assert f"{ends[0]} → {ends[1]}: distance {distance}, {edges}" in out
-    twice = run(*asked, "--without", "0", "1", "--without", "1", "0", "--without", "0", "1")
-    assert twice == run(*asked, "--without", "0", "1")
+    twice = run(*asked, "--without", a, b, "--without", b, a, "--without", a, b)
+    assert twice == run(*asked, "--without", a, b)
 
 
 @pytest.mark.parametrize("more", [[], ["-o", "d.npy"]], ids=["edges", "a matrix"])
@@ -336,8 +339,8 @@ def test_without_a_directed_edge_the_other_direction_stays(run, towns, more):
 def test_without_makes_no_matrix_of_all_pairs(run, towns):
     n = 1_000_000
     (towns / "far.gr").write_text(f"p sp {n} 4\na 1 6 2\na 6 8 3\na 1 8 1\na 8 {n} 4\n")
-    code, out, _ = run("paths", "far.gr", "--from", "0", "--to", str(n - 1), "--without", "0", "7")
-    assert (code, out.splitlines()[2]) == (0, f"0 → {n - 1}: distance 9, 3 edges")
+    code, out, _ = run("paths", "far.gr", "--from", "1", "--to", str(n), "--without", "1", "8")
+    assert (code, out.splitlines()[2]) == (0, f"1 → {n}: distance 9, 3 edges")
     assert "all pairs" not in out
 
 
@@ -635,7 +638,7 @@ def test_messages_advise_options_of_the_command():
         (["closure", "towns.csv", "--threads", "0"], "argument --threads: 0 is not a number of threads"),
         (["closure", "towns.csv", "--threads", "x"], "argument --threads: x is not a number of threads"),
         (["closure", "towns.csv", "-s", "boolean", "--dtype", "float64"], "boolean is not defined on float64"),
-        (["closure", "us-flights", "--header"], "--header and --weight are for files"),
+        (["closure", "us-flights", "--header"], "--header, --weight and --columns are for files"),
         (
             ["closure", "towns.csv", "--weight", "money"],
             "towns.csv:1: no column is named 'money'; there are from",

@@ -69,7 +69,7 @@ def test_a_float_matrix_comes_back_bit_for_bit(tmp_path, ending):
     back = sio.read(path)
     assert back.matrix.dtype == np.float64
     assert back.matrix.tobytes() == AWKWARD.tobytes()
-    assert back.names is None
+    assert back.names == (tuple(range(1, 6)) if {".gr", ".mtx"} & set(path.suffixes) else None)
     assert back.title == "net"
 
 
@@ -460,8 +460,9 @@ def test_a_quoted_title_above_a_weight_without_quotes_makes_a_header(tmp_path, t
 
 @pytest.mark.parametrize("title", ["t1", "x", "O.5"])
 def test_a_weight_that_is_asked_for_makes_a_header(tmp_path, title):
-    net = edge_list(tmp_path, f"ab,an,x1,{title}\nA,B,5,3\n", weight=title.upper())
-    assert (net.names, net.matrix[0, 1]) == (("A", "B"), 3)
+    for more, text in (({"columns": ("Ab", "an")}, f"ab,an,x1,{title}\nA,B,5,3\n"), ({}, f"ab,an,{title}\nA,B,3\n")):
+        net = edge_list(tmp_path, text, weight=title.upper(), **more)
+        assert (net.names, net.matrix[0, 1]) == (("A", "B"), 3)
     with pytest.raises(FormatError, match=r"net.csv:1: no header names a column 'b'"):
         edge_list(tmp_path, "a,b,3\nb,c,4\n", weight="b")
 
@@ -476,6 +477,35 @@ def test_usual_titles_above_a_number_may_be_an_edge(tmp_path, first):
         edge_list(tmp_path, text)
     assert sorted(edge_list(tmp_path, text, header=True).names) == ["x", "y"]
     assert edge_list(tmp_path, text, header=False).names == (*first.split(",")[:2], "x", "y")
+
+
+def test_columns_are_named(tmp_path):
+    text = "date,from_city,to_city,source,km\n2020,A,B,x,5\n2021,B,C,y,6\n"
+    net = edge_list(tmp_path, text, columns=("from_city", "To_City"), weight="km")
+    assert (net.names, net.matrix[0, 1], net.matrix[1, 2], net.unit) == (("A", "B", "C"), 5, 6, "km")
+    assert edge_list(tmp_path, "1,2\n1,3\n", columns=("2", "1")).matrix.shape == (2, 2)
+    with pytest.raises(FormatError, match="no column is named 'town'; there are date, from_city"):
+        edge_list(tmp_path, text, columns=("date", "town"))
+    with pytest.raises(FormatError, match="no header names a column 'a'"):
+        edge_list(tmp_path, "a,b,3\n", columns=("a", "b"), header=False)
+    with pytest.raises(TypeError, match="columns are the titles of two columns"):
+        edge_list(tmp_path, text, columns="from_city")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# from, to, cost\nA,B,5\n",
+        "#from,to,cost\nA,B,5\n",
+        "#from,to\nA,B\n",
+        "#made by hand\nA B\n",
+        "A,B,5\n#C,D\n",
+        "# A,B,6\nA,B,5\n",
+        '"#A",B,5\n',
+    ],
+)
+def test_comments_that_are_no_edges_are_skipped(tmp_path, text):
+    assert len(edge_list(tmp_path, text).names) == 2
 
 
 def test_columns_of_years_are_no_edge(tmp_path):
@@ -572,7 +602,7 @@ def test_an_empty_matrix_market_file(tmp_path, head):
 def test_dimacs_as_the_challenge_writes_it(tmp_path):
     (tmp_path / "x.gr").write_text("c 9th DIMACS\np sp 4 3\nc arcs\na 1 2 803\na 2 1 803\na 4 3 158\n")
     net = sio.read(tmp_path / "x.gr")
-    assert net.names is None
+    assert net.names == (1, 2, 3, 4)
     assert net.matrix[0, 1] == net.matrix[1, 0] == 803
     assert net.matrix[3, 2] == 158
     assert np.isinf(net.matrix).sum() == 13
@@ -826,11 +856,35 @@ NO_GRAPH = (
     "no node-link graph, an object with the lists 'nodes' and 'edges' (or 'links'), such as "
     "networkx.node_link_data makes"
 )
+AS_NPY = "in a header; a matrix goes to a file as .npy, by numpy.save"
+THREE = (
+    "x.csv:1: three lines of three numbers may be a matrix, or edges: of edges say {}; a matrix goes to a file as "
+    ".npy, by numpy.save"
+)
+UNTITLED = (
+    "x.csv:1: the columns {} are titled like no source (source, from, src, tail, origin, start, u) and target (target, "
+    "to, dst, dest, head, destination, end, v): say columns=(SOURCE, TARGET), the titles of two; a matrix goes to a "
+    "file as .npy, by numpy.save"
+)
+COMMENT = (
+    "x.csv:{}: '{}' may be a comment, or an edge from a vertex '{}': put the name into double quotes, or a blank after "
+    "the {}"
+)
 MALFORMED = [
     ("x.csv", "a,b,1\nb,c\n", "x.csv:2: 2 fields, expected 3"),
     ("x.csv", "a,b,1\nb,c,1,2\n", "x.csv:2: 4 fields, expected 3"),
     ("x.csv", "a,b,1\n\n# c\nb,c,1x\n", "x.csv:4: the weight '1x' is not a number"),
-    ("x.csv", "1,2,3,4\n", "x.csv:1: 4 fields where an edge is source, target[, weight]; name the columns in a header"),
+    ("x.csv", "1,2,3,4\n", f"x.csv:1: 4 fields where an edge is source, target[, weight]; name the columns {AS_NPY}"),
+    ("x.csv", ",A,B\nA,0,3\nB,4,0\n", f"x.csv:1: the source is empty, as in the corner of a matrix; {AS_NPY[13:]}"),
+    ("x.csv", "Ulm,Kiel,Jena\n0,3,8\n3,0,2\n8,2,0\n", THREE.format("columns=(Ulm, Kiel)")),
+    ("x.csv", "Ulm,Kiel,Jena\n1,3,8\n3,1,2\n8,2,1\n", THREE.format("columns=(Ulm, Kiel)")),
+    ("x.csv", "date,from_city,to_city,km\n2020,A,B,5\n", UNTITLED.format("'date', 'from_city', 'to_city', 'km'")),
+    ("x.csv", "km,von,nach\n3,A,B\n3,B,C\n", UNTITLED.format("'km', 'von', 'nach'")),
+    ("x.csv", "from,to,cost\nA,#2,5\n#2,C,5\nA,C,20\n", COMMENT.format(3, "#2,C,5", "#2", "#")),
+    ("x.csv", "%2,C,5\nA,C,20\n", COMMENT.format(1, "%2,C,5", "%2", "%")),
+    ("x.csv", "A,#2\n#2,C\nA,C\n", COMMENT.format(2, "#2,C", "#2", "#")),
+    ("x.txt", "#2 C\nA #2\nA C\n", COMMENT.format(1, "#2 C", "#2", "#").replace("csv", "txt")),
+    ("x.csv", "#1,#2,5\n#2,#3,6\n", COMMENT.format(1, "#1,#2,5", "#1", "#")),
     (
         *("x.csv", "abc\n"),
         "x.csv:1: 1 field where an edge is source, target[, weight]; between the fields stand commas, semicolons, tabs "
@@ -838,7 +892,8 @@ MALFORMED = [
     ),
     (
         *("x.csv", "from,to,u,v,km\na,b,x,y,3\n"),
-        "x.csv:1: the columns 'from' and 'u' are both titled like a source: leave one out, or give it another title",
+        "x.csv:1: the columns 'from' and 'u' are both titled like a source: say columns=(SOURCE, TARGET), the titles "
+        "of two",
     ),
     (
         *("x.csv", "from,to,note,km\na,b,x,3 km\n"),
@@ -1059,8 +1114,9 @@ def test_unknown_endings_and_misplaced_options(tmp_path):
         with pytest.raises(FormatError, match="the ending says no known format"):
             sio.format_of(name)
     np.save(tmp_path / "x.npy", np.eye(2))
-    with pytest.raises(FormatError, match="belong to edge lists"):
-        sio.read(tmp_path / "x.npy", header=True)
+    for more in ({"header": True}, {"columns": ("a", "b")}, {"weight": "km"}):
+        with pytest.raises(FormatError, match="belong to edge lists"):
+            sio.read(tmp_path / "x.npy", **more)
     with pytest.raises(FormatError, match="no format is named 'xls'"):
         sio.read(tmp_path / "x.npy", format="xls")
     with pytest.raises(FormatError, match="no column is named 'time'; there are from, to, km"):
