@@ -130,7 +130,9 @@ def tables_of(
         if "threads" in options:
             sr.set_threads(options.threads)
         rows = [
-            (label, shown(ours(label, call, clock=clock, within=bound))) for label, bound, call in calls(options.sizes)
+            (label, shown(ours(label, call, clock=clock, within=bound)))
+            for label, bound, call in calls(options.sizes)
+            if options.calls in label
         ]
         return Table(calls.__name__.replace("_", " "), ["call", "time"], rows)
 
@@ -143,6 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="of the large calls")
         parser.add_argument("--threads", type=int, default=sr.get_threads(), help="at most, of every call")
+        parser.add_argument("--calls", default="", metavar="TEXT", help="those whose name has it")
 
     tables = tables_of([products, closures, small, stacks, paths, csgraph])
     return run("benchmarks.regression", str(__doc__), tables, arguments, configure)
