@@ -146,13 +146,23 @@ def finite_range(A: Array, sign: int) -> tuple[float, float]:
     xp = array_namespace(A)
     ends = xp.asarray([np.inf, -np.inf])
     for rows in pieces(A):
-        finite = xp.isfinite(A[rows])
-        ends[0] = xp.minimum(ends[0], xp.where(finite, A[rows], np.inf).min())
-        ends[1] = xp.maximum(ends[1], xp.where(finite, A[rows], -np.inf).max())
+        least, greatest = _ends(A[rows])
+        ends[0], ends[1] = xp.minimum(ends[0], least), xp.maximum(ends[1], greatest)
     low, high = on_host(ends).tolist()  # one wait for all pieces
     if low > high:
         return 0.0, 0.0
     return (low, high) if sign > 0 else (-high, -low)
+
+
+def _ends(part: Array) -> tuple[Any, Any]:
+    """The least and the greatest finite entry; ∞ and -∞ without one. A device is not waited for."""
+    xp = array_namespace(part)
+    if xp is np:
+        least, greatest = part.min(), part.max()
+        if np.isfinite(least) and np.isfinite(greatest):  # a quarter of the time
+            return least, greatest
+    finite = xp.isfinite(part)
+    return xp.where(finite, part, np.inf).min(), xp.where(finite, part, -np.inf).max()
 
 
 @cache
