@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring import profiling
+from semiring.algorithms.irreflexive import cycles_from_closure, irreflexive_product
 from semiring.algorithms.methods import Method, method_named
 from semiring.algorithms.packed import clear_tail
 from semiring.algorithms.predecessors import Inspection, wants_pivots
@@ -15,11 +16,12 @@ from semiring.algorithms.progress import ReportingEngine
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import divergence_error, may_diverge
-from semiring.arrays.operands import memory_of
-from semiring.chain.problem import Problem
+from semiring.arrays.bits import BitMatrix, pack
+from semiring.arrays.operands import memory_of, same_memory
+from semiring.chain.problem import Problem, of_matrix
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Plan
-from semiring.kernels.engine import Engine
+from semiring.kernels.engine import Engine, engine_of
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace, is_device_array
 from semiring.ranks.devices import by_devices
@@ -109,6 +111,23 @@ class Leaf:
         if inspect is not None:
             inspect.look(engine, A, before=before, pivots=pivots)
 
+    def kept(self, A: Any, D: Any) -> Any:
+        """What is needed of A for A⁺ when D, which may be its memory, holds A*: the loops where ⊕ is idempotent."""
+        if self.problem.semiring.idempotent:
+            return self.problem.matrix.diagonal(A)
+        if self.words and not isinstance(A, BitMatrix):
+            return pack(A)
+        return A.copy() if same_memory(A, D) else A
+
+    def drop_empty_paths(self, kept: Any, D: Any) -> None:
+        """A* → A⁺ in place."""
+        if self.problem.semiring.idempotent:
+            cycles_from_closure(self.plan, kept, D)
+            return
+        irreflexive_product(engine_of(self.plan, memory_of(D)), memory_of(kept), memory_of(D))
+        if self.words:
+            clear_tail(self.problem.semiring, D)
+
     def engine(self) -> Engine:
         """Its kernels, for one call; what they notice goes to the status of its plan."""
         plan = self.plan.renewed(self.problem.semiring)
@@ -127,6 +146,4 @@ class Leaf:
             p = self.problem
             which, vertex = divmod(plan.status.diverged, p.n)
             error = divergence_error(p.request.semiring, vertex)
-            if len(p.matrix.shape) == 3:
-                error.matrix = (which,)
-            raise error
+            raise of_matrix(error, np.unravel_index(which, p.stack)) if p.stack else error

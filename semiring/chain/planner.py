@@ -13,7 +13,6 @@ from functools import cache, partial
 from typing import Any, TypeAlias
 
 from semiring import profiling
-from semiring.algorithms.irreflexive import cycles_from_closure
 from semiring.algorithms.predecessors import Inspection
 from semiring.arrays.operands import same_memory
 from semiring.chain.leaf import Leaf
@@ -111,7 +110,7 @@ class Node:
             p, self._rest = found.mapped or p, steps[i + 1 :]
             if found.again is not None:
                 self.again, self._asked, self._then = found.again, p, self._rest
-            if found.last_round is not None or not found.only_maps:
+            if not (found.only_maps and found.by_rows):
                 self.more.append(found)
             if not found.only_maps:
                 self.reduction = found
@@ -176,14 +175,14 @@ class Node:
             home = array_namespace(A).empty(A.shape, A.dtype)
         D = p.matrix.memory_in(home)
         if leaf is not None:
-            apart, original, loops = leaf.method.apart, None, p.matrix.diagonal(A) if p.plus else None
+            apart, original, kept = leaf.method.apart, None, leaf.kept(A, D) if p.plus else None
             if (apart or inspect is not None) and p.matrix.as_it_is and not same_memory(A, D):
                 original = A
             if original is None or not apart:
                 D = way.encode(A, D)
             leaf.close(D, inspect, original)
-            if loops is not None:
-                cycles_from_closure(leaf.plan, loops, D)
+            if p.plus:
+                leaf.drop_empty_paths(kept, D)
         elif reduction is not None:
             D = reduction.run(self, D)
         if self.again is not None and (wider := self.again(self._asked, D)) is not None:

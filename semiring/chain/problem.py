@@ -29,7 +29,7 @@ from semiring.arrays.scans import Scan
 from semiring.chain.explanation import Explanation
 from semiring.chain.matrix import Matrix
 from semiring.chain.prices import Prices
-from semiring.errors import SemiringError
+from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, SemiringError
 from semiring.graphs.structure import UNSEEN, Structure
 from semiring.io.inputs import AS_IT_IS, Reading
 from semiring.kernels import backend_for
@@ -55,6 +55,7 @@ __all__ = [
     "UndecidedError",
     "as_it_is",
     "is_tropical",
+    "of_matrix",
     "promises",
     "step",
 ]
@@ -141,6 +142,7 @@ class Problem:
     facts: Facts | None = _NOTHING_KNOWN  # None: not looked for yet; `known` looks
     seen: Structure = UNSEEN  # of the graph, where a step has looked; maps leave it as it is, but for shifts
     plus: bool = False
+    stack: tuple[int, ...] = ()  # (...) of the caller's (..., n, n), where all of these are closed together
     method: str | Method = "auto"  # its name, or one that a step has found for matrices of such a structure
     home: Any = None
     blank: bool = False
@@ -263,7 +265,7 @@ def _looked_at(p: Problem) -> Facts:
     if not (p.request.check or (tropical and p.waits)):
         return Facts(0, 0) if tropical else Facts()
     look = partial(check_by_threads, threads=p.request.threads) if p.strips is None else p.strips.look
-    scan = look(m.array, p.semiring)
+    scan = look(p.entries, p.semiring)
     if p.semiring.tropical is not None and scan.low is None:  # no numbers at all
         return Facts(0, 0, scan.nonnegative)
     return Facts(scan.low, scan.high, scan.nonnegative)
@@ -282,6 +284,17 @@ class No(NamedTuple):
 
 def as_it_is(error: SemiringError, which: int = 0) -> SemiringError:
     """An error of a problem, where that is one of the problem that it is a part of."""
+    return error
+
+
+def of_matrix(error: SemiringError, where: Sequence[Any]) -> SemiringError:
+    """An error about the entries of a matrix, as one of the stack in which it has that place; others as they are."""
+    if isinstance(error, DivergenceError | DomainError | IntegerOverflowError):
+        place = tuple(map(int, where))
+        about = f"{error}; this is about the matrix A[{', '.join(map(str, place))}] of the stack"
+        error.args = (about, *error.args[1:])
+        if isinstance(error, DivergenceError):
+            error.matrix = place
     return error
 
 
@@ -309,7 +322,8 @@ class Reduction:
     in_home: bool = False  # whether `run` is given the home as it is, rather than memory in which kernels can work
     #: Of maps: asked of closed rows, some or all: None, or what makes ``mapped``, read in another way, to be solved.
     again: Callable[[Problem, Array], Callable[[], Problem] | None] | None = None
-    last_round: LastRound | None = None  # what stands for `back` where all strips are visited once more
+    by_rows: bool = True  # of maps: whether no more is to be done than can be done to some rows at a time
+    last_round: LastRound | None = None  # what does the rest, or `back`, where all strips are visited once more
     blame: Callable[..., SemiringError] = as_it_is  # of (error, which): one of that problem, as one of this
     quiet: bool = False  # listed in the chain, but not among the reasons
     prices: Prices | None = None  # what it costs, and the others would

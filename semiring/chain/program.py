@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring import profiling
-from semiring.algorithms.methods import Method, method_named
+from semiring.algorithms.methods import method_named
 from semiring.algorithms.potentials.small import SMALL, small_potentials
 from semiring.algorithms.predecessors import Inspection
 from semiring.algorithms.stars import check_star
@@ -48,7 +48,7 @@ _least, _greatest = np.minimum.reduce, np.maximum.reduce
 
 
 def program_for(A: Array, options: Options, out: Any = None, *, plus: bool = False) -> Run | None:
-    """The program of one matrix (n, n) whose closure goes to ``out``; None where it takes the chain.
+    """The program of a matrix (n, n), or a stack (count, n, n), whose closure goes to ``out``; None for the chain.
 
     ``run(A)`` gives A*, or A⁺ where ``plus``, in a new array, ``run(A, out)`` in that one. Raises `DomainError` as the
     chain does.
@@ -56,13 +56,13 @@ def program_for(A: Array, options: Options, out: Any = None, *, plus: bool = Fal
     kind = type(A)
     if (kind is not np.ndarray and kind.__module__ != "cupy") or OWN_STEPS or profiling.active:
         return None
-    if A.ndim != 2 or A.shape[0] != A.shape[1] or not (out is None or _fits(out, A)):
+    if A.ndim not in (2, 3) or A.shape[-2] != A.shape[-1] or not (out is None or _fits(out, A)):
         return None
     device = None if kind is np.ndarray else A.device.id
     if device is not None and device != array_namespace(A).cuda.runtime.getDevice():
         return None
     method = None if options.method == "auto" else method_named(options.method)  # a name may get another meaning
-    guard = _guard(options, A.dtype, A.shape[0], plus, device, named_backend(), method)
+    guard = _guard(options, A.dtype, A.shape, plus, device, named_backend(), method)
     return None if guard is None else guard(A)
 
 
@@ -76,28 +76,28 @@ def _fits(out: Any, A: Any) -> bool:
 
 @lru_cache(maxsize=4096)
 def _guard(
-    options: Options, dtype: np.dtype[Any], n: int, plus: bool, device: int | None, *_: str | Method | None
+    options: Options, dtype: np.dtype[Any], shape: tuple[int, ...], plus: bool, device: int | None, *_: object
 ) -> Guard | None:
     """The guard of the programs of a kind, on a device of that number or the host; None where it has none.
 
     The names of backend and method may come to mean others: so these belong to the kind too.
     """
-    if n == 0 or dtype.kind not in "fiub" or not dtype.isnative:
+    if 0 in shape or dtype.kind not in "fiub" or not dtype.isnative:
         return None
     semiring, check, waits = options.semiring, options.check, options.check or device is None
     try:
         check_star(semiring, dtype)
-        kept = promises(semiring, dtype, n, asks=waits)
-        planned = [(promise, _planned(options, dtype, n, plus, device is not None, promise)) for promise in kept]
+        kept = promises(semiring, dtype, shape[-1], asks=waits)
+        planned = [(promise, _planned(options, dtype, shape, plus, device is not None, promise)) for promise in kept]
     except SemiringError:  # the chain will say it
         return None
     programs = [(promise, program) for promise, program in planned if program is not None]
-    if len(programs) < len(planned):
+    if not programs:
         return None
     tropical, warns = is_tropical(semiring), check and device is None
     if not check and not (waits and tropical):
-        unseen = programs[-1][1].work
-        return lambda A: unseen
+        unseen = planned[-1][1]
+        return None if unseen is None else lambda A: unseen.work
     gains = device is None and options.method == "auto" and not plus
     otherwise = partial(_close_gaining, programs[0][1], options) if gains else None
     # Of floats of min-plus and max-plus one end of their range says all, and costs half as much as a look.
@@ -132,20 +132,21 @@ def _close_gaining(
         dual = options.semiring.tropical == "max"
         h = small_potentials(np.negative(A, dtype=np.float64) if dual else A) if floats else None
         return None if h is None else program.under(Shifted(h)).work(A, home, inspect)
-    close = gaining(A[np.newaxis], options.semiring, options.threads)
+    stack = (-1, *A.shape[-2:])
+    close = gaining(A.reshape(stack), options.semiring, options.threads)
     if close is None:
         return None
     D = np.empty(A.shape, A.dtype) if home is None else home
-    close(D[np.newaxis])
+    close(D.reshape(stack))
     return D
 
 
 def _planned(
-    options: Options, dtype: np.dtype[Any], n: int, plus: bool, on_device: bool, promise: Facts
+    options: Options, dtype: np.dtype[Any], shape: tuple[int, ...], plus: bool, on_device: bool, promise: Facts
 ) -> Node | None:
     """What the chain does to all matrices that keep a promise."""
     xp: Any = load_cupy() if on_device else np
-    A = xp.broadcast_to(xp.zeros((), dtype), (n, n))  # it has no memory of its own, and nothing to look at
+    A = xp.broadcast_to(xp.zeros((), dtype), shape)  # it has no memory of its own, and nothing to look at
     matrix, waits = Matrix.of(A, options.semiring), options.check or not on_device
     blank = Problem(
         Request(*options), options.semiring, matrix=matrix, facts=promise, plus=plus, waits=waits, blank=True

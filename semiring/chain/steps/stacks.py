@@ -24,8 +24,8 @@ from semiring.algorithms.methods import Method
 from semiring.algorithms.schedule import schedule_for
 from semiring.chain.gaining import gaining
 from semiring.chain.planner import Node
-from semiring.chain.problem import Facts, Look, Problem, Reduction, is_tropical, promises, step
-from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, SemiringError
+from semiring.chain.problem import Facts, Look, Problem, Reduction, is_tropical, of_matrix, promises, step
+from semiring.errors import SemiringError
 from semiring.kernels.engine import Engine, make_plan
 from semiring.namespaces import array_namespace
 
@@ -54,7 +54,7 @@ def _together(p: Problem, alike: bool) -> Look:
     yield closures is None or not p.semiring.idempotent, "the backend closes one matrix after the other"
     flat = m.array.reshape(-1, n, n)
     if not alike:
-        close = gaining(flat, p.semiring, p.request.threads) if m.as_it_is else None
+        close = gaining(p.entries.reshape(flat.shape), p.semiring, p.request.threads) if m.as_it_is else None
         yield close is None, "weights that each of them is looked at for"
         p.request.explanation.closed_by(str(p.method), backend.name, m)
         why = "small matrices with weights that gain: potentials of all, and then all closed by one launch"
@@ -64,8 +64,10 @@ def _together(p: Problem, alike: bool) -> Look:
     if n > closures.stack_rows(plan):
         yield len(flat) < least, "matrices so large that each keeps the machine busy"
         why = f"{least} or more matrices of this size: closed together, the same pivots of all of them at a time"
-    q = p.but(p.facts, array=flat, home=None, method=Method(str(p.method), _close_stack))
-    return Reduction(why, p, [q], run=partial(_close_flat, None), in_home=True, blame=partial(_of_stack, p))
+    q = p.but(p.facts, stack=m.shape[:-2], method=Method(str(p.method), _close_stack))
+    if len(m.shape) == 3:
+        return Reduction(why, q)
+    return Reduction(why, p, [q.but(p.facts, array=flat, home=None)], run=partial(_close_flat, None), in_home=True)
 
 
 def _close_stack(engine: Engine, A: Any) -> None:
@@ -82,17 +84,8 @@ def _close_flat(close: Callable[[Any], Any] | None, node: Node, D: Any) -> Any:
 
 
 def _of_stack(p: Problem, error: SemiringError, which: int) -> SemiringError:
-    """An error of the matrix of that number, or of the one that a method which closed all together found."""
-    if not isinstance(error, DivergenceError | DomainError | IntegerOverflowError):
-        return error  # not about its entries
-    if isinstance(error, DivergenceError) and error.matrix:
-        (which,) = error.matrix
-    where = tuple(map(int, np.unravel_index(which, p.matrix.shape[:-2])))
-    about = f"{error}; this is about the matrix A[{', '.join(map(str, where))}] of the stack"
-    error.args = (about, *error.args[1:])
-    if isinstance(error, DivergenceError):
-        error.matrix = where
-    return error
+    """An error of the matrix of that number."""
+    return of_matrix(error, np.unravel_index(which, p.matrix.shape[:-2]))
 
 
 def _each(p: Problem, alike: bool, why: str) -> Reduction:
@@ -105,7 +98,7 @@ def _each(p: Problem, alike: bool, why: str) -> Reduction:
 
 def _one(p: Problem, facts: Facts | None, position: int, index: tuple[int, ...]) -> Problem:
     report = p.progress and partial(_report, p.progress, position, prod(p.matrix.shape[:-2]))
-    return p.but(facts, array=p.matrix.array[index], home=p.home[index], progress=report)
+    return p.but(facts, array=p.entries[index], home=p.home[index], progress=report)
 
 
 def _report(progress: Any, position: int, count: int, done: int, total: int) -> None:
