@@ -305,8 +305,8 @@ def answer(work):
         return type(error), str(error)
 
 
-def program(A, name, check=True):
-    return program_for(A, Options(sr.as_semiring(name), check=check))
+def program(A, name, check=True, plus=False, method="auto"):
+    return program_for(A, Options(sr.as_semiring(name), method, check=check), plus=plus)
 
 
 @every_dtype
@@ -314,24 +314,52 @@ def program(A, name, check=True):
 def test_programs_give_the_bits_of_the_chain(rng, n, cases):
     ran = set()
     for name, A in problems(rng, n, cases):
-        for check in (True, False):
+        for check, plus in ((True, False), (False, False), (True, True)):
             if not check and np.asarray(A).dtype.kind == "f" and not (A == A).all():
                 continue  # NaN that nobody looks for gives any result
-            expected = answer(lambda A=A, name=name, check=check: closure(A, name, check=check, explain=True)[0])
-            given, closed = kept(A), []
+            if same_by_program(A, name, check, plus):
+                ran.add((name, A.dtype.name, plus))
+    every = {(name, dtype) for name, dtypes in cases.items() for dtype in dtypes}
+    assert ran == {(*kind, plus) for kind in every for plus in (False, True)}
 
-            def short(A=A, name=name, check=check, closed=closed):
-                run = program(A, name, check)
-                closed.append(None if run is None else run(A))
-                return A if closed[0] is None else closed[0]
 
-            found = answer(short)
-            if not closed or closed[0] is not None:  # also where a guard has raised
-                assert found == expected
-                ran.add((name, A.dtype.name))
-            assert kept(A) == given
-    expected = {(name, dtype) for name, dtypes in cases.items() for dtype in dtypes}
-    assert ran == expected
+@pytest.mark.parametrize("method", ["rkleene", "blocked_floyd_warshall", "floyd_warshall", "squaring"])
+@pytest.mark.parametrize("plus", [False, True])
+def test_programs_of_a_method_give_the_bits_of_the_chain(rng, method, plus):
+    cases = {name: COMMON[name] for name in COMMON if method != "squaring" or sr.as_semiring(name).idempotent}
+    kinds = [(name, A) for name, A in problems(rng, 9, cases) if not isinstance(A, BitMatrix)]
+    assert {name for name, A in kinds if same_by_program(A, name, True, plus, method)} == set(cases)
+
+
+def same_by_program(A, name, *kind):
+    """Whether there is a program; its answer is that of the chain, an error too, and it leaves the matrix alone."""
+    check, plus, *method = kind
+    options = {"method": method[0]} if method else {}
+    expected = answer(lambda: closure(A, name, check=check, reflexive=not plus, explain=True, **options)[0])
+    given, closed = kept(A), []
+
+    def short():
+        run = program(A, name, *kind)
+        closed.append(None if run is None else run(A))
+        return A if closed[0] is None else closed[0]
+
+    found = answer(short)
+    assert kept(A) == given
+    if closed and closed[0] is None:
+        return False
+    assert found == expected  # also where a guard has raised
+    return True
+
+
+@pytest.mark.parametrize("plus", [False, True])
+def test_a_program_says_in_which_matrix_of_a_stack_a_pivot_has_no_star(plus):
+    stack = np.full((40, 3, 3), 0.5)
+    stack[30, 1, 1] = 2.0
+    with pytest.raises(DivergenceError, match=r"A\[30\] of the stack") as told:
+        closure(stack, "max_times", reflexive=not plus)
+    assert told.value.matrix == (30,)
+    with pytest.raises(DivergenceError, match=r"A\[3, 0\] of the stack"):
+        closure(stack.reshape(4, 10, 3, 3), "max_times", reflexive=not plus)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
