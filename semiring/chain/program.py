@@ -1,11 +1,10 @@
 """What was planned for one kind of call, without a matrix: small calls pay for nothing that they do not use.
 
-A kind is a semiring, a dtype, a size, options and a backend. Its chain is planned once for each *promise* about the
-entries (no weight below 0; entries of the domain, with or without sign bits), on a matrix without memory, never on the
-first one that came. Where nothing is left of the chain but maps that do a whole array in one pass, and a method, it is
-a *program*: a guard that finds out which promise the entries keep, encode, close, decode. Whatever is not that simple
-goes through the chain itself, which gives the same bits. So does everything while a step is registered: it may look
-at the entries.
+A kind is a semiring, a dtype, a shape, A* or A⁺, a method, options and a backend. Its chain is planned once for each
+*promise* about the entries (no weight below 0; entries of the domain, with or without sign bits), on a matrix without
+memory, never on the first one that came. Where nothing is left of the chain but maps and a method, it is a *program*: a
+guard that finds out which promise the entries keep, encode, close, decode. Whatever is not that simple goes through the
+chain itself, which gives the same bits. So does everything while a step is registered: it may look at the entries.
 
 Small matrices whose weights gain have a program too, where the backend has a loop for them (`GainingClosures`).
 """
