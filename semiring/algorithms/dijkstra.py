@@ -48,14 +48,17 @@ class Searches:
         """How many vertices there are."""
         return int(self.starts.size - 1)
 
-    def table(self, sources: Array, targets: Array | None = None, *, trees: bool = False) -> tuple[Array, Array | None]:
+    def table(
+        self, sources: Array, targets: Array | None = None, *, trees: bool = False, out: Array | None = None
+    ) -> tuple[Array, Array | None]:
         """(p, q): the best value from each of p sources to each of q targets, to all without; 0̄ where no path leads.
 
+        ``out``: where the values go, (p, q) in C order; floats may be narrower, and are rounded once.
         With ``trees`` also (p, n) int32, the vertex before each on a best path; -9999 for none. Where there are
         targets, perhaps only up to where the last of them was reached.
         """
         ends = np.arange(self.n) if targets is None else targets
-        values = np.empty((sources.size, ends.size), self.plan.dtype)
+        values = np.empty((sources.size, ends.size), self.plan.dtype) if out is None else out
         before = np.empty((sources.size if trees else 0, self.n), np.int32)
         backend = backend_for(None, self.plan.semiring, self.plan.dtype)
         if backend.capabilities.searches is not None:

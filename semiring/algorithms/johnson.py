@@ -114,13 +114,17 @@ def johnson(graph: SparseGraph, h: Array, out: Array, *, reflexive: bool = True,
     """Write all distances into out (n, n), ``sign`` applied; h (n,) are `graph_potentials`."""
     n, sign, own = graph.n, graph.sign, searches(graph, h)
     step, moved = max(1, _ENTRIES // max(1, n)), bool(h.any())
+    direct = not moved and out.flags.c_contiguous and out.dtype in (np.float32, np.float64)
     for start in range(0, n, step):
         rows = slice(start, min(n, start + step))
-        distances, _ = own.table(np.arange(rows.start, rows.stop))
-        if moved:
-            distances += h - h[rows, np.newaxis]
         with np.errstate(over="ignore"):  # a distance beyond the range of the dtype is ∞
-            out[rows] = distances if sign > 0 else 0.0 - distances
+            distances, _ = own.table(np.arange(rows.start, rows.stop), out=out[rows] if direct else None)
+            if moved:
+                distances += h - h[rows, np.newaxis]
+            if sign < 0:
+                np.subtract(0.0, distances, out=out[rows], casting="same_kind")
+            elif not direct:
+                out[rows] = distances
         if progress is not None:
             progress(rows.stop * n * n, n * n * n)
     if not reflexive:

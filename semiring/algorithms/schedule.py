@@ -145,14 +145,16 @@ def dense_operations(n: int, itemsize: float) -> float:
     return n**3 * itemsize / 8 + 250 * n * n + 1e6
 
 
-def search_operations(n: int, edges: int, sources: int | None = None) -> float:
+def search_operations(n: int, edges: int, sources: int | None = None, share: float = 1.0) -> float:
     """What Dijkstra's algorithm costs from some vertices, from all without, in pairs of a dense closure in float64.
 
-    A vertex goes through a queue of log n levels, and so does an edge that improves one: how many do grows like the
-    logarithm of the edges a vertex. docs/measurements.md says on which graphs it was fitted.
+    A vertex that is reached, as a ``share`` of all is on the average, goes through a queue of log n levels, and so does
+    an edge that improves one: how many do grows like the logarithm of the edges a vertex. Every distance is written.
+    docs/measurements.md says on which graphs it was fitted.
     """
-    each = edges / max(1, n)
-    return (n if sources is None else sources) * n * (log2(n + 2) * (48 + 52 * log1p(each)) + 18 * each) + 1e7
+    each, reached = edges / max(1, n), share * n
+    settled = reached * (log2(reached + 2) * (48 + 52 * log1p(each)) + 18 * each)
+    return (n if sources is None else sources) * (36 * n + settled) + 1e7
 
 
 def analysis_operations(n: int, edges: int, width: int = 0) -> float:

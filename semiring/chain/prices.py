@@ -6,21 +6,21 @@ steps spare, never from a machine: they decide bits. The numbers were fitted whe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.schedule import dense_operations, search_operations
-from semiring.graphs.separators import operations
+from semiring.algorithms.schedule import analysis_operations, dense_operations, search_operations
+from semiring.graphs.separators import WRITTEN, operations
 from semiring.graphs.structure import UNSEEN, Structure
 
-__all__ = ["Prices", "compared", "worth_separators"]
+__all__ = ["Prices", "compared"]
 
 _TRIANGLE = 0.6  # of the time of n³ pairs that one triangle takes
-_COMPONENTS = 0.1  # of it, that components take at least
-_HOPS = 500.0  # pairs an entry, at most
+_COMPONENTS = 0.15  # of it, that components take beside the pairs that are left
+_HOPS, _ROUNDS = 50.0, 450.0  # pairs an entry, and at most so many more where a path leads
 _TREE = 250.0  # pairs an entry: the passes over the matrix
-_HALF, _SIXTH = 0.4, 1 / 6  # of n³ pairs, up to which no products are better: of undirected graphs, and of others
 
 
 class Prices(dict[str, float]):
@@ -44,39 +44,39 @@ def compared(
     *,
     edges: int = 0,
     spared: frozenset[str] = frozenset(),
-    **rivals: bool,
+    **rivals: Callable[[], bool],
 ) -> Prices:
     """What a step would cost, what the dense closure would, and rivals, one after the other until one costs less.
 
     ``rivals``: whether a step finds what it needs. Those not ``spared``, which may not spare work, are none. The price
-    of some takes a search for components, or for an elimination order.
+    of some takes a search for components, or for an elimination order: nobody asks where that would cost more.
     """
     prices = Prices({name: _price(name, n, dtype, seen, edges) for name in ("dense", way)})
     for rival, applies in rivals.items():
-        if applies and rival in spared and prices.cheapest == way:
+        worth = prices.cheapest == way and _least(rival, n, edges) < prices[way]
+        if worth and rival in spared and applies():
             prices[rival] = _price(rival, n, dtype, seen, edges)
     return prices
+
+
+def _least(way: str, n: int, edges: int) -> float:
+    """What a way costs at least, and to find out how much."""
+    return WRITTEN * n * n + analysis_operations(n, edges) if way == "separators" else 0.0
 
 
 def _price(way: str, n: int, dtype: np.dtype[Any], seen: Structure, edges: int) -> float:
     dense = dense_operations(n, dtype.itemsize)
     match way:
         case "searches":
-            return search_operations(n, edges)
+            return search_operations(n, edges, share=seen.reach)
         case "separators":
             return operations(seen.analysis, seen.symmetric)
         case "components":
-            return dense * max(_COMPONENTS, seen.components.pairs() / n**3)
+            return dense * (_COMPONENTS + (1 - _COMPONENTS) * seen.components.pairs() / n**3)
         case "undirected":
             return dense * _TRIANGLE
         case "hops":
-            return _HOPS * n * n
+            return (_HOPS + _ROUNDS * seen.reach) * n * n
         case "bottleneck":
             return _TREE * n * n
     return dense
-
-
-def worth_separators(n: int, pairs: float, symmetric: bool) -> Prices:
-    """What an elimination of so many pairs competes with: products of half the matrix, or of components."""
-    rival, share = ("undirected", _HALF) if symmetric else ("components", _SIXTH)
-    return Prices({"separators": pairs, rival: share * n**3})

@@ -50,9 +50,10 @@ class Pattern:
 
     def is_symmetric(self, values: Array) -> bool:
         """Whether the matrix of these values equals its transpose."""
-        first, rows, entries = self.columns
-        same = np.array_equal(first, self.starts) and np.array_equal(rows, self.indices)
-        return bool(same and np.array_equal(values[entries], values))
+        if not np.array_equal(np.bincount(self.indices, minlength=self.n), np.diff(self.starts)):
+            return False
+        _, rows, entries = self.columns
+        return np.array_equal(rows, self.indices) and bool(np.array_equal(values[entries], values))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Pattern):

@@ -47,6 +47,7 @@ __all__ = [
     "of_words",
     "permute",
     "ranges",
+    "share_reached",
     "strong_components",
     "transposed",
 ]
@@ -167,9 +168,28 @@ def _listed(words: Array, most: int, threads: int | None) -> tuple[Array, Array]
 
 def of_lists(starts: Array, heads: Array) -> Components:
     """The strong components of edges as compressed rows, (n + 1,) and (m,)."""
+    if len(starts) < 2:
+        return _one(0)
     from semiring.kernels.graphs.components import components_of_lists
 
     return _by_number(*components_of_lists(starts, heads))
+
+
+def share_reached(found: Components, starts: Array, heads: Array) -> float:
+    """The share of all vertices that one reaches on the average, by edges as compressed rows, (n + 1,) and (m,).
+
+    Of up to 512 vertices exactly, else from a sample of as many targets, spread over the order of the components.
+    """
+    from semiring.kernels.graphs.reachability import TARGETS, condense, reach_targets
+
+    n = len(found.order)
+    _, begins, ends = condense(starts, heads, found.order, found.bounds)
+    some = np.linspace(0, n - 1, min(n, TARGETS)).astype(np.int64)
+    targets, reached = np.full(n, n), np.empty((len(found), TARGETS // 64), np.uint64)
+    targets[some] = np.arange(some.size)
+    reach_targets(targets, found.bounds, begins, ends, 0, some.size, reached)
+    pairs = int(np.bitwise_count(reached).sum(axis=1, dtype=np.int64) @ found.sizes)
+    return pairs / (n * some.size)
 
 
 def of_words(words: Array, n: int, threads: int | None = None) -> Components:

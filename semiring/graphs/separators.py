@@ -20,16 +20,16 @@ from semiring.namespaces import is_device_array
 if TYPE_CHECKING:  # the elimination loads the compiler, and small calls are to do without
     from semiring.elimination.analysis import Analysis, Layout
 
-__all__ = ["by_separators", "operations"]
+__all__ = ["WRITTEN", "by_separators", "operations"]
 
-_SWEPT = 5  # pairs of a closure in the time of one of the sweeps
+_FACTORED, WRITTEN = 5, 100  # pairs of a closure in the time of one of the factors, and in which an entry is written
 
 
 def operations(analysis: Analysis, symmetric: bool) -> float:
     """What the closure costs, in pairs of one by products."""
     factors = float(analysis.pairs(symmetric).sum())
     numbers = float((analysis.pivots**2 + 2 * analysis.pivots * analysis.depths).sum())
-    return _SWEPT * (factors + analysis.n * numbers) + 250.0 * analysis.n**2
+    return _FACTORED * factors + analysis.n * numbers + WRITTEN * analysis.n**2
 
 
 def by_separators(analysis: Analysis, symmetric: bool, A: Array) -> Method:

@@ -23,9 +23,9 @@ from semiring.graphs.components import (
     in_order,
     in_strips,
     of_lists,
-    of_sparse,
     of_words,
     run_on,
+    share_reached,
     strong_components,
     transposed,
 )
@@ -56,6 +56,13 @@ class Structure:
         """The components, looked for when somebody first asks; only where there is a search."""
         assert self.search is not None
         return self.search()
+
+    @cached_property
+    def reach(self) -> float:
+        """The share of all vertices that one of them reaches, on the average; of edges that are not listed, all."""
+        if self.pattern is None or len(self.components) < 2:
+            return 1.0
+        return share_reached(self.components, self.pattern.starts, self.pattern.indices)
 
     @cached_property
     def analysis(self) -> Analysis:
@@ -124,22 +131,22 @@ def structure_of_sparse(matrix: Any) -> Structure | None:
 
     What it stores counts as an edge, whatever its weight.
     """
-    from scipy.sparse import csr_array
-
-    rows = matrix.tocsr(copy=True)
-    rows.sum_duplicates()
+    rows = matrix.tocsr()
+    if not rows.has_canonical_format:
+        rows = matrix.tocsr(copy=True)
+        rows.sum_duplicates()
     if rows.nnz != matrix.nnz:
         return None
-    n, starts, heads, values = rows.shape[0], rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data
+    n, starts, values = rows.shape[0], rows.indptr.astype(np.int64), rows.data
+    heads = rows.indices.astype(np.int32, copy=False)
     from semiring.elimination.analysis import Pattern
 
     pattern = Pattern(n, starts, heads)
     off = values[pattern.rows != heads]
     one = off[0] if off.size and bool((off == off[0]).all()) else None
-    edges = csr_array((np.ones(heads.size, np.int8), heads, starts), shape=rows.shape)  # a weight of 0 is one too
     few = heads.size * FEW <= n * n
     symmetric = pattern.is_symmetric(values)
-    return Structure(symmetric, heads.size if few else None, one, partial(of_sparse, edges), None, pattern)
+    return Structure(symmetric, heads.size if few else None, one, partial(of_lists, starts, heads), None, pattern)
 
 
 def _listed(words: Any, edges: int) -> Pattern:

@@ -413,7 +413,7 @@ class SourceSearch(Protocol):
     """
 
     def search_table(self, plan: Plan, graph: Any, sources: Any, targets: Any, out: Any, trees: Any) -> None:
-        """Out (p, q) ← the best values from p sources to q targets; 0̄ where no path leads.
+        """Out (p, q) ← the best values from p sources to q targets; 0̄ where no path leads. Floats may be narrower.
 
         ``trees`` (p, n) int32 ← the vertex before each that was reached by then, -9999; (0, n) where nobody asks.
         """

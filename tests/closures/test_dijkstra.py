@@ -108,7 +108,9 @@ def test_the_bits_are_those_of_scipy(rng):
         np.testing.assert_array_equal(sr.closure(A, method="johnson"), scipys(A))
         float32 = A.astype(np.float32)
         expected = scipys(float32.astype(float)).astype(np.float32)
-        np.testing.assert_array_equal(sr.closure(float32, method="johnson"), expected)
+        for out in (None, np.empty((n, n), np.float32), np.empty((n, n), np.float32, order="F")):
+            np.testing.assert_array_equal(sr.closure(float32, method="johnson", out=out), expected)
+            np.testing.assert_array_equal(sr.closure(-float32, "max_plus", method="johnson", out=out), -expected)
         np.testing.assert_array_equal(sr.closure(-A, "max_plus", method="johnson"), -scipys(A))
 
 

@@ -16,6 +16,7 @@ import semiring as sr
 from semiring.algorithms import schedule
 from semiring.algorithms.schedule import dense_operations, search_operations
 from semiring.chain import prices
+from semiring.chain.problem import STRUCTURES
 from semiring.chain.program import _guard
 from semiring.errors import DivergenceError, IntegerOverflowError, NegativeCycleError, UnknownNameError
 from semiring.graphs import components as algorithm
@@ -35,8 +36,7 @@ def of_few(monkeypatch):
     monkeypatch.setattr(algorithm, "_LEAF", 6)
     monkeypatch.setattr(algorithm, "_FACTOR", 6)
     monkeypatch.setattr(algorithm, "_CHAINS", 3)
-    monkeypatch.setattr(sys.modules["semiring.chain.prices"], "_HALF", 1e9)
-    monkeypatch.setattr(sys.modules["semiring.chain.prices"], "_SIXTH", 1e9)
+    monkeypatch.setattr(prices, "operations", lambda *_: 0.0)
     monkeypatch.setattr(sys.modules["semiring.graphs.structure"], "FEW", 5)
     monkeypatch.setattr(sys.modules["semiring.chain.steps.separators"], "_WIDTHS", 1)
     monkeypatch.setattr(sys.modules["semiring.chain.steps.undirected"], "_LEAST", 0)
@@ -432,7 +432,7 @@ def test_no_separators_where_the_order_decides_about_stars(rng, of_few):
 
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 def test_few_edges_of_a_dense_matrix_are_searched(rng, of_few, name, monkeypatch):
-    monkeypatch.setattr(sys.modules["semiring.chain.prices"], "search_operations", lambda n, edges: -1)
+    monkeypatch.setattr(sys.modules["semiring.chain.prices"], "search_operations", lambda *_, **__: -1)
     for signed in (False, True):
         h = rng.integers(-9, 9, 60) if signed else np.zeros(60)
         for kind in ("sparse", "apart", "undirected sparse"):
@@ -457,10 +457,11 @@ def test_an_explanation_has_the_prices_of_ways_that_were_compared(rng, of_few):
     from scipy.sparse import csr_array
 
     A = np.where(rng.random((60, 60)) < 0.03, rng.random((60, 60)), np.inf)
+    share = np.isfinite(oracles.closure(A, "min_plus")).mean()
     for given in (A, csr_array(np.where(np.isfinite(A), A, 0))):
         _, why = sr.closure(given, explain=True, structure="searches")
         (refused,) = [link for link in why.chain if link.step == "searches"]
-        dense, searches = dense_operations(60, 8), search_operations(60, int(np.isfinite(A).sum()))
+        dense, searches = dense_operations(60, 8), search_operations(60, int(np.isfinite(A).sum()), share=share)
         assert refused.cost == f"dense {dense:.2g}, searches {searches:.2g} pairs"
         assert not refused.applies
         assert str(refused).endswith(f"  [{refused.cost}]")
@@ -477,17 +478,57 @@ def test_a_rival_is_priced_as_long_as_nothing_is_cheaper(monkeypatch):
     asked = []
     costs = {"dense": 9.0, "searches": 5.0, "undirected": 7.0, "components": 4.0, "hops": 1.0}
     monkeypatch.setattr(prices, "_price", lambda name, *rest: asked.append(name) or costs[name])
-    names = {"undirected": True, "hops": True, "components": True, "separators": True}
+    names = dict.fromkeys(("undirected", "hops", "components", "separators"), lambda: True)
     found = prices.compared("searches", 9, np.dtype(float), spared=frozenset({"undirected", "components"}), **names)
     assert asked == ["dense", "searches", "undirected", "components"]
     assert found.cheapest == "components"
     assert str(found) == "components 4, searches 5, undirected 7, dense 9 pairs"
 
 
+def _stored(n, tails, heads):
+    """The structure of a sparse matrix of such edges, of several weights."""
+    from scipy.sparse import coo_array
+
+    tails, heads = np.unique(np.stack([tails, heads]), axis=1)
+    return structure_of_sparse(coo_array((1.0 + np.arange(tails.size), (tails, heads)), shape=(n, n)).tocsr())
+
+
+@pytest.mark.parametrize("n", [2, 33, 512, 700])
+def test_how_much_a_vertex_reaches(rng, n):
+    for each in (0.5, 1.2, 3):
+        edges = rng.integers(0, n, (2, int(each * n)))
+        seen = _stored(n, *edges)
+        reached = np.zeros((n, n), bool)
+        reached[edges[0], edges[1]] = True
+        share = sr.closure(reached, "boolean", structure=False).mean()
+        assert seen.reach == pytest.approx(share, abs=1e-12 if n <= 512 else 0.05)
+        assert seen.reach == _stored(n, *edges).reach
+    assert structure_of(np.ones((n, n)), np.inf, 1).reach == 1
+
+
+def test_the_price_of_searches_is_that_of_what_is_reached(rng):
+    n = 2025
+    place = np.arange(n).reshape(45, 45)
+    streets = np.c_[[place[:, :-1].ravel(), place[:, 1:].ravel()], [place[:-1].ravel(), place[1:].ravel()]]
+    float32, spared = np.dtype(np.float32), frozenset(STRUCTURES)
+
+    def cheapest(seen):
+        ways = dict.fromkeys(("components", "separators"), lambda: True)
+        return prices.compared("searches", n, float32, seen, edges=seen.edges, spared=spared, **ways)
+
+    one_way = cheapest(_stored(n, *streets))
+    assert sorted(one_way, key=one_way.get) == ["separators", "searches", "components", "dense"]
+    few = _stored(n, *np.sort(rng.integers(0, n, (2, 2 * n)), axis=0))
+    assert few.reach < 0.02
+    assert cheapest(few).cheapest == "searches"
+    assert "analysis" not in vars(few)  # an order would take longer than all searches
+    assert cheapest(_stored(n, *rng.integers(0, n, (2, 3 * n)))).cheapest == "components"
+
+
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 @pytest.mark.parametrize("method", ["auto", "johnson"])
 def test_searches_name_a_cycle_as_it_is_walked(of_few, name, method, monkeypatch):
-    monkeypatch.setattr(sys.modules["semiring.chain.prices"], "search_operations", lambda n, edges: -1)
+    monkeypatch.setattr(sys.modules["semiring.chain.prices"], "search_operations", lambda *_, **__: -1)
     sign = 1.0 if name == "min_plus" else -1.0
     A = np.full((12, 12), sign * np.inf)
     A[np.arange(12), np.roll(np.arange(12), -1)] = 1.5 * sign
@@ -502,7 +543,7 @@ def test_searches_name_a_cycle_as_it_is_walked(of_few, name, method, monkeypatch
 
 @pytest.mark.parametrize("reflexive", [True, False])
 def test_searches_let_long_distances_be_infinite(of_few, reflexive, monkeypatch):
-    monkeypatch.setattr(sys.modules["semiring.chain.prices"], "search_operations", lambda n, edges: -1)
+    monkeypatch.setattr(sys.modules["semiring.chain.prices"], "search_operations", lambda *_, **__: -1)
     A = np.full((12, 12), np.inf, np.float32)
     A[0, 1] = A[1, 2] = A[2, 0] = 3e38
     expected = sr.closure(A, structure=False, reflexive=reflexive)

@@ -63,7 +63,7 @@ STEPS: tuple[Step, ...] = (
     *(ordered, packed),
     # The graph: first what takes n² pairs. What follows `signs` knows one component, where that matters: floats below
     # 0 have potentials of their own in each, under which they are `reweighted`; `scaled` is the same for products.
-    *(structure, bottleneck, hops, reachability, separators, searches),
+    *(structure, bottleneck, hops, reachability, searches, separators),
     *(signs, components, reweighted, scaled, undirected),
     # A⁺ of the matrix as the method will see it, so that the diagonal is kept in its dtype and under its maps.
     plus,

@@ -12,6 +12,8 @@ import numpy as np
 
 from semiring.chain.prices import compared
 from semiring.chain.problem import Look, No, Problem, is_tropical, step
+from semiring.chain.steps.reweighted import is_signed
+from semiring.chain.steps.separators import few_enough, narrow
 from semiring.chain.steps.sparse import dijkstra
 
 __all__ = ["searches"]
@@ -30,7 +32,11 @@ def searches(p: Problem) -> Look:
     yield not floats or not is_tropical(p.request.semiring), "only of distances in float32 and float64"
     yield m.on_device, "edges are searched on the host"
     yield p.inspect is not None or m.moved, "no edge of unbounded gain, and no predecessors"
-    rivals = {"undirected": p.seen.symmetric, "components": p.seen.search is not None}
+    rivals = {
+        "undirected": lambda: p.seen.symmetric,
+        "components": lambda: p.seen.search is not None,
+        "separators": lambda: few_enough(p.seen, p.n) and not is_signed(p) and narrow(p.seen, p.n),
+    }
     edges, spared = pattern.indices.size, p.request.structure
     prices = compared("searches", p.n, m.dtype, p.seen, edges=edges, spared=spared, **rivals)
     yield prices.cheapest != "searches", "Dijkstra from every vertex is predicted to be slower", prices

@@ -22,7 +22,7 @@ from semiring.chain.matrix import Matrix
 from semiring.chain.planner import Node
 from semiring.chain.prices import Prices, compared
 from semiring.chain.problem import Look, Problem, Reduction, is_tropical, step
-from semiring.chain.steps.separators import few_enough
+from semiring.chain.steps.separators import few_enough, narrow
 from semiring.chain.steps.structure import worth_a_look
 from semiring.errors import ShapeError
 from semiring.graphs.hops import NAME, is_exact, write_hops
@@ -96,7 +96,12 @@ def _prices(p: Problem, seen: Structure) -> Prices:
     n, dtype, edges = p.given.shape[0], np.dtype(p.given.dtype), p.given.nnz
     weight = 0.0 if seen.weight is None else float(seen.weight) * (1 if p.semiring.tropical == "min" else -1)
     exact = weight > 0 and is_exact(weight, n, dtype, np.inf)
-    rivals = {"hops": exact, "separators": few_enough(seen, n)}
+    rivals = {
+        "hops": lambda: exact,
+        "undirected": lambda: seen.symmetric,
+        "components": lambda: seen.search is not None,
+        "separators": lambda: few_enough(seen, n) and narrow(seen, n),
+    }
     prices = compared("searches", n, dtype, seen, edges=edges, spared=p.request.structure, **rivals)
     p.request.explanation.note(f"{edges:,} edges, by Dijkstra's algorithm or dense: {prices}")
     return prices

@@ -145,6 +145,9 @@ def components_of_lists(starts, heads):
             before = path[depth - 1]
             lowest_seen[before] = min(lowest_seen[before], lowest_seen[v])
             v = before
+    if count == 1:
+        weak[:] = 0
+        return number, weak, count
     for v in range(n):
         number[v] = count - 1 - number[v]
         for e in range(starts[v], starts[v + 1]):
