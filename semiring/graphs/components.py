@@ -236,9 +236,9 @@ def _reaches_all(A: Array, none: Any) -> bool:
         now, waiting = waiting[:_TOGETHER], waiting[_TOGETHER:]
         new = on_host((A[xp.asarray(now)] != none).any(axis=0)) & ~reached
         reached |= new
-        waiting = np.concatenate([waiting, np.flatnonzero(new)])
         if reached.all():
             return True
+        waiting = np.concatenate([waiting, np.flatnonzero(new)])
         if not waiting.size:
             return False
     return False
