@@ -181,7 +181,7 @@ def labelled_square(frame: Any) -> Taken:
     if not is_labelled(frame):
         return _labelled_columns(frame)
     rows, columns = tuple(frame.index), tuple(frame.columns)
-    _refuse_untitled_edges(frame, columns)
+    _refuse_untitled_edges(frame, columns, labelled=not _unlabelled(rows))
     if len(rows) != len(columns):
         raise _not_square(frame, len(rows), len(columns))
     if not _agree(rows, columns):
@@ -207,8 +207,23 @@ def _not_square(frame: Any, rows: int, columns: int) -> ShapeError:
     )
 
 
-def _refuse_untitled_edges(frame: Any, columns: Sequence[Any]) -> None:
-    """Raise `FormatError` where two columns or three hold texts and then numbers, as edges and weights do."""
+_FEW = 8  # columns that a table of edges has
+
+
+def _refuse_untitled_edges(frame: Any, columns: Sequence[Any], *, labelled: bool) -> None:
+    """Raise `FormatError` where two columns or three hold texts and then numbers, as edges and weights do.
+
+    So where rows without labels are as many as titled columns, two of which hold integers, and no diagonal is 0.
+    """
+    if not labelled and 2 < len(columns) == len(frame) <= _FEW and all(isinstance(t, str) for t in columns):
+        entries = [np.asarray(frame[title]) for title in columns]
+        whole = [column.dtype.kind in "iu" for column in entries]
+        if sum(whole) > 1 and any(entry[place] not in (0, np.inf) for place, entry in enumerate(entries)):
+            raise FormatError(
+                f"A is a frame of {len(columns)} rows without labels, and may be a matrix or list edges: of edges say "
+                "columns=(SOURCE, TARGET), the titles of two columns; of a matrix give the rows the labels of the "
+                "columns, or pass A.to_numpy()"
+            )
     ends = [np.asarray(frame[title]) for title in columns[:2]] if len(columns) in (2, 3) else []
     if ends and all(map(_holds_texts, ends)) and all(isinstance(t, str) for t in columns):
         raise FormatError(
@@ -227,7 +242,7 @@ def _holds_texts(column: Any) -> bool:
 def _labelled_columns(frame: Any) -> Taken:
     """A frame without an index: its rows are the same vertices as its columns, in the same order."""
     names = tuple(frame.columns)
-    _refuse_untitled_edges(frame, names)
+    _refuse_untitled_edges(frame, names, labelled=False)
     if len(frame) != len(names):
         raise _not_square(frame, len(frame), len(names))
     kind = type(frame)

@@ -76,7 +76,12 @@ class Vertices:
             if vertices.size and not (vertices.min() >= 0 and vertices.max() < self.n):
                 self.index(int(next(v for v in vertices if not 0 <= v < self.n)))
             return vertices.astype(np.int64)
-        if isinstance(vertices, str) or not hasattr(vertices, "__iter__"):
+        if isinstance(vertices, np.ndarray) and vertices.dtype.kind == "b":
+            raise TypeError("vertices are a list of them, and this is a mask: give numpy.flatnonzero of it")
+        one = isinstance(vertices, Hashable) and vertices in self._indices  # such as a tuple, in a grid
+        if not hasattr(vertices, "__iter__"):
+            self.index(vertices)  # its own error comes first
+        if one or isinstance(vertices, str) or not hasattr(vertices, "__iter__"):
             raise TypeError(f"vertices are a list of them, and {vertices!r} is one: give [{vertices!r}]")
         return np.array([self.index(vertex) for vertex in vertices], np.int64)
 

@@ -66,6 +66,8 @@ _SPOKEN = (
     (r"pass np\.where\(A == \S+ 0, A\)", "write 0 there, or leave such edges of a list out"),
     (r"pass A / 100", "divide them by 100"),
     (r"see [^;:]*\.check_axioms\(\)", "see semiring check"),
+    (r", here or in semiring\.network_of,", ""),
+    (r"say dtype='int64', in semiring\.network_of or read", "say --dtype int64"),
     (r"Semiring\(\.\.\., star=\.\.\.\)", "--star"),
     (r"\bcolumns=\(([^,()]*), ([^,()]*)\)", r"--columns \1 \2"),
     (r"\bheader=True", "--header"),
@@ -205,7 +207,11 @@ def vertex_of(network: Network, name: str) -> int:
     if network.names is None:
         if is_count(name) and int(name) < n:
             return int(name)
-        raise SemiringError(f"no vertex is named {name!r}: they are 0 … {n - 1}" if n else "the network has no vertex")
+        raise SemiringError(
+            f"no vertex is named {name!r}: they are 0 … {n - 1}"
+            if n
+            else f"no vertex is named {name!r}: {network.title} holds no edges and no vertices: is it the right file?"
+        )
     names = [str(own) for own in network.names]
     if name in names:
         return names.index(name)

@@ -200,7 +200,7 @@ def _print_ranking(report: Report, question: Question, values: Any, vertex: int,
     others = [other for other in range(len(values)) if other != vertex]
     reached = [other for other in others if values[other] != zero]
     better_small = bool(zero > question.semiring.one_for(values.dtype))
-    reached.sort(key=lambda other: values[other] if better_small else -values[other])
+    reached.sort(key=lambda other: values[other].item(), reverse=not better_small)
     without = [other for other in others if values[other] == zero]
     told = {question.identity(other): values[other] for other in reached}
     report.tell(values={**told, **dict.fromkeys(map(question.identity, without))})

@@ -36,6 +36,18 @@ class Edges:
     values: Array  # in the order of the pattern, as the caller holds them
     names: tuple[Hashable, ...] | None
     scan: Scan  # what a look at the values found
+    endless: int = -1  # the first edge of unbounded gain: -∞ in min-plus, ∞ in max-plus
+
+    def finite(self) -> Edges:
+        """The edges themselves. Raises `DomainError` where one is of unbounded gain, which only a closure takes."""
+        if self.endless < 0:
+            return self
+        place = int(self.pattern.rows[self.endless]), int(self.pattern.indices[self.endless])
+        raise DomainError(
+            f"A[{place[0]}, {place[1]}] is {self.values[self.endless]}, an edge of unbounded gain: sparse elimination "
+            "and searches take finite weights, closure and, without method=, the functions of paths these too",
+            place,
+        ).named(self.names)
 
 
 def edges_of(
@@ -45,8 +57,8 @@ def edges_of(
 
     With ``check`` a dense matrix is looked at for the "no edge" of another convention, as `closure` does.
 
-    Raises `ShapeError`, `DTypeError`, `DeviceError` for an array on a GPU, and `DomainError` for an entry that is NaN,
-    outside the domain, or of unbounded gain.
+    Raises `ShapeError`, `DTypeError`, `DeviceError` for an array on a GPU, and `DomainError` for an entry that is NaN
+    or outside the domain.
     """
     names = None
     if names_vertices(A):
@@ -117,15 +129,4 @@ def checked(pattern: Pattern, values: Array, semiring: Semiring, names: Any) -> 
     except DomainError as error:
         (entry,) = error.position
         raise error.at(int(pattern.rows[entry]), int(pattern.indices[entry])).named(names) from None
-    if unbounded:
-        first = int(np.flatnonzero(endless)[0])
-        raise DomainError(
-            f"{_at(pattern, first)} is {values[first]}, an edge of unbounded gain: factor and paths of some vertices "
-            "take finite weights, closure and paths of all pairs these too",
-            (int(pattern.rows[first]), int(pattern.indices[first])),
-        ).named(names)
-    return Edges(pattern, values, names, scan)
-
-
-def _at(pattern: Pattern, entry: int) -> str:
-    return f"A[{pattern.rows[entry]}, {pattern.indices[entry]}]"
+    return Edges(pattern, values, names, scan, int(np.argmax(endless)) if unbounded else -1)

@@ -23,6 +23,8 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
             raise UnknownNameError("column", asked, map(str, titles))
     tails, heads = guessed_ends(titles, source, target)
     tail, head = _only(tails, SOURCES, "source"), _only(heads, TARGETS, "target")
+    if (twice := next((title for place, title in enumerate(titles) if title in titles[:place]), None)) is not None:
+        raise FormatError(f"two columns of the frame are titled {twice!r}: rename one of them, or leave it out")
     rest = [title for title in titles if title not in (tail, head) and str(title).casefold() != "id"]
     numbers = [title for title in rest if _holds_numbers(frame[title])]
     numbers = numbers or [title for title in rest if str(title).casefold() in WEIGHTS or not _holds_texts(frame[title])]
@@ -38,6 +40,11 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
         return f"row {edge} of the frame" if edge >= 0 else f"the column {column!r} of the frame"
 
     values = None if column is None else frame_values(frame[column], f"the column {column!r}")
+    wrong = "" if values is None else _no_number(values, column)
+    if wrong and weight is not None:
+        raise FormatError(wrong)
+    if values is not None and values.dtype.kind not in "fiub":  # fractions; texts are no matter over truths
+        values = None if wrong else np.array(values, np.float64)
     unit = "" if column is None else unit_of(column)
     known = None if names == tuple(range(len(names))) else names
     return Edges(
@@ -49,7 +56,8 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
         typed=values is not None and values.dtype.kind not in "iu",
         names=known,
         unit=unit,
-        unclear=unclear if candidates else "",
+        asked=weight is not None,
+        unclear=unclear if candidates else wrong,
     )
 
 
@@ -62,6 +70,19 @@ def _only(found: Sequence[Any], usual: Sequence[str], what: str) -> Any:
             f"the columns {shown} are both titled like a {what}: say {what}=, or columns=(source, target)"
         )
     return found[0]
+
+
+def _no_number(values: np.ndarray[Any, Any], column: Any) -> str:
+    """What to say of the first weight that is no number; "" where all are."""
+    if values.dtype.kind in "fiub":
+        return ""
+    for row, value in enumerate(values):
+        if not isinstance(value, Real):
+            return (
+                f"row {row} of the frame: the weight {value!r} in the column {column!r} is not a real number: make "
+                "numbers of such weights, and leave rows without one out"
+            )
+    return ""
 
 
 def _holds_numbers(column: Any) -> bool:
@@ -80,13 +101,22 @@ def _holds_texts(column: Any) -> bool:
 
 def _ends(frame: Any, title: Any) -> np.ndarray[Any, Any]:
     ends = frame[title].to_numpy()
+    if not ends.size:
+        return np.zeros(0, np.int64)
+    if ends.dtype.kind == "f":  # as pandas holds integers of which some are missing
+        _refuse_missing(np.flatnonzero(np.isnan(ends)), title)
+        if (ends == np.rint(ends)).all():
+            return np.asarray(ends.astype(np.int64))
     if ends.dtype.kind not in "iuOUST":
         raise DTypeError(f"the column {title!r} holds {ends.dtype}: vertices are integers or names")
     if ends.dtype.kind == "O":
-        missing = [row for row, name in enumerate(ends) if name is None or name != name]
-        if missing:
-            raise FormatError(f"row {missing[0]} of the frame has no vertex in the column {title!r}")
+        _refuse_missing([row for row, name in enumerate(ends) if name is None or name != name], title)
     return np.asarray(ends)
+
+
+def _refuse_missing(rows: Any, title: Any) -> None:
+    if len(rows):
+        raise FormatError(f"row {rows[0]} of the frame has no vertex in the column {title!r}")
 
 
 def _vertices(

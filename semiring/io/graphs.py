@@ -56,7 +56,8 @@ def network_of(
     weight
         The attribute, column or key that holds the weights. By default ``weight``, else the only one that holds
         numbers (but ``id``), and `FormatError` where there are several; without any every edge weighs 1.
-        Of rustworkx also a function of the payload; a payload that is a number is the weight.
+        Of rustworkx also a function of the payload, where a payload that is a number is the weight; of NetworkX one of
+        both ends and the attributes, as its own functions take, whose None is no edge.
     source, target
         The columns of a frame of edges, by default the usual titles: source, from, u, …, target, to, v, …
     directed
@@ -156,6 +157,9 @@ def edges_of(
         f"the weights may be any of the attributes {shown}: say weight=, here or in semiring.network_of, or leave "
         "these attributes out"
     )
+    if len(candidates) == 1:
+        held = f"{source}the attribute {shown} of the edges holds texts of numbers"
+        unclear = f"{held}: make numbers of them, or leave it out"
     n, ends = len(graph.names), np.array(graph.ends, np.int64).reshape(-1, 2)
     values = None if not required and not _any_weight(graph.weights) else _weights(graph.weights, locate, title)
     names = None if graph.names == tuple(range(n)) else graph.names
@@ -170,6 +174,7 @@ def edges_of(
         names=names,
         unit=unit,
         directed=graph.directed,
+        asked=required,
         unclear=unclear if candidates else "",
     )
 
@@ -225,7 +230,7 @@ def _any_weight(weights: Sequence[Any]) -> bool:
 def _weights(weights: Sequence[Any], locate: Callable[[int], str], title: Weight) -> np.ndarray[Any, Any]:
     for edge, value in enumerate(weights):
         if value is None:
-            called = f" {title!r}" if isinstance(title, str) else ""
+            called = "" if callable(title) else f" {title!r}"
             mixed = ", others have one: give it one (NetworkX takes 1 there)" if _any_weight(weights) else ""
             raise FormatError(f"{locate(edge)} has no weight{called}{mixed}")
         if not isinstance(value, Real | np.bool_):
@@ -252,9 +257,13 @@ def _library(x: Any) -> str:
 def _networkx(graph: Any, weight: str | Callable[[Any], Any]) -> Graph:
     names = tuple(graph)
     place = {name: vertex for vertex, name in enumerate(names)}
-    edges = list(graph.edges(data=_title(weight)))
+    if callable(weight):  # it may tell the directions of an edge apart
+        pairs = [(i, j, weight(i, j, held)) for i, row in graph.adjacency() for j, held in row.items()]
+        edges, directed = [edge for edge in pairs if edge[2] is not None], True
+    else:
+        edges, directed = list(graph.edges(data=weight)), graph.is_directed()
     ends = [(place[i], place[j]) for i, j, _ in edges]
-    return Graph(names, graph.is_directed(), ends, [value for *_, value in edges])
+    return Graph(names, directed, ends, [value for *_, value in edges])
 
 
 def _igraph(graph: Any, weight: str | Callable[[Any], Any]) -> Graph:
@@ -276,7 +285,7 @@ def _rustworkx(graph: Any, weight: str | Callable[[Any], Any]) -> Graph:
 
 def _title(weight: str | Callable[[Any], Any]) -> str:
     if callable(weight):
-        raise TypeError("weight is a function, which only the payloads of rustworkx need: give the attribute's name")
+        raise TypeError("weight is a function, as of NetworkX and rustworkx: of igraph give the attribute's name")
     return weight
 
 

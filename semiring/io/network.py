@@ -159,6 +159,7 @@ class Edges:
     names: Sequence[Any] | None = None
     unit: str = ""
     directed: bool = True
+    asked: bool = False  # whether the caller named the weights
     unclear: str = ""  # what to say where several titles have numbers, and it is not known which are the weights
 
 
@@ -238,7 +239,9 @@ def weighted(
     """
     if found.unclear and semiring.dtypes != ("bool",):  # of truths every edge is one, whatever its weight
         raise FormatError(found.unclear)
-    values = np.ones(len(found.rows), np.int64) if found.values is None else found.values
+    values = found.values
+    if values is None or (values.dtype.kind == "b" and semiring.dtypes == ("bool",) and not found.asked):
+        values = np.ones(len(found.rows), np.int64)
     weights = convert(values, semiring, dtype, found.locate, typed=found.typed, listed=True)
     rows, columns = found.rows, found.columns
     if not (directed and found.directed):
@@ -320,7 +323,7 @@ def convert(
     if values.dtype.kind == "f":
         _refuse(np.isnan(values), values, locate, DomainError, "the weight is not a number (NaN)")
     if target.kind == "b":
-        return _truths(values, locate, listed=listed)
+        return _truths(values, locate, listed=listed and semiring.dtypes == ("bool",))
     none = _no_edge(values, semiring)
     if target.kind in "iu":
         result = _integers(values, none, semiring, target, locate)
@@ -330,6 +333,11 @@ def convert(
         if values.dtype.kind == "f":
             lost = np.isinf(result) & ~np.isinf(values)
             _refuse(lost, values, locate, FormatError, f"the weight {{}} does not fit {target}")
+        elif dtype is None and values.dtype.kind in "iu":
+            lost = (np.abs(result) >= 2**53) & ~none
+            lost[lost] = [int(rounded) != int(value) for rounded, value in zip(result[lost], values[lost], strict=True)]
+            reason = f"the weight {{}} is not exact in {target}: say dtype='int64', in semiring.network_of or read"
+            _refuse(lost, values, locate, FormatError, reason)
     if none.any():
         result = np.where(none, semiring.zero_for(target), result)
     outside = ~(semiring.domain.contains(result) | none)

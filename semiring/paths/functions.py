@@ -119,7 +119,7 @@ def best_paths(
     method, progress, check, threads, device, structure
         As in `semiring.closure`. Matrix and predecessors are of the library of A, and live where A does. Of some paths
         ``method`` may also be ``"factor"``, and ``"johnson"`` is Dijkstra's algorithm in every semiring that it is
-        right in; ``Paths.explanation`` says what was chosen, and why.
+        right in; their ``explanation`` says what was chosen, and why.
 
     Raises what `semiring.closure` raises, `NegativeCycleError` (and `DivergenceError`) among it; `AlgebraError` where
     ⊕ is not selective; `ShapeError` where names and vertices do not fit; `VertexError`; `TooLargeError` where the
@@ -232,7 +232,7 @@ class _Call(NamedTuple):
 
 def _check_limit(limit: Any) -> None:
     value = np.asarray(limit)
-    if value.ndim or value.dtype.kind not in "fiub":
+    if value.ndim or not (value.dtype.kind in "fiub" or isinstance(limit, int)):  # an int of more than 64 bits
         raise TypeError(f"limit is one number, not {limit!r}")
     if value != value:
         raise ValueError("limit is not a number (NaN): no path is within it")

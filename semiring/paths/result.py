@@ -93,6 +93,14 @@ class Paths:
         if pivots is not None and self._pivots.shape != self._distances.shape:
             raise ShapeError(f"the matrix is {self._distances.shape}, and its pivots are {self._pivots.shape}")
 
+    def __getattr__(self, name: str) -> Any:
+        if name == "explanation":  # of some paths, whose ways are compared
+            raise AttributeError(
+                "all paths are found by a closure, and closure(A, semiring, explain=True) says how; an explanation is "
+                "kept with some paths, of sources=, targets= or limit="
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def __len__(self) -> int:
         """The number of vertices."""
         return int(self._distances.shape[0])

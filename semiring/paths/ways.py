@@ -9,6 +9,7 @@ operations that each is predicted to take (`semiring.algorithms.schedule`), so f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -83,7 +84,8 @@ class _Graph:
     def bound(self, limit: Any, sources: Array, targets: Array | None) -> Any:
         """What a search may stop at so that nothing within a limit is missed."""
         if self.shift is None:
-            return encode(np.array([limit], self.edges.values.dtype), self.semiring, self.forward.plan.dtype)[0]
+            held = _held(limit, self.edges.values.dtype, self.semiring)
+            return encode(np.array([held]), self.semiring, self.forward.plan.dtype)[0]
         ends = self.shift if targets is None else self.shift[targets]
         size = limit if self.semiring.tropical == "min" else -limit
         most = float(size) + max(self.shift[sources].tolist(), default=0.0) - min(ends.tolist(), default=0.0)
@@ -101,6 +103,17 @@ def _turned(s: Searches) -> tuple[Array, Array, Array]:
 
     found: tuple[Array, Array, Array] = structure.transposed(s.starts, s.heads)
     return found
+
+
+def _held(limit: Any, dtype: np.dtype[Any], semiring: Semiring) -> Any:
+    """A limit as the dtype holds it: of integers the last one that is no worse, or the last that there is."""
+    if dtype.kind not in "iu":
+        return dtype.type(limit)
+    ends, small_is_better = np.iinfo(dtype), semiring.zero_for(dtype) > semiring.one_for(dtype)
+    least, most = int(ends.min), int(ends.max)
+    if not least <= limit <= most:
+        return dtype.type(least if limit < least else most)
+    return dtype.type(math.floor(limit) if small_is_better else math.ceil(limit))
 
 
 def _followed(tree: Array, i: int, j: int) -> list[int]:
@@ -204,6 +217,11 @@ class _Call:
         note = self.explanation.note
         self.graph: _Graph | None = None
         self.analysis: Analysis | None = None
+        if self.method in ("johnson", "factor"):
+            self.edges.finite()
+        elif self.edges.endless >= 0:
+            note("an edge of unbounded gain, which only a closure takes")
+            return "dense" if self.method == "auto" else self.method
         if self.method in ("auto", "johnson"):
             self.graph = _searched(self.edges, self.semiring, self.threads)
             if self.graph is None and self.method == "johnson":
@@ -279,7 +297,7 @@ class _Call:
 
     def within(self, values: Array) -> Array:
         """Which values are paths, and no worse than the limit."""
-        limit = values.dtype.type(self.limit)
+        limit = _held(self.limit, values.dtype, self.semiring)
         zero = self.semiring.zero_for(values.dtype)
         return np.asarray((self.semiring.add(values, limit) == values) & (values != zero))
 

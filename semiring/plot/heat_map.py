@@ -9,6 +9,8 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
+from semiring.arrays.labels import names_vertices
+from semiring.io import network_of
 from semiring.plot.layout import seriate
 from semiring.plot.style import (
     COLORS,
@@ -48,6 +50,9 @@ def plot_matrix(
     Rows and columns of named vertices are sorted so that alike ones are neighbours; numbered ones keep their order. Of
     a matrix of more than 2000 rows evenly spaced ones are drawn. Raises `MissingExtraError` without matplotlib.
     """
+    if names_vertices(matrix):
+        network = network_of(matrix, semiring)
+        matrix, names = network.matrix, names or network.names
     semiring, array = as_semiring(semiring), np.asarray(matrix)
     n = len(array)
     figure: Figure = new_figure(8.6, 7.4)

@@ -10,7 +10,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.vertices import Vertices
-from semiring.io import Network
+from semiring.io import Network, network_of
 from semiring.io.network import semiring_of
 from semiring.io.text import numbers_as_text
 from semiring.plot.labels import Label, place_labels
@@ -43,7 +43,7 @@ STRAIGHT = 20_000  # edges beyond which great circles are drawn as straight line
 
 
 def plot_network(
-    network: Network,
+    network: Any,
     semiring: Semiring | str | None = None,
     *,
     path: Sequence[Any] = (),
@@ -51,13 +51,15 @@ def plot_network(
     values_label: str = "",
     title: str = "",
 ) -> Figure:
-    """The network with ``path`` (vertices in order, by number or by name) drawn on it.
+    """The network with ``path`` (vertices in order, by number or by name) drawn on it; or what `network_of` takes.
 
     ``values`` (n,) colours the vertices, by distance from one of them say; those with the semiring's zero are shown
     apart, as unreachable. ``values_label`` is the title of the colour bar. Vertices stand at ``network.positions``, on
     a map around their middle if those are longitudes and latitudes, else where a layout by hops puts them. Raises
     `MissingExtraError` without matplotlib.
     """
+    if not isinstance(network, Network):
+        network = network_of(network, semiring)
     semiring = as_semiring(semiring_of(network, semiring))
     there = np.asarray(network.matrix != semiring.zero_for(network.matrix.dtype))
     edges = np.argwhere(there)

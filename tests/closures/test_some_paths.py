@@ -12,7 +12,7 @@ from tiers import quick
 import semiring as sr
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays import memory
-from semiring.errors import NoPathError, VertexError
+from semiring.errors import DomainError, NoPathError, VertexError
 from semiring.io import network_of
 
 # Weights that gain are no probabilities, and are meant here.
@@ -203,6 +203,60 @@ def test_both_signs_of_very_different_size_are_closed_densely():
     assert P.path(0, 3) == [0, 1, 2, 3]
     with pytest.raises(sr.errors.AlgebraError, match="johnson is for"):
         sr.shortest_paths(given, sources=[0], method="johnson")
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_edges_of_unbounded_gain_are_closed(sign):
+    A = sign * np.array([[inf, -inf, 4.0], [inf, inf, 1.0], [inf, inf, inf]])
+    function = sr.shortest_paths if sign > 0 else sr.longest_paths
+    everything = function(A)
+    some = function(A, sources=[0], targets=[2, 1])
+    assert some.matrix.tolist() == [everything.matrix[0, [2, 1]].tolist()] == [[-sign * inf] * 2]
+    assert some.path(0, 2) == [0, 1, 2]
+    assert "unbounded gain" in str(some.explanation)
+    assert function(A, limit=sign * 1.0).matrix.tocsr()[1, 2] == sign
+    for method in ("johnson", "factor"):
+        with pytest.raises(DomainError, match=r"A\[0, 1\] is .*inf, an edge of unbounded gain: sparse elimination and"):
+            function(A, sources=[0], method=method)
+
+
+@pytest.mark.parametrize("function", [sr.shortest_paths, sr.widest_paths, sr.longest_paths])
+@pytest.mark.parametrize("limit", [inf, -inf, 1e30, 2**70, -(2**70), 2.5, -2.5, 3])
+def test_limits_of_integers(function, limit):
+    none = int(function([[0.0]]).semiring.zero_for(np.int64))
+    A = np.array([[none, 2, none], [none, none, 1], [none, none, none]])
+    everything = function(A, predecessors=False)
+    better = np.less_equal if none > 0 else np.greater_equal
+    reached, endless = everything.matrix != none, everything.matrix == -none - 1  # the width of an empty path is ∞
+    expected = reached & better(np.where(endless, inf, np.where(reached, everything.matrix, 0)), limit)
+    found = function(A, limit=limit).matrix
+    shown = np.zeros((3, 3), bool)
+    shown[found.tocoo().row, found.tocoo().col] = True
+    assert shown.tolist() == expected.tolist()
+
+
+def test_one_vertex_is_no_list_of_them():
+    import networkx as nx
+
+    grid = nx.grid_2d_graph(3, 4)
+    with pytest.raises(TypeError, match=r"\(1, 2\) is one: give \[\(1, 2\)\]"):
+        sr.shortest_paths(grid, sources=(1, 2))
+    assert sr.shortest_paths(grid, sources=[(1, 2)]).distance((1, 2), (0, 0)) == 3
+    assert sr.shortest_paths(roads(3), sources=(1, 2)).matrix.shape == (2, 9)
+    with pytest.raises(TypeError, match=r"this is a mask: give numpy\.flatnonzero of it"):
+        sr.shortest_paths(roads(3), sources=np.ones(9, bool))
+    for vertex in (-1, 1.0):
+        with pytest.raises(sr.errors.VertexError, match=f"vertex {vertex} is not"):
+            sr.shortest_paths(roads(3), targets=vertex)
+
+
+def test_all_paths_say_who_explains_them():
+    found = sr.shortest_paths(roads(3))
+    assert not hasattr(found, "explanation")
+    with pytest.raises(AttributeError, match=r"closure\(A, semiring, explain=True\) says how"):
+        found.explanation  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'explain'"):
+        found.explain  # noqa: B018
 
 
 def test_a_cycle_that_gains_is_named():

@@ -1079,3 +1079,33 @@ def test_warnings_name_no_line_of_the_command(run, towns):
     assert (code, "8,550" in out) == (0, True)
     assert error.startswith("semiring: warning: the most reliable of these paths has the product 8550")
     assert len(error.splitlines()) == 1
+
+
+def test_rankings_of_truths_and_bytes(run, towns):
+    (towns / "w.csv").write_text("from,to,gbit\nS,A,1\nA,T,1\nS,B,1\n")
+    code, out, err = run("paths", "w.csv", "--kind", "widest", "--dtype", "bool", "--from", "S")
+    assert (code, err) == (0, "")
+    assert [line.split()[:2] for line in out.splitlines()[3:]] == [["A", "yes"], ["T", "yes"], ["B", "yes"]]
+    (towns / "w.csv").write_text("from,to,gbit\nS,A,10\nA,T,7\nS,B,200\n")
+    code, out, err = run("paths", "w.csv", "--kind", "widest", "--dtype", "uint8", "--from", "S")
+    assert (code, err) == (0, "")
+    assert [line.split()[:2] for line in out.splitlines()[3:]] == [["B", "200"], ["A", "10"], ["T", "7"]]
+    refused = failure(run, "paths", "w.csv", "--kind", "widest", "--dtype", "bool", "--from", "S")
+    assert "w.csv:2: 10 is neither 0 nor 1, so no truth value" in refused
+
+
+def test_an_edge_of_unbounded_gain_from_a_vertex(run, towns):
+    (towns / "inf.csv").write_text("from,to,cost\nA,B,-inf\nB,C,5\n")
+    code, out, _ = run("paths", "inf.csv", "--from", "A", "--to", "C")
+    assert (code, out.splitlines()[2]) == (0, "A → C: distance -∞, 2 edges")
+
+
+def test_columns_of_the_command(run, towns):
+    (towns / "bus.csv").write_text("branch,from_bus,to_bus,x\n1,1,2,5\n2,2,3,6\n3,1,3,20\n")
+    message = failure(run, "paths", "bus.csv", "--weight", "x", "--from", "1", "--to", "3")
+    assert "are titled like no source" in message
+    assert "say --columns SOURCE TARGET, the titles of two" in message
+    code, out, _ = run(
+        "paths", "bus.csv", "--columns", "from_bus", "to_bus", "--weight", "x", "--from", "1", "--to", "3"
+    )
+    assert (code, out.splitlines()[2]) == (0, "1 → 3: distance 11 x, 2 edges")

@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from types import SimpleNamespace
 
@@ -649,7 +650,7 @@ def test_weights_that_are_texts_of_numbers_are_not_passed_over():
     nx = pytest.importorskip("networkx")
     graph = nx.DiGraph()
     graph.add_edge("a", "b", km="3", label="7")
-    with pytest.raises(FormatError, match="may be any of the attributes 'km': say weight="):
+    with pytest.raises(FormatError, match="the attribute 'km' of the edges holds texts of numbers: make numbers"):
         sr.shortest_paths(graph)
     with pytest.raises(sr.errors.DTypeError, match="the weight '3' is not a real number"):
         sr.shortest_paths(graph, weight="km")
@@ -672,8 +673,9 @@ def test_columns_of_texts_and_ids_are_no_weights_of_a_frame():
     frame = pd.DataFrame({"from": ["a"], "to": ["b"], "ID": [9], "road": ["A 8"], "note": ["dry"], "km": [3.0]})
     for given in (frame, pl.DataFrame(frame.to_dict("list"))):
         assert (sr.network_of(given).matrix[0, 1], sr.network_of(given).unit) == (3, "km")
-    with pytest.raises(FormatError, match="the column 'road' of the frame: holds"):
+    with pytest.raises(FormatError, match="row 0 of the frame: the weight 'A 8' in the column 'road' is not"):
         sr.network_of(frame[["from", "to", "road"]])
+    assert sr.transitive_closure(frame[["from", "to", "road"]]).matrix[0].all()
     with pytest.raises(FormatError, match="may be any of the columns 'weights', 'km'"):
         sr.network_of(frame.assign(weights=1.0)[["from", "to", "weights", "km"]])
 
@@ -806,9 +808,9 @@ def test_bad_limits_and_endless_weights_say_what_was_asked():
         with pytest.raises(error, match="limit is"):
             sr.shortest_paths(ROADS, limit=limit)
     frame = pd.DataFrame({"from": ["A"], "to": ["B"], "km": [-INF]})
-    with pytest.raises(DomainError, match=r"paths of all pairs these too; by name, it is the edge A → B"):
-        sr.shortest_paths(frame, sources=["A"])
-    assert sr.shortest_paths(frame).matrix[0, 1] == -INF
+    with pytest.raises(DomainError, match=r"an edge of unbounded gain: .*; by name, it is the edge A → B"):
+        sr.shortest_paths(frame, sources=["A"], method="johnson")
+    assert sr.shortest_paths(frame).distance("A", "B") == sr.shortest_paths(frame, sources=["A"]).distance("A", "B")
 
 
 def test_names_of_a_file_that_are_equal_are_named(tmp_path):
@@ -817,3 +819,81 @@ def test_names_of_a_file_that_are_equal_are_named(tmp_path):
     (tmp_path / "x.txt").write_text("a|b|3\n")
     with pytest.raises(FormatError, match="between the fields stand commas, semicolons, tabs or blanks"):
         sr.read(tmp_path / "x.txt")
+
+
+# ------------------------------------------------------------------------------------------- first tries
+
+
+def test_a_table_of_edges_that_is_square_by_chance_is_refused():
+    table = {"bus1": [1, 2, 1], "bus2": [2, 3, 3], "x": [5, 6, 20]}
+    with pytest.raises(FormatError, match=r"3 rows without labels, and may be a matrix or list edges: .*columns="):
+        sr.shortest_paths(pd.DataFrame(table))
+    assert sr.shortest_paths(pd.DataFrame(table), columns=("bus1", "bus2")).distance(1, 3) == 11
+    labelled = pd.DataFrame(table, index=list(table))
+    assert sr.closure(labelled, reflexive=False).loc["bus1", "bus1"] == 1
+    hollow = pd.DataFrame({"a": [0, 1, 4], "b": [1, 0, 2], "c": [4, 2, 0]})
+    assert sr.closure(hollow).loc["a", "c"] == 3
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"from": [10, None, 20], "to": [20, 30, 30]}, "row 1 of the frame has no vertex in the column 'from'"),
+        ({"from": ["a"], "to": ["b"], "km": ["1,500"]}, "row 0 of the frame: the weight '1,500' in the column 'km' is"),
+        ({"from": [0.5], "to": [1.5]}, "the column 'from' holds float64: vertices are integers or names"),
+    ],
+)
+def test_what_is_wrong_in_a_frame_is_named_with_its_row(table, message):
+    weight = {"weight": "km"} if "km" in table else {}
+    with pytest.raises((FormatError, DTypeError), match=message):
+        sr.shortest_paths(pd.DataFrame(table), **weight)
+
+
+def test_frames_of_edges_that_are_empty_or_hold_floats_and_fractions():
+    assert len(sr.shortest_paths(pd.DataFrame({"from": [], "to": [], "km": []}))) == 0
+    assert sr.shortest_paths(pd.DataFrame({"from": [1.0, 2.0], "to": [2.0, 3.0]})).distance(1, 3) == 2
+    halves = pd.DataFrame({"from": ["a"], "to": ["b"], "km": pd.Series([Fraction(1, 2)], dtype=object)})
+    assert sr.shortest_paths(halves).distance("a", "b") == 0.5
+    twice = pd.DataFrame([["a", "b", 1, 2]], columns=["from", "to", "km", "km"])
+    with pytest.raises(FormatError, match="two columns of the frame are titled 'km'"):
+        sr.shortest_paths(twice, weight="km")
+
+
+def test_over_truths_every_edge_is_one_unless_its_weight_is_asked_for():
+    frame = pd.DataFrame({"from": ["a", "b"], "to": ["b", "c"], "paved": [False, True]})
+    assert sr.transitive_closure(frame).matrix[0].tolist() == [True, True, True]
+    assert sr.transitive_closure(frame, weight="paved").matrix[0].tolist() == [True, False, False]
+    graph = nx.DiGraph([("a", "b", {"weight": False}), ("b", "c", {"weight": True})])
+    assert sr.transitive_closure(graph).matrix[0].tolist() == [True, True, True]
+    assert sr.transitive_reduction(graph).matrix.sum() == 2
+
+
+def test_integers_that_floats_do_not_hold_are_refused():
+    graph = nx.DiGraph([("x", "y", {"weight": 2**53 + 1})])
+    with pytest.raises(FormatError, match=r"x → y: the weight 9007199254740993 is not exact in float64"):
+        sr.shortest_paths(graph)
+    assert sr.shortest_paths(sr.network_of(graph, dtype="int64")).distance("x", "y") == 2**53 + 1
+    graph["x"]["y"]["weight"] = 2**60
+    assert sr.shortest_paths(graph).distance("x", "y") == 2**60
+
+
+def test_a_weight_that_is_a_function_is_called_as_networkx_calls_it():
+    graph = nx.Graph([(1, 2), (2, 3, {"weight": 5}), (1, 3, {"weight": 2})])
+    weight = lambda u, v, held: held.get("weight", 1) + (v == 3)  # noqa: E731
+    ours = sr.shortest_paths(graph, weight=weight)
+    for source, distances in nx.all_pairs_dijkstra_path_length(graph, weight=weight):
+        assert {target: ours.distance(source, target) for target in graph} == distances
+    hidden = sr.shortest_paths(graph, sources=[1], weight=lambda u, v, held: held.get("weight"))
+    assert hidden.matrix.tolist() == [[0, 7, 2]]
+    doubled = nx.MultiDiGraph([(0, 1, {"km": 2}), (0, 1, {"km": 1})])
+    shortest = sr.shortest_paths(doubled, weight=lambda u, v, keys: min(edge["km"] for edge in keys.values()))
+    assert shortest.distance(0, 1) == 1
+
+
+def test_pictures_of_graphs_and_frames():
+    pytest.importorskip("matplotlib")
+    from semiring.plot import plot_matrix, plot_network
+
+    graph = nx.DiGraph([("hut", "top", {"km": 5})])
+    assert "hut" in {text.get_text() for axes in plot_network(graph).axes for text in axes.texts}
+    assert "hut" in {label.get_text() for label in plot_matrix(graph).axes[0].get_yticklabels()}
