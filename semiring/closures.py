@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
+import numpy as np
 from numpy.typing import NDArray
 
 from semiring import profiling
@@ -190,6 +191,8 @@ def closure(
            [3., 0., 2.],
            [1., 4., 0.]])
     """
+    if reflexive is not True and not isinstance(reflexive, bool | np.bool_):
+        raise TypeError(f"reflexive is True or False, not {reflexive!r}")
     semiring, spared = semiring_of(A, semiring), spared_steps(structure)
     one, several = _where(device)
     if several and getattr(A, "ndim", 2) > 2:

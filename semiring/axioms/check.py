@@ -83,8 +83,13 @@ def check_axioms(
     ------
     DTypeError
         The semiring is not defined on ``dtype``.
+    UnknownNameError
+        There is no such dtype.
     """
-    chosen = np.dtype(dtype if dtype is not None else _widest(semiring))
+    try:
+        chosen = np.dtype(dtype if dtype is not None else _widest(semiring))
+    except TypeError:
+        raise UnknownNameError("dtype", str(dtype), semiring.dtypes) from None
     semiring.check_dtype(chosen)
     names = semiring.dtypes if dtype is None or chosen.kind == "f" else (chosen.name,)
     verdicts = []

@@ -112,6 +112,7 @@ def _about(work: Work, source: Stored, home: Stored) -> tuple[dict[str, Any], di
     if not isinstance(work.again, Near | None):
         raise _unknown(repr(work.again))
     return {
+        "name of the semiring": work.outer.request.semiring.name,
         "identity": _identity(work.outer, source, home, Leaf(work.inner).backend.name),
         "maps": maps,
         "sentinel": m.sentinel,
@@ -151,12 +152,11 @@ def found_journal(system: System, name: str, p: Problem, source: Stored, home: S
     if journal is None:
         return None
     now, then = _identity(p, source, home, backend), journal.about["identity"]
-    differ = [
-        f"the {what} was {then.get(what)}, and is {value}" for what, value in now.items() if then.get(what) != value
-    ]
+    differ = {what: (then.get(what), value) for what, value in now.items() if then.get(what) != value}
     if differ:
+        if "semiring" in differ:
+            differ["semiring"] = journal.about.get("name of the semiring"), p.request.semiring.name
+        shown = "; ".join(f"the {what} was {before}, and is {value}" for what, (before, value) in differ.items())
         journal.close()
-        raise StorageError(
-            f"{name} is the journal of another run: {'; '.join(differ)}. Give another name, or remove it"
-        )
+        raise StorageError(f"{name} is the journal of another run: {shown}. Give another name, or remove it")
     return journal

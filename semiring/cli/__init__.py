@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if hasattr(sys.stdout, "reconfigure") and (sys.stdout.encoding or "").lower() not in ("utf-8", "utf8"):
         sys.stdout.reconfigure(errors="replace")  # a terminal without ∞ and → gets ?, not an error
     try:
-        arguments = build_parser().parse_args(argv)
+        arguments = build_parser().read(argv)
         with Compilations(), warnings.catch_warnings():
             warnings.showwarning = _warn
             code = int(arguments.run(arguments))

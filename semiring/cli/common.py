@@ -240,7 +240,10 @@ def check_outputs(arguments: argparse.Namespace) -> None:
     if arguments.output == "-" and arguments.json:
         raise SemiringError("--json and -o - both write to standard output: take one of them, or -o FILE")
     if arguments.output not in (None, "-"):
-        format_of(arguments.output)
+        listed = format_of(arguments.output) not in ("npy", "npz")  # a matrix is closed where it is
+        there = os.path.exists(arguments.output) and os.path.exists(arguments.input)
+        if listed and there and os.path.samefile(arguments.output, arguments.input):
+            raise SemiringError(f"{arguments.output} is the input itself: name another file")
     for key in ("output", "predecessors", "plot"):
         path = getattr(arguments, key, None)
         folder = os.path.dirname(path) if path not in (None, "-") else ""
@@ -323,6 +326,8 @@ def introduce(report: Report, network: Network, semiring: Semiring) -> None:
         print(f"semiring: note: {network.title} {note}", file=sys.stderr)
     values = network.matrix if isinstance(network.matrix, np.ndarray) else network.matrix.data
     edges = int(np.count_nonzero(values != semiring.zero_for(values.dtype)))
+    if n and values.ndim == 2 and (values.diagonal() == semiring.one_for(values.dtype)).all():
+        edges -= n  # empty paths, as in a matrix of distances
     known = {"title": network.title, "vertices": n, "edges": edges, "semiring": semiring.name, "dtype": dtype}
     counts = f"{n:,} {'vertex' if n == 1 else 'vertices'}, {edges:,} edge{'s' * (edges != 1)}"
     report(f"{network.title}: {counts}, {semiring.name} {dtype}")

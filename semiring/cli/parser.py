@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from semiring.algebra import DTYPES
 from semiring.algebra.catalogue import CATALOGUE
@@ -32,7 +35,21 @@ INPUT_HELP = (
 
 
 class Parser(argparse.ArgumentParser):
-    """Wrong usage is one line and exit code 2, like every other error of the command."""
+    """Wrong usage is one line and exit code 2, like every other error of the command. -inf is a number, as -1 is."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._negative_number_matcher = re.compile(r"-(\.?\d|inf$)")
+
+    def read(self, argv: Sequence[str] | None) -> argparse.Namespace:
+        """What the arguments say. An option that a command does not know is an error of that command."""
+        found, rest = self.parse_known_args(argv)
+        if rest:
+            command = found.command
+            near = get_close_matches(rest[0].partition("=")[0], command._option_string_actions, n=1)
+            hint = f": did you mean {near[0]}?" if near else ""
+            command.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
+        return found
 
     def error(self, message: str) -> NoReturn:
         print(f"semiring: error: {message} (try {self.prog} --help)", file=sys.stderr)
@@ -76,6 +93,7 @@ def build_parser() -> argparse.ArgumentParser:
     info.set_defaults(run=_lazily("info"))
     _add_tune(commands)
     for command in commands.choices.values():
+        command.set_defaults(command=command)
         command.add_argument("--json", action="store_true", help="print one JSON object, for programs to read")
     return parser
 

@@ -136,7 +136,8 @@ def _without(network: Network, semiring: Semiring, named: Sequence[Sequence[str]
             ends = f"from {name_of(network, row)} to {name_of(network, column)}"
             raise SemiringError(f"no edge leads {ends}: nothing to do without")
         entry[...] = zero
-    gone = [" → ".join(str(identity(network, vertex)) for vertex in edge) for edge in edges]
+    arrow = " → " if network.directed else " ↔ "
+    gone = [arrow.join(str(identity(network, vertex)) for vertex in edge) for edge in edges]
     return replace(network, matrix=matrix, title=f"{network.title} without {', '.join(gone)}")
 
 

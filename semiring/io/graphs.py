@@ -254,7 +254,7 @@ def _library(x: Any) -> str:
     return next(name for kind in type(x).__mro__ if (name := kind.__module__.partition(".")[0]) in _READERS)
 
 
-def _networkx(graph: Any, weight: str | Callable[[Any], Any]) -> Graph:
+def _networkx(graph: Any, weight: str | Callable[..., Any]) -> Graph:
     names = tuple(graph)
     place = {name: vertex for vertex, name in enumerate(names)}
     if callable(weight):  # it may tell the directions of an edge apart

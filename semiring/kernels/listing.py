@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra import Semiring
+from semiring.algebra import DTYPES, Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions import Expression
 from semiring.errors import MissingExtraError, UnknownNameError
@@ -102,7 +102,10 @@ def _dtype(dtype: Any) -> np.dtype[Any]:
             import_module("ml_dtypes")
         except ImportError as error:
             raise MissingExtraError("ml_dtypes", "cuda", "bfloat16") from error
-    found: np.dtype[Any] = np.dtype(dtype)
+    try:
+        found: np.dtype[Any] = np.dtype(dtype)
+    except TypeError:
+        raise UnknownNameError("dtype", str(dtype), (*DTYPES, "float16", "bfloat16")) from None
     return found
 
 

@@ -767,7 +767,7 @@ def test_another_run_is_refused_and_said_to_differ(monkeypatch, rng, tmp_path):
             sr.closure(*(arguments or (work.path,)), **given)
         assert (work.path.read_bytes(), work.journal.read_bytes()) == before
 
-    refused("the semiring was", work.path, "max_min")
+    refused("the semiring was min_plus, and is max_min. Give", work.path, "max_min")
     refused("the file of A was", other)
     refused("the file of out was", out=tmp_path / "D.npy")
     refused("goes on in as much", memory=work.memory // 2)

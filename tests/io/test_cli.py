@@ -683,7 +683,7 @@ def test_messages_advise_options_of_the_command():
         (["paths", "towns.csv", "--positions", "none.csv"], "none.csv: No such file or directory"),
         (["paths", "us-flights", "--from", "portland"], "'portland' may be PDX, PWM: say which"),
         (["paths", "numbers.csv", "--from", "2"], "no vertex is named '2': they are 0 … 1"),
-        (["paths", "empty.csv", "--from", "0"], "the network has no vertex"),
+        (["paths", "empty.csv", "--from", "0"], "holds no edges and no vertices: is it the right file?"),
         (["closure", "bad.csv"], "bad.csv:2: the weight 'x' is not a number"),
     ],
 )
@@ -1109,3 +1109,28 @@ def test_columns_of_the_command(run, towns):
         "paths", "bus.csv", "--columns", "from_bus", "to_bus", "--weight", "x", "--from", "1", "--to", "3"
     )
     assert (code, out.splitlines()[2]) == (0, "1 → 3: distance 11 x, 2 edges")
+
+
+def test_wrong_usage_is_an_error_of_its_command(run, towns):
+    assert failure(run, "paths", "towns.csv", "--form", "Köln").endswith(
+        "unrecognized arguments: --form Köln: did you mean --from? (try semiring paths --help)"
+    )
+    assert "(try semiring closure --help)" in failure(run, "closure", "towns.csv", "--kind", "widest")
+    before = (towns / "towns.csv").read_bytes()
+    assert "towns.csv is the input itself: name another file" in failure(run, "closure", "towns.csv", "-o", "towns.csv")
+    assert (towns / "towns.csv").read_bytes() == before
+
+
+def test_infinity_is_a_number_of_the_command(run, towns):
+    own = ("--add", "max(x, y)", "--mul", "min(x, y)", "--zero", "-inf", "--one", "inf")
+    assert run("check", *own)[0] == 0
+
+
+def test_the_diagonal_of_a_matrix_of_distances_is_no_edge(run, towns):
+    np.save(towns / "d.npy", np.where(np.eye(3), 0.0, 7.0))
+    assert run("paths", "d.npy")[1].startswith("d: 3 vertices, 6 edges, ")
+
+
+def test_without_an_undirected_edge_says_so(run, towns):
+    _, out, _ = run("paths", "towns.csv", "--undirected", "--from", "Köln", "--without", "Köln", "Bonn")
+    assert out.startswith("towns without Köln ↔ Bonn: ")

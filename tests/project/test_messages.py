@@ -182,3 +182,11 @@ def test_compilations_are_announced_where_somebody_sees_it(monkeypatch):
         assert said(Screen(), 2.1) == "", "who sets the level wants silence, or listens"
     finally:
         logger.setLevel(logging.NOTSET)
+
+
+def test_names_of_dtypes_and_flags_are_checked():
+    for call in (lambda: sr.code("min_plus", "float99"), lambda: sr.min_plus.check_axioms("float99")):
+        with pytest.raises(sr.errors.UnknownNameError, match=r"no dtype is named 'float99'.* Valid names: .*float32"):
+            call()
+    with pytest.raises(TypeError, match="reflexive is True or False, not 'no'"):
+        sr.closure([[0.0]], reflexive="no")
