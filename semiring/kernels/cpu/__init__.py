@@ -91,7 +91,7 @@ class CpuBackend:
 
     def _by_numbers(self, plan: Plan, C: Array, A: Array, B: Array, accumulate: int) -> bool:
         """C ← [C ⊕] A ⊗ B for log_plus by products of plus_times; False where that is not done."""
-        if C.size == 0 or plan.zero != -np.inf:
+        if C.dtype.kind != "f" or C.size == 0 or plan.zero != -np.inf:
             return False
         if 1 in C.shape[-2:] and not accumulate:  # what is added to C may be a row of a larger product: the same bits
             if not log_vectors.takes(plan, C.shape[-2], A.shape[-1], C.shape[-1]):

@@ -198,7 +198,8 @@ def _product(plan: Plan, C: Operand, A: Operand, B: Operand, *, accumulate: bool
     run_tasks(compute, cut(m, words, threads), threads)
 
 
-def cut(m: int, words: int, threads: int) -> list[tuple[int, int, int, int]]:
+@lru_cache(maxsize=256)
+def cut(m: int, words: int, threads: int) -> tuple[tuple[int, int, int, int], ...]:
     """C as parts (row0, row1, word0, word1) for ``threads``: whole panels, few tables built twice, even loads.
 
     The result does not depend on it: every entry is computed by one part, in the order of k.
@@ -215,12 +216,12 @@ def cut(m: int, words: int, threads: int) -> list[tuple[int, int, int, int]]:
     _, down, across = best
     rows = [m * part // down for part in range(down + 1)]
     columns = [panels * part // across * LANES for part in range(across)] + [words]
-    return [
+    return tuple(
         (rows[i], rows[i + 1], columns[j], columns[j + 1])
         for i in range(down)
         for j in range(across)
         if rows[i] < rows[i + 1] and columns[j] < columns[j + 1]
-    ]
+    )
 
 
 _TABLE_COST = 80  # look-ups of a whole row that take as long as building one table
@@ -238,12 +239,14 @@ class _Buffers:
 
     def __init__(self, *sizes: int) -> None:
         total = sum(sizes) + len(sizes) * VECTOR_BYTES
-        self.memory = getattr(self._kept, "memory", None)
+        kept: tuple[Any, int] = getattr(self._kept, "memory", (None, 0))
+        self.memory, address = kept
         if self.memory is None or self.memory.size < total:
             self.memory = np.empty(total, np.uint8)
+            address = self.memory.ctypes.data
             if total <= KEPT_BYTES:
-                self._kept.memory = self.memory
-        address, self.addresses = self.memory.ctypes.data, []
+                self._kept.memory = self.memory, address
+        self.addresses = []
         for size in sizes:
             address += -address % VECTOR_BYTES
             self.addresses.append(address)
