@@ -78,7 +78,7 @@ class Version(argparse.Action):
         parser.exit()
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser; ``run`` of what it returns is the function that does the work."""
     parser = Parser(
         prog="semiring", description="Closures and paths of networks over any semiring.", allow_abbrev=False
