@@ -196,6 +196,6 @@ class Node:
     def _once_more(self, q: Problem, home: Any) -> Any:
         """The problem, read in another way, from the source."""
         q.request.explanation.say(self._depth, "again", True, f"in {q.dtype}")
-        self.reduction, self._asked = None, q
+        self.reduction, self.leaf, self._asked = None, None, q
         self._plan(q, self._then)
         return self.work(q.matrix.array, home, q.inspect)
