@@ -1,5 +1,7 @@
 """Code as it is shown: without the blank line that ends an example, and with prompts where there are some.
 
+What is printed in columns under a rule has the class ``columns``: on a narrow screen it scrolls, and does not wrap.
+
 The lexer for consoles that Pygments has takes the beginning of any line such as ``(x ⊕ y) ⊕ z`` for a prompt.
 """
 
@@ -34,6 +36,11 @@ class WithoutTrailingBlankLines(SphinxTransform):
             if text != text.rstrip():
                 block.rawsource = text.rstrip()
                 block.children = [nodes.Text(text.rstrip())]
+            if _RULE.search(text):
+                block["classes"].append("columns")
+
+
+_RULE = re.compile("^─+ +─", re.MULTILINE)
 
 
 def barred(body: str) -> str:

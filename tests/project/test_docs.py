@@ -298,6 +298,13 @@ def test_on_a_narrow_screen_tables_of_prose_are_stacked_and_those_of_numbers_are
         assert titles == (["what", "ms", "ms"] if stacked else [])
 
 
+def test_what_is_printed_in_columns_is_known(extension):
+    core, nodes = pytest.importorskip("docutils.core"), pytest.importorskip("docutils.nodes")
+    document = core.publish_doctree("::\n\n  law    verdict\n  ────   ───────\n  x ⊕ y  proved\n\nand::\n\n  x ─ y\n")
+    extension("code_blocks").WithoutTrailingBlankLines(document).apply()
+    assert ["columns" in block["classes"] for block in document.findall(nodes.literal_block)] == [True, False]
+
+
 def test_the_style_sheet_wraps_output_and_leaves_scales_of_colours_alone():
     sheet = (ROOT / "docs" / "_static" / "site.css").read_text("utf-8")
     assert re.search(r"div\.highlight pre \{\s*white-space: pre-wrap;", sheet)
