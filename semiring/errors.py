@@ -172,7 +172,8 @@ class UnknownNameError(SemiringError, LookupError):
 
         names = sorted(valid)
         initials = [valid for valid in names if "".join(word[:1] for word in valid.split("_")) == str(name)]
-        near = initials or get_close_matches(str(name), names, n=1, cutoff=0.7)
+        folded = {valid.casefold(): valid for valid in names}
+        near = initials or [folded[key] for key in get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.7)]
         hint = f" Did you mean {near[0]!r}?" if near else ""
         super().__init__(f"no {what} is named {name!r}.{hint} Valid names: {', '.join(names)}")
         self._arguments = (what, name, tuple(names))

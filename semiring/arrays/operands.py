@@ -158,6 +158,10 @@ def refuse_unreal(x: Any, name: str = "A") -> None:
     for position, entry in np.ndenumerate(array):
         if isinstance(entry, bool) or not _is_real_number(entry):
             where = f"{name}[{', '.join(map(str, position))}]"
+            if hasattr(entry, "tocoo"):
+                raise DTypeError(
+                    f"{where} is a sparse matrix, and stacks are dense: call the function for each of them"
+                )
             hint = "“no edge” is the zero of the semiring"
             if hasattr(entry, "__len__"):
                 hint = "elements are scalars; of sets see docs/tutorials/own.md#sets-as-bits"

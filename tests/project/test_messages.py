@@ -11,6 +11,7 @@ import warnings
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
@@ -67,6 +68,20 @@ def test_elements_are_scalars():
             match=r"A\[0, 0\] is \{1\}, .*elements are scalars; of sets see docs/tutorials/own.md#sets-as-bits",
         ):
             call(objects)
+
+
+def test_a_list_of_sparse_matrices_is_no_stack():
+    edges = csr_array(np.eye(2))
+    with pytest.raises(
+        DTypeError, match=r"A\[0\] is a sparse matrix, and stacks are dense: call the function for each"
+    ):
+        sr.closure([edges, edges])
+
+
+def test_names_in_other_letters_are_near():
+    frame = pd.DataFrame({"from": ["a"], "to": ["b"], "miles": [1]})
+    with pytest.raises(sr.errors.UnknownNameError, match=r"no column is named 'MILES'\. Did you mean 'miles'\?"):
+        sr.shortest_paths(frame, weight="MILES")
 
 
 def test_what_is_missing_is_installed_from_a_clone_too():
