@@ -50,6 +50,7 @@ class Structure:
     search: Callable[[], Components] | None = field(default=None, repr=False)  # None where there is nothing to find
     words: Any = field(default=None, repr=False)  # (n, ⌈n/32⌉) the edges as bits, where all entries were looked at
     pattern: Pattern | None = field(default=None, repr=False)  # the edges in lists, where they are few
+    values: Any = field(default=None, repr=False)  # and what a sparse matrix stores of each
 
     @cached_property
     def components(self) -> Components:
@@ -146,7 +147,9 @@ def structure_of_sparse(matrix: Any) -> Structure | None:
     one = off[0] if off.size and bool((off == off[0]).all()) else None
     few = heads.size * FEW <= n * n
     symmetric = pattern.is_symmetric(values)
-    return Structure(symmetric, heads.size if few else None, one, partial(of_lists, starts, heads), None, pattern)
+    return Structure(
+        symmetric, heads.size if few else None, one, partial(of_lists, starts, heads), None, pattern, values
+    )
 
 
 def _listed(words: Any, edges: int) -> Pattern:

@@ -629,6 +629,21 @@ def test_tiles_and_their_edges(rng, dtype):
             np.testing.assert_array_equal(whole, np.triu(A) + np.triu(A, 1).T)
 
 
+@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float64"), ("max_min", "int16"), ("boolean", "bool")])
+def test_what_is_stored_is_made_dense_by_strips(rng, of_few, name, dtype):
+    from scipy.sparse import coo_array
+
+    for n, threads in ((0, 2), (1, 1), (7, 3), (130, 2)):
+        edges = rng.random((n, n)) < 0.3
+        A = np.where(edges, rng.integers(0, 9, (n, n)), oracles.zero(name, dtype)).astype(dtype)
+        expected = sr.closure(A, name, structure=False)
+        for form in ("csr", "csc", "coo"):
+            S = coo_array((A[edges], np.nonzero(edges)), shape=A.shape).asformat(form)
+            found = sr.closure(S, name, structure="undirected", threads=threads)
+            assert found.dtype == dtype
+            np.testing.assert_array_equal(found, expected)
+
+
 def test_sparse_matrices_are_spared_work_too(rng, of_few):
     from scipy.sparse import csr_array
 

@@ -25,6 +25,7 @@ from semiring.chain.problem import Look, Problem, Reduction, is_tropical, step
 from semiring.chain.steps.separators import few_enough, narrow
 from semiring.chain.steps.structure import worth_a_look
 from semiring.errors import ShapeError
+from semiring.graphs.components import in_strips
 from semiring.graphs.hops import NAME, is_exact, write_hops
 from semiring.graphs.structure import UNSEEN, Structure, structure_of_sparse
 from semiring.io.network import SOME
@@ -76,12 +77,32 @@ def sparse(p: Problem) -> Look:
     found = (_searches(p, prices) if shortest else None) or _hops(p, seen)
     if found is not None:
         return found
-    array = as_array(A, p.semiring)
+    array = _dense(p, seen)
     # The dense matrix is ours, and is closed in place; but integers may have to begin again in a wider dtype.
     home = array if array.dtype.kind != "i" else None
     asked = replace(request, method="auto") if takes_edges(request.method) and shortest else request
     q = replace(p, given=array, home=home, seen=seen if array.dtype == dtype else UNSEEN, request=asked)
     return Reduction("entries that are not stored are no edges", None, [q], quiet=True, prices=prices)
+
+
+def _dense(p: Problem, seen: Structure) -> Any:
+    """What is stored, as an array: some rows at a time where the edges are in order, on all threads.
+
+    One thread waits longer for new memory than for all that is looked at before.
+    """
+    A, semiring, dtype = p.given, p.semiring, np.dtype(p.given.dtype)
+    if seen.pattern is None or not semiring.supports(dtype):
+        return as_array(A, semiring)
+    array, none = np.empty(A.shape, dtype), semiring.zero_for(dtype)
+    starts, tails, heads = seen.pattern.starts, seen.pattern.rows, seen.pattern.indices
+
+    def write(rows: slice) -> None:
+        some, part = slice(starts[rows.start], starts[rows.stop]), array[rows]
+        part[...] = none
+        part.reshape(-1)[(tails[some].astype(np.int64) - rows.start) * A.shape[1] + heads[some]] = seen.values[some]
+
+    in_strips(write, A.shape[0], p.request.threads)
+    return array
 
 
 def _in_home(p: Problem, **changes: Any) -> Problem:
