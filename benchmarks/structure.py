@@ -120,10 +120,13 @@ def graphs(options: argparse.Namespace) -> Table:
 
 
 def _in_turn(label: str, calls: list[Callable[[], Any]]) -> list[float]:
-    """The median time of each call, one after the other and again: what else the machine does meets all of them."""
+    """The median time of each call. Rounds of all of them, in changing orders: what goes before meets all alike."""
     if comparing():
         return [ours(label, calls[0]), *[float("nan")] * (len(calls) - 1)]
-    times = [[by_clock(call) for call in calls] for _ in range(1 + _ROUNDS)]
+    rng, times = np.random.default_rng(0), np.empty((1 + _ROUNDS, len(calls)))
+    for took in times:
+        for which in rng.permutation(len(calls)):
+            took[which] = by_clock(calls[which])
     return np.median(times[1:], axis=0).tolist()
 
 
