@@ -220,6 +220,7 @@ def test_edges_of_unbounded_gain_are_closed(sign):
             function(A, sources=[0], method=method)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", [sr.shortest_paths, sr.widest_paths, sr.longest_paths])
 @pytest.mark.parametrize("limit", [inf, -inf, 1e30, 2**70, -(2**70), 2.5, -2.5, 3])
 def test_limits_of_integers(function, limit):
