@@ -26,7 +26,7 @@ from semiring.testing import graphs as random_graphs
 __all__ = ["main"]
 
 Graph = tuple[str, Any, str]  # a name, a matrix, a semiring
-_ROUNDS = 7  # that are timed after one that is not
+_ROUNDS = 5  # that are timed after one that is not
 _SOME = 32  # sources of libraries that would take minutes for all
 
 
