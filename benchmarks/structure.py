@@ -112,9 +112,8 @@ def graphs(options: argparse.Namespace) -> Table:
         if issparse(A):
             calls.append(partial(sr.closure, A, method="johnson"))
         auto, *others = _in_turn(name, calls)
-        dense, search = [*others, float("nan")][:2]
-        ratio = auto / np.nanmin(others)
-        rows.append([name, chosen(A, semiring), auto * 1e3, dense * 1e3, search * 1e3, f"{ratio:.2f}×"])
+        times = [*map(_milliseconds, (auto, *others)), ""][:3]
+        rows.append([name, chosen(A, semiring), *times, f"{auto / min(others):.2f}×"])
     title = f"Closures of graphs of {options.vertices} vertices, ms"
     return Table(title, ["graph", "chosen", "auto", "dense", "Dijkstra", "auto : best"], rows)
 
