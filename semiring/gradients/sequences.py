@@ -19,6 +19,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import plus_times
 from semiring.algebra.expressions import Expression
+from semiring.gradients.kept import recycled
 from semiring.gradients.rules import factors, rule_of
 from semiring.gradients.scaled import Right, largest, scaled_product
 from semiring.linalg import matmul
@@ -71,7 +72,8 @@ def attained(given: Given, steps: int, semiring: Semiring, check: bool) -> Array
 def ended(given: Given, steps: int, semiring: Semiring, check: bool, kept: int) -> tuple[Array, Array]:
     """The state after the last step, (..., n), and what is kept for the gradient, (..., kept, n), kept from `lines`."""
     chain = _checked(given, steps, semiring, check)
-    borders = array_namespace(chain.x).empty((*chain.batch, kept, chain.x.shape[-1]), chain.x.dtype)
+    xp, shape = array_namespace(chain.x), (*chain.batch, kept, chain.x.shape[-1])
+    borders = recycled(shape, chain.x.dtype) if xp is np else xp.empty(shape, chain.x.dtype)
     last = chain.start
     if kept > steps:
         return chain.walk(last, range(steps), None, borders), borders

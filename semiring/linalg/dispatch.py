@@ -168,12 +168,12 @@ def multiply_into(semiring: Semiring, C: Array, A: Array, B: Array, a: Scan, b: 
 
 def is_told(semiring: Semiring, A: Array, B: Array, threads: int | None) -> bool:
     """Whether C = A ⊗ B is NaN or ∞ where a look at the operands, of one dtype, would refuse them."""
-    by_row = B.ndim > 1 and B.shape[-1] > 1
-    if A.dtype.kind != "f" or is_device_array(A) or (by_row and max(A.ndim, B.ndim) > 2):
-        return False
-    if not (A.size and B.size and A.ndim and B.ndim):
-        return False
     m, n = (A.shape[-2] if A.ndim > 1 else 1), (B.shape[-1] if B.ndim > 1 else 1)
+    by_row = n > 1
+    if by_row and (m > 1 or max(A.ndim, B.ndim) > 2):  # most products
+        return False
+    if A.dtype.kind != "f" or is_device_array(A) or not (A.size and B.size and A.ndim and B.ndim):
+        return False
     domain, engine = semiring.domain, engine_for(A, semiring, A.dtype, False, threads)
     telling = engine.backend.capabilities.telling
     if telling is None or not telling.tells(engine.plan, m, A.shape[-1], n):

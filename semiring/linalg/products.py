@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.encoding import has_inner_zero
+from semiring.arrays.encoding import Scan, has_inner_zero
 from semiring.arrays.labels import is_labelled, labelled_product, labelled_square
 from semiring.arrays.operands import as_matrix, as_output, as_result, on_their_device, operands, store
 from semiring.errors import AlgebraError, ShapeError
@@ -107,7 +107,7 @@ def matmul(
         return labelled(product) if out is None else out
     given = left, right = operands(semiring, device=device, A=A, B=B)
     late = check and is_told(semiring, left, right, threads)
-    a, b = look(semiring, check and not late, A=left, B=right)
+    a, b = (Scan(), Scan()) if late else look(semiring, check, A=left, B=right)
     left, right, shape, axes = _aligned(left, right)
     target = None if out is None else as_output(out, shape, left.dtype, like=left if device is None else None)
     result = destination(None if late else target, shape, left.dtype, left, right)
@@ -116,7 +116,7 @@ def matmul(
         multiply_into(semiring, C, left, right, a, b, threads)
     else:
         C[...] = semiring.zero_for(left.dtype)
-    if late and not (C.max() < np.inf):  # NaN included
+    if late and not (np.maximum.reduce(C, axis=None) < np.inf):  # NaN included
         look(semiring, True, A=given[0], B=given[1])
     if target is None:
         return as_result(A, B)(result if result.ndim else result[()])

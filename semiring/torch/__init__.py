@@ -125,7 +125,8 @@ def multi_dot(
 
     The gradient is that of `matmul`, through all steps, and can be taken once. It has memory for √T vectors beside what
     is given and returned: those between are computed again. In float32 of `log_plus` on the host, with one matrix for
-    all steps, 2·T vectors are kept where they take at most 128 MiB, and gradients are rounded relative to the greatest.
+    all steps, 2·T vectors are kept where they take at most 128 MiB, in memory that the next call uses again, and
+    gradients are rounded relative to the greatest.
 
     In `log_plus` the gradient of the result by the weights is the posterior of the states.
 

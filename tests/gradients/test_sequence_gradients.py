@@ -11,6 +11,7 @@ from gradient_cases import draw_weights
 import semiring as sr
 from semiring.errors import AlgebraError, DTypeError, ShapeError
 from semiring.gradients import sequences
+from semiring.gradients.kept import recycled
 from semiring.gradients.sequences import segments
 from semiring.linalg.sequences import Given
 
@@ -281,3 +282,24 @@ def test_lengths_beyond_the_steps_are_refused(lengths):
         with pytest.raises(ValueError, match="there are 4 steps"):
             function(*tensors[:2], "log_plus", weights=tensors[2], lengths=lengths)
         assert function(*tensors[:2], "log_plus", weights=tensors[2], lengths=lengths, check=False).shape[-1] == 2
+
+
+def test_what_is_kept_for_gradients_uses_memory_that_is_free_again():
+    shape, dtype = (3, 1 << 17), np.dtype(np.float32)
+    first = recycled(shape, dtype)
+    place, view = first.ctypes.data, first[1:].reshape(-1)
+    view[:] = 7
+    del first
+    second = recycled(shape, dtype)  # the view is still there
+    second[:] = 5
+    assert second.ctypes.data != place
+    assert (view == 7).all()
+    del view
+    third = recycled((2, 1 << 17), dtype)
+    assert third.ctypes.data == place
+    assert third.shape == (2, 1 << 17)
+    del second, third
+    larger = recycled((4, 1 << 20), dtype)
+    larger[:] = 1
+    assert larger.flags.writeable
+    assert larger.dtype == dtype

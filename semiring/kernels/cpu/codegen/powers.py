@@ -30,7 +30,7 @@ from semiring.kernels.cpu.codegen.memory import intrinsic, load, store
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.codegen.vector import I8, I32, I64, Element, Value, Vectors, declared, prefetch
 
-__all__ = ["EXCESS", "FLOATS", "MAGIC", "PLAIN", "RANGE", "plain_terms", "terms_along", "terms_beside"]
+__all__ = ["CHAIN", "EXCESS", "FLOATS", "MAGIC", "PLAIN", "RANGE", "plain_terms", "terms_along", "terms_beside"]
 
 Context = Any
 Code = Any
@@ -39,8 +39,8 @@ _BITS = 5 if host().avx512 else 0  # of a fraction that a table knows: one instr
 MAGIC = float(3 << (22 - _BITS))  # n + this holds n, a multiple of 2^-_BITS below RANGE, in its last bits
 RANGE = float(1 << (22 - _BITS))
 FLOATS = host().vector_bytes // 4  # in a vector
-_SIDE, _CHAIN = 2, 8  # registers in which a line is added up, and vectors in each before float64 takes them
-_AHEAD = 1 << 13  # bytes of a line that are asked for before they are needed
+_SIDE, CHAIN = 2, 8  # registers in which a line is added up, and vectors in each before float64 takes them
+_AHEAD = 1 << 12  # bytes of a line that are asked for before they are needed
 _LOG2_E = float(np.float32(np.log2(np.e)))
 EXCESS = _LOG2_E * np.log(2) - 1  # by which exponents are too large, relative to them
 #: Coefficients, the highest first, within 5.4e-8 (with the table) or 7.5e-8 of 2ʳ relative to it: by Remez's algorithm.
@@ -120,7 +120,7 @@ class _Terms:
 
 
 def _prefetch(builder: Any, address: Value) -> None:
-    prefetch(builder, builder.inttoptr(address, I8.as_pointer()), second_level=True)
+    prefetch(builder, builder.inttoptr(address, I8.as_pointer()))
 
 
 def _across(builder: Any, lanes: Value, join: Any) -> Value:
@@ -171,7 +171,7 @@ def terms_along(typing: Context, a: Any, w: Any, y: Any, count: Any) -> Code:
                 one = builder.fadd(one, builder.load(other))
             builder.store(builder.fadd(builder.load(total), builder.fpext(one, _DOUBLES)), total)
 
-        group = ir.Constant(I64, _SIDE * _CHAIN)
+        group = ir.Constant(I64, _SIDE * CHAIN)
         whole = builder.mul(builder.sdiv(count, group), group)
         with cgutils.for_range_slice(builder, ir.Constant(I64, 0), whole, group, I64) as (index, _):
             add(index, builder.add(index, group), _SIDE)
@@ -220,6 +220,7 @@ def plain_terms(typing: Context, a: Any, x: Any, count: Any) -> Code:
                 offset = builder.mul(index, ir.Constant(I64, width))
                 for place in range(side):
                     at = builder.add(offset, ir.Constant(I64, width * place))
+                    _prefetch(builder, builder.add(first, builder.add(at, ir.Constant(I64, _AHEAD))))
                     given = [terms.load(builder.add(base, at)) for base in (first, x)]
                     added = terms.plain(builder.load(sums[place]), builder.load(marks[place]), *given)
                     builder.store(added[0], sums[place])
@@ -229,7 +230,7 @@ def plain_terms(typing: Context, a: Any, x: Any, count: Any) -> Code:
                 one = builder.fadd(one, builder.load(other))
             builder.store(builder.fadd(builder.load(total), builder.fpext(one, _DOUBLES)), total)
 
-        group = ir.Constant(I64, _SIDE * _CHAIN)
+        group = ir.Constant(I64, _SIDE * CHAIN)
         whole = builder.mul(builder.sdiv(count, group), group)
         groups = cgutils.for_range_slice(builder, ir.Constant(I64, 0), whole, group, I64)
         with groups as (index, _), builder.if_then(good()):  # else the rest costs nothing
@@ -278,10 +279,10 @@ def terms_beside(
                 store(builder, builder.fadd(before, builder.fpext(one, _DOUBLES)), there)
                 store(builder, top, builder.add(tops, at))
 
-        group = ir.Constant(I64, _CHAIN)
+        group = ir.Constant(I64, CHAIN)
         ahead = builder.mul(row, group)
         whole = builder.mul(builder.sdiv(steps, group), group)
-        for begin, stop, count in ((ir.Constant(I64, 0), whole, _CHAIN), (whole, steps, 1)):
+        for begin, stop, count in ((ir.Constant(I64, 0), whole, CHAIN), (whole, steps, 1)):
             with cgutils.for_range_slice(builder, begin, stop, ir.Constant(I64, count), I64) as (k, _):
                 offset = builder.mul(k, ir.Constant(I64, 4))
                 columns(builder.add(first, builder.mul(k, row)), builder.add(w, offset), builder.add(y, offset), count)

@@ -146,9 +146,9 @@ def declared(module: Any, name: str, kind: Any) -> Any:
     return module.globals[name] if name in module.globals else ir.Function(module, kind, name)
 
 
-def prefetch(builder: Any, pointer: Value, *, second_level: bool = False) -> None:
-    """Ask for a cache line that will soon be written (or, in the second level, a little later)."""
+def prefetch(builder: Any, pointer: Value, *, write: bool = False, second_level: bool = False) -> None:
+    """Ask for a cache line that will soon be read or written (or, in the second level, a little later)."""
     kind = ir.FunctionType(ir.VoidType(), [I8.as_pointer(), I32, I32, I32])
     function = declared(builder.module, "llvm.prefetch.p0", kind)
-    write, locality = (0, 2) if second_level else (1, 3)
-    builder.call(function, [pointer, ir.Constant(I32, write), ir.Constant(I32, locality), ir.Constant(I32, 1)])
+    how = [int(write), 2 if second_level else 3, 1]
+    builder.call(function, [pointer, *(ir.Constant(I32, number) for number in how)])

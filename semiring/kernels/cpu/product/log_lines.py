@@ -244,7 +244,7 @@ def _beside(M, x, C, start, stop):
 
 def add_lines(M: Array, x: Array, c: Array, threads: int) -> None:
     """C (b, lines) ← log Σₖ exp(m + x) for float64 M (b, lines, k) and x (b, k)."""
-    on_lines(threads, _along, _beside, M, (x,), c)
+    on_lines(threads, _along, _beside, M, x, c)
 
 
 def multiply(A: Array, B: Array, threads: int) -> Array:
@@ -257,14 +257,14 @@ def multiply(A: Array, B: Array, threads: int) -> Array:
     return result
 
 
-def on_lines(threads: int, along: Any, beside: Any, M: Array, given: tuple[Any, ...], c: Array) -> None:
+def on_lines(threads: int, along: Any, beside: Any, M: Array, x: Array, c: Array) -> None:
     """The loop for lines that lie along k, or for lines that lie side by side, in pieces."""
     count, lines, _ = M.shape
     if M.strides[1] == M.itemsize and lines > 1:
-        _in_pieces(threads, beside, (M.swapaxes(1, 2), *given, c), count * -(-lines // LINES), M.size)
+        _in_pieces(threads, beside, (M.swapaxes(1, 2), x, c), count * -(-lines // LINES), M.size)
     else:
         matrices = M if M.strides[2] == M.itemsize else np.ascontiguousarray(M)
-        _in_pieces(threads, along, (matrices, *given, c), count * lines, M.size)
+        _in_pieces(threads, along, (matrices, x, c), count * lines, M.size)
 
 
 def _in_pieces(threads: int, loop: Any, given: tuple[Any, ...], pieces: int, pairs: int) -> None:

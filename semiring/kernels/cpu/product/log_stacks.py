@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.kernels.contract import Backend, Plan
-from semiring.kernels.cpu.codegen.memory import is_single, wide, without_nan
+from semiring.kernels.cpu.codegen.memory import address, is_single, wide, without_nan
 from semiring.kernels.cpu.product import log_sums
 from semiring.kernels.cpu.product.log_lines import HIGH, LOG2_E, LOW, kernel
 from semiring.kernels.cpu.product.log_sums import (
@@ -29,7 +29,7 @@ from semiring.kernels.cpu.product.log_sums import (
     survey_rows,
     tiny_sum,
 )
-from semiring.kernels.cpu.product.panels import Panels
+from semiring.kernels.cpu.product.panels import PAD, tile_for
 from semiring.kernels.cpu.product.panels import multiply as multiply_numbers
 from semiring.kernels.cpu.threads.pool import run_tasks
 
@@ -39,6 +39,7 @@ Array: TypeAlias = NDArray[Any]
 
 _LARGEST = 1 << 14  # entries of a matrix: five such matrices in float64 are in the second-level cache
 _LEAST = 1 << 20  # pairs that pay for a thread: 50 µs
+_WIDE = np.dtype(np.float64)
 _COPIED = 1 << 21  # entries that are copied at a time where rows do not lie side by side
 
 
@@ -137,12 +138,18 @@ def _copied(row, to):
 
 
 @kernel
-def _multiply_all(tile, where, packed, X, S, C, A, B, accumulate, tiny, left):
+def _multiply_all(tile, C, A, B, accumulate, tiny, left):
     """C ← [C ⊕] A ⊗ B of all matrices of stacks (b, m, n), (b, m, k), (b, k, n) but those that are ``left``: 1 there.
 
-    ``tile``, the panels ``packed`` at the address ``where``, X and S: of `Panels`.
+    ``tile``: its address, rows and columns, for `panels.multiply`.
     """
-    (m, n), k, columns = C.shape[1:], A.shape[2], S.shape[2]
+    (m, n), k, (_, rows, width) = C.shape[1:], A.shape[2], tile
+    whole, panels = -(-m // rows) * rows, -(-n // width)
+    columns, size = panels * width, panels * k * width
+    room = np.zeros(size + 8)
+    packed = room[(-address(room) & 63) >> 3 :][:size].reshape((panels, k, width))
+    X, S = np.empty((1, whole, k + PAD)), np.empty((1, whole, columns))
+    X[:, m:] = 0
     lows, highs = np.empty(k, A.dtype), np.empty(k, A.dtype)
     by_row, by_step, by_column = np.empty((1, m), A.dtype), np.empty((1, k), A.dtype), np.empty((1, n), A.dtype)
     u, v, w = np.empty((1, m)), np.empty((1, k)), np.zeros((1, columns))
@@ -178,7 +185,7 @@ def _multiply_all(tile, where, packed, X, S, C, A, B, accumulate, tiny, left):
         scale(a, u, v, X, 0, m)
         _negated(v)
         _scale_packed(right, v, w, packed)
-        multiply_numbers(tile, X, where, S)
+        multiply_numbers(tile, X, address(packed), S)
         if accumulate:
             for i in range(m):
                 _copied(c[0, i], y[0, i, :n])
@@ -203,22 +210,21 @@ def multiply(backend: Backend, plan: Plan, C: Array, A: Array, B: Array, accumul
     if k > DEPTH[plan.dtype.char] or max(m * k, k * n, m * n) > _LARGEST:
         log_sums.multiply(backend, plan, C, A, B, accumulate)
         return
-    left, tiny = np.zeros(count, np.bool_), tiny_sum(plan, k)
+    left, tiny, tile = np.zeros(count, np.bool_), tiny_sum(plan, k), tile_for(_WIDE, n)
 
     def some(start: int, stop: int) -> None:
-        panels = Panels(k, n, np.float64)
-        c, a, b = (np.ascontiguousarray(X[start:stop]) for X in (C, A, B))
-        given = panels.tile, panels.address, panels.packed, *panels.operands(m)
-        _multiply_all(*given, c, a, b, accumulate, tiny, left[start:stop])
-        if not np.may_share_memory(c, C):
-            C[start:stop] = c
+        part = C[start:stop]
+        c, a, b = (np.ascontiguousarray(X) for X in (part, A[start:stop], B[start:stop]))
+        _multiply_all(tile, c, a, b, accumulate, tiny, left[start:stop])
+        if c is not part:
+            part[...] = c
 
     # As much as pays for a thread, in four pieces for each thread, of which copies may be made.
     step = max(-(-_LEAST // (m * k * n)), min(-(-count // (4 * plan.threads)), _COPIED // (m * k + k * n + m * n)))
-    with np.errstate(all="ignore"):
-        run_tasks(some, [(start, min(count, start + step)) for start in range(0, count, step)], plan.threads)
-    if count == 1 and left[0]:
-        log_sums.multiply(backend, plan, C, A, B, accumulate)
+    run_tasks(some, [(start, min(count, start + step)) for start in range(0, count, step)], plan.threads)
+    if count == 1:
+        if left[0]:
+            log_sums.multiply(backend, plan, C, A, B, accumulate)
     elif left.any():
         rest = C[left]
         log_sums.multiply(backend, plan, rest, A[left], B[left], accumulate)

@@ -14,7 +14,6 @@ before.
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 from semiring.kernels.contract import Plan
 from semiring.kernels.cpu.codegen.memory import address, number_of, wide, without_nan
 from semiring.kernels.cpu.codegen.powers import (
+    CHAIN,
     EXCESS,
     FLOATS,
     MAGIC,
@@ -67,7 +67,7 @@ def _within(n):
 def _far(top, reference):
     """Whether a sum relative to ``reference`` is to be formed again, relative to ``top``."""
     d = top - reference
-    return top == _within(top) and not (d >= _BELOW and d <= _ABOVE)
+    return (top == _within(top)) & ((d < _BELOW) | (d > _ABOVE))
 
 
 @kernel
@@ -79,22 +79,40 @@ def _shifted(w, shift, v):
 
 
 @kernel
+def _followed(top, references):
+    """Whether some sums are to be formed again; their references are the greatest of their exponents then."""
+    wide()
+    again = np.int32(0)
+    for j in range(top.size):
+        far = _far(top[j], references[j])
+        references[j] = np.rint(top[j]) if far else references[j]
+        again |= np.int32(far)
+    return again > 0
+
+
+@kernel
 def _logarithms(total, top, reference, floor, middle, values, alone):
     """The logarithms of sums, NaN where float64 is to look; and whether there may be a single term, or none.
+
+    Returns whether that is so anywhere, or x counts as -∞ somewhere, or is above `_LARGE`.
 
     Terms are those of exponents too large by `EXCESS` of them, and so is their mean, which is about the greatest. Where
     there is a ``middle``, terms are plain: exponents of the matrix alone are too large, about the sum less the middle.
     """
     wide()
+    some = np.int32(0)
     for j in range(values.size):
         t, n = total[j], np.float64(top[j])
         plain = middle[j] == middle[j]
-        some = plain | ((t > 0) & (t < np.inf) & (n >= floor[j]) & (n == _within(top[j])))
-        value = logarithm(t if some else 1.0, np.float64(reference[j]) - MAGIC, True)
+        sure = plain | ((t > 0) & (t < np.inf) & (n >= floor[j]) & (n == _within(top[j])))
+        value = logarithm(t if sure else 1.0, np.float64(reference[j]) - MAGIC, True)
         greatest = value - middle[j] if plain else (n - MAGIC) * _LN2
         none = (t == 0) & (n == -np.inf) & (floor[j] < np.inf)  # no term, or all of them beyond the range of n
-        alone[j] = none | (some & (not plain) & (value < greatest + _ALONE * _LN2))
-        values[j] = value - EXCESS * greatest if some else np.nan
+        single = none | (sure & (not plain) & (value < greatest + _ALONE * _LN2))
+        alone[j] = single
+        values[j] = value - EXCESS * greatest if sure else np.nan
+        some |= np.int32(single | (floor[j] > -np.inf))
+    return some > 0
 
 
 @njit(nogil=True, error_model="numpy")
@@ -108,103 +126,6 @@ def _single(line, x, value):
                 return value
             found = t
     return np.float64(found)
-
-
-@kernel
-def _floats_along(M, x, W, Y, X, plain, least, C, start, stop):
-    """C (b, lines) ← M (b, lines, k) ⊗ x (b, k), k adjacent, by the parts of x; NaN where float64 is to look."""
-    wide()
-    lines, inner = M.shape[1], M.shape[2]
-    vectors, last = inner // FLOATS, np.zeros(FLOATS, np.float32)
-    whole, past = FLOATS * vectors, 4 * FLOATS * vectors
-    room = np.empty(W.shape[1] + FLOATS, np.float32)
-    v = room[(-address(room) & (4 * FLOATS - 1)) >> 2 :][: W.shape[1]]
-    references, top, total = np.empty(LINES, np.float32), np.empty(LINES, np.float32), np.empty(LINES)
-    floor, values, alone = np.empty(LINES), np.empty(LINES), np.empty(LINES, np.bool_)
-    middle = np.empty(LINES)
-    held, reference = -1, np.float32(MAGIC)
-    for first in range(start, stop, LINES):
-        count, b, i = min(LINES, stop - first), first // lines, first % lines - 1
-        for q in range(count):
-            b, i = (b, i + 1) if i + 1 < lines else (b + 1, 0)  # a division takes as long as a vector of terms
-            row, w, y = address(M[b, i]), address(v), address(Y[b])
-            for k in range(whole, inner):
-                last[k - whole] = M[b, i, k]
-            middle[q] = plain[b, 1]
-            if middle[q] == middle[q]:
-                sums = plain_terms(row, address(X[b]), vectors)
-                if whole < inner:
-                    sums += plain_terms(address(last), address(X[b]) + past, 1)
-                if sums == sums:
-                    total[q], references[q] = sums, plain[b, 0]
-                    continue
-                middle[q] = np.nan
-            if held != b:
-                _shifted(W[b], reference - np.float32(MAGIC), v)
-                held = b
-            highest = M[b, i, 0] * np.float32(LOG2_E) + W[b, 0]
-            while True:
-                if _far(highest, reference):  # else that of the line before
-                    reference = np.rint(highest)
-                    _shifted(W[b], reference - np.float32(MAGIC), v)
-                sums, highest = terms_along(row, w, y, vectors)
-                if whole < inner:
-                    rest, other = terms_along(address(last), w + past, y + past, 1)
-                    sums += rest
-                    highest = max(highest, other)
-                highest += reference - np.float32(MAGIC)
-                if not _far(highest, reference):
-                    break
-            total[q], top[q], references[q], floor[q] = sums, highest, reference, least[b]
-        _logarithms(total, top, references, floor, middle, values[:count], alone)
-        b, i = first // lines, first % lines - 1
-        for q in range(count):
-            b, i = (b, i + 1) if i + 1 < lines else (b + 1, 0)
-            C[b, i] = _single(M[b, i], x[b], values[q]) if alone[q] else values[q]
-
-
-@kernel
-def _floats_beside(M, x, W, Y, X, plain, least, C, start, stop):
-    """The same for M (b, k, lines) with adjacent lines, of blocks of `LINES` from start … stop - 1 of all."""
-    wide()
-    inner, lines = M.shape[1], M.shape[2]
-    blocks = -(-lines // LINES)
-    references, top, total = np.empty(LINES, np.float32), np.empty(LINES, np.float32), np.empty(LINES)
-    floor, values, alone = np.empty(LINES), np.empty(LINES), np.empty(LINES, np.bool_)
-    middle = np.full(LINES, np.nan)
-    for p in range(start, stop):
-        b, left = p // blocks, p % blocks * LINES
-        width = min(LINES, lines - left)
-        vectors, row = width // FLOATS, M.strides[1]
-        whole = vectors * FLOATS
-        last = np.zeros((inner if whole < width else 0, FLOATS), np.float32)
-        for k in range(last.shape[0]):
-            for j in range(whole, width):
-                last[k, j - whole] = M[b, k, left + j]
-        references[:], floor[:] = -np.inf, least[b]
-        for k in range(min(inner, _TRIED)):
-            for j in range(width):
-                n = np.rint(M[b, k, left + j] * np.float32(LOG2_E) + W[b, k])
-                references[j] = n if n > references[j] else references[j]
-        for j in range(LINES):
-            references[j] = _within(references[j])
-        again = True
-        while again:
-            top[:], total[:], again = -np.inf, 0, False
-            for k in range(0, inner, 8):
-                steps, w, y = min(8, inner - k), address(W[b, k:]), address(Y[b, k:])
-                sums = address(references), address(total), address(top)
-                terms_beside(address(M[b, k, left:]), row, w, y, steps, vectors, *sums)
-                if whole < width:
-                    place = 4 * whole
-                    ends = sums[0] + place, sums[1] + 2 * place, sums[2] + place
-                    terms_beside(address(last[k]), 4 * FLOATS, w, y, steps, 1, *ends)
-            for j in range(width):
-                if _far(top[j], references[j]):
-                    references[j], again = np.rint(top[j]), True
-        _logarithms(total, top, references, floor, middle, values[:width], alone)
-        for j in range(width):
-            C[b, left + j] = _single(M[b, :, left + j], x[b], values[j]) if alone[j] else values[j]
 
 
 @kernel
@@ -255,27 +176,159 @@ def _split(x, w, y):
 
 
 @kernel
-def _parts(x, W, Y, X, plain, least):
-    """W and Y (b, whole vectors) with e^(x + x · `EXCESS`) = Y · 2^(W − `MAGIC`), and the ``least`` exponents (b,).
+def _parts(x, W, Y, X):
+    """W and Y, whole vectors, with e^(x + x · `EXCESS`) = Y · 2^(W − `MAGIC`); and the ``least`` exponent.
 
     Sums below are left to float64: -∞; or `MAGIC` − `_LARGE` / 4 where x below -`_LARGE` count as -∞; or ∞, for x above
-    `_LARGE` or NaN. Where terms may be plain, eˣ = X · 2^(plain[:, 0] − `MAGIC`), and plain[:, 1] is the logarithm of
+    `_LARGE` or NaN. Where terms may be plain, eˣ = X · 2^(origin − `MAGIC`), and the last result is the logarithm of
     their sum, else NaN: two and more x are no -∞, and all these are of moderate size and have X of `PLAIN` exponents.
-    Returns whether a ``least`` is not -∞.
     """
-    some = False
-    for b in range(x.shape[0]):
-        above, below = _split(x[b], W[b], Y[b])
-        least[b] = np.inf if above else MAGIC - _LARGE / 4 if below else -np.inf
-        plain[b, 1] = np.nan
-        if above or below:
-            some = True
-            continue
-        top, lowest, size, count = _spread(W[b], x[b])
-        if count > 1 and size <= _MODERATE and top - lowest < PLAIN:
-            total = _factors(W[b], Y[b], x[b], top, X[b])
-            plain[b, 0], plain[b, 1] = top, np.log(total) + (top - MAGIC) * _LN2
-    return some
+    above, below = _split(x, W, Y)
+    if above or below:
+        return np.inf if above else MAGIC - _LARGE / 4, MAGIC, np.nan
+    top, lowest, size, count = _spread(W, x)
+    if count > 1 and size <= _MODERATE and top - lowest < PLAIN:
+        total = _factors(W, Y, x, top, X)
+        return -np.inf, np.float64(top), np.log(total) + (top - MAGIC) * _LN2
+    return -np.inf, MAGIC, np.nan
+
+
+@kernel
+def _has_large(line):
+    """Whether an entry may make up for an x that counts as -∞, or is NaN."""
+    large = np.int32(0)
+    for k in range(line.size):
+        large |= np.int32(not line[k] <= _LARGE / 2)
+    return large > 0
+
+
+@inline
+def _room(count, width):
+    """So many lines of floats that begin with a line of the cache: vectors that lie in two are read in two pieces."""
+    room = np.empty(count * width + 16, np.float32)
+    return room[(-address(room) & 63) >> 2 :][: count * width].reshape((count, width))
+
+
+@kernel
+def _floats_along(M, x, C, start, stop):
+    """C (b, lines) ← M (b, lines, k) ⊗ x (b, k), k adjacent, lines from start on of all; NaN where float64 is to look.
+
+    Every piece of the work takes the parts of x for itself: as long as some twenty lines.
+    """
+    wide()
+    lines, inner = M.shape[1], M.shape[2]
+    vectors, last = inner // FLOATS, np.zeros(FLOATS, np.float32)
+    whole, past = FLOATS * vectors, 4 * FLOATS * vectors
+    room = _room(4, -(-inner // FLOATS) * FLOATS)
+    W, Y, X, v = room[0], room[1], room[2], room[3]
+    references, top, total = np.empty(LINES, np.float32), np.empty(LINES, np.float32), np.empty(LINES)
+    floor, values, alone = np.empty(LINES), np.empty(LINES), np.empty(LINES, np.bool_)
+    middle = np.empty(LINES)
+    held, ready, reference = -1, False, np.float32(MAGIC)
+    least, origin, plain = 0.0, 0.0, 0.0
+    for first in range(start, stop, LINES):
+        count, b, i = min(LINES, stop - first), first // lines, first % lines - 1
+        for q in range(count):
+            b, i = (b, i + 1) if i + 1 < lines else (b + 1, 0)  # a division takes as long as a vector of terms
+            if held != b:
+                least, origin, plain = _parts(x[b], W, Y, X)
+                held, ready = b, False
+            row, w, y = address(M[b, i]), address(v), address(Y)
+            for k in range(whole, inner):
+                last[k - whole] = M[b, i, k]
+            floor[q], middle[q] = least, plain
+            if plain == plain:
+                sums = plain_terms(row, address(X), vectors)
+                if whole < inner:
+                    sums += plain_terms(address(last), address(X) + past, 1)
+                if sums == sums:
+                    total[q], references[q] = sums, origin
+                    continue
+                middle[q] = np.nan
+            if not ready:
+                _shifted(W, reference - np.float32(MAGIC), v)
+                ready = True
+            highest = M[b, i, 0] * np.float32(LOG2_E) + W[0]
+            while True:
+                if _far(highest, reference):  # else that of the line before
+                    reference = np.rint(highest)
+                    _shifted(W, reference - np.float32(MAGIC), v)
+                sums, highest = terms_along(row, w, y, vectors)
+                if whole < inner:
+                    rest, other = terms_along(address(last), w + past, y + past, 1)
+                    sums += rest
+                    highest = max(highest, other)
+                highest += reference - np.float32(MAGIC)
+                if not _far(highest, reference):
+                    break
+            total[q], top[q], references[q] = sums, highest, reference
+        some = _logarithms(total, top, references, floor, middle, values[:count], alone)
+        b, i = first // lines, first % lines - 1
+        for q in range(count):
+            b, i = (b, i + 1) if i + 1 < lines else (b + 1, 0)
+            C[b, i] = values[q]
+            if some:
+                value = _single(M[b, i], x[b], values[q]) if alone[q] else values[q]
+                C[b, i] = np.nan if floor[q] > -np.inf and _has_large(M[b, i]) else value
+
+
+@kernel
+def _exponents(row, w, greatest):
+    """The greatest exponents of columns so far, and of the terms of a row."""
+    wide()
+    for j in range(greatest.size):
+        n = np.rint(row[j] * np.float32(LOG2_E) + w)
+        greatest[j] = n if n > greatest[j] else greatest[j]
+
+
+@kernel
+def _floats_beside(M, x, C, start, stop):
+    """The same for M (b, k, lines) with adjacent lines, of blocks of `LINES` from start … stop - 1 of all."""
+    wide()
+    inner, lines = M.shape[1], M.shape[2]
+    blocks = -(-lines // LINES)
+    room = _room(3, -(-inner // FLOATS) * FLOATS)
+    W, Y, X = room[0], room[1], room[2]
+    references, top, total = np.empty(LINES, np.float32), np.empty(LINES, np.float32), np.empty(LINES)
+    floor, values, alone = np.empty(LINES), np.empty(LINES), np.empty(LINES, np.bool_)
+    middle = np.full(LINES, np.nan)
+    held = -1
+    for p in range(start, stop):
+        b, left = p // blocks, p % blocks * LINES
+        if held != b:
+            floor[:] = _parts(x[b], W, Y, X)[0]
+            held = b
+        width = min(LINES, lines - left)
+        vectors, row = width // FLOATS, M.strides[1]
+        whole = vectors * FLOATS
+        last = np.zeros((inner if whole < width else 0, FLOATS), np.float32)
+        for k in range(last.shape[0]):
+            for j in range(whole, width):
+                last[k, j - whole] = M[b, k, left + j]
+        references[:] = -np.inf
+        for k in range(min(inner, _TRIED)):
+            _exponents(M[b, k, left : left + width], W[k], references[:width])
+        for j in range(LINES):
+            references[j] = _within(references[j])
+        again = True
+        while again:
+            top[:], total[:] = -np.inf, 0
+            for k in range(0, inner, CHAIN):
+                steps, w, y = min(CHAIN, inner - k), address(W[k:]), address(Y[k:])
+                sums = address(references), address(total), address(top)
+                terms_beside(address(M[b, k, left:]), row, w, y, steps, vectors, *sums)
+                if whole < width:
+                    place = 4 * whole
+                    ends = sums[0] + place, sums[1] + 2 * place, sums[2] + place
+                    terms_beside(address(last[k]), 4 * FLOATS, w, y, steps, 1, *ends)
+            again = _followed(top[:width], references[:width])
+        some = _logarithms(total, top, references, floor, middle, values[:width], alone)
+        for j in range(width):
+            C[b, left + j] = values[j]
+        for j in range(width if some else 0):
+            line = M[b, :, left + j]
+            value = _single(line, x[b], values[j]) if alone[j] else values[j]
+            C[b, left + j] = np.nan if floor[j] > -np.inf and _has_large(line) else value
 
 
 # -------------------------------------------------------------------------------------------------------- products
@@ -298,13 +351,8 @@ def multiply(plan: Plan, C: Array, A: Array, B: Array) -> None:
     if plan.dtype.char == "d":
         add_lines(M, x, c, plan.threads)
         return
-    W, Y, X = _lines((3, x.shape[0], -(-x.shape[1] // FLOATS) * FLOATS))
-    least, plain = np.empty(x.shape[0]), np.empty((x.shape[0], 2))
-    some = _parts(x, W, Y, X, plain, least)
-    on_lines(plan.threads, _floats_along, _floats_beside, M, (x, W, Y, X, plain, least), c)
-    if some:  # an entry that counts as -∞ may meet one that makes up for it
-        c[(least > -np.inf)[:, None] & ~(M.max(2) <= _LARGE / 2)] = np.nan
-    if c.max() < np.inf or not np.isnan(c).any():
+    on_lines(plan.threads, _floats_along, _floats_beside, M, x, c)
+    if np.maximum.reduce(c, axis=None) < np.inf or not np.isnan(c).any():
         return
     for b in np.flatnonzero(np.isnan(c).any(1)):
         lines = np.flatnonzero(np.isnan(c[b]))
@@ -313,10 +361,3 @@ def multiply(plan: Plan, C: Array, A: Array, B: Array) -> None:
             add_lines(M[b, some].astype(np.float64)[None], x[b : b + 1].astype(np.float64), result, plan.threads)
             with np.errstate(over="ignore"):  # of float32 it is ∞
                 c[b, some] = result[0]
-
-
-def _lines(shape: tuple[int, ...]) -> Array:
-    """An array of floats that begins with a line of the cache: vectors that lie in two are read in two pieces."""
-    size = prod(shape)
-    room = np.empty(size + 16, np.float32)
-    return room[-room.__array_interface__["data"][0] % 64 // 4 :][:size].reshape(shape)

@@ -22,7 +22,7 @@ from semiring.kernels.cpu.compiled import kernels_for
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.machines.data import TileShape
 
-__all__ = ["PAD", "Panels", "aligned", "multiply"]
+__all__ = ["PAD", "Panels", "aligned", "multiply", "tile_for"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -37,7 +37,7 @@ class Panels:
 
     def __init__(self, k: int, n: int, dtype: Any) -> None:
         self.dtype = np.dtype(dtype)
-        self.tile = _tile(self.dtype, -(-n * self.dtype.itemsize // host().vector_bytes))
+        self.tile = tile_for(self.dtype, n)
         _, self.rows, self.width = self.tile
         panels = -(-n // self.width)
         self.columns = panels * self.width
@@ -62,10 +62,11 @@ class Panels:
         return left, np.empty((1, rows, self.columns), self.dtype)
 
 
-@lru_cache(maxsize=64)
-def _tile(dtype: np.dtype[Any], vectors: int) -> tuple[int, int, int]:
-    """The address of a tile for products with so many vectors of columns, its rows and its columns."""
+@lru_cache(maxsize=256)
+def tile_for(dtype: np.dtype[Any], n: int) -> tuple[int, int, int]:
+    """The address of a tile for products with n columns, its rows and its columns."""
     machine = host()
+    vectors = -(-n * dtype.itemsize // machine.vector_bytes)
     kernels = kernels_for(Plan(plus_times, dtype, dtype.type(0), dtype.type(1)))
     shapes = [TileShape(_ROWS, count, machine.vector_bytes) for count in _VECTORS]
     fitting = [shape for shape in shapes if shape.is_valid(machine.registers)]

@@ -162,7 +162,7 @@ class _Tile:
         for i in range(self.shape.rows):
             for line in lines:
                 address = self.offset(self.arguments["ahead"], i, "c_row", line)
-                prefetch(b, b.inttoptr(address, I8.as_pointer()))
+                prefetch(b, b.inttoptr(address, I8.as_pointer()), write=True)
         tile = self.initial()
         if not pivots:
             tile, _, _ = self.run(tile, self.arguments["steps"], self.arguments["a"], self.arguments["b"])
