@@ -54,7 +54,7 @@ plus_times = known_semiring(
     *("plus_times", "x + y", "x * y", 0, 1, "where(x == 1, nan, 1 / (1 - x))", "(-inf, inf)"),
     claims={"idempotent": False, "selective": False, "commutative": True, "absorptive": False},
     contract=True,
-    dtypes=("float16", "float32", "float64", "int16", "int32", "int64"),
+    dtypes=("bfloat16", "float16", "float32", "float64", "int16", "int32", "int64"),
     description="ordinary linear algebra",
 )
 log_plus = known_semiring(

@@ -409,9 +409,10 @@ def _dtype_names(dtypes: Iterable[str]) -> tuple[str, ...]:
     if isinstance(dtypes, str):
         raise DTypeError(f"dtypes={dtypes!r} is one name: give a tuple, ({dtypes!r},)")
     try:
-        return tuple(sorted({np.dtype(dtype).name for dtype in dtypes}))
+        # NumPy knows bfloat16 once ml_dtypes is loaded.
+        return tuple(sorted({"bfloat16" if dtype == "bfloat16" else np.dtype(dtype).name for dtype in dtypes}))
     except TypeError as error:
-        raise DTypeError(f"{error}: the dtypes are {', '.join(DTYPES)} and float16") from None
+        raise DTypeError(f"{error}: the dtypes are {', '.join(DTYPES)}, float16 and bfloat16") from None
 
 
 @lru_cache(maxsize=1024)

@@ -28,6 +28,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.algebra.expressions.tree import is_half
 from semiring.arrays.entries import check_entries, check_operands
 from semiring.arrays.scans import PIECE, Scan, limits_of
 from semiring.errors import DTypeError, IntegerOverflowError
@@ -44,15 +45,39 @@ __all__ = [
     "encode",
     "has_inner_zero",
     "inner_zero",
+    "is_rounded",
     "product_encoding",
     "promised",
+    "rounded",
     "unfit",
+    "wide",
     "widen",
 ]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 # ------------------------------------------------------------------------------------------------- conversion of dtypes
+
+
+def is_rounded(array: Array, semiring: Semiring) -> bool:
+    """Whether halves are computed in float32, and rounded once: on the host, which has no kernels for them.
+
+    A sum of many terms would lose most of its digits in theirs. A semiring that knows no float32 takes them as they are.
+    """
+    return type(array) is np.ndarray and is_half(array.dtype) and semiring.supports(np.float32)
+
+
+def wide(array: Array, semiring: Semiring) -> Array:
+    """The array in the dtype that sums of its entries are computed in: float32 where it `is_rounded`, else its own."""
+    return array.astype(np.float32) if is_rounded(array, semiring) else array
+
+
+def rounded(array: Array, dtype: np.dtype[Any]) -> Array:
+    """What was computed in a dtype at least as wide, in the caller's: what is beyond its range is ∞ in it."""
+    if array.dtype == dtype:
+        return array
+    with np.errstate(over="ignore"):
+        return array.astype(dtype)
 
 
 @lru_cache(maxsize=1024)
@@ -123,10 +148,10 @@ def inner_zero(semiring: Semiring, dtype: Any) -> Any:
 
 @dataclass(frozen=True)
 class Encoding:
-    """How one product holds integers inside: the dtype, and the value from which on a result is "no path"."""
+    """How one product holds entries inside: the dtype, and of integers the value from which on it is "no path"."""
 
     dtype: np.dtype[Any]
-    limit: int
+    limit: int | None = None
 
 
 def promised(semiring: Semiring, dtype: np.dtype[Any]) -> Scan:
@@ -217,7 +242,7 @@ def decode(
     out: Array | None = None,
     name: str = "the result",
 ) -> Array:
-    """The kernels' integers as the caller holds them: what reaches ``limit`` (by default the inner zero) is "no path".
+    """The kernels' entries as the caller holds them: integers that reach ``limit`` (the inner zero) are "no path".
 
     In place where ``dtype`` is the array's own and no ``out`` is given. Raises `IntegerOverflowError`, naming the dtype
     that would hold it, where a number does not fit ``dtype`` or is its "no path".
@@ -227,7 +252,7 @@ def decode(
         out = array if dtype == array.dtype else array_namespace(array).empty(array.shape, dtype)
     if not has_inner_zero(semiring, array.dtype):
         if out is not array:
-            out[...] = array
+            out[...] = rounded(array, out.dtype)
         return out
     outer = semiring.zero_for(dtype)
     if limit is None:

@@ -74,6 +74,7 @@ class Matrix:
     sentinel: Literal["", "masked", "held"] = ""
     storage: Literal["elements", "bits"] = "elements"
     turned: bool = False  # whether the edges of the array are the caller's, reversed
+    rounded_to: Any = None  # the dtype whose rounding the entries bring, where it is not the array's
 
     @classmethod
     def of(cls, array: Any, semiring: Semiring, **form: Any) -> Matrix:

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring import profiling
+from semiring.algebra.expressions.tree import is_half
 from semiring.algorithms.methods import method_named
 from semiring.algorithms.potentials.small import SMALL, small_potentials
 from semiring.algorithms.predecessors import Inspection
@@ -81,7 +82,7 @@ def _guard(
 
     The names of backend and method may come to mean others: so these belong to the kind too.
     """
-    if 0 in shape or dtype.kind not in "fiub" or not dtype.isnative:
+    if 0 in shape or dtype.kind not in "fiub" or not dtype.isnative or (device is None and is_half(dtype)):
         return None
     semiring, check, waits = options.semiring, options.check, options.check or device is None
     try:

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, max_times, min_times
+from semiring.algebra.expressions.tree import is_half
 from semiring.algorithms.stars import divergence_error
-from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, widen
+from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, rounded, widen
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import as_array, as_output, in_host_memory
 from semiring.arrays.scans import Scan, limits_of
@@ -184,7 +185,8 @@ class Factor:
         commutes = semiring.commutative
         self.symmetric = bool(commutes and edges.pattern.is_symmetric(edges.values))
         self._largest = largest_size(edges.values, edges.scan)
-        self._inner = inner_dtype(semiring, self.dtype, len(self), self._largest)
+        own = is_half(self.dtype) and self._home.xp is not np  # a GPU has kernels for halves
+        self._inner = self.dtype if own else inner_dtype(semiring, self.dtype, len(self), self._largest)
         try:
             with self._home.current():
                 self._numbers = self._eliminate(changed)
@@ -254,7 +256,7 @@ class Factor:
             if h.any():
                 return self._eliminate_under(h, component)
         integers = has_inner_zero(semiring, self._inner)
-        self._values = encode(edges.values, semiring, self._inner) if integers else edges.values
+        self._values = encode(edges.values, semiring, self._inner) if integers else edges.values.astype(self._inner, copy=False)
         layout, plan = self._analysis.layout(self.symmetric), self._plan(nonnegative)
         try:
             if changed is not None and changed[0]._may_be_reused(layout, plan):
@@ -365,7 +367,7 @@ class Factor:
         """What kernels computed, as the caller holds it."""
         if has_inner_zero(self.semiring, self._inner):
             return decode(found, self.semiring, self.dtype)
-        return found if found.dtype == self.dtype else found.astype(self.dtype)
+        return rounded(found, self.dtype)
 
     # ------------------------------------------------------------------------------------------------ rows of A*
 
@@ -397,7 +399,7 @@ class Factor:
             else:
                 out[which] = _on_host(block)
 
-        direct = self._is_plain and not has_inner_zero(self.semiring, self._inner)
+        direct = self._is_plain and self._inner == self.dtype and not has_inner_zero(self.semiring, self.dtype)
         with self._home.current():
             if direct and vertices.size:  # as kernels hold them
                 self._sweeps().rows_into(vertices, out)
@@ -684,10 +686,13 @@ def largest_size(values: Array, scan: Scan) -> Any:
 
 
 def inner_dtype(semiring: Semiring, dtype: np.dtype[Any], n: int, largest: Any, more: int = 0) -> np.dtype[Any]:
-    """The dtype to compute in, where n weights in a row of at most a size, and ``more``, stay below "no path"."""
+    """The dtype to compute in, where n weights in a row of at most a size, and ``more``, stay below "no path".
+
+    Of halves it is float32.
+    """
     inner: np.dtype[Any] | None = dtype
     if not has_inner_zero(semiring, dtype):
-        return dtype
+        return np.dtype(np.float32) if is_half(dtype) else dtype
     while inner is not None:
         if largest * (n + 1) + more < limits_of(inner).half:
             return inner

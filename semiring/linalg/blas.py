@@ -19,12 +19,11 @@ from semiring.arrays.encoding import (
     decode,
     has_inner_zero,
     inner_zero,
-    product_encoding,
 )
 from semiring.arrays.operands import as_array, as_output, as_result, in_host_memory, on_their_device, operands, store
 from semiring.errors import DeviceError, DTypeError, ShapeError
 from semiring.linalg import packed
-from semiring.linalg.dispatch import demand_products, destination, engine_for, inside, look
+from semiring.linalg.dispatch import demand_products, destination, encoding, engine_for, inside, look
 from semiring.linalg.elementwise import scaled_sum
 from semiring.linalg.products import matmul
 from semiring.linalg.ranges import demand_range, may_wrap, size_of, sizes
@@ -274,13 +273,11 @@ def _general(
 
     target = None if out is None else as_output(out, shape, dtype, like=None if apart else A)
     result = destination(target, shape, dtype, A, B, addend=addend)
-    code = None
-    if has_inner_zero(semiring, dtype):
-        if check:  # a promise speaks of α ⊗ A and β ⊗ C as they are
-            a, c = _shifted(a, alpha), _shifted(c, beta)
-        terms = (a, b) if has_product else (Scan(), Scan())
-        code = product_encoding(semiring, dtype, *terms, c if addend is not None else Scan())
-    elif check and may_wrap(semiring, dtype):
+    if check and has_inner_zero(semiring, dtype):  # a promise speaks of α ⊗ A and β ⊗ C as they are
+        a, c = _shifted(a, alpha), _shifted(c, beta)
+    terms = (a, b) if has_product else (Scan(), Scan())
+    code = encoding(semiring, result, *terms, c if addend is not None else Scan())
+    if check and may_wrap(semiring, dtype):
         scale, factor = (1 if scalar is None else abs(int(scalar)) for scalar in (alpha, beta))
         more = None if addend is None else (addend, c, factor)
         product, added = f"{names[0]} ⊗ {names[1]}", names[2:] if factor == 1 else f"β ⊗ {names[2:]}"
@@ -316,9 +313,8 @@ def _scaled(semiring: Semiring, array: Array, scalar: Any, scan: Scan, code: Enc
     """``scalar`` ⊗ array as the kernels hold it; a missing scalar is one. The zero stays the zero."""
     if scalar is None:
         return array if code is None else inside(array, semiring, scan, code)
-    zero, xp = semiring.zero_for(array.dtype), array_namespace(array)
-    if code is not None:
-        shifted = array.astype(code.dtype) + code.dtype.type(scalar)
-        return xp.where(array == zero, inner_zero(semiring, code.dtype), shifted)
-    product = semiring.mul.expression.evaluate({"x": scalar, "y": array}, array.dtype, xp)
-    return xp.where(array == zero, zero, product).astype(array.dtype, copy=False)  # CuPy takes bfloat16 to float32
+    dtype, xp = array.dtype if code is None else code.dtype, array_namespace(array)
+    terms = {"x": dtype.type(scalar), "y": array.astype(dtype, copy=False)}
+    product = semiring.mul.expression.evaluate(terms, dtype, xp)
+    none = array == semiring.zero_for(array.dtype)
+    return xp.where(none, inner_zero(semiring, dtype), product).astype(dtype, copy=False)  # CuPy: bfloat16 to float32

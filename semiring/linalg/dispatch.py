@@ -14,7 +14,6 @@ import numpy as np
 from semiring import profiling
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import plus_times
-from semiring.algebra.expressions.tree import is_bfloat16
 from semiring.arrays.encoding import (
     Encoding,
     Scan,
@@ -22,6 +21,7 @@ from semiring.arrays.encoding import (
     decode,
     encode,
     has_inner_zero,
+    is_rounded,
     product_encoding,
     promised,
 )
@@ -136,8 +136,15 @@ def _engine(semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool, threads
     return Engine(backend, plan)
 
 
+def encoding(semiring: Semiring, C: Array, *scans: Scan) -> Encoding | None:
+    """How the kernels hold a product like C and what it is made of; None where they take all as it is."""
+    if has_inner_zero(semiring, C.dtype):
+        return product_encoding(semiring, C.dtype, *scans)
+    return Encoding(np.dtype(np.float32)) if is_rounded(C, semiring) else None
+
+
 def inside(array: Array, semiring: Semiring, scan: Scan, code: Encoding) -> Array:
-    """Integers as the kernels hold them: the array itself where nothing is to be changed."""
+    """Entries as the kernels hold them: the array itself where nothing is to be changed."""
     if array.dtype == code.dtype and not scan.has_zero:
         return array
     return encode(array, semiring, code.dtype)
@@ -145,19 +152,13 @@ def inside(array: Array, semiring: Semiring, scan: Scan, code: Encoding) -> Arra
 
 def multiply_into(semiring: Semiring, C: Array, A: Array, B: Array, a: Scan, b: Scan, threads: int | None) -> None:
     """C ← A ⊗ B, stacks of matrices with k ≥ 1 of one dtype; C shares nothing with A and B and is not read."""
-    dtype = C.dtype
-    if _is_rounded(C):
-        wide = np.empty(C.shape, np.float32)
-        multiply_into(semiring, wide, A.astype(np.float32), B.astype(np.float32), a, b, threads)
-        C[...] = wide
-        return
-    if not has_inner_zero(semiring, dtype):
+    dtype, code = C.dtype, encoding(semiring, C, a, b)
+    if code is None:
         if may_wrap(semiring, dtype):
             demand_products(A, B, a, b, threads)
         engine = engine_for(C, semiring, dtype, a.nonnegative and b.nonnegative, threads)
         _each(engine.multiply, A, B, C, stacks=engine.backend.stacks)
         return
-    code = product_encoding(semiring, dtype, a, b)
     engine = engine_for(C, semiring, code.dtype, a.nonnegative and b.nonnegative, threads)
     result = C if code.dtype == dtype else array_namespace(C).empty(C.shape, code.dtype)
     left, right = inside(A, semiring, a, code), inside(B, semiring, b, code)
@@ -229,7 +230,7 @@ class Walker:
 
 def walker(semiring: Semiring, B: Array, threads: int | None) -> Walker | None:
     """What takes rows of floats through steps by B (n, n); None where no backend saves work."""
-    if has_inner_zero(semiring, B.dtype) or _is_rounded(B):
+    if has_inner_zero(semiring, B.dtype):
         return None
     engine = engine_for(B, semiring, B.dtype, False, threads)
     walks = engine.backend.capabilities.walks
@@ -239,7 +240,7 @@ def walker(semiring: Semiring, B: Array, threads: int | None) -> Walker | None:
 
 def pulls(semiring: Semiring, dtype: np.dtype[Any], n: int) -> bool:
     """Whether the backend of the host knows gradients of steps by one matrix (n, n)."""
-    if has_inner_zero(semiring, dtype) or is_bfloat16(dtype):
+    if has_inner_zero(semiring, dtype):
         return False
     backend: Any = backend_for(None, semiring, dtype)  # as in `engine_for`
     engine = _engine(semiring, dtype, False, 1, backend)
@@ -251,14 +252,8 @@ def witness_into(
     semiring: Semiring, C: Array, W: Array, A: Array, B: Array, a: Scan, b: Scan, threads: int | None
 ) -> None:
     """`multiply_into`, with the smallest k that attains each entry in W, -1 where the entry is zero."""
-    dtype, code = C.dtype, None
-    if _is_rounded(C):
-        wide = np.empty(C.shape, np.float32)
-        witness_into(semiring, wide, W, A.astype(np.float32), B.astype(np.float32), a, b, threads)
-        C[...] = wide
-        return
-    if has_inner_zero(semiring, dtype):
-        code = product_encoding(semiring, dtype, a, b)
+    dtype, code = C.dtype, encoding(semiring, C, a, b)
+    if code is not None:
         A, B = inside(A, semiring, a, code), inside(B, semiring, b, code)
     engine = engine_for(C, semiring, A.dtype, a.nonnegative and b.nonnegative, threads)
     xp = array_namespace(C)
@@ -267,13 +262,8 @@ def witness_into(
     _each(lambda C, A, B, W: engine.multiply_add_witness(C, W, A, B), A, B, result, W)
     if code is not None:
         decode(result, semiring, dtype, limit=code.limit, out=C)
-        # A sentinel plus a negative number looked better than the sentinel.
+        # A sentinel plus a negative number looked better than the sentinel; and a number may be rounded to the zero.
         xp.copyto(W, -1, where=xp.equal(C, semiring.zero_for(dtype)))
-
-
-def _is_rounded(C: Array) -> bool:
-    """Whether a product is computed in float32, and rounded once: bfloat16 on the host, whose sums would lose it."""
-    return type(C) is np.ndarray and is_bfloat16(C.dtype)
 
 
 def _each(kernel: Callable[..., None], A: Array, B: Array, C: Array, *more: Array, stacks: bool = False) -> None:

@@ -14,7 +14,7 @@ from semiring.algebra import Operation, Semiring
 from semiring.algebra.catalogue import as_semiring, refuse_lawless_sums
 from semiring.algebra.expressions import Expression
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.encoding import Scan, check_entries, check_operands
+from semiring.arrays.encoding import Scan, check_entries, check_operands, rounded, wide
 from semiring.arrays.operands import as_array, as_output, as_result, on_their_device, operands, store
 from semiring.arrays.scans import limits_of
 from semiring.errors import ShapeError
@@ -129,7 +129,7 @@ def _entrywise(which: str, semiring: Semiring, A: Any, B: Any, out: Any, check: 
     if isinstance(A, BitMatrix) or isinstance(B, BitMatrix):
         return packed.entrywise(which, A, B, semiring, out, device)
     arrays, scans, shape = _gathered(semiring, check, device, A=A, B=B)
-    left, right = arrays.values()
+    left, right = (wide(array, semiring) for array in arrays.values())
     _demand_range(semiring, which, left, right, scans)
     result = _apply(semiring, which, left, right, check and not _sums_fit(left.dtype, *scans))
     return _delivered(result, shape, arrays, out, device, as_result(A, B))
@@ -138,7 +138,7 @@ def _entrywise(which: str, semiring: Semiring, A: Any, B: Any, out: Any, check: 
 def scaled_sum(semiring: Semiring, alpha: Any, x: Any, y: Any, out: Any, check: bool, device: Any) -> Any:
     """(α ⊗ x) ⊕ y, entry by entry."""
     arrays, scans, shape = _gathered(semiring, check, device, alpha=alpha, x=x, y=y)
-    factor, terms, addend = arrays.values()
+    factor, terms, addend = (wide(array, semiring) for array in arrays.values())
     _demand_range(semiring, "mul", factor, terms, scans[:2])
     scaled = _apply(semiring, "mul", factor, terms, check and not _sums_fit(terms.dtype, *scans[:2]))
     if check and may_wrap(semiring, scaled.dtype):
@@ -204,9 +204,10 @@ def _apply(semiring: Semiring, which: str, left: Array, right: Array, check: boo
 def _delivered(
     result: Array, shape: tuple[int, ...], arrays: dict[str, Array], out: Any, device: Any, back: Callable[[Any], Any]
 ) -> Any:
+    like = next((array for array in arrays.values() if is_device_array(array)), next(iter(arrays.values())))
+    result = rounded(result, like.dtype)
     if out is None:
         return back(result)
-    like = next((array for array in arrays.values() if is_device_array(array)), next(iter(arrays.values())))
     store(as_output(out, shape, like.dtype, like=like if device is None else None), result)
     return out
 
@@ -245,8 +246,9 @@ def reduce(
     """
     semiring = as_semiring(semiring)
     refuse_lawless_sums(semiring)
-    array = as_array(A, semiring, device=device)
-    scan = check_operands(semiring, {"A": array})[0] if check else Scan()
+    given = as_array(A, semiring, device=device)
+    scan = check_operands(semiring, {"A": given})[0] if check else Scan()
+    array = wide(given, semiring)
     axes = tuple(range(array.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     axes = np.lib.array_utils.normalize_axis_tuple(axes, array.ndim, "axis")
     kept = [size for i, size in enumerate(array.shape) if i not in axes]
@@ -261,6 +263,7 @@ def reduce(
         result = _sum(semiring, array, axes, kept)
     if keepdims:
         result = result.reshape([1 if i in axes else size for i, size in enumerate(array.shape)])
+    result = rounded(result, given.dtype)
     return as_result(A)(result if result.ndim else result[()])
 
 

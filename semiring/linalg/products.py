@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.encoding import Scan, has_inner_zero
+from semiring.arrays.encoding import Scan, has_inner_zero, rounded, wide
 from semiring.arrays.labels import is_labelled, labelled_product, labelled_square
 from semiring.arrays.operands import as_matrix, as_output, as_result, on_their_device, operands, store
 from semiring.errors import AlgebraError, ShapeError
@@ -207,12 +207,12 @@ def power(
     if is_labelled(A):
         taken = labelled_square(A)
         return taken.back(power(taken.matrix, exponent, semiring, check=check, threads=threads, device=device))
-    base = as_matrix(A, semiring, square=True, device=device)
-    look(semiring, check, A=base)
-    back = as_result(A)
+    given = as_matrix(A, semiring, square=True, device=device)
+    look(semiring, check, A=given)
+    back, base = as_result(A), wide(given, semiring)
     if exponent == 0:
         there = "cuda" if is_device_array(base) else None
-        return back(identity(base.shape[0], semiring, base.dtype, device=there))
+        return back(identity(base.shape[0], semiring, given.dtype, device=there))
     # Entries of products are elements again; integers must be looked at every time, for "no path" and their range.
     again = check and (has_inner_zero(semiring, base.dtype) or may_wrap(semiring, base.dtype))
     result: Array | None = None
@@ -221,5 +221,5 @@ def power(
             result = base.copy() if result is None else matmul(result, base, semiring, check=again, threads=threads)
         exponent >>= 1
         if result is not None and not exponent:
-            return back(result)
+            return back(rounded(result, given.dtype))
         base = matmul(base, base, semiring, check=again, threads=threads)

@@ -22,7 +22,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
-from semiring.arrays.encoding import has_inner_zero
+from semiring.arrays.encoding import has_inner_zero, rounded, wide
 from semiring.arrays.operands import as_result, on_their_device, operands
 from semiring.errors import AlgebraError, DTypeError, ShapeError
 from semiring.kernels.contract import Steps
@@ -336,11 +336,14 @@ def check_lengths(lengths: Any, steps: int) -> None:
 
 def _chain(
     As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, steps: Any, check: bool, threads: Any, device: Any
-) -> Chain:
+) -> tuple[Chain, np.dtype[Any]]:
+    """What the arguments say, and the dtype of the results."""
     named = {"As": As, "x": x, "weights": weights}
     named = {name: value for name, value in named.items() if value is not None}
     arrays = dict(zip(named, operands(semiring, device=device, **named), strict=True))
     look(semiring, check, **arrays)
+    dtype = arrays["As"].dtype
+    arrays = {name: wide(array, semiring) for name, array in arrays.items()}
     A, square = arrays["As"], x is None
     xp = array_namespace(A)
     rows = arrays.get("x")
@@ -353,7 +356,7 @@ def _chain(
     A, rows, weights, lengths, steps = arranged(xp, A, rows, arrays.get("weights"), lengths, steps, square=square)
     if check:
         check_lengths(lengths, steps)
-    return Chain(semiring, A, rows, weights, lengths, steps, square, threads)
+    return Chain(semiring, A, rows, weights, lengths, steps, square, threads), dtype
 
 
 @on_their_device
@@ -405,7 +408,8 @@ def multi_dot(
            [2, 3]])
     """
     semiring = as_semiring(semiring)
-    return as_result(As, x, weights)(_chain(As, x, semiring, weights, lengths, steps, check, threads, device).end())
+    chain, dtype = _chain(As, x, semiring, weights, lengths, steps, check, threads, device)
+    return as_result(As, x, weights)(rounded(chain.end(), dtype))
 
 
 @on_their_device
@@ -432,11 +436,11 @@ def scan(
            [3., 7.]])
     """
     semiring = as_semiring(semiring)
-    chain = _chain(As, x, semiring, weights, lengths, steps, check, threads, device)
+    chain, dtype = _chain(As, x, semiring, weights, lengths, steps, check, threads, device)
     xp = array_namespace(chain.x)
     result = xp.empty((chain.steps, *chain.batch, chain.x.shape[-1]), chain.x.dtype)
     chain.scan(xp.moveaxis(result, 0, -2))
-    return as_result(As, x, weights)(result)
+    return as_result(As, x, weights)(rounded(result, dtype))
 
 
 @on_their_device
@@ -471,7 +475,7 @@ def multi_dot_witness(
         raise AlgebraError(f"{semiring.name} has no witnesses: x ⊕ y is not always one of x and y")
     if x is None:
         raise TypeError("x is None: paths begin somewhere, so the states before the first step are needed")
-    chain = _chain(As, x, semiring, weights, lengths, steps, check, threads, device)
+    chain, dtype = _chain(As, x, semiring, weights, lengths, steps, check, threads, device)
     C, W = chain.attained()
     back = as_result(As, x, weights)
-    return back(C), back(array_namespace(W).moveaxis(W, -2, 0))
+    return back(rounded(C, dtype)), back(array_namespace(W).moveaxis(W, -2, 0))

@@ -57,6 +57,8 @@ def matmul(A: Tensor, B: Tensor, semiring: Semiring | str = "min_plus", *, check
     ([[0.0, 3.0], [7.0, 2.0]], [[2.0, 0.0], [1.0, 1.0]])
     """
     _check_tensors(A=A, B=B)
+    if _is_rounded(A):
+        return matmul(A.float(), B.float(), semiring, check=check).to(A.dtype)
     if not A.dim() or not B.dim():
         raise ShapeError(f"A is {tuple(A.shape)}, B is {tuple(B.shape)}: a scalar is no operand of a product")
     left, right = A.unsqueeze(0) if A.dim() == 1 else A, B.unsqueeze(1) if B.dim() == 1 else B
@@ -95,6 +97,8 @@ def closure(A: Tensor, semiring: Semiring | str = "min_plus", *, reflexive: bool
     _check_tensors(A=A)
     if A.dim() < 2 or A.shape[-1] != A.shape[-2]:
         raise ShapeError(f"A is {tuple(A.shape)}: a closure needs square matrices, shape (n, n) or (..., n, n)")
+    if _is_rounded(A):
+        return closure(A.float(), semiring, reflexive=reflexive, check=check).to(A.dtype)
     key = _key(semiring)
     rule = _rule(key) if _records_gradients(A) else None
     if not reflexive and rule is None:
@@ -140,7 +144,7 @@ def multi_dot(
     ([5.0, 4.0], [[0.0, 1.0], [2.0, 0.0]])
     """
     result: Tensor = operators.multi_dot(*_sequence(As, x, semiring, weights, lengths, steps), check)[0]
-    return result
+    return result.to(As.dtype)
 
 
 def scan(
@@ -161,7 +165,7 @@ def scan(
     [[1.0, 5.0], [2.0, 6.0], [3.0, 7.0]]
     """
     result: Tensor = operators.scan(*_sequence(As, x, semiring, weights, lengths, steps), check)
-    return result.movedim(-2, 0)
+    return result.movedim(-2, 0).to(As.dtype)
 
 
 def reduce(
@@ -200,6 +204,8 @@ def _sequence(
     named = {"As": As, "x": x, "weights": weights}
     given = {name: tensor for name, tensor in named.items() if tensor is not None}
     _check_tensors(**given)
+    if _is_rounded(As):
+        As, x, weights = (tensor if tensor is None else tensor.float() for tensor in (As, x, weights))
     key, square = _key(semiring), x is None
     if _records_gradients(*given.values()):
         _rule(key)
@@ -234,6 +240,11 @@ def _check_tensors(**named: Tensor) -> None:
             raise DTypeError(f"A has dtype {first.dtype}, {name} {x.dtype}: convert one, {name}.to({first.dtype})")
         if x.device != first.device:
             raise DeviceError(f"A is on {first.device}, {name} on {x.device}: move one, {name}.to('{first.device}')")
+
+
+def _is_rounded(x: Tensor) -> bool:
+    """Whether halves are computed in float32, and rounded once: see `semiring.arrays.encoding.is_rounded`."""
+    return x.device.type == "cpu" and x.dtype in (torch.float16, torch.bfloat16)
 
 
 def _check_shapes(A: Tensor, B: Tensor, left: Tensor, right: Tensor) -> None:

@@ -23,6 +23,7 @@ __all__ = [
     "constant",
     "float_limits",
     "is_bfloat16",
+    "is_half",
     "is_floating",
     "typed_constant",
 ]
@@ -332,6 +333,11 @@ def is_floating(dtype: np.dtype[Any]) -> bool:
 def is_bfloat16(dtype: np.dtype[Any]) -> bool:
     """Whether the dtype is bfloat16 of the package ml_dtypes."""
     return dtype.kind == "V" and dtype.name == "bfloat16"  # to form a name takes 2 µs
+
+
+def is_half(dtype: np.dtype[Any]) -> bool:
+    """Whether the dtype is a floating one of two bytes: float16 or bfloat16."""
+    return dtype.char == "e" or is_bfloat16(dtype)
 
 
 def float_limits(dtype: np.dtype[Any]) -> Any:

@@ -43,18 +43,19 @@ def gains(semiring: Semiring, least: Any, greatest: Any) -> bool:
     return semiring == min_times and least is not None and bool(least < 1)
 
 
-def scales(A: Array, semiring: Semiring) -> Array | list[int] | None:
+def scales(A: Array, semiring: Semiring, rounded_to: Any = None) -> Array | list[int] | None:
     """Factors p (n,) float64 where the matrix A (n, n) of floats lives, or the vertices of a cycle that gains.
 
-    None where the product of some path leaves the range of float64, and nothing is known.
+    None where the product of some path leaves the range of float64, and nothing is known. ``rounded_to``: the dtype
+    whose rounding the entries bring, by default that of A.
     """
     xp, n, most = array_namespace(A), A.shape[0], semiring == max_times
     closures, plan = backend_for(A, semiring, A.dtype).capabilities.gaining, make_plan(semiring, A.dtype)
-    if closures is not None and n <= closures.gaining_rows(plan):
+    if closures is not None and rounded_to is None and n <= closures.gaining_rows(plan):
         factors = closures.look_gaining(plan, A[:][np.newaxis])  # of ranks the rows of all
         if factors is not None:
             return factors[0]
-    epsilon = (2 if A.dtype == np.float64 else 1) * relative_rounding(A.dtype)  # as in `Weights`
+    epsilon = (2 if A.dtype == np.float64 else 1) * relative_rounding(rounded_to or A.dtype)  # as in `Weights`
     p, margin, lowered = np.ones(n), 2 * relative_rounding(np.float64), 0.0
     step = next(pieces(A)).stop
 

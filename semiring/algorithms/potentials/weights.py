@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.algebra.expressions.tree import float_limits
 from semiring.algorithms.views import Array
 from semiring.arrays.parts import on_host, pieces, some
 from semiring.errors import DomainError, IntegerOverflowError
@@ -44,16 +45,27 @@ class Weights:
 
     @classmethod
     def of(
-        cls, A: Array, sign: int, none: Any, low: Any, high: Any, unbounded: bool = False, turned: bool = False
+        cls,
+        A: Array,
+        sign: int,
+        none: Any,
+        low: Any,
+        high: Any,
+        unbounded: bool = False,
+        turned: bool = False,
+        rounded_to: Any = None,
     ) -> Weights:
-        """The weights of a matrix, of which the finite ones lie in [low, high] as min-plus sees them."""
+        """The weights of a matrix, of which the finite ones lie in [low, high] as min-plus sees them.
+
+        ``rounded_to``: the dtype whose rounding the entries bring, by default that of A.
+        """
         n, exact_in_float = A.shape[0], max(-low, high) * (A.shape[0] + 1) < _EXACT_FLOAT
         work: np.dtype[Any] = np.dtype(np.float64)
         epsilon = 0.0
         if A.dtype.kind != "i":
             if not (exact_in_float and _whole_numbers(A)):
                 units = 2 if A.dtype == np.float64 else 1  # the second covers the rounding of w + ε |w| itself
-                epsilon = units * relative_rounding(A.dtype)
+                epsilon = units * relative_rounding(rounded_to or A.dtype)
         elif not exact_in_float:
             work = np.dtype(np.int64)
             if -low * n >= _EXACT_INTEGER or high >= _LARGEST_INTEGER:
@@ -138,7 +150,7 @@ def _whole_numbers(A: Array) -> bool:
 
 def relative_rounding(dtype: Any) -> float:
     """The distance from 1 to the next float of the dtype."""
-    return float(np.finfo(dtype).eps)
+    return float(float_limits(np.dtype(dtype)).eps)
 
 
 def finite_range(A: Array, sign: int) -> tuple[float, float]:

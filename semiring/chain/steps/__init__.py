@@ -10,12 +10,12 @@ from __future__ import annotations
 from semiring.chain.planner import OWN_STEPS, name_of
 from semiring.chain.problem import Step
 from semiring.chain.steps.arrays import arrays
-from semiring.chain.steps.bfloat16 import bfloat16
 from semiring.chain.steps.bits import bits
 from semiring.chain.steps.bottleneck import bottleneck
 from semiring.chain.steps.components import components
 from semiring.chain.steps.edges import edges
 from semiring.chain.steps.files import files
+from semiring.chain.steps.half import half
 from semiring.chain.steps.hops import hops
 from semiring.chain.steps.integers import integers
 from semiring.chain.steps.method import method
@@ -46,8 +46,8 @@ STEPS: tuple[Step, ...] = (
     # The intake, which alone sees what the caller gave. What is not an array yet is taken apart before `arrays`: it
     # would read a file into memory, and make a dense array of words and of edges.
     *(files, names, bits, sparse, arrays),
-    # Blind to the entries: the dtype and the method. The look comes after them, in float32 where bfloat16 came in.
-    *(bfloat16, method),
+    # Blind to the entries: the dtype and the method. The look comes after them, in float32 where halves came in.
+    *(half, method),
     # The shape. One matrix of a stack and a transpose are whole problems of their own; what follows knows (n, n), or a
     # stack that is closed together.
     *(stacks, transposed),

@@ -76,4 +76,4 @@ def weights_of(p: Problem) -> Weights:
     """The weights of a min-plus problem, as the search for potentials sees them."""
     m, floats = p.matrix, p.matrix.array.dtype.kind == "f"
     low, high = finite_range(m.array, m.sign) if floats else p.known[:2]
-    return Weights.of(p.entries, m.sign, m.none, low, high, unbounded=WITHOUT in m.maps, turned=m.turned)
+    return Weights.of(p.entries, m.sign, m.none, low, high, WITHOUT in m.maps, m.turned, m.rounded_to)

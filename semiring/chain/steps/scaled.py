@@ -19,7 +19,7 @@ def scaled(p: Problem) -> Look:
     """The matrix under factors. Raises `DivergenceError` with a vertex of a cycle that gains."""
     m, known = p.matrix, p.known
     yield m.dtype.kind != "f" or not gains(p.semiring, known.least, known.greatest), "no product gains"
-    found = scales(p.entries, p.semiring)
+    found = scales(p.entries, p.semiring, m.rounded_to)
     if isinstance(found, list):
         raise divergence_error(p.request.semiring, max(m.caller(found)))
     yield found is None, "products of paths leave the range of float64"

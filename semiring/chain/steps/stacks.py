@@ -54,7 +54,8 @@ def _together(p: Problem, alike: bool) -> Look:
     yield closures is None or not p.semiring.idempotent, "the backend closes one matrix after the other"
     flat = m.array.reshape(-1, n, n)
     if not alike:
-        close = gaining(p.entries.reshape(flat.shape), p.semiring, p.request.threads) if m.as_it_is else None
+        own = m.as_it_is and m.rounded_to is None
+        close = gaining(p.entries.reshape(flat.shape), p.semiring, p.request.threads) if own else None
         yield close is None, "weights that each of them is looked at for"
         p.request.explanation.closed_by(str(p.method), backend.name, m)
         why = "small matrices with weights that gain: potentials of all, and then all closed by one launch"

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
+from semiring.algebra.expressions.tree import is_half
 from semiring.errors import DTypeError, UnknownNameError
 from semiring.kernels.contract import Plan
 from semiring.kernels.cpu import CpuBackend
@@ -18,20 +23,25 @@ __all__ = ["tile_code", "tile_text"]
 
 
 def tile_code(plan: Plan, language: str, cpu: str | None, whole: bool) -> str:
-    """The tile of a product as `semiring.code` shows it, with a line that says how it is cut.
+    """The tile of a product as `semiring.code` shows it, with a line that says how it is cut; of halves float32's.
 
     Raises `UnknownNameError` for a CPU that is not in `CPUS`, `DTypeError` for a dtype that no CPU kernel takes.
     """
     if cpu is not None and cpu not in CPUS:
         raise UnknownNameError("CPU", cpu, CPUS)
+    given, rounded = plan.dtype, ""
+    if is_half(given):
+        zero, one = plan.semiring.zero_for(np.float32), plan.semiring.one_for(np.float32)
+        plan = replace(plan, dtype=np.dtype(np.float32), zero=zero, one=one)
+        rounded = f", in which {given} is computed, and rounded once,"
     if not CpuBackend().supports(plan.semiring, plan.dtype):
-        raise DTypeError(f"products of {plan.dtype} are not computed on a CPU: show them as ptx or sass")
+        raise DTypeError(f"products of {given} are not compiled for a CPU: show them as ptx or sass")
     target = host() if cpu is None else CPUS[cpu]
     text, shape = tile_text(plan, language, target)
     shown = text if whole else steady_loop(text)
     mark = ";" if language == "llvm" else "//" if target.arm64 else "#"
     return (
-        f"{mark} a product in {plan.semiring.name} on {plan.dtype} for {target.cpu or target.triple}: "
+        f"{mark} a product in {plan.semiring.name} on {plan.dtype}{rounded} for {target.cpu or target.triple}: "
         f"a tile of {shape.rows} rows of {shape.vectors} vectors of {target.vector_bytes} bytes, "
         f"{'the whole' if whole else 'the loop over k'}\n{shown}"
     )

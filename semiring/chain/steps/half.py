@@ -1,0 +1,30 @@
+"""Halves are closed in float32, and rounded once: their few digits would be lost in the sums of a long path.
+
+Cost: a copy of the matrix in float32. Predecessors are found in the float32 before rounding. float16 stays what it is
+where a backend has kernels that close it, as a GPU has; and where ⊕ selects, in a file that is closed by strips.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiring.algebra.expressions.tree import is_bfloat16, is_half
+from semiring.arrays.encoding import decode
+from semiring.chain.matrix import Matrix
+from semiring.chain.problem import Facts, Look, Problem, Reduction, step
+
+__all__ = ["half"]
+
+
+@step
+def half(p: Problem) -> Look:
+    """The same matrix in float32."""
+    yield not (is_half(p.dtype) and p.semiring.supports(np.float32)), "the dtype is wide enough"
+    if not is_bfloat16(p.dtype):
+        yield p.backend.capabilities.whole_closures is not None, f"the backend has kernels that close {p.dtype}"
+        yield p.strips is not None and p.semiring.selective, "each strip is rounded when it is written"
+    rounded_to = None if p.matrix.on_device else p.dtype
+    wide = p.matrix.array.astype(np.float32)
+    q = p.but(None, matrix=Matrix.of(wide, p.semiring, rounded_to=rounded_to), home=wide)
+    why = f"{p.dtype} is closed in float32, and rounded once"
+    return Reduction(why, p.but(Facts()), [q], run=lambda node, D: decode(node.children[0].run(), p.semiring, out=D))
