@@ -116,7 +116,7 @@ def closure(
         - by `squaring`;
         - where ⊕ is not idempotent and ``reflexive`` is False;
         - where neither the entries of a row nor those of a column are adjacent, and for a stack whose rows are not;
-        - of bfloat16, in float32;
+        - of bfloat16, and on the host of float16, in float32;
         - in float64 while potentials are found, if shortest paths are so long that it takes an elimination.
 
         ``johnson`` takes the edges, and 32 MiB. For more on a GPU see the page on closures.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DTYPES", "Domain", "Operation", "Semiring"]
 
-#: The element types of the CPU backend, by name. The GPU adds float16 and bfloat16.
+#: The element types of the CPU backend, by name. float16 and bfloat16 are computed in float32 there.
 DTYPES = ("float32", "float64", "int16", "int32", "int64", "uint8", "bool")
 
 OperationLike: TypeAlias = Callable[..., Any] | str | Expression

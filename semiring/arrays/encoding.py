@@ -62,7 +62,7 @@ Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 def is_rounded(array: Array, semiring: Semiring) -> bool:
     """Whether halves are computed in float32, and rounded once: on the host, which has no kernels for them.
 
-    A sum of many terms would lose most of its digits in theirs. A semiring that knows no float32 takes them as they are.
+    A sum of many terms would lose most of its digits in theirs. A semiring that knows no float32 keeps its halves.
     """
     return type(array) is np.ndarray and is_half(array.dtype) and semiring.supports(np.float32)
 

@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
         report.table(list(rows.items()))
     report("", "methods of closure", f"  {', '.join(METHODS)}")
     report(
-        "", "semirings and dtypes (● compiled kernels, ○ NumPy only, · not defined; a GPU adds float16 and bfloat16)"
+        "", "semirings and dtypes (● compiled kernels, ○ NumPy only, · not defined; float16 and bfloat16 as float32)"
     )
     width = max(map(len, CATALOGUE))
     report(f"  {'':<{width}}  {'  '.join(DTYPES)}")

@@ -256,7 +256,9 @@ class Factor:
             if h.any():
                 return self._eliminate_under(h, component)
         integers = has_inner_zero(semiring, self._inner)
-        self._values = encode(edges.values, semiring, self._inner) if integers else edges.values.astype(self._inner, copy=False)
+        self._values = (
+            encode(edges.values, semiring, self._inner) if integers else edges.values.astype(self._inner, copy=False)
+        )
         layout, plan = self._analysis.layout(self.symmetric), self._plan(nonnegative)
         try:
             if changed is not None and changed[0]._may_be_reused(layout, plan):

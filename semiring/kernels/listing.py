@@ -47,7 +47,7 @@ def code(
     semiring
         A `Semiring`, your own too, or a name of the catalogue.
     dtype
-        One on which it is defined; for a GPU also ``"float16"`` and ``"bfloat16"``.
+        One on which it is defined; also ``"float16"`` and ``"bfloat16"``, which a CPU computes in float32.
     language
         ``"expression"``: the operations as kernels compute them on the dtype. ``"llvm"``, ``"asm"``: a product on a
         CPU. ``"ptx"``, ``"sass"``: a product on a GPU, of large row-major matrices. ``"cuda"``: the functions in CUDA

@@ -1,7 +1,7 @@
 """The kernel contract in plain NumPy: the fallback for what no fast backend takes, and the oracle of their tests.
 
 Every product is k rank-one updates, in the order of k, so the fold is exactly the one the contract states and memory
-stays O(m·n). Slow (some 10⁸ pairs a second), right on any strides, and on every dtype NumPy has, float16 included.
+stays O(m·n). Slow (some 10⁸ pairs a second), right on any strides, and on every dtype NumPy has.
 """
 
 from __future__ import annotations

@@ -437,7 +437,7 @@ def test_wrong_arguments():
     with pytest.raises(sr.errors.AlgebraError, match="johnson"):
         closure(np.zeros((2, 2)), "max_min", method="johnson")
     with pytest.raises(sr.errors.AlgebraError, match="float32 or float64"):
-        closure(np.zeros((2, 2), np.float16), method="johnson")
+        closure(np.zeros((2, 2), np.int32), method="johnson")
 
 
 @pytest.mark.parametrize("n", [3, 200])

@@ -161,8 +161,8 @@ def test_what_is_not_known_is_named_with_what_is():
     for language in ("expression", "cuda"):
         with pytest.raises(ValueError, match=f"what is shown as {language} depends on no target"):
             sr.code("min_plus", "float32", language, target="sm_80")
-    with pytest.raises(DTypeError, match="not computed on a CPU: show them as ptx or sass"):
-        sr.code("min_plus", "float16", "asm")
+    with pytest.raises(DTypeError, match="of int8 are not compiled for a CPU: show them as ptx or sass"):
+        sr.code("min_plus", "int8", "asm")
     with pytest.raises(AlgebraError, match="no_star has no star"):
         sr.code(NO_STAR, "float32", "cuda", whole=True)
     with pytest.raises(DTypeError):

@@ -23,8 +23,8 @@ __all__ = [
     "constant",
     "float_limits",
     "is_bfloat16",
-    "is_half",
     "is_floating",
+    "is_half",
     "typed_constant",
 ]
 
