@@ -57,13 +57,13 @@ def check_star(semiring: Semiring, dtype: np.dtype[Any]) -> None:
     `AlgebraError` where it has no star or breaks a law, `DTypeError` on another dtype, of its entries or of its star.
     """
     semiring.check_dtype(dtype)
+    _check_laws(semiring)  # first: no star would help where a law is broken
     star = semiring.star_expression
     if star is None:
         raise AlgebraError(
             f"{semiring.name} has no star, so it has no closure: give one, Semiring(..., star=...), where "
             "a* = 1 ⊕ a ⊕ a² ⊕ …, nan where there is none; or a domain on which 1 ⊕ a = 1, where a* = 1"
         )
-    _check_laws(semiring)
     try:
         star.check_dtype(dtype)
     except DTypeError as error:

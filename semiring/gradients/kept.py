@@ -13,7 +13,7 @@ __all__ = ["recycled"]
 
 Array: TypeAlias = NDArray[Any]
 
-_LEAST = 1 << 20  # bytes: less is what the allocator keeps itself
+_LEAST, _MOST = 1 << 20, 1 << 27  # bytes: less is what the allocator keeps itself, more is not held back from others
 _waiting: deque[Array] = deque(maxlen=1)
 
 
@@ -28,14 +28,14 @@ class _Block:
 
 
 def recycled(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """An array of any contents, in the memory of an earlier one that is gone, if that was as large."""
+    """An array of any contents, in memory of an earlier one that is gone, if that had once to four times its size."""
     size = prod(shape) * dtype.itemsize
-    if size < _LEAST:
+    if not _LEAST <= size <= _MOST:
         return np.empty(shape, dtype)
     try:
         memory = _waiting.pop()
     except IndexError:
         memory = np.empty(size, np.uint8)
-    if memory.size < size:
+    if not size <= memory.size <= 4 * size:  # a small array does not hold what is large
         memory = np.empty(size, np.uint8)
     return np.asarray(_Block(memory))[:size].view(dtype).reshape(shape)

@@ -158,7 +158,7 @@ def _listed(
     titled = header is not None or columns is not None or (weight is not None and kind != "json")
     if titled and not lists:
         raise FormatError(f"{source}: a header and titles of columns belong to edge lists, not to {kind}")
-    if isinstance(columns, str) or (columns is not None and len(columns) != 2):
+    if columns is not None and not _are_two_titles(columns):
         raise TypeError(f"columns are the titles of two columns, (source, target), and not {columns!r}")
     shown = "<stdin>" if source == "-" else source
     with binary_lines(source) as stream:
@@ -178,6 +178,11 @@ def _listed(
             reading: dict[str, Any] = {"header": header, "weight": weight, "columns": columns}
             found = edge_list.read_edge_list(stream, shown, delimiter=mark, **reading)
     return found, _stem(source)
+
+
+def _are_two_titles(columns: Sequence[str]) -> bool:
+    titles = {title.casefold() for title in columns if isinstance(title, str)}
+    return not isinstance(columns, str) and len(columns) == len(titles) == 2
 
 
 def _stem(source: str) -> str:

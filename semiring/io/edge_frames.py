@@ -61,14 +61,15 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
     )
 
 
+_SAY = "say columns=(SOURCE, TARGET), the titles of two, or in semiring.network_of {}="
+
+
 def _only(found: Sequence[Any], usual: Sequence[str], what: str) -> Any:
     if not found:
-        raise FormatError(f"no column is titled like a {what} ({', '.join(usual)}): say {what}=")
+        raise FormatError(f"no column is titled like a {what} ({', '.join(usual)}): {_SAY.format(what)}")
     if len(found) > 1:
         shown = " and ".join(map(repr, found))
-        raise FormatError(
-            f"the columns {shown} are both titled like a {what}: say {what}=, or columns=(source, target)"
-        )
+        raise FormatError(f"the columns {shown} are both titled like a {what}: {_SAY.format(what)}")
     return found[0]
 
 

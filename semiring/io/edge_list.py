@@ -288,6 +288,8 @@ def _named_columns(
         )
     if weight is not None:
         where = named(weight)
+        if where in (tail, head):
+            raise FormatError(f"{place}: the column {fields[where]!r} holds vertices: weight= names another")
         return Columns(tail, head, where, len(fields), unit_of(fields[where]))
     rest = [column for column in rest if lowered[column] != "id"]
     numbers = [column for column in rest if any(map(is_number, held(column)))]

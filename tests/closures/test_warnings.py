@@ -254,6 +254,9 @@ def test_what_the_axioms_refute_has_no_closure():
     for call in (sr.closure, lambda A, R: sr.best_paths(A, R)):
         with pytest.raises(AlgebraError, match=r"signed is no semiring on .*x ⊕ 0̄ is 0, not x.*give domain='\[0, 1\]'"):
             call([[0.5, 0.2], [0.1, 0.4]], signed)
+    without_star = sr.Semiring("signed", add="max(x, y)", mul="x * y", zero=0, one=1)
+    with pytest.raises(AlgebraError, match="signed is no semiring on"):
+        sr.closure([[0.5, 0.2], [0.1, 0.4]], without_star)
     on_domain = signed.on_domain("[0, 1]")
     assert sr.closure([[0.5, 0.2], [0.1, 0.4]], on_domain).tolist() == [[1, 0.2], [0.1, 1]]
 

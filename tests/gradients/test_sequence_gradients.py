@@ -303,3 +303,8 @@ def test_what_is_kept_for_gradients_uses_memory_that_is_free_again():
     larger[:] = 1
     assert larger.flags.writeable
     assert larger.dtype == dtype
+    place = larger.ctypes.data
+    del larger
+    small = recycled((1, 1 << 18), dtype)
+    assert not place <= small.ctypes.data < place + (1 << 24), "a small array does not hold what is large"
+    assert isinstance(recycled((1, (1 << 25) + 1), dtype).base, type(None)), "beyond 128 MiB nothing is kept"

@@ -638,8 +638,12 @@ def test_ends_of_edges_are_columns_that_belong_together(tmp_path):
         assert sr.network_of(x).names == ("a", "b")
     assert sr.read(tmp_path / "x.csv").names == ("a", "b")
     two = frame(**ends, u="y", v="z")
-    with pytest.raises(FormatError, match="'from' and 'u' are both titled like a source: say source="):
+    with pytest.raises(FormatError, match=r"'from' and 'u' are both titled like a source: say columns="):
         sr.network_of(two)
+    untitled = frame(Absender="a", Empfaenger="b", hours=2, cost=3)
+    with pytest.raises(FormatError, match=r"no column is titled like a source .*: say columns=\(SOURCE, TARGET\)"):
+        sr.shortest_paths(untitled, weight="hours")
+    assert sr.shortest_paths(untitled, weight="hours", columns=("Absender", "Empfaenger")).distance("a", "b") == 2
     assert sr.network_of(two, source="u").names == ("y", "z")
     assert sr.network_of(two, source="u", target="to").names == ("y", "b")
     with pytest.raises(sr.errors.ShapeError, match="a frame that lists edges, and a matrix is needed"):

@@ -488,8 +488,11 @@ def test_columns_are_named(tmp_path):
         edge_list(tmp_path, text, columns=("date", "town"))
     with pytest.raises(FormatError, match="no header names a column 'a'"):
         edge_list(tmp_path, "a,b,3\n", columns=("a", "b"), header=False)
-    with pytest.raises(TypeError, match="columns are the titles of two columns"):
-        edge_list(tmp_path, text, columns="from_city")
+    for columns in ("from_city", ("from_city", "From_City"), (1, 2), ("date",)):
+        with pytest.raises(TypeError, match="columns are the titles of two columns"):
+            edge_list(tmp_path, text, columns=columns)
+    with pytest.raises(FormatError, match="the column 'from_city' holds vertices: weight= names another"):
+        edge_list(tmp_path, text, columns=("from_city", "to_city"), weight="FROM_CITY")
 
 
 @pytest.mark.parametrize(

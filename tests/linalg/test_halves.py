@@ -147,6 +147,25 @@ def test_cycles_that_gain_by_the_rounding_of_halves_alone(rng, dtype, name):
             np.testing.assert_allclose(found.astype(float), A.astype(float), rtol=8 * epsilon, atol=80 * epsilon)
 
 
+@pytest.mark.parametrize("name", ["plus_times", "log_plus", "max_times"])
+def test_the_order_in_memory_changes_no_bit(rng, name):
+    A = (0.003 * rng.random((300, 300))).astype(np.float16)
+    A = np.log(A) if name == "log_plus" else A
+    expected = sr.closure(A.astype(np.float32), name).astype(np.float16)
+    np.testing.assert_array_equal(sr.closure(A, name), expected)
+    np.testing.assert_array_equal(sr.closure(np.asfortranarray(A), name), expected)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_a_named_backend_takes_halves(rng, backend, monkeypatch):
+    A = rng.integers(1, 50, (20, 20)).astype(np.float16)
+    expected = sr.closure(A)
+    monkeypatch.setenv("SEMIRING_BACKEND", backend)
+    np.testing.assert_array_equal(sr.closure(A), expected)
+    np.testing.assert_array_equal(sr.closure(np.stack([A, A]))[1], expected)
+    np.testing.assert_array_equal(sr.shortest_paths(A).matrix, expected)
+
+
 def test_a_factor_of_halves(rng, dtype):
     A = rng.integers(1, 9, (40, 40)).astype(np.float32)
     A[rng.random((40, 40)) < 0.9] = np.inf
