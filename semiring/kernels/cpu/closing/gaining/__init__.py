@@ -1,6 +1,6 @@
 """Small matrices whose weights gain, below 0 in min-plus or above 1 in max-times: closed under potentials by one loop.
 
-The same as the chain does to larger ones (`semiring.chain.steps.signs`, ``shifted``, ``scaled``, ``raised``), and
+The same as the chain does to larger ones (`semiring.chain.steps.signs`, ``reweighted``, ``scaled``, ``integers``), and
 the same bits. Floats of min-plus and max-plus: the strong components in the same order, each under the potentials of
 one elimination in float64, which are taken where they come through and drown no weight
 (`semiring.algorithms.potentials.small`); between components, products of the weights as they are, along the same
