@@ -35,6 +35,7 @@ __all__ = [
     "labelled_product",
     "labelled_square",
     "names_vertices",
+    "two_titles",
     "unit_of",
 ]
 
@@ -69,6 +70,14 @@ def guessed_ends(titles: Iterable[Any], source: Any = None, target: Any = None) 
     if len(pairs) == 1 and len(tails) + len(heads) > 2:
         tails, heads = [pairs[0][0]], [pairs[0][1]]
     return tails, heads
+
+
+def two_titles(columns: Any) -> tuple[Any, Any]:
+    """``columns=``, the titles of the columns where edges begin and end. Raises `TypeError` for what is no pair."""
+    pair = tuple(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else ()
+    if len(pair) != 2:
+        raise TypeError(f"columns are the titles of two columns, (source, target), and not {columns!r}")
+    return pair[0], pair[1]
 
 
 def guessed_weight(titles: Iterable[Any]) -> tuple[Any, tuple[Any, ...]]:

@@ -239,11 +239,9 @@ def check_outputs(arguments: argparse.Namespace) -> None:
     """Refuse outputs that could not be written, before any work is done."""
     if arguments.output == "-" and arguments.json:
         raise SemiringError("--json and -o - both write to standard output: take one of them, or -o FILE")
-    if arguments.output not in (None, "-"):
-        listed = format_of(arguments.output) not in ("npy", "npz")  # a matrix is closed where it is
-        there = os.path.exists(arguments.output) and os.path.exists(arguments.input)
-        if listed and there and os.path.samefile(arguments.output, arguments.input):
-            raise SemiringError(f"{arguments.output} is the input itself: name another file")
+    _refuse_overwriting(arguments)
+    if arguments.output is not None:
+        format_of(arguments.output)
     for key in ("output", "predecessors", "plot"):
         path = getattr(arguments, key, None)
         folder = os.path.dirname(path) if path not in (None, "-") else ""
@@ -254,6 +252,31 @@ def check_outputs(arguments: argparse.Namespace) -> None:
 
         check_picture(arguments.plot)
         require_matplotlib()
+
+
+def _refuse_overwriting(arguments: argparse.Namespace) -> None:
+    """Raise `SemiringError` where a file is to be written that is read, or written by another option, too.
+
+    But the closure of a matrix in a file may take its place.
+    """
+
+    def given(*options: str) -> dict[str, str]:
+        paths = {option: getattr(arguments, option.removeprefix("--").lower(), None) for option in options}
+        return {option: path for option, path in paths.items() if path not in (None, "-")}
+
+    read = given("INPUT", "--positions")
+    for option, path in given("--output", "--predecessors", "--plot", "--journal").items():
+        own = option == "--output" and hasattr(arguments, "journal") and path.endswith((".npy", ".npz"))
+        for other, taken in read.items():
+            if not (own and other == "INPUT") and _same_file(path, taken):
+                reason = "is the input itself" if other == "INPUT" else f"is what {other} names, too"
+                raise SemiringError(f"{path} {reason}: name another file for {option}")
+        read[option] = path
+
+
+def _same_file(path: str, other: str) -> bool:
+    there = os.path.exists(path) and os.path.exists(other)
+    return os.path.samefile(path, other) if there else os.path.realpath(path) == os.path.realpath(other)
 
 
 def save_matrix(report: Report, path: str, matrix: Any, semiring: Semiring, network: Network) -> None:

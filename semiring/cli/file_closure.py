@@ -15,7 +15,7 @@ from semiring.errors import SemiringError
 __all__ = ["of_networks", "refuse_networks", "run_on_file"]
 
 #: What a network is read with, or drawn: a matrix that stays in its file is neither. By the option's name.
-_OF_NETWORKS = {"dtype": None, "undirected": False, "header": None, "weight": None, "plot": None}
+_OF_NETWORKS = {"dtype": None, "undirected": False, "header": None, "weight": None, "columns": None, "plot": None}
 
 
 def of_networks(arguments: argparse.Namespace) -> list[str]:

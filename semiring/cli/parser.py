@@ -237,12 +237,15 @@ def _add_input(parser: argparse.ArgumentParser) -> None:
     reading = parser.add_argument_group("reading")
     reading.add_argument("--undirected", action="store_true", help="take each edge in both directions")
     reading.add_argument("--dtype", choices=DTYPES, help="of the matrix (default: the file's, else float64)")
-    reading.add_argument("--weight", metavar="COLUMN", help="the column of an edge list that holds the weights")
+    reading.add_argument(
+        "--weight", metavar="COLUMN", help="the column of an edge list that holds the weights, by its title"
+    )
     reading.add_argument(
         "--columns",
         nargs=2,
         metavar=("SOURCE", "TARGET"),
-        help="the columns of an edge list where edges begin and end",
+        help="the columns of an edge list where edges begin and end, by their titles; with --no-header by their "
+        "numbers, 1 the first, as the column of the weights",
     )
     header = reading.add_mutually_exclusive_group()
     header.add_argument(

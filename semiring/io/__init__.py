@@ -23,7 +23,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.labels import is_frame, labelled_square
+from semiring.arrays.labels import is_frame, labelled_square, two_titles
 from semiring.arrays.operands import as_matrix, in_host_memory, refuse_unreal
 from semiring.errors import DomainError, FormatError, ShapeError, TooLargeError
 from semiring.io import dimacs, edge_list, matrix_market, node_link, npy
@@ -110,7 +110,8 @@ def read(
     header, weight, columns
         Of edge lists: whether the first line names the columns (None: when it reads like titles; an error where it may
         as well be an edge whose weight is mistyped), the title of the column that holds the weights, and those of the
-        columns where edges begin and end. Of node-link files: the key that holds the weights.
+        columns where edges begin and end. With ``header=False`` columns are named by their numbers, "1" the first. Of
+        node-link files: the key that holds the weights.
 
     What is not listed is no edge (the semiring's zero); what is listed is an edge, of weight 0 too; edges listed more
     than once combine by ⊕. In a dense matrix every entry is an element of the semiring. Nothing is unpickled.
@@ -158,8 +159,7 @@ def _listed(
     titled = header is not None or columns is not None or (weight is not None and kind != "json")
     if titled and not lists:
         raise FormatError(f"{source}: a header and titles of columns belong to edge lists, not to {kind}")
-    if columns is not None and not _are_two_titles(columns):
-        raise TypeError(f"columns are the titles of two columns, (source, target), and not {columns!r}")
+    columns = None if columns is None else two_titles(columns)
     shown = "<stdin>" if source == "-" else source
     with binary_lines(source) as stream:
         found: Edges | Entries
@@ -178,11 +178,6 @@ def _listed(
             reading: dict[str, Any] = {"header": header, "weight": weight, "columns": columns}
             found = edge_list.read_edge_list(stream, shown, delimiter=mark, **reading)
     return found, _stem(source)
-
-
-def _are_two_titles(columns: Sequence[str]) -> bool:
-    titles = {title.casefold() for title in columns if isinstance(title, str)}
-    return not isinstance(columns, str) and len(columns) == len(titles) == 2
 
 
 def _stem(source: str) -> str:

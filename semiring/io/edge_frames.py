@@ -23,6 +23,10 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
             raise UnknownNameError("column", asked, map(str, titles))
     tails, heads = guessed_ends(titles, source, target)
     tail, head = _only(tails, SOURCES, "source"), _only(heads, TARGETS, "target")
+    if tail == head:
+        raise FormatError(f"source and target are both the column {tail!r}: edges begin and end in two columns")
+    if weight is not None and weight in (tail, head):
+        raise FormatError(f"the column {weight!r} holds vertices: weight= names another")
     if (twice := next((title for place, title in enumerate(titles) if title in titles[:place]), None)) is not None:
         raise FormatError(f"two columns of the frame are titled {twice!r}: rename one of them, or leave it out")
     rest = [title for title in titles if title not in (tail, head) and str(title).casefold() != "id"]

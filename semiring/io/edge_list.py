@@ -1,8 +1,10 @@
 """Edge lists: one edge a line, ``source, target[, weight]``, as csv, tsv or words between blanks.
 
 * The first line may name the columns; then there may be more columns than three, in any order, if those of sources and
-  targets have usual titles or are named; without such titles the first two of at most three are taken. The weights are
-  in the column ``weight``, else in the only one of numbers (but ``id``); of several an error asks which.
+  targets have usual titles or are named. Without such titles the first two of at most three are taken, where the third
+  alone holds numbers or has a usual title of weights; else an error asks which. The weights are in the column
+  ``weight``, else in the only one of numbers (but ``id``); of several an error asks which. Where no header is declared
+  columns are named by their numbers, ``1`` the first.
   The first line names columns where two titles are usual ones for source and target, or the third field is a title: a
   usual one for weights, a word of two letters or more without a digit, or a quoted text above a weight without quotes.
   A third field that is
@@ -10,7 +12,8 @@
   alone in the first line that occur nowhere else, as they may be titles (``package,needs``) or an edge apart.
 * A line whose target is empty, ``name,,``, declares a vertex (which may have no edge).
 * Lines that are empty or begin with ``#`` or ``%`` are skipped; an error where such a line reads like an edge, as the
-  name of a vertex may begin so (``#2,C,5``). Fields may stand in double quotes.
+  name of a vertex may begin so (``#2,C,5``). Fields may stand in double quotes. So are two fields whose blanks may part
+  them too, ``Ulm,Nord Kiel 3`` and ``Ulm Kiel 3,5``.
 * An edge without a weight column weighs 1.
 * Vertices that are numbers are put in numerical order, others in the order in which they occur. When they are exactly
   0 … n - 1 they are indices, and the network has no names.
@@ -22,7 +25,7 @@ import csv
 import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any, BinaryIO, Protocol, TypeAlias
 
@@ -84,7 +87,7 @@ def read_edge_list(
 
     ``delimiter`` None: tab, comma, semicolon or blanks, by the first line. ``header`` None: the first line names the
     columns when it reads like that. ``weight`` names the column of the weights, and ``columns`` those of sources and
-    targets (with a header).
+    targets: by their titles, or without a header (False) by their numbers, "1" the first.
     """
     comments = list[tuple[int, str]]()
     rows = _rows(decoded(lines, source), source, delimiter, comments)
@@ -94,38 +97,44 @@ def read_edge_list(
         empty = np.zeros(0, np.int64)
         return Edges(0, empty, empty, None, at_line(source, []))
     number, fields, line = first
-    asked = header
+    place, asked = f"{source}:{number}", header
     header = True if columns is not None and header is None else header
     guessed, ahead = header is None and not _names_columns(fields), list[Row]()
+    if header is None and re.search(r"[\s,;]\{.*\}\s*$", line):
+        raise FormatError(
+            f"{place}: an edge with a dictionary, as networkx.write_edgelist writes it: "
+            "networkx.write_weighted_edgelist writes edges as source, target, weight, or pass the graph itself"
+        )
     if header is None:
         ahead.extend(islice(rows, 1) if _ends_in_quotes(line) else ())
-        header = _is_header(first, ahead, weight, f"{source}:{number}")
-    for title in (weight, *(columns or ())):
-        if title is not None and not header:
-            raise FormatError(f"{source}:{number}: no header names a column {title!r}")
-    if header:
-        ahead.extend(islice(rows, _AHEAD))
-        seen = [row for _, row, _ in ahead]
-        which = _named_columns(fields, weight, columns, f"{source}:{number}", seen)
-    else:
-        which = _plain_columns(fields, source, number)
-    found = _collect(chain([] if header else [first], ahead, rows), which, source)
-    _refuse_edges_in_comments(comments, (first, which, found), source)
-    if header and guessed and (clash := next((name for name in fields[:2] if name in found.names), None)):
+        header = _is_header(first, ahead, weight, place)
+    if weight is not None and not header and asked is None:
         raise FormatError(
-            f"{source}:{number}: the first line reads like a header, but {clash!r} is also a vertex: {_SAY_WHICH}"
+            f"{place}: no header names a column {weight!r}; say header=True if the first line names the columns, or "
+            'header=False, and the number of the column, weight="3"'
         )
+    if header or weight is not None or columns is not None:
+        ahead = [*([] if header else [first]), *ahead, *islice(rows, _AHEAD)]
+        titles = fields if header else [str(column) for column in range(1, len(fields) + 1)]
+        which = _named_columns(titles, weight, columns, place, [row for _, row, _ in ahead])
+        which = which if header else replace(which, unit="")
+    else:
+        ahead = [first, *ahead]
+        which = _plain_columns(fields, source, number)
+        if delimiter is None:
+            _refuse_blanks(line, fields, place)
+    found = _collect(chain(ahead, rows), which, source)
+    _refuse_edges_in_comments(comments, (first, which), source)
+    if header and guessed and (clash := next((name for name in fields[:2] if name in found.names), None)):
+        raise FormatError(f"{place}: the first line reads like a header, but {clash!r} is also a vertex: {_SAY_WHICH}")
     if not header and guessed and _may_be_titles(fields) and found.begins_apart():
         shown = " and ".join(map(repr, fields))
         raise FormatError(
-            f"{source}:{number}: {shown} occur in no other line: the first line may name the columns, or be an edge: "
-            f"{_SAY_WHICH}"
+            f"{place}: {shown} occur in no other line: the first line may name the columns, or be an edge: {_SAY_WHICH}"
         )
-    titled = header and (columns is not None or _names_columns(fields))
-    if asked is None and not titled and found.reads_like_matrix(symmetric=header):
-        say = f"columns=({fields[0]}, {fields[1]})" if header else "header=False"
+    if asked is None and not header and found.reads_like_matrix():
         raise FormatError(
-            f"{source}:{number}: three lines of three numbers may be a matrix, or edges: of edges say {say}; {_AS_NPY}"
+            f"{place}: three lines of three numbers may be a matrix, or edges: of edges say header=False; {_AS_NPY}"
         )
     return found.edges(which, source)
 
@@ -146,25 +155,23 @@ def _rows(
 
 
 def _refuse_edges_in_comments(
-    comments: Iterable[tuple[int, str]], read: tuple[Row, Columns, _Collected] | None, source: str
+    comments: Iterable[tuple[int, str]], read: tuple[Row, Columns] | None, source: str
 ) -> None:
     """Raise `FormatError` for a comment that may be an edge, by what was read of the other lines.
 
-    It has as many fields; its weight is a number, or where there are none another line has a vertex of that name, or
-    it stands between lines whose fields are not parted by blanks, as words of a comment are.
+    It has as many fields, of which the third or that of the weights is a number, and these are no titles of columns.
     """
     for number, text in comments:
         mark = _delimiter(text if read is None else read[0][2], f"{source}:{number}")
         fields = split_line(text, mark, f"{source}:{number}")
+        if _names_columns([fields[0][1:], *fields[1:]]):
+            continue
         if read is None:
-            edge = len(fields) > 1 and mark != " "
+            edge = len(fields) == 2 or (len(fields) == 3 and is_number(fields[2]))
         else:
-            (first, _, _), which, found = read
+            which = read[1]
             edge = len(fields) == which.count and bool(fields[which.target])
-            if edge and which.weight is not None:
-                edge = is_number(fields[which.weight])
-            elif edge:
-                edge = fields[which.source] in found.names or (mark != " " and number > first)
+            edge = edge and (which.weight is None or is_number(fields[which.weight]))
         if edge:
             raise FormatError(
                 f"{source}:{number}: {text[:40]!r} may be a comment, or an edge from a vertex {fields[0]!r}: put the "
@@ -187,6 +194,24 @@ def _delimiter(line: str, place: str) -> str:
             "that hold some into double quotes, and write decimals with a point"
         )
     return "," if commas > semicolons else ";" if semicolons else " "
+
+
+def _refuse_blanks(line: str, fields: Sequence[str], place: str) -> None:
+    """Raise `FormatError` where an edge without a weight may be one with a weight, parted by blanks.
+
+    ``Ulm,Nord Kiel 3`` and ``Ulm Kiel 3,5`` may be, ``Pier 1,Pier 2`` and what stands in quotes may not.
+    """
+    if len(fields) != 2 or '"' in line:
+        return
+    tab, parts = "\t" in line, [field.split() for field in fields]
+    words = (" " if tab else ",").join(fields).split()
+    numbered = all(len(part) == 2 and is_number(part[1]) for part in parts)
+    if 2 + tab <= len(words) <= 3 and is_number(words[-1].replace(",", ".")) and not numbered:
+        raise FormatError(
+            f"{place}: {line.strip()[:40]!r} is an edge from {fields[0]!r} to {fields[1]!r}, or one whose weight "
+            "stands behind a blank: put names into double quotes, write decimals with a point, or name the columns "
+            "in a first line, source,target"
+        )
 
 
 def split_line(line: str, delimiter: str, place: str) -> list[str]:
@@ -243,16 +268,24 @@ def _is_title(text: str) -> bool:
 
     That it is no number is not enough, for a weight may be mistyped.
     """
-    words = re.findall(r"[^\W\d_]+", text)
-    if any(word.casefold() in WEIGHTS for word in words):
+    if _is_measure(text):
         return True
-    letters = "".join(words)
+    letters = "".join(_words(text))
     return (
         len(letters) >= 2
         and not any(letter.isdecimal() for letter in text)
         and not set(letters) <= set("OolI")  # as mistyped digits are: lO
         and letters.casefold() not in _NO_TITLES
     )
+
+
+def _is_measure(text: str) -> bool:
+    """Whether a word of a title is a usual one for weights."""
+    return any(word.casefold() in WEIGHTS for word in _words(text))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W\d_]+", text)
 
 
 def _ends_in_quotes(line: str) -> bool:
@@ -272,26 +305,26 @@ def _named_columns(
         raise FormatError(f"{place}: a header names at least two columns, source and target")
 
     def named(title: str) -> int:
-        if title.casefold() not in lowered:
-            raise FormatError(f"{place}: no column is named {title!r}; there are {', '.join(fields)}")
+        if not isinstance(title, str):
+            raise TypeError(f"the titles of a file are texts, of one without a header '1', '2', …: not {title!r}")
+        if lowered.count(title.casefold()) != 1:
+            found = "no column is" if title.casefold() not in lowered else "several columns are"
+            hint = "; of a file without a header, header=False, '1' is the first" if title.isdecimal() else ""
+            raise FormatError(f"{place}: {found} named {title!r}; there are {', '.join(fields)}{hint}")
         return lowered.index(title.casefold())
 
     def held(column: int) -> list[str]:
         return [row[column] for row in rows if len(row) > column and row[column]]
 
-    tail, head = _ends(fields, place) if ends is None else map(named, ends)
-    rest = [column for column in range(len(fields)) if column not in (tail, head)]
-    if ends is None and not _names_columns(fields) and (len(rest) > 1 or _are_texts(rest, held)):
-        raise FormatError(
-            f"{place}: the columns {', '.join(map(repr, fields))} are titled like no source ({', '.join(SOURCES)}) and "
-            f"target ({', '.join(TARGETS)}): say columns=(SOURCE, TARGET), the titles of two; {_AS_NPY}"
-        )
-    if weight is not None:
-        where = named(weight)
-        if where in (tail, head):
-            raise FormatError(f"{place}: the column {fields[where]!r} holds vertices: weight= names another")
-        return Columns(tail, head, where, len(fields), unit_of(fields[where]))
-    rest = [column for column in rest if lowered[column] != "id"]
+    asked = None if weight is None else named(weight)
+    tail, head = _ends(fields, asked, held, place) if ends is None else map(named, ends)
+    if tail == head:
+        raise FormatError(f"{place}: columns= names the column {fields[tail]!r} twice: a source and a target are two")
+    if asked is not None:
+        if asked in (tail, head):
+            raise FormatError(f"{place}: the column {fields[asked]!r} holds vertices: weight= names another")
+        return Columns(tail, head, asked, len(fields), unit_of(fields[asked]))
+    rest = [column for column in range(len(fields)) if column not in (tail, head) and lowered[column] != "id"]
     numbers = [column for column in rest if any(map(is_number, held(column)))]
     usual = [column for column in rest if lowered[column] in WEIGHTS]
     missing = [column for column in usual if not held(column)]
@@ -310,9 +343,13 @@ def _named_columns(
     return Columns(tail, head, where, len(fields), unit_of(fields[where]))
 
 
-def _ends(fields: Sequence[str], place: str) -> tuple[int, int]:
-    """The columns of sources and targets: by their titles, and what has no usual title comes first."""
-    lowered = [field.casefold() for field in fields]
+def _ends(fields: Sequence[str], weight: int | None, held: Callable[[int], list[str]], place: str) -> tuple[int, int]:
+    """The columns of sources and targets: by their titles, and where there are none in their order.
+
+    `FormatError` unless at most one other column is left, the last, which alone may be that of the weights: it is the
+    only one of numbers, or titled like weights.
+    """
+    lowered = ["" if column == weight else field.casefold() for column, field in enumerate(fields)]
     tails, heads = guessed_ends(lowered)
     for found, what in ((tails, "source"), (heads, "target")):
         if len(found) > 1:
@@ -321,25 +358,42 @@ def _ends(fields: Sequence[str], place: str) -> tuple[int, int]:
                 f"{place}: the columns {shown} are both titled like a {what}: say columns=(SOURCE, TARGET), the titles "
                 "of two"
             )
-    known = lowered.index(heads[0]) if heads else None
-    tail = lowered.index(tails[0]) if tails else int(known == 0)
-    return tail, int(tail == 0) if known is None else known
+    tail, head = (lowered.index(found[0]) if found else None for found in (tails, heads))
+    free = [column for column in range(len(fields)) if column not in (weight, tail, head)]
+    guessed, rest = free[: (missing := [tail, head].count(None))], free[missing:]
 
+    def numbers(column: int) -> bool:
+        return bool(held(column)) and all(map(is_number, held(column)))
 
-def _are_texts(columns: Sequence[int], held: Callable[[int], list[str]]) -> bool:
-    """Whether some of the columns hold something, and none a number."""
-    return any(map(held, columns)) and not any(is_number(field) for column in columns for field in held(column))
+    if missing:
+        certain = len(guessed) == missing and not any(_is_measure(fields[column]) for column in guessed)
+        if rest:
+            certain = certain and len(rest) == 1 and weight is None and (numbers(rest[0]) or not held(rest[0]))
+            certain = certain and (_is_measure(fields[rest[0]]) or not any(map(numbers, guessed)))
+        if not certain:
+            shown = ", ".join(map(repr, fields[:8])) + (" …" if len(fields) > 8 else "")
+            raise FormatError(
+                f"{place}: the columns {shown} are titled like no source ({', '.join(SOURCES)}) "
+                f"and target ({', '.join(TARGETS)}): say columns=(SOURCE, TARGET), the titles of two, and weight= "
+                f"that of another; {_AS_NPY}"
+            )
+    first, second = (guessed.pop(0) if end is None else end for end in (tail, head))
+    return first, second
 
 
 def _plain_columns(fields: Sequence[str], source: str, number: int) -> Columns:
     if len(fields) not in (2, 3):
-        hint = f"; name the columns in a header; {_AS_NPY}" if len(fields) > 3 else ""
-        hint = hint or "; between the fields stand commas, semicolons, tabs or blanks"
-        count = f"{len(fields)} field{'s' * (len(fields) != 1)}"
-        raise FormatError(f"{source}:{number}: {count} where an edge is source, target[, weight]{hint}")
+        hint = "between the fields stand commas, semicolons, tabs or blanks"
+        if len(fields) > 3:
+            hint = f'name the columns in a header, or say header=False, columns=("1", "2"), weight="3"; {_AS_NPY}'
+        raise FormatError(f"{source}:{number}: {_counted(fields)} where an edge is source, target[, weight]; {hint}")
     if not fields[0]:
         raise FormatError(f"{source}:{number}: the source is empty, as in the corner of a matrix; {_AS_NPY}")
     return Columns(0, 1, 2 if len(fields) == 3 else None, len(fields))
+
+
+def _counted(fields: Sequence[str]) -> str:
+    return f"{len(fields)} field{'s' * (len(fields) != 1)}"
 
 
 def _is_index(name: str) -> bool:
@@ -363,13 +417,12 @@ class _Collected:
         others = (self.rows[1:], self.columns[1:], self.declared)
         return len(self.rows) > 1 and all(not len(ends) or min(ends) > 1 for ends in others)
 
-    def reads_like_matrix(self, *, symmetric: bool) -> bool:
-        """Whether three weighted edges may be a 3 × 3 matrix of numbers: with 0 on the diagonal, or a symmetric one."""
+    def reads_like_matrix(self) -> bool:
+        """Whether three weighted edges may be a 3 × 3 matrix of numbers, with 0 on the diagonal."""
         if not len(self.values) == len(self.rows) == 3 or self.declared or not all(map(is_number, self.names)):
             return False
         ends = np.array([parse_number(name) for name in self.names])[np.array([self.rows, self.columns])]
-        a = np.array([*ends, self.values]).T
-        return not a.diagonal().any() or (symmetric and bool((a == a.T).all()))
+        return not np.array([*ends, self.values]).diagonal().any()
 
     def edges(self, columns: Columns, source: str) -> Edges:
         n, names = len(self.names), tuple(self.names)
@@ -394,7 +447,10 @@ def _collect(rows: Iterable[Row], columns: Columns, source: str) -> _Collected:
     tail, head, weight, count = columns.source, columns.target, columns.weight, columns.count
     for number, fields, _ in rows:
         if len(fields) != count:
-            raise FormatError(f"{source}:{number}: {len(fields)} field{'s' * (len(fields) != 1)}, expected {count}")
+            raise FormatError(
+                f"{source}:{number}: {_counted(fields)} where the first line has {count}: names that hold what stands "
+                "between the fields stand in double quotes"
+            )
         start, end = fields[tail], fields[head]
         if not start:
             raise FormatError(f"{source}:{number}: the source is empty")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from semiring.algebra import Semiring
-from semiring.arrays.labels import Taken, is_edge_frame, is_frame, is_graph, labelled_square, names_vertices
+from semiring.arrays.labels import Taken, is_edge_frame, is_frame, is_graph, labelled_square, names_vertices, two_titles
 from semiring.arrays.operands import as_matrix
 from semiring.io.edge_frames import edges_of_frame
 from semiring.io.graphs import edges_of_graph, network_of
@@ -36,11 +36,7 @@ class Reading(NamedTuple):
     @property
     def ends(self) -> tuple[str | None, str | None]:
         """The titles of the columns where edges begin and end. Raises `TypeError` for what is no pair."""
-        if self.columns is None:
-            return None, None
-        if isinstance(self.columns, str) or len(self.columns) != 2:
-            raise TypeError(f"columns are the titles of two columns, (source, target), and not {self.columns!r}")
-        return self.columns[0], self.columns[1]
+        return (None, None) if self.columns is None else two_titles(self.columns)
 
     def lists_edges(self, x: Any) -> bool:
         """Whether x is a frame of edges: by the titles of its columns, or because these are named."""

@@ -1109,6 +1109,14 @@ def test_columns_of_the_command(run, towns):
         "paths", "bus.csv", "--columns", "from_bus", "to_bus", "--weight", "x", "--from", "1", "--to", "3"
     )
     assert (code, out.splitlines()[2]) == (0, "1 → 3: distance 11 x, 2 edges")
+    (towns / "bus.csv").write_text("1,1,2,5\n2,2,3,6\n3,1,3,20\n")
+    numbered = ["--no-header", "--columns", "2", "3", "--weight", "4"]
+    code, out, _ = run("paths", "bus.csv", *numbered, "--from", "1", "--to", "3")
+    assert (code, out.splitlines()[2]) == (0, "1 → 3: distance 11, 2 edges")
+    assert 'say --no-header, --columns "1" "2", --weight="3"' in failure(run, "paths", "bus.csv")
+    np.save("A.npy", np.ones((3, 3)))
+    message = failure(run, "closure", "A.npy", "-o", "D.npy", "--memory", "1GiB", "--columns", "a", "b")
+    assert "--columns is for networks that are read" in message
 
 
 def test_wrong_usage_is_an_error_of_its_command(run, towns):
@@ -1116,9 +1124,38 @@ def test_wrong_usage_is_an_error_of_its_command(run, towns):
         "unrecognized arguments: --form Köln: did you mean --from? (try semiring paths --help)"
     )
     assert "(try semiring closure --help)" in failure(run, "closure", "towns.csv", "--kind", "widest")
-    before = (towns / "towns.csv").read_bytes()
-    assert "towns.csv is the input itself: name another file" in failure(run, "closure", "towns.csv", "-o", "towns.csv")
-    assert (towns / "towns.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["closure", "towns.csv", "-o", "towns.csv"], "towns.csv is the input itself: name another file for --output"),
+        (["closure", "towns.csv", "-o", "./link.csv"], "link.csv is the input itself"),
+        (
+            ["paths", "towns.csv", "--predecessors", "towns.csv"],
+            "the input itself: name another file for --predecessors",
+        ),
+        (["paths", "A.npy", "-o", "A.npy"], "A.npy is the input itself"),
+        (["paths", "A.npy", "--predecessors", "A.npy"], "A.npy is the input itself"),
+        (["paths", "towns.csv", "--positions", "p.csv", "-o", "p.csv"], "p.csv is what --positions names, too"),
+        (["paths", "towns.csv", "-o", "x.npy", "--predecessors", "./x.npy"], "./x.npy is what --output names, too"),
+        (["closure", "A.npy", "-o", "D.npy", "--journal", "D.npy"], "D.npy is what --output names, too"),
+        (["closure", "A.npy", "-o", "D.npy", "--journal", "A.npy"], "A.npy is the input itself"),
+    ],
+)
+def test_no_file_is_written_that_is_read(run, towns, words, message):
+    np.save("A.npy", np.ones((3, 3)))
+    (towns / "link.csv").symlink_to(towns / "towns.csv")
+    (towns / "p.csv").write_text("name,x,y\nBonn,1,2\n")
+    before = {path.name: path.read_bytes() for path in towns.iterdir()}
+    assert message in failure(run, *words)
+    assert {path.name: path.read_bytes() for path in towns.iterdir()} == before
+
+
+def test_the_closure_of_a_matrix_takes_its_place(run, towns):
+    np.save("A.npy", [[0.0, 5, 9], [np.inf, 0, 3], [np.inf, np.inf, 0]])
+    assert run("closure", "A.npy", "-o", "A.npy")[0] == 0
+    assert np.load("A.npy")[0, 2] == 8
 
 
 def test_infinity_is_a_number_of_the_command(run, towns):

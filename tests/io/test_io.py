@@ -486,11 +486,19 @@ def test_columns_are_named(tmp_path):
     assert edge_list(tmp_path, "1,2\n1,3\n", columns=("2", "1")).matrix.shape == (2, 2)
     with pytest.raises(FormatError, match="no column is named 'town'; there are date, from_city"):
         edge_list(tmp_path, text, columns=("date", "town"))
-    with pytest.raises(FormatError, match="no header names a column 'a'"):
+    with pytest.raises(FormatError, match=r"no column is named 'a'; there are 1, 2, 3$"):
         edge_list(tmp_path, "a,b,3\n", columns=("a", "b"), header=False)
-    for columns in ("from_city", ("from_city", "From_City"), (1, 2), ("date",)):
+    with pytest.raises(
+        FormatError, match=r"no column is named '1'; there are a, b, 3; .* header=False, '1' is the first"
+    ):
+        edge_list(tmp_path, "a,b,3\n", columns=("1", "2"))
+    for columns in ("from_city", 3, ("date",), ()):
         with pytest.raises(TypeError, match="columns are the titles of two columns"):
             edge_list(tmp_path, text, columns=columns)
+    with pytest.raises(TypeError, match=r"the titles of a file are texts, .*: not 1"):
+        edge_list(tmp_path, text, columns=(1, 2))
+    with pytest.raises(FormatError, match="columns= names the column 'from_city' twice"):
+        edge_list(tmp_path, text, columns=("from_city", "From_City"))
     with pytest.raises(FormatError, match="the column 'from_city' holds vertices: weight= names another"):
         edge_list(tmp_path, text, columns=("from_city", "to_city"), weight="FROM_CITY")
 
@@ -501,6 +509,8 @@ def test_columns_are_named(tmp_path):
         "# from, to, cost\nA,B,5\n",
         "#from,to,cost\nA,B,5\n",
         "#from,to\nA,B\n",
+        "#from to\nA B\n",
+        "#from,to,km\nA,B\n",
         "#made by hand\nA B\n",
         "A,B,5\n#C,D\n",
         "# A,B,6\nA,B,5\n",
@@ -509,6 +519,119 @@ def test_columns_are_named(tmp_path):
 )
 def test_comments_that_are_no_edges_are_skipped(tmp_path, text):
     assert len(edge_list(tmp_path, text).names) == 2
+
+
+@pytest.mark.parametrize("text", ["#from,to,km\n", "#made by hand, once\n", "# A B\n", "#\n"])
+def test_comments_alone_are_no_edges(tmp_path, text):
+    if "once" in text:
+        with pytest.raises(FormatError, match="may be a comment, or an edge from a vertex '#made by hand'"):
+            edge_list(tmp_path, text)
+    else:
+        assert edge_list(tmp_path, text).matrix.shape == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("von,nach,km\nA,B,5\n", ("A", "B")),
+        ("von,nach,km\nA,7,5\nA,B,6\n", ("A", "7", "B")),
+        ("a,b,travel_time\n1,2,5\n2,3,6\n", ("1", "2", "3")),
+        ("to,von,km\nA,B,5\n", ("B", "A")),
+        ("km,von,nach\n", None),
+    ],
+)
+def test_columns_without_usual_titles_whose_roles_are_certain(tmp_path, text, names):
+    net = edge_list(tmp_path, text, header=True)
+    assert net.names == names
+    assert names is None or net.matrix.min() == 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "km,von,nach\n5,1,2\n6,2,3\n",
+        "n1,n2,km\n1,2,5\n2,3,6\n",
+        "from,km,Ziel\n1,5,2\n",
+        "Absender,from,km\n7,1,5\n",
+        "length,n1,time\n7,1,5\n",
+        "user,item,rating\n7,x,5\n",
+        "distance,nach\n5,A\n",
+        "cost,to\n5,A\n",
+        "Ulm,Kiel,Jena\nKiel,Bonn,Hof\n",
+    ],
+)
+def test_columns_whose_roles_are_a_guess_are_asked_for(tmp_path, text):
+    """Numbers in all columns were read silently, with the wrong ones as weights."""
+    with pytest.raises(FormatError, match=r"net.csv:1: the columns .* are titled like no source .*: say columns=\("):
+        edge_list(tmp_path, text, header=True)
+    titles = text.split("\n")[0].split(",")
+    if "Hof" not in text:
+        assert edge_list(tmp_path, text, columns=titles[1::-1]).names
+
+
+def test_the_weight_that_is_named_leaves_two_columns(tmp_path):
+    net = edge_list(tmp_path, "km,von,nach\n5,1,2\n6,2,3\n", weight="km", header=True)
+    assert (net.names, net.matrix[0, 1], net.unit) == (("1", "2", "3"), 5, "km")
+    with pytest.raises(FormatError, match=r"several columns are named 'km'; there are from, to, km, km$"):
+        edge_list(tmp_path, "from,to,km,km\na,b,3,4\n", weight="km")
+
+
+def test_columns_of_a_file_without_header_are_named_by_their_numbers(tmp_path):
+    text = "7,A,B,5\n8,B,C,6\n"
+    net = edge_list(tmp_path, text, columns=("2", "3"), weight="4", header=False)
+    assert (net.names, net.matrix[0, 1], net.matrix[1, 2], net.unit) == (("A", "B", "C"), 5, 6, "")
+    net = edge_list(tmp_path, "5 1 2\n6 2 3\n", "net.txt", weight="1", header=False)
+    assert (net.names, net.matrix[0, 1]) == (("1", "2", "3"), 5)
+    with pytest.raises(
+        FormatError, match=r"net.csv:1: no column is named '5'; there are 1, 2, 3, 4; .*'1' is the first"
+    ):
+        edge_list(tmp_path, text, columns=("2", "3"), weight="5", header=False)
+    with pytest.raises(FormatError, match="the weights may be any of the columns '1', '4': say weight="):
+        edge_list(tmp_path, text, columns=("2", "3"), header=False)
+    with pytest.raises(
+        FormatError, match=r"no header names a column '3'; .* header=False, and the number of the column"
+    ):
+        edge_list(tmp_path, "a,b,5\nb,c,4\n", weight="3")
+
+
+BLANKS = "an edge from .* to .*, or one whose weight stands behind a blank: put names into double quotes"
+
+
+@pytest.mark.parametrize("name", ["net.txt", "net.csv"])
+@pytest.mark.parametrize(
+    "line", ["Ulm,Nord Kiel 3", "Ulm Kiel,Nord 3", "Ulm Kiel 3,5", "1 2 3,5", "A, B 3", "A;b C -1e3", "A B\t3"]
+)
+def test_blanks_that_may_part_a_weight_are_asked_for(tmp_path, name, line):
+    """Of an edge with a weight one without was made, between other vertices."""
+    with pytest.raises(FormatError, match=f":1: .* is {BLANKS}"):
+        edge_list(tmp_path, f"{line}\n", name)
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("Pier 1,Pier 2", ("Pier 1", "Pier 2")),
+        ("1, 2", ("1", "2")),
+        ("New York,Boston", ("New York", "Boston")),
+        ('"Ulm,Nord" Kiel 3', ("Ulm,Nord", "Kiel")),
+        ('"Ulm","Nord Kiel 3"', ("Ulm", "Nord Kiel 3")),
+        ("Ulm Kiel\tBonn am Rhein", ("Ulm Kiel", "Bonn am Rhein")),
+    ],
+)
+def test_blanks_in_names(tmp_path, line, names):
+    assert edge_list(tmp_path, f"{line}\n{line}\n", "net.txt").names == names
+
+
+@pytest.mark.parametrize("delimiter", [" ", ","])
+def test_an_edge_list_of_networkx_with_dictionaries_says_what_to_write(tmp_path, delimiter):
+    nx = pytest.importorskip("networkx")
+    for attributes in ({"weight": 5, "km": 3}, {"weight": 5}, {}):
+        graph = nx.DiGraph([("a", "b", attributes)])
+        nx.write_edgelist(graph, tmp_path / "x.txt", delimiter=delimiter)
+        with pytest.raises(FormatError, match=r":1: an edge with a dictionary, .*networkx.write_weighted_edgelist"):
+            sio.read(tmp_path / "x.txt")
+    nx.write_weighted_edgelist(nx.DiGraph([("a", "b", {"weight": 5})]), tmp_path / "x.txt", delimiter=delimiter)
+    assert sio.read(tmp_path / "x.txt").matrix[0, 1] == 5
 
 
 def test_columns_of_years_are_no_edge(tmp_path):
@@ -859,28 +982,31 @@ NO_GRAPH = (
     "no node-link graph, an object with the lists 'nodes' and 'edges' (or 'links'), such as "
     "networkx.node_link_data makes"
 )
-AS_NPY = "in a header; a matrix goes to a file as .npy, by numpy.save"
-THREE = (
-    "x.csv:1: three lines of three numbers may be a matrix, or edges: of edges say {}; a matrix goes to a file as "
-    ".npy, by numpy.save"
-)
+AS_NPY = "a matrix goes to a file as .npy, by numpy.save"
+BY_NUMBER = 'say header=False, columns=("1", "2"), weight="3"'
+FIRST = "where the first line has {}: names that hold what stands between the fields stand in double quotes"
 UNTITLED = (
     "x.csv:1: the columns {} are titled like no source (source, from, src, tail, origin, start, u) and target (target, "
-    "to, dst, dest, head, destination, end, v): say columns=(SOURCE, TARGET), the titles of two; a matrix goes to a "
-    "file as .npy, by numpy.save"
+    "to, dst, dest, head, destination, end, v): say columns=(SOURCE, TARGET), the titles of two, and weight= that of "
+    f"another; {AS_NPY}"
 )
 COMMENT = (
     "x.csv:{}: '{}' may be a comment, or an edge from a vertex '{}': put the name into double quotes, or a blank after "
     "the {}"
 )
 MALFORMED = [
-    ("x.csv", "a,b,1\nb,c\n", "x.csv:2: 2 fields, expected 3"),
-    ("x.csv", "a,b,1\nb,c,1,2\n", "x.csv:2: 4 fields, expected 3"),
+    ("x.csv", "a,b,1\nb,c\n", "x.csv:2: 2 fields " + FIRST.format(3)),
+    ("x.csv", "a,b,1\nb,c,1,2\n", "x.csv:2: 4 fields " + FIRST.format(3)),
     ("x.csv", "a,b,1\n\n# c\nb,c,1x\n", "x.csv:4: the weight '1x' is not a number"),
-    ("x.csv", "1,2,3,4\n", f"x.csv:1: 4 fields where an edge is source, target[, weight]; name the columns {AS_NPY}"),
-    ("x.csv", ",A,B\nA,0,3\nB,4,0\n", f"x.csv:1: the source is empty, as in the corner of a matrix; {AS_NPY[13:]}"),
-    ("x.csv", "Ulm,Kiel,Jena\n0,3,8\n3,0,2\n8,2,0\n", THREE.format("columns=(Ulm, Kiel)")),
-    ("x.csv", "Ulm,Kiel,Jena\n1,3,8\n3,1,2\n8,2,1\n", THREE.format("columns=(Ulm, Kiel)")),
+    (
+        *("x.csv", "1,2,3,4\n"),
+        "x.csv:1: 4 fields where an edge is source, target[, weight]; name the columns in a header, or "
+        f"{BY_NUMBER}; {AS_NPY}",
+    ),
+    ("x.csv", ",A,B\nA,0,3\nB,4,0\n", f"x.csv:1: the source is empty, as in the corner of a matrix; {AS_NPY}"),
+    ("x.csv", "Ulm,Kiel,Jena\n0,3,8\n3,0,2\n8,2,0\n", UNTITLED.format("'Ulm', 'Kiel', 'Jena'")),
+    ("x.csv", "Ulm,Kiel,Jena\n1,3,8\n3,1,2\n8,2,1\n", UNTITLED.format("'Ulm', 'Kiel', 'Jena'")),
+    ("x.csv", "km,von,nach\n5,1,2\n6,2,3\n7,1,3\n9,3,4\n", UNTITLED.format("'km', 'von', 'nach'")),
     ("x.csv", "date,from_city,to_city,km\n2020,A,B,5\n", UNTITLED.format("'date', 'from_city', 'to_city', 'km'")),
     ("x.csv", "km,von,nach\n3,A,B\n3,B,C\n", UNTITLED.format("'km', 'von', 'nach'")),
     ("x.csv", "from,to,cost\nA,#2,5\n#2,C,5\nA,C,20\n", COMMENT.format(3, "#2,C,5", "#2", "#")),
@@ -888,6 +1014,10 @@ MALFORMED = [
     ("x.csv", "A,#2\n#2,C\nA,C\n", COMMENT.format(2, "#2,C", "#2", "#")),
     ("x.txt", "#2 C\nA #2\nA C\n", COMMENT.format(1, "#2 C", "#2", "#").replace("csv", "txt")),
     ("x.csv", "#1,#2,5\n#2,#3,6\n", COMMENT.format(1, "#1,#2,5", "#1", "#")),
+    ("x.csv", "#2,C\nA,B\n", COMMENT.format(1, "#2,C", "#2", "#")),
+    ("x.csv", "A B\n#C B\n", COMMENT.format(2, "#C B", "#C", "#")),
+    ("x.csv", "#1 #2\n#2 #3\n", COMMENT.format(1, "#1 #2", "#1", "#")),
+    ("x.csv", "#A B 5\n", COMMENT.format(1, "#A B 5", "#A", "#")),
     (
         *("x.csv", "abc\n"),
         "x.csv:1: 1 field where an edge is source, target[, weight]; between the fields stand commas, semicolons, tabs "
@@ -914,7 +1044,7 @@ MALFORMED = [
     ("x.csv", b"a,b,1\nK\xf6ln,b,2\n", "x.csv:2: not UTF-8 text"),
     ("x.csv", "a,b,1\n".encode("utf-16"), "x.csv:1: not UTF-8 text"),
     ("x.csv", b"a,b,1\na\0,c,1\n", "x.csv:2: holds a zero byte, so it is no text"),
-    ("x.txt", "a b 1\na b c d\n", "x.txt:2: 4 fields, expected 3"),
+    ("x.txt", "a b 1\na b c d\n", "x.txt:2: 4 fields " + FIRST.format(3)),
     ("x.gr", "p sp 2 1\na 1 3 5\n", "x.gr:2: the vertex '3' is not one of 1 … 2"),
     ("x.gr", "p sp 2 1\na 0 1 5\n", "x.gr:2: the vertex '0' is not one of 1 … 2"),
     ("x.gr", "p sp 2 1\na 1 2\n", "x.gr:2: expected 'a <tail> <head> <weight>'"),
