@@ -68,6 +68,18 @@ _SPARSELY = (
 )
 
 
+#: What reads files of other formats; graphs and frames go to the functions as they are.
+_OTHER_READERS = {
+    ".graphml": "networkx.read_graphml",
+    ".gml": "networkx.read_gml",
+    ".gexf": "networkx.read_gexf",
+    ".net": "networkx.read_pajek",
+    ".adjlist": "networkx.read_adjlist",
+    ".xlsx": "pandas.read_excel",
+    ".parquet": "pandas.read_parquet",
+}
+
+
 def format_of(path: str | os.PathLike[str]) -> str:
     """The format that the ending of a name stands for ("-": an edge list); `FormatError` for an unknown ending."""
     name = os.fspath(path)
@@ -75,8 +87,10 @@ def format_of(path: str | os.PathLike[str]) -> str:
         return "txt"
     ending = Path(name.removesuffix(".gz")).suffix.lower()
     if ending not in FORMATS or (name.endswith(".gz") and ending in (".npy", ".npz")):
+        reader = _OTHER_READERS.get(ending)
+        hint = f". {reader}(FILE) reads it, and the functions of semiring take what it gives" if reader else ""
         raise FormatError(
-            f"{name}: the ending says no known format; known are {', '.join(FORMATS)} (text also with .gz)"
+            f"{name}: the ending says no known format; known are {', '.join(FORMATS)} (text also with .gz){hint}"
         )
     return FORMATS[ending]
 

@@ -334,10 +334,8 @@ def convert(
             lost = np.isinf(result) & ~np.isinf(values)
             _refuse(lost, values, locate, FormatError, f"the weight {{}} does not fit {target}")
         elif dtype is None and values.dtype.kind in "iu":
-            lost = (np.abs(result) >= 2**53) & ~none
-            lost[lost] = [int(rounded) != int(value) for rounded, value in zip(result[lost], values[lost], strict=True)]
             reason = f"the weight {{}} is not exact in {target}: say dtype='int64', in semiring.network_of or read"
-            _refuse(lost, values, locate, FormatError, reason)
+            _refuse(_rounded(values, result) & ~none, values, locate, FormatError, reason)
     if none.any():
         result = np.where(none, semiring.zero_for(target), result)
     outside = ~(semiring.domain.contains(result) | none)
@@ -346,10 +344,27 @@ def convert(
     return result
 
 
+def _rounded(values: np.ndarray[Any, Any], floats: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Which integers are others in ``floats``."""
+    lost = np.asarray(np.abs(floats) >= 2**53)
+    lost[lost] = [int(rounded) != int(value) for rounded, value in zip(floats[lost], values[lost], strict=True)]
+    return lost
+
+
 def dtype_of_frame(values: np.ndarray[Any, Any], semiring: Semiring) -> np.dtype[Any]:
-    """What the numbers of a frame are computed in: float64 for its integers, which have no ∞ for "no path"."""
-    floats = values.dtype.kind in "iu" and semiring.supports(np.float64)
-    return np.dtype(np.float64) if floats else values.dtype
+    """What the numbers of a frame are computed in: float64 for its integers, which have no ∞ for "no path".
+
+    Raises `FormatError` for integers that float64 does not hold.
+    """
+    if values.dtype.kind not in "iu" or not semiring.supports(np.float64):
+        return np.dtype(values.dtype)
+    lost = _rounded(values, values.astype(np.float64))
+    if lost.any():
+        raise FormatError(
+            f"the frame holds {values[lost][0]}, which is not exact in float64: say semiring.network_of(A, "
+            "dtype='int64'), or pass A.to_numpy()"
+        )
+    return np.dtype(np.float64)
 
 
 def _own_dtype(values: np.ndarray[Any, Any], semiring: Semiring, *, typed: bool) -> np.dtype[Any]:

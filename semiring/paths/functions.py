@@ -336,8 +336,10 @@ def transitive_closure(  # type: ignore[misc]  # predecessors is one of the opti
     ``predecessors``: by default only of some paths, for of all they take 30 to 90 times as
     long as the closure, which packs truth values; `Paths.path` makes a run of its own for each source.
     Other options and cost: `best_paths`.
-    Raises `DomainError` for entries other than 0 and 1, for elsewhere a weight of 0 is an edge: say ``A != 0``, or
-    ``A < inf``; of a sparse matrix, whose edges are what it stores, ``H = A.copy(); H.data = np.ones(H.nnz, bool)``.
+    Of a SciPy sparse matrix of weights every stored entry is an edge.
+    Raises `DomainError` for entries of an array other than 0 and 1, for elsewhere a weight of 0 is an edge: say
+    ``A != 0``, or ``A < inf``; and for a 0, ∞ or NaN that a sparse matrix of numbers stores, which may be an edge or
+    none: ``A.eliminate_zeros()`` leaves zeros out, ``H = A.copy(); H.data = np.ones(H.nnz, bool)`` makes edges of them.
     All pairs take n² bytes, and as many again where A is sparse or packed: `TooLargeError`.
     """
     some = [name for name in ("sources", "targets", "limit") if options.get(name) is not None]
@@ -385,12 +387,19 @@ def _truths(A: Any, *, dense: bool = True) -> Any:
     values = in_host_memory(A)
     refuse_unreal(values)
     if hasattr(values, "tocoo"):
-        stored, truths = np.asarray(values.tocoo().data), values.astype(bool)
-        truths = as_matrix(truths, boolean, square=True) if dense else truths
-    else:
-        stored = np.asarray(values)
-        truths = as_matrix(stored.astype(bool), boolean, square=True)
-    if not np.array_equal(stored.astype(bool), stored):
+        stored = values.tocoo()
+        unclear = np.flatnonzero((stored.data == 0) | ~np.isfinite(stored.data))
+        if unclear.size and values.dtype != np.bool_:
+            i, j, weight = (array[unclear[0]] for array in (stored.row, stored.col, stored.data))
+            raise DomainError(
+                f"A stores {weight} at [{i}, {j}]: an edge of that weight, or none? A.eliminate_zeros() leaves zeros "
+                "out; H = A.copy(); H.data = np.ones(H.nnz, bool) makes edges of all that is stored"
+            )
+        truths = values.astype(bool)
+        return as_matrix(truths, boolean, square=True) if dense else truths
+    held = np.asarray(values)
+    truths = as_matrix(held.astype(bool), boolean, square=True)
+    if not np.array_equal(held.astype(bool), held):
         raise _not_truths()
     return truths
 

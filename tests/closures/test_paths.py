@@ -393,9 +393,18 @@ def test_transitive_closure(rng):
 
 
 def test_the_transitive_closure_asks_what_an_edge_is():
-    for A in ([[0, 2.5], [0, 0]], [[INF, 0.0], [1.0, INF]], csr_array(np.array([[0, 3.0], [0, 0]]))):
+    for A in ([[0, 2.5], [0, 0]], [[INF, 0.0], [1.0, INF]]):
         with pytest.raises(DomainError, match="more than 0 and 1"):
             sr.transitive_closure(A)
+    for stored in (0, 0.0, INF, np.nan):
+        A = csr_array(([3, stored], ([0, 1], [1, 2])), shape=(3, 3))
+        for more in ({}, {"sources": [0]}):
+            with pytest.raises(DomainError, match=r"A stores .* at \[1, 2\]: an edge of that weight, or none\? A.elim"):
+                sr.transitive_closure(A, **more)
+    for dtype in (float, np.int8, bool):
+        A = csr_array(np.array([[0, 3, 0], [0, 0, -1], [0, 0, 0]], dtype))
+        assert sr.transitive_closure(A).matrix.tolist() == np.triu(np.ones((3, 3), bool)).tolist()
+        assert sr.transitive_closure(A, sources=[1]).matrix.tolist() == [[False, True, True]]
     frame = pd.DataFrame([[False, True], [False, False]], index=["a", "b"], columns=["a", "b"])
     assert sr.transitive_closure(frame).path("a", "b") == ["a", "b"]
 

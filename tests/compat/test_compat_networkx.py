@@ -527,7 +527,7 @@ def test_a_negative_cycle_is_the_error_of_networkx_and_named():
         lambda: nx.johnson(G, backend="semiring"),
     )
     for ask in asked:
-        with pytest.raises(nx.NetworkXUnbounded, match=r"Negative cycle detected: .*by name, it is . → . → . → ."):
+        with pytest.raises(nx.NetworkXUnbounded, match=r"^Negative cycle detected: . → . → . → .$"):
             ask()
     with pytest.raises(RuntimeError) as caught:  # NetworkX's has an answer, which is none
         nx.floyd_warshall(G, backend="semiring")

@@ -853,6 +853,18 @@ def test_what_is_wrong_in_a_frame_is_named_with_its_row(table, message):
         sr.shortest_paths(pd.DataFrame(table), **weight)
 
 
+def test_columns_of_a_frame_are_three():
+    frame = pd.DataFrame({"from": ["a"], "to": ["b"], "km": [3.0]})
+    for more in ({"columns": ("from", "from")}, {"columns": ("to", "to"), "weight": "km"}):
+        with pytest.raises(FormatError, match=r"source and target are both the column '(from|to)'"):
+            sr.shortest_paths(frame, **more)
+    with pytest.raises(FormatError, match="the column 'to' holds vertices: weight= names another"):
+        sr.shortest_paths(frame, weight="to")
+    for columns in ("ab", 3, ("from",), ["from", "to", "km"]):
+        with pytest.raises(TypeError, match="columns are the titles of two columns"):
+            sr.shortest_paths(frame, columns=columns)
+
+
 def test_frames_of_edges_that_are_empty_or_hold_floats_and_fractions():
     assert len(sr.shortest_paths(pd.DataFrame({"from": [], "to": [], "km": []}))) == 0
     assert sr.shortest_paths(pd.DataFrame({"from": [1.0, 2.0], "to": [2.0, 3.0]})).distance(1, 3) == 2
@@ -877,6 +889,15 @@ def test_integers_that_floats_do_not_hold_are_refused():
     with pytest.raises(FormatError, match=r"x → y: the weight 9007199254740993 is not exact in float64"):
         sr.shortest_paths(graph)
     assert sr.shortest_paths(sr.network_of(graph, dtype="int64")).distance("x", "y") == 2**53 + 1
+    square = pd.DataFrame([[0, 2**53 + 1], [2**60, 0]])
+    for ask in (sr.closure, sr.shortest_paths, sr.network_of):
+        for given in (square, pl.DataFrame({"0": [0, 2**53 + 1], "1": [2**60, 0]})):
+            with pytest.raises(
+                FormatError, match="the frame holds 9007199254740993, which is not exact in float64: say"
+            ):
+                ask(given)
+    assert sr.network_of(square, dtype="int64").matrix[0, 1] == 2**53 + 1
+    assert sr.closure(square // 2 * 2).loc[1, 0] == 2**60
     graph["x"]["y"]["weight"] = 2**60
     assert sr.shortest_paths(graph).distance("x", "y") == 2**60
 

@@ -1242,6 +1242,14 @@ def test_infinite_weights_are_no_edges_where_they_are_the_zero(tmp_path):
     assert edge_list(tmp_path, "a,b,inf\nb,a,2\n", dtype="int32").matrix.tolist() == [[top, top], [2, top]]
 
 
+def test_what_reads_files_of_other_formats(tmp_path):
+    with pytest.raises(FormatError, match=r"x.graphml: .*\. networkx.read_graphml\(FILE\) reads it, and the functions"):
+        sio.read("x.graphml")
+    nx = pytest.importorskip("networkx")
+    nx.write_graphml(nx.DiGraph([("a", "b", {"weight": 2.5})]), tmp_path / "x.graphml")
+    assert sio.network_of(nx.read_graphml(tmp_path / "x.graphml")).matrix[0, 1] == 2.5
+
+
 def test_unknown_endings_and_misplaced_options(tmp_path):
     for name in ("x.xlsx", "x", "x.npy.gz", ".csv.zip"):
         with pytest.raises(FormatError, match="the ending says no known format"):

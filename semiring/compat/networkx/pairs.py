@@ -172,7 +172,9 @@ def _bounded(G: ConvertedGraph, weight: Any, *, paths: bool = False) -> Distance
             raise
         from networkx import NetworkXUnbounded
 
-        raise NetworkXUnbounded(f"Negative cycle detected: {error.__cause__}") from None
+        found = error.__cause__
+        around = " → ".join(str(node) for node in (*found.names, *found.names[:1]))
+        raise NetworkXUnbounded(f"Negative cycle detected: {around or found}") from None
 
 
 def _paths(G: ConvertedGraph, weight: Any, cutoff: Any) -> Distances:
