@@ -356,15 +356,13 @@ def dtype_of_frame(values: np.ndarray[Any, Any], semiring: Semiring) -> np.dtype
 
     Raises `FormatError` for integers that float64 does not hold.
     """
-    if values.dtype.kind not in "iu" or not semiring.supports(np.float64):
-        return np.dtype(values.dtype)
-    lost = _rounded(values, values.astype(np.float64))
-    if lost.any():
+    floats = values.dtype.kind in "iu" and semiring.supports(np.float64)
+    if floats and (lost := _rounded(values, values.astype(np.float64))).any():
         raise FormatError(
             f"the frame holds {values[lost][0]}, which is not exact in float64: say semiring.network_of(A, "
             "dtype='int64'), or pass A.to_numpy()"
         )
-    return np.dtype(np.float64)
+    return np.dtype(np.float64) if floats else values.dtype
 
 
 def _own_dtype(values: np.ndarray[Any, Any], semiring: Semiring, *, typed: bool) -> np.dtype[Any]:
