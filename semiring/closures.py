@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from semiring import profiling
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
+from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.methods import METHODS, matrix_methods, takes_edges
 from semiring.algorithms.predecessors import Inspection, attach_unbounded
 from semiring.algorithms.progress import Progress, as_progress
@@ -286,6 +287,6 @@ def closure_with_predecessors(
         D = _by_chain(A, request, progress=progress, inspect=inspection)
     if inspection.found is None:  # closed as packed bits, or empty
         inspection.look(engine_of(make_plan(semiring, D.dtype, threads=options.threads), D), D, before=A)
-    if closed is None and is_tropical(semiring) and D.dtype.kind == "f":  # a program is not for edges that gain so
+    if closed is None and is_tropical(semiring) and is_floating(D.dtype):  # a program is not for edges that gain so
         attach_unbounded(make_plan(semiring, D.dtype, threads=options.threads), A, D, inspection.found)
     return D, inspection.found

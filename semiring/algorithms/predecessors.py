@@ -68,9 +68,9 @@ def predecessors(
     if (before is None) == (pivots is None):
         raise TypeError("predecessors takes either the matrix before the closure or its pivots")
     tolerance = tolerance_for(plan, D)
-    if before is not None and _is_too_coarse(plan, D, before, tolerance):
-        return _by_rows(backend, plan, D, before, tolerance)
-    return _found(backend, plan, D, before, pivots, tolerance)
+    if before is None or tolerance.exact or plan.semiring.tropical is None or plan.facts.nonnegative:
+        return _found(backend, plan, D, before, pivots, tolerance)
+    return _of_both_signs(backend, plan, D, before, tolerance)
 
 
 def _found(
@@ -86,35 +86,38 @@ def _found(
     return result
 
 
-def _is_too_coarse(plan: Plan, D: Array, weights: Array, tolerance: Tolerance) -> bool:
-    """Whether the tolerance, in units of the largest distance, may exceed some edge: weights differ too much in size.
+def _of_both_signs(backend: Backend, plan: Plan, D: Array, weights: Array, tolerance: Tolerance) -> Array:
+    """`predecessors` of distances that potentials have moved, in the weights as they came: docs/rounding.md.
 
-    This happens only to distances that were not found under potentials: docs/rounding.md.
-    """
-    if tolerance.exact or plan.semiring.tropical is None or plan.facts.nonnegative or not D.size:
-        return False
-    xp = array_namespace(D)
-    largest = float(xp.where(xp.isfinite(D), xp.abs(D), 0).max())
-    return bool(shift_bound(D.shape[0], largest) >= float(least_magnitude(weights)))
-
-
-def _by_rows(backend: Backend, plan: Plan, D: Array, weights: Array, tolerance: Tolerance) -> Array:
-    """`predecessors` where the tolerance is too coarse: each path is added up and compared in units of its own weights.
+    Where the tolerance, in units of the largest distance, may exceed some edge, each path is added up and compared in
+    units of its own weights. So it is where the search says that a distance is not the weight of any path: cycles that
+    gain by the rounding of their entries alone, such as that of halves, take distances from the paths by as much.
 
     Cost: O(n²) for each row that fails.
     """
-    xp, n = array_namespace(D), D.shape[0]
-    closed, edges = on_host(D), on_host(weights)
     try:
-        pred = on_host(_found(backend, plan, D, weights, None, tolerance))
+        pred = _found(backend, plan, D, weights, None, tolerance)
+        if not _is_too_coarse(D, weights):
+            return pred
     except AlgebraError:
         pred = np.full(D.shape, NO_PREDECESSOR, np.int32)
+    xp, n = array_namespace(D), D.shape[0]
+    closed, edges, pred = on_host(D), on_host(weights), on_host(pred)
     allowed = 4 * n * float(np.finfo(plan.dtype).eps)
     for i in range(n):
         if not _adds_up(plan, edges, closed[i], pred[i], i, allowed):
             pred[i] = nearest_tree(plan, edges, closed[i], i, tolerance)
     result: Array = xp.asarray(pred)
     return result
+
+
+def _is_too_coarse(D: Array, weights: Array) -> bool:
+    """Whether the rounding of the largest distance may exceed some edge: weights differ too much in size."""
+    if not D.size:
+        return False
+    xp = array_namespace(D)
+    largest = float(xp.where(xp.isfinite(D), xp.abs(D), 0).max())
+    return bool(shift_bound(D.shape[0], largest) >= float(least_magnitude(weights)))
 
 
 def _adds_up(plan: Plan, weights: Array, distances: Array, pred: Array, source: int, allowed: float) -> bool:

@@ -103,6 +103,9 @@ def test_floats_of_sixteen_bytes():
     A = np.array([[0, 3], [INF, 1]], np.longdouble)
     result = sr.matmul(A, A)
     assert (result.dtype, result.tolist()) == (A.dtype, [[0, 3], [INF, 2]])
+    heights = 0.75 * np.arange(5)
+    A = heights - heights[:, None] + 0.25 * (1 - np.eye(5))  # a weight of 0 among them
+    np.testing.assert_array_equal(sr.closure(A.astype(np.longdouble)), sr.closure(A))
 
 
 def test_output():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
+import ml_dtypes
 import numpy as np
 import pytest
 from oracles import closure
@@ -210,6 +211,30 @@ def test_edges_of_unbounded_gain(rng):
                 path = walk(pred, i, j)
                 total = sum(A[a, b] for a, b in pairwise(path))
                 assert total == D[i, j] or abs(total - D[i, j]) < 1e-14
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_edges_of_unbounded_gain_in_every_float(dtype):
+    """The path to what such an edge leads to goes over it, though another path has fewer or more edges."""
+    dtype = np.float32 if dtype == "float32" else np.float16 if dtype == "float16" else ml_dtypes.bfloat16
+    A = np.array([[INF, 1, -INF], [INF, INF, 2], [INF, INF, INF]]).astype(dtype)
+    for name, matrix in (("min_plus", A), ("max_plus", -A)):
+        _, pred = closure_with_predecessors(matrix, sr.as_semiring(name))
+        assert pred[0].tolist() == [-9999, 0, 0]
+
+
+def test_cycles_that_gain_by_the_rounding_of_halves_alone(rng):
+    """In several components, whose trees are found in the weights as they came."""
+    for dtype in (np.float16, ml_dtypes.bfloat16):
+        heights = 10 * rng.normal(size=60)
+        A = (heights - heights[:, None]).astype(dtype)
+        part = np.arange(60) // 20
+        A[(rng.random((60, 60)) < 0.5) | (part[:, None] > part)] = INF
+        assert np.array_equal(sr.closure(A), closure_with_predecessors(A, sr.min_plus)[0])
+        D, pred = closure_with_predecessors(A, sr.min_plus)
+        epsilon = 2.0**-10 if dtype is np.float16 else 2.0**-7
+        wide = A.astype(np.float32)
+        check("min_plus", wide, D.astype(np.float32), pred, absolute=60 * epsilon * 40)
 
 
 @pytest.mark.slow
