@@ -357,7 +357,7 @@ def dtype_of_frame(values: np.ndarray[Any, Any], semiring: Semiring) -> np.dtype
     Raises `FormatError` for integers that float64 does not hold.
     """
     floats = values.dtype.kind in "iu" and semiring.supports(np.float64)
-    if floats and (lost := _rounded(values, values.astype(np.float64))).any():
+    if floats and (lost := _rounded(values, values.astype(np.float64)) & ~_no_edge(values, semiring)).any():
         raise FormatError(
             f"the frame holds {values[lost][0]}, which is not exact in float64: say semiring.network_of(A, "
             "dtype='int64'), or pass A.to_numpy()"
