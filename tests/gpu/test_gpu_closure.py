@@ -178,6 +178,27 @@ def test_half_precision(rng, cupy, name, dtype):
                 assert P.path(0, int(j))[-1] == j
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_cycles_that_gain_by_the_rounding_of_halves_are_none(rng, cupy, dtype):
+    """As on the host, alone and in a stack; a cycle that gains by more is one."""
+    dtype = np.dtype(dtype if dtype == "float16" else pytest.importorskip("ml_dtypes").bfloat16)
+    for n in (2, 40, 300, 1100):
+        heights, sizes = 10 * rng.normal(size=n), rng.random(n) + 0.1
+        for name, A in (("min_plus", heights - heights[:, None]), ("max_times", sizes / sizes[:, None])):
+            A = A.astype(dtype)
+            expected = closure(A, name).astype(np.float32)
+            for given in (A, np.stack([A, A, A])):
+                found = closure(cupy.asarray(given), name)
+                assert found.dtype == dtype
+                np.testing.assert_allclose(
+                    found.get().astype(np.float32), np.broadcast_to(expected, given.shape), 0.02, 0.75
+                )
+            A[0, 1] = A[0, 1] - np.float32(1) if name == "min_plus" else A[0, 1] * np.float32(1.1)
+            A[1, 0] = -A[0, 1] - np.float32(1) if name == "min_plus" else np.float32(1.1) / A[0, 1]
+            with pytest.raises(NegativeCycleError if name == "min_plus" else DivergenceError):
+                closure(cupy.asarray(A), name)
+
+
 CAPTURED = {
     "one block": (100, "min_plus", "float32", {}),
     "staged": (300, "min_plus", "float32", {}),

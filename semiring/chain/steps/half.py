@@ -24,8 +24,7 @@ def half(p: Problem) -> Look:
         own = p.matrix.on_device and p.backend.capabilities.whole_closures is not None  # on the host a backend has none
         yield own, f"the backend has kernels that close {p.dtype}"
         yield p.strips is not None and p.semiring.selective, "each strip is rounded when it is written"
-    rounded_to = None if p.matrix.on_device else p.dtype
     wide = p.matrix.array.astype(np.float32, order="C")  # in the order of the result, whatever that of the matrix
-    q = p.but(None, matrix=Matrix.of(wide, p.semiring, rounded_to=rounded_to), home=wide)
+    q = p.but(None, matrix=Matrix.of(wide, p.semiring, rounded_to=p.dtype), home=wide)
     why = f"{p.dtype} is closed in float32, and rounded once"
     return Reduction(why, p.but(Facts()), [q], run=lambda node, D: decode(node.children[0].run(), p.semiring, out=D))
