@@ -36,7 +36,7 @@ from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.predecessors import nearest_tree, path_sums
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.algorithms.schedule import schedule_for
-from semiring.arrays.encoding import decode, has_inner_zero, product_encoding
+from semiring.arrays.encoding import decode
 from semiring.arrays.parts import on_host
 from semiring.chain.by_ranks import close_file, close_spread, looked_at
 from semiring.chain.problem import Request
@@ -55,7 +55,7 @@ from semiring.io.atomic import sync_folder
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Facts, Plan
 from semiring.kernels.tolerance import tolerance_for
-from semiring.linalg.dispatch import engine_for, inside
+from semiring.linalg.dispatch import encoding, engine_for, inside
 from semiring.linalg.ranges import demand_range, may_wrap, size_of
 from semiring.namespaces import array_namespace
 from semiring.ranks.bertoldi import close_rows
@@ -479,16 +479,14 @@ def matmul(
         )
     scans = [looked_at(each._spread, None, algebra) for each in (left, right)]
     nonnegative = all(scan.nonnegative for scan in scans)
-    x, y, code, inner = left.own, right.own, None, dtype
-    if has_inner_zero(algebra, dtype):
-        code = product_encoding(algebra, dtype, *scans)
-        x, y = (inside(own, algebra, scan, code) for own, scan in zip((x, y), scans, strict=True))
-        inner = code.dtype
+    x, y = agreed(ranks, lambda: [left._team.on(np.ascontiguousarray(each.own)) for each in (left, right)])
+    code = encoding(algebra, x, *scans)
+    if code is not None:
+        x, y = agreed(ranks, lambda: [inside(*own, code) for own in ((x, algebra, scans[0]), (y, algebra, scans[1]))])
     elif may_wrap(algebra, dtype):
         demand_range(dtype, left.n * size_of(scans[0]) * size_of(scans[1]), lambda: np.array(np.inf), "A ⊗ B")
-    x, y = agreed(ranks, lambda: [left._team.on(np.ascontiguousarray(each)) for each in (x, y)])
-    C = array_namespace(x).empty(x.shape, inner)
-    engine = engine_for(C, algebra, inner, nonnegative, threads)
+    C = array_namespace(x).empty(x.shape, x.dtype)
+    engine = engine_for(C, algebra, x.dtype, nonnegative, threads)
     multiply_tiles(engine, left._team.links(grid), grid, C, x, y)
     C = on_host(C)
     if code is not None:

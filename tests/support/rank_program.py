@@ -177,6 +177,9 @@ def products(ranks, rng):
         first = ranks.rank == 0
         C = mpi.matmul(A if first else None, B if first else None, name)
         assert same_bits(C.own, sr.matmul(A, B, name)[np.ix_(C.rows, C.columns)]), name
+    A = rng.random((600, 600)).astype(np.float16)
+    C = mpi.matmul(A if first else None, A if first else None, "plus_times")  # added up in float32, and rounded once
+    np.testing.assert_allclose(C.own, sr.matmul(A, A, "plus_times")[np.ix_(C.rows, C.columns)], rtol=2**-10)
 
 
 def paths(ranks, rng):
