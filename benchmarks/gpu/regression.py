@@ -110,6 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+        parser.add_argument("--calls", default="", metavar="TEXT", help="those whose name has it")
 
     tables = (
         tables_of([products, closures, stacks], by_device)
