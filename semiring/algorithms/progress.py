@@ -121,8 +121,7 @@ class ReportingEngine(Engine):
 
     def multiply_add_upper(self, C: Array, A: Array, B: Array) -> None:
         super().multiply_add_upper(C, A, B)
-        if self.capabilities.triangles is not None:
-            self._count(A.shape[0], B.shape[0], C.shape[1] // 2)
+        self._count(A.shape[0], B.shape[0], C.shape[1] // 2)
 
     def multiply_add_pivots(self, C: Array, P: Array, A: Array, B: Array, k0: int = 0) -> None:
         super().multiply_add_pivots(C, P, A, B, k0)

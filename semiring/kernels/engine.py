@@ -22,7 +22,6 @@ Array: TypeAlias = Any  # a 2-D array of the backend's device, or a view of one
 #: Columns (or rows) of the panel that an in-place product copies: wide enough for the kernels to run at full speed,
 #: narrow enough to be small beside the matrix (a recursion's panels are n/2 high: 3 % of the matrix at n = 8192).
 PANEL = 512
-_LEAF = 128  # rows and columns at the diagonal that are multiplied as if there were no triangle
 
 
 def make_plan(
@@ -165,18 +164,8 @@ class Engine:
     def multiply_add_upper(self, C: Array, A: Array, B: Array) -> None:
         """C ← C ⊕ A ⊗ B on and above the diagonal, C (n, n). What is below it may be overwritten."""
         triangles = self.capabilities.triangles
-        if triangles is not None:
-            triangles.multiply_add_upper(self.plan, C, A, B)
-            return
-        n = C.shape[1]
-        if n <= _LEAF + 1:  # one more, for none is to be a single place beside others
-            self.multiply_add(C, A, B)
-            return
-        half = max(1, n // 2 // _LEAF) * _LEAF  # a square, and the triangles beside it
-        first, last = slice(half), slice(half, n)
-        self.multiply_add_upper(C[first, first], A[first], B[:, first])
-        self.multiply_add(C[first, last], A[first], B[:, last])
-        self.multiply_add_upper(C[last, last], A[last], B[:, last])
+        multiply = self.backend.multiply_add if triangles is None else triangles.multiply_add_upper
+        multiply(self.plan, C, A, B)
 
     def multiply_add_witness(self, C: Array, W: Array, A: Array, B: Array, k0: int = 0) -> None:
         """C ← C ⊕ A ⊗ B; where that is strictly better than C, W becomes k0 + the smallest k that attains it."""

@@ -198,6 +198,30 @@ def test_products_by_triangles_are_those_by_what_is_zero_below(name, dtype, m, n
 
 
 @pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    quick(
+        lambda name, _: name == "min_plus",
+        [("plus_times", "float64"), ("min_plus", "float32"), ("max_min", "uint8"), ("log_plus", "float64")],
+    ),
+)
+def test_a_triangle_of_a_product(name, dtype, threads, rng):
+    """On and above the diagonal it is the whole product, and nothing beside it is written."""
+    for backend in map(get_backend, ("cpu", "reference")):
+        plan = make_plan(CATALOGUE[name], dtype, threads=threads)
+        for n, k in ((0, 3), (1, 5), (2, 0), (63, 64), (130, 33), (700, 260)):
+            if backend.name == "reference" and n > 200:
+                continue
+            A, B, C = (rng.integers(0, 99, shape).astype(dtype) for shape in ((n, k), (k, n), (n, n + 8)))
+            found, whole = C.copy(), C.copy()
+            Engine(backend, plan).multiply_add_upper(found[:, 5 : n + 5], A, B)
+            backend.multiply_add(plan, whole[:, 5 : n + 5], A, B)
+            close = partial(np.testing.assert_allclose, rtol=1e-12 if name == "log_plus" else 0)
+            close(np.triu(found[:, 5 : n + 5]), np.triu(whole[:, 5 : n + 5]))
+            np.testing.assert_array_equal(np.delete(found, np.s_[5 : n + 5], 1), np.delete(C, np.s_[5 : n + 5], 1))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("shape", [(0, 5), (1, 1), (700, 129), (3, 90_001)])
 def test_copied_panels(shape, threads, rng):
     backend, plan = get_backend("cpu"), make_plan(CATALOGUE["min_plus"], "float32", threads=threads)

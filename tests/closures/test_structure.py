@@ -23,7 +23,6 @@ from semiring.graphs import components as algorithm
 from semiring.graphs import structure as structure_module
 from semiring.graphs.components import strong_components
 from semiring.graphs.structure import structure_of, structure_of_sparse
-from semiring.kernels import engine
 
 
 @pytest.fixture
@@ -42,7 +41,6 @@ def of_few(monkeypatch):
     monkeypatch.setattr(sys.modules["semiring.chain.steps.undirected"], "_LEAST", 0)
     small = {name: replace(each, triangle=5) for name, each in schedule._TABLE.items()}
     monkeypatch.setattr(schedule, "_TABLE", small)
-    monkeypatch.setattr(engine, "_LEAF", 3)
     _guard.cache_clear()
     yield
     _guard.cache_clear()

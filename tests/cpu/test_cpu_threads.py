@@ -65,6 +65,21 @@ def test_blocks_cover_a_matrix_once(shape, tasks):
     assert (covered == 1).all()
 
 
+@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 300, 1000, 2047])
+@pytest.mark.parametrize("tasks", [1, 4, 50])
+def test_blocks_cover_a_triangle_once(n, tasks):
+    """What is accumulated twice is counted twice; of what lies below the diagonal little is computed."""
+    kernels = kernels_for(make_plan(sr.min_plus, "float32"))
+    covered = np.zeros((n, n), int)
+    for top, bottom, left, right in kernels.upper_blocks(n, tasks):
+        assert 0 <= top < bottom <= n
+        assert 0 <= left < right <= n
+        covered[top:bottom, left:right] += 1
+    assert covered.max() == 1
+    assert covered[np.triu_indices(n)].all()
+    assert covered.sum() <= n * (n + 1) // 2 + n * (kernels.width + kernels.tile.rows)
+
+
 def test_callers_at_the_same_time(rng):
     A, B = rng.standard_normal((300, 300)), rng.standard_normal((300, 300))
     expected = product(A, B)

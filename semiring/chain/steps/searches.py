@@ -1,6 +1,8 @@
 """Few edges of a dense matrix of floats: Dijkstra from every vertex, where that is predicted to be faster.
 
-Dijkstra adds the weights of a path in float64 from its beginning on, and rounds once. Cost: O(n (m + n) log n) for m
+Dijkstra adds the weights of a path in float64 from its beginning on, and rounds once. The bits are those of
+``structure=False`` where sums of weights are exact; else within the same bound, and under potentials of the whole
+graph where weights are below 0: then its spread is that of the graph (docs/rounding.md). Cost: O(n (m + n) log n) for m
 edges; the choice asks for the components, which the next step wants too.
 """
 

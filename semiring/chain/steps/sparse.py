@@ -1,8 +1,7 @@
 """A sparse matrix: Dijkstra from every vertex or hops where that is predicted to be faster, else the dense matrix.
 
 What the matrix does not store is no edge. Hops are counted from what it stores, by `semiring.graphs.hops`. Cost:
-O(n (m + n) log n) for m edges, or n³. Dijkstra adds the weights of a path in float64 from its beginning on, and rounds
-once.
+O(n (m + n) log n) for m edges, or n³. Bits and bounds are those of `searches` and `hops`.
 """
 
 from __future__ import annotations

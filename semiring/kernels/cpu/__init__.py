@@ -30,6 +30,7 @@ _DTYPES = frozenset("fdhilqB?")
 _STACKED = 1 << 18  # pairs: a call for each larger product of a stack costs nothing beside it
 _STACK_ROWS = 160  # from there on what a call costs for each matrix is nothing beside the work
 _STACK_ROWS_OF_BOOL = 63  # and one of truth values is closed faster as packed bits
+_STRIP = 256  # columns of a triangle of log_plus that are multiplied together
 _NO_MARKS = np.empty((0, 0), np.int32)
 
 
@@ -51,6 +52,7 @@ class CpuBackend:
             walks=self,
             telling=self,
             factors=self,
+            triangles=self,
         )
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
@@ -163,6 +165,18 @@ class CpuBackend:
         kernels_for(plan).product(
             *(C, A, B, _NO_MARKS, 0, 0, 0, plan.threads), in_place=C is B, before=before, behind=behind
         )
+
+    def multiply_add_upper(self, plan: Plan, C: Array, A: Array, B: Array) -> None:
+        """As `multiply_add`, by blocks that cover C on and above the diagonal."""
+        n = C.shape[1]
+        if log_sums.takes(plan, B.shape[0]):  # it has loops of its own
+            for start in range(0, n, _STRIP):
+                stop = min(n, start + _STRIP)
+                self.multiply_add(plan, C[:stop, start:stop], A[:stop], B[:, start:stop])
+        elif plan.storage == "bits" or n < 2 or not B.shape[0] or kernels_for(plan).first_calls.left:
+            self.multiply_add(plan, C, A, B)
+        else:
+            kernels_for(plan).upper_product(C, A, B, plan.threads)
 
     def multiply_add_witness(self, plan: Plan, C: Array, W: Array, A: Array, B: Array, k0: int) -> None:
         """As `multiply_add`, with the smallest attaining k0 + k where the product is strictly better than C."""

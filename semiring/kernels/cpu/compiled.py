@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -92,7 +93,7 @@ class Kernels:
         self.workspace, self.block_workspace = Workspace(), Workspace()
         self._jobs: dict[int, list[tuple[Array, int, int]]] = {}  # of closures of n vertices, those that are not in use
         self._shapes: dict[tuple[int, bool], _Shape] = {}
-        self._cuts: dict[tuple[int, int, int, bool], Array] = {}
+        self._cuts: dict[tuple[int, ...], Array] = {}
         self.padded = -(-PIVOTS // self.lanes) * self.lanes  # columns of the block that an elimination closes
         self.first_calls = FirstCalls(plan, is_compiled(self._tile_key(False)), self.padded)
 
@@ -144,6 +145,14 @@ class Kernels:
             cut = (self.tile.rows, self.width, depth, panels * self.width, self.speed.blocks * self.tile.rows)
             found = self._shapes[depth, marking] = _Shape((self._compute, tile, *cut, self.zero_word), self.size)
         return found
+
+    def upper_product(self, C: Array, A: Array, B: Array, threads: int) -> None:
+        """C ← C ⊕ A ⊗ B, no size 0, on and above the diagonal of C (n, n); what is below it may be overwritten."""
+        shape, n = self.shape(self.speed.depth), C.shape[1]
+        tasks = self.speed.tasks * threads if n * n // 2 * A.shape[1] >= self.speed.parallel_pairs else 1
+        blocks = self._cut_upper(n, tasks)
+        no_marks = np.empty((0, 0), np.int32)
+        self._on_threads(shape, (C, A, B, no_marks), (1, 0, 0, FULL, FULL), blocks, min(threads, tasks, len(blocks)))
 
     def stacked_product(self, C: Array, A: Array, B: Array, accumulate: int, threads: int) -> None:
         """C ← [C ⊕] A ⊗ B for stacks of matrices, no size 0: one compiled loop over each thread's part of them."""
@@ -205,13 +214,35 @@ class Kernels:
 
     def _cut(self, m: int, n: int, tasks: int, columns_only: bool) -> Array:
         """`blocks` as an array, kept: a closure asks for the same ones from round to round."""
-        found = self._cuts.get((m, n, tasks, columns_only))
+        return self._kept((m, n, tasks, columns_only), lambda: self.blocks(m, n, tasks, columns_only=columns_only))
+
+    def _kept(self, key: tuple[int, ...], cut: Callable[[], list[tuple[int, int, int, int]]]) -> Array:
+        found = self._cuts.get(key)
         if found is None:
             if len(self._cuts) >= _LIMIT:
                 self._cuts.clear()
-            found = np.array(self.blocks(m, n, tasks, columns_only=columns_only), np.int64)
-            self._cuts[m, n, tasks, columns_only] = found
+            found = self._cuts[key] = np.array(cut(), np.int64)
         return found
+
+    def upper_blocks(self, n: int, tasks: int) -> list[tuple[int, int, int, int]]:
+        """Blocks that cover C (n, n) on and above the diagonal, about ``tasks`` or more, those of the most work first.
+
+        Above the diagonal they are as wide as what is packed of B at a time; at the diagonal, as a tile.
+        """
+        rows, strip = self.tile.rows, self.shape(self.speed.depth).columns
+        height = max(rows, n * n // (2 * tasks * strip) // rows * rows)
+        blocks = []
+        for left in range(0, n, strip):
+            right, corner = min(n, left + strip), left // rows * rows
+            blocks += [(top, min(corner, top + height), left, right) for top in range(0, corner, height)]
+            for start in range(left, right, self.width):
+                stop = min(right, start + self.width)
+                blocks.append((corner, min(n, -(-stop // rows) * rows), start, stop))
+        return sorted(blocks, key=lambda block: (block[0] - block[1]) * (block[3] - block[2]))
+
+    def _cut_upper(self, n: int, tasks: int) -> Array:
+        """`upper_blocks` as an array, kept."""
+        return self._kept((n, tasks), lambda: self.upper_blocks(n, tasks))
 
     @cached_property
     def _product(self) -> Any:
