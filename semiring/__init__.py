@@ -103,7 +103,8 @@ _LATER = {
 
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
-        raise AttributeError(f"module 'semiring' has no attribute {name!r}")
+        # With both of these the interpreter says which name is near.
+        raise AttributeError(f"module 'semiring' has no attribute {name!r}", name=name, obj=import_module(__name__))
     value = globals()[name] = getattr(import_module(_LATER[name]), name)
     return value
 

@@ -154,7 +154,10 @@ def refuse_unreal(x: Any, name: str = "A") -> None:
         raise DTypeError(f"{name} is of type {type(x).__name__}, and an array of real numbers is needed{hint}")
     if array.dtype.kind != "O":
         what = f"text ({array.dtype})" if array.dtype.kind in "US" else str(array.dtype)
-        raise DTypeError(f"{name} holds {what}, not real numbers")
+        edges = array.dtype.kind in "US" and array.ndim == 2 and array.shape[1] in (2, 3)
+        titles = ", ".join(map(repr, ("from", "to", "weight")[: array.shape[-1]]))
+        hint = f": edges are given as a frame, pandas.DataFrame({name}, columns=[{titles}])" if edges else ""
+        raise DTypeError(f"{name} holds {what}, not real numbers{hint}")
     for position, entry in np.ndenumerate(array):
         if isinstance(entry, bool) or not _is_real_number(entry):
             where = f"{name}[{', '.join(map(str, position))}]"

@@ -117,4 +117,11 @@ def refuse_entries(array: Array, semiring: Semiring, name: str, *, nan: bool) ->
                     f"{where} is nan, which is no element of any semiring; the zero of {semiring.name} is {zero}",
                     position,
                 )
-            raise DomainError(f"{where} is {value}, outside the domain {semiring.domain} of {semiring.name}", position)
+            hint = (
+                f" (no edge in {semiring.name} is {semiring.zero_for(array.dtype)})"
+                if value in (-np.inf, np.inf)
+                else ""
+            )
+            raise DomainError(
+                f"{where} is {value}, outside the domain {semiring.domain} of {semiring.name}{hint}", position
+            )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping, Set
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from semiring.errors import ShapeError, VertexError
 
-__all__ = ["Vertices"]
+__all__ = ["Vertices", "in_order"]
 
 _INTEGER = re.compile("0|-?[1-9][0-9]*")  # as Python writes it; 01234 is a text alone
 
@@ -90,8 +90,15 @@ class Vertices:
         return int(vertex) if self.names is None else self.names[vertex]
 
 
+def in_order(names: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    """The names of vertices, from the first on. Raises `TypeError` for a dictionary or a set, which have no order."""
+    if isinstance(names, Mapping | Set):
+        raise TypeError(f"names are in the order of the vertices, and a {type(names).__name__} has none: give a list")
+    return tuple(names)
+
+
 def _checked_names(names: Iterable[Hashable], n: int) -> tuple[Hashable, ...]:
-    found = tuple(names)
+    found = in_order(names)
     if len(found) != n:
         raise ShapeError(f"{len(found)} names were given for {n} vertices")
     try:

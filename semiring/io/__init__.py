@@ -23,7 +23,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.labels import is_frame, labelled_square, two_titles
+from semiring.arrays.labels import is_edge_frame, is_frame, is_graph, labelled_square, two_titles
 from semiring.arrays.operands import as_matrix, in_host_memory, refuse_unreal
 from semiring.errors import DomainError, FormatError, ShapeError, TooLargeError
 from semiring.io import dimacs, edge_list, matrix_market, node_link, npy
@@ -210,8 +210,8 @@ def write(
 ) -> None:
     """Write an (n, n) matrix, or a `BitMatrix`, over ``semiring`` in the format that ``path`` ends in: all, or nothing.
 
-    The semiring is min_plus by default; of a `Network` and of `Paths` it is their own, as are the names, those of a
-    square frame too, and the unit of a network (labels and positions are not written). Of a network that is not
+    The semiring is min_plus by default; of a `Network` and of `Paths` it is their own, as are the names, those of
+    frames and graphs too, and the unit of a network (labels and positions are not written). Of a network that is not
     directed .json has each edge once. .npy and .npz hold the matrix as it is. The other formats list the entries other
     than the semiring's zero (-0.0 where the zero is 0.0, too), and know no other "no edge". ``names`` are kept by .npz,
     .json and edge lists. What is written reads back over the same semiring bit for bit, in the same dtype (which the
@@ -224,7 +224,9 @@ def write(
     """
     kind, directed = format or format_of(path), True
     matrix = matrix._as_network() if hasattr(matrix, "_as_network") else matrix  # Paths, which stand above this package
-    if is_frame(matrix):
+    if is_edge_frame(matrix) or (is_graph(matrix) and not isinstance(matrix, Network)):
+        matrix = network_of(matrix, semiring)
+    elif is_frame(matrix):
         labelled = labelled_square(matrix)
         numbered = labelled.names == tuple(range(len(labelled.matrix)))
         own = None if semiring is None else as_semiring(semiring)

@@ -81,6 +81,8 @@ def _no_number(values: np.ndarray[Any, Any], column: Any) -> str:
     """What to say of the first weight that is no number; "" where all are."""
     if values.dtype.kind in "fiub":
         return ""
+    if values.dtype.kind in "mM":  # NumPy's are real numbers by their class
+        return f"the column {column!r} holds {values.dtype}: make numbers of times, as by column.dt.total_seconds()"
     for row, value in enumerate(values):
         if not isinstance(value, Real):
             return (

@@ -89,6 +89,9 @@ def read_edge_list(
     columns when it reads like that. ``weight`` names the column of the weights, and ``columns`` those of sources and
     targets: by their titles, or without a header (False) by their numbers, "1" the first.
     """
+    for title in (weight, *(columns or ())):
+        if not isinstance(title, str | None):
+            raise TypeError(f"the titles of a file are texts, of one without a header '1', '2', …: not {title!r}")
     comments = list[tuple[int, str]]()
     rows = _rows(decoded(lines, source), source, delimiter, comments)
     first = next(rows, None)
@@ -146,7 +149,7 @@ def _rows(
     for number, line in lines:
         text = line.strip()
         if not text or text[0] in "#%":
-            if text[1:2].strip():
+            if text[1:2].strip("#% \t"):
                 comments.append((number, text))
             continue
         if delimiter is None:
@@ -167,11 +170,11 @@ def _refuse_edges_in_comments(
         if _names_columns([fields[0][1:], *fields[1:]]):
             continue
         if read is None:
-            edge = len(fields) == 2 or (len(fields) == 3 and is_number(fields[2]))
+            edge = len(fields) == 2 or (len(fields) > 2 and (mark != " " or _is_quantity(fields[2])))
         else:
             which = read[1]
             edge = len(fields) == which.count and bool(fields[which.target])
-            edge = edge and (which.weight is None or is_number(fields[which.weight]))
+            edge = edge and (which.weight is None or _is_quantity(fields[which.weight]))
         if edge:
             raise FormatError(
                 f"{source}:{number}: {text[:40]!r} may be a comment, or an edge from a vertex {fields[0]!r}: put the "
@@ -206,7 +209,8 @@ def _refuse_blanks(line: str, fields: Sequence[str], place: str) -> None:
     tab, parts = "\t" in line, [field.split() for field in fields]
     words = (" " if tab else ",").join(fields).split()
     numbered = all(len(part) == 2 and is_number(part[1]) for part in parts)
-    if 2 + tab <= len(words) <= 3 and is_number(words[-1].replace(",", ".")) and not numbered:
+    weighted = 2 + tab <= len(words) <= 3 and is_number(words[-1]) and not numbered
+    if weighted or re.search(r" [-+]?\d+,\d+$", ",".join(fields)):
         raise FormatError(
             f"{place}: {line.strip()[:40]!r} is an edge from {fields[0]!r} to {fields[1]!r}, or one whose weight "
             "stands behind a blank: put names into double quotes, write decimals with a point, or name the columns "
@@ -218,6 +222,8 @@ def split_line(line: str, delimiter: str, place: str) -> list[str]:
     """The fields of one line, without the blanks around them; " " splits at any run of blanks."""
     if '"' not in line:
         return line.split() if delimiter == " " else [field.strip() for field in line.split(delimiter)]
+    if delimiter != " ":  # blanks around fields, and none in quotes
+        line = re.sub(rf'("(?:[^"]|"")*")| *{delimiter} *', lambda found: found[1] or delimiter, line.strip(" \r\n"))
     try:
         fields = next(csv.reader([line], delimiter=delimiter, strict=True, skipinitialspace=True))
     except csv.Error:
@@ -305,8 +311,6 @@ def _named_columns(
         raise FormatError(f"{place}: a header names at least two columns, source and target")
 
     def named(title: str) -> int:
-        if not isinstance(title, str):
-            raise TypeError(f"the titles of a file are texts, of one without a header '1', '2', …: not {title!r}")
         if lowered.count(title.casefold()) != 1:
             found = "no column is" if title.casefold() not in lowered else "several columns are"
             hint = "; of a file without a header, header=False, '1' is the first" if title.isdecimal() else ""
@@ -325,7 +329,7 @@ def _named_columns(
             raise FormatError(f"{place}: the column {fields[asked]!r} holds vertices: weight= names another")
         return Columns(tail, head, asked, len(fields), unit_of(fields[asked]))
     rest = [column for column in range(len(fields)) if column not in (tail, head) and lowered[column] != "id"]
-    numbers = [column for column in rest if any(map(is_number, held(column)))]
+    numbers = [column for column in rest if any(map(_is_quantity, held(column)))]
     usual = [column for column in rest if lowered[column] in WEIGHTS]
     missing = [column for column in usual if not held(column)]
     title, candidates = guessed_weight(fields[column] for column in [*numbers, *missing] or usual)
@@ -363,7 +367,7 @@ def _ends(fields: Sequence[str], weight: int | None, held: Callable[[int], list[
     guessed, rest = free[: (missing := [tail, head].count(None))], free[missing:]
 
     def numbers(column: int) -> bool:
-        return bool(held(column)) and all(map(is_number, held(column)))
+        return bool(held(column)) and all(map(_is_quantity, held(column)))
 
     if missing:
         certain = len(guessed) == missing and not any(_is_measure(fields[column]) for column in guessed)
@@ -379,6 +383,11 @@ def _ends(fields: Sequence[str], weight: int | None, held: Callable[[int], list[
             )
     first, second = (guessed.pop(0) if end is None else end for end in (tail, head))
     return first, second
+
+
+def _is_quantity(text: str) -> bool:
+    """Whether a field is a number, or meant for one: with a decimal comma, parted thousands, a currency, a unit."""
+    return is_number(text) or re.fullmatch(r"[-+]?[€$£]? ?\d[\d.,]*( ?([€$£%]|[^\W\d_]{1,3}))?", text) is not None
 
 
 def _plain_columns(fields: Sequence[str], source: str, number: int) -> Columns:

@@ -27,7 +27,7 @@ from semiring.arrays.operands import (
     refuse_unreal,
 )
 from semiring.arrays.other_zeros import warn_of_percentages
-from semiring.arrays.vertices import Vertices
+from semiring.arrays.vertices import Vertices, in_order
 from semiring.chain.explanation import Explanation
 from semiring.closures import closure, closure_with_predecessors
 from semiring.errors import WHICH_ARE_EDGES, AlgebraError, DeviceError, DivergenceError, DomainError, ShapeError
@@ -141,7 +141,7 @@ def best_paths(
     call = _Call(
         algebra,
         reading,
-        names,
+        None if names is None else in_order(names),
         predecessors,
         device,
         {"method": method, "progress": progress, "check": check, "threads": threads, "structure": structure},
@@ -158,7 +158,7 @@ class _Call(NamedTuple):
 
     semiring: Semiring
     reading: Reading
-    names: Iterable[Hashable] | None
+    names: tuple[Hashable, ...] | None
     predecessors: bool
     device: Any
     options: dict[str, Any]  # of closure
@@ -171,7 +171,7 @@ class _Call(NamedTuple):
     def all_paths(self, taken: Taken) -> Paths:
         """The paths between all pairs."""
         A, semiring, one = taken.matrix, self.semiring, one_device(self.device)
-        names = taken.names if self.names is None else tuple(self.names)
+        names = taken.names if self.names is None else self.names
         _refuse_stack(A)
         if is_sparse(A):
             size = np.dtype(A.dtype).itemsize * 2 + 4 * self.predecessors
@@ -207,7 +207,7 @@ class _Call(NamedTuple):
         try:
             edges = edges_of(A, self.semiring, reading=self.reading, check=self.options["check"])
         except DomainError as error:
-            raise error.named(None if self.names is None else tuple(self.names)) from None
+            raise error.named(self.names) from None
         vertices = Vertices(edges.pattern.n, edges.names if self.names is None else self.names)
         rows, columns = _asked(vertices, sources, targets)
         threads = self.options["threads"]

@@ -853,6 +853,40 @@ def test_what_is_wrong_in_a_frame_is_named_with_its_row(table, message):
         sr.shortest_paths(pd.DataFrame(table), **weight)
 
 
+def test_times_are_no_weights_of_a_frame():
+    """They were read as nanoseconds."""
+    frame = pd.DataFrame({"from": ["a"], "to": ["b"], "trip": pd.to_timedelta([2], "h")})
+    for more in ({}, {"weight": "trip"}):
+        with pytest.raises(FormatError, match=r"the column 'trip' holds timedelta64.*: make numbers .*total_seconds"):
+            sr.shortest_paths(frame, **more)
+    frame["trip"] = frame["trip"].dt.total_seconds()
+    assert sr.shortest_paths(frame).distance("a", "b") == 7200
+
+
+def test_first_tries_that_say_what_to_do():
+    with pytest.raises(DTypeError, match=r"A holds text .*: edges are given as a frame, pandas.DataFrame\(A, columns="):
+        sr.shortest_paths([("a", "b", 1), ("b", "c", 2)])
+    with pytest.raises(TypeError, match="names are in the order of the vertices, and a dict has none: give a list"):
+        sr.shortest_paths(np.ones((2, 2)), names={0: "a", 1: "b"})
+    with pytest.raises(TypeError, match="and a set has none"):
+        sr.shortest_paths(np.ones((2, 2)), names={"a", "b"})
+    with pytest.raises(DomainError, match=r"A\[0, 1\] is inf, outside the domain .* \(no edge in max_times is 0.0\)"):
+        sr.most_reliable_paths([[0, INF], [0.5, 0]])
+    with pytest.raises(AttributeError) as caught:
+        sr.shortest_path  # noqa: B018
+    assert (caught.value.name, caught.value.obj) == ("shortest_path", sr), "so that the interpreter names those near"
+
+
+def test_frames_of_edges_and_graphs_are_written(tmp_path):
+    frame = pd.DataFrame({"from": ["a", "b"], "to": ["b", "c"], "km": [3.0, 4.0]})
+    graph = nx.from_pandas_edgelist(frame, "from", "to", ["km"], create_using=nx.DiGraph)
+    for given in (frame, graph):
+        for name in ("x.csv", "x.json"):
+            sr.write(tmp_path / name, given)
+            back = sr.read(tmp_path / name)
+            assert (back.names, back.unit, back.matrix[0, 1]) == (("a", "b", "c"), "km", 3)
+
+
 def test_columns_of_a_frame_are_three():
     frame = pd.DataFrame({"from": ["a"], "to": ["b"], "km": [3.0]})
     for more in ({"columns": ("from", "from")}, {"columns": ("to", "to"), "weight": "km"}):

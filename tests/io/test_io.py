@@ -510,6 +510,8 @@ def test_columns_are_named(tmp_path):
         "#from,to,cost\nA,B,5\n",
         "#from,to\nA,B\n",
         "#from to\nA B\n",
+        "## x\nA B\n",
+        "A B\n%%\n",
         "#from,to,km\nA,B\n",
         "#made by hand\nA B\n",
         "A,B,5\n#C,D\n",
@@ -599,7 +601,17 @@ BLANKS = "an edge from .* to .*, or one whose weight stands behind a blank: put 
 
 @pytest.mark.parametrize("name", ["net.txt", "net.csv"])
 @pytest.mark.parametrize(
-    "line", ["Ulm,Nord Kiel 3", "Ulm Kiel,Nord 3", "Ulm Kiel 3,5", "1 2 3,5", "A, B 3", "A;b C -1e3", "A B\t3"]
+    "line",
+    [
+        "New York Bonn 3,5",
+        "Ulm,Nord Kiel 3",
+        "Ulm Kiel,Nord 3",
+        "Ulm Kiel 3,5",
+        "1 2 3,5",
+        "A, B 3",
+        "A;b C -1e3",
+        "A B\t3",
+    ],
 )
 def test_blanks_that_may_part_a_weight_are_asked_for(tmp_path, name, line):
     """Of an edge with a weight one without was made, between other vertices."""
@@ -620,6 +632,27 @@ def test_blanks_that_may_part_a_weight_are_asked_for(tmp_path, name, line):
 )
 def test_blanks_in_names(tmp_path, line, names):
     assert edge_list(tmp_path, f"{line}\n{line}\n", "net.txt").names == names
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [('A , "B,C" , 3', ("A", "B,C")), ('  " A "  ,B, 3', (" A ", "B")), ('"A ""x""" , B,3 ', ('A "x"', "B"))],
+)
+def test_blanks_around_fields_beside_quotes_are_none_of_theirs(tmp_path, line, names):
+    """The vertex 'A ' was another one than 'A'."""
+    assert edge_list(tmp_path, f"{line}\n").names == names
+
+
+@pytest.mark.parametrize("weight", ["2,30", "1.500,00", "5 km", "12%", "€ 5", "$5"])
+@pytest.mark.parametrize("title", ["km", "weight"])
+def test_weights_that_are_no_numbers_are_not_passed_over(tmp_path, title, weight):
+    """The lanes were read as the weights."""
+    asked = (
+        r":1: the weights may be any of the columns 'lanes', 'km'" if title == "km" else ":2: the weight .* is not a"
+    )
+    with pytest.raises(FormatError, match=asked):
+        edge_list(tmp_path, f'from,to,lanes,{title}\na,b,2,"{weight}"\n')
+    assert edge_list(tmp_path, "from,to,date,km\na,b,2020-01-02,3\n").unit == "km"
 
 
 @pytest.mark.parametrize("delimiter", [" ", ","])
@@ -1017,6 +1050,9 @@ MALFORMED = [
     ("x.csv", "#2,C\nA,B\n", COMMENT.format(1, "#2,C", "#2", "#")),
     ("x.csv", "A B\n#C B\n", COMMENT.format(2, "#C B", "#C", "#")),
     ("x.csv", "#1 #2\n#2 #3\n", COMMENT.format(1, "#1 #2", "#1", "#")),
+    ("x.csv", "from,to,km\n#2,A,5\nA,B,3\n", COMMENT.format(2, "#2,A,5", "#2", "#")),
+    ("x.csv", "%a;%a;2,5\n", COMMENT.format(1, "%a;%a;2,5", "%a", "%")),
+    ("x.csv", "from;to;km\n#2;A;2,5\n", COMMENT.format(2, "#2;A;2,5", "#2", "#")),
     ("x.csv", "#A B 5\n", COMMENT.format(1, "#A B 5", "#A", "#")),
     (
         *("x.csv", "abc\n"),
@@ -1030,7 +1066,7 @@ MALFORMED = [
     ),
     (
         *("x.csv", "from,to,note,km\na,b,x,3 km\n"),
-        "x.csv:1: none of the columns 'note', 'km' holds numbers: say weight=",
+        "x.csv:2: the weight '3 km' is not a number",
     ),
     ("x.csv", "a,b,nan\n", "x.csv:1: the weight is not a number (NaN)"),
     ("x.csv", "a,b,1\na,c,NaN\n", "x.csv:2: the weight is not a number (NaN)"),
