@@ -24,6 +24,7 @@ __all__ = [
     "TARGETS",
     "WEIGHTS",
     "Taken",
+    "counts_rows",
     "frame_values",
     "framed",
     "guessed_ends",
@@ -80,13 +81,18 @@ def two_titles(columns: Any) -> tuple[Any, Any]:
     return pair[0], pair[1]
 
 
+def counts_rows(title: Any) -> bool:
+    """Whether numbers under that title are those of rows: id, index, none, or what pandas makes of none."""
+    return re.fullmatch(r"id|index|unnamed: \d+|", str(title).casefold()) is not None
+
+
 def guessed_weight(titles: Iterable[Any]) -> tuple[Any, tuple[Any, ...]]:
     """Which of the titles under which there are numbers is that of the weights, and (); or None, and those it may be.
 
-    It is "weight", else the only one but "id". A usual title is no better than another: which of a capacity and a
-    latency_ms is meant depends on the question.
+    It is "weight", else the only one that `counts_rows` does not take. A usual title is no better than another: which
+    of a capacity and a latency_ms is meant depends on the question.
     """
-    given = [title for title in titles if str(title).casefold() != "id"]
+    given = [title for title in titles if not counts_rows(title)]
     found = [title for title in given if str(title).casefold() == WEIGHTS[0]] or given
     return (found[0], ()) if len(found) == 1 else (None, tuple(found))
 

@@ -87,7 +87,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
         return "txt"
     ending = Path(name.removesuffix(".gz")).suffix.lower()
     if ending not in FORMATS or (name.endswith(".gz") and ending in (".npy", ".npz")):
-        reader = _OTHER_READERS.get(ending)
+        reader = _OTHER_READERS.get(ending) if os.path.exists(name) else None
         hint = f". {reader}(FILE) reads it, and the functions of semiring take what it gives" if reader else ""
         raise FormatError(
             f"{name}: the ending says no known format; known are {', '.join(FORMATS)} (text also with .gz){hint}"

@@ -3,8 +3,8 @@
 * The first line may name the columns; then there may be more columns than three, in any order, if those of sources and
   targets have usual titles or are named. Without such titles the first two of at most three are taken, where the third
   alone holds numbers or has a usual title of weights; else an error asks which. The weights are in the column
-  ``weight``, else in the only one of numbers (but ``id``); of several an error asks which. Where no header is declared
-  columns are named by their numbers, ``1`` the first.
+  ``weight``, else in the only one of numbers (but ``id``, ``index`` and no title); of several an error asks which.
+  Where no header is declared columns are named by their numbers, ``1`` the first.
   The first line names columns where two titles are usual ones for source and target, or the third field is a title: a
   usual one for weights, a word of two letters or more without a digit, or a quoted text above a weight without quotes.
   A third field that is
@@ -31,7 +31,7 @@ from typing import Any, BinaryIO, Protocol, TypeAlias
 
 import numpy as np
 
-from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, guessed_ends, guessed_weight, unit_of
+from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, counts_rows, guessed_ends, guessed_weight, unit_of
 from semiring.errors import FormatError
 from semiring.io.network import Edges
 from semiring.io.text import at_line, decoded, edge_chunks, is_number, listed_blocks, numbers_as_text, parse_number
@@ -328,7 +328,7 @@ def _named_columns(
         if asked in (tail, head):
             raise FormatError(f"{place}: the column {fields[asked]!r} holds vertices: weight= names another")
         return Columns(tail, head, asked, len(fields), unit_of(fields[asked]))
-    rest = [column for column in range(len(fields)) if column not in (tail, head) and lowered[column] != "id"]
+    rest = [column for column, title in enumerate(fields) if column not in (tail, head) and not counts_rows(title)]
     numbers = [column for column in rest if any(map(_is_quantity, held(column)))]
     usual = [column for column in rest if lowered[column] in WEIGHTS]
     missing = [column for column in usual if not held(column)]

@@ -853,6 +853,17 @@ def test_what_is_wrong_in_a_frame_is_named_with_its_row(table, message):
         sr.shortest_paths(pd.DataFrame(table), **weight)
 
 
+@pytest.mark.parametrize("more", [{}, {"km": [3.0, 4.0]}])
+def test_rows_that_pandas_counts_are_no_weights(tmp_path, more):
+    """The numbers of rows were read as weights where there are no others, and asked about where there are."""
+    frame = pd.DataFrame({"from": ["a", "b"], "to": ["b", "c"], **more})
+    frame.to_csv(tmp_path / "x.csv")
+    frame.rename_axis("index").to_csv(tmp_path / "y.csv")
+    for name in ("x.csv", "y.csv"):
+        for given in (sr.read(tmp_path / name), pd.read_csv(tmp_path / name)):
+            assert sr.shortest_paths(given).distance("a", "c") == (7 if more else 2)
+
+
 def test_times_are_no_weights_of_a_frame():
     """They were read as nanoseconds."""
     frame = pd.DataFrame({"from": ["a"], "to": ["b"], "trip": pd.to_timedelta([2], "h")})
