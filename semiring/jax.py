@@ -20,7 +20,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions import Expression
-from semiring.algebra.expressions.tree import array_functions
+from semiring.algebra.expressions.tree import array_functions, is_half
 from semiring.errors import AlgebraError, DTypeError, MissingExtraError, ShapeError
 from semiring.gradients import forward, scaled, sequences, trees
 from semiring.gradients.rules import Rule, factors, rule_of
@@ -60,8 +60,9 @@ def matmul(A: Any, B: Any, semiring: Semiring | str = "min_plus", *, check: bool
     >>> jax.grad(lambda A, B: matmul(A, B, "min_plus").sum())(A, A).tolist()
     [[2.0, 0.0], [1.0, 1.0]]
     """
-    A, B = jnp.asarray(A), jnp.asarray(B)
+    A, B, algebra = jnp.asarray(A), jnp.asarray(B), as_semiring(semiring)
     _check_operands(A, B)
+    dtype, A, B = A.dtype, _wide(A, algebra), _wide(B, algebra)
     left, right = A[None, :] if A.ndim == 1 else A, B[:, None] if B.ndim == 1 else B
     if left.shape[-1] != right.shape[-2]:
         raise ShapeError(f"A is {A.shape}, B is {B.shape}: inner sizes {left.shape[-1]} and {right.shape[-2]} differ")
@@ -71,7 +72,7 @@ def matmul(A: Any, B: Any, semiring: Semiring | str = "min_plus", *, check: bool
         raise ShapeError(f"A is {A.shape}, B is {B.shape}: their leading dimensions do not broadcast") from None
     rank = max(left.ndim, right.ndim)
     left, right = (x.reshape((1,) * (rank - x.ndim) + x.shape) for x in (left, right))
-    result = _matmul(left, right, as_semiring(semiring), check)
+    result = _matmul(left, right, algebra, check).astype(dtype)
     if A.ndim == 1:
         result = result[..., 0, :]
     return result[..., 0] if B.ndim == 1 else result
@@ -135,7 +136,7 @@ def multi_dot(
     [[0.0, 1.0], [2.0, 0.0]]
     """
     given, steps = _sequence(As, x, as_semiring(semiring), weights, lengths, steps)
-    return _multi_dot(given, steps, as_semiring(semiring), check)
+    return _multi_dot(given, steps, as_semiring(semiring), check).astype(jnp.asarray(As).dtype)
 
 
 def scan(
@@ -157,7 +158,7 @@ def scan(
     [[1.0, 5.0], [2.0, 6.0], [3.0, 7.0]]
     """
     given, steps = _sequence(As, x, as_semiring(semiring), weights, lengths, steps)
-    return jnp.moveaxis(_scan(given, steps, as_semiring(semiring), check), -2, 0)
+    return jnp.moveaxis(_scan(given, steps, as_semiring(semiring), check), -2, 0).astype(jnp.asarray(As).dtype)
 
 
 def multi_dot_witness(
@@ -187,7 +188,7 @@ def multi_dot_witness(
     given, steps = _sequence(As, jnp.asarray(x), algebra, weights, lengths, steps)
     shape = jax.ShapeDtypeStruct((*_batch(given), steps, given.x.shape[-1]), np.int32)
     W = _on_host(sequences.attained, shape, (jax.lax.stop_gradient(given),), steps, algebra, check)
-    return _multi_dot(given, steps, algebra, check), jnp.moveaxis(W, -2, 0)
+    return _multi_dot(given, steps, algebra, check).astype(jnp.asarray(As).dtype), jnp.moveaxis(W, -2, 0)
 
 
 def reduce(
@@ -229,6 +230,7 @@ def _sequence(As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, s
     if weights is not None:
         weights = jnp.asarray(weights)
         _same_dtype(As, weights=weights)
+    As, x, weights = (array if array is None else _wide(array, semiring) for array in (As, x, weights))
     if lengths is not None:
         lengths = jnp.asarray(lengths)
         if not jnp.issubdtype(lengths.dtype, jnp.integer):
@@ -248,6 +250,11 @@ def _check_operands(A: Array, B: Array) -> None:
         raise ShapeError(f"A is {A.shape}, B is {B.shape}: a scalar is no operand of a product")
     if A.dtype != B.dtype:
         raise DTypeError(f"A has dtype {A.dtype}, B {B.dtype}: convert one, B.astype(A.dtype)")
+
+
+def _wide(x: Array, semiring: Semiring) -> Array:
+    """Halves in float32: what is computed of them is rounded once. See `semiring.arrays.encoding.is_rounded`."""
+    return x.astype(jnp.float32) if is_half(x.dtype) and semiring.supports(np.float32) else x
 
 
 def _on_host(function: Callable[..., Any], shapes: Any, arrays: tuple[Any, ...], *others: Any) -> Any:

@@ -232,3 +232,24 @@ def test_best_paths_of_sequences_under_jit_and_vmap(rng):
     assert np.argwhere(np.asarray(slope)).tolist() == [[t, path[t], path[t + 1]] for t in range(6)]
     with pytest.raises(AlgebraError, match="no witnesses"):
         differentiable.multi_dot_witness(A, x, "log_plus")
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+@pytest.mark.parametrize("name", ["min_plus", "max_plus", "log_plus"])
+def test_halves_are_rounded_once(rng, name, dtype):
+    """Sequences and products are computed in float32, and so are the gradients."""
+    As, x = jnp.asarray(rng.normal(size=(60, 20, 20)), dtype), jnp.asarray(rng.normal(size=20), dtype)
+    wide, start = np.asarray(As, np.float32), np.asarray(x, np.float32)
+    for found, expected in (
+        (differentiable.multi_dot(As, None, name), sr.multi_dot(wide, None, name)),
+        (differentiable.scan(As, x, name), sr.scan(wide, start, name)),
+        (differentiable.matmul(As[0], As[1], name), sr.matmul(wide[0], wide[1], name)),
+    ):
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, jnp.asarray(expected).astype(dtype))
+
+    def total(A):
+        return differentiable.multi_dot(A, x.astype(A.dtype), name).astype(jnp.float32).sum()
+
+    slope = jax.grad(total)(As)
+    np.testing.assert_array_equal(slope, jax.grad(total)(jnp.asarray(wide)).astype(dtype))
