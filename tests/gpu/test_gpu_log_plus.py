@@ -70,6 +70,31 @@ def test_errors_are_small_on_data_of_every_kind(rng, name, dtype):
     assert_right(total[np.ix_(rows, columns)], exact(A[rows], B[:, columns], C[np.ix_(rows, columns)]), dtype)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("m", "k", "n"),
+    [(8, 8, 8), (33, 64, 100), (200, 300, 511), (64, 4096, 64), (1, 600, 300), (600, 511, 1), (7, 900, 700)],
+)
+def test_errors_of_small_products_are_as_small(rng, m, k, n, dtype):
+    import cupy as cp
+
+    plan = make_plan(sr.log_plus, dtype)
+    kinds = {**KINDS, "equal": lambda _, m, k, n: (np.full((m, k), 7e5), np.full((k, n), 0.25))}
+    for kind in kinds.values():
+        side = max(m, n, 16)
+        A, B = kind(rng, side, max(k, 64), side)
+        A, B = A[:m, :k].astype(dtype), B[:k, :n].astype(dtype)
+        C = rng.normal(size=(m, n)).astype(dtype)
+        rows, columns = slice(0, 16), slice(max(0, n - 16), n)
+        expected, total = (exact(A[rows], B[:, columns], X) for X in (None, C[rows, columns]))
+        found = multiplied(plan, A, B)
+        assert_right(found[rows, columns], expected, dtype)
+        assert multiplied(plan, A, B).tobytes() == found.tobytes()
+        assert_right(multiplied(plan, A, B, C)[rows, columns], total, dtype)
+        stack = sr.matmul(cp.asarray(np.stack([A, A])), cp.asarray(np.asfortranarray(B)), "log_plus")
+        assert_right(cp.asnumpy(stack[1])[rows, columns], expected, dtype)
+
+
 def test_a_single_path_is_exact_and_none_is_none(rng):
     A, B = (X.astype(np.float32) for X in KINDS["hidden_markov_models"](rng, M, K, N))
     paths = np.isfinite(A).astype(int) @ np.isfinite(B).astype(int)

@@ -111,7 +111,7 @@ class CudaBackend:
 
     def multiply_add_upper(self, plan: Plan, C: Any, A: Any, B: Any) -> None:
         """C ← C ⊕ A ⊗ B on and above the diagonal; tiles of C that lie below it are left out."""
-        if self._classical.takes(plan) or self._logs.may_take(plan):
+        if self._classical.takes(plan) or self._logs.takes(plan):
             for columns in cut(0, C.shape[1], _STRIP):
                 self.multiply_add(plan, C[: columns.stop, columns], A[: columns.stop], B[:, columns])
             return

@@ -1,26 +1,40 @@
-// c = log sum_k exp(a + b) of the entries that products of float64 leave open, an exponential for each pair: a tile of C,
-// 128 rows by 64 columns, to a block, which returns at once where no entry of the sums S is NaN, the mark of such an
-// entry. T is float or double; of float, log_splits.cu takes what it can before.
+// c = log sum_k exp(a + b), an exponential for each pair, in tiles of C. T is float or double.
 //
-// The first pass over k finds the greatest a + b, `top`, the second adds up exp(a + b - top), sums of 16 terms in float64.
-// Where a single path exists the result is its a + b, to the bit.
+// `log_sums` takes the entries that products of float64 leave open, NaN among the sums S: a block returns at once where
+// its tile has none. (Of float, log_splits.cu takes what it can before.) `log_tiles` takes all entries of products that
+// are too small for cuBLAS, and `log_lines` those of a vector and a matrix. Where C is too small for the GPU, blocks share
+// k, and `log_parts` joins their sums.
+//
+// Of 16 steps at a time the greatest a + b is found first, then the exponentials relative to `top`, the greatest so far, are
+// added up; sums of 16 terms are added in float64. Where a single path exists the result is its a + b, to the bit.
 typedef long long Long;
 
 #define INLINE __device__ __forceinline__
 
-constexpr int ROWS = 128, COLUMNS = 64, DEPTH = 16, TALL = 8, WIDE = 4, THREADS = 256;
+constexpr int DEPTH = 16, THREADS = 256;
+constexpr int TALL = sizeof(T) == 4 ? 8 : 4, WIDE = 4, ROWS = 16 * TALL, COLUMNS = 64;  // of log_sums
 constexpr double LN2 = 0.69314718055994530942;
 
 template <typename X> INLINE X infinity() {
     return X(__int_as_float(0x7f800000));
 }
 
-INLINE float power(float d) { return exp2f(d * 1.44269504f); }
-INLINE double power(double d) { return exp(d); }
-
 // The greater one; infinity less infinity is no path.
 INLINE float greater(float candidate, float top) { return fmaxf(candidate, top); }
 INLINE double greater(double candidate, double top) { return candidate > top ? candidate : top; }
+
+// exp(d) of a d that is at most 0, or NaN: then 0, for such a path is none.
+INLINE float power(float d) {
+    const float e = greater(d * 1.44269504f, -infinity<float>());
+#ifdef ON_HOST
+    return exp2f(e);
+#else
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(e));
+    return y;
+#endif
+}
+INLINE double power(double d) { return exp(greater(d, -infinity<double>())); }
 
 struct Operand {
     const T *start;
@@ -42,18 +56,18 @@ template <int COUNT> struct Share {
     // The tile, -infinity beyond ``lines`` and ``steps``.
     INLINE void read(T (*to)[COUNT + 4], const T *tile, Long lines, Long steps) const {
 #pragma unroll
-        for (int e = 0; e < COUNT * DEPTH / THREADS; ++e) {
+        for (int e = 0; e < (COUNT * DEPTH + THREADS - 1) / THREADS; ++e) {
             const int i = line + e * lines_apart, s = step + e * steps_apart;
             T x = -infinity<T>();
             if (i < lines && s < steps) x = tile[e * jump];
-            to[s][i] = x;
+            if (i < COUNT && s < DEPTH) to[s][i] = x;
         }
     }
 };
 
 template <typename X, int N> INLINE void fetch(X (&to)[N], const X *from) {
-    constexpr int LANES = 16 / sizeof(X);
-    struct alignas(16) Pack {
+    constexpr int LANES = N * sizeof(X) < 16 ? N : 16 / sizeof(X);
+    struct alignas(LANES * sizeof(X)) Pack {
         X lanes[LANES];
     };
 #pragma unroll
@@ -84,38 +98,40 @@ INLINE void settle(T &c, double value, int reads) {
     c = T(value);
 }
 
-extern "C" __global__ void __launch_bounds__(256)
-    log_sums(const int *open, double *S, Long s_row, const T *A, Long a_row, Long a_column, const T *B, Long b_row, Long b_column,
-             T *C, Long c_row, Long c_column, Long m, Long n, Long inner, int reads) {
-    if (!*open) return;
+// No a + b yet: finite, so that a difference with it is a number, and told from such a weight by a sum of 0.
+template <typename X> INLINE X nothing() {
+    return sizeof(X) == 4 ? X(-3.40282346638528859812e38) : X(-1.79769313486231570815e308);
+}
+
+INLINE double log_of(double top, double sum) {
+    return top == infinity<double>() ? top : log(sum) + top;
+}
+
+// A tile of C of `ROWS` by `COLUMNS`: the greatest a + b of each entry, and the sum of exp(a + b - top). A thread has
+// `TALL` by `WIDE` of them from (down, across) on. Threads that are not ``busy`` only help to read.
+template <int ROWS, int COLUMNS, int TALL, int WIDE>
+INLINE void add_up(Operand A, Operand B, Long first_row, Long first_column, Long m, Long n, Long inner, int down, int across,
+                   bool busy, T (&top)[TALL][WIDE], double (&sum)[TALL][WIDE]) {
     __shared__ __align__(16) T left[DEPTH][ROWS + 4];
     __shared__ __align__(16) T right[DEPTH][COLUMNS + 4];
-    const Long top_row = Long(blockIdx.y) * ROWS, first_column = Long(blockIdx.x) * COLUMNS;
-    const int down = threadIdx.x / 16 * TALL, across = threadIdx.x % 16 * WIDE;
-    unsigned mine = 0;
-#pragma unroll
-    for (int i = 0; i < TALL; ++i)
-#pragma unroll
-        for (int j = 0; j < WIDE; ++j) {
-            const Long row = top_row + down + i, column = first_column + across + j;
-            if (row < m && column < n && S[row * s_row + column] != S[row * s_row + column]) mine |= 1u << (i * WIDE + j);
-        }
-    if (!any_of(mine != 0)) return;
     // Both by lines along k.
-    const Share<ROWS> of_a({A, a_row, a_column}, top_row, a_column == 1);
-    const Share<COLUMNS> of_b({B, b_column, b_row}, first_column, b_row == 1);
-    const Long rows = m - top_row, columns = n - first_column;
+    const Share<ROWS> of_a(A, first_row, A.column == 1);
+    const Share<COLUMNS> of_b({B.start, B.column, B.row}, first_column, B.row == 1);
     const T *a_tile = of_a.from, *b_tile = of_b.from;
-
-    T top[TALL][WIDE];
 #pragma unroll
     for (int i = 0; i < TALL; ++i)
 #pragma unroll
-        for (int j = 0; j < WIDE; ++j) top[i][j] = -infinity<T>();
+        for (int j = 0; j < WIDE; ++j) top[i][j] = nothing<T>(), sum[i][j] = 0;
     for (Long k = 0; k < inner; k += DEPTH, a_tile += of_a.ahead, b_tile += of_b.ahead) {
         __syncthreads();
-        of_a.read(left, a_tile, rows, inner - k), of_b.read(right, b_tile, columns, inner - k);
+        of_a.read(left, a_tile, m - first_row, inner - k), of_b.read(right, b_tile, n - first_column, inner - k);
         __syncthreads();
+        if (!busy) continue;
+        T best[TALL][WIDE];
+#pragma unroll
+        for (int i = 0; i < TALL; ++i)
+#pragma unroll
+            for (int j = 0; j < WIDE; ++j) best[i][j] = top[i][j];
 #pragma unroll 4
         for (int s = 0; s < DEPTH; ++s) {
             T a[TALL], b[WIDE];
@@ -123,24 +139,17 @@ extern "C" __global__ void __launch_bounds__(256)
 #pragma unroll
             for (int i = 0; i < TALL; ++i)
 #pragma unroll
-                for (int j = 0; j < WIDE; ++j) top[i][j] = greater(a[i] + b[j], top[i][j]);
+                for (int j = 0; j < WIDE; ++j) best[i][j] = greater(a[i] + b[j], best[i][j]);
         }
-    }
-
-    double sum[TALL][WIDE];
+        T part[TALL][WIDE];
 #pragma unroll
-    for (int i = 0; i < TALL; ++i)
+        for (int i = 0; i < TALL; ++i)
 #pragma unroll
-        for (int j = 0; j < WIDE; ++j) {
-            sum[i][j] = 0;
-        }
-    a_tile = of_a.from, b_tile = of_b.from;
-    for (Long k = 0; k < inner; k += DEPTH, a_tile += of_a.ahead, b_tile += of_b.ahead) {
-        __syncthreads();
-        of_a.read(left, a_tile, rows, inner - k), of_b.read(right, b_tile, columns, inner - k);
-        __syncthreads();
-        T part[TALL][WIDE] = {};
-#pragma unroll 1
+            for (int j = 0; j < WIDE; ++j) {
+                if (best[i][j] > top[i][j]) sum[i][j] *= double(power(top[i][j] - best[i][j])), top[i][j] = best[i][j];
+                part[i][j] = 0;
+            }
+#pragma unroll(sizeof(T) == 4 ? 4 : 1)
         for (int s = 0; s < DEPTH; ++s) {
             T a[TALL], b[WIDE];
             fetch(a, &left[s][down]), fetch(b, &right[s][across]);
@@ -154,15 +163,97 @@ extern "C" __global__ void __launch_bounds__(256)
 #pragma unroll
             for (int j = 0; j < WIDE; ++j) sum[i][j] += double(part[i][j]);
     }
+}
 
+extern "C" __global__ void __launch_bounds__(THREADS)
+    log_sums(const int *open, double *S, Long s_row, const T *A, Long a_row, Long a_column, const T *B, Long b_row, Long b_column,
+             T *C, Long c_row, Long c_column, Long m, Long n, Long inner, int reads) {
+    if (!*open) return;
+    const Long top_row = Long(blockIdx.y) * ROWS, first_column = Long(blockIdx.x) * COLUMNS;
+    const int down = threadIdx.x / (COLUMNS / WIDE) * TALL, across = threadIdx.x % (COLUMNS / WIDE) * WIDE;
+    unsigned mine = 0;
+#pragma unroll
+    for (int i = 0; i < TALL; ++i)
+#pragma unroll
+        for (int j = 0; j < WIDE; ++j) {
+            const Long row = top_row + down + i, column = first_column + across + j;
+            if (row < m && column < n && S[row * s_row + column] != S[row * s_row + column]) mine |= 1u << (i * WIDE + j);
+        }
+    if (!any_of(mine != 0)) return;
+    T top[TALL][WIDE];
+    double sum[TALL][WIDE];
+    add_up<ROWS, COLUMNS>({A, a_row, a_column}, {B, b_row, b_column}, top_row, first_column, m, n, inner, down, across, mine != 0,
+                          top, sum);
 #pragma unroll
     for (int i = 0; i < TALL; ++i)
 #pragma unroll
         for (int j = 0; j < WIDE; ++j) {
             if (!(mine >> (i * WIDE + j) & 1)) continue;
             const Long row = top_row + down + i, column = first_column + across + j;
-            const double best = double(top[i][j]);
-            const bool finite = best > -infinity<double>() && best < infinity<double>();
-            settle(C[row * c_row + column * c_column], finite ? log(sum[i][j]) + best : best, reads);
+            settle(C[row * c_row + column * c_column], log_of(top[i][j], sum[i][j]), reads);
         }
+}
+
+// Matrices of a stack, one after the other.
+struct Stack {
+    T *start;
+    Long matrix, row, column;  // strides in elements
+
+    INLINE Operand at(Long number, Long rows, Long columns) const {
+        return {start + number * matrix + rows * row + columns * column, row, column};
+    }
+};
+
+// All entries of a stack of products, or of part of k: then their sums and tops, matrix by matrix and part by part.
+template <int ROWS, int COLUMNS, int TALL, int WIDE>
+INLINE void each_tile_of(Stack A, Stack B, Stack C, Long m, Long n, Long inner, Long part, int reads, double *sums, T *tops) {
+    const Long tiles = (m + ROWS - 1) / ROWS, wide = (n + COLUMNS - 1) / COLUMNS, parts = inner > part ? (inner + part - 1) / part : 1;
+    const Long first_row = blockIdx.x / wide % tiles * ROWS, first_column = blockIdx.x % wide * COLUMNS;
+    const Long piece = blockIdx.x / (wide * tiles), matrix = piece / parts, k = (piece - matrix * parts) * part;
+    const int down = threadIdx.x / (COLUMNS / WIDE) * TALL, across = threadIdx.x % (COLUMNS / WIDE) * WIDE;
+    T top[TALL][WIDE];
+    double sum[TALL][WIDE];
+    add_up<ROWS, COLUMNS>(A.at(matrix, 0, k), B.at(matrix, k, 0), first_row, first_column, m, n,
+                          inner - k < part ? inner - k : part, down, across, first_row + down < m && first_column + across < n,
+                          top, sum);
+#pragma unroll
+    for (int i = 0; i < TALL; ++i)
+#pragma unroll
+        for (int j = 0; j < WIDE; ++j) {
+            const Long row = first_row + down + i, column = first_column + across + j;
+            if (row >= m || column >= n) continue;
+            if (parts > 1) {
+                const Long at = (piece * m + row) * n + column;
+                sums[at] = sum[i][j], tops[at] = top[i][j];
+            } else {
+                settle(C.start[matrix * C.matrix + row * C.row + column * C.column], log_of(top[i][j], sum[i][j]), reads);
+            }
+        }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    log_tiles(T *A, Long a_matrix, Long a_row, Long a_column, T *B, Long b_matrix, Long b_row, Long b_column, T *C, Long c_matrix,
+              Long c_row, Long c_column, Long m, Long n, Long inner, Long part, int reads, double *sums, T *tops) {
+    each_tile_of<32, 32, 2, 2>({A, a_matrix, a_row, a_column}, {B, b_matrix, b_row, b_column}, {C, c_matrix, c_row, c_column},
+                             m, n, inner, part, reads, sums, tops);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    log_lines(T *A, Long a_matrix, Long a_row, Long a_column, T *B, Long b_matrix, Long b_row, Long b_column, T *C, Long c_matrix,
+              Long c_row, Long c_column, Long m, Long n, Long inner, Long part, int reads, double *sums, T *tops) {
+    each_tile_of<1, 256, 1, 1>({A, a_matrix, a_row, a_column}, {B, b_matrix, b_row, b_column}, {C, c_matrix, c_row, c_column},
+                             m, n, inner, part, reads, sums, tops);
+}
+
+// The sums of `parts` parts of k as one, in their order; a thread to an entry of C.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    log_parts(T *C, Long c_matrix, Long c_row, Long c_column, Long m, Long n, Long count, Long parts, int reads,
+              const double *sums, const T *tops) {
+    const Long entry = Long(blockIdx.x) * THREADS + threadIdx.x, size = m * n;
+    if (entry >= count * size) return;
+    const Long matrix = entry / size, place = entry % size, first = matrix * parts * size + place;
+    double top = nothing<T>(), sum = 0;
+    for (Long p = 0; p < parts; ++p) top = greater(double(tops[first + p * size]), top);
+    for (Long p = 0; p < parts; ++p) sum += sums[first + p * size] * power(double(tops[first + p * size]) - top);
+    settle(C[matrix * c_matrix + place / n * c_row + place % n * c_column], log_of(top, sum), reads);
 }

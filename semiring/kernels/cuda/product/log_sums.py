@@ -24,19 +24,25 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import log_plus, plus_times
+from semiring.arrays.device.prepared import Prepared
 from semiring.kernels.contract import Plan
 from semiring.kernels.cuda.closing.modules import current_device
 from semiring.kernels.cuda.closing.sources import text_of
 from semiring.kernels.cuda.product import classical
+from semiring.kernels.cuda.product.launches import enter
 from semiring.logs import KEPT, Compilation
 
-__all__ = ["may_take", "multiply", "source"]
+__all__ = ["may_take", "multiply", "source", "takes"]
 
 _SMALLEST = 512  # rows and columns of B: with fewer, what the passes cost outweighs the gain
+_FEW_ROWS = 8  # of A or columns of B: with fewer, so do the exponentials of the other
+_BLOCKS, _PART = 528, 128  # of small products: k is shared until there are so many; the least steps of a block
 _ROWS, _COLUMNS, _DEPTH = 2048, 8192, 8192  # of panels
 _RUN = {"f": _DEPTH, "d": 256}  # steps of k that are added up in one product: float64 loses a bit for each few
 # As in log_sums.cu and log_splits.cu:
 _TILE, _STEPS = (128, 64), 16
+_OPEN_ROWS = {"f": _TILE[0], "d": 64}  # of a tile of log_sums
+_THREADS, _SMALL, _LINE = 256, 32, 256  # of a block; rows and columns of a tile of log_tiles; columns of log_lines
 _TEAM, _LOWEST = 128, -125  # threads, and the exponent that stands for all below
 _SHARED = 8 * _TILE[0] * _TILE[1] + 2 * 8 * _STEPS * sum(_TILE)  # sums, and two stages of mantissas and exponents
 _SPLIT = _ROWS * _DEPTH, _DEPTH * _COLUMNS  # entries of A and of B that are split at a time
@@ -123,26 +129,81 @@ def _is_log_plus(semiring: Semiring) -> bool:
     return texts[0] == texts[1]
 
 
-def may_take(plan: Plan, n: int = _SMALLEST) -> bool:
-    """Whether some products of matrices of n rows and columns under this plan go this way."""
+def takes(plan: Plan) -> bool:
+    """Whether all products under this plan go this way."""
     return (
-        n >= _SMALLEST
-        and plan.storage == "elements"
+        plan.storage == "elements"
         and plan.dtype.char in _SPARE
         and plan.zero == -np.inf
         and _is_log_plus(plan.semiring)
-        and classical.takes(_NUMBERS)
     )
+
+
+def may_take(plan: Plan, n: int = _SMALLEST) -> bool:
+    """Whether cuBLAS has a part in some products of matrices of n rows and columns under this plan."""
+    return n >= _SMALLEST and takes(plan) and classical.takes(_NUMBERS)
 
 
 def multiply(plan: Plan, C: Any, A: Any, B: Any, *, accumulate: bool) -> bool:
     """C ← A ⊗ B, or C ⊕ A ⊗ B; False where it goes another way. Enqueues on the current stream."""
-    if not C.size or min(B.shape[-2:]) < _SMALLEST or not may_take(plan):
+    if not C.size or not takes(plan):
         return False
+    if min(B.shape[-2:]) < _SMALLEST or C.shape[-2] < _FEW_ROWS or not may_take(plan):
+        _add_terms(C, A, B, accumulate)
+        return True
     stacks = zip(C, A, B, strict=True) if C.ndim == 3 else ((C, A, B),)
     for matrices in stacks:
         _multiply(plan, *matrices, accumulate)
     return True
+
+
+def _add_terms(C: Any, A: Any, B: Any, accumulate: bool) -> None:
+    """An exponential for each pair, where that is less work than the passes: small products, stacks of them, vectors."""
+    enter(C.data.device_id)
+    if C.shape[-2] > C.shape[-1]:  # ⊗ commutes
+        C, A, B = C.swapaxes(-1, -2), B.swapaxes(-1, -2), A.swapaxes(-1, -2)
+    launches, size, parts = _launches(
+        C.dtype.char, C.shape, A.shape[-1], C.strides, A.strides, B.strides, accumulate, C.data.device_id
+    )
+    if parts == 1:
+        launches[0](A.data.ptr, B.data.ptr, C.data.ptr, 0, 0)
+        return
+    sums, tops = cupy.cuda.alloc(8 * size), cupy.cuda.alloc(C.itemsize * size)  # of the stream's memory
+    launches[0](A.data.ptr, B.data.ptr, C.data.ptr, sums.ptr, tops.ptr)
+    launches[1](C.data.ptr, sums.ptr, tops.ptr)
+
+
+@lru_cache(maxsize=512)
+def _launches(
+    char: str,
+    shape: tuple[int, ...],
+    inner: int,
+    c: tuple[int, ...],
+    a: tuple[int, ...],
+    b: tuple[int, ...],
+    accumulate: bool,
+    device: int,
+) -> tuple[tuple[Prepared, ...], int, int]:
+    """The launches of a product whose operands lie so, entries of their workspace, and how many share k."""
+    (m, n), count = shape[-2:], shape[0] if len(shape) == 3 else 1
+    rows, columns, name = (1, _LINE, "log_lines") if m == 1 else (_SMALL, _SMALL, "log_tiles")
+    tiles = -(-m // rows) * -(-n // columns) * count
+    part = max(_PART, -(-inner // max(1, _BLOCKS // tiles)))
+    part = -(-part // _STEPS) * _STEPS
+    parts = max(1, -(-inner // part))
+
+    def strides(of: tuple[int, ...]) -> tuple[np.int64, ...]:
+        return tuple(np.int64(stride // np.dtype(char).itemsize) for stride in (*(0,) * (3 - len(of)), *of))
+
+    matrices, sizes = (None, *strides(a), None, *strides(b), None, *strides(c)), (np.int64(m), np.int64(n))
+    reads, kernel = np.int32(accumulate), _kernel(name, char, device).kernel
+    given = (*matrices, *sizes, np.int64(inner), np.int64(part), reads, None, None)
+    launches = [Prepared(kernel, (tiles * parts,), (_THREADS,), given)]
+    if parts > 1:
+        given = (None, *strides(c), *sizes, np.int64(count), np.int64(parts), reads, None, None)
+        blocks = -(-m * n * count // _THREADS)
+        launches.append(Prepared(_kernel("log_parts", char, device).kernel, (blocks,), (_THREADS,), given))
+    return tuple(launches), m * n * count * parts, parts
 
 
 def _multiply(plan: Plan, C: Any, A: Any, B: Any, accumulate: bool) -> None:
@@ -191,10 +252,13 @@ def _add_up(sums: Any, A: Any, B: Any, C: Any, open_: Any, accumulate: bool) -> 
     if C.dtype.char == "f":
         _add_splits(sums, A, B, C, open_, accumulate)
     m, n = C.shape
-    grid, sizes = (-(-n // _TILE[1]), -(-m // _TILE[0])), (np.int64(m), np.int64(n), np.int64(A.shape[1]))
+    grid, sizes = (
+        (-(-n // _TILE[1]), -(-m // _OPEN_ROWS[C.dtype.char])),
+        (np.int64(m), np.int64(n), np.int64(A.shape[1])),
+    )
     matrices = sums, np.int64(n), A, *_strides(A), B, *_strides(B), C, *_strides(C)
     kernel = _kernel("log_sums", C.dtype.char, current_device())
-    kernel(grid, (256,), (open_, *matrices, *sizes, np.int32(accumulate)))
+    kernel(grid, (_THREADS,), (open_, *matrices, *sizes, np.int32(accumulate)))
 
 
 def _add_splits(sums: Any, A: Any, B: Any, C: Any, open_: Any, accumulate: bool) -> None:
