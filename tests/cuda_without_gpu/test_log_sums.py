@@ -156,7 +156,7 @@ def test_open_entries_become_their_sums_and_others_stay(kernels, char, kind, ord
     ],
 )
 def test_all_entries_in_parts_of_k(kernels, char, kind, count, m, k, n, part, rng):
-    kind = normal if k < 3 or m < 2 and kind is infinite else kind
+    kind = normal if k < 3 or (m < 2 and kind is infinite) else kind
     drawn = [kind(rng, m, k, n) for _ in range(count)]
     A, B = (np.asarray(X, char) for X in map(np.stack, zip(*drawn, strict=True)))
     B = np.asarray(B.swapaxes(1, 2), order="C").swapaxes(1, 2) if part == 48 else B

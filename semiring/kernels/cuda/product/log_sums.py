@@ -1,6 +1,7 @@
 """Products of log_plus on a GPU: c = log Σₖ exp(a + b) by float64 products on tensor cores.
 
-The way is that of `semiring.kernels.cpu.product.log_sums`: exponentials relative to whole powers of two, u for each row
+Small products, and those of a few rows or columns, take an exponential for each pair (`log_sums.cu`). The way of
+others is that of `semiring.kernels.cpu.product.log_sums`: exponentials relative to whole powers of two, u for each row
 of A, v for each k, w for each column of B, are multiplied by cuBLAS as float64, and the logarithm is taken of their
 sums. Sums are left open, as NaN, where what was too small to be kept might be noticed, where fewer than two paths may
 exist, and in rows and columns with entries above `_HIGH`. `log_splits.cu` for float32 and `log_sums.cu` for what that
@@ -11,7 +12,8 @@ The same input gives the same bits. In what order cuBLAS adds depends on the sha
 Workspace, in float64: a panel of B of at most `_DEPTH` by `_COLUMNS`, panels of A and of sums of `_ROWS` by as much:
 0.8 GB where n and k exceed 8192; and in float32 as much of A and B, exponents and mantissas apart: 1 GB.
 
-H200, n = 8192, float32: 27 T pairs/s on ordinary data, 3.2 T where all sums are open; pair by pair has 0.6.
+H200, float32, n = 8192: 27 T pairs/s on ordinary data, 3.2 T where all sums are open. An exponential for each pair:
+1.4 to 2 T from n = 400 on and for stacks of 64 and more; the matrix of a product with a vector is read at 1.6 TB/s.
 """
 
 from __future__ import annotations
@@ -34,8 +36,7 @@ from semiring.logs import KEPT, Compilation
 
 __all__ = ["may_take", "multiply", "source", "takes"]
 
-_SMALLEST = 512  # rows and columns of B: with fewer, what the passes cost outweighs the gain
-_FEW_ROWS = 8  # of A or columns of B: with fewer, so do the exponentials of the other
+_PAIRS, _LINES = {"f": 1 << 29, "d": 1 << 27}, 32  # pairs, and rows or columns: up to these what cuBLAS saves is less
 _BLOCKS, _PART = 528, 128  # of small products: k is shared until there are so many; the least steps of a block
 _ROWS, _COLUMNS, _DEPTH = 2048, 8192, 8192  # of panels
 _RUN = {"f": _DEPTH, "d": 256}  # steps of k that are added up in one product: float64 loses a bit for each few
@@ -139,16 +140,17 @@ def takes(plan: Plan) -> bool:
     )
 
 
-def may_take(plan: Plan, n: int = _SMALLEST) -> bool:
+def may_take(plan: Plan, n: int = 1 << 20) -> bool:
     """Whether cuBLAS has a part in some products of matrices of n rows and columns under this plan."""
-    return n >= _SMALLEST and takes(plan) and classical.takes(_NUMBERS)
+    return takes(plan) and n**3 > _PAIRS[plan.dtype.char] and n > _LINES and classical.takes(_NUMBERS)
 
 
 def multiply(plan: Plan, C: Any, A: Any, B: Any, *, accumulate: bool) -> bool:
     """C ← A ⊗ B, or C ⊕ A ⊗ B; False where it goes another way. Enqueues on the current stream."""
     if not C.size or not takes(plan):
         return False
-    if min(B.shape[-2:]) < _SMALLEST or C.shape[-2] < _FEW_ROWS or not may_take(plan):
+    (m, n), k = C.shape[-2:], A.shape[-1]
+    if m * n * k <= _PAIRS[plan.dtype.char] or min(m, n) <= _LINES or not may_take(plan):
         _add_terms(C, A, B, accumulate)
         return True
     stacks = zip(C, A, B, strict=True) if C.ndim == 3 else ((C, A, B),)
@@ -158,7 +160,7 @@ def multiply(plan: Plan, C: Any, A: Any, B: Any, *, accumulate: bool) -> bool:
 
 
 def _add_terms(C: Any, A: Any, B: Any, accumulate: bool) -> None:
-    """An exponential for each pair, where that is less work than the passes: small products, stacks of them, vectors."""
+    """An exponential for each pair: of small products, stacks of them and vectors that is less work than the passes."""
     enter(C.data.device_id)
     if C.shape[-2] > C.shape[-1]:  # ⊗ commutes
         C, A, B = C.swapaxes(-1, -2), B.swapaxes(-1, -2), A.swapaxes(-1, -2)
