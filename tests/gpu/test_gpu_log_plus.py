@@ -102,6 +102,26 @@ def test_errors_of_small_products_are_as_small(rng, m, k, n, dtype):
         assert_right(cp.asnumpy(stack[1])[rows, columns], expected, dtype)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_halves_are_float32_rounded_once(rng, dtype):
+    import cupy as cp
+    import ml_dtypes
+
+    half = np.dtype(dtype if dtype == "float16" else ml_dtypes.bfloat16)
+    A, B, C = (rng.normal(size=shape).astype(half) for shape in ((40, 700), (700, 50), (40, 50)))
+    A[3], C[::2] = -INF, -INF
+    wide = [X.astype(np.float32) for X in (A, B, C)]
+    plan = make_plan(sr.log_plus, half)
+    for given, before in (((A, B), wide[:2]), ((A, B, C), wide)):
+        found = multiplied(plan, *given).astype(np.float32)
+        np.testing.assert_array_equal(
+            found, multiplied(make_plan(sr.log_plus, "float32"), *before).astype(half).astype(np.float32)
+        )
+    A, B = (np.full(shape, 0.25, half) for shape in ((33, 3000), (3000, 40)))
+    found = cp.asnumpy(multiplied(plan, A, B)).astype(float)
+    np.testing.assert_array_equal(found, np.full((33, 40), np.log(3000) + 0.5).astype(half).astype(float))
+
+
 @pytest.mark.parametrize("pairs", [0, 1 << 29])
 def test_a_single_path_is_exact_and_none_is_none(rng, by_cublas, monkeypatch, pairs):
     monkeypatch.setitem(by_cublas._PAIRS, "f", pairs)
