@@ -39,6 +39,7 @@ __all__ = [
     "as_unsigned",
     "bits_of",
     "edge_words",
+    "has_kernels",
     "in_order",
     "in_strips",
     "join_components",
@@ -117,7 +118,7 @@ def strong_components(A: Any, none: Any, threads: int | None = None, graphs: Gra
         return _one(n)
     if graphs is not None:
         return of_words(on_host(graphs.edge_words(A, none)), n, threads)
-    if not is_device_array(A):
+    if has_kernels(A):
         return of_words(edge_words(A, none, threads), n, threads)
     words = np.empty((n, -(-n // WORD)), np.uint32)
     for rows in pieces(A, _ENTRIES):
@@ -265,7 +266,7 @@ def permute(
         elif source is not None:
             D[...] = source
         return
-    if is_device_array(D):
+    if not has_kernels(D):
         if source is not None:
             D[...] = source
         order = array_namespace(D).asarray(order)
@@ -291,6 +292,11 @@ def permute(
 
     run_on(move, [(chain,) for chain in range(len(heirs))], threads)
     gather_columns(entries, np.flatnonzero(order == np.arange(n)), order)
+
+
+def has_kernels(A: Array) -> bool:
+    """Whether compiled loops look at the entries of A: those of the host, but for floats of 16 bytes."""
+    return not is_device_array(A) and A.itemsize <= 8
 
 
 def as_unsigned(D: Array) -> Array:

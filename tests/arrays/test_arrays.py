@@ -99,13 +99,18 @@ def test_lists_and_dtypes_that_make_no_matrix_are_named():
             sr.matmul(np.zeros((2, 2), dtype), np.eye(2))
 
 
-def test_floats_of_sixteen_bytes():
+def test_floats_of_sixteen_bytes(monkeypatch):
     A = np.array([[0, 3], [INF, 1]], np.longdouble)
     result = sr.matmul(A, A)
     assert (result.dtype, result.tolist()) == (A.dtype, [[0, 3], [INF, 2]])
     heights = 0.75 * np.arange(5)
     A = heights - heights[:, None] + 0.25 * (1 - np.eye(5))  # a weight of 0 among them
-    np.testing.assert_array_equal(sr.closure(A.astype(np.longdouble)), sr.closure(A))
+    apart = np.where(np.arange(5)[:, None] > 2, np.triu(A, 1) + np.tril(np.full((5, 5), INF)), A)  # in three components
+    for weights in (A, apart):
+        np.testing.assert_array_equal(sr.closure(weights.astype(np.longdouble)), sr.closure(weights))
+    monkeypatch.setattr(sys.modules["semiring.chain.steps.structure"], "_LEAST", 2)  # as if they were many
+    _, why = sr.closure(np.abs(apart).astype(np.longdouble), explain=True)
+    assert "floats of 16 bytes" in str(why)
 
 
 def test_output():

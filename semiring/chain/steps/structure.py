@@ -32,6 +32,7 @@ def structure(p: Problem) -> Look:
     yield len(m.shape) != 2 or p.strips, "only of one matrix in memory"
     few = p.n < _LEAST_ON_DEVICE if m.on_device else not worth_a_look(p.n)
     yield few, "too few vertices to be worth a look"
+    yield p.dtype.itemsize > 8, "no kernels look at floats of 16 bytes"
     yield m.on_device and request.devices, "several GPUs close the matrix as it is"
     waits = p.waits and m.storage != "bits" and adjacent(m.array)
     yield m.on_device and not waits, "only of adjacent entries of a device that may be waited for"
