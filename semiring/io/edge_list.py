@@ -102,7 +102,7 @@ def read_edge_list(
     number, fields, line = first
     place, asked = f"{source}:{number}", header
     header = True if columns is not None and header is None else header
-    guessed, ahead = header is None and not _names_columns(fields), list[Row]()
+    guessed, ahead = header is None, list[Row]()
     if header is None and re.search(r"[\s,;]\{.*\}\s*$", line):
         raise FormatError(
             f"{place}: an edge with a dictionary, as networkx.write_edgelist writes it: "

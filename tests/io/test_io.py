@@ -343,6 +343,9 @@ def test_a_header_is_recognised_or_declared(tmp_path):
     assert edge_list(tmp_path, "from,to\n", header=False).names == ("from", "to")
     with pytest.raises(FormatError, match=r"net.csv:1: the first line reads like a header, but 'b' is also a vertex"):
         edge_list(tmp_path, "a,b,xy\nb,c,2\n")
+    with pytest.raises(FormatError, match=r"net.csv:1: the first line reads like a header, but 'u' is also a vertex"):
+        edge_list(tmp_path, "u,v\nv,w\nw,u\n")
+    assert edge_list(tmp_path, "u,v\nv,w\nw,u\n", header=False).names == ("u", "v", "w")
     with pytest.raises(FormatError, match=r"net.csv:1: the weight 'x1' is not a number"):
         edge_list(tmp_path, "1,2,x1\n2,3,2\n")
 
