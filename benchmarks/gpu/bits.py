@@ -101,7 +101,7 @@ def peers(options: argparse.Namespace) -> Table:
         by_float8 = _seconds(
             lambda: torch._scaled_mm(x, y, one, one, out_dtype=torch.bfloat16) > 0  # noqa: B023
         )
-        rows.append([n, n**3 / ours_ / 1e12, by_int8 / ours_, by_float8 / ours_])
+        rows.append([n, f"{n**3 / ours_ / 1e12:,.0f}", by_int8 / ours_, by_float8 / ours_])
     columns = ["n", "T bit pairs/s", "times as fast as int8 > 0", "as float8 > 0"]
     return Table("Products of truth values beside cuBLAS", columns, rows)
 
