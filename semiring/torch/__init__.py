@@ -97,10 +97,10 @@ def closure(A: Tensor, semiring: Semiring | str = "min_plus", *, reflexive: bool
     _check_tensors(A=A)
     if A.dim() < 2 or A.shape[-1] != A.shape[-2]:
         raise ShapeError(f"A is {tuple(A.shape)}: a closure needs square matrices, shape (n, n) or (..., n, n)")
-    if _is_rounded(A):
-        return closure(A.float(), semiring, reflexive=reflexive, check=check).to(A.dtype)
     key = _key(semiring)
     rule = _rule(key) if _records_gradients(A) else None
+    if rule is not None and _is_rounded(A):  # the sums of a gradient; what is closed alone rounds once by itself
+        return closure(A.float(), semiring, reflexive=reflexive, check=check).to(A.dtype)
     if not reflexive and rule is None:
         result: Tensor = operators.closure(A, key, False, check)
     elif not reflexive:

@@ -491,3 +491,13 @@ def test_half_precision_and_mixed_devices_on_a_gpu(rng):
     torch.testing.assert_close(half[0].float(), whole[0], rtol=4e-3, atol=4e-3)
     with pytest.raises(DeviceError, match=r"A is on cpu, B on cuda:0"):
         differentiable.matmul(A, A.cuda())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_cycles_that_gain_by_the_rounding_of_halves_are_none(rng, dtype):
+    heights = torch.from_numpy(10 * rng.normal(size=40))
+    A = (heights - heights[:, None]).to(dtype)
+    for reflexive in (True, False):
+        found = differentiable.closure(A, reflexive=reflexive)
+        assert found.dtype == dtype
+        assert torch.equal(found, sr.closure(A, reflexive=reflexive))
