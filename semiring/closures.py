@@ -161,7 +161,7 @@ def closure(
         Whether work may be spared where the graph allows it: True; False; or the name of a step that may, or several of
         ``"bottleneck"``, ``"hops"``, ``"reachability"``, ``"separators"``, ``"searches"``, ``"components"``,
         ``"undirected"``. The page on structure has the idea and the rounding of each; ``explain`` says what was found.
-        With ``method="auto"``, from 1,536 vertices on.
+        With ``method="auto"``, from 1,536 vertices on; hops of a sparse matrix from 256 on.
     weight, directed, columns
         How edges are read, as in `network_of`: the column or attribute of the weights; False for edges in both
         directions, of a matrix in memory too; the titles of the columns where the edges of a frame begin and end.

@@ -680,3 +680,25 @@ def test_bottlenecks_in_float16(name, of_few, rng):
         found = sr.closure(A, name)
         assert found.dtype == np.float16
         np.testing.assert_array_equal(found, oracles.closure(A, name))
+
+
+@pytest.mark.parametrize("form", ["csr", "coo", "lil"])
+def test_hops_of_few_vertices_are_counted_from_what_is_stored(rng, form):
+    """No graph of so few is looked at for anything else."""
+    from scipy.sparse import coo_array
+
+    n, even = 300, np.arange(300)
+    edges = np.stack([even, np.roll(even, 1)])
+    edges = np.unique(np.hstack([edges, edges[::-1], rng.integers(0, n, (2, 500))]), axis=1)
+    for weights, name, expected in (
+        (np.full(edges.shape[1], 2), "min_plus", ["sparse"]),
+        (np.full(edges.shape[1], -2), "max_plus", None),
+        (np.arange(edges.shape[1]) + 1, "min_plus", None),
+    ):
+        A = coo_array((weights.astype(np.float64), edges), shape=(n, n)).asformat(form)
+        steps = applied(A, name)
+        assert steps == expected if expected else not {"structure", "undirected", "components"} & set(steps)
+        np.testing.assert_array_equal(sr.closure(A, name), sr.closure(A, name, structure=False))
+        np.testing.assert_array_equal(
+            sr.closure(A, name, reflexive=False), sr.closure(A, name, structure=False, reflexive=False)
+        )

@@ -32,6 +32,8 @@ from semiring.threads import threads
 
 __all__ = ["dijkstra", "sparse"]
 
+_LEAST = 256  # vertices: hops of so many are counted in half the time of a closure of what is stored, or less
+
 
 def dijkstra(p: Problem, entries: Any, prices: Prices | None = None) -> Reduction | None:
     """The distances in a graph, from every vertex; None for weights below 0 of very different size.
@@ -62,7 +64,7 @@ def sparse(p: Problem) -> Look:
     Raises `ShapeError`, `TooLargeError`; for edges `NegativeCycleError`, and `DomainError` for NaN and for sums beyond
     the floats.
     """
-    A, request, seen = p.given, p.request, UNSEEN
+    A, request = p.given, p.request
     yield request.device is not None or not is_sparse(A), "every entry is stored"
     if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
         raise ShapeError(f"A is {A.shape}: a closure needs a square matrix")
@@ -70,18 +72,31 @@ def sparse(p: Problem) -> Look:
     if request.out is None:
         demand_memory(n * n * dtype.itemsize, f"the closure of {n:,} vertices", SOME)
     shortest = is_tropical(p.semiring) and dtype.kind == "f" and p.semiring.supports(dtype)
-    if request.method == "auto" and request.structure and worth_a_look(n) and dtype.kind in "fiub":
-        seen = structure_of_sparse(A) or UNSEEN
+    seen = _look(p)
     prices = _prices(p, seen) if shortest and request.method == "auto" else None
     found = (_searches(p, prices) if shortest else None) or _hops(p, seen)
     if found is not None:
         return found
+    if not worth_a_look(n):
+        seen = UNSEEN
     array = _dense(p, seen)
     # The dense matrix is ours, and is closed in place; but integers may have to begin again in a wider dtype.
     home = array if array.dtype.kind != "i" else None
     asked = replace(request, method="auto") if takes_edges(request.method) and shortest else request
     q = replace(p, given=array, home=home, seen=seen if array.dtype == dtype else UNSEEN, request=asked)
     return Reduction("entries that are not stored are no edges", None, [q], quiet=True, prices=prices)
+
+
+def _look(p: Problem) -> Structure:
+    """What its graph spares. Of few vertices only where all that is stored is one weight, which is quickly seen."""
+    A, request = p.given, p.request
+    if request.method != "auto" or not request.structure or np.dtype(A.dtype).kind not in "fiub":
+        return UNSEEN
+    if not worth_a_look(A.shape[0]):
+        stored = (A if A.format in ("csr", "csc", "coo") else A.tocoo()).data
+        if A.shape[0] < _LEAST or not stored.size or not (stored == stored[0]).all():
+            return UNSEEN
+    return structure_of_sparse(A) or UNSEEN
 
 
 def _dense(p: Problem, seen: Structure) -> Any:
