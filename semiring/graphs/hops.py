@@ -65,6 +65,7 @@ def write_hops(weight: Any, none: Any, pattern: Pattern | None, words: Any, D: A
     from semiring.kernels.graphs.hops import DIGITS, TARGETS, search_levels, write_levels
 
     n, none = D.shape[0], D.dtype.type(none)
+    threads = threads if n > TARGETS else 1  # one search is done, and its rows are written, before a thread has woken
     starts, heads, order = np.empty(0, np.int64), np.empty(0, np.int32), np.arange(n, dtype=np.int32)
     number = order
     if pattern is not None:
