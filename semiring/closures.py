@@ -20,11 +20,11 @@ from semiring.algorithms.methods import METHODS, matrix_methods, takes_edges
 from semiring.algorithms.predecessors import Inspection, attach_unbounded
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.operands import device_of
+from semiring.arrays.operands import device_of, operands
 from semiring.chain.explanation import Explanation
 from semiring.chain.planner import solve
 from semiring.chain.problem import STRUCTURES, Options, Problem, Request, is_tropical
-from semiring.chain.program import program_for
+from semiring.chain.program import program_for, program_of
 from semiring.chain.steps import steps_in_order
 from semiring.errors import AlgebraError, DeviceError, UnknownNameError
 from semiring.io.inputs import Reading
@@ -200,16 +200,24 @@ def closure(
         asked = {"method": method, "reflexive": reflexive, "check": check, "threads": threads, "structure": structure}
         return _close_by_several(several, A, out, explain, semiring=semiring, directed=directed, **asked)
     options = _options(semiring, method, threads, check, frozenset() if several else spared)
-    rare = progress, device, memory, journal, pivots, weight, directed, columns
+    progress = as_progress(progress)
+    rare = device, memory, journal, pivots, weight, directed, columns
     if not explain and rare.count(None) == len(rare):
-        run = program_for(A, options, out, plus=not reflexive)
-        if run is not None and (closed := run(A, out)) is not None:
+        if type(A) is list or (type(A) is np.ndarray and not A.dtype.isnative):  # read here or by the step `arrays`
+            (A,) = operands(options.semiring, A=A)
+        run = program_for(A, options, out, plus=not reflexive, reports=progress is not None)
+        if run is not None and (closed := run(A, out, None, progress)) is not None:
             return closed
     reading = Reading(weight, directed, columns)
     reading.check(A)
     explanation = Explanation(options.semiring.name, method=method, threads=options.threads, told=explain)
-    request = Request(*options, explanation, out, one, several, memory, journal, pivots, reading=reading)
-    result = _by_chain(A, request, plus=not reflexive, progress=as_progress(progress))
+    request = Request(
+        *options,
+        *(explanation, out, one, several, memory, journal, pivots),
+        reading=reading,
+        programs=None if explain else program_of,
+    )
+    result = _by_chain(A, request, plus=not reflexive, progress=progress)
     return (result, explanation) if explain else result
 
 
@@ -279,11 +287,11 @@ def closure_with_predecessors(
         raise UnknownNameError("closure method with predecessors", method, matrix_methods())
     inspection, spared, several = Inspection(), spared_steps(structure), _where(device)[1]
     options = _options(semiring, method, threads, check, frozenset() if several else spared)
-    run = None if several or progress is not None else program_for(A, options)
-    closed: Array = None if run is None else run(A, inspect=inspection)
+    run = None if several else program_for(A, options, traced=True, reports=progress is not None)
+    closed: Array = None if run is None else run(A, None, inspection, progress)
     D = closed
     if closed is None:
-        request = Request(*options, Explanation(told=False), devices=several)
+        request = Request(*options, Explanation(told=False), devices=several, programs=program_of)
         D = _by_chain(A, request, progress=progress, inspect=inspection)
     if inspection.found is None:  # closed as packed bits, or empty
         inspection.look(engine_of(make_plan(semiring, D.dtype, threads=options.threads), D), D, before=A)

@@ -27,7 +27,7 @@ from semiring.arrays.labels import frame_values, is_graph
 from semiring.arrays.scatter import scatter
 from semiring.arrays.tensors import array_of, is_half_tensor, refused_gradients, tensor_of
 from semiring.errors import DeviceError, DTypeError, ShapeError
-from semiring.namespaces import is_device_array, library_of
+from semiring.namespaces import array_namespace, is_device_array, library_of
 
 __all__ = [
     "adjacent",
@@ -37,6 +37,7 @@ __all__ = [
     "as_result",
     "common_dtype",
     "device_of",
+    "empty_like",
     "in_host_memory",
     "is_sparse",
     "memory_of",
@@ -120,10 +121,15 @@ def _from_sparse(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) ->
     """Stored entries as they are, zeros included, and 0̄ everywhere else; entries stored twice are added by ⊕."""
     if x.ndim != 2:
         raise ShapeError(f"{name} is a sparse array of {x.ndim} dimensions: only matrices are accepted")
-    entries = x.tocoo()
-    values = convert(np.asarray(entries.data), semiring, dtype, name)
+    if x.format == "csr":  # of few entries SciPy's conversion would cost more than all that follows
+        rows, columns = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr)), x.indices[: x.indptr[-1]]
+        stored = x.data[: x.indptr[-1]]
+    else:
+        entries = x.tocoo()
+        rows, columns, stored = entries.row, entries.col, entries.data
+    values = convert(np.asarray(stored), semiring, dtype, name)
     result = np.full(x.shape, semiring.zero_for(dtype), dtype)
-    scatter(result, entries.row, entries.col, values, semiring)
+    scatter(result, rows, columns, values, semiring)
     return result
 
 
@@ -362,6 +368,13 @@ def _exported(xp: Any, result: Any) -> Any:
 def memory_of(x: Any) -> Any:
     """The array that holds the entries: ``x`` itself, or the words of a `BitMatrix`."""
     return x.words if isinstance(x, BitMatrix) else x
+
+
+def empty_like(x: Any) -> Any:
+    """An array, or a packed matrix, of the same kind and shape, to be written."""
+    if type(x) is BitMatrix:
+        return BitMatrix.empty(x.shape, x)
+    return array_namespace(x).empty(x.shape, x.dtype)
 
 
 def adjacent(x: Any) -> bool:

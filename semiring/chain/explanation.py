@@ -56,8 +56,8 @@ class Explanation:
         self.storage = "packed bits" if m.storage == "bits" else "elements"
 
     def note(self, reason: str) -> None:
-        """A reason, once."""
-        if reason and reason not in self.reasons:
+        """A reason, once, where anybody wants to hear it."""
+        if self.told and reason and reason not in self.reasons:
             self.reasons.append(reason)
 
     def say(self, *link: Any) -> None:

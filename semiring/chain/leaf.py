@@ -12,7 +12,7 @@ from semiring.algorithms.irreflexive import cycles_from_closure, irreflexive_pro
 from semiring.algorithms.methods import Method, method_named
 from semiring.algorithms.packed import clear_tail
 from semiring.algorithms.predecessors import Inspection, wants_pivots
-from semiring.algorithms.progress import ReportingEngine
+from semiring.algorithms.progress import Progress, ReportingEngine
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import divergence_error, may_diverge
@@ -48,6 +48,7 @@ class Leaf:
         self.plan = p.kernel_plan()
         self._diverges = may_diverge(self.plan)
         speed, capabilities = closure_speed(self.backend.name, m.dtype, m.storage), self.backend.capabilities
+        self._total: int | None = None  # pairs to report
         self._panel, alone = speed.panel, p.progress is None
         recorded = self.method.recorded and alone and 0 < p.n <= speed.graph
         self._recorder = capabilities.recorder if recorded else None
@@ -66,7 +67,13 @@ class Leaf:
         p = self.problem
         return "" if p.chosen or p.strips else f"{prod(p.matrix.shape) * p.n:.2g} pairs"
 
-    def close(self, D: Any, inspect: Inspection | None = None, original: Array | None = None) -> None:
+    def close(
+        self,
+        D: Any,
+        inspect: Inspection | None = None,
+        progress: Progress | None = None,
+        original: Array | None = None,
+    ) -> None:
         """D ← D* in place: a matrix, a `BitMatrix`, or what else the method takes. ``inspect`` sees it as it is closed.
 
         ``original``: a matrix that equals D, shares no memory with it and stays as it is, if there is one; D need not
@@ -86,9 +93,10 @@ class Leaf:
         p, close, engine = self.problem, self.method.close, self.engine()
         A, inspect = memory_of(D), None if self.words else inspect
         plan, before, pivots = engine.plan, None, None
-        if p.progress is not None:
-            total = self.method.total_pairs(engine, *A.shape)
-            engine = ReportingEngine(self.backend, plan, p.progress, total, self._panel, waits=engine.waits)
+        if progress is not None:
+            if self._total is None:
+                self._total = self.method.total_pairs(engine, *A.shape)
+            engine = ReportingEngine(self.backend, plan, progress, self._total, self._panel, waits=engine.waits)
         if inspect is not None:
             if self.method.keeps_pivots and wants_pivots(engine, A):
                 pivots = self.xp.full(A.shape, -1, np.int32)

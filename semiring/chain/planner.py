@@ -8,22 +8,21 @@ it. So when the first node runs, every look of the call is over.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from functools import cache, partial
 from typing import Any, TypeAlias
 
 from semiring import profiling
 from semiring.algorithms.predecessors import Inspection
-from semiring.arrays.operands import same_memory
+from semiring.algorithms.progress import Progress
+from semiring.arrays.operands import empty_like, same_memory
 from semiring.chain.leaf import Leaf
 from semiring.chain.matrix import Map, Way
-from semiring.chain.problem import STRUCTURES, No, Problem, Reduction, Step, UndecidedError, as_it_is
+from semiring.chain.problem import STRUCTURES, No, Problem, Reduction, Run, Step, altered, as_it_is
 from semiring.errors import SemiringError
 from semiring.kernels.engine import engine_of
-from semiring.namespaces import array_namespace
 from semiring.strips.stored import is_name
 
-__all__ = ["OWN_STEPS", "Node", "name_of", "program_of", "solve"]
+__all__ = ["OWN_STEPS", "Node", "name_of", "solve"]
 
 
 Blame: TypeAlias = Callable[[SemiringError], SemiringError]
@@ -37,18 +36,6 @@ def solve(problem: Problem, steps: Sequence[Step]) -> Any:
     result = Node(problem, steps).run()
     out = problem.request.out
     return result if out is None or is_name(out) else out
-
-
-def program_of(blank: Problem, steps: Sequence[Step]) -> Node | None:
-    """The plan that closes every matrix with the facts of a blank problem, by `Node.work`.
-
-    None where entries decide, or where more is left than maps and a method.
-    """
-    try:
-        node = None if OWN_STEPS else Node(blank, steps, silent=True)
-    except UndecidedError:
-        return None
-    return node if node is not None and node.leaf is not None else None
 
 
 @cache
@@ -79,7 +66,7 @@ def _cost(found: No | Reduction, p: Problem) -> str:
 
 
 class Node:
-    """A planned problem: maps, and then one reduction to other problems, or a method."""
+    """A planned problem: the program of its kind; or maps, and then one reduction to other problems, or a method."""
 
     def __init__(
         self, problem: Problem, steps: Sequence[Step], depth: int = 0, silent: bool = False, blame: Blame = as_it_is
@@ -90,8 +77,11 @@ class Node:
         self.leaf: Leaf | None = None
         self.again: Any = None  # of the reduction that read the matrix in such a way
         self.more: list[Reduction] = []  # those that take more than to map some rows
+        self._rest, programs = steps, problem.request.programs
         try:
-            self._plan(problem, steps)
+            self.program: Run | None = None if programs is None else programs(problem, steps)
+            if self.program is None:
+                self._plan(problem, steps)
         except SemiringError as error:
             raise blame(error) from None
 
@@ -115,7 +105,9 @@ class Node:
             if not found.only_maps:
                 self.reduction = found
                 break
-        self.inner, self.way = p, Way(self.outer.matrix, p.matrix)
+        self.inner = p
+        if self.outer.taken:
+            self.way = Way(self.outer.matrix, p.matrix)
         if self.reduction is not None:
             self.children = [self.plan(q, k) for k, q in enumerate(self.reduction.problems)]
             return
@@ -130,16 +122,17 @@ class Node:
         blame = partial(self.reduction.blame, which=which)
         return Node(problem, self._rest, self._depth + 1, self._silent or which > 0, blame)
 
-    def program(self, blank: Problem) -> Node | None:
-        """`program_of` the steps that follow."""
-        return program_of(blank, self._rest)
+    def at(self, A: Any, home: Any, progress: Progress | None) -> Node:
+        """A program of more than one method, at work on a matrix."""
+        p = self.inner.but(self.inner.facts, array=A, home=home, progress=progress, blank=False)
+        node: Node = altered(self, inner=p)
+        return node
 
     def under(self, map_: Map) -> Node:
         """A program whose matrix is read through one map more."""
-        other = copy(self)
-        other.inner = self.inner.mapped(map_, self.inner.facts)
-        other.way = Way(self.outer.matrix, other.inner.matrix)
-        return other
+        p = self.inner.mapped(map_, self.inner.facts)
+        node: Node = altered(self, inner=p, way=Way(self.outer.matrix, p.matrix))
+        return node
 
     def read(self, D: Any) -> Any:
         """D ← the matrix as it is read, for a reduction that closes it in place. What `show` wants is returned."""
@@ -156,23 +149,36 @@ class Node:
 
         Between the first write and the last the memory is that of home, wherever it will do.
         """
+        home = self.outer.home if home is None else home
         try:
-            return self.work(self.inner.matrix.array, self.outer.home if home is None else home, self.inner.inspect)
+            if self.program is not None:
+                p = self.outer
+                closed = self.program(p.matrix.array, home, p.inspect, p.progress)
+                if closed is not None:
+                    return closed
+                self._plan(p, self._rest)
+            p = self.inner
+            return self.work(p.matrix.array, home, p.inspect, p.progress)
         except SemiringError as error:
             raise self._blame(error) from None
 
-    def work(self, A: Any, home: Any = None, inspect: Inspection | None = None) -> Any:
+    def work(
+        self, A: Any, home: Any = None, inspect: Inspection | None = None, progress: Progress | None = None
+    ) -> Any:
         """The same of the problem's array, or, of a program, of any array of its kind; home None is a new array.
 
         Home may be A. A program that would have to begin again returns None: the chain must solve it.
         """
-        reduction, p, way, leaf = self.reduction, self.inner, self.way, self.leaf
-        if reduction is not None and (reduction.in_home or not self.outer.taken):
-            return reduction.run(self, home if self.outer.taken else None)
-        if self.again is not None and p.blank and A is home:
+        reduction, p, leaf = self.reduction, self.inner, self.leaf
+        if reduction is not None and not self.outer.taken:
+            return reduction.run(self, None)
+        way = self.way
+        if self.again is not None and p.blank and home is not None and same_memory(A, home):
             return None
-        if home is None and p.matrix.storage == "elements":
-            home = array_namespace(A).empty(A.shape, A.dtype)
+        if home is None and not way.packs:
+            home = empty_like(A)
+        if reduction is not None and reduction.in_home:
+            return reduction.run(self.at(A, home, progress) if p.blank else self, home)
         D = p.matrix.memory_in(home)
         if leaf is not None:
             apart, original, kept = leaf.method.apart, None, leaf.kept(A, D) if p.plus else None
@@ -180,7 +186,7 @@ class Node:
                 original = A
             if original is None or not apart:
                 D = way.encode(A, D)
-            leaf.close(D, inspect, original)
+            leaf.close(D, inspect, progress, original)
             if p.plus:
                 leaf.drop_empty_paths(kept, D)
         elif reduction is not None:
@@ -188,7 +194,7 @@ class Node:
         if self.again is not None and (wider := self.again(self._asked, D)) is not None:
             return None if p.blank else self._once_more(wider(), home)
         if home is None:
-            return D.unpack() if way.packs else D
+            return D.unpack()
         if way.ends or D is not home:
             way.decode(D, home)
         return home
@@ -196,6 +202,6 @@ class Node:
     def _once_more(self, q: Problem, home: Any) -> Any:
         """The problem, read in another way, from the source."""
         q.request.explanation.say(self._depth, "again", True, f"in {q.dtype}")
-        self.reduction, self.leaf, self._asked = None, None, q
+        self.reduction, self.leaf, self._asked, self.more = None, None, q, []
         self._plan(q, self._then)
-        return self.work(q.matrix.array, home, q.inspect)
+        return self.work(q.matrix.array, home, q.inspect, q.progress)

@@ -50,9 +50,11 @@ __all__ = [
     "Problem",
     "Reduction",
     "Request",
+    "Run",
     "Step",
     "Strips",
     "UndecidedError",
+    "altered",
     "as_it_is",
     "is_tropical",
     "of_matrix",
@@ -61,6 +63,7 @@ __all__ = [
 ]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
+Run: TypeAlias = Callable[..., Any]  # `Node.work`
 
 #: The steps that spare work where the graph allows it, by their names: what ``structure=`` takes.
 STRUCTURES = ("bottleneck", "hops", "reachability", "separators", "searches", "components", "undirected")
@@ -115,6 +118,8 @@ class Request:
     pivots: Any = None  # the name of the file that the pivots of a matrix in a file go to
     team: Team = ALONE  # the ranks that share the strips of a file
     reading: Reading = AS_IT_IS  # how edges are read
+    #: From a problem and the steps that it has not met, to what was planned for its kind; None where steps are shown.
+    programs: Callable[[Problem, Sequence[Step]], Run | None] | None = None
 
 
 class Strips(NamedTuple):
@@ -159,8 +164,8 @@ class Problem:
         """
         own = {name: changes.pop(name) for name in list(changes) if name in _FIELDS}
         matrix = own.pop("matrix", self.matrix)
-        changed: Problem = _changed(self, facts=facts, matrix=_changed(matrix, **changes) if changes else matrix, **own)
-        return changed
+        other: Problem = altered(self, facts=facts, matrix=altered(matrix, **changes) if changes else matrix, **own)
+        return other
 
     def mapped(self, map_: Any, facts: Facts | None, **changes: Any) -> Problem:
         """The problem whose matrix is read through one map more."""
@@ -221,10 +226,10 @@ class Problem:
         return make_plan(semiring, m.dtype, nonnegative=nonnegative, storage=m.storage, threads=self.request.threads)
 
 
-def _changed(frozen: Any, **fields: Any) -> Any:
-    """`dataclasses.replace` in a microsecond: it takes six, and a call changes problem and matrix some ten times."""
-    copy = object.__new__(type(frozen))
-    vars(copy).update(vars(frozen), **fields)
+def altered(x: Any, **fields: Any) -> Any:
+    """A copy with other fields in a microsecond: `dataclasses.replace` takes six, and a call makes some ten."""
+    copy = object.__new__(type(x))
+    vars(copy).update(vars(x), **fields)
     return copy
 
 

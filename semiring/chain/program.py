@@ -2,16 +2,20 @@
 
 A kind is a semiring, a dtype, a shape, A* or A⁺, a method, options and a backend. Its chain is planned once for each
 *promise* about the entries (no weight below 0; entries of the domain, with or without sign bits), on a matrix without
-memory, never on the first one that came. Where nothing is left of the chain but maps and a method, it is a *program*: a
-guard that finds out which promise the entries keep, encode, close, decode. Whatever is not that simple goes through the
-chain itself, which gives the same bits. So does everything while a step is registered: it may look at the entries.
+memory, never on the first one that came. Where no step has to see the entries, the plan is a *program*. A guard finds
+out which promise a matrix keeps, and so which program closes it. Whatever keeps none goes through the chain itself,
+which gives the same bits. So does everything while a step is registered: it may look at the entries.
 
-Small matrices whose weights gain have a program too, where the backend has a loop for them (`GainingClosures`).
+A public call asks for the program of an array as it is. The planner asks for that of a matrix which the intake has made
+of a list, of sparse entries and the like, and of each matrix of a stack.
+
+Small matrices whose weights gain keep no promise, and are closed all the same: by the backend's loop for them
+(`GainingClosures`), or where more is wanted than A* by the method of our choice, as the others under potentials.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
@@ -19,136 +23,229 @@ import numpy as np
 
 from semiring import profiling
 from semiring.algebra.expressions.tree import is_half
-from semiring.algorithms.methods import method_named
+from semiring.algorithms.methods import Method, method_named
 from semiring.algorithms.potentials.small import SMALL, small_potentials
-from semiring.algorithms.predecessors import Inspection
 from semiring.algorithms.stars import check_star
+from semiring.arrays.bits import BitMatrix
 from semiring.arrays.device.memory import load_cupy
 from semiring.arrays.entries import check_entries
-from semiring.arrays.operands import adjacent
+from semiring.arrays.operands import adjacent, empty_like, memory_of
 from semiring.arrays.other_zeros import warn_of_other_zeros
+from semiring.chain.explanation import Explanation
 from semiring.chain.gaining import gaining
 from semiring.chain.maps import Shifted
 from semiring.chain.matrix import Matrix
-from semiring.chain.planner import OWN_STEPS, Node, program_of
-from semiring.chain.problem import Facts, Options, Problem, Request, is_tropical, promises
+from semiring.chain.planner import OWN_STEPS, Node
+from semiring.chain.problem import Facts, Options, Problem, Request, Run, Step, UndecidedError, is_tropical, promises
 from semiring.chain.steps import STEPS
-from semiring.chain.steps.arrays import arrays
+from semiring.chain.steps.half import half
 from semiring.errors import SemiringError
+from semiring.graphs.structure import UNSEEN
 from semiring.kernels import named_backend
 from semiring.namespaces import array_namespace
 
-__all__ = ["program_for"]
+__all__ = ["program_for", "program_of"]
 
-Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
-Run: TypeAlias = Callable[..., Any]  # `Node.work`
-Guard: TypeAlias = Callable[[Array], "Run | None"]
+Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array; or a `BitMatrix`
+#: From a matrix, what is known of it, and whether to warn of other conventions, to what closes it; None is the chain.
+Guard: TypeAlias = Callable[[Array, "Facts | None", bool], "Run | None"]
 
+_ALL = len(STEPS) - STEPS.index(half)  # the steps behind the intake
 _least, _greatest = np.minimum.reduce, np.maximum.reduce
 
 
-def program_for(A: Array, options: Options, out: Any = None, *, plus: bool = False) -> Run | None:
-    """The program of a matrix (n, n), or a stack (count, n, n), whose closure goes to ``out``; None for the chain.
+def program_for(
+    A: Array,
+    options: Options,
+    out: Any = None,
+    *,
+    plus: bool = False,
+    traced: bool = False,
+    reports: bool = False,
+    steps: int = _ALL,
+    method: str | Method = "auto",
+    facts: Facts | None = None,
+    warns: bool = True,
+) -> Run | None:
+    """The program of a matrix (n, n), packed or not, or a stack (..., n, n), whose closure goes to ``out``.
 
-    ``run(A)`` gives A*, or A⁺ where ``plus``, in a new array, ``run(A, out)`` in that one. Raises `DomainError` as the
-    chain does.
+    ``run(A, out, inspect, progress)`` gives A*, or A⁺ where ``plus``, in a new array where ``out`` is None. It is None
+    where the chain must solve it, and so may be what it gives. ``traced``, ``reports``: whether `run` is given an
+    inspection, a progress. ``steps``: how many of them the matrix has not met yet; ``method`` and ``facts``: what the
+    others have found. Raises `DomainError` as the chain does.
     """
-    kind = type(A)
+    memory = memory_of(A)
+    kind = type(memory)
     if (kind is not np.ndarray and kind.__module__ != "cupy") or OWN_STEPS or profiling.active:
         return None
-    if A.ndim not in (2, 3) or A.shape[-2] != A.shape[-1] or not (out is None or _fits(out, A)):
+    if A.ndim < 2 or A.shape[-2] != A.shape[-1] or not (out is None or _fits(out, A)):
         return None
-    device = None if kind is np.ndarray else A.device.id
-    if device is not None and device != array_namespace(A).cuda.runtime.getDevice():
+    device = None if kind is np.ndarray else memory.device.id
+    if device is not None and device != array_namespace(memory).cuda.runtime.getDevice():
         return None
-    method = None if options.method == "auto" else method_named(options.method)  # a name may get another meaning
-    guard = _guard(options, A.dtype, A.shape, plus, device, named_backend(), method)
-    return None if guard is None else guard(A)
+    named = None if options.method == "auto" else method_named(options.method)  # a name may get another meaning
+    form = A.dtype, A.shape, memory is not A, out is not None and not adjacent(out)
+    guard = _guard(steps, options, form, (plus, traced, reports), method, device, named_backend(), named)
+    run = None if guard is None else guard(A, facts, warns)
+    return partial(_turned, run) if run is not None and form[-1] else run
+
+
+def program_of(p: Problem, steps: Sequence[Step]) -> Run | None:
+    """The program of a problem whose matrix no step has changed yet, in its home."""
+    m, request = p.matrix, p.request
+    if p.blank or not p.taken or p.semiring is not request.semiring:
+        return None
+    if m.none is not p.semiring.zero_for(m.dtype) or m.maps or m.sentinel or p.seen is not UNSEEN:
+        return None
+    if p.stack or p.strips or m.rounded_to is not None or request.devices:
+        return None
+    return program_for(
+        m.array,
+        Options(request.semiring, request.method, request.threads, request.check, request.structure),
+        p.home,
+        plus=p.plus,
+        traced=p.inspect is not None,
+        reports=p.progress is not None,
+        steps=len(steps),
+        method=p.method,
+        facts=p.facts,
+        warns=False,
+    )
 
 
 def _fits(out: Any, A: Any) -> bool:
-    """Whether a program can write A* there: into A itself, or an array of its kind apart from it, of adjacent rows."""
-    if out is A:
-        return adjacent(A) and (type(A) is not np.ndarray or A.flags.writeable)
-    fits = type(out) is type(A) is np.ndarray and out.dtype == A.dtype and out.shape == A.shape and adjacent(out)
-    return fits and out.flags.writeable and not np.may_share_memory(out, A)
+    """Whether a program can write A* there: into A itself, or memory of its kind apart from it.
+
+    The entries of a row are adjacent, or of one matrix those of a column; all of a stack of more than three axes.
+    """
+    if type(out) is not type(A) or out.dtype != A.dtype or out.shape != A.shape:
+        return False
+    there, memory = memory_of(out), memory_of(A)
+    if type(there) is not np.ndarray:
+        return out is A and adjacent(A)
+    if not (there.flags.writeable and (out is A or not np.may_share_memory(there, memory))):
+        return False
+    return bool(there.flags.c_contiguous or (adjacent(out) and A.ndim < 4) or (A.ndim == 2 and adjacent(there.T)))
+
+
+def _turned(run: Run, A: Array, out: Array, *more: Any) -> Array | None:
+    """The closure by columns: that of the transpose, as the step `transposed` makes it."""
+    return None if run(A.T, out.T, *more) is None else out
 
 
 @lru_cache(maxsize=4096)
 def _guard(
-    options: Options, dtype: np.dtype[Any], shape: tuple[int, ...], plus: bool, device: int | None, *_: object
+    steps: int,
+    options: Options,
+    form: tuple[np.dtype[Any], tuple[int, ...], bool, bool],
+    wanted: tuple[bool, bool, bool],
+    method: str | Method,
+    device: int | None,
+    *_: object,
 ) -> Guard | None:
     """The guard of the programs of a kind, on a device of that number or the host; None where it has none.
 
-    The names of backend and method may come to mean others: so these belong to the kind too.
+    ``form``: dtype and shape, whether it is packed, and whether columns are closed for rows. The names of backend and
+    method may come to mean others: so these belong to the kind too.
     """
+    (dtype, shape, packed, turned), (plus, traced, reports), semiring = form, wanted, options.semiring
     if 0 in shape or dtype.kind not in "fiub" or not dtype.isnative or (device is None and is_half(dtype)):
         return None
-    semiring, check, waits = options.semiring, options.check, options.check or device is None
+    if (turned and not semiring.commutative) or (packed and device is not None):
+        return None
+    xp: Any = np if device is None else load_cupy()
+    A = BitMatrix.zeros(shape) if packed else xp.broadcast_to(xp.zeros((), dtype), shape)  # it has no memory of its own
+    blank = Problem(
+        Request(*options, Explanation(told=False), programs=program_of),
+        semiring,
+        matrix=Matrix.of(A, semiring, storage="bits" if packed else "elements", turned=turned),
+        method=method,
+        plus=plus,
+        waits=options.check or device is None,
+        progress=_nobody if reports else None,
+        blank=True,
+    )
     try:
         check_star(semiring, dtype)
-        kept = promises(semiring, dtype, shape[-1], asks=waits)
-        planned = [(promise, _planned(options, dtype, shape, plus, device is not None, promise)) for promise in kept]
+        kept = [Facts()] if packed else promises(semiring, dtype, shape[-1], asks=blank.waits)
+        planned = [(promise, _planned(blank.but(promise), STEPS[-steps:])) for promise in kept]
     except SemiringError:  # the chain will say it
         return None
+    return _guard_of(blank, planned, traced)
+
+
+def _nobody(done: int, total: int) -> None:
+    """In the place of whom a program reports to."""
+
+
+def _planned(blank: Problem, steps: Sequence[Step]) -> Node | None:
+    """What the steps do to all matrices that keep a promise; None where one must see the entries."""
+    try:
+        return Node(blank, steps, silent=True)
+    except UndecidedError:
+        return None
+
+
+def _guard_of(blank: Problem, planned: list[tuple[Facts, Node | None]], traced: bool) -> Guard | None:
+    semiring, check, m = blank.semiring, blank.request.check, blank.matrix
+    tropical, dual = is_tropical(semiring), semiring.tropical == "max"
     programs = [(promise, program) for promise, program in planned if program is not None]
     if not programs:
         return None
-    tropical, warns = is_tropical(semiring), check and device is None
-    if not check and not (waits and tropical):
+    if m.storage == "bits" or not (check or (blank.waits and tropical)):
         unseen = planned[-1][1]
-        return None if unseen is None else lambda A: unseen.work
-    gains = device is None and options.method == "auto" and not plus
-    otherwise = partial(_close_gaining, programs[0][1], options) if gains else None
+        return None if unseen is None else lambda A, facts, warns: unseen.work
+    otherwise = _of_gaining(blank, programs[0][1], traced)
     # Of floats of min-plus and max-plus one end of their range says all, and costs half as much as a look.
-    ends, dual = device is None and tropical and dtype.kind == "f", semiring.tropical == "max"
+    ends, warning = not m.on_device and tropical and m.dtype.kind == "f", check and not m.on_device
 
-    def guard(A: Array) -> Run | None:
-        if ends:
+    def guard(A: Array, facts: Facts | None, warns: bool) -> Run | None:
+        if facts is not None:
+            low, high, nonnegative, _ = facts
+        elif ends:
             low, high, nonnegative = (0, _greatest(A, None), False) if dual else (_least(A, None), 0, False)
         else:
             low, high, _, nonnegative = check_entries(A, semiring)
-            low, high = low or 0, high or 0
-        if warns and not (ends and (low > 0 or high < 0)):  # else no entry is 0, nor an ∞ that is an edge
-            warn_of_other_zeros(A, semiring)
+        low, high, run = low or 0, high or 0, None  # None: there are none, or nobody asked
         # Comparisons with NaN are false: no promise holds then, and the chain, which looks again, names the entry.
         for (least, greatest, asked, _), program in programs:
             if low >= least and high <= greatest and nonnegative >= asked:
-                return program.work
-        return None if low != low or high != high else otherwise
+                run = program.work
+                break
+        else:
+            if otherwise is not None and low == low and high == high:
+                run = otherwise(A.T if m.turned else A)
+        if warns and warning and run is not None and not (ends and (low > 0 or high < 0)):  # else no 0, no ∞ of an edge
+            warn_of_other_zeros(A, semiring)
+        return run
 
     return guard
 
 
-def _close_gaining(
-    program: Node, options: Options, A: Array, home: Any = None, inspect: Inspection | None = None
-) -> Array | None:
-    """As `Node.work`, of a matrix whose weights gain, ``program`` being that of others; None where it takes the chain.
-
-    Who looks at the paths sees a component under its potentials; else the backend has a loop for all components.
-    """
-    if inspect is not None:
-        floats = is_tropical(options.semiring) and A.dtype.kind == "f" and len(A) <= SMALL
-        dual = options.semiring.tropical == "max"
-        h = small_potentials(np.negative(A, dtype=np.float64) if dual else A) if floats else None
-        return None if h is None else program.under(Shifted(h)).work(A, home, inspect)
-    stack = (-1, *A.shape[-2:])
-    close = gaining(A.reshape(stack), options.semiring, options.threads)
-    if close is None:
+def _of_gaining(blank: Problem, program: Node, traced: bool) -> Callable[[Array], Run | None] | None:
+    """How a matrix is closed whose weights gain, after a look; ``program``: that of others. None: by the chain."""
+    request, m, tropical = blank.request, blank.matrix, is_tropical(blank.semiring)
+    if m.on_device:
         return None
-    D = np.empty(A.shape, A.dtype) if home is None else home
-    close(D.reshape(stack))
+    if request.method == "auto" and not (blank.plus or traced or blank.progress):
+        return partial(_by_loop, blank.semiring, request.threads)
+    floats = tropical and m.dtype.kind == "f" and len(m.shape) == 2 and blank.n <= SMALL
+    return partial(_under_potentials, program, blank.semiring.tropical == "max") if floats else None
+
+
+def _by_loop(semiring: Any, threads: int, A: Array) -> Run | None:
+    """The loop of the backend, after its look."""
+    close = gaining(A.reshape(-1, *A.shape[-2:]), semiring, threads)
+    return None if close is None else partial(_closed_by, close)
+
+
+def _closed_by(close: Callable[[Array], None], A: Array, home: Any = None, *_: Any) -> Array:
+    D = empty_like(A) if home is None else home
+    close(D.reshape(-1, *A.shape[-2:]))
     return D
 
 
-def _planned(
-    options: Options, dtype: np.dtype[Any], shape: tuple[int, ...], plus: bool, on_device: bool, promise: Facts
-) -> Node | None:
-    """What the chain does to all matrices that keep a promise."""
-    xp: Any = load_cupy() if on_device else np
-    A = xp.broadcast_to(xp.zeros((), dtype), shape)  # it has no memory of its own, and nothing to look at
-    matrix, waits = Matrix.of(A, options.semiring), options.check or not on_device
-    blank = Problem(
-        Request(*options), options.semiring, matrix=matrix, facts=promise, plus=plus, waits=waits, blank=True
-    )
-    return program_of(blank, STEPS[STEPS.index(arrays) + 1 :])
+def _under_potentials(program: Node, dual: bool, A: Array) -> Run | None:
+    """The program of a matrix that is read under potentials: those that the chain finds for a small component."""
+    h = small_potentials(np.negative(A, dtype=np.float64) if dual else A)
+    return None if h is None else program.under(Shifted(h)).work

@@ -17,6 +17,7 @@ import ml_dtypes
 import numpy as np
 import oracles
 import pytest
+import scipy.sparse
 from matrices import DTYPES, matrix
 from strict_arrays import installed, on_device
 
@@ -31,7 +32,13 @@ from semiring.chain.problem import STRUCTURES, No, Options, Problem, Reduction, 
 from semiring.chain.program import program_for
 from semiring.chain.steps import STEPS
 from semiring.closures import closure, closure_with_predecessors
-from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, NegativeCycleError
+from semiring.errors import (
+    DivergenceError,
+    DomainError,
+    IntegerOverflowError,
+    NegativeCycleError,
+    SuspiciousWeightsWarning,
+)
 from semiring.kernels import get_backend
 from semiring.kernels.cpu import CpuBackend
 from semiring.kernels.machines import h200
@@ -349,6 +356,81 @@ def same_by_program(A, name, *kind):
         return False
     assert found == expected  # also where a guard has raised
     return True
+
+
+def kinds_of_call(rng):
+    """(name, A, options): calls of every kind that has a program, but for arrays as they are."""
+    n = 9
+    W = matrix(rng, n, "min_plus", "float64")
+    h = rng.integers(0, 500, n)
+    signed = rng.integers(1, 99, (n, n)) + h[:, None] - h.astype(float)
+    truths = rng.random((n, n)) < 0.3
+    stack = np.stack([W, W.T.copy()] * 3)
+    yield "list", W.tolist(), {}
+    yield "another order of bytes", W.astype(W.dtype.newbyteorder()), {}
+    yield "columns in out", W, {"out": np.empty_like(W, order="F")}
+    yield "columns in place", np.asfortranarray(W), {"out": ...}
+    yield "sparse", scipy.sparse.csr_array(np.where(W < INF, W, 0)), {}
+    yield "words", pack(truths), {"semiring": "boolean"}
+    yield "words in place", pack(truths), {"semiring": "boolean", "out": ...}
+    yield "two axes of matrices", stack.reshape(2, 3, n, n), {}
+    yield "two axes of truths", np.stack([truths] * 6).reshape(2, 3, n, n), {"semiring": "boolean"}
+    yield "a stack by a method", stack, {"method": "rkleene"}
+    yield "a stack of sums", rng.random((6, n, n)) / n, {"semiring": "plus_times"}
+    yield "both signs by a method", signed, {"method": "squaring"}
+    yield "both signs by columns", signed, {"out": np.empty_like(signed, order="F")}
+    yield "a stack of both signs by a method", np.stack([signed, W]), {"method": "rkleene"}
+
+
+@pytest.mark.parametrize("plus", [False, True])
+@pytest.mark.parametrize("told", [None, lambda done, total: None])
+def test_nothing_is_planned_for_a_kind_of_call_that_was_seen_before(rng, monkeypatch, plus, told):
+    """And the bits are those of the chain. A second leaf would be a second plan."""
+    leaves, make = [], Leaf.__init__
+    monkeypatch.setattr(Leaf, "__init__", lambda self, p: (leaves.append(p), make(self, p))[1])
+    planned_again = []
+    for kind, A, options in kinds_of_call(rng):
+        options = {"reflexive": not plus, "progress": told} | options
+
+        def closed(A=A, options=options, **more):
+            if "out" in options:
+                A = A.copy(order="K") if isinstance(A, np.ndarray) else A
+                A = A.copy() if isinstance(A, BitMatrix) else A
+                options = options | {"out": A if options["out"] is ... else poisoned(options["out"])}
+            found = closure(A, **options, **more)
+            return found[0] if more else found
+
+        expected = kept(closed(explain=True))
+        assert kept(closed()) == expected, kind
+        leaves.clear()
+        assert kept(closed()) == expected, kind
+        if leaves:
+            planned_again.append(kind)
+    assert planned_again == []
+
+
+def test_what_looks_like_another_convention_is_told_once():
+    """Also where the program that has looked leaves the matrix to the chain."""
+    A = np.zeros((5, 5))
+    A[0, 1], A[1, 2] = 3, np.nan
+    with pytest.warns(SuspiciousWeightsWarning) as told, pytest.raises(DomainError):
+        closure(A)
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("options", [{"reflexive": False}, {"method": "rkleene"}, {"method": "floyd_warshall"}])
+def test_weights_of_both_signs_have_a_program_of_each_method(rng, name, dtype, options):
+    sign, h = 1 if name == "min_plus" else -1, rng.integers(0, 9, 12)
+    A = (sign * (rng.integers(1, 9, (12, 12)) + h[:, None] - h)).astype(dtype)
+    method, plus = options.get("method", "auto"), not options.get("reflexive", True)
+    run = program(A, name, plus=plus, method=method)
+    assert kept(run(A)) == kept(closure(A, name, explain=True, **options)[0])
+    A[3, 4] = -99 * sign  # a cycle that gains: the chain names it
+    assert program(A, name, plus=plus, method=method) is None
+    with pytest.raises(NegativeCycleError):
+        closure(A, name, **options)
 
 
 @pytest.mark.parametrize("plus", [False, True])

@@ -83,7 +83,7 @@ def sparse(p: Problem) -> Look:
     # The dense matrix is ours, and is closed in place; but integers may have to begin again in a wider dtype.
     home = array if array.dtype.kind != "i" else None
     asked = replace(request, method="auto") if takes_edges(request.method) and shortest else request
-    q = replace(p, given=array, home=home, seen=seen if array.dtype == dtype else UNSEEN, request=asked)
+    q = p.but(given=array, home=home, seen=seen if array.dtype == dtype else UNSEEN, request=asked)
     return Reduction("entries that are not stored are no edges", None, [q], quiet=True, prices=prices)
 
 
@@ -138,7 +138,8 @@ def _prices(p: Problem, seen: Structure) -> Prices:
         "separators": lambda: few_enough(seen, n) and narrow(seen, n),
     }
     prices = compared("searches", n, dtype, seen, edges=edges, spared=p.request.structure, **rivals)
-    p.request.explanation.note(f"{edges:,} edges, by Dijkstra's algorithm or dense: {prices}")
+    if p.request.explanation.told:
+        p.request.explanation.note(f"{edges:,} edges, by Dijkstra's algorithm or dense: {prices}")
     return prices
 
 

@@ -12,7 +12,6 @@ Cost: count · n³ pairs. The bits are those of the matrices closed alone.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -78,7 +77,10 @@ def _close_stack(engine: Engine, A: Any) -> None:
 
 def _close_flat(close: Callable[[Any], Any] | None, node: Node, D: Any) -> Any:
     flat = D.reshape(-1, *D.shape[-2:])
-    (close or node.children[0].run)(flat)
+    if close is None:
+        node.children[0].work(node.inner.matrix.array.reshape(flat.shape), flat)
+    else:
+        close(flat)
     if not array_namespace(flat).may_share_memory(flat, D):  # strides that allow no view
         D[...] = flat.reshape(D.shape)
     return D
@@ -108,17 +110,8 @@ def _report(progress: Any, position: int, count: int, done: int, total: int) -> 
 
 
 def _close_each(node: Node, D: Any) -> Any:
-    p, program = node.inner, None
-    if D.size and not node.children and p.progress is None and not p.request.explanation.told:
-        first = (0,) * (D.ndim - 2)
-        program = node.program(replace(_one(p, p.facts, 0, first), blank=True))
+    p = node.inner
     for k, index in enumerate(np.ndindex(D.shape[:-2])):
-        if program is None:
-            one = node.children[k] if node.children else node.plan(_one(p, p.facts, k, index), k)
-            one.run(D[index])
-            continue
-        try:
-            program.work(p.matrix.array[index], D[index])
-        except SemiringError as error:
-            raise _of_stack(p, error, k) from None
+        one = node.children[k] if node.children else node.plan(_one(p, p.facts, k, index), k)
+        one.run(D[index])
     return D
