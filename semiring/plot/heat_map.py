@@ -9,7 +9,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
-from semiring.arrays.labels import names_vertices
+from semiring.arrays.vertices import Vertices
 from semiring.io import network_of
 from semiring.plot.layout import seriate
 from semiring.plot.style import (
@@ -48,19 +48,19 @@ def plot_matrix(
     """A heat map of an (n, n) closure, a row for each source; pairs with the semiring's zero are shown apart, in grey.
 
     Rows and columns of named vertices are sorted so that alike ones are neighbours; numbered ones keep their order. Of
-    a matrix of more than 2000 rows evenly spaced ones are drawn. Raises `MissingExtraError` without matplotlib.
+    a matrix of more than 2000 rows evenly spaced ones are drawn. Raises `ShapeError` where a matrix is not square or
+    names are not n, and what `network_of` raises; `MissingExtraError` without matplotlib.
     """
-    if names_vertices(matrix):
-        network = network_of(matrix, semiring)
-        matrix, names = network.matrix, names or network.names
-    semiring, array = as_semiring(semiring), np.asarray(matrix)
-    n = len(array)
+    semiring = as_semiring(semiring)
+    network = network_of(matrix, semiring)
+    array, n = network.matrix, len(network.matrix)
+    called = network.names if names is None else Vertices(n, names).names
     figure: Figure = new_figure(8.6, 7.4)
     axes = figure.add_subplot()
     zero = semiring.zero_for(array.dtype)
     none = array == zero
     order = np.arange(n)
-    if names is not None and n <= SERIATED:
+    if called is not None and n <= SERIATED:
         order = seriate(_nearness(array, none, small_is_near=bool(zero > semiring.one_for(array.dtype))))
     if n > PIXELS:
         order = order[np.linspace(0, n - 1, PIXELS).astype(int)]
@@ -69,13 +69,13 @@ def plot_matrix(
     if n:
         _draw(figure, axes, shown, none, f"{what} ({unit})" if unit else what)
         _legend(figure, what, nothing, none, truths=array.dtype.kind == "b")
-    labels = [str(vertex) if names is None else names[int(vertex)] for vertex in order]
+    labels = [str(vertex) if called is None else str(called[int(vertex)]) for vertex in order]
     _ticks(axes, labels)
     axes.set_xlabel("to", color=INK)
     axes.set_ylabel("from", color=INK)
     missing = int(np.count_nonzero(array == zero))
     subtitle = f"{n:,} vertices, {n * n - missing:,} of {n * n:,} pairs connected, {semiring.name} {array.dtype}"
-    if names is not None and 2 < n <= SERIATED:
+    if called is not None and 2 < n <= SERIATED:
         subtitle += "; alike vertices side by side"
     headline(axes, title or "Closure", subtitle)
     return figure

@@ -238,3 +238,18 @@ def test_the_fill_of_a_factor(tmp_path):
     plot.save(figure, tmp_path / "fill.png")
     assert (tmp_path / "fill.png").read_bytes().startswith(b"\x89PNG")
     plot.plot_fill(sr.factor(np.full((0, 0), np.inf)))
+
+
+@pytest.mark.parametrize(
+    ("given", "names", "message"),
+    [
+        (np.ones((2, 3)), None, r"A is \(2, 3\): a square matrix is needed"),
+        ([1, 2], None, "a matrix has two"),
+        (np.ones((3, 3)), ["a"], "1 names were given for 3 vertices"),
+        (np.ones((2, 2)), ["a", "a"], "the name 'a' was given to two vertices"),
+    ],
+)
+def test_a_heat_map_is_of_a_square_matrix(given, names, message):
+    """Of 2 rows and 3 columns two of them were drawn."""
+    with pytest.raises(sr.errors.ShapeError, match=message):
+        plot.plot_matrix(given, names=names)
