@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.algebra.expressions.tree import is_floating
 from semiring.errors import SuspiciousWeightsWarning
 
 __all__ = ["outside", "warn_of_other_zeros", "warn_of_percentages"]
@@ -47,9 +48,9 @@ def warn_of_other_zeros(A: Array, semiring: Semiring) -> None:
 @lru_cache(maxsize=256)
 def _other_zeros(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[Any, ...]:
     """What else could have been meant by "no edge": 0 and ∞, but for the zero of the semiring itself."""
-    if dtype.kind not in "fi":
+    if dtype.kind != "i" and not is_floating(dtype):
         return ()
-    infinity = np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+    infinity = np.inf if is_floating(dtype) else np.iinfo(dtype).max
     zero = semiring.zero_for(dtype)
     return tuple(value for value in (dtype.type(0), dtype.type(infinity)) if value != zero)
 
@@ -68,7 +69,7 @@ def _message(value: Any, semiring: Semiring, dtype: np.dtype[Any]) -> str:
     def name(x: Any) -> tuple[str, str]:
         if x == 0:
             return "0", "0"
-        if dtype.kind == "f":
+        if is_floating(dtype):
             return ("∞", "np.inf") if x > 0 else ("-∞", "-np.inf")
         return str(x), f"np.iinfo(A.dtype).{'max' if x > 0 else 'min'}"
 

@@ -70,7 +70,8 @@ class SomePaths(Paths):
     ----------
     matrix
         (p, q): the weights of best paths, in the order in which sources and targets were asked for. With a limit a
-        `scipy.sparse.csr_array` of those that are no worse; what it does not store is worse, or no path.
+        `scipy.sparse.csr_array` of those that are no worse, of halves in float32; what it does not store is worse, or
+        no path.
     predecessors
         (p, n) as in `Paths`, where they were found on the way; else None, and `path` makes a search of its own.
     sources, targets

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
+from semiring.algebra.expressions.tree import is_half
 from semiring.algorithms.dijkstra import Searches, never_improves
 from semiring.algorithms.johnson import SparseGraph, graph_potentials, searches, sparse_graph
 from semiring.algorithms.schedule import (
@@ -182,6 +183,14 @@ def answer(
         raise error.named(names) from None
 
 
+def _sparse_rows(values: Array, heads: Array, starts: Array, columns: int) -> Any:
+    """A SciPy sparse matrix by its compressed rows; of halves in float32, for SciPy has no routines for them."""
+    from scipy.sparse import csr_array
+
+    stored = values.astype(np.float32) if is_half(values.dtype) else values
+    return csr_array((stored, heads, starts), shape=(starts.size - 1, columns))
+
+
 @dataclass
 class _Call:
     edges: Edges
@@ -280,8 +289,6 @@ class _Call:
 
     def sparse(self, graph: _Graph, starts: Array, heads: Array, values: Array, turned: bool) -> Any:
         """The rows (columns) that a search found, as a sparse matrix of those that are no worse than the limit."""
-        from scipy.sparse import csr_array
-
         tails = np.repeat(self.columns if turned else self.rows, np.diff(starts))
         ends = (heads, tails) if turned else (tails, heads)
         given = graph.given(values, *ends)
@@ -289,7 +296,7 @@ class _Call:
             kept = self.within(given)
             given, heads = given[kept], heads[kept]
             starts = np.concatenate([[0], np.cumsum(kept)])[starts]
-        found = csr_array((given, heads, starts), shape=(starts.size - 1, self.n))
+        found = _sparse_rows(given, heads, starts, self.n)
         found = found.T.tocsr()[self.rows] if turned else found
         found = found if turned or self.targets is None else found[:, self.targets]
         found.sort_indices()
@@ -325,16 +332,15 @@ class _Call:
 
     def limited(self, block: Array) -> Any:
         """Some rows as a sparse matrix of what is no worse than the limit."""
-        from scipy.sparse import csr_array
-
         kept = self.within(block)
         starts = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
-        return csr_array((block[kept], np.nonzero(kept)[1], starts), shape=block.shape)
+        return _sparse_rows(block[kept], np.nonzero(kept)[1], starts, block.shape[1])
 
     def stacked(self, parts: list[Any]) -> Any:
         from scipy.sparse import csr_array, vstack
 
-        empty = csr_array((0, self.columns.size), dtype=self.edges.values.dtype)
+        none = np.zeros(0, np.int64)
+        empty = _sparse_rows(self.edges.values[:0], none, np.zeros(1, np.int64), self.columns.size)
         return csr_array(vstack([empty, *parts], format="csr"))
 
     def by_closure(self) -> _Found:

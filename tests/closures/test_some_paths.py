@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import ml_dtypes
 import numpy as np
 import pytest
 import scipy.sparse as sparse
@@ -234,6 +235,18 @@ def test_limits_of_integers(function, limit):
     shown = np.zeros((3, 3), bool)
     shown[found.tocoo().row, found.tocoo().col] = True
     assert shown.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_halves_within_a_limit_are_stored_in_float32(rng, dtype):
+    """Dijkstra's algorithm from both ends, a closure and a factor find them."""
+    A = np.where(rng.random((40, 40)) < 0.3, rng.integers(1, 9, (40, 40)), np.inf).astype(dtype)
+    D = sr.closure(A).astype(np.float32)
+    for options in ({}, {"targets": [3]}, {"sources": [1, 2]}, {"method": "factor"}, {"method": "rkleene"}):
+        found = sr.shortest_paths(A, limit=6, **options).matrix
+        expected = D[options.get("sources", slice(None))][:, options.get("targets", slice(None))]
+        assert found.dtype == np.float32
+        np.testing.assert_array_equal(found.toarray(), np.where(expected <= 6, expected, 0))
 
 
 def test_one_vertex_is_no_list_of_them():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import ml_dtypes
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -76,6 +77,11 @@ def test_the_zero_of_another_convention_is_warned_of_once_with_the_mend(given, f
     A = np.asarray(given)
     repaired = eval(mend, {"np": np, "A": A})  # what the warning says works, and is no reason for another one
     function(repaired if A.dtype.kind == "i" else repaired.astype(float))
+
+
+def test_the_warning_for_bfloat16():
+    with pytest.warns(SuspiciousWeightsWarning, match="0 means no edge"):
+        sr.closure(np.eye(40, k=1).astype(ml_dtypes.bfloat16))
 
 
 def test_the_mend_gives_the_distances_that_were_meant():
