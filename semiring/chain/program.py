@@ -9,8 +9,8 @@ which gives the same bits. So does everything while a step is registered: it may
 A public call asks for the program of an array as it is. The planner asks for that of a matrix which the intake has made
 of a list, of sparse entries and the like, and of each matrix of a stack.
 
-Small matrices whose weights gain keep no promise, and are closed all the same: by the backend's loop for them
-(`GainingClosures`), or where more is wanted than A* by the method of our choice, as the others under potentials.
+Matrices whose weights gain keep no promise. Small ones are closed by the backend's loop for them (`GainingClosures`);
+floats in one strong component, where there is no such loop, as the others, under potentials.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ import numpy as np
 from semiring import profiling
 from semiring.algebra.expressions.tree import is_half
 from semiring.algorithms.methods import Method, method_named
+from semiring.algorithms.potentials.exact import Exact
+from semiring.algorithms.potentials.reweighting import reweighting
 from semiring.algorithms.potentials.small import SMALL, small_potentials
+from semiring.algorithms.potentials.weights import Weights, finite_range
 from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.device.memory import load_cupy
@@ -40,6 +43,7 @@ from semiring.chain.problem import Facts, Options, Problem, Request, Run, Step, 
 from semiring.chain.steps import STEPS
 from semiring.chain.steps.half import half
 from semiring.errors import SemiringError
+from semiring.graphs.components import strong_components
 from semiring.graphs.structure import UNSEEN
 from semiring.kernels import named_backend
 from semiring.namespaces import array_namespace
@@ -224,13 +228,13 @@ def _guard_of(blank: Problem, planned: list[tuple[Facts, Node | None]], traced: 
 
 def _of_gaining(blank: Problem, program: Node, traced: bool) -> Callable[[Array], Run | None] | None:
     """How a matrix is closed whose weights gain, after a look; ``program``: that of others. None: by the chain."""
-    request, m, tropical = blank.request, blank.matrix, is_tropical(blank.semiring)
+    m, request = blank.matrix, blank.request
     if m.on_device:
         return None
-    if request.method == "auto" and not (blank.plus or traced or blank.progress):
+    if request.method == "auto" and not (blank.plus or traced or blank.progress) and blank.n <= SMALL:
         return partial(_by_loop, blank.semiring, request.threads)
-    floats = tropical and m.dtype.kind == "f" and len(m.shape) == 2 and blank.n <= SMALL
-    return partial(_under_potentials, program, blank.semiring.tropical == "max") if floats else None
+    floats = is_tropical(blank.semiring) and m.dtype.kind == "f" and len(m.shape) == 2
+    return partial(_under_potentials, program) if floats else None
 
 
 def _by_loop(semiring: Any, threads: int, A: Array) -> Run | None:
@@ -245,7 +249,14 @@ def _closed_by(close: Callable[[Array], None], A: Array, home: Any = None, *_: A
     return D
 
 
-def _under_potentials(program: Node, dual: bool, A: Array) -> Run | None:
-    """The program of a matrix that is read under potentials: those that the chain finds for a small component."""
-    h = small_potentials(np.negative(A, dtype=np.float64) if dual else A)
-    return None if h is None else program.under(Shifted(h)).work
+def _under_potentials(program: Node, A: Array) -> Run | None:
+    """The program of a matrix of one strong component, read under the potentials that the chain finds for it."""
+    m, threads = program.inner.matrix, program.inner.request.threads
+    if len(A) <= SMALL:
+        h = small_potentials(A if m.sign > 0 else np.negative(A, dtype=np.float64))
+    else:
+        ends = finite_range(A, m.sign)
+        bounded = m.sign * float((_least if m.sign > 0 else _greatest)(A, None)) > -np.inf
+        one = bounded and len(strong_components(A, m.none, threads)) == 1
+        h = reweighting(Weights.of(A, m.sign, m.none, *ends, turned=m.turned), threads) if one else None
+    return None if h is None or isinstance(h, Exact) else program.under(Shifted(h)).work

@@ -433,6 +433,22 @@ def test_weights_of_both_signs_have_a_program_of_each_method(rng, name, dtype, o
         closure(A, name, **options)
 
 
+@pytest.mark.parametrize(("name", "sign"), [("min_plus", 1), ("max_plus", -1)])
+def test_one_strong_component_of_both_signs_has_a_program_of_any_size(rng, name, sign):
+    h = rng.integers(0, 9, 170)
+    A = sign * (rng.integers(1, 9, (170, 170)) + h[:, None] - h + 0.5)
+    assert kept(program(A, name)(A)) == kept(closure(A, name, explain=True)[0])
+    A[3, 4] = sign * -99
+    with pytest.raises(NegativeCycleError) as named:
+        closure(A, name)
+    with pytest.raises(NegativeCycleError, match=str(named.value)[:20]):
+        closure(A, name, explain=True)
+    A[3, 4] = sign * -INF  # an edge of unbounded gain, and two components: the chain's
+    assert program(A, name) is None
+    A[3, 4], A[:9, 9:] = 1, sign * INF
+    assert program(A, name) is None
+
+
 @pytest.mark.parametrize("plus", [False, True])
 def test_a_program_says_in_which_matrix_of_a_stack_a_pivot_has_no_star(plus):
     stack = np.full((40, 3, 3), 0.5)

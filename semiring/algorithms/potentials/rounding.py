@@ -25,6 +25,8 @@ _EPSILON = 2.0**-52  # of float64
 
 def least_magnitude(A: Array) -> Any:
     """The least |w| that is not 0 of every matrix of floats in A (..., m, n), (...); ∞ where there is none."""
+    if A.ndim == 2 and type(A) is np.ndarray and (first := np.minimum.reduce(np.abs(A), axis=None)) != 0:
+        return first  # in half the time
     if A.dtype.itemsize not in _BITS:  # long doubles
         return np.abs(A).min(axis=(-2, -1), initial=np.inf, where=A != 0)
     sizes = A.view(_BITS[A.dtype.itemsize]) << 1  # without the sign

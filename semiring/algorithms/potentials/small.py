@@ -42,5 +42,4 @@ def small_potentials(A: Array) -> Array | None:
     np.add(A, h[:, np.newaxis] - h, out=D)
     if not _least(D, None) >= _ROUNDING * low:
         return None
-    least = float(_least(np.abs(A), None)) or least_magnitude(A)
-    return h if shift_bound(len(h), -low) < least else None
+    return h if shift_bound(len(h), -low) < least_magnitude(A) else None
