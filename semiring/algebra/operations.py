@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from math import isinf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from semiring.algebra.expressions import Expression
-from semiring.errors import DTypeError, IntegerOverflowError, ShapeError
+from semiring.algebra.expressions.tree import scalar_beside
+from semiring.errors import DTypeError, IntegerOverflowError, MissingExtraError, ShapeError
 from semiring.namespaces import array_namespace
 
 if TYPE_CHECKING:
     from semiring.algebra import Semiring
 
-__all__ = ["Operation"]
+__all__ = ["Operation", "numpy_dtype"]
 
 
 class Operation:
@@ -56,7 +58,7 @@ class Operation:
                 raise ShapeError(f"the operands are {shapes}: their shapes do not broadcast") from None
         else:
             arrays = list(operands)
-            dtype = _numpy_dtype(arrays[0].dtype)
+            dtype = numpy_dtype(arrays[0].dtype)
             self._semiring.check_dtype(dtype)
         result = self.on_arrays(*arrays)
         return result[()] if xp is np else result
@@ -66,10 +68,10 @@ class Operation:
 
         Without ``check`` a sum that does not fit its integers raises nothing; on a GPU to know it is to wait.
         """
-        dtype, xp = _numpy_dtype(arrays[0].dtype), array_namespace(*arrays)
+        dtype, xp = numpy_dtype(arrays[0].dtype), array_namespace(*arrays)
         result = self.expression.evaluate(dict(zip(self._variables, arrays, strict=True)), dtype, xp)
         if self._annihilates:
-            zero = self._semiring.zero_for(dtype)
+            zero = scalar_beside(arrays[0], self._semiring.zero_for(dtype))
             absorbed = (arrays[0] == zero) | (arrays[1] == zero)
             if self._semiring.tropical and dtype.kind == "i" and check:
                 _check_sum(arrays[0], arrays[1], result, absorbed, zero, dtype)
@@ -87,8 +89,15 @@ class Operation:
         return f"Operation({self.expression.text!r})"
 
 
-def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
-    return dtype if isinstance(dtype, np.dtype) else np.dtype(str(dtype).removeprefix("torch."))
+def numpy_dtype(dtype: Any) -> np.dtype[Any]:
+    """The dtype of an array of any library as NumPy's, bfloat16 as that of ml_dtypes."""
+    if isinstance(dtype, np.dtype):
+        return dtype
+    name: Any = str(dtype).removeprefix("torch.")
+    try:
+        return np.dtype(import_module("ml_dtypes").bfloat16 if name == "bfloat16" else name)
+    except ImportError as error:
+        raise MissingExtraError("ml_dtypes", "torch", "bfloat16") from error
 
 
 def _as_dtype(operand: Any, dtype: np.dtype[Any], semiring: Semiring) -> Any:

@@ -18,7 +18,7 @@ from semiring.algebra.domains import Domain
 from semiring.algebra.expressions import Constant, Expression, parse, trace, typed_constant
 from semiring.algebra.expressions.tree import as_operation, constant, is_floating
 from semiring.algebra.expressions.undefined import nan_by_evaluation, nan_condition, replace_nan
-from semiring.algebra.operations import Operation
+from semiring.algebra.operations import Operation, numpy_dtype
 from semiring.errors import WHICH_ARE_EDGES, AlgebraError, DTypeError, ExpressionError
 from semiring.namespaces import array_namespace
 
@@ -342,8 +342,7 @@ class Semiring:
         values = np.asarray(x, self.common_dtype(x)) if xp is np else x
         floating = "float" in str(values.dtype)
         expression = self._star if self._star is not None and floating else self.star_expression
-        if xp is np:
-            expression.check_dtype(values.dtype)
+        expression.check_dtype(numpy_dtype(values.dtype))
         result = Operation(expression, self, ("x",))(values)
         return xp.where(xp.ones_like(values, dtype=bool), result, values)[()]  # a constant star has no shape of its own
 

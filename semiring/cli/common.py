@@ -57,9 +57,13 @@ def printable(text: str) -> str:
     return "".join(letter if allowed(letter) else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
+_SOME = (
+    "ask for some of them: semiring paths FILE --from A [--to B] [--json], without -o, --predecessors and --plot, "
+    "which want the paths between all pairs"
+)
 #: What errors and warnings of the library advise, and what that is here.
 _SPOKEN = (
-    (r"ask the functions of paths for some .*", "ask for some of them: semiring paths FILE --from A --to B"),
+    (r"ask the functions of paths for some .*", _SOME),
     (r": say which entries are edges, by .*", ""),
     (r"pass np\.where\(A == \S+ np\.iinfo\S+ A\)", "write the other there, or leave such edges of a list out"),
     (r"pass np\.where\(A == \S+ (-?)np\.inf, A\)", r"write \1inf there, or leave such edges of a list out"),

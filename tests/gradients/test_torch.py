@@ -27,6 +27,29 @@ def weights(rng, name, shape, dtype=np.float64, *, closed=False):
     return torch.from_numpy(draw_weights(rng, name, shape, closed=closed).astype(dtype))
 
 
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int32, torch.bool]
+)
+@pytest.mark.parametrize("name", ["min_plus", "log_plus", "lukasiewicz", "max_min", "plus_times", "gadget"])
+def test_operations_of_a_semiring_take_tensors(name, dtype, rng):
+    """Constants of an expression are tensors there, of the dtype of the others; what NumPy is refused, they are too."""
+    semiring = GADGET if name == "gadget" else getattr(sr, name)
+    x, y = (torch.from_numpy(np.append(rng.random(7), 0)).to(dtype) for _ in range(2))
+    wide = [v.float().numpy() if dtype is torch.bfloat16 else v.numpy() for v in (x, y)]
+    for operation, count in ((semiring.add, 2), (semiring.mul, 2), (semiring.star, 1)):
+        try:
+            expected = operation(*wide[:count])
+        except (AlgebraError, DTypeError) as refused:
+            with pytest.raises(type(refused)):
+                operation(*(x, y)[:count])
+            continue
+        result = operation(*(x, y)[:count])
+        assert isinstance(result, torch.Tensor)
+        assert result.dtype == dtype
+        loose = 0.05 if dtype in (torch.float16, torch.bfloat16) else 1e-6
+        np.testing.assert_allclose(result.double().numpy(), np.asarray(expected, float), rtol=loose, atol=loose)
+
+
 # The oracles: products as expressions over all (i, k, j), closures as sums of powers or inverses, in plain PyTorch.
 
 

@@ -594,9 +594,10 @@ def test_the_size_of_a_large_file_is_told_before_it_is_written(run, towns, monke
 
 def test_messages_advise_options_of_the_command():
     """Each of the patterns is about something that the library says."""
+    some = "ask for some of them: semiring paths FILE --from A [--to B] [--json], without -o, --predecessors and --plot"
     said = {
-        SOME: "ask for some of them: semiring paths FILE --from A --to B",
-        f"{SOME}. {_SPARSELY}": "ask for some of them: semiring paths FILE --from A --to B",
+        SOME: f"{some}, which want the paths between all pairs",
+        f"{SOME}. {_SPARSELY}": f"{some}, which want the paths between all pairs",
         "give one, Semiring(..., star=...)": "give one, --star",
         "give domain='[0, 1]'. See own.check_axioms()": "give --domain='[0, 1]'. see semiring check",
         "read it with semiring='max_min'": "read it with --semiring='max_min'",

@@ -25,6 +25,7 @@ __all__ = [
     "is_bfloat16",
     "is_floating",
     "is_half",
+    "scalar_beside",
     "typed_constant",
 ]
 
@@ -251,6 +252,7 @@ class Expression:
         The value of a part lives until it has been used for the last time.
         """
         functions = array_functions(xp)
+        like = next(iter(values.values()), None)
         known: list[Any] = []
         with np.errstate(all="ignore"):  # ∞ - ∞ is a NaN that min and max drop; it is no news to the caller
             for node, args, used in self._steps:
@@ -259,7 +261,7 @@ class Expression:
                 elif node.op == "var":
                     known.append(values[str(node.leaf)])
                 else:
-                    known.append(typed_constant(node.leaf, dtype))  # type: ignore[arg-type]
+                    known.append(scalar_beside(like, typed_constant(node.leaf, dtype)))  # type: ignore[arg-type]
                 for i in used:
                     known[i] = None
         return known[-1]
@@ -368,6 +370,13 @@ def typed_constant(value: Constant, dtype: np.dtype[Any]) -> Any:
     if value != int(value) or not limits.min <= value <= limits.max:
         raise DTypeError(f"the constant {value!r} does not exist in {dtype}")
     return dtype.type(int(value))
+
+
+def scalar_beside(array: Any, value: Any) -> Any:
+    """A typed number as operations with the array take it: functions of PyTorch take tensors alone."""
+    if hasattr(array, "new_tensor"):
+        return array.new_tensor(float(value) if array.is_floating_point() else int(value))
+    return value
 
 
 def constant(value: Any) -> Expression:

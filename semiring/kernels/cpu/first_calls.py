@@ -148,7 +148,15 @@ def _has_same_bits(plan: Plan) -> bool:
     used = {name for tree in trees if tree is not None for name in tree.operations}
     if plan.dtype.kind not in "iub" and (used & _ROUNDED or not (plan.facts.nonnegative or used <= _WITHOUT_SIGNS)):
         return False
-    return semiring.selective
+    return semiring.selective and _keeps_bits(plan)
+
+
+def _keeps_bits(plan: Plan) -> bool:
+    """Whether 1̄ ⊗ x is x without rounding: where it is not, as in 1 + x - 1, it counts what is multiplied by 1̄."""
+    if plan.dtype.kind in "iub":
+        return True
+    x = np.ldexp(1 / 3, -np.arange(8)).astype(plan.dtype)
+    return bool((plan.semiring.mul.on_arrays(np.full_like(x, plan.one), x) == x).all())
 
 
 def _has_negative_zeros(A: Array) -> bool:
