@@ -185,9 +185,15 @@ def _nobody(done: int, total: int) -> None:
 def _planned(blank: Problem, steps: Sequence[Step]) -> Node | None:
     """What the steps do to all matrices that keep a promise; None where one must see the entries."""
     try:
-        return Node(blank, steps, silent=True)
+        node = Node(blank, steps, silent=True)
     except UndecidedError:
         return None
+    return node if _closes_any(node) else None
+
+
+def _closes_any(node: Node) -> bool:
+    """Whether it closes the matrix that it is given: a reduction which is not in place has read the one of the plan."""
+    return node.reduction is None or (node.reduction.in_home and all(map(_closes_any, node.children)))
 
 
 def _guard_of(blank: Problem, planned: list[tuple[Facts, Node | None]], traced: bool) -> Guard | None:

@@ -475,12 +475,10 @@ def test_small_matrices_of_max_plus_have_the_bits_of_min_plus(rng, n, dtype):
 @pytest.mark.parametrize(
     ("name", "dtype", "n", "value"),
     [
-        ("min_plus", "float32", 161, -1),
         ("min_plus", "float64", 161, -INF),
         ("min_plus", "float32", 161, np.nan),
         ("min_plus", "float32", 20, -INF),
         ("min_plus", "float32", 20, np.nan),
-        ("max_plus", "float32", 161, 1),
         ("max_plus", "float64", 20, INF),
         ("max_plus", "float64", 20, np.nan),
         ("min_plus", "int16", 20, 16_383 // 4 + 1),
