@@ -1,6 +1,6 @@
 """Semiring products on a GPU: T pairs/s, C ← C ⊕ A ⊗ B, row-major, random data, operands rotated past the cache.
 
-    python -m benchmarks.gpu.gemm [products] [shapes] [peers] [starting] [--rows SUBSTRING] [--peers FOLDER]
+    python -m benchmarks.gpu.gemm [products] [shapes] [sums] [peers] [starting] [--rows SUBSTRING] [--peers FOLDER]
 
 A pair is one ⊗ and one ⊕. Medians of bursts of launches, timed by events of the device. Limits are measured in the
 same run (`benchmarks.gpu.limits`): the loop of the kernel without copies, barriers and edges. The folder holds other
@@ -91,6 +91,18 @@ SHAPES: dict[str, Shape] = {
     "100,000 of 32×32×32": (32, 32, 32, 100_000),
 }
 
+SUMS: dict[str, Shape] = {
+    "64 × 64 × 64": (64, 64, 64, 1),
+    "256 × 256 × 256": (256, 256, 256, 1),
+    "512 × 512 × 512": (512, 512, 512, 1),
+    "2048 × 2048 × 2048": (2048, 2048, 2048, 1),
+    "300 × 300, 8192 of k": (300, 300, 8192, 1),
+    "10,000 of 64 × 64 × 64": (64, 64, 64, 10_000),
+    "100 of 300 × 300 × 300": (300, 300, 300, 100),
+    "A ⊗ x, 8192 × 8192": (8192, 1, 8192, 1),
+    "x ⊗ A, 8192 × 8192": (1, 8192, 8192, 1),
+}
+
 
 def operand(shape: Shape, row: Row) -> Any:
     """Random entries on the device."""
@@ -177,6 +189,16 @@ def shapes(_: argparse.Namespace) -> Table:
         parts = -(-launch.sizes[2] // launch.sizes[3])
         rows.append((title, found, f"{100 * found / best:.0f} %", f"{launch.tile.tile_m}×{launch.tile.tile_n}", parts))
     return Table(f"{MAIN.title}: shapes", ("shape", "T pairs/s", "of n = 8192", "tile", "parts of k"), rows)
+
+
+def sums(_: argparse.Namespace) -> Table:
+    """Smaller products of log_plus, stacks of them, and products with vectors."""
+    rows = []
+    for title, (m, n, k, count) in SUMS.items():
+        rates = [rate(Row("log_plus", dtype), (m, n, k, count))[0] for dtype in ("float32", "float64")]
+        rows.append((title, *(figure for found in rates for figure in (m * n * k * count / found / 1e6, found))))
+    columns = ("product", "float32, µs", "T pairs/s", "float64, µs", "T pairs/s ")
+    return Table("log_plus: smaller products", columns, rows)
 
 
 def peers(options: argparse.Namespace) -> Table:
@@ -267,7 +289,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument("--rows", default="", help="only the kinds of product whose name holds this")
         parser.add_argument("--peers", help="a folder of other people's libraries: see benchmarks/gpu/peers.py")
 
-    tables = {"products": products, "shapes": shapes, "peers": peers, "starting": starting}
+    tables = {"products": products, "shapes": shapes, "sums": sums, "peers": peers, "starting": starting}
     return run("benchmarks.gpu.gemm", str(__doc__), tables, arguments, configure)
 
 
