@@ -23,8 +23,7 @@ of earlier ones::
 So the chain from one pivot block to the next is two products of blocks and a closure, and the rows above, which nothing
 waits for, fill what the others leave idle. The order of the pivots of an entry stays. Of packed bits a round may be
 over before its tasks are enqueued, so there they are fewer: chain, right and left are one. So they are of a block
-triangular matrix, where the rows of a block wait for no block before it. What the products of a round make of the rows
-of the pivots is made once, at the end of the chain.
+triangular matrix, where the rows of a block wait for no block before it.
 
 Cost: n³ pairs in n / block rounds; workspace O(n × block). It reads the matrix n / block times where R-Kleene reads it
 O(log n) times.
@@ -140,22 +139,14 @@ def _look_ahead(lanes: Lanes, elimination: Elimination, blocks: Sequence[Range])
 def _rows_ahead(lanes: Lanes, elimination: Elimination, blocks: Sequence[Range]) -> None:
     """All rounds, as in `_look_ahead`, with all rows of the next pivot block as one task."""
     n = elimination.n
-    lanes.held[:] = None, None  # of the pivots of this round, and of those whose memory the next ones take
-
-    def close(lane: Engine, pivots: Range) -> None:
-        elimination.close_rows(lane, pivots)
-        now, before = lanes.held
-        lanes.held[:] = elimination.prepare_rows(lane, pivots, before), now
-
-    closed = lanes.run(_CHAIN, lambda lane: close(lane, blocks[0]))
+    closed = lanes.run(_CHAIN, lambda lane: elimination.close_rows(lane, blocks[0]))
     below: Any = None
-    above: Any = None
     for K, L in zip(blocks, (*blocks[1:], (n, n)), strict=True):
         first, last = elimination.reach(K)
 
         def ahead(lane: Engine, K: Range = K, L: Range = L, first: int = first, last: int = last) -> None:
             elimination.eliminate(lane, K, (L[0], min(L[1], last)), (first, n))
-            close(lane, L)
+            elimination.close_rows(lane, L)
 
         def others(*rows: Range, K: Range = K, first: int = first) -> Callable[[Engine], None]:
             def task(lane: Engine) -> None:
@@ -164,9 +155,9 @@ def _rows_ahead(lanes: Lanes, elimination: Elimination, blocks: Sequence[Range])
 
             return task
 
-        following, earlier = lanes.run(_CHAIN, ahead, below, above), below
+        following, earlier = lanes.run(_CHAIN, ahead, below), below
         below = lanes.run(_BELOW, others((K[1], min(L[0], last)), (L[1], last)), closed)
-        above = lanes.run(_ABOVE, others((0, K[0])), closed, earlier)
+        lanes.run(_ABOVE, others((0, K[0])), closed, earlier)
         closed = following
 
 
@@ -259,13 +250,6 @@ class Elimination:
         self.close(engine, pivots)
         if engine.plan.status.diverged < 0:
             self.panels_of(engine, pivots)
-
-    def prepare_rows(self, engine: Engine, pivots: Range, before: Any = None) -> Any:
-        """What the products of a round have in common: see `semiring.kernels.contract.Panels`."""
-        if pivots[0] == pivots[1]:
-            return None
-        J = columns_of(engine.plan, *self.matrix.own_columns((self.reach(pivots)[0], self.n)))
-        return engine.prepare_rows(self.matrix.pivots(pivots)[:, J], before)
 
     def panels_of(self, engine: Engine, pivots: Range) -> None:
         """The rows of the pivots, but for A_KK."""

@@ -313,14 +313,6 @@ class Panels(Protocol):
         """Out ← A, which share no element."""
         ...
 
-    def prepare_rows(self, plan: Plan, B: Any, before: Any = None) -> Any:
-        """What several products with B have in common, which is made now; None where that spares nothing.
-
-        As long as it is held, `multiply` and `multiply_add` with B use it, and B is to stay as it is. ``before``: what
-        this function returned for rows that no product will read again, whose memory it may take.
-        """
-        ...
-
 
 class Steps(NamedTuple):
     """Some steps x ← (x ⊗ B) ⊗ w of m rows that go their ways apart, with what is read and written beside the states.

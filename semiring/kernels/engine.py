@@ -87,17 +87,13 @@ class Lanes:
 
     def __init__(self, engine: Engine, streams: Streams) -> None:
         self._engine, self._streams = engine, streams
-        self.held: list[Any] = []  # by tasks for those after them, at most until the lanes end
 
     def __enter__(self) -> Lanes:
         self._streams.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
-        try:
-            self._streams.__exit__(*error)
-        finally:
-            self.held.clear()
+        self._streams.__exit__(*error)
 
     def reserve(self, number: int, entries: int) -> None:
         """`Engine.reserve` of one lane."""
@@ -259,11 +255,6 @@ class Engine:
         """Whether columns of C (m, n) may be A (m, k) in `multiply_add`, where B are rows of closed pivots."""
         panels = self.capabilities.panels
         return panels is not None and panels.overlaps(self.plan, m, n, k)
-
-    def prepare_rows(self, B: Array, before: Any = None) -> Any:
-        """What several products with B have in common; see `semiring.kernels.contract.Panels`."""
-        panels = self.capabilities.panels
-        return None if panels is None else panels.prepare_rows(self.plan, B, before)
 
     def copied(self, view: Array, out: Array | None = None) -> Array:
         """A copy in ``out``; without it a dense one in the workspace, which the next such copy overwrites.

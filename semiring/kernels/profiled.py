@@ -125,7 +125,7 @@ _KERNELS: dict[str, Callable[..., Span | Any]] = {
     **dict.fromkeys(("count_edges", "peel", "sweep_along", "sweep_against", "permute_bits", "fill_component"), _pass),
     **dict.fromkeys(("look", "edge_words", "permute", "permute_columns", "transpose", "mirror"), _pass),
     **dict.fromkeys(("count_hops", "spanning_edges", "fill_bottlenecks"), _pass),
-    **dict.fromkeys(("copy_panel", "prepare_rows"), _copy),
+    "copy_panel": _copy,
     "multiply_add_upper": _triangle,
     "multiply_upper": _upper,
     "prepare": _copy,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-import weakref
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -167,43 +166,6 @@ def test_packed_bits(rng, n, width, order):
     blocked_floyd_warshall(engine, words, width=width)
     expected = sr.pack(sr.closure(A, "boolean", method="floyd_warshall"))
     np.testing.assert_array_equal(words, expected.words)
-
-
-@dataclass(eq=False)
-class Held:
-    memory: np.ndarray
-
-
-class WithCopies(WithLanes):
-    """Products with a copy of the rows of pivots, which is there while it is held, in memory of the one given up."""
-
-    def __init__(self, choose):
-        super().__init__(choose)
-        self.capabilities = Capabilities(queues=self, panels=self)
-        self.copies, self.used = weakref.WeakValueDictionary(), 0
-
-    def prepare_rows(self, plan, B, before=None):
-        rows = Held(np.empty_like(B) if before is None else before.memory[: B.shape[0], : B.shape[1]])
-        rows.memory[...] = B
-        self.copies[B.ctypes.data, B.shape, B.strides] = rows
-        return rows
-
-    def multiply_add(self, plan, C, A, B):
-        rows = self.copies.get((B.ctypes.data, B.shape, B.strides))
-        self.used += rows is not None
-        self.host.multiply_add(plan, C, A, B if rows is None else rows.memory)
-
-
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize(("n", "width"), [(200, 32), (300, 96)])
-def test_what_products_have_in_common_is_held_as_long_as_they_read_it(rng, n, width, order):
-    A = rng.random((n, n)) < 1.5 / n
-    words, backend = sr.pack(A).words.copy(), WithCopies(chooser(order))
-    blocked_floyd_warshall(Engine(backend, make_plan(sr.boolean, bool, storage="bits")), words, width=width)
-    expected = sr.pack(sr.closure(A, "boolean", method="floyd_warshall"))
-    np.testing.assert_array_equal(words, expected.words)
-    assert backend.used == 3 * -(-n // width) - 4  # the next pivots, the others below, and those above
-    assert not backend.copies
 
 
 @pytest.mark.parametrize("order", ORDERS)

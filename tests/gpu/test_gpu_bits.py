@@ -167,25 +167,6 @@ def test_a_product_with_columns_of_its_result(first, tensor_cores, rng):
     assert not backend.capabilities.panels.overlaps(make_plan(sr.xor_and, BOOL, storage="bits"), *C.shape, k)
 
 
-def test_rows_of_pivots_are_transposed_once(monkeypatch, rng):
-    """For all products of a round, on whichever stream."""
-    from semiring.kernels.cuda.product import bit_products
-
-    n, rows, filled = 9000, [], bit_products._Panel.filled
-
-    def counted(self, B):
-        rows.extend([B.shape[0]] * (B.shape[1] == -(-n // 32)))
-        return filled(self, B)
-
-    monkeypatch.setattr(bit_products._Panel, "filled", counted)
-    tails, heads = rng.integers(0, n, (2, int(1.2 * n)))
-    A = BitMatrix.from_edges(tails, heads, (n, n))
-    found = sr.closure(A.to_device(), "boolean")
-    assert rows == [4096, 4096, 808]
-    assert found.to_host() == sr.closure(A, "boolean")
-    assert not bit_products._kept
-
-
 def test_a_path_through_all_vertices(rng):
     """The longest way there is, in an order that no block knows: squares must not stop too early."""
     for n in (129, 257, 1024, 4096):

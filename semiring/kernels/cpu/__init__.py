@@ -155,10 +155,6 @@ class CpuBackend:
         """Out ← A, on all threads where that is worth it."""
         copy(A, out, plan.threads)
 
-    def prepare_rows(self, plan: Plan, B: Array, before: Any = None) -> Any:
-        """Nothing: B is read where it is."""
-        return None
-
     def multiply_upper(self, plan: Plan, C: Array, A: Array, B: Array, below: int, left: bool) -> None:
         """As `multiply`, by whole tiles, rows of A or columns of B."""
         apart = 1 in C.shape or log_sums.takes(plan, B.shape[0])  # these have loops of their own

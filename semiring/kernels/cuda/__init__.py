@@ -135,13 +135,6 @@ class CudaBackend:
         """Out ← A by a kernel."""
         self._kernels.copy(A, out)
 
-    def prepare_rows(self, plan: Plan, B: Any, before: Any = None) -> Any:
-        """Packed rows transposed, as the tensor cores read them."""
-        if plan.storage != "bits":
-            return None
-        with plan.stream or _NOTHING:
-            return self._products.prepare_rows(plan, B, before)
-
     def multiply_add_witness(self, plan: Plan, C: Any, W: Any, A: Any, B: Any, k0: int) -> None:
         """As `multiply_add`, with the smallest attaining k0 + k where the product is strictly better than C."""
         with plan.stream or _NOTHING:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
-from weakref import WeakValueDictionary
 
 import cuda.bindings.driver as driver
 import cupy
@@ -44,13 +43,10 @@ from semiring.kernels.cuda.product.calls import Call
 from semiring.kernels.cuda.product.launches import enter
 from semiring.logs import KEPT, Compilation
 
-__all__ = ["Kept", "is_read_before", "route", "square"]
+__all__ = ["is_read_before", "route", "square"]
 
 _PANEL = 1 << 25  # bytes: of smaller panels several are made at once, which keeps all multiprocessors busy
 _LONGEST = 1 << 40  # bytes from row to row that a tensor map takes
-_EARLY = True
-#: By the place of B.
-_kept: WeakValueDictionary[tuple[Any, ...], Kept] = WeakValueDictionary()
 
 
 def route(call: Call, C: Any, A: Any, B: Any) -> Any:
@@ -67,25 +63,6 @@ def route(call: Call, C: Any, A: Any, B: Any) -> Any:
 def is_read_before(call: Call, m: int, words: int, k: int) -> bool:
     """Whether a product C (m, words) of k steps goes this way, and has read all of B before it writes."""
     return k <= DEPTH and takes(call, m, words, k, architecture(current_device()))
-
-
-class Kept:
-    """B (k, words), k up to `DEPTH`, transposed for all products with it as long as this is held.
-
-    ``before``: one that is no longer read, whose memory is taken where it is as large. Enqueued on the current stream,
-    which the products have to wait for.
-    """
-
-    def __init__(self, B: Any, before: Kept | None = None) -> None:
-        enter(B.data.device_id)
-        memory = None if before is None else before.panel.memory
-        self.panel: _Panel = _Panel(B.shape[0], B.shape[1], memory)
-        self.panel.filled(B)(0)
-        _kept[_place(B)] = self
-
-
-def _place(B: Any) -> tuple[Any, ...]:
-    return B.data.ptr, B.shape, B.strides
 
 
 def square(A: Any, changes: Any) -> None:
@@ -113,19 +90,18 @@ def _multiply(parity: bool, accumulate: bool, plan: Plan | None, C: Any, A: Any,
         for c, a, b in zip(C, A, B, strict=True):
             _multiply(parity, accumulate, plan, c, a, b)
         return
-    k, memory, kept = B.shape[0], None, getattr(_kept.get(_place(B)), "panel", None)
+    k, memory = B.shape[0], None
     most = DEPTH * max(1, _PANEL // (512 * 512 * -(-C.shape[1] // 16)))
     for first in range(0, k, most):
-        panel = kept or _Panel(min(k - first, most), C.shape[1], memory)
+        panel = _Panel(min(k - first, most), C.shape[1], memory)
         memory = panel.memory
-        if kept is None:
-            panel.filled(B[first : first + most])(0)
+        panel.filled(B[first : first + most])(0)
         for start in range(first, min(k, first + most), DEPTH):
             part = A[:, start // 32 : -(-min(k, start + DEPTH) // 32)]
             along = _is_along(part)
             if not along:
                 part = _aligned(part)
-            panel.product(parity, accumulate or start > 0, C, part, start - first, early=along and kept is None)()
+            panel.product(parity, accumulate or start > 0, C, part, start - first, early=along)()
 
 
 def _memory(size: int) -> Any:
@@ -219,8 +195,7 @@ class _Panel:
         )
         width = width_for(-(-words // 32) * self._slabs * 2, multiprocessors())
         grid, threads = (self._slabs * 64 // width, -(-words // width)), (width * width // 2,)
-        kernel = _transposing(width, B.data.device_id)
-        return Prepared(kernel, grid, threads, parameters, transpose_shared(width), early=_EARLY)
+        return Prepared(_transposing(width, B.data.device_id), grid, threads, parameters, transpose_shared(width))
 
     def product(
         self, parity: bool, reads: bool, C: Any, A: Any, start: int = 0, *, watched: bool = False, early: bool = True

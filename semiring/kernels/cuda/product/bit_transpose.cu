@@ -48,7 +48,6 @@ __device__ __forceinline__ unsigned load(const unsigned *word) {
 extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
     bit_transpose(unsigned *to, long long to_stride, const unsigned *from, long long stride, int rows, int columns,
                   const unsigned *wanted) {
-    asm volatile("griddepcontrol.wait;" ::: "memory");  // launched early, for the product before it
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");  // a product may come: it waits for the end of this
     if (wanted && !*wanted) return;
     extern __shared__ unsigned lines[];

@@ -22,7 +22,7 @@ from semiring.kernels.cuda.product.launches import prepare
 from semiring.kernels.cuda.product.layouts import LARGEST, Placement, pieces
 from semiring.kernels.cuda.product.words import WordFormat
 
-__all__ = ["multiply", "multiply_add", "overlaps", "prepare_rows", "replaces", "routes_of"]
+__all__ = ["multiply", "multiply_add", "overlaps", "replaces", "routes_of"]
 
 #: A way to compute a product, for operands that lie as those it was found for: a function of plan, C, A, B.
 Route: TypeAlias = Callable[[Plan, Any, Any, Any], None]
@@ -57,11 +57,6 @@ def overlaps(plan: Plan, m: int, n: int, k: int) -> bool:
     """Whether columns of C, packed bits (m, n) in words, may be A (m, k)."""
     call = _packed(plan, True)
     return is_reachability(call) and bit_products.is_read_before(call, m, n, k)
-
-
-def prepare_rows(plan: Plan, B: Any, before: Any) -> Any:
-    """Rows of bits as products with them read them, or None where those go another way."""
-    return bit_products.Kept(B, before) if overlaps(plan, B.shape[0], B.shape[1], B.shape[0]) else None
 
 
 def _packed(plan: Plan, accumulate: bool) -> Call:
