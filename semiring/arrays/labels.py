@@ -200,7 +200,14 @@ def labelled_square(frame: Any) -> Taken:
     if len(rows) != len(columns):
         raise _not_square(frame, len(rows), len(columns))
     if not _agree(rows, columns):
-        _refuse_different(rows, columns, "the rows and the columns of A", "a network has the same vertices in both")
+        _refuse_different(
+            rows,
+            columns,
+            "the rows and the columns of A",
+            "a network has the same vertices in both; if the missing rows or columns have no edges, V = "
+            "A.index.union(A.columns) and A.reindex(index=V, columns=V, fill_value=...) with the value of no edge add "
+            "them",
+        )
         frame = frame.iloc[:, _places(rows, columns)]
     index = frame.columns if _unlabelled(rows) else frame.index
     header = frame.index if _unlabelled(columns) else frame.columns

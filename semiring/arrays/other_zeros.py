@@ -77,7 +77,8 @@ def _message(value: Any, semiring: Semiring, dtype: np.dtype[Any]) -> str:
     return (
         f"most entries of A off the diagonal are {said}, none is {zero}: {semiring.name} takes {said} for the weight "
         f"of an edge, and {zero} for no edge; if {said} means no edge, pass np.where(A == {written}, {zero_written}, A)"
-        "; if it is a weight, ignore this SuspiciousWeightsWarning, or say check=False"
+        f", and of a frame A.mask(A == {written}, {zero_written}), which keeps its labels; "
+        "if it is a weight, ignore this SuspiciousWeightsWarning, or say check=False"
     )
 
 

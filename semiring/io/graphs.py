@@ -23,7 +23,7 @@ from semiring.io.edge_frames import edges_of_frame
 from semiring.io.network import Edges, Network, assemble, both_directions, dtype_of_frame, over, semiring_of
 from semiring.io.text import is_number
 
-__all__ = ["Graph", "edges_of", "edges_of_graph", "guessed_title", "network_of"]
+__all__ = ["Graph", "edges_of", "edges_of_graph", "guessed_title", "network_of", "titles_of"]
 
 Weight = str | Callable[[Any], Any] | None
 _NAMES = ("id", "key", "label", "name")  # of edges, that may be texts of digits
@@ -136,17 +136,28 @@ def _of_graph(x: Any, semiring: Semiring, weight: Weight, directed: bool | None,
 def edges_of_graph(x: Any, weight: Weight = None, directed: bool | None = None) -> Edges:
     """The edges of a graph of NetworkX, igraph or rustworkx; see `network_of`."""
     library = _library(x)
-    title, candidates = _guessed(_titles(x, library)) if weight is None else (weight, ())
+    titles = _titles(x, library)
+    title, candidates = guessed_title(titles) if weight is None else (weight, ())
     graph = _READERS[library](x, title)
     if directed and not graph.directed:
         raise ValueError("the graph is undirected: its edges have no direction that directed=True could keep")
-    return edges_of(graph, title, required=weight is not None, candidates=candidates)
+    return edges_of(graph, title, required=weight is not None, candidates=candidates, titles=titles)
 
 
 def edges_of(
-    graph: Graph, title: Weight, *, required: bool, candidates: tuple[str, ...] = (), source: str = "", unit: str = ""
+    graph: Graph,
+    title: Weight,
+    *,
+    required: bool,
+    candidates: tuple[str, ...] = (),
+    titles: Iterable[str] = (),
+    source: str = "",
+    unit: str = "",
 ) -> Edges:
-    """The edges of a graph whose weights have that title; unless ``required``, each weighs 1 where none has any."""
+    """The edges of a graph whose weights have that title; unless ``required``, each weighs 1 where none has any.
+
+    ``titles`` are those of the attributes that edges have, for an error to name.
+    """
 
     def locate(edge: int) -> str:
         i, j = graph.ends[edge % len(graph.ends)]
@@ -161,7 +172,12 @@ def edges_of(
         held = f"{source}the attribute {shown} of the edges holds texts of numbers"
         unclear = f"{held}: make numbers of them, or leave it out"
     n, ends = len(graph.names), np.array(graph.ends, np.int64).reshape(-1, 2)
-    values = None if not required and not _any_weight(graph.weights) else _weights(graph.weights, locate, title)
+    there = _any_weight(graph.weights)
+    if required and isinstance(title, str) and graph.weights and not there:
+        others = ", ".join(repr(other) for other in titles if other != title)
+        held = f"the attributes of edges are {others}" if others else "edges have no attributes"
+        raise FormatError(f"{source}no edge has a weight {title!r}: {held}")
+    values = _weights(graph.weights, locate, title) if required or there else None
     names = None if graph.names == tuple(range(n)) else graph.names
     if values is not None and isinstance(title, str):
         unit = unit or unit_of(title)
@@ -184,10 +200,11 @@ def _titles(x: Any, library: str) -> dict[str, list[Any]]:
     if library == "igraph":
         return {title: x.es[title] for title in x.es.attributes()}
     payloads = (x.weighted_edge_list() if library == "rustworkx" else x.edges(data=True)) if len(x) else ()
-    return _entries(payload for *_, payload in payloads)
+    return titles_of(payload for *_, payload in payloads)
 
 
-def _entries(payloads: Iterable[Any]) -> dict[str, list[Any]]:
+def titles_of(payloads: Iterable[Any]) -> dict[str, list[Any]]:
+    """The titles that the payloads of edges have, those that are mappings, with the values under each."""
     found: dict[str, list[Any]] = {}
     for payload in payloads:
         for title, value in payload.items() if isinstance(payload, Mapping) else ():
@@ -196,12 +213,7 @@ def _entries(payloads: Iterable[Any]) -> dict[str, list[Any]]:
     return found
 
 
-def guessed_title(payloads: Iterable[Any], *, beside: Iterable[str]) -> tuple[str, tuple[str, ...]]:
-    """`_guessed` of edges that are mappings, whose entries ``beside`` are no weights."""
-    return _guessed({title: values for title, values in _entries(payloads).items() if title not in beside})
-
-
-def _guessed(titles: Mapping[str, list[Any]]) -> tuple[str, tuple[str, ...]]:
+def guessed_title(titles: Mapping[str, list[Any]]) -> tuple[str, tuple[str, ...]]:
     """The title of the weights, and the titles that they may have where that is not known.
 
     It is "weight" where that is a title, else the only one under which there is a number; of truths alone a usual one.

@@ -98,7 +98,8 @@ class Network:
         known = [word for word in ("names", "labels", "positions") if getattr(self, word) is not None]
         has = f" with {', '.join(known)}" if known else ""
         unit = f", in {self.unit}" if self.unit else ""
-        return f"<Network {self.title!r}: {n:,} {'vertex' if n == 1 else 'vertices'}{has}, {self.matrix.dtype}{unit}>"
+        title = f" {self.title!r}" if self.title else ""
+        return f"<Network{title}: {n:,} {'vertex' if n == 1 else 'vertices'}{has}, {self.matrix.dtype}{unit}>"
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

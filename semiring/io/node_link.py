@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from semiring.errors import DTypeError, FormatError
-from semiring.io.graphs import Graph, edges_of, guessed_title
+from semiring.io.graphs import Graph, edges_of, guessed_title, titles_of
 from semiring.io.network import Edges
 from semiring.io.text import edge_chunks, numbers_as_text, parse_number
 
@@ -60,14 +60,21 @@ def read_node_link(content: bytes, source: str, *, weight: str | None = None) ->
     if not isinstance(directed, bool):
         raise FormatError(f"{source}: 'directed' is {json.dumps(directed)}, and true or false is needed")
     beside = ("source", "target", "id", "key")
-    title, candidates = guessed_title(links, beside=beside) if weight is None else (weight, ())
+    titles = {title: values for title, values in titles_of(links).items() if title not in beside}
+    title, candidates = guessed_title(titles) if weight is None else (weight, ())
     names = tuple(range(len(ids))) if numbered else tuple(place)
     graph = Graph(names, directed, ends, [_weight(edge.get(title)) for edge in links])
     attributes = found.get("graph")
     unit = attributes.get("unit", "") if isinstance(attributes, dict) else ""
     try:
         return edges_of(
-            graph, title, required=weight is not None, candidates=candidates, source=f"{source}: ", unit=str(unit)
+            graph,
+            title,
+            required=weight is not None,
+            candidates=candidates,
+            titles=titles,
+            source=f"{source}: ",
+            unit=str(unit),
         )
     except DTypeError as error:
         raise FormatError(str(error)) from None

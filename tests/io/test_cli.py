@@ -592,6 +592,9 @@ def test_the_size_of_a_large_file_is_told_before_it_is_written(run, towns, monke
     assert "note" not in run("closure", "towns.csv", "-o", "d.csv")[2]
 
 
+FRAMES = ", and of a frame A.mask(A == 0, -np.inf), which keeps its labels"
+
+
 def test_messages_advise_options_of_the_command():
     """Each of the patterns is about something that the library says."""
     some = "ask for some of them: semiring paths FILE --from A [--to B] [--json], without -o, --predecessors and --plot"
@@ -603,7 +606,7 @@ def test_messages_advise_options_of_the_command():
         "read it with semiring='max_min'": "read it with --semiring='max_min'",
         "memory= and journal= are for a matrix": "--memory and --journal are for a matrix",
         "or say check=False": "or say --no-check",
-        "pass np.where(A == 0, -np.inf, A); if": "write -inf there, or leave such edges of a list out; if",
+        f"pass np.where(A == 0, -np.inf, A){FRAMES}; if": "write -inf there, or leave such edges of a list out; if",
         "pass np.where(A == np.inf, 0, A)": "write 0 there, or leave such edges of a list out",
         "pass np.where(A == 0, np.iinfo(A.dtype).max, A)": "write the other there, or leave such edges of a list out",
         "are percentages, pass A / 100": "are percentages, divide them by 100",
