@@ -205,8 +205,8 @@ def closure(
     if not explain and rare.count(None) == len(rare):
         if type(A) is list or (type(A) is np.ndarray and not A.dtype.isnative):  # read here or by the step `arrays`
             (A,) = operands(options.semiring, A=A)
-        run = program_for(A, options, out, plus=not reflexive, reports=progress is not None)
-        if run is not None and (closed := run(A, out, None, progress)) is not None:
+        program = program_for(A, options, out, plus=not reflexive, reports=progress is not None)
+        if program is not None and (closed := program(A, out, None, progress)) is not None:
             return closed
     reading = Reading(weight, directed, columns)
     reading.check(A)
@@ -215,7 +215,7 @@ def closure(
         *options,
         *(explanation, out, one, several, memory, journal, pivots),
         reading=reading,
-        programs=None if explain else program_of,
+        programs=None if explain or several else program_of,
     )
     result = _by_chain(A, request, plus=not reflexive, progress=progress)
     return (result, explanation) if explain else result
@@ -287,11 +287,11 @@ def closure_with_predecessors(
         raise UnknownNameError("closure method with predecessors", method, matrix_methods())
     inspection, spared, several = Inspection(), spared_steps(structure), _where(device)[1]
     options = _options(semiring, method, threads, check, frozenset() if several else spared)
-    run = None if several else program_for(A, options, traced=True, reports=progress is not None)
-    closed: Array = None if run is None else run(A, None, inspection, progress)
+    program = None if several else program_for(A, options, traced=True, reports=progress is not None)
+    closed: Array = None if program is None else program(A, None, inspection, progress)
     D = closed
     if closed is None:
-        request = Request(*options, Explanation(told=False), devices=several, programs=program_of)
+        request = Request(*options, Explanation(told=False), devices=several, programs=None if several else program_of)
         D = _by_chain(A, request, progress=progress, inspect=inspection)
     if inspection.found is None:  # closed as packed bits, or empty
         inspection.look(engine_of(make_plan(semiring, D.dtype, threads=options.threads), D), D, before=A)

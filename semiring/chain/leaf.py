@@ -18,6 +18,7 @@ from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import divergence_error, may_diverge
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.operands import memory_of, same_memory
+from semiring.chain.matrix import Way
 from semiring.chain.problem import Problem, of_matrix
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Plan
@@ -119,7 +120,14 @@ class Leaf:
         if inspect is not None:
             inspect.look(engine, A, before=before, pivots=pivots)
 
-    def kept(self, A: Any, D: Any) -> Any:
+    def read(self, way: Way, A: Any, D: Any, inspect: Inspection | None) -> tuple[Any, Array | None, Any]:
+        """D ← A as it is read. Returns D, or new words; A for `close`, where it equals D; what A⁺ needs of it."""
+        kept, original = self._kept(A, D) if self.problem.plus else None, None
+        if (self.method.apart or inspect is not None) and way.inner.as_it_is and not same_memory(A, D):
+            original = A
+        return D if self.method.apart and original is not None else way.encode(A, D), original, kept
+
+    def _kept(self, A: Any, D: Any) -> Any:
         """What is needed of A for A⁺ when D, which may be its memory, holds A*: the loops where ⊕ is idempotent."""
         if self.problem.semiring.idempotent:
             return self.problem.matrix.diagonal(A)

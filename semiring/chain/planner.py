@@ -17,7 +17,7 @@ from semiring.algorithms.progress import Progress
 from semiring.arrays.operands import empty_like, same_memory
 from semiring.chain.leaf import Leaf
 from semiring.chain.matrix import Map, Way
-from semiring.chain.problem import STRUCTURES, No, Problem, Reduction, Run, Step, altered, as_it_is
+from semiring.chain.problem import STRUCTURES, No, Problem, Program, Reduction, Step, altered, as_it_is
 from semiring.errors import SemiringError
 from semiring.kernels.engine import engine_of
 from semiring.strips.stored import is_name
@@ -33,7 +33,7 @@ OWN_STEPS: set[Step] = set()
 
 def solve(problem: Problem, steps: Sequence[Step]) -> Any:
     """The result of a problem: all looks, and then all work."""
-    result = Node(problem, steps).run()
+    result = Node(problem, steps).solve()
     out = problem.request.out
     return result if out is None or is_name(out) else out
 
@@ -77,9 +77,9 @@ class Node:
         self.leaf: Leaf | None = None
         self.again: Any = None  # of the reduction that read the matrix in such a way
         self.more: list[Reduction] = []  # those that take more than to map some rows
-        self._rest, programs = steps, problem.request.programs
+        self._rest, programs = steps, problem.request.programs if problem.alone else None
         try:
-            self.program: Run | None = None if programs is None else programs(problem, steps)
+            self.program: Program | None = None if programs is None else programs(problem)
             if self.program is None:
                 self._plan(problem, steps)
         except SemiringError as error:
@@ -144,59 +144,54 @@ class Node:
         if self.inner.inspect is not None:
             self.inner.inspect.look(engine_of(self.inner.kernel_plan(), D), D, before=before)
 
-    def run(self, home: Any = None) -> Any:
+    def solve(self, home: Any = None) -> Any:
         """Solve the problem. Returns its result, in ``home``, by default its own, where there is one.
 
         Between the first write and the last the memory is that of home, wherever it will do.
         """
-        home = self.outer.home if home is None else home
+        p = self.outer
+        home = p.home if home is None else home
         try:
             if self.program is not None:
-                p = self.outer
                 closed = self.program(p.matrix.array, home, p.inspect, p.progress)
                 if closed is not None:
                     return closed
                 self._plan(p, self._rest)
             p = self.inner
-            return self.work(p.matrix.array, home, p.inspect, p.progress)
+            return self.close(p.matrix.array, home, p.inspect, p.progress)
         except SemiringError as error:
             raise self._blame(error) from None
 
-    def work(
+    def close(
         self, A: Any, home: Any = None, inspect: Inspection | None = None, progress: Progress | None = None
     ) -> Any:
-        """The same of the problem's array, or, of a program, of any array of its kind; home None is a new array.
+        """Home ← the closure of A: the problem's array or, of a program, any of its kind; home None is a new array.
 
         Home may be A. A program that would have to begin again returns None: the chain must solve it.
         """
-        reduction, p, leaf = self.reduction, self.inner, self.leaf
-        if reduction is not None and not self.outer.taken:
-            return reduction.run(self, None)
-        way = self.way
+        found, leaf, p = self.reduction, self.leaf, self.inner
+        if found is not None and not self.outer.taken:
+            return found.close(self, None)
         if self.again is not None and p.blank and home is not None and same_memory(A, home):
             return None
-        if home is None and not way.packs:
+        if home is None and not self.way.packs:
             home = empty_like(A)
-        if reduction is not None and reduction.in_home:
-            return reduction.run(self.at(A, home, progress) if p.blank else self, home)
+        if found is not None and found.in_home:
+            return found.close(self.at(A, home, progress) if p.blank else self, home)
         D = p.matrix.memory_in(home)
         if leaf is not None:
-            apart, original, kept = leaf.method.apart, None, leaf.kept(A, D) if p.plus else None
-            if (apart or inspect is not None) and p.matrix.as_it_is and not same_memory(A, D):
-                original = A
-            if original is None or not apart:
-                D = way.encode(A, D)
+            D, original, kept = leaf.read(self.way, A, D, inspect)
             leaf.close(D, inspect, progress, original)
             if p.plus:
                 leaf.drop_empty_paths(kept, D)
-        elif reduction is not None:
-            D = reduction.run(self, D)
+        elif found is not None:
+            D = found.close(self, D)
         if self.again is not None and (wider := self.again(self._asked, D)) is not None:
             return None if p.blank else self._once_more(wider(), home)
         if home is None:
             return D.unpack()
-        if way.ends or D is not home:
-            way.decode(D, home)
+        if self.way.ends or D is not home:
+            self.way.decode(D, home)
         return home
 
     def _once_more(self, q: Problem, home: Any) -> Any:
@@ -204,4 +199,4 @@ class Node:
         q.request.explanation.say(self._depth, "again", True, f"in {q.dtype}")
         self.reduction, self.leaf, self._asked, self.more = None, None, q, []
         self._plan(q, self._then)
-        return self.work(q.matrix.array, home, q.inspect, q.progress)
+        return self.close(q.matrix.array, home, q.inspect, q.progress)

@@ -5,8 +5,8 @@ raise, and writes nothing; its answer is `No`, with the reason, or a `Reduction`
 what refuses it, a line each, and the reduction where nothing does (`step`). A reduction that only changes how the
 entries are read adds a *map* to the matrix of the same problem (`mapped`): maps wait, and are done together when the
 matrix is first read, and undone when the result is written. Any other reduction names the problems to be solved instead
-(`problems`), and its `run` makes one result of theirs. All looks of a call come before its first write, so an input is
-never half overwritten by an error that a look could have found.
+(`problems`), and its `close` makes one result of theirs. All looks of a call come before its first write, so an input
+is never half overwritten by an error that a look could have found.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ __all__ = [
     "No",
     "Options",
     "Problem",
+    "Program",
     "Reduction",
     "Request",
-    "Run",
     "Step",
     "Strips",
     "UndecidedError",
@@ -63,7 +63,7 @@ __all__ = [
 ]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
-Run: TypeAlias = Callable[..., Any]  # `Node.work`
+Program: TypeAlias = Callable[..., Any]  # `Node.close`: it closes any array of a kind
 
 #: The steps that spare work where the graph allows it, by their names: what ``structure=`` takes.
 STRUCTURES = ("bottleneck", "hops", "reachability", "separators", "searches", "components", "undirected")
@@ -118,8 +118,13 @@ class Request:
     pivots: Any = None  # the name of the file that the pivots of a matrix in a file go to
     team: Team = ALONE  # the ranks that share the strips of a file
     reading: Reading = AS_IT_IS  # how edges are read
-    #: From a problem and the steps that it has not met, to what was planned for its kind; None where steps are shown.
-    programs: Callable[[Problem, Sequence[Step]], Run | None] | None = None
+    #: From a problem whose matrix is `alone` to what was planned for its kind; None where steps are shown.
+    programs: Callable[[Problem], Program | None] | None = None
+
+    @property
+    def options(self) -> Options:
+        """What decides how matrices of a kind are closed."""
+        return Options(self.semiring, self.method, self.threads, self.check, self.structure)
 
 
 class Strips(NamedTuple):
@@ -151,6 +156,7 @@ class Problem:
     method: str | Method = "auto"  # its name, or one that a step has found for matrices of such a structure
     home: Any = None
     blank: bool = False
+    alone: bool = False  # whether the matrix is an array that no step has changed: then its kind may have a program
     strips: Strips | None = None  # where a matrix is closed by strips of rows, which are mapped, and nothing more
     waits: bool = True  # whether a device may be waited for; if not, nothing that depends on the data is raised
     progress: Callable[[int, int], None] | None = None
@@ -164,7 +170,8 @@ class Problem:
         """
         own = {name: changes.pop(name) for name in list(changes) if name in _FIELDS}
         matrix = own.pop("matrix", self.matrix)
-        other: Problem = altered(self, facts=facts, matrix=altered(matrix, **changes) if changes else matrix, **own)
+        own = {"alone": False, **own, "matrix": altered(matrix, **changes) if changes else matrix}
+        other: Problem = altered(self, facts=facts, **own)
         return other
 
     def mapped(self, map_: Any, facts: Facts | None, **changes: Any) -> Problem:
@@ -305,7 +312,7 @@ def of_matrix(error: SemiringError, where: Sequence[Any]) -> SemiringError:
 
 def _solved(node: Node, D: Any) -> Any:
     (child,), reduction = node.children, node.reduction
-    closed = child.run(D)
+    closed = child.solve(D)
     return closed if reduction is None or reduction.back is None else reduction.back(closed)
 
 
@@ -313,7 +320,7 @@ def _solved(node: Node, D: Any) -> Any:
 class Reduction:
     """What a look that applies returns. Nothing is written yet.
 
-    ``run(node, D)`` makes the result in D, by those of the problems, which ``node.children`` will solve. D has the
+    ``close(node, D)`` makes the result in D, by those of the problems, which ``node.children`` will solve. D has the
     shape and dtype in which ``mapped`` is read; it is None where bits are packed first, and for a step of the intake,
     whose result is what the caller gets. By default the one problem is solved there, and ``back(closed)`` makes the
     result of its own.
@@ -323,8 +330,8 @@ class Reduction:
     mapped: Problem | None = None  # the same matrix, read through more maps, or with more known of it
     problems: Sequence[Problem] = ()  # what is to be solved instead
     back: Callable[[Any], Any] | None = None
-    run: Callable[[Node, Any], Any] = _solved
-    in_home: bool = False  # whether `run` is given the home as it is, rather than memory in which kernels can work
+    close: Callable[[Node, Any], Any] = _solved
+    in_home: bool = False  # whether `close` is given the home as it is, rather than memory in which kernels can work
     #: Of maps: asked of closed rows, some or all: None, or what makes ``mapped``, read in another way, to be solved.
     again: Callable[[Problem, Array], Callable[[], Problem] | None] | None = None
     by_rows: bool = True  # of maps: whether no more is to be done than can be done to some rows at a time
@@ -336,7 +343,7 @@ class Reduction:
     @property
     def only_maps(self) -> bool:
         """Whether the steps that follow look at this problem still, as ``mapped`` reads it."""
-        return not self.problems and self.run is _solved
+        return not self.problems and self.close is _solved
 
 
 #: A look at a problem: why the step does not apply, or what it reduces the problem to. Writes nothing.

@@ -6,8 +6,9 @@ memory, never on the first one that came. Where no step has to see the entries, 
 out which promise a matrix keeps, and so which program closes it. Whatever keeps none goes through the chain itself,
 which gives the same bits. So does everything while a step is registered: it may look at the entries.
 
-A public call asks for the program of an array as it is. The planner asks for that of a matrix which the intake has made
-of a list, of sparse entries and the like, and of each matrix of a stack.
+There is one entrance, `program_for`. A public call asks it for the program of an array as it is; the planner, of a
+problem whose matrix is `alone`: an array which the intake has made of a list, of sparse entries and the like, or one
+matrix of a stack, which is closed as it is by itself.
 
 Matrices whose weights gain keep no promise. Small ones are closed by the backend's loop for them (`GainingClosures`);
 floats in one strong component, where there is no such loop, as the others, under potentials.
@@ -15,7 +16,7 @@ floats in one strong component, where there is no such loop, as the others, unde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
@@ -23,7 +24,7 @@ import numpy as np
 
 from semiring import profiling
 from semiring.algebra.expressions.tree import is_half
-from semiring.algorithms.methods import Method, method_named
+from semiring.algorithms.methods import method_named
 from semiring.algorithms.potentials.exact import Exact
 from semiring.algorithms.potentials.reweighting import reweighting
 from semiring.algorithms.potentials.small import SMALL, small_potentials
@@ -39,12 +40,11 @@ from semiring.chain.gaining import gaining
 from semiring.chain.maps import Shifted
 from semiring.chain.matrix import Matrix
 from semiring.chain.planner import OWN_STEPS, Node
-from semiring.chain.problem import Facts, Options, Problem, Request, Run, Step, UndecidedError, is_tropical, promises
+from semiring.chain.problem import Facts, Options, Problem, Program, Request, UndecidedError, is_tropical, promises
 from semiring.chain.steps import STEPS
 from semiring.chain.steps.half import half
 from semiring.errors import SemiringError
 from semiring.graphs.components import strong_components
-from semiring.graphs.structure import UNSEEN
 from semiring.kernels import named_backend
 from semiring.namespaces import array_namespace
 
@@ -52,9 +52,9 @@ __all__ = ["program_for", "program_of"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array; or a `BitMatrix`
 #: From a matrix, what is known of it, and whether to warn of other conventions, to what closes it; None is the chain.
-Guard: TypeAlias = Callable[[Array, "Facts | None", bool], "Run | None"]
+Guard: TypeAlias = Callable[[Array, "Facts | None", bool], "Program | None"]
 
-_ALL = len(STEPS) - STEPS.index(half)  # the steps behind the intake
+_STEPS = STEPS[STEPS.index(half) :]  # those behind the intake
 _least, _greatest = np.minimum.reduce, np.maximum.reduce
 
 
@@ -66,17 +66,14 @@ def program_for(
     plus: bool = False,
     traced: bool = False,
     reports: bool = False,
-    steps: int = _ALL,
-    method: str | Method = "auto",
     facts: Facts | None = None,
     warns: bool = True,
-) -> Run | None:
+) -> Program | None:
     """The program of a matrix (n, n), packed or not, or a stack (..., n, n), whose closure goes to ``out``.
 
-    ``run(A, out, inspect, progress)`` gives A*, or A⁺ where ``plus``, in a new array where ``out`` is None. It is None
-    where the chain must solve it, and so may be what it gives. ``traced``, ``reports``: whether `run` is given an
-    inspection, a progress. ``steps``: how many of them the matrix has not met yet; ``method`` and ``facts``: what the
-    others have found. Raises `DomainError` as the chain does.
+    ``program(A, out, inspect, progress)`` gives A*, or A⁺ where ``plus``, in a new array where ``out`` is None. It is
+    None where the chain must solve it, and so may be what it gives. ``traced``, ``reports``: whether it is given an
+    inspection, a progress. ``facts``: what is known of A; None is nothing. Raises `DomainError` as the chain does.
     """
     memory = memory_of(A)
     kind = type(memory)
@@ -89,32 +86,15 @@ def program_for(
         return None
     named = None if options.method == "auto" else method_named(options.method)  # a name may get another meaning
     form = A.dtype, A.shape, memory is not A, out is not None and not adjacent(out)
-    guard = _guard(steps, options, form, (plus, traced, reports), method, device, named_backend(), named)
-    run = None if guard is None else guard(A, facts, warns)
-    return partial(_turned, run) if run is not None and form[-1] else run
+    guard = _guard(options, form, (plus, traced, reports), device, named_backend(), named)
+    program = None if guard is None else guard(A, facts, warns)
+    return partial(_turned, program) if program is not None and form[-1] else program
 
 
-def program_of(p: Problem, steps: Sequence[Step]) -> Run | None:
-    """The program of a problem whose matrix no step has changed yet, in its home."""
-    m, request = p.matrix, p.request
-    if p.blank or not p.taken or p.semiring is not request.semiring:
-        return None
-    if m.none is not p.semiring.zero_for(m.dtype) or m.maps or m.sentinel or p.seen is not UNSEEN:
-        return None
-    if p.stack or p.strips or m.rounded_to is not None or request.devices:
-        return None
-    return program_for(
-        m.array,
-        Options(request.semiring, request.method, request.threads, request.check, request.structure),
-        p.home,
-        plus=p.plus,
-        traced=p.inspect is not None,
-        reports=p.progress is not None,
-        steps=len(steps),
-        method=p.method,
-        facts=p.facts,
-        warns=False,
-    )
+def program_of(p: Problem) -> Program | None:
+    """The program of a problem whose matrix is `alone`, in its home."""
+    wanted = {"plus": p.plus, "traced": p.inspect is not None, "reports": p.progress is not None}
+    return program_for(p.matrix.array, p.request.options, p.home, facts=p.facts, warns=False, **wanted)
 
 
 def _fits(out: Any, A: Any) -> bool:
@@ -132,18 +112,16 @@ def _fits(out: Any, A: Any) -> bool:
     return bool(there.flags.c_contiguous or (adjacent(out) and A.ndim < 4) or (A.ndim == 2 and adjacent(there.T)))
 
 
-def _turned(run: Run, A: Array, out: Array, *more: Any) -> Array | None:
+def _turned(program: Program, A: Array, out: Array, *more: Any) -> Array | None:
     """The closure by columns: that of the transpose, as the step `transposed` makes it."""
-    return None if run(A.T, out.T, *more) is None else out
+    return None if program(A.T, out.T, *more) is None else out
 
 
 @lru_cache(maxsize=4096)
 def _guard(
-    steps: int,
     options: Options,
     form: tuple[np.dtype[Any], tuple[int, ...], bool, bool],
     wanted: tuple[bool, bool, bool],
-    method: str | Method,
     device: int | None,
     *_: object,
 ) -> Guard | None:
@@ -163,7 +141,6 @@ def _guard(
         Request(*options, Explanation(told=False), programs=program_of),
         semiring,
         matrix=Matrix.of(A, semiring, storage="bits" if packed else "elements", turned=turned),
-        method=method,
         plus=plus,
         waits=options.check or device is None,
         progress=_nobody if reports else None,
@@ -172,7 +149,7 @@ def _guard(
     try:
         check_star(semiring, dtype)
         kept = [Facts()] if packed else promises(semiring, dtype, shape[-1], asks=blank.waits)
-        planned = [(promise, _planned(blank.but(promise), STEPS[-steps:])) for promise in kept]
+        planned = [(promise, _planned(blank.but(promise))) for promise in kept]
     except SemiringError:  # the chain will say it
         return None
     return _guard_of(blank, planned, traced)
@@ -182,10 +159,10 @@ def _nobody(done: int, total: int) -> None:
     """In the place of whom a program reports to."""
 
 
-def _planned(blank: Problem, steps: Sequence[Step]) -> Node | None:
+def _planned(blank: Problem) -> Node | None:
     """What the steps do to all matrices that keep a promise; None where one must see the entries."""
     try:
-        node = Node(blank, steps, silent=True)
+        node = Node(blank, _STEPS, silent=True)
     except UndecidedError:
         return None
     return node if _closes_any(node) else None
@@ -204,35 +181,35 @@ def _guard_of(blank: Problem, planned: list[tuple[Facts, Node | None]], traced: 
         return None
     if m.storage == "bits" or not (check or (blank.waits and tropical)):
         unseen = planned[-1][1]
-        return None if unseen is None else lambda A, facts, warns: unseen.work
+        return None if unseen is None else lambda A, facts, warns: unseen.close
     otherwise = _of_gaining(blank, programs[0][1], traced)
     # Of floats of min-plus and max-plus one end of their range says all, and costs half as much as a look.
     ends, warning = not m.on_device and tropical and m.dtype.kind == "f", check and not m.on_device
 
-    def guard(A: Array, facts: Facts | None, warns: bool) -> Run | None:
+    def guard(A: Array, facts: Facts | None, warns: bool) -> Program | None:
         if facts is not None:
             low, high, nonnegative, _ = facts
         elif ends:
             low, high, nonnegative = (0, _greatest(A, None), False) if dual else (_least(A, None), 0, False)
         else:
             low, high, _, nonnegative = check_entries(A, semiring)
-        low, high, run = low or 0, high or 0, None  # None: there are none, or nobody asked
+        low, high, found = low or 0, high or 0, None  # None: there are none, or nobody asked
         # Comparisons with NaN are false: no promise holds then, and the chain, which looks again, names the entry.
         for (least, greatest, asked, _), program in programs:
             if low >= least and high <= greatest and nonnegative >= asked:
-                run = program.work
+                found = program.close
                 break
         else:
             if otherwise is not None and low == low and high == high:
-                run = otherwise(A.T if m.turned else A)
-        if warns and warning and run is not None and not (ends and (low > 0 or high < 0)):  # else no 0, no ∞ of an edge
+                found = otherwise(A.T if m.turned else A)
+        if warns and warning and found is not None and not (ends and (low > 0 or high < 0)):  # no 0, no ∞ of an edge
             warn_of_other_zeros(A, semiring)
-        return run
+        return found
 
     return guard
 
 
-def _of_gaining(blank: Problem, program: Node, traced: bool) -> Callable[[Array], Run | None] | None:
+def _of_gaining(blank: Problem, program: Node, traced: bool) -> Callable[[Array], Program | None] | None:
     """How a matrix is closed whose weights gain, after a look; ``program``: that of others. None: by the chain."""
     m, request = blank.matrix, blank.request
     if m.on_device:
@@ -243,7 +220,7 @@ def _of_gaining(blank: Problem, program: Node, traced: bool) -> Callable[[Array]
     return partial(_under_potentials, program) if floats else None
 
 
-def _by_loop(semiring: Any, threads: int, A: Array) -> Run | None:
+def _by_loop(semiring: Any, threads: int, A: Array) -> Program | None:
     """The loop of the backend, after its look."""
     close = gaining(A.reshape(-1, *A.shape[-2:]), semiring, threads)
     return None if close is None else partial(_closed_by, close)
@@ -255,7 +232,7 @@ def _closed_by(close: Callable[[Array], None], A: Array, home: Any = None, *_: A
     return D
 
 
-def _under_potentials(program: Node, A: Array) -> Run | None:
+def _under_potentials(program: Node, A: Array) -> Program | None:
     """The program of a matrix of one strong component, read under the potentials that the chain finds for it."""
     m, threads = program.inner.matrix, program.inner.request.threads
     if len(A) <= SMALL:
@@ -265,4 +242,4 @@ def _under_potentials(program: Node, A: Array) -> Run | None:
         bounded = m.sign * float((_least if m.sign > 0 else _greatest)(A, None)) > -np.inf
         one = bounded and len(strong_components(A, m.none, threads)) == 1
         h = reweighting(Weights.of(A, m.sign, m.none, *ends, turned=m.turned), threads) if one else None
-    return None if h is None or isinstance(h, Exact) else program.under(Shifted(h)).work
+    return None if h is None or isinstance(h, Exact) else program.under(Shifted(h)).close

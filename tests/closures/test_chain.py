@@ -191,7 +191,7 @@ def test_facts_are_true_after_every_step(rng, plus):
     for n in (4, 9):
         for name, A in problems(rng, n):
             with suppress(*ERRORS):
-                planned(A, name, steps, plus=plus).run(poisoned(A))
+                planned(A, name, steps, plus=plus).solve(poisoned(A))
     assert sum(checked) > 1000
 
 
@@ -206,8 +206,8 @@ def test_facts_on_a_device(rng, monkeypatch):
         for dtype in ("float32", "float64", "int32", "int64"):
             A = matrix(rng, 20, "min_plus", dtype, 0.5)
             A[3, 4] = 9000  # beyond the bound of what a distance may be, and within the range of int16
-            planned(on_device(A), "min_plus", steps).run(on_device(A.copy()))
-            planned(on_device(-A), "max_min", steps).run(on_device(A.copy()))
+            planned(on_device(A), "min_plus", steps).solve(on_device(A.copy()))
+            planned(on_device(-A), "max_min", steps).solve(on_device(A.copy()))
         for name, A in problems(rng):
             if isinstance(A, BitMatrix) or A.dtype == ml_dtypes.bfloat16:
                 continue
@@ -216,7 +216,7 @@ def test_facts_on_a_device(rng, monkeypatch):
             with suppress(*ERRORS):
                 node = planned(given, name, steps, out=out)
                 assert kept(out.inner) == poison
-                node.run(out)
+                node.solve(out)
             assert kept(given.inner) == kept(A)
     assert sum(checked) > 500
 
@@ -633,7 +633,7 @@ def test_single_components_are_no_problems_of_their_own(rng):
         if n == 60:
             expected = oracles.exact_distances(A)
     assert 0 < counts[0] == counts[1] < 50
-    np.testing.assert_array_equal(nodes[0].run(None), expected)
+    np.testing.assert_array_equal(nodes[0].solve(None), expected)
 
 
 # ------------------------------------------------------------------------------- equal calls, and what is said of them

@@ -15,6 +15,7 @@ from semiring.arrays.other_zeros import warn_of_other_zeros
 from semiring.chain.matrix import Matrix
 from semiring.chain.problem import Look, Problem, Reduction, step
 from semiring.errors import ShapeError
+from semiring.graphs.structure import UNSEEN
 from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["arrays"]
@@ -52,5 +53,6 @@ def arrays(p: Problem) -> Look:
             array = home
         elif xp.may_share_memory(home, array):
             array = array.copy()
-    q = p.but(matrix=Matrix.of(array, p.semiring), home=home, waits=request.check or not on_device)
+    m, waits = Matrix.of(array, p.semiring), request.check or not on_device
+    q = p.but(matrix=m, home=home, waits=waits, alone=p.seen is UNSEEN)
     return Reduction("moved to the GPU" if moved else "an array", None, [q], back, quiet=True)

@@ -64,9 +64,9 @@ def components(p: Problem) -> Look:
     left = found.pairs() / p.n**3
     yield left > _WORTH, f"{len(found)} strong components, and {left:.0%} of the work would be left"
     parts = [] if _has_lanes(p) else [Part(*span, p.known) for span in spans(found) if span[1] - span[0] > SMALL]
-    run = partial(_close, found, parts, m.diagonal() if p.plus else None)
+    close = partial(_close, found, parts, m.diagonal() if p.plus else None)
     why = f"{len(found)} strong components: {left:.0%} of the work is left"
-    return Reduction(why, p.but(p.facts, plus=False), run=run, prices=compared("components", p.n, p.dtype, p.seen))
+    return Reduction(why, p.but(p.facts, plus=False), close=close, prices=compared("components", p.n, p.dtype, p.seen))
 
 
 def spans(found: Components) -> Iterator[tuple[int, int]]:
@@ -108,7 +108,7 @@ def close_by_parts(
     for k, part in enumerate(parts):
         block = D[part.start : part.stop, part.start : part.stop]
         try:
-            node.plan(_block(p, part, block, done), k).run(block)
+            node.plan(_block(p, part, block, done), k).solve(block)
         except NegativeCycleError:
             raise
         except DivergenceError as error:

@@ -289,7 +289,7 @@ def _of_array(p: Problem) -> Reduction:
     run = HeldRun(A, home, layout, bench.room(layout), request.threads)
     q = bench.problem(p, Matrix.of(A, p.semiring), partial(check_by_threads, threads=request.threads))
     why = f"an array of {shown(A.nbytes)} in {shown(layout.memory)} of the GPU's memory: {_told(layout)}"
-    return Reduction(why, None, [q], run=partial(by_strips, q, run))
+    return Reduction(why, None, [q], close=partial(by_strips, q, run))
 
 
 def _told(layout: Layout) -> str:
@@ -421,10 +421,10 @@ def _by_strips(p: Problem, source: Stored, home: Stored, limits: Limits) -> Redu
             if journal.state.finished
             else f"going on {now}, as the journal says"
         )
-        return Reduction(why, None, (), run=partial(by_strips, q, run))
+        return Reduction(why, None, (), close=partial(by_strips, q, run))
     layout = bench.layout()
     run = Run(SYSTEM, source, home, layout, bench.room(layout), name, team=request.team, pivots=pivots)
     if name is not None:
         layout = journaled(layout, run.in_place, request.team.ranks.size)
     why = f"a file of {shown(source.size)} in {shown(layout.memory)} of memory: {_told(layout)}"
-    return Reduction(why, None, [q], run=partial(by_strips, q, run))
+    return Reduction(why, None, [q], close=partial(by_strips, q, run))

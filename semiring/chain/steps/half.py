@@ -6,11 +6,14 @@ where a backend has kernels that close it, as a GPU has; and where ⊕ selects, 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from semiring.algebra.expressions.tree import is_bfloat16, is_half
 from semiring.arrays.encoding import decode
 from semiring.chain.matrix import Matrix
+from semiring.chain.planner import Node
 from semiring.chain.problem import Facts, Look, Problem, Reduction, step
 
 __all__ = ["half"]
@@ -27,4 +30,8 @@ def half(p: Problem) -> Look:
     wide = p.matrix.array.astype(np.float32, order="C")  # in the order of the result, whatever that of the matrix
     q = p.but(None, matrix=Matrix.of(wide, p.semiring, rounded_to=p.dtype), home=wide)
     why = f"{p.dtype} is closed in float32, and rounded once"
-    return Reduction(why, p.but(Facts()), [q], run=lambda node, D: decode(node.children[0].run(), p.semiring, out=D))
+    return Reduction(why, p.but(Facts()), [q], close=_rounded)
+
+
+def _rounded(node: Node, D: Any) -> Any:
+    return decode(node.children[0].solve(), node.outer.semiring, out=D)

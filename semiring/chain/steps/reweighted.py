@@ -39,7 +39,7 @@ def reweighted(p: Problem) -> Look:
         h = reweighting(weights_of(p), p.request.threads, in_memory=not p.strips)
     if isinstance(h, Exact):
         why = "weights of very different size in one strong component: closed under exact potentials"
-        return Reduction(why, p, run=partial(_exactly, h))
+        return Reduction(why, p, close=partial(_exactly, h))
     return Reduction(*under_potentials(p, h))
 
 
@@ -63,7 +63,7 @@ def _exactly(exact: Exact, node: Node, D: Any) -> Any:
         there = xp.asarray(R)
         changes = {"array": there, "dtype": there.dtype, "inner": np.inf, "none": np.inf, "maps": ()}
         q = p.but(Facts(0.0, None, True), inspect=None, home=there, **changes)
-        node.plan(q, 0).run(there)
+        node.plan(q, 0).solve(there)
         R[...] = on_host(there)
 
     with np.errstate(over="ignore"):  # a distance beyond the range of the dtype is ∞

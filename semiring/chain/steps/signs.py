@@ -43,7 +43,7 @@ def signs(p: Problem) -> Look:
     yield len(found) == 1, "one strong component"
     parts = _parts(p, found)
     why = f"{len(found)} strong components, {len(parts)} of more than one vertex: each under its own potentials"
-    return Reduction(why, p, run=partial(_close, found, parts))
+    return Reduction(why, p, close=partial(_close, found, parts))
 
 
 def _parts(p: Problem, found: Components) -> list[Part]:

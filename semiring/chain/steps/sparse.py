@@ -45,8 +45,8 @@ def dijkstra(p: Problem, entries: Any, prices: Prices | None = None) -> Reductio
     if h is None:
         return None
     p.request.explanation.closed_by(method_named(p.method).name, "cpu", p.matrix)
-    run = partial(_dijkstra, graph, h)
-    return Reduction("Dijkstra from every vertex", p, run=run, in_home=True, quiet=True, prices=prices)
+    close = partial(_dijkstra, graph, h)
+    return Reduction("Dijkstra from every vertex", p, close=close, in_home=True, quiet=True, prices=prices)
 
 
 def _dijkstra(graph: SparseGraph, h: Any, node: Node, D: Any) -> Any:
@@ -166,7 +166,7 @@ def _hops(p: Problem, seen: Structure) -> Reduction | None:
     q = _in_home(p)
     p.request.explanation.closed_by(NAME, "cpu", q.matrix)
     why = f"all edges have the weight {weight}: hops, by breadth-first search"
-    return Reduction(why, q, run=partial(_counted, seen), in_home=True, prices=compared("hops", q.n, dtype))
+    return Reduction(why, q, close=partial(_counted, seen), in_home=True, prices=compared("hops", q.n, dtype))
 
 
 def _counted(seen: Structure, node: Node, home: Any) -> Any:

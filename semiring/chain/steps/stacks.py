@@ -58,7 +58,7 @@ def _together(p: Problem, alike: bool) -> Look:
         yield close is None, "weights that each of them is looked at for"
         p.request.explanation.closed_by(str(p.method), backend.name, m)
         why = "small matrices with weights that gain: potentials of all, and then all closed by one launch"
-        return Reduction(why, p, run=partial(_close_flat, close), in_home=True)
+        return Reduction(why, p, close=partial(_close_flat, close), in_home=True)
     plan = make_plan(min_plus, m.dtype, nonnegative=True) if is_tropical(p.semiring) else p.kernel_plan()
     least, why = schedule_for(backend.name, m.dtype).together(n), "small matrices: closed side by side by one launch"
     if n > closures.stack_rows(plan):
@@ -67,7 +67,7 @@ def _together(p: Problem, alike: bool) -> Look:
     q = p.but(p.facts, stack=m.shape[:-2], method=Method(str(p.method), _close_stack))
     if len(m.shape) == 3:
         return Reduction(why, q)
-    return Reduction(why, p, [q.but(p.facts, array=flat, home=None)], run=partial(_close_flat, None), in_home=True)
+    return Reduction(why, p, [q.but(p.facts, array=flat, home=None)], close=partial(_close_flat, None), in_home=True)
 
 
 def _close_stack(engine: Engine, A: Any) -> None:
@@ -78,7 +78,7 @@ def _close_stack(engine: Engine, A: Any) -> None:
 def _close_flat(close: Callable[[Any], Any] | None, node: Node, D: Any) -> Any:
     flat = D.reshape(-1, *D.shape[-2:])
     if close is None:
-        node.children[0].work(node.inner.matrix.array.reshape(flat.shape), flat)
+        node.children[0].close(node.inner.matrix.array.reshape(flat.shape), flat)
     else:
         close(flat)
     if not array_namespace(flat).may_share_memory(flat, D):  # strides that allow no view
@@ -96,12 +96,13 @@ def _each(p: Problem, alike: bool, why: str) -> Reduction:
     indices = np.ndindex(p.matrix.shape[:-2])
     problems = [] if alike else [_one(p, None, k, index) for k, index in enumerate(indices)]
     why = f"one matrix after the other: {why}"
-    return Reduction(why, None, problems, run=_close_each, in_home=True, blame=partial(_of_stack, p))
+    return Reduction(why, None, problems, close=_close_each, in_home=True, blame=partial(_of_stack, p))
 
 
 def _one(p: Problem, facts: Facts | None, position: int, index: tuple[int, ...]) -> Problem:
     report = p.progress and partial(_report, p.progress, position, prod(p.matrix.shape[:-2]))
-    return p.but(facts, array=p.entries[index], home=p.home[index], progress=report)
+    alone = p.matrix.rounded_to is None
+    return p.but(facts, array=p.entries[index], home=p.home[index], progress=report, alone=alone)
 
 
 def _report(progress: Any, position: int, count: int, done: int, total: int) -> None:
@@ -113,5 +114,5 @@ def _close_each(node: Node, D: Any) -> Any:
     p = node.inner
     for k, index in enumerate(np.ndindex(D.shape[:-2])):
         one = node.children[k] if node.children else node.plan(_one(p, p.facts, k, index), k)
-        one.run(D[index])
+        one.solve(D[index])
     return D

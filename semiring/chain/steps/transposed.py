@@ -22,9 +22,9 @@ def transposed(p: Problem) -> Look:
     turns = home.ndim == 2 and p.semiring.commutative and adjacent(home.T)
     yield not turns, "neither rows nor columns of the result are adjacent"
     q = p.but(p.facts, array=p.matrix.array.T, turned=not p.matrix.turned, home=home.T)
-    return Reduction("the transpose, whose rows are adjacent", p, [q], run=_transposed, in_home=True, quiet=True)
+    return Reduction("the transpose, whose rows are adjacent", p, [q], close=_transposed, in_home=True, quiet=True)
 
 
 def _transposed(node: Node, D: Any) -> Any:
-    node.children[0].run(D.T)
+    node.children[0].solve(D.T)
     return D
