@@ -19,6 +19,7 @@ from semiring.chain.leaf import Leaf
 from semiring.chain.matrix import Map, Way
 from semiring.chain.problem import STRUCTURES, No, Problem, Program, Reduction, Step, altered, as_it_is
 from semiring.errors import SemiringError
+from semiring.graphs.structure import UNSEEN
 from semiring.kernels.engine import engine_of
 from semiring.strips.stored import is_name
 
@@ -45,10 +46,10 @@ def name_of(step: Step) -> str:
 
 
 def _answer(step: Step, p: Problem) -> No | Reduction:
-    """What a step answers; one that spares work is asked where the caller lets it."""
+    """What a step answers; one that spares work is asked where the caller lets it, and somebody looked at the graph."""
     name = name_of(step)
-    if name in STRUCTURES and name not in p.request.structure:
-        return No("not among what may be spared")
+    if name in STRUCTURES and (p.seen is UNSEEN or name not in p.request.structure):
+        return No("nobody looked at the graph" if name in p.request.structure else "not among what may be spared")
     with profiling.span("step", name):
         return step(p)
 
