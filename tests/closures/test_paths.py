@@ -221,6 +221,7 @@ def test_eccentricities():
     assert found.reachable.all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 64])
 def test_eccentricities_of_every_size(rng, n):
     A = random_graph(rng, n, 0.8)
@@ -373,6 +374,7 @@ def test_a_positive_cycle_is_named():
         sr.shortest_paths(-A, names="abcd", predecessors=False)
 
 
+@pytest.mark.slow
 def test_transitive_closure(rng):
     A = rng.random((50, 50)) < 0.04
     expected = slow_closure(A, "boolean")

@@ -115,6 +115,7 @@ def used(monkeypatch):
     return results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", [True, False])
 @pytest.mark.parametrize(("m", "n", "steps"), [(2, 48, 2), (21, 65, 9), (150, 52, 20)])
 def test_gradients_are_those_in_float64(m, n, steps, ends, rng, used):
@@ -129,6 +130,7 @@ def test_gradients_are_those_in_float64(m, n, steps, ends, rng, used):
     assert all(used)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1e-30, 1e30])
 def test_gradients_of_any_size(size, rng, used):
     A, x, w = drawn(rng, 5, 50, 6)
@@ -137,6 +139,7 @@ def test_gradients_of_any_size(size, rng, used):
     assert all(used)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", ["maxima_that_never_meet", "scores_to_1000", "one_path", "one_huge_entry", "barely_lost"]
 )

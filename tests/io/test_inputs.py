@@ -935,7 +935,8 @@ def test_integers_that_floats_do_not_hold_are_refused():
     graph = nx.DiGraph([("x", "y", {"weight": 2**53 + 1})])
     with pytest.raises(FormatError, match=r"x → y: the weight 9007199254740993 is not exact in float64"):
         sr.shortest_paths(graph)
-    assert sr.shortest_paths(sr.network_of(graph, dtype="int64")).distance("x", "y") == 2**53 + 1
+    exact = sr.network_of(graph, dtype="int64")
+    assert sr.shortest_paths(exact, predecessors=False).distance("x", "y") == 2**53 + 1
     square = pd.DataFrame([[0, 2**53 + 1], [2**60, 0]])
     for ask in (sr.closure, sr.shortest_paths, sr.network_of):
         for given in (square, pl.DataFrame({"0": [0, 2**53 + 1], "1": [2**60, 0]})):
