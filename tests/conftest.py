@@ -26,7 +26,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 #: What a case of the quick tier is not about: the kernels of these would first be compiled, and nobody else needs them;
 #: libraries would first be imported.
-_DTYPES, _SEMIRINGS = ("int16", "int64", "uint8", "float16", "bfloat16"), ("min_times", "min_max", "lukasiewicz", "xor_and")
+_DTYPES = ("int16", "int64", "uint8", "float16", "bfloat16")
+_SEMIRINGS = ("min_times", "min_max", "lukasiewicz", "xor_and")
 _UNUSUAL = frozenset((*_DTYPES, *_SEMIRINGS, "semiring.jax", "semiring.torch"))
 
 #: Where a case of float32 would compile long loops once more, beside those of float64. Elsewhere it is a tile, at once.
