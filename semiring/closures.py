@@ -194,13 +194,11 @@ def closure(
     """
     if reflexive is not True and not isinstance(reflexive, bool | np.bool_):
         raise TypeError(f"reflexive is True or False, not {reflexive!r}")
-    semiring, spared = semiring_of(A, semiring), spared_steps(structure)
-    one, several = _where(device)
+    semiring, (one, several) = semiring_of(A, semiring), _where(device)
     if several and getattr(A, "ndim", 2) > 2:
         asked = {"method": method, "reflexive": reflexive, "check": check, "threads": threads, "structure": structure}
         return _close_by_several(several, A, out, explain, semiring=semiring, directed=directed, **asked)
-    options = _options(semiring, method, threads, check, frozenset() if several else spared)
-    progress = as_progress(progress)
+    options, progress = _options(semiring, method, threads, check, structure, several), as_progress(progress)
     rare = device, memory, journal, pivots, weight, directed, columns
     if not explain and rare.count(None) == len(rare):
         if type(A) is list or (type(A) is np.ndarray and not A.dtype.isnative):  # read here or by the step `arrays`
@@ -228,12 +226,15 @@ def _close_by_several(devices: tuple[int, ...], A: Any, out: Any, explain: bool,
     return closed_stack(devices, A, out, partial(closure, **asked))
 
 
-def _options(semiring: Any, method: str, threads: int | None, check: bool, spared: frozenset[str]) -> Options:
-    """What a call asks for. Raises where no call can ask for that."""
-    algebra = as_semiring(semiring)
+def _options(
+    semiring: Any, method: str, threads: int | None, check: bool, structure: Any, several: tuple[int, ...]
+) -> Options:
+    """What a call asks for; ``several``: GPUs that are to spread it as it is. Raises where no call can ask for that."""
+    algebra, spared = as_semiring(semiring), spared_steps(structure)
     if method != "auto" and method not in METHODS:
         raise UnknownNameError("closure method", method, METHODS)
-    return Options(algebra, method, get_threads() if threads is None else checked_threads(threads), bool(check), spared)
+    count = get_threads() if threads is None else checked_threads(threads)
+    return Options(algebra, method, count, bool(check), frozenset() if several else spared)
 
 
 def _by_chain(A: Any, request: Request, **wanted: Any) -> Any:
@@ -285,8 +286,8 @@ def closure_with_predecessors(
         raise AlgebraError(f"predecessors need a selective ⊕, and that of {semiring.name} is not: use closure")
     if method not in METHODS or takes_edges(method):
         raise UnknownNameError("closure method with predecessors", method, matrix_methods())
-    inspection, spared, several = Inspection(), spared_steps(structure), _where(device)[1]
-    options = _options(semiring, method, threads, check, frozenset() if several else spared)
+    inspection, several = Inspection(), _where(device)[1]
+    options = _options(semiring, method, threads, check, structure, several)
     program = None if several else program_for(A, options, traced=True, reports=progress is not None)
     closed: Array = None if program is None else program(A, None, inspection, progress)
     D = closed

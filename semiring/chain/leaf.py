@@ -54,8 +54,8 @@ class Leaf:
         recorded = self.method.recorded and alone and 0 < p.n <= speed.graph
         self._recorder = capabilities.recorder if recorded else None
         # R-Kleene of a block is the block's closure, and a microsecond less is much where there are few vertices.
-        few = p.n <= schedule_for(self.backend.name, m.dtype).leaf
-        self._is_block = self.method.close is rkleene and few and alone and not self.on_device and not self.words
+        few = p.n <= schedule_for(self.backend.name, m.dtype).leaf and alone and not profiling.active
+        self.is_block = self.method.close is rkleene and few and not self.on_device and not self.words
 
     def __str__(self) -> str:
         m = self.problem.matrix
@@ -68,13 +68,7 @@ class Leaf:
         p = self.problem
         return "" if p.chosen or p.strips else f"{prod(p.matrix.shape) * p.n:.2g} pairs"
 
-    def close(
-        self,
-        D: Any,
-        inspect: Inspection | None = None,
-        progress: Progress | None = None,
-        original: Array | None = None,
-    ) -> None:
+    def close(self, D: Any, inspect: Inspection | None, progress: Progress | None, original: Array | None) -> None:
         """D ← D* in place: a matrix, a `BitMatrix`, or what else the method takes. ``inspect`` sees it as it is closed.
 
         ``original``: a matrix that equals D, shares no memory with it and stays as it is, if there is one; D need not
@@ -82,18 +76,9 @@ class Leaf:
 
         Raises `DivergenceError`, naming the vertex, where a pivot has no star; D is then undefined.
         """
-        if self._is_block and not profiling.active:
-            # Where nothing is noticed, one plan serves all calls.
-            plan = self.plan.renewed(self.problem.semiring) if self._diverges else self.plan
-            before = original if inspect is None or original is not None else D.copy()
-            self.backend.close_block(plan, D)
-            self._check(plan)
-            if inspect is not None:
-                inspect.look(self._engine(plan), D, before=before)
-            return
-        p, close, engine = self.problem, self.method.close, self.engine()
-        A, inspect = memory_of(D), None if self.words else inspect
+        engine, A, inspect = self.engine(), memory_of(D), None if self.words else inspect
         plan, before, pivots = engine.plan, None, None
+        more = (A if original is None else memory_of(original),) if self.method.apart else ()
         if progress is not None:
             if self._total is None:
                 self._total = self.method.total_pairs(engine, *A.shape)
@@ -101,24 +86,31 @@ class Leaf:
         if inspect is not None:
             if self.method.keeps_pivots and wants_pivots(engine, A):
                 pivots = self.xp.full(A.shape, -1, np.int32)
+                more = (pivots,)
             else:
                 before = A.copy() if original is None else original
         with profiling.span("method", self.method.name, shape=A.shape):
-            if pivots is not None:
-                close(engine, A, pivots)
-            elif self.method.apart:
-                close(engine, A, A if original is None else memory_of(original))
-            elif self._recorder is not None:
-                self._recorder.replay(plan, A, self._engine, close)
+            if more or self._recorder is None:
+                self.method.close(engine, A, *more)
             else:
-                close(engine, A)
+                self._recorder.replay(plan, A, self._engine, self.method.close)
         if isinstance(engine, ReportingEngine):
             engine.finish()
         self._check(plan)
         if self.words:
-            clear_tail(p.semiring, D)
+            clear_tail(self.problem.semiring, D)
         if inspect is not None:
             inspect.look(engine, A, before=before, pivots=pivots)
+
+    def close_block(self, D: Array, inspect: Inspection | None, _: Progress | None, original: Array | None) -> None:
+        """The same where it `is_block`: by one kernel."""
+        # Where nothing is noticed, one plan serves all calls.
+        plan = self.plan.renewed(self.problem.semiring) if self._diverges else self.plan
+        before = original if inspect is None or original is not None else D.copy()
+        self.backend.close_block(plan, D)
+        self._check(plan)
+        if inspect is not None:
+            inspect.look(self._engine(plan), D, before=before)
 
     def read(self, way: Way, A: Any, D: Any, inspect: Inspection | None) -> tuple[Any, Array | None, Any]:
         """D ← A as it is read. Returns D, or new words; A for `close`, where it equals D; what A⁺ needs of it."""

@@ -182,7 +182,8 @@ class Node:
         D = p.matrix.memory_in(home)
         if leaf is not None:
             D, original, kept = leaf.read(self.way, A, D, inspect)
-            leaf.close(D, inspect, progress, original)
+            close = leaf.close_block if leaf.is_block else leaf.close
+            close(D, inspect, progress, original)
             if p.plus:
                 leaf.drop_empty_paths(kept, D)
         elif found is not None:

@@ -33,7 +33,7 @@ from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.device.memory import load_cupy
 from semiring.arrays.entries import check_entries
-from semiring.arrays.operands import adjacent, empty_like, memory_of
+from semiring.arrays.operands import adjacent, memory_of
 from semiring.arrays.other_zeros import warn_of_other_zeros
 from semiring.chain.explanation import Explanation
 from semiring.chain.gaining import gaining
@@ -215,21 +215,9 @@ def _of_gaining(blank: Problem, program: Node, traced: bool) -> Callable[[Array]
     if m.on_device:
         return None
     if request.method == "auto" and not (blank.plus or traced or blank.progress) and blank.n <= SMALL:
-        return partial(_by_loop, blank.semiring, request.threads)
+        return partial(gaining, blank.semiring, request.threads)
     floats = is_tropical(blank.semiring) and m.dtype.kind == "f" and len(m.shape) == 2
     return partial(_under_potentials, program) if floats else None
-
-
-def _by_loop(semiring: Any, threads: int, A: Array) -> Program | None:
-    """The loop of the backend, after its look."""
-    close = gaining(A.reshape(-1, *A.shape[-2:]), semiring, threads)
-    return None if close is None else partial(_closed_by, close)
-
-
-def _closed_by(close: Callable[[Array], None], A: Array, home: Any = None, *_: Any) -> Array:
-    D = empty_like(A) if home is None else home
-    close(D.reshape(-1, *A.shape[-2:]))
-    return D
 
 
 def _under_potentials(program: Node, A: Array) -> Program | None:

@@ -702,17 +702,21 @@ def test_an_explanation_says_why_the_matrices_of_a_stack_go_alone(shape, options
 
 def test_an_explanation_is_of_the_method_that_ran(rng, monkeypatch):
     step = sys.modules["semiring.chain.steps.sparse"]
-    ran, close, dijkstra, look = [], Leaf.close, step._dijkstra, CpuBackend.look_gaining
+    ran, dijkstra, look = [], step._dijkstra, CpuBackend.look_gaining
 
-    def closing(leaf, *arguments):
-        ran.append((leaf.method.name, str(leaf)))
-        close(leaf, *arguments)
+    def told(close):
+        def closing(leaf, *arguments):
+            ran.append((leaf.method.name, str(leaf)))
+            close(leaf, *arguments)
+
+        return closing
 
     def by_edges(graph, h, node, D):
         ran.append((node.inner.method, None))
         return dijkstra(graph, h, node, D)
 
-    monkeypatch.setattr(Leaf, "close", closing)
+    for name in ("close", "close_block"):
+        monkeypatch.setattr(Leaf, name, told(getattr(Leaf, name)))
     monkeypatch.setattr(CpuBackend, "look_gaining", lambda *asked: ran.append(("rkleene", None)) or look(*asked))
     monkeypatch.setattr(step, "_dijkstra", by_edges)
     seen = set()

@@ -11,7 +11,6 @@ Cost: count · n³ pairs. The bits are those of the matrices closed alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from math import prod
 from typing import Any
@@ -51,15 +50,15 @@ def _together(p: Problem, alike: bool) -> Look:
     yield p.plus, "A⁺ of each is made of its own A*"
     yield p.progress is not None, "progress is reported matrix by matrix"
     yield closures is None or not p.semiring.idempotent, "the backend closes one matrix after the other"
-    flat = m.array.reshape(-1, n, n)
     if not alike:
         own = m.as_it_is and m.rounded_to is None
-        close = gaining(p.entries.reshape(flat.shape), p.semiring, p.request.threads) if own else None
-        yield close is None, "weights that each of them is looked at for"
+        program: Any = gaining(p.semiring, p.request.threads, p.entries) if own else None
+        yield program is None, "weights that each of them is looked at for"
         p.request.explanation.closed_by(str(p.method), backend.name, m)
         why = "small matrices with weights that gain: potentials of all, and then all closed by one launch"
-        return Reduction(why, p, close=partial(_close_flat, close), in_home=True)
+        return Reduction(why, p, close=lambda node, D: program(m.array, D), in_home=True)
     plan = make_plan(min_plus, m.dtype, nonnegative=True) if is_tropical(p.semiring) else p.kernel_plan()
+    flat = m.array.reshape(-1, n, n)
     least, why = schedule_for(backend.name, m.dtype).together(n), "small matrices: closed side by side by one launch"
     if n > closures.stack_rows(plan):
         yield len(flat) < least, "matrices so large that each keeps the machine busy"
@@ -67,7 +66,7 @@ def _together(p: Problem, alike: bool) -> Look:
     q = p.but(p.facts, stack=m.shape[:-2], method=Method(str(p.method), _close_stack))
     if len(m.shape) == 3:
         return Reduction(why, q)
-    return Reduction(why, p, [q.but(p.facts, array=flat, home=None)], close=partial(_close_flat, None), in_home=True)
+    return Reduction(why, p, [q.but(p.facts, array=flat, home=None)], close=_close_flat, in_home=True)
 
 
 def _close_stack(engine: Engine, A: Any) -> None:
@@ -75,12 +74,9 @@ def _close_stack(engine: Engine, A: Any) -> None:
     closures.close_stack(engine.plan, A)
 
 
-def _close_flat(close: Callable[[Any], Any] | None, node: Node, D: Any) -> Any:
+def _close_flat(node: Node, D: Any) -> Any:
     flat = D.reshape(-1, *D.shape[-2:])
-    if close is None:
-        node.children[0].close(node.inner.matrix.array.reshape(flat.shape), flat)
-    else:
-        close(flat)
+    node.children[0].close(node.inner.matrix.array.reshape(flat.shape), flat)
     if not array_namespace(flat).may_share_memory(flat, D):  # strides that allow no view
         D[...] = flat.reshape(D.shape)
     return D
