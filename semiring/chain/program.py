@@ -146,13 +146,17 @@ def _guard(
         progress=_nobody if reports else None,
         blank=True,
     )
+    looks = not packed and (options.check or (blank.waits and is_tropical(semiring)))
     try:
         check_star(semiring, dtype)
-        kept = [Facts()] if packed else promises(semiring, dtype, shape[-1], asks=blank.waits)
-        planned = [(promise, _planned(blank.but(promise))) for promise in kept]
+        kept = promises(semiring, dtype, shape[-1], asks=blank.waits)
+        planned = [(promise, _planned(blank.but(promise))) for promise in (kept if looks else kept[-1:])]
     except SemiringError:  # the chain will say it
         return None
-    return _guard_of(blank, planned, traced)
+    programs = [(promise, program) for promise, program in planned if program is not None]
+    if not programs:
+        return None
+    return _guard_of(blank, programs, traced) if looks else lambda A, facts, warns: programs[0][1].close
 
 
 def _nobody(done: int, total: int) -> None:
@@ -173,18 +177,12 @@ def _closes_any(node: Node) -> bool:
     return node.reduction is None or (node.reduction.in_home and all(map(_closes_any, node.children)))
 
 
-def _guard_of(blank: Problem, planned: list[tuple[Facts, Node | None]], traced: bool) -> Guard | None:
-    semiring, check, m = blank.semiring, blank.request.check, blank.matrix
-    tropical, dual = is_tropical(semiring), semiring.tropical == "max"
-    programs = [(promise, program) for promise, program in planned if program is not None]
-    if not programs:
-        return None
-    if m.storage == "bits" or not (check or (blank.waits and tropical)):
-        unseen = planned[-1][1]
-        return None if unseen is None else lambda A, facts, warns: unseen.close
-    otherwise = _of_gaining(blank, programs[0][1], traced)
+def _guard_of(blank: Problem, programs: list[tuple[Facts, Node]], traced: bool) -> Guard:
+    """It looks which promise a matrix keeps."""
+    semiring, m, dual = blank.semiring, blank.matrix, blank.semiring.tropical == "max"
+    otherwise, warning = _of_gaining(blank, programs[0][1], traced), blank.request.check and not m.on_device
     # Of floats of min-plus and max-plus one end of their range says all, and costs half as much as a look.
-    ends, warning = not m.on_device and tropical and m.dtype.kind == "f", check and not m.on_device
+    ends = not m.on_device and is_tropical(semiring) and m.dtype.kind == "f"
 
     def guard(A: Array, facts: Facts | None, warns: bool) -> Program | None:
         if facts is not None:
@@ -226,8 +224,8 @@ def _under_potentials(program: Node, A: Array) -> Program | None:
     if len(A) <= SMALL:
         h = small_potentials(A if m.sign > 0 else np.negative(A, dtype=np.float64))
     else:
-        ends = finite_range(A, m.sign)
-        bounded = m.sign * float((_least if m.sign > 0 else _greatest)(A, None)) > -np.inf
-        one = bounded and len(strong_components(A, m.none, threads)) == 1
-        h = reweighting(Weights.of(A, m.sign, m.none, *ends, turned=m.turned), threads) if one else None
+        unbounded = m.sign * float((_least if m.sign > 0 else _greatest)(A, None)) == -np.inf
+        if unbounded or len(strong_components(A, m.none, threads)) > 1:
+            return None
+        h = reweighting(Weights.of(A, m.sign, m.none, *finite_range(A, m.sign), turned=m.turned), threads)
     return None if h is None or isinstance(h, Exact) else program.under(Shifted(h)).close

@@ -77,6 +77,16 @@ def files(p: Problem) -> Look:
     source = stored(p.given)
     if source is not None:
         return _of_file(p, source, _home(out, source))
+    _refuse_options_of_files(p)
+    if request.memory is not None or not is_name(out):
+        return _of_array(p)
+    q = replace(p, request=replace(request, out=None))
+    return Reduction("in memory", None, [q], partial(_saved, os.fspath(out)), quiet=True)
+
+
+def _refuse_options_of_files(p: Problem) -> None:
+    """Raise where a matrix in memory is to be closed with what only one in a file has."""
+    request = p.request
     if request.pivots is not None:
         raise StorageError(
             "pivots= is for a matrix in a file, and A is in memory as a whole: shortest_paths, or another function of "
@@ -91,10 +101,6 @@ def files(p: Problem) -> Look:
             f"memory= and journal= are for a matrix in an .npy file, and A is in {where}: leave them out, save A as "
             ".npy and give the name of the file, or have a GPU compute in so much memory, device='cuda'"
         )
-    if request.memory is not None or not is_name(out):
-        return _of_array(p)
-    q = replace(p, request=replace(request, out=None))
-    return Reduction("in memory", None, [q], partial(_saved, os.fspath(out)), quiet=True)
 
 
 def _is_too_large(A: Any, out: Any) -> bool:
