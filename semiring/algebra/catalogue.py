@@ -129,4 +129,4 @@ def refuse_lawless_sums(semiring: Semiring) -> None:
     report = check_sums(semiring)
     if report.refuted:
         consequence = "a product depends on the order in which its terms are added up, and on zeros among them"
-        raise report.refusal(report.refuted[0], consequence)
+        raise report.refusal(semiring.name, report.refuted[0], consequence)

@@ -27,7 +27,7 @@ def _check_laws(semiring: Semiring) -> None:
     report = _laws(semiring)
     if report.refuted:
         found = "the sum over all paths is none that eliminating vertices could find"
-        raise report.refusal(report.refuted[0], found)
+        raise report.refusal(semiring.name, report.refuted[0], found)
     rounded = max((v for v in report if v.rounding is not None), key=lambda v: _size(v.rounding), default=None)
     if rounded is not None and _size(rounded.rounding) > _FAR:
         how, loss = "rounding", "closures lose as much"

@@ -140,10 +140,10 @@ class AxiomReport:
             failures = "; ".join(str(verdict) for verdict in self.refuted)
             raise AlgebraError(f"{self.name} is no semiring on {self.domain}: {failures}. {self.hint}".rstrip())
 
-    def refusal(self, failure: Verdict, consequence: str) -> AlgebraError:
-        """What to raise where a law that fails has a consequence."""
-        said = f"{self.name} is no semiring on {self.domain}, so {consequence}: {failure}. {self.hint}"
-        return AlgebraError(f"{said.rstrip()} See {self.name}.check_axioms()")
+    def refusal(self, name: str, failure: Verdict, consequence: str) -> AlgebraError:
+        """What to raise where a law that fails has a consequence: one report serves equal semirings of any name."""
+        said = f"{name} is no semiring on {self.domain}, so {consequence}: {failure}. {self.hint}"
+        return AlgebraError(f"{said.rstrip()} See {name}.check_axioms()")
 
     @property
     def summary(self) -> str:

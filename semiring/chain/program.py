@@ -84,9 +84,11 @@ def program_for(
     device = None if kind is np.ndarray else memory.device.id
     if device is not None and device != array_namespace(memory).cuda.runtime.getDevice():
         return None
-    named = None if options.method == "auto" else method_named(options.method)  # a name may get another meaning
+    named = None if options.method == "auto" else method_named(options.method)
     form = A.dtype, A.shape, memory is not A, out is not None and not adjacent(out)
-    guard = _guard(options, form, (plus, traced, reports), device, named_backend(), named)
+    # Names may get another meaning, and errors name the semiring: equal ones may be called differently.
+    meant = options.semiring.name, named_backend(), named
+    guard = _guard(options, form, (plus, traced, reports), device, *meant)
     program = None if guard is None else guard(A, facts, warns)
     return partial(_turned, program) if program is not None and form[-1] else program
 
@@ -127,8 +129,8 @@ def _guard(
 ) -> Guard | None:
     """The guard of the programs of a kind, on a device of that number or the host; None where it has none.
 
-    ``form``: dtype and shape, whether it is packed, and whether columns are closed for rows. The names of backend and
-    method may come to mean others: so these belong to the kind too.
+    ``form``: dtype and shape, whether it is packed, and whether columns are closed for rows. What the names of backend
+    and method mean, and what the semiring is called, belongs to the kind too.
     """
     (dtype, shape, packed, turned), (plus, traced, reports), semiring = form, wanted, options.semiring
     if 0 in shape or dtype.kind not in "fiub" or not dtype.isnative or (device is None and is_half(dtype)):
