@@ -41,8 +41,13 @@ def check_entries(array: Array, semiring: Semiring, name: str = "A") -> Scan:
         return Scan(nonnegative=True)
     if rule.tropical:
         return _scan_tropical(array, rule.tropical)
-    if array.nbytes <= PIECE:
+    if array.nbytes <= PIECE and array.dtype.kind != "V":
         return _scan_piece(array, rule, array, semiring, name)
+    with np.errstate(invalid="ignore"):  # the comparisons of bfloat16 with NaN warn
+        return _scan_pieces(array, rule, semiring, name)
+
+
+def _scan_pieces(array: Array, rule: Rule, semiring: Semiring, name: str) -> Scan:
     found: Scan | None = None
     for piece in _pieces(array):
         scan = _scan_piece(piece, rule, array, semiring, name)

@@ -8,6 +8,7 @@ from operands import entries, laid_out
 
 import semiring as sr
 from semiring.algebra.expressions.tree import float_limits
+from semiring.errors import DomainError
 
 pytestmark = pytest.mark.slow
 
@@ -217,3 +218,11 @@ def test_gradients_of_tensors_are_those_of_float32(rng):
             torch.testing.assert_close(half.grad.float(), whole.grad, rtol=2 * torch.finfo(dtype).eps, atol=1e-4)
     with pytest.raises(sr.errors.DTypeError, match="convert one"):
         differentiable.matmul(given.half(), given.float())
+
+
+def test_nan_is_refused_without_a_warning_of_numpy(dtype, recwarn):
+    A = np.array([[1, np.nan], [0, 1]], dtype)
+    for ask in (lambda: sr.matmul(A, A), lambda: sr.reduce(A), lambda: sr.closure(A), lambda: sr.closure(A, "max_times")):
+        with pytest.raises(DomainError, match=r"A\[0, 1\] is nan"):
+            ask()
+    assert not recwarn
