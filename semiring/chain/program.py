@@ -168,7 +168,7 @@ def _nobody(done: int, total: int) -> None:
 def _planned(blank: Problem) -> Node | None:
     """What the steps do to all matrices that keep a promise; None where one must see the entries."""
     try:
-        node = Node(blank, _STEPS, silent=True)
+        node = Node(blank, _STEPS)
     except UndecidedError:
         return None
     return node if _closes_any(node) else None
