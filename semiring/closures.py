@@ -226,9 +226,7 @@ def _close_by_several(devices: tuple[int, ...], A: Any, out: Any, explain: bool,
     return closed_stack(devices, A, out, partial(closure, **asked))
 
 
-def _options(
-    semiring: Any, method: str, threads: int | None, check: bool, structure: Any, several: tuple[int, ...]
-) -> Options:
+def _options(semiring: Any, method: str, threads: int | None, check: bool, structure: Any, several: Any) -> Options:
     """What a call asks for; ``several``: GPUs that are to spread it as it is. Raises where no call can ask for that."""
     algebra, spared = as_semiring(semiring), spared_steps(structure)
     if method != "auto" and method not in METHODS:
