@@ -40,7 +40,10 @@ def check_entries(array: Array, semiring: Semiring, name: str = "A") -> Scan:
     if rule.ask_nothing or array.size == 0:
         return Scan(nonnegative=True)
     if rule.tropical:
-        return _scan_tropical(array, rule.tropical)
+        numbers = _scan_tropical(array, rule.tropical)
+        if rule.restricted and not _inside(semiring, numbers.low, numbers.high):
+            refuse_entries(array, semiring, name, nan=False)
+        return numbers
     if array.nbytes <= PIECE and array.dtype.kind != "V":
         return _scan_piece(array, rule, array, semiring, name)
     with np.errstate(invalid="ignore"):  # the comparisons of bfloat16 with NaN warn
@@ -88,12 +91,17 @@ def _scan_piece(piece: Array, rule: Rule, array: Array, semiring: Semiring, name
     high = _greatest(piece, axis=None) if rule.ask_high else None
     if low != low:
         refuse_entries(array, semiring, name, nan=True)
-    if rule.restricted and not (semiring.domain.contains(low) and (high is None or semiring.domain.contains(high))):
+    if rule.restricted and not _inside(semiring, low, high):
         refuse_entries(array, semiring, name, nan=False)
     if low == 0 and rule.floating:  # -0.0 has a sign bit too
         seen = rule.sign_view is not None and bool(_least(piece.view(rule.sign_view), axis=None) >= 0)
         return Scan(low, high, nonnegative=seen)
     return Scan(low, high, nonnegative=bool(low >= 0))
+
+
+def _inside(semiring: Semiring, *ends: Any) -> bool:
+    """Whether those ends of a range lie in the domain; None is none."""
+    return all(end is None or semiring.domain.contains(end) for end in ends)
 
 
 def _scan_tropical(array: Array, tropical: str) -> Scan:

@@ -183,8 +183,9 @@ def _guard_of(blank: Problem, programs: list[tuple[Facts, Node]], traced: bool) 
     """It looks which promise a matrix keeps."""
     semiring, m, dual = blank.semiring, blank.matrix, blank.semiring.tropical == "max"
     otherwise, warning = _of_gaining(blank, programs[0][1], traced), blank.request.check and not m.on_device
-    # Of floats of min-plus and max-plus one end of their range says all, and costs half as much as a look.
-    ends = not m.on_device and is_tropical(semiring) and m.dtype.kind == "f"
+    # Of floats of min-plus and max-plus one end of their range says all, and costs half as much as a look: but for NaN
+    # all of them are in the domain, if it is not a user's.
+    ends = not m.on_device and is_tropical(semiring) and m.dtype.kind == "f" and semiring.domain.everything
 
     def guard(A: Array, facts: Facts | None, warns: bool) -> Program | None:
         if facts is not None:

@@ -109,6 +109,21 @@ def test_zero_and_one_are_always_inside():
         check_entries(np.array([[np.inf, 11, 5.0]]), capped)
 
 
+def test_the_domain_of_integers_with_no_path():
+    """Their numbers lie in it too; "no path" is the zero."""
+    near = sr.Semiring("near", "min(x, y)", "x + y", float("inf"), 0, domain=(0, float("inf")))
+    far = sr.Semiring("far", "max(x, y)", "x + y", float("-inf"), 0, domain=(float("-inf"), 0))
+    for dtype in ("int8", "int64"):
+        limits = np.iinfo(dtype)
+        for semiring, none, bad in ((near, limits.max, -3), (far, limits.min, 3)):
+            A = np.array([[0, none, -bad], [none, none, -2 * bad]], dtype)
+            check_entries(A, semiring)
+            check_entries(np.full((2, 2), none, dtype), semiring)
+            A[1, 0] = bad
+            with pytest.raises(DomainError, match=rf"A\[1, 0\] is {bad}, outside the domain .* of {semiring.name}"):
+                check_entries(A, semiring)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 def test_signs(dtype):
     A = np.arange(6).astype(dtype)

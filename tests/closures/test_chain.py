@@ -495,6 +495,19 @@ def test_a_program_refuses_what_breaks_its_promise(rng, name, dtype, n, value):
     assert kept(A) == given
 
 
+@pytest.mark.parametrize("options", [{}, {"reflexive": False}, {"method": "floyd_warshall"}, {"check": False}])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("n", [3, 200])
+def test_a_program_keeps_to_the_domain_of_a_users_min_plus(rng, options, dtype, n):
+    near = sr.Semiring("near", "min(x, y)", "x + y", INF, 0, domain=(0, INF))
+    A = rng.integers(5, 9, (n, n)).astype(dtype)
+    assert closure(A, near, **options).dtype == dtype
+    A[0, 1] = -1  # on no negative cycle
+    for explain in (False, True):
+        with pytest.raises(DomainError, match=r"A\[0, 1\] is -1.* outside the domain"):
+            closure(A, near, explain=explain, **options)
+
+
 def test_nothing_is_asked_of_integers_on_a_device_that_nobody_waits_for():
     """Without the look, the caller promises that no path comes near "no path"."""
     dtype, none = np.dtype(np.int32), (1 << 30) - 1
