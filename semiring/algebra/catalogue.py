@@ -6,6 +6,7 @@ The properties stated here are claims; the tests prove each of them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from semiring.algebra.semiring import Semiring, known_semiring
 from semiring.errors import UnknownNameError
@@ -118,6 +119,13 @@ _PROVED = frozenset(CATALOGUE.values())
 def is_proved(semiring: Semiring) -> bool:
     """Whether it is one of the catalogue, under whatever name: the tests prove the laws of those."""
     return semiring in _PROVED
+
+
+@lru_cache(maxsize=64)
+def adds_exponentials(semiring: Semiring) -> bool:
+    """Whether ⊕ and ⊗ are those of `log_plus`, whatever the name and the star."""
+    texts = [[half.expression.text for half in (each.add, each.mul)] for each in (semiring, log_plus)]
+    return texts[0] == texts[1]
 
 
 def refuse_lawless_sums(semiring: Semiring) -> None:

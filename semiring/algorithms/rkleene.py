@@ -44,7 +44,7 @@ def rkleene(
     A pivot without a star sets ``plan.status.diverged`` to start + its row; A is then undefined.
     """
     plan, n = engine.plan, A.shape[0]
-    schedule = schedule_for(engine.backend.name, plan.dtype, plan.storage)
+    schedule = schedule_for(engine.backend.name, plan.dtype, plan.storage, plan.semiring)
     packed = plan.storage == "bits"
     if n <= max(1, leaf or schedule.leaf) or (packed and n <= WORD):
         if P is None:

@@ -54,7 +54,8 @@ class Leaf:
         recorded = self.method.recorded and alone and 0 < p.n <= speed.graph
         self._recorder = capabilities.recorder if recorded else None
         # R-Kleene of a block is the block's closure, and a microsecond less is much where there are few vertices.
-        few = p.n <= schedule_for(self.backend.name, m.dtype).leaf and alone and not profiling.active
+        schedule = schedule_for(self.backend.name, m.dtype, m.storage, p.semiring)
+        few = p.n <= schedule.leaf and alone and not profiling.active
         self.is_block = self.method.close is rkleene and few and not self.on_device and not self.words
 
     def __str__(self) -> str:

@@ -39,7 +39,7 @@ def method(p: Problem) -> Reduction:
         if backend.name == "cuda":
             raise DeviceError(f"{name} runs in SciPy, on the host: copy the matrix there, or use rkleene")
     elif name == "auto":
-        schedule = schedule_for(backend.name, m.dtype, m.storage)
+        schedule = schedule_for(backend.name, m.dtype, m.storage, p.semiring)
         name = schedule.method(p.n, selecting=selects(p.semiring))
         whole = "whole_closures" in method_named(name).needs
         if whole and not Engine(backend, make_plan(p.semiring, m.dtype)).closes(p.n):

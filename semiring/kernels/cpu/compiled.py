@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from semiring.algebra.catalogue import adds_exponentials
 from semiring.errors import AlgebraError
 from semiring.kernels.contract import Plan
 from semiring.kernels.cpu.closing.blocks import CLOSING_WORDS, PIVOTS
@@ -327,7 +329,12 @@ class Kernels:
 
     def close(self, A: Array) -> int:
         """A ← A*, A with contiguous rows; the first pivot without a star, or -1."""
-        return self._run_close(self._close, A)
+        if self._wider is None:
+            return self._run_close(self._close, A)
+        wide = A.astype(np.float64)
+        failed = self._wider.close(wide)
+        A[...] = wide
+        return failed
 
     def close_stack(self, A: Array, threads: int) -> int:
         """A ← A* of each matrix of a stack, no size 0, rows contiguous: a compiled loop over each thread's part of it.
@@ -391,6 +398,14 @@ class Kernels:
         )
         self.block_workspace.free.append(piece)
         return failed
+
+    @cached_property
+    def _wider(self) -> Kernels | None:
+        """The kernels of float64, for sums of exponentials in float32: each pivot would round an entry once more."""
+        plan, wide = self.plan, np.dtype(np.float64)
+        if plan.dtype != np.float32 or not adds_exponentials(plan.semiring) or not plan.semiring.supports(wide):
+            return None
+        return kernels_for(replace(plan, dtype=wide, zero=wide.type(plan.zero), one=wide.type(plan.one)))
 
     @cached_property
     def _close(self) -> Any:

@@ -25,15 +25,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from semiring.algebra import Semiring
-from semiring.algebra.catalogue import log_plus, max_plus, plus_times
+from semiring.algebra.catalogue import adds_exponentials, max_plus, plus_times
 from semiring.kernels.contract import Backend, Plan
 from semiring.kernels.cpu.codegen.memory import (
     address,
@@ -65,7 +63,6 @@ __all__ = [
     "Right",
     "few_paths",
     "finish",
-    "is_log_plus",
     "multiply",
     "multiply_by",
     "on_threads",
@@ -335,13 +332,6 @@ def _exponents(shift: Array) -> Array:
 # ------------------------------------------------------------------------------------------------------------ products
 
 
-@lru_cache(maxsize=64)
-def is_log_plus(semiring: Semiring) -> bool:
-    """Whether ⊕ and ⊗ are those of `log_plus`, whatever the name."""
-    texts = [[half.expression.text for half in (each.add, each.mul)] for each in (semiring, log_plus)]
-    return texts[0] == texts[1]
-
-
 def takes(plan: Plan, k: int) -> bool:
     """Whether `multiply` computes products by B (k, n), whatever n: how a product is cut must change no bit."""
     return (
@@ -349,7 +339,7 @@ def takes(plan: Plan, k: int) -> bool:
         and plan.dtype.char in DEPTH
         and k >= FEWEST
         and plan.zero == -np.inf
-        and is_log_plus(plan.semiring)
+        and adds_exponentials(plan.semiring)
     )
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from semiring.algebra.catalogue import adds_exponentials
 from semiring.kernels.contract import Plan
 from semiring.kernels.cpu.codegen.memory import address, number_of, wide, without_nan
 from semiring.kernels.cpu.codegen.powers import (
@@ -43,7 +44,7 @@ from semiring.kernels.cpu.product.log_lines import (
     logarithm,
     on_lines,
 )
-from semiring.kernels.cpu.product.log_sums import FEWEST, is_log_plus
+from semiring.kernels.cpu.product.log_sums import FEWEST
 
 __all__ = ["multiply", "takes"]
 
@@ -336,7 +337,7 @@ def _floats_beside(M, x, C, start, stop):
 
 def takes(plan: Plan, m: int, k: int, n: int) -> bool:
     """Whether `multiply` computes products (m, k) by (k, n): one row or one column, of elements that it knows."""
-    if plan.dtype.char not in "fd" or plan.storage != "elements" or not is_log_plus(plan.semiring):
+    if plan.dtype.char not in "fd" or plan.storage != "elements" or not adds_exponentials(plan.semiring):
         return False
     return 1 in (m, n) and plan.zero == -np.inf and k >= FEWEST
 

@@ -24,8 +24,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from semiring.algebra import Semiring
-from semiring.algebra.catalogue import log_plus, plus_times
+from semiring.algebra.catalogue import adds_exponentials, plus_times
 from semiring.arrays.device.prepared import Prepared
 from semiring.kernels.contract import Plan
 from semiring.kernels.cuda.closing.modules import current_device
@@ -124,20 +123,13 @@ def _kernels() -> dict[str, Any]:
     return {"greatest": greatest, "paths": paths, "scale": scale, "finish": finish}
 
 
-@lru_cache(maxsize=64)
-def _is_log_plus(semiring: Semiring) -> bool:
-    """Whether ⊕ and ⊗ are those of `log_plus`, whatever the name."""
-    texts = [[half.expression.text for half in (each.add, each.mul)] for each in (semiring, log_plus)]
-    return texts[0] == texts[1]
-
-
 def takes(plan: Plan) -> bool:
     """Whether all products under this plan go this way."""
     return (
         plan.storage == "elements"
         and plan.dtype.char in _SPARE
         and plan.zero == -np.inf
-        and _is_log_plus(plan.semiring)
+        and adds_exponentials(plan.semiring)
     )
 
 
