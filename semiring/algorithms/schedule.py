@@ -118,8 +118,8 @@ _TABLE["cuda, 2 bytes"] = replace(
 _TABLE["cuda, 1 bytes"] = replace(_TABLE["cuda, 2 bytes"], selecting=(), stacks=((0, 2), (897, 3), (1025, _NEVER)))
 
 
-# A pivot takes a logarithm for each entry, and rounds it; a product takes exponentials of its operands, and one for each
-# entry of its result: five times as fast at 192 rows, with a fifth of the error (docs/measurements.md).
+# A pivot takes a logarithm for each entry, and rounds it; a product takes one for each entry of its result. At 192 rows
+# that is four times as fast, and has a fifth of the error (docs/measurements.md).
 _TABLE["cpu, exponentials"] = replace(_TABLE["cpu"], leaf=32)
 _TABLE["cpu, bits"] = replace(_TABLE["cpu"], methods=((0, "rkleene"),))
 # Bits on the tensor cores: blocks of up to 4096 rows are squared, and products want k = 4096: see docs/measurements.md.

@@ -540,3 +540,27 @@ def test_small_products_have_the_bits_of_large_ones(rng, name, dtype, k):
         turned = np.asfortranarray(C)
         log_stacks.multiply(backend, plan, turned, A[:, ::-1][:, ::-1], np.asfortranarray(B), accumulate)
         np.testing.assert_array_equal(turned, large)
+
+
+@pytest.mark.parametrize("kind", ["normal", "sparse", "far apart"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", quick(lambda n: n < 32, [1, 2, 9, 31, 32, 33, 64, 100, 193, 300]))
+def test_closures_round_an_entry_a_few_times(rng, n, dtype, kind):
+    """Against elimination of numbers in more digits: log (I - exp A)⁻¹."""
+    A = rng.normal(size=(n, n)) * (30 if kind == "far apart" else 1) - np.log(n) - (150 if kind == "far apart" else 2)
+    if kind == "sparse":
+        A[rng.random((n, n)) < 0.7] = -INF
+    A = A.astype(dtype)
+    left, inverse = np.eye(n, dtype=np.longdouble) - np.exp(A.astype(np.longdouble)), np.eye(n, dtype=np.longdouble)
+    for k in range(n):
+        pivot, factors = left[k, k], left[:, k].copy()
+        left[k], inverse[k], factors[k] = left[k] / pivot, inverse[k] / pivot, 0
+        left -= factors[:, None] * left[k]
+        inverse -= factors[:, None] * inverse[k]
+    there = inverse > 0
+    expected = np.log(inverse[there])
+    for method in ("auto", "rkleene", "blocked_floyd_warshall"):
+        found = sr.closure(A, "log_plus", method=method)
+        np.testing.assert_array_equal(found > -INF, there)
+        units = np.abs(found[there] - expected) / np.maximum(1, np.abs(expected)) / np.finfo(dtype).eps
+        assert units.max() <= {"float32": 3, "float64": 8}[dtype]
