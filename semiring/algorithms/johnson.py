@@ -19,18 +19,19 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import max_plus, min_plus
+from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.dijkstra import Searches
 from semiring.algorithms.potentials.rounding import covers
 from semiring.algorithms.potentials.sweeps import cycle_error
-from semiring.algorithms.potentials.weights import check_range
+from semiring.algorithms.potentials.weights import check_range, relative_rounding
 from semiring.algorithms.views import Array
 from semiring.arrays.entries import check_entries
 from semiring.errors import DomainError
 from semiring.kernels.engine import make_plan
 from semiring.threads import get_threads
 
-__all__ = ["SparseGraph", "edge_potentials", "graph_potentials", "johnson", "searches", "sparse_graph"]
+__all__ = ["SparseGraph", "edge_graph", "edge_potentials", "graph_potentials", "johnson", "searches", "sparse_graph"]
 
 _ORDERED = 2000  # vertices of a graph that is begun in the order of its components
 _ENTRIES = 1 << 22  # distances that are found at a time, in float64
@@ -49,14 +50,19 @@ class SparseGraph:
     turned: bool = False  # whether the edges are the caller's, reversed
 
 
-def sparse_graph(matrix: Any, sign: int) -> SparseGraph:
-    """The graph of a SciPy sparse matrix of floats; stored zeros are edges, of parallel edges the best is kept.
-
-    Raises `DomainError` for NaN, as `check_entries` does, and for an edge of unbounded gain.
-    """
+def sparse_graph(matrix: Any, sign: int, rounded_to: Any = None) -> SparseGraph:
+    """The graph of a SciPy sparse matrix of floats: its `edge_graph`."""
     entries = matrix.tocoo()
-    tails, heads, stored = entries.row.astype(np.int64), entries.col.astype(np.int64), np.asarray(entries.data)
-    weights = sign * stored.astype(np.float64)
+    return edge_graph(entries.shape[0], entries.row, entries.col, np.asarray(entries.data), sign, rounded_to)
+
+
+def edge_graph(n: int, tails: Array, heads: Array, stored: Array, sign: int, rounded_to: Any = None) -> SparseGraph:
+    """The graph of n vertices whose edges have these ends and weights; of parallel edges the best is kept.
+
+    ``rounded_to``: the dtype whose rounding the weights bring, by default their own. Raises `DomainError` for NaN, as
+    `check_entries` does, and for an edge of unbounded gain.
+    """
+    tails, heads, weights = tails.astype(np.int64), heads.astype(np.int64), sign * stored.astype(np.float64)
     try:
         check_entries(stored, min_plus if sign > 0 else max_plus)
     except DomainError as error:
@@ -75,12 +81,11 @@ def sparse_graph(matrix: Any, sign: int) -> SparseGraph:
     kept = np.ones(order.size, bool)
     kept[1:] = (tails[1:] != tails[:-1]) | (heads[1:] != heads[:-1])
     tails, heads, weights = tails[kept], heads[kept], weights[kept]
-    whole = (
-        bool((weights == np.rint(weights)).all()) and float(np.abs(weights).max(initial=0)) * entries.shape[0] < 2**49
-    )
+    whole = bool((weights == np.rint(weights)).all()) and float(np.abs(weights).max(initial=0)) * n < 2**49
     units = 2 if stored.dtype == np.float64 else 1
-    epsilon = 0.0 if whole or stored.dtype.kind != "f" else units * float(np.finfo(stored.dtype).eps)
-    return SparseGraph(entries.shape[0], tails, heads, weights, sign, epsilon)
+    rounds = is_floating(stored.dtype) and not whole
+    epsilon = units * relative_rounding(rounded_to or stored.dtype) if rounds else 0.0
+    return SparseGraph(n, tails, heads, weights, sign, epsilon)
 
 
 def graph_potentials(graph: SparseGraph, dtype: np.dtype[Any]) -> Array | None:

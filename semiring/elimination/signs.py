@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algorithms.bellman_ford import Labels, bellman_ford
-from semiring.algorithms.johnson import SparseGraph, edge_potentials, sparse_graph
+from semiring.algorithms.johnson import SparseGraph, edge_graph, edge_potentials
 from semiring.algorithms.potentials.rounding import shift_bound
 from semiring.algorithms.potentials.sweeps import cycle_error
 from semiring.algorithms.potentials.weights import check_range
@@ -48,7 +48,7 @@ def find_potentials(
     count, component = connected_components(
         coo_array((np.ones(tails.size, np.int8), (tails, heads)), shape=(n, n)), connection="strong"
     )
-    graph = _graph(n, tails, heads, weights, sign)  # all edges decide whether weights are rounded
+    graph = edge_graph(n, tails, heads, weights, sign)  # all edges decide whether weights are rounded
     inside = component[graph.tails] == component[graph.heads]
     if not inside.any():
         return np.zeros(n), component
@@ -59,12 +59,6 @@ def find_potentials(
     if graph.epsilon and _drowns(part, h, component, count):
         return ExactPotentials(graph, h)
     return h, component
-
-
-def _graph(n: int, tails: Array, heads: Array, weights: Array, sign: int) -> SparseGraph:
-    from scipy.sparse import coo_array
-
-    return sparse_graph(coo_array((weights, (tails, heads)), shape=(n, n)), sign)
 
 
 def _drowns(graph: SparseGraph, h: Array, component: Array, count: int) -> bool:
@@ -81,7 +75,7 @@ def name_negative_cycle(n: int, tails: Array, heads: Array, weights: Array, sign
     """Raise `NegativeCycleError` for the cycle that whole numbers of min-plus edges have; return if they have none."""
     largest = max(-float(weights.min(initial=0)), float(weights.max(initial=0)))
     if largest * (n + 1) < _EXACT:
-        edge_potentials(_graph(n, tails, heads, weights, sign))
+        edge_potentials(edge_graph(n, tails, heads, weights, sign))
         return
     order = np.argsort(heads, kind="stable")
     tails, heads = tails[order], heads[order]

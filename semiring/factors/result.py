@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, max_times, min_times
-from semiring.algebra.expressions.tree import is_half
+from semiring.algebra.expressions.tree import float_limits, is_floating, is_half
 from semiring.algorithms.stars import divergence_error
 from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, rounded, widen
 from semiring.arrays.memory import demand_memory
@@ -281,9 +281,9 @@ class Factor:
 
     def _is_rounded(self) -> bool:
         """Whether floats of both signs are summed, and sums are rounded."""
-        if self.semiring.tropical is None or self.dtype.kind != "f":
+        if self.semiring.tropical is None or not is_floating(self.dtype):
             return False
-        values, limit = self._edges.values, 2 ** np.finfo(self.dtype).nmant
+        values, limit = self._edges.values, 2 ** float_limits(self.dtype).nmant
         signed = bool((values < 0).any() if self.semiring.tropical == "min" else (values > 0).any())
         whole = self._largest * (len(self) + 1) < limit and bool((values == np.rint(values)).all())
         return signed and not whole
@@ -683,8 +683,9 @@ def largest_size(values: Array, scan: Scan) -> Any:
     """The size of the greatest number in an array that a look has seen, "no path" and infinities left out."""
     if values.dtype.kind == "i":
         return max((abs(int(end)) for end in (scan.low, scan.high) if end is not None), default=0)
-    finite = np.abs(values, where=np.isfinite(values), out=np.zeros(values.shape)) if values.dtype.kind == "f" else None
-    return 0 if finite is None else float(finite.max(initial=0.0))
+    if not is_floating(values.dtype):
+        return 0
+    return float(np.abs(values.astype(np.float64)).max(initial=0.0, where=np.isfinite(values)))
 
 
 def inner_dtype(semiring: Semiring, dtype: np.dtype[Any], n: int, largest: Any, more: int = 0) -> np.dtype[Any]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
+from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.stars import divergence_error
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero
@@ -88,7 +89,7 @@ def _dense(A: Array, b: Array, semiring: Semiring, transposed: bool, threads: in
     scan, other = check_entries(A, semiring), check_entries(b, semiring, "b")
     n = len(A)
     matrix = b.reshape(n, -1)
-    rounded = semiring.tropical is not None and A.dtype.kind == "f" and not scan.nonnegative
+    rounded = semiring.tropical is not None and is_floating(A.dtype) and not scan.nonnegative
     if rounded or (transposed and not semiring.commutative):
         D = closure(A, semiring, threads=threads)
         found = matmul(matrix.T, D, semiring).T if transposed else matmul(D, matrix, semiring)

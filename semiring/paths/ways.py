@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.algebra.expressions.tree import is_half
+from semiring.algebra.expressions.tree import is_floating, is_half
 from semiring.algorithms.dijkstra import Searches, never_improves
-from semiring.algorithms.johnson import SparseGraph, graph_potentials, searches, sparse_graph
+from semiring.algorithms.johnson import SparseGraph, edge_graph, graph_potentials, searches
 from semiring.algorithms.schedule import (
     analysis_operations,
     dense_operations,
@@ -28,7 +28,7 @@ from semiring.algorithms.schedule import (
     search_operations,
     sweep_operations,
 )
-from semiring.arrays.encoding import decode, encode, has_inner_zero
+from semiring.arrays.encoding import decode, encode, has_inner_zero, rounded
 from semiring.arrays.memory import demand_memory, free_memory
 from semiring.chain.explanation import Explanation
 from semiring.chain.prices import Prices
@@ -72,11 +72,11 @@ class _Graph:
         dtype = self.edges.values.dtype
         if self.shift is None:
             inner = has_inner_zero(self.semiring, values.dtype)
-            return np.asarray(decode(values, self.semiring, dtype)) if inner else values.astype(dtype, copy=False)
+            return np.asarray(decode(values, self.semiring, dtype)) if inner else rounded(values, dtype)
         values = values + (self.shift[targets] - self.shift[sources])
         values = values if self.semiring.tropical == "min" else 0.0 - values
-        if dtype.kind == "f":
-            return values.astype(dtype, copy=False)
+        if is_floating(dtype):
+            return np.asarray(rounded(values, dtype))
         none = np.isinf(values)
         found: Array = np.where(none, 0, values).astype(dtype)
         found[none] = self.semiring.zero_for(dtype)
@@ -133,7 +133,7 @@ def _searched(edges: Edges, semiring: Semiring, threads: int) -> _Graph | None:
     starts, heads = edges.pattern.starts, edges.pattern.indices
     if never_improves(semiring, values):
         inner = inner_dtype(semiring, dtype, n, largest_size(values, edges.scan))
-        if dtype.kind == "f" and semiring.supports(np.float64):
+        if is_floating(dtype) and semiring.supports(np.float64):
             inner = np.dtype(np.float64)  # added up in it, and rounded once
         nonnegative = edges.scan.nonnegative and semiring.tropical == "min"
         plan = make_plan(semiring, inner, nonnegative=bool(nonnegative), threads=threads)
@@ -146,15 +146,13 @@ def _searched(edges: Edges, semiring: Semiring, threads: int) -> _Graph | None:
 
 def _signed(edges: Edges, semiring: Semiring) -> SparseGraph | None:
     """The edges for potentials, in float64; None where that is not theirs."""
-    from scipy.sparse import coo_array
-
     values, n = edges.values, edges.pattern.n
     if semiring.tropical is None:
         return None
     if values.dtype.kind == "i" and largest_size(values, edges.scan) * (n + 1) >= _EXACT:
         return None
-    ends = edges.pattern.rows, edges.pattern.indices
-    return sparse_graph(coo_array((values, ends), shape=(n, n)), 1 if semiring.tropical == "min" else -1)
+    sign = 1 if semiring.tropical == "min" else -1
+    return edge_graph(n, edges.pattern.rows, edges.pattern.indices, values, sign)
 
 
 # ------------------------------------------------------------------------------------------------------- the choice
@@ -373,4 +371,4 @@ def some_of(found: Paths, sources: Array | None, targets: Array | None) -> _Foun
 
 def _is_rounded(edges: Edges, semiring: Semiring) -> bool:
     """Whether floats are added up: then both signs need potentials."""
-    return semiring.tropical is not None and edges.values.dtype.kind == "f"
+    return semiring.tropical is not None and is_floating(edges.values.dtype)

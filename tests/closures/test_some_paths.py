@@ -13,7 +13,7 @@ from tiers import quick
 import semiring as sr
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays import memory
-from semiring.errors import DomainError, NoPathError, VertexError
+from semiring.errors import DivergenceError, DomainError, NoPathError, VertexError
 from semiring.io import network_of
 
 # Weights that gain are no probabilities, and are meant here.
@@ -235,6 +235,30 @@ def test_limits_of_integers(function, limit):
     shown = np.zeros((3, 3), bool)
     shown[found.tocoo().row, found.tocoo().col] = True
     assert shown.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_halves_of_both_signs_whose_cycles_gain_by_rounding_alone(rng, dtype, sign):
+    """Differences of heights: every cycle weighs 0, but for rounding. By every sparse way, and factored."""
+    name, n = "min_plus" if sign > 0 else "max_plus", 9
+    height = 9 * rng.random(n)
+    A = (sign * (height[:, None] - height)).astype(dtype)
+    D = A.astype(float)
+    allowed = 2 * n * np.abs(D).max() * 2.0 ** (-10 if dtype is np.float16 else -7)
+    every, far = range(n), sign * 100
+    for found in (
+        *(sr.best_paths(A, name, sources=every, method=way).matrix for way in WAYS),
+        sr.best_paths(A, name, sources=every, limit=far).matrix.toarray(),
+        sr.closure(A, name, method="johnson"),
+        np.array([sr.factor(A, name).solve(row) for row in sr.identity(n, name, dtype)]).T,
+        sr.fixed_point(A, sr.identity(n, name, dtype), name),
+    ):
+        assert np.abs(found.astype(float) - D).max() <= allowed
+    A[0, 1] -= dtype(sign)  # and no rounding explains this
+    for way in WAYS:
+        with pytest.raises(DivergenceError):
+            sr.best_paths(A, name, sources=every, method=way)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])

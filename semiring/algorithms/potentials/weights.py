@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algebra.expressions.tree import float_limits
+from semiring.algebra.expressions.tree import float_limits, is_half
 from semiring.algorithms.views import Array
 from semiring.arrays.parts import on_host, pieces, some
 from semiring.errors import DomainError, IntegerOverflowError
@@ -185,7 +185,11 @@ def negligible(dtype: np.dtype[Any]) -> float:
 
 
 def check_range(h: Array, low: float, high: float, dtype: np.dtype[Any]) -> None:
-    """Raise `DomainError` where weights from ``low`` to ``high`` under potentials h ≤ 0 might leave a float's range."""
+    """Raise `DomainError` where weights from ``low`` to ``high`` under potentials h ≤ 0 might leave a float's range.
+
+    Halves are computed in float32, and what is beyond their own range is ∞ at the end.
+    """
+    dtype = np.dtype(np.float32) if is_half(dtype) else dtype
     least = float(h.min()) if h.size else 0.0  # at most 0
     if least >= -negligible(dtype) or max(high, 0.0) / 2 - least / 2 < float(np.finfo(dtype).max) / 2:
         return

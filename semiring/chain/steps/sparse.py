@@ -40,7 +40,8 @@ def dijkstra(p: Problem, entries: Any, prices: Prices | None = None) -> Reductio
 
     ``entries``: a SciPy sparse matrix. Raises `NegativeCycleError`, and `DomainError` for sums beyond the floats.
     """
-    graph = replace(sparse_graph(entries, 1 if p.semiring.tropical == "min" else -1), turned=p.matrix.turned)
+    sign = 1 if p.semiring.tropical == "min" else -1
+    graph = replace(sparse_graph(entries, sign, p.matrix.rounded_to), turned=p.matrix.turned)
     h = graph_potentials(graph, p.dtype)
     if h is None:
         return None
