@@ -25,6 +25,7 @@ import numpy as np
 from numba import njit
 
 from semiring.kernels.cpu.codegen.jit import cached
+from semiring.kernels.cpu.codegen.options import OUTER
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.namespaces import array_namespace
 from semiring.threads import get_threads
@@ -65,7 +66,7 @@ def _sums(c: Array, values: Array, pred: Array, *, up: bool) -> Array:
 
 
 @cached
-@njit(nogil=True, error_model="numpy")
+@njit(**OUTER)
 def _rows(c, values, pred, first, last, up):
     """Rows first … last - 1 of ``values``, in place: in the order of the leaves, or against it."""
     n = values.shape[1]

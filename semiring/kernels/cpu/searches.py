@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from semiring.kernels.contract import Plan
 from semiring.kernels.cpu.codegen.jit import cached
+from semiring.kernels.cpu.codegen.options import OUTER, PART
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, better, times
 from semiring.kernels.cpu.threads.pool import run_tasks
 
@@ -37,7 +38,7 @@ _SOURCES = 16  # that a thread takes at a time, at most
 _NEW, _SETTLED = -1, -2
 _NOWHERE = -9999  # before a source, as in `scipy.sparse.csgraph`
 
-_inner = njit(nogil=True, error_model="numpy")
+_inner = njit(**PART)
 
 
 @_inner
@@ -123,7 +124,7 @@ def _forget(work, settled, size, zero):
 
 
 @cached
-@njit(nogil=True, error_model="numpy")
+@njit(**OUTER)
 def _table(sr, starts, heads, weights, sources, targets, zero, one, out, trees):
     """Out (p, q) ← the best values from p sources to q targets, 0̄ where no path leads.
 
@@ -147,7 +148,7 @@ def _table(sr, starts, heads, weights, sources, targets, zero, one, out, trees):
 
 
 @cached
-@njit(nogil=True, error_model="numpy")
+@njit(**OUTER)
 def _near(sr, starts, heads, weights, sources, wanted, zero, one, limit):
     """The ``wanted`` (n,) bool that are no worse than the limit from each source: how many, which, and their values.
 

@@ -10,6 +10,7 @@ from numba import njit
 
 from semiring.kernels import disk
 from semiring.kernels.cpu.codegen.jit import KernelCache
+from semiring.kernels.cpu.codegen.options import OUTER
 
 __all__ = ["kernel"]
 
@@ -21,6 +22,6 @@ def _sources() -> str:
 
 def kernel(function: Any) -> Any:
     """A compiled function that lets other Python threads run."""
-    compiled = njit(function, nogil=True, error_model="numpy")
+    compiled = njit(function, **OUTER)
     compiled._cache = KernelCache(f"{_sources()} {function.__module__}.{function.__qualname__}")
     return compiled

@@ -27,13 +27,14 @@ from semiring.kernels.cpu.bits.instructions import (
     store64,
 )
 from semiring.kernels.cpu.codegen.jit import cached
+from semiring.kernels.cpu.codegen.options import OUTER, PART
 
 __all__ = ["CHUNK", "PIECE", "eliminate", "multiply"]
 
 PIECE = 64  # rows of B in one table, bits of A in one look-up
 CHUNK = 64  # pieces of a row gathered at once: 4096 rows of them are 2 MB
 
-_inline = njit(error_model="numpy")
+_inline = njit(**PART)
 
 
 @_inline
@@ -191,7 +192,7 @@ def _compiled(function: Callable[..., int]) -> Callable[..., int]:
     """The machine code of a kernel, from the cache on disk or the compiler; called without dispatch or the GIL."""
     signature = (types.int64,) * function.__code__.co_argcount
     with global_compiler_lock:
-        return cached(njit(function, nogil=True, error_model="numpy")).compile(signature)  # type: ignore[no-any-return]
+        return cached(njit(function, **OUTER)).compile(signature)  # type: ignore[no-any-return]
 
 
 def multiply(*arguments: int) -> None:

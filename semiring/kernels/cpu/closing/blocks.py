@@ -15,6 +15,7 @@ from typing import Any
 import numba
 
 from semiring.kernels.cpu.codegen.memory import LANE_BYTES, address, close3, close7, fetch, put
+from semiring.kernels.cpu.codegen.options import OUTER, PART
 from semiring.kernels.cpu.product.macro import (
     AT_C,
     ROWS,
@@ -38,10 +39,11 @@ PIVOTS = 24
 ELIMINATE, PADDED, AT_A_TIME, ONE, IDEMPOTENT = range(WORDS, WORDS + 5)
 CLOSING_WORDS = WORDS + 5
 
-_inner: Callable[[Callable[..., Any]], Any] = numba.njit(nogil=True, error_model="numpy")
+_inner: Callable[[Callable[..., Any]], Any] = numba.njit(**PART)
+_outer: Callable[[Callable[..., Any]], Any] = numba.njit(**OUTER)
 
 
-@_inner
+@_outer
 def close(A: Array, job: int, workspace: int) -> int:
     """A ← A* in place, A (n, n), n > 0, with contiguous rows: some pivots at a time. The first without a star, or -1.
 
@@ -83,7 +85,7 @@ def close(A: Array, job: int, workspace: int) -> int:
     return -1
 
 
-@_inner
+@_outer
 def close_each(As: Array, job: int, workspace: int) -> int:
     """`close` of every matrix of a stack (count, n, n): the first pivot without a star, or -1.
 
@@ -140,7 +142,7 @@ def multiply_rows(
         )
 
 
-@_inner
+@_outer
 def close_pivots(
     A: Array, P: Array, eliminate: int, padded: int, groups: int, zero: Any, k0: int, workspace: int
 ) -> int:

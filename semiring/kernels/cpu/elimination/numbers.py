@@ -26,12 +26,13 @@ import numpy as np
 from numba import njit
 
 from semiring.kernels.cpu.codegen.memory import address, call8
+from semiring.kernels.cpu.codegen.options import PART
 from semiring.kernels.cpu.codegen.scalars import accumulate, diverges, plus, star, times
 from semiring.kernels.cpu.elimination.structure import kernel
 
 __all__ = ["extend", "reduce_front", "reduce_open", "reduce_subtree", "scatter_values"]
 
-_inner = njit(nogil=True, error_model="numpy")
+_inner = njit(**PART)
 
 
 @kernel

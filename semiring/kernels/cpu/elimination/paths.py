@@ -17,12 +17,13 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from semiring.kernels.cpu.codegen.options import PART
 from semiring.kernels.cpu.codegen.scalars import plus, times
 from semiring.kernels.cpu.elimination.structure import kernel
 
 __all__ = ["find_walk"]
 
-_inner = njit(nogil=True, error_model="numpy")
+_inner = njit(**PART)
 
 
 @_inner

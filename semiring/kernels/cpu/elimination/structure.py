@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit
 
 from semiring.kernels.cpu.codegen.jit import cached
+from semiring.kernels.cpu.codegen.options import OUTER
 
 __all__ = [
     "column_counts",
@@ -39,7 +40,7 @@ __all__ = [
 
 def kernel(function: Any) -> Any:
     """A compiled function, kept on disk."""
-    return cached(njit(function, nogil=True, error_model="numpy"))
+    return cached(njit(function, **OUTER))
 
 
 @kernel

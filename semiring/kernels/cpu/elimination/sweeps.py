@@ -17,6 +17,7 @@ import numpy as np
 from numba import njit
 
 from semiring.kernels.cpu.codegen.memory import address, call8
+from semiring.kernels.cpu.codegen.options import PART
 from semiring.kernels.cpu.codegen.scalars import accumulate, plus, times
 from semiring.kernels.cpu.elimination.structure import kernel
 
@@ -25,7 +26,7 @@ __all__ = [
     *("sweep_acyclic", "worst_of_rows"),
 ]
 
-_inner = njit(nogil=True, error_model="numpy")
+_inner = njit(**PART)
 
 
 @_inner

@@ -18,6 +18,7 @@ from numba.extending import overload
 
 from semiring.kernels.contract import NO_PREDECESSOR
 from semiring.kernels.cpu.codegen.jit import cached
+from semiring.kernels.cpu.codegen.options import OUTER, PART
 from semiring.kernels.cpu.codegen.scalars import plus, plus_numbers, times
 
 __all__ = [
@@ -42,10 +43,10 @@ TURNED = 16  # rows that are turned back at a time: a line of the cache holds so
 
 
 def kernel(function: Any) -> Any:
-    return cached(njit(function, nogil=True, error_model="numpy"))
+    return cached(njit(function, **OUTER))
 
 
-_part = njit(forceinline=True, nogil=True, error_model="numpy")  # of a kernel, without the cost of a call
+_part = njit(forceinline=True, **PART)  # of a kernel, without the cost of a call
 
 
 def meets(x, y, tolerance):

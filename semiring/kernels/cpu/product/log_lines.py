@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from semiring.kernels.cpu.codegen.jit import cached
 from semiring.kernels.cpu.codegen.memory import bits_of, number_of, wide
+from semiring.kernels.cpu.codegen.options import OUTER, PART
 from semiring.kernels.cpu.threads.pool import run_tasks
 
 __all__ = [
@@ -54,10 +55,10 @@ FRACTION, ONE = (1 << 52) - 1, 1023 << 52
 
 
 def kernel(function: Any) -> Any:
-    return cached(njit(function, nogil=True, error_model="numpy", fastmath={"contract"}))
+    return cached(njit(function, **OUTER, fastmath={"contract"}))
 
 
-inline = njit(forceinline=True, nogil=True, error_model="numpy", fastmath={"contract"})
+inline = njit(forceinline=True, **PART, fastmath={"contract"})
 
 
 @inline
@@ -143,7 +144,7 @@ def _finite(top):
     return top if top > -np.inf else 0.0
 
 
-@njit(nogil=True, error_model="numpy")
+@njit(**PART)
 def _one_by_one(line, x):
     """The result of a line with infinities or NaN: ∞ − ∞ is no path, NaN stays."""
     top = -np.inf

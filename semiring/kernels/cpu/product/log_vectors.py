@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from semiring.algebra.catalogue import adds_exponentials
 from semiring.kernels.contract import Plan
 from semiring.kernels.cpu.codegen.memory import address, number_of, wide, without_nan
+from semiring.kernels.cpu.codegen.options import PART
 from semiring.kernels.cpu.codegen.powers import (
     CHAIN,
     EXCESS,
@@ -116,7 +117,7 @@ def _logarithms(total, top, reference, floor, middle, values, alone):
     return some > 0
 
 
-@njit(nogil=True, error_model="numpy")
+@njit(**PART)
 def _single(line, x, value):
     """The only m + x that is no -∞, -∞ where there is none, else ``value``."""
     found = np.float32(-np.inf)

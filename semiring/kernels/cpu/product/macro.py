@@ -36,6 +36,7 @@ from semiring.kernels.cpu.codegen.memory import (
     put_repeated,
     widen,
 )
+from semiring.kernels.cpu.codegen.options import OUTER, PART
 
 __all__ = [
     "AT_C",
@@ -70,7 +71,8 @@ WORDS = 26
 FULL = 1 << 40  # beyond every diagonal: nothing is passed over
 HEAD = 256  # aligned bytes before a workspace: the job and the block of a product on one thread
 
-_inner: Callable[[Callable[..., Any]], Any] = numba.njit(nogil=True, error_model="numpy")
+_inner: Callable[[Callable[..., Any]], Any] = numba.njit(**PART)
+_outer: Callable[[Callable[..., Any]], Any] = numba.njit(**OUTER)
 
 
 @_inner
@@ -265,7 +267,7 @@ def block_product(element: Any) -> Callable[..., None]:
     return compute
 
 
-@_inner
+@_outer
 def describe(
     C: Array,
     A: Array,
@@ -291,7 +293,7 @@ def describe(
         put(values[i], job + 8 * (AT_C + i))
 
 
-@_inner
+@_outer
 def product(
     C: Array,
     A: Array,
@@ -310,7 +312,7 @@ def product(
     _compute_all(workspace, C.shape[0], C.shape[1], workspace)
 
 
-@_inner
+@_outer
 def products(Cs: Array, As: Array, Bs: Array, shape: int, accumulate: int, workspace: int) -> None:
     """C ← [C ⊕] A ⊗ B for every matrix of three stacks, on the calling thread."""
     for i in range(AT_C):

@@ -17,6 +17,7 @@ from semiring.algebra.catalogue import plus_times
 from semiring.kernels.contract import Plan
 from semiring.kernels.cpu.codegen.jit import cached
 from semiring.kernels.cpu.codegen.memory import address, call9
+from semiring.kernels.cpu.codegen.options import OUTER
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.compiled import kernels_for
 from semiring.kernels.machines import cpu_speed
@@ -84,7 +85,7 @@ def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 
 
 @cached
-@njit(nogil=True, error_model="numpy", fastmath={"contract"})
+@njit(**OUTER, fastmath={"contract"})
 def multiply(tile, A, packed, C):
     """C ← A · B, of rows in whole tiles, for B in panels at the address ``packed``.
 

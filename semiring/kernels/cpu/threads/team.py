@@ -34,6 +34,7 @@ from semiring.kernels.cpu.codegen.memory import (
     fetch,
     pause,
 )
+from semiring.kernels.cpu.codegen.options import OUTER, PART
 from semiring.kernels.machines import cpu_speed
 
 __all__ = ["HEADER", "MAX_BLOCKS", "run_blocks"]
@@ -46,7 +47,8 @@ MAX_MEMBERS = (1 << 10) - 1
 _LINE = 64
 _JOB, _FINISHED = _LINE, 2 * _LINE  # offsets in the mailbox
 
-_inner: Callable[[Callable[..., Any]], Any] = numba.njit(nogil=True, error_model="numpy")
+_inner: Callable[[Callable[..., Any]], Any] = numba.njit(**PART)
+_outer: Callable[[Callable[..., Any]], Any] = numba.njit(**OUTER)
 
 
 @_inner
@@ -66,7 +68,7 @@ def take_blocks(mailbox: int, member: int) -> int:
         atomic_add(1, mailbox + _FINISHED)
 
 
-@_inner
+@_outer
 def serve(mailbox: int, member: int, patience: int) -> int:
     """Wait for jobs and work on them, until none came for ``patience`` pauses. The last generation seen."""
     seen = take_blocks(mailbox, member)
@@ -81,7 +83,7 @@ def serve(mailbox: int, member: int, patience: int) -> int:
     return int(seen)
 
 
-@_inner
+@_outer
 def publish(mailbox: int, job: int, blocks: int, members: int) -> int:
     """Offer a job to the members below ``members``."""
     generation = (atomic_load(mailbox) >> 42) + 1
@@ -91,7 +93,7 @@ def publish(mailbox: int, job: int, blocks: int, members: int) -> int:
     return int(generation & 0xFFFFF)
 
 
-@_inner
+@_outer
 def finish(mailbox: int, blocks: int, patience: int) -> int:
     """Work on the job as member 0, then wait for the others. Whether all blocks are finished."""
     take_blocks(mailbox, 0)

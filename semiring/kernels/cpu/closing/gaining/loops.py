@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from semiring.kernels.cpu.closing.blocks import AT_A_TIME, PADDED, PIVOTS, close
 from semiring.kernels.cpu.codegen.jit import cached
 from semiring.kernels.cpu.codegen.memory import put
+from semiring.kernels.cpu.codegen.options import OUTER, PART
 from semiring.kernels.cpu.compiled import Kernels
 from semiring.kernels.cpu.product.macro import word
 from semiring.kernels.cpu.threads.pool import run_tasks
@@ -37,11 +38,11 @@ def on_threads(do: Callable[[int, int], int], kernels: Kernels, A: Array, thread
     return max(answers)
 
 
-inner = njit(nogil=True, error_model="numpy")
+inner = njit(**PART)
 
 
 def outer(function: Any) -> Any:
-    return cached(inner(function))
+    return cached(njit(function, **OUTER))
 
 
 @inner
