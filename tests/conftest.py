@@ -6,8 +6,10 @@ import ctypes
 import functools
 import gc
 import os
+import re
 import sys
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +21,9 @@ from semiring.kernels.cpu import first_calls
 # The same examples on every run, so that a red test means a changed program. HYPOTHESIS_PROFILE=explore draws new ones.
 _SHARED = {"deadline": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("default", max_examples=30, derandomize=True, database=None, **_SHARED)
+settings.register_profile("quick", max_examples=10, derandomize=True, database=None, **_SHARED)
 settings.register_profile("explore", max_examples=500, derandomize=False, **_SHARED)
 first_calls.SECONDS = 0.0  # tests are about the compiled kernels; those of the first calls say otherwise
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
-
 
 #: What a case of the quick tier is not about: the kernels of these would first be compiled, and nobody else needs them;
 #: libraries would first be imported.
@@ -44,13 +45,41 @@ _SHARING = ("compat", "io")
 _LATER = ("test_jax.py", "test_sequence_gradients.py", "test_torch.py")
 
 
+#: The values of its parameters that the cases of a test have shown, by the test.
+_SHOWN = pytest.StashKey[dict[str, set[tuple[str, ...]]]]()
+
+
+def _quick(config: pytest.Config) -> bool:
+    return bool(config.getoption("markexpr") == "not slow")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_SHOWN] = {}
+    if _quick(config):
+        os.environ.setdefault("HYPOTHESIS_PROFILE", "quick")
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Whether not even to import a file, in the quick tier; None leaves it to others."""
-    return (collection_path.name in _LATER and config.getoption("markexpr") == "not slow") or None
+    return (collection_path.name in _LATER and _quick(config)) or None
+
+
+def _values(item: pytest.Item) -> Iterator[tuple[str, ...]]:
+    """What is told apart of a case: the value of each parameter, or of several that are given together."""
+    left = dict(item.callspec.params)
+    for mark in item.iter_markers("parametrize"):
+        together = [name for name in re.findall(r"\w+", str(mark.args[0])) if name in left]
+        yield *together, *(str(id(left.pop(name))) for name in together)
+    yield from ((name, str(id(value))) for name, value in left.items())
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the cases slow that are about an unusual dtype or semiring, or would compile loops for a second dtype."""
+    """Mark the cases slow that are about an unusual dtype or semiring, or would compile loops for a second dtype.
+
+    And those that show nothing new: each value of each parameter of a test is in a quick case, their combinations are
+    not.
+    """
     cases = item.callspec.params.values() if hasattr(item, "callspec") else ()
     names = {str(getattr(case, "name", getattr(case, "__name__", case))) for case in cases}
     where = item.path.as_posix()
@@ -58,6 +87,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     again = "float64" if item.path.name in _LOG or "log_plus" in names else "float32" if loops else None
     if not names.isdisjoint(_UNUSUAL) or again in names:
         item.add_marker(pytest.mark.slow)
+    if cases and item.get_closest_marker("slow") is None:
+        shown = item.config.stash[_SHOWN].setdefault(item.nodeid.partition("[")[0], set())
+        values = set(_values(item))
+        if values <= shown:
+            item.add_marker(pytest.mark.slow)
+        shown.update(values)
 
 
 def pytest_collection_finish() -> None:
@@ -103,7 +138,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=gpu)
         items[:] = [item for item in items if not item.get_closest_marker("gpu")]
         config.stash[_LEFT_OUT] = f"{len(gpu):,} GPU tests skipped: {reason}"
-    if config.getoption("markexpr") == "not slow":
+    if _quick(config):
         items.sort(key=lambda item: item.path.parent.name in _SHARING)
 
 
@@ -137,7 +172,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log):
             return nodeid.partition("::")[0].rpartition("/")[0]
 
     kind = LoadFileScheduling
-    if config.getoption("markexpr") == "not slow":
+    if _quick(config):
         kind, config.option.loadscopereorder = ByFolder, False  # in this order, not the folder of most tests first
     return kind(config, log) if config.getoption("dist") == "load" else None
 

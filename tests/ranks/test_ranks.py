@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from in_ranks import METHOD, blocks, closed_by, make_small, spread_of
 from strips import rounded, same_bits
+from tiers import quick
 
 import semiring as sr
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
@@ -156,11 +157,14 @@ def test_every_semiring_and_dtype_on_every_grid(rng, name, dtype):
     _compare(rng, name, dtype, [(1, 8), (2, 8), (33, 8), (65, 16), (64, 16), (50, 64), (97, 32)], SHAPES)
 
 
+KINDS = [("min_plus", "float64"), ("max_plus", "int32"), ("boolean", "bool"), ("log_plus", "float32")]
+
+
 @pytest.mark.parametrize("size", [1, pytest.param(3, marks=pytest.mark.slow), 6])
-def test_the_chain_goes_before_ranks_as_before_one(rng, size):
-    for name, dtype in [("min_plus", "float64"), ("max_plus", "int32"), ("boolean", "bool"), ("log_plus", "float32")]:
-        A = rounded(rng, 97, name, dtype)
-        assert same_bits(closed_by(size, A, name), sr.closure(A, name, method=METHOD)), name
+@pytest.mark.parametrize(("name", "dtype"), quick(lambda name, _: name != "log_plus", KINDS))
+def test_the_chain_goes_before_ranks_as_before_one(rng, name, dtype, size):
+    A = rounded(rng, 97, name, dtype)
+    assert same_bits(closed_by(size, A, name), sr.closure(A, name, method=METHOD))
 
 
 def _heights(rng, n, dtype):
