@@ -99,7 +99,8 @@ def closure(A: Tensor, semiring: Semiring | str = "min_plus", *, reflexive: bool
         raise ShapeError(f"A is {tuple(A.shape)}: a closure needs square matrices, shape (n, n) or (..., n, n)")
     key = _key(semiring)
     rule = _rule(key) if _records_gradients(A) else None
-    if rule is not None and _is_rounded(A):  # the sums of a gradient; what is closed alone rounds once by itself
+    # The sums of a gradient; those along trees are in float32, and what is closed by itself rounds once.
+    if _is_rounded(A) and rule is not None and not (reflexive and rule == "selective"):
         return closure(A.float(), semiring, reflexive=reflexive, check=check).to(A.dtype)
     if not reflexive and rule is None:
         result: Tensor = operators.closure(A, key, False, check)

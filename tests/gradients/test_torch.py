@@ -524,3 +524,19 @@ def test_cycles_that_gain_by_the_rounding_of_halves_are_none(rng, dtype):
         found = differentiable.closure(A, reflexive=reflexive)
         assert found.dtype == dtype
         assert torch.equal(found, sr.closure(A, reflexive=reflexive))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
+def test_halves_whose_cycles_gain_by_rounding_alone_have_gradients(rng, dtype, name):
+    """Differences of heights: every cycle weighs 0, but for rounding; the value is that without a gradient."""
+    height = torch.from_numpy(8 * rng.random(6))
+    A = (height - height[:, None]).to(dtype)
+    wanted = A.clone().requires_grad_()
+    D = differentiable.closure(wanted, name)
+    assert torch.equal(D.detach(), differentiable.closure(A, name))
+    D[0, 3].backward()
+    # A path from 0 to 3: one edge more out of 0 than into it, one more into 3.
+    assert wanted.grad.dtype == dtype
+    flow = wanted.grad.sum(1) - wanted.grad.sum(0)
+    assert flow.tolist() == [1, 0, 0, -1, 0, 0]
