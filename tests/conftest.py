@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
@@ -57,6 +58,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_SHOWN] = {}
     if _quick(config):
         os.environ.setdefault("HYPOTHESIS_PROFILE", "quick")
+        # Half of what the compiler takes is its optimiser. All tests run what users run; their kernels are kept apart.
+        os.environ.setdefault("NUMBA_OPT", "0")
+        numba.config.reload_config()
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
