@@ -394,6 +394,7 @@ def test_transitive_closure(rng):
             assert len(set(path)) == len(path)
 
 
+@pytest.mark.slow
 def test_the_transitive_closure_asks_what_an_edge_is():
     for A in ([[0, 2.5], [0, 0]], [[INF, 0.0], [1.0, INF]]):
         with pytest.raises(DomainError, match="more than 0 and 1"):

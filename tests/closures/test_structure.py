@@ -389,6 +389,7 @@ def test_small_separators(rng, of_few, name):
     np.testing.assert_array_equal(sr.closure(integers), sr.closure(integers, structure=False))
 
 
+@pytest.mark.slow
 def test_an_order_is_looked_for_where_the_levels_of_a_search_are_narrow(rng):
     from scipy.sparse import coo_array
 

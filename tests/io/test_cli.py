@@ -17,6 +17,7 @@ import numpy as np
 import oracles
 import pytest
 import scipy.sparse.csgraph
+from tiers import quick
 
 import semiring
 from semiring import cli
@@ -275,7 +276,7 @@ def test_kinds(run, towns, kind, text, headline):
     assert headline in out.splitlines()
 
 
-@pytest.mark.parametrize("form", ["csv", "gr", "mtx"])
+@pytest.mark.parametrize("form", quick(lambda form: form == "csv", ["csv", "gr", "mtx"]))
 def test_from_and_to_make_no_matrix_of_all_pairs(run, towns, form):
     """A chain of a million vertices, whose matrix would take 8 TB."""
     n = 1_000_000
