@@ -12,19 +12,15 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
-
-from semiring.kernels.cpu import first_calls
 
 # The same examples on every run, so that a red test means a changed program. HYPOTHESIS_PROFILE=explore draws new ones.
 _SHARED = {"deadline": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("default", max_examples=30, derandomize=True, database=None, **_SHARED)
 settings.register_profile("quick", max_examples=10, derandomize=True, database=None, **_SHARED)
 settings.register_profile("explore", max_examples=500, derandomize=False, **_SHARED)
-first_calls.SECONDS = 0.0  # tests are about the compiled kernels; those of the first calls say otherwise
 
 #: What a case of the quick tier is not about: the kernels of these would first be compiled, and nobody else needs them;
 #: libraries would first be imported.
@@ -58,10 +54,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_SHOWN] = {}
     if _quick(config):
         os.environ.setdefault("HYPOTHESIS_PROFILE", "quick")
-        # Half of what the compiler takes is its optimiser. All tests run what users run; their kernels are kept apart.
+        # A third of what the compiler takes is its optimiser. All tests run what users run; its kernels are kept apart.
         os.environ.setdefault("NUMBA_OPT", "0")
-        numba.config.reload_config()
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+    from semiring.kernels.cpu import first_calls  # it imports Numba, which reads the environment then
+
+    first_calls.SECONDS = 0.0  # tests are about the compiled kernels; those of the first calls say otherwise
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
