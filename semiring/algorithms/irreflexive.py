@@ -24,7 +24,7 @@ from semiring.kernels.contract import Plan
 from semiring.kernels.engine import Engine
 from semiring.namespaces import array_namespace
 
-__all__ = ["cycles_from_closure", "cycles_of_loops", "cycles_through", "irreflexive_product"]
+__all__ = ["cycles_from_closure", "cycles_in_place", "cycles_of_loops", "cycles_through", "irreflexive_product"]
 
 
 _ENTRIES = 1 << 19  # that are folded at a time
@@ -42,6 +42,11 @@ def cycles_from_closure(plan: Plan, loops: Array, closed: Array | BitMatrix) -> 
         best[rows] = cycles_through(plan, best[rows], closed[piece], closed[:, piece].T, piece.start)
     closed[vertices, vertices] = best
     return closed
+
+
+def cycles_in_place(engine: Engine, A: Array) -> None:
+    """`cycles_from_closure` of a matrix whose diagonal holds the loops: all that A⁺ needs is in A (n, n)."""
+    cycles_from_closure(engine.plan, A.diagonal().copy(), A)
 
 
 def cycles_of_loops(plan: Plan, loops: Array) -> Array:

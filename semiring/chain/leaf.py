@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring import profiling
-from semiring.algorithms.irreflexive import cycles_from_closure, irreflexive_product
+from semiring.algorithms.irreflexive import cycles_from_closure, cycles_in_place, irreflexive_product
 from semiring.algorithms.methods import Method, method_named
 from semiring.algorithms.packed import clear_tail
 from semiring.algorithms.predecessors import Inspection, wants_pivots
@@ -51,8 +51,9 @@ class Leaf:
         speed, capabilities = closure_speed(self.backend.name, m.dtype, m.storage), self.backend.capabilities
         self._total: int | None = None  # pairs to report
         self._panel, alone = speed.panel, p.progress is None
-        recorded = self.method.recorded and alone and 0 < p.n <= speed.graph
-        self._recorder = capabilities.recorder if recorded else None
+        recorder = capabilities.recorder if 0 < p.n <= speed.graph else None
+        self._recorder = recorder if self.method.recorded and alone else None
+        self._cycles_recorder = None if self.words else recorder  # of many small launches
         # R-Kleene of a block is the block's closure, and a microsecond less is much where there are few vertices.
         schedule = schedule_for(self.backend.name, m.dtype, m.storage, p.semiring)
         few = p.n <= schedule.leaf and alone and not profiling.active
@@ -131,7 +132,11 @@ class Leaf:
     def drop_empty_paths(self, kept: Any, D: Any) -> None:
         """A* → A⁺ in place."""
         if self.problem.semiring.idempotent:
-            cycles_from_closure(self.plan, kept, D)
+            if self._cycles_recorder is None:
+                cycles_from_closure(self.plan, kept, D)
+                return
+            D.diagonal()[...] = kept  # on a device it can be written
+            self._cycles_recorder.replay(self.plan, D, self._engine, cycles_in_place)
             return
         irreflexive_product(engine_of(self.plan, memory_of(D)), memory_of(kept), memory_of(D))
         if self.words:

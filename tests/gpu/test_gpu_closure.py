@@ -199,6 +199,21 @@ def test_cycles_that_gain_by_the_rounding_of_halves_are_none(rng, cupy, dtype):
                 closure(cupy.asarray(A), name)
 
 
+@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_min", "int32"), ("max_times", "float64")])
+def test_the_cycles_of_each_matrix_are_its_own(rng, cupy, name, dtype):
+    """A⁺ from A* is recorded at the second call of a kind: others come with other loops, layouts and places."""
+    for n in (65, 130, 1100):
+        for k in range(5):
+            A = matrix(rng, n, name, dtype, density=3 / n)
+            if k % 2:
+                np.fill_diagonal(
+                    A, np.where(rng.random(n) < 0.5, np.diag(matrix(rng, n, name, dtype, density=1)), A[0, 1])
+                )
+            given = cupy.asarray(np.asfortranarray(A) if k == 3 else A)
+            out = given if k == 4 else None
+            same(closure(given, name, reflexive=False, out=out), closure(A, name, reflexive=False))
+
+
 CAPTURED = {
     "one block": (100, "min_plus", "float32", {}),
     "staged": (300, "min_plus", "float32", {}),
