@@ -15,6 +15,15 @@ M, K, N = 150, 600, 530
 BOUND = {"float32": 4, "float64": 16}
 
 
+@pytest.fixture
+def by_cublas(monkeypatch):
+    """Products of this size go the way of large ones."""
+    from semiring.kernels.cuda.product import log_sums
+
+    monkeypatch.setattr(log_sums, "_PAIRS", dict.fromkeys("fd", 0))
+    return log_sums
+
+
 def exact(A, B, C=None):
     """In float64 with the maximum taken out; of float64 operands in extended precision."""
     A, B = (X.astype(np.longdouble) for X in (A, B))
@@ -54,11 +63,9 @@ def assert_right(found, expected, dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", KINDS)
-def test_errors_are_small_on_data_of_every_kind(rng, name, dtype):
-    from semiring.kernels.cuda.product import log_sums
-
+def test_errors_are_small_on_data_of_every_kind(rng, name, dtype, by_cublas):
     plan = make_plan(sr.log_plus, dtype)
-    assert log_sums.may_take(plan)
+    assert by_cublas.may_take(plan)
     A, B = (X.astype(dtype) for X in KINDS[name](rng, M, K, N))
     rows, columns = np.r_[0:12, 60:64], np.r_[0:16, 500:530]
     expected = exact(A[rows], B[:, columns])
@@ -95,7 +102,29 @@ def test_errors_of_small_products_are_as_small(rng, m, k, n, dtype):
         assert_right(cp.asnumpy(stack[1])[rows, columns], expected, dtype)
 
 
-def test_a_single_path_is_exact_and_none_is_none(rng):
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_halves_are_float32_rounded_once(rng, dtype):
+    import cupy as cp
+    import ml_dtypes
+
+    half = np.dtype(dtype if dtype == "float16" else ml_dtypes.bfloat16)
+    A, B, C = (rng.normal(size=shape).astype(half) for shape in ((40, 700), (700, 50), (40, 50)))
+    A[3], C[::2] = -INF, -INF
+    wide = [X.astype(np.float32) for X in (A, B, C)]
+    plan = make_plan(sr.log_plus, half)
+    for given, before in (((A, B), wide[:2]), ((A, B, C), wide)):
+        found = multiplied(plan, *given).astype(np.float32)
+        np.testing.assert_array_equal(
+            found, multiplied(make_plan(sr.log_plus, "float32"), *before).astype(half).astype(np.float32)
+        )
+    A, B = (np.full(shape, 0.25, half) for shape in ((33, 3000), (3000, 40)))
+    found = cp.asnumpy(multiplied(plan, A, B)).astype(float)
+    np.testing.assert_array_equal(found, np.full((33, 40), np.log(3000) + 0.5).astype(half).astype(float))
+
+
+@pytest.mark.parametrize("pairs", [0, 1 << 29])
+def test_a_single_path_is_exact_and_none_is_none(rng, by_cublas, monkeypatch, pairs):
+    monkeypatch.setitem(by_cublas._PAIRS, "f", pairs)
     A, B = (X.astype(np.float32) for X in KINDS["hidden_markov_models"](rng, M, K, N))
     paths = np.isfinite(A).astype(int) @ np.isfinite(B).astype(int)
     found = multiplied(make_plan(sr.log_plus, "float32"), A, B)
@@ -104,10 +133,8 @@ def test_a_single_path_is_exact_and_none_is_none(rng):
     np.testing.assert_array_equal(found == -INF, paths == 0)
 
 
-def test_strides_stacks_infinities_and_panels(rng, monkeypatch):
+def test_strides_stacks_infinities_and_panels(rng, monkeypatch, by_cublas):
     import cupy as cp
-
-    from semiring.kernels.cuda.product import log_sums
 
     A, B = (cp.asarray(X, np.float32) for X in KINDS["maxima_that_never_meet"](rng, M, K, N))
     A[5], A[6, ::7], B[:, 8] = -INF, -INF, -INF
@@ -122,10 +149,10 @@ def test_strides_stacks_infinities_and_panels(rng, monkeypatch):
     host_A[3, 4], host_B[7, 8] = INF, INF
     found = multiplied(make_plan(sr.log_plus, "float32"), host_A, host_B)
     assert_right(found[:12], exact(host_A[:12], host_B), "float32")
-    monkeypatch.setattr(log_sums, "_ROWS", 64)
-    monkeypatch.setattr(log_sums, "_COLUMNS", 200)
-    monkeypatch.setattr(log_sums, "_DEPTH", 256)
-    monkeypatch.setattr(log_sums, "_SPLIT", (128 * K, 200 * K))
+    monkeypatch.setattr(by_cublas, "_ROWS", 64)
+    monkeypatch.setattr(by_cublas, "_COLUMNS", 200)
+    monkeypatch.setattr(by_cublas, "_DEPTH", 256)
+    monkeypatch.setattr(by_cublas, "_SPLIT", (128 * K, 200 * K))
     panels = sr.matmul(A, B, "log_plus")
     cp.testing.assert_allclose(panels, expected, rtol=5e-7, atol=5e-7)
 

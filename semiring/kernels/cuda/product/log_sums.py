@@ -24,7 +24,8 @@ from typing import Any
 import cupy
 import numpy as np
 
-from semiring.algebra.catalogue import adds_exponentials, plus_times
+from semiring.algebra.catalogue import adds_exponentials, log_plus, plus_times
+from semiring.algebra.expressions.tree import is_floating
 from semiring.arrays.device.prepared import Prepared
 from semiring.kernels.contract import Plan
 from semiring.kernels.cuda.closing.modules import current_device
@@ -35,8 +36,7 @@ from semiring.logs import KEPT, Compilation
 
 __all__ = ["may_take", "multiply", "source", "takes"]
 
-_SMALLEST = 512  # rows and columns of B: with fewer, what the passes cost outweighs the gain
-_FEW_ROWS = 8  # of A or columns of B: with fewer, so do the exponentials of the other
+_PAIRS, _LINES = {"f": 1 << 29, "d": 1 << 27}, 32  # pairs, and rows or columns: up to these what cuBLAS saves is less
 _BLOCKS, _PART = 528, 128  # of small products: k is shared until there are so many; the least steps of a block
 _ROWS, _COLUMNS, _DEPTH = 2048, 8192, 8192  # of panels
 _RUN = {"f": _DEPTH, "d": 256}  # steps of k that are added up in one product: float64 loses a bit for each few
@@ -48,6 +48,7 @@ _TEAM, _LOWEST = 128, -125  # threads, and the exponent that stands for all belo
 _SHARED = 8 * _TILE[0] * _TILE[1] + 2 * 8 * _STEPS * sum(_TILE)  # sums, and two stages of mantissas and exponents
 _SPLIT = _ROWS * _DEPTH, _DEPTH * _COLUMNS  # entries of A and of B that are split at a time
 _NUMBERS = Plan(plus_times, np.dtype(np.float64), 0.0, 1.0)
+_WIDE = Plan(log_plus, np.dtype(np.float32), np.float32(-np.inf), np.float32(0))  # what halves are computed in
 
 _LOW, _HIGH = -float(1 << 20), float(1 << 19)  # entries whose exponentials are taken
 _LEAST = -510  # exponents below count as 0: products of two exponentials stay normal numbers
@@ -125,30 +126,48 @@ def _kernels() -> dict[str, Any]:
 
 def takes(plan: Plan) -> bool:
     """Whether all products under this plan go this way."""
-    return (
-        plan.storage == "elements"
-        and plan.dtype.char in _SPARE
-        and plan.zero == -np.inf
-        and adds_exponentials(plan.semiring)
-    )
+    fits = plan.storage == "elements" and is_floating(plan.dtype) and plan.zero == -np.inf
+    return fits and adds_exponentials(plan.semiring)
 
 
-def may_take(plan: Plan, n: int = _SMALLEST) -> bool:
+def may_take(plan: Plan, n: int = 1 << 20) -> bool:
     """Whether cuBLAS has a part in some products of matrices of n rows and columns under this plan."""
-    return n >= _SMALLEST and takes(plan) and classical.takes(_NUMBERS)
+    pairs = _PAIRS["d" if plan.dtype.itemsize == 8 else "f"]
+    return takes(plan) and n**3 > pairs and n > _LINES and classical.takes(_NUMBERS)
 
 
 def multiply(plan: Plan, C: Any, A: Any, B: Any, *, accumulate: bool) -> bool:
     """C ← A ⊗ B, or C ⊕ A ⊗ B; False where it goes another way. Enqueues on the current stream."""
     if not C.size or not takes(plan):
         return False
-    if min(B.shape[-2:]) < _SMALLEST or C.shape[-2] < _FEW_ROWS or not may_take(plan):
+    if plan.dtype.itemsize == 2:
+        result = _widened(C) if accumulate else cupy.empty(C.shape, np.float32)
+        multiply(_WIDE, result, _widened(A), _widened(B), accumulate=accumulate)
+        _round(result, C)
+        return True
+    (m, n), k = C.shape[-2:], A.shape[-1]
+    if m * n * k <= _PAIRS[plan.dtype.char] or min(m, n) <= _LINES or not may_take(plan):
         _add_terms(C, A, B, accumulate)
         return True
     stacks = zip(C, A, B, strict=True) if C.ndim == 3 else ((C, A, B),)
     for matrices in stacks:
         _multiply(plan, *matrices, accumulate)
     return True
+
+
+def _widened(X: Any) -> Any:
+    """Halves in float32; bfloat16 by its bits, for CuPy need not know the dtype."""
+    return X.astype(np.float32) if X.dtype.char == "e" else (X.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+
+
+def _round(X: Any, out: Any) -> None:
+    """Out ← X, each entry rounded once, to the nearest half."""
+    if out.dtype.char == "e":
+        out[...] = X
+    else:
+        bits = X.view(np.uint32)
+        rounded = (bits + ((bits >> 16 & 1) + np.uint32(0x7FFF))) >> 16
+        out.view(np.uint16)[...] = cupy.where(cupy.isnan(X), np.uint32(0x7FC0), rounded)  # a carry may end a NaN
 
 
 def _add_terms(C: Any, A: Any, B: Any, accumulate: bool) -> None:
