@@ -25,7 +25,7 @@ from benchmarks.common import Table, ours, run, theirs
 from semiring.kernels.cpu.compiled import kernels_for
 from semiring.kernels.engine import make_plan
 
-__all__ = ["main"]
+__all__ = ["error_of", "kinds_of_data", "main"]
 
 _SAMPLE = 500  # entries whose errors are looked at
 _STACKED = 10_000  # small products
@@ -33,7 +33,8 @@ _WIDE = ("normal", "uniform, ±1000", "2 % finite, else -∞", "maxima that neve
 _SLOW = 512  # rows and columns for what takes a nanosecond a pair
 
 
-def _kinds(n: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def kinds_of_data(n: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Operands (n, n) of twelve kinds, float32, by name."""
     rng = np.random.default_rng(1)
 
     def normal() -> np.ndarray:
@@ -77,7 +78,8 @@ def _kinds(n: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     yield "subnormal sums", A, B
 
 
-def _error(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> float:
+def error_of(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> float:
+    """The greatest error of some entries of C, in u."""
     rng = np.random.default_rng(2)
     i, j = rng.integers(0, A.shape[0], _SAMPLE), rng.integers(0, B.shape[1], _SAMPLE)
     i[::2] %= max(1, A.shape[0] // 16)
@@ -93,13 +95,13 @@ def _error(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> float:
 
 def _products(options: argparse.Namespace) -> Table:
     n, rows = options.size, []
-    kinds = [(name, "float32", A, B) for name, A, B in _kinds(n)]
+    kinds = [(name, "float32", A, B) for name, A, B in kinds_of_data(n)]
     kinds += [(name, "float64", A.astype(float), B.astype(float)) for name, _, A, B in kinds if name in _WIDE]
     for name, dtype, A, B in kinds:
         C = sr.matmul(A, B, "log_plus", threads=options.threads)
         call: Callable[[], object] = lambda A=A, B=B: sr.matmul(A, B, "log_plus", threads=options.threads)  # noqa: E731
         seconds = ours(f"log_plus, {name}, {dtype}, n = {n}", call)
-        rows.append([name, dtype, n**3 / seconds / 1e9, _error(A, B, C)])
+        rows.append([name, dtype, n**3 / seconds / 1e9, error_of(A, B, C)])
     return Table(f"log_plus, n = {n}, {options.threads} threads", ["data", "dtype", "G pairs/s", "error, u"], rows)
 
 
@@ -122,7 +124,7 @@ def _by_hand(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def _peers(options: argparse.Namespace) -> Table:
-    kinds = {name: (A, B) for name, A, B in _kinds(_SLOW)}
+    kinds = {name: (A, B) for name, A, B in kinds_of_data(_SLOW)}
     rows, none = [], np.empty((0, 0), np.int32)
     plan = make_plan(sr.log_plus, np.float32, threads=options.threads)
 
@@ -157,7 +159,7 @@ def _peers(options: argparse.Namespace) -> Table:
         clock = ours if name == "semiring" else None
         run_once = lambda call=call, A=A, B=B: call(A, B)  # noqa: E731
         seconds = clock("log_plus beside peers", run_once) if clock else theirs(run_once)
-        errors = [_error(*kinds[kind], call(*kinds[kind])) for kind in ("normal", "the same in a corner")]
+        errors = [error_of(*kinds[kind], call(*kinds[kind])) for kind in ("normal", "the same in a corner")]
         rows.append([name, _SLOW**3 / seconds / 1e9, *errors])
     columns = ["who", "G pairs/s", "error on normal data, u", "error where maxima never meet in a corner, u"]
     return Table(f"log_plus, float32, n = {_SLOW}, {options.threads} threads", columns, rows)
@@ -183,7 +185,7 @@ def _small(options: argparse.Namespace) -> Table:
         def product(left: np.ndarray = left, right: np.ndarray = right) -> Any:
             return sr.matmul(left, right, "log_plus", threads=options.threads)
 
-        error = _error(*(array[place] for array, place in zip((left, right, product()), places, strict=True)))
+        error = error_of(*(array[place] for array, place in zip((left, right, product()), places, strict=True)))
         seconds = ours(f"log_plus, {name}", product)
         rows.append([name, seconds * 1e3, pairs / seconds / 1e9, error])
     columns = ["what", "ms", "G pairs/s", "error, u"]

@@ -8,9 +8,10 @@ that costs the most power. Closures are those of random digraphs of 1.2 edges a 
 none or a large part of the others, in place; their results are compared with each other. "Words of 32" are the kernels
 for GPUs without these tensor cores.
 
-`transposes`: the panel of 4096 rows that a product makes of its second operand. `energy`: by the counter of the GPU,
-over seconds of products. `million`: 1,000,000 vertices in 116 GiB, by components and by all pairs, some minutes; 64
-rows of each closure equal breadth-first searches of their own.
+`transposes`: the panel of 4096 rows that a product makes of its second operand, beside the driver's copy of as many
+bytes. `peers`: by cuBLAS, as PyTorch calls it, and a kernel that packs what is not 0. `energy`: by the counter of the
+GPU, over seconds of products. `million`: 1,000,000 vertices in 116 GiB, by components and by all pairs, some minutes;
+64 rows of each closure equal breadth-first searches of their own.
 """
 
 from __future__ import annotations
@@ -83,26 +84,45 @@ def products(options: argparse.Namespace) -> Table:
     return Table("Products of packed bits on a GPU", columns, rows)
 
 
+def _packing(type_name: str) -> Any:
+    import cupy
+
+    code = """extern "C" __global__ void pack(const ENTRY *entries, unsigned *words) {
+        const long long i = blockIdx.x * 256ll + threadIdx.x;
+        const unsigned word = __ballot_sync(~0u, entries[i] != 0);
+        if (threadIdx.x % 32 == 0) words[i / 32] = word;
+    }"""
+    return cupy.RawKernel(code, "pack", (f"-DENTRY={type_name}",))
+
+
 def peers(options: argparse.Namespace) -> Table:
-    """C ← A ⊗ B of truth values: packed, and as cuBLAS would have it, by int8 or float8 and a threshold (PyTorch)."""
+    """C ← A ⊗ B of truth values: packed; and counted by cuBLAS, in int8 or float8, and then packed."""
     import cupy
     import torch
 
     plan, rows = make_plan(sr.boolean, BOOL, storage="bits"), []
     backend = device_backend(sr.boolean, BOOL, "bits")
-    one = torch.ones((), device="cuda")
+    one, of_int32, of_bfloat16 = torch.ones((), device="cuda"), _packing("int"), _packing("unsigned short")
     for n in options.sizes:
         A, B, C = (cupy.random.randint(0, 2**32, (n, n // 32), dtype=np.uint32) for _ in range(3))
-        ours_ = _seconds(lambda: backend.multiply(plan, C, A, B), f"{n}³ as bits")  # noqa: B023
+        call = lambda: backend.multiply(plan, C, A, B)  # noqa: B023, E731
+        taken = [_seconds(call, f"{n}³ as bits")]
+        with _words_of_32():
+            taken.append(_seconds(call))
         a, b = (torch.randint(0, 2, (n, n), device="cuda", dtype=torch.int8) for _ in range(2))
         b = b.T.contiguous().T
-        by_int8 = _seconds(lambda: torch._int_mm(a, b) > 0)  # noqa: B023
         x, y = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn)
-        by_float8 = _seconds(
-            lambda: torch._scaled_mm(x, y, one, one, out_dtype=torch.bfloat16) > 0  # noqa: B023
-        )
-        rows.append([n, f"{n**3 / ours_ / 1e12:,.0f}", by_int8 / ours_, by_float8 / ours_])
-    columns = ["n", "T bit pairs/s", "times as fast as int8 > 0", "as float8 > 0"]
+        for product, pack in (
+            (lambda: torch._int_mm(a, b), of_int32),  # noqa: B023
+            (lambda: torch._scaled_mm(x, y, one, one, out_dtype=torch.bfloat16), of_bfloat16),  # noqa: B023
+        ):
+
+            def counted(product: Any = product, pack: Any = pack, grid: int = n * n // 256, C: Any = C) -> None:
+                pack((grid,), (256,), (np.uint64(product().data_ptr()), C))
+
+            taken.append(_seconds(counted))
+        rows.append([n, *(f"{n**3 / seconds / 1e12:,.0f}" for seconds in taken)])
+    columns = ["n", "T bit pairs/s", "by words of 32", "cuBLAS int8, packed", "cuBLAS float8, packed"]
     return Table("Products of truth values beside cuBLAS", columns, rows)
 
 
@@ -117,9 +137,11 @@ def transposes(options: argparse.Namespace) -> Table:
     for n in (*options.sizes, 131072, 1 << 20):
         B = cupy.random.randint(0, 2**32, (DEPTH, n // 32), dtype=np.uint32)
         fill = _Panel(DEPTH, n // 32).filled(B)
-        taken = _seconds(lambda: fill(0), f"transpose, {DEPTH} × {n}")  # noqa: B023
-        rows.append([f"{DEPTH} × {n}", taken * 1e6, 2 * B.nbytes / taken / 1e12])
-    return Table("Transposes of packed bits, read and written", ["rows × columns", "µs", "TB/s"], rows)
+        taken, other = _seconds(lambda: fill(0), f"transpose, {DEPTH} × {n}"), cupy.empty_like(B)  # noqa: B023
+        copied = _seconds(lambda: other.data.copy_from_device_async(B.data, B.nbytes))  # noqa: B023
+        rows.append([f"{DEPTH} × {n}", taken * 1e6, *(2 * B.nbytes / seconds / 1e12 for seconds in (taken, copied))])
+    columns = ["rows × columns", "µs", "TB/s", "a copy, TB/s"]
+    return Table("Transposes of packed bits, read and written", columns, rows)
 
 
 def _joules() -> Callable[[], float]:

@@ -1,6 +1,6 @@
 """Semiring products on a GPU: T pairs/s, C ← C ⊕ A ⊗ B, row-major, random data, operands rotated past the cache.
 
-    python -m benchmarks.gpu.gemm [products] [shapes] [peers] [starting] [--rows SUBSTRING] [--peers FOLDER]
+    python -m benchmarks.gpu.gemm [TABLE ...] [--rows SUBSTRING] [--peers FOLDER]
 
 A pair is one ⊗ and one ⊕. Medians of bursts of launches, timed by events of the device. Limits are measured in the
 same run (`benchmarks.gpu.limits`): the loop of the kernel without copies, barriers and edges. The folder holds other
@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,18 @@ SHAPES: dict[str, Shape] = {
     "m = 64, n = k = 8192": (64, 8192, 8192, 1),
     "10,000 of 64×64×64": (64, 64, 64, 10_000),
     "100,000 of 32×32×32": (32, 32, 32, 100_000),
+}
+
+SUMS: dict[str, Shape] = {
+    "64 × 64 × 64": (64, 64, 64, 1),
+    "256 × 256 × 256": (256, 256, 256, 1),
+    "512 × 512 × 512": (512, 512, 512, 1),
+    "2048 × 2048 × 2048": (2048, 2048, 2048, 1),
+    "300 × 300, 8192 of k": (300, 300, 8192, 1),
+    "10,000 of 64 × 64 × 64": (64, 64, 64, 10_000),
+    "100 of 300 × 300 × 300": (300, 300, 300, 100),
+    "A ⊗ x, 8192 × 8192": (8192, 1, 8192, 1),
+    "x ⊗ A, 8192 × 8192": (1, 8192, 8192, 1),
 }
 
 
@@ -172,11 +185,71 @@ def shapes(_: argparse.Namespace) -> Table:
     best, _launch = rate(MAIN, (8192, 8192, 8192, 1))
     rows = []
     for title, shape in SHAPES.items():
-        found, launch = rate(MAIN, shape)
-        assert launch is not None
-        parts = -(-launch.sizes[2] // launch.sizes[3])
-        rows.append((title, found, f"{100 * found / best:.0f} %", f"{launch.tile.tile_m}×{launch.tile.tile_n}", parts))
-    return Table(f"{MAIN.title}: shapes", ("shape", "T pairs/s", "of n = 8192", "tile", "parts of k"), rows)
+        found, _launch = rate(MAIN, shape)
+        rows.append((title, found, f"{100 * found / best:.0f} %"))
+    return Table(f"{MAIN.title}: shapes", ("shape", "T pairs/s", "of n = 8192"), rows)
+
+
+def sums(_: argparse.Namespace) -> Table:
+    """Smaller products of log_plus, stacks of them, and products with vectors."""
+    rows = []
+    for title, (m, n, k, count) in SUMS.items():
+        rates = [rate(Row("log_plus", dtype), (m, n, k, count))[0] for dtype in ("float32", "float64")]
+        rows.append((title, *(figure for found in rates for figure in (m * n * k * count / found / 1e6, found))))
+    columns = ("product", "float32, µs", "T pairs/s", "float64, µs", "T pairs/s ")
+    return Table("log_plus: smaller products", columns, rows)
+
+
+def log_peers(_: argparse.Namespace) -> Table:
+    """log_plus beside what users write in PyTorch, and mm-kermac (PyPI), whose sums of exponentials know no maximum."""
+    import torch
+
+    from benchmarks.log_plus import error_of, kinds_of_data
+
+    def by_hand(A: Any, B: Any) -> Any:
+        u, w = A.amax(1, keepdim=True), B.amax(0, keepdim=True)
+        return ((A - u).exp() @ (B - w).exp()).log() + u + w
+
+    def whole(A: Any, B: Any) -> Any:
+        return torch.logsumexp(A[:, :, None] + B[None], 1)
+
+    calls: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
+        "semiring": (4096, lambda A, B: sr.matmul(A, B, "log_plus", check=False)),
+        "shift, exp, cuBLAS in float32, log (PyTorch)": (4096, by_hand),
+        "torch.logsumexp of a broadcast": (1024, whole),
+    }
+    try:
+        Do: Any = import_module("mm_kermac").PtxInstruction
+        of_instructions: Any = import_module("mm_kermac.hyper_semiring").HyperSemiringKernel
+    except ImportError:
+        print("mm-kermac is not installed (pip install 'mm-kermac[cu13]')")
+    else:
+        kernel = of_instructions(
+            lambda a, b, c, _: [a, b, Do.add_ftz_f32, Do.ex2_approx_ftz_f32, c, Do.add_ftz_f32],
+            lambda e, _: [e, Do.lg2_approx_ftz_f32],
+        )
+        bits = float(np.log2(np.e))
+        calls["mm-kermac 1.0"] = (
+            4096,
+            lambda A, B: kernel(A * bits, B.T.contiguous() * bits).reshape(-1, B.shape[1]) / bits,
+        )
+    chosen = ("normal", "the same in a corner")
+    data = {n: [each for each in kinds_of_data(n) if each[0] in chosen] for n in {n for n, _ in calls.values()}}
+    rows = []
+    for who, (n, call) in calls.items():
+        found = {}
+        for kind, A, B in data[n]:
+            a, b = (torch.from_numpy(X).cuda() for X in (A, B))
+            found[kind] = error_of(A, B, call(a, b).cpu().numpy())
+            if kind == "normal":
+                run_once = lambda call=call, a=a, b=b: call(a, b)  # noqa: E731
+                if who == "semiring":
+                    seconds = ours("log_plus beside peers", run_once, clock=by_events)
+                else:
+                    seconds = theirs(run_once, clock=by_events)
+        rows.append((who, n, n**3 / seconds / 1e12, *found.values()))
+    columns = ("who", "n", "T pairs/s", "error on normal data, u", "error where maxima never meet in a corner, u")
+    return Table("log_plus, float32, side by side", columns, rows)
 
 
 def peers(options: argparse.Namespace) -> Table:
@@ -267,7 +340,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument("--rows", default="", help="only the kinds of product whose name holds this")
         parser.add_argument("--peers", help="a folder of other people's libraries: see benchmarks/gpu/peers.py")
 
-    tables = {"products": products, "shapes": shapes, "peers": peers, "starting": starting}
+    tables = {
+        "products": products,
+        "shapes": shapes,
+        "sums": sums,
+        "log_peers": log_peers,
+        "peers": peers,
+        "starting": starting,
+    }
     return run("benchmarks.gpu.gemm", str(__doc__), tables, arguments, configure)
 
 
