@@ -24,7 +24,7 @@ from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.dijkstra import Searches
 from semiring.algorithms.potentials.rounding import covers
 from semiring.algorithms.potentials.sweeps import cycle_error
-from semiring.algorithms.potentials.weights import check_range, relative_rounding
+from semiring.algorithms.potentials.weights import check_range, weight_rounding
 from semiring.algorithms.views import Array
 from semiring.arrays.entries import check_entries
 from semiring.errors import DomainError
@@ -82,9 +82,8 @@ def edge_graph(n: int, tails: Array, heads: Array, stored: Array, sign: int, rou
     kept[1:] = (tails[1:] != tails[:-1]) | (heads[1:] != heads[:-1])
     tails, heads, weights = tails[kept], heads[kept], weights[kept]
     whole = bool((weights == np.rint(weights)).all()) and float(np.abs(weights).max(initial=0)) * n < 2**49
-    units = 2 if stored.dtype == np.float64 else 1
     rounds = is_floating(stored.dtype) and not whole
-    epsilon = units * relative_rounding(rounded_to or stored.dtype) if rounds else 0.0
+    epsilon = weight_rounding(stored.dtype, rounded_to) if rounds else 0.0
     return SparseGraph(n, tails, heads, weights, sign, epsilon)
 
 

@@ -163,13 +163,13 @@ def attach_unbounded(plan: Plan, A: Array, D: Array, pred: Array) -> None:
 
 
 def path_sums(plan: Plan, weights: Array, pred: Array, source: int) -> Array:
-    """The weights along the paths of a tree, added up from the ``source`` on, floats in float64: (n,), 0̄ where no
-    path.
+    """The weights along the paths of a tree, added up from the ``source`` on, floats in float64 or wider: (n,), 0̄
+    where no path.
 
     Raises `RuntimeError` where pred (n,) is no tree with that root.
     """
     n = pred.shape[0]
-    wide = np.dtype(np.float64) if is_floating(plan.dtype) else plan.dtype
+    wide = _wide(plan.dtype)
     mul = plan.semiring.mul.expression
     sums = np.full(n, plan.zero, wide)
     sums[source] = plan.one
@@ -275,8 +275,14 @@ def missed(reached: Array, goal: Array, tolerance: Tolerance) -> Array:
     if tolerance.exact:
         return np.where(reached == goal, 0.0, np.inf)
     with np.errstate(all="ignore"):
-        x, y = reached.astype(np.float64), goal.astype(np.float64)
+        wide = _wide(reached.dtype)
+        x, y = reached.astype(wide), goal.astype(wide)
         missed = np.abs(x - y)
         if tolerance.relative:
             missed = missed / np.maximum(np.abs(y), np.finfo(np.float64).tiny)
     return np.where(reached == goal, 0.0, np.where(np.isnan(missed), np.inf, missed))
+
+
+def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """In which weights of a path are added up and compared: floats in float64, or as they are where they are wider."""
+    return np.promote_types(dtype, np.float64) if is_floating(dtype) else dtype

@@ -18,7 +18,8 @@ from semiring.arrays.other_zeros import warn_of_other_zeros
 from semiring.arrays.scans import Scan
 from semiring.arrays.scatter import added
 from semiring.elimination.analysis import Pattern
-from semiring.errors import DomainError, ShapeError
+from semiring.errors import DomainError, DTypeError, ShapeError
+from semiring.graphs.components import has_loops
 from semiring.io.inputs import AS_IT_IS, Reading, take, take_edges
 from semiring.io.network import both_directions, weighted
 from semiring.kernels.cpu.elimination import structure
@@ -38,10 +39,26 @@ class Edges:
     scan: Scan  # what a look at the values found
     endless: int = -1  # the first edge of unbounded gain: -∞ in min-plus, ∞ in max-plus
 
-    def finite(self) -> Edges:
-        """The edges themselves. Raises `DomainError` where one is of unbounded gain, which only a closure takes."""
-        if self.endless < 0:
+    @property
+    def only_closed(self) -> str:
+        """Why only a closure takes these edges; "" where elimination and searches take them too."""
+        if not has_loops(self.values.dtype):
+            return "floats of 16 bytes, for which only a closure has loops"
+        return "an edge of unbounded gain, which only a closure takes" if self.endless >= 0 else ""
+
+    def sparse(self) -> Edges:
+        """The edges themselves, for elimination and searches.
+
+        Raises `DTypeError` for long doubles, `DomainError` for an edge of unbounded gain.
+        """
+        if not self.only_closed:
             return self
+        if self.endless < 0:
+            raise DTypeError(
+                f"the weights are {self.values.dtype}, and sparse elimination and searches take floats of at most 64 "
+                "bits: A.astype(np.float64) rounds them; closure and, without method=, the functions of paths take "
+                "them as they are"
+            )
         place = int(self.pattern.rows[self.endless]), int(self.pattern.indices[self.endless])
         raise DomainError(
             f"A[{place[0]}, {place[1]}] is {self.values[self.endless]}, an edge of unbounded gain: sparse elimination "

@@ -109,7 +109,7 @@ def factor(
         raise AlgebraError(f"{algebra.name} has no star, and a factor needs one: give one, Semiring(..., star=...)")
     count = None if threads is None else checked_threads(threads)
     home = home_of(device)
-    edges = edges_of(A, algebra).finite()
+    edges = edges_of(A, algebra).sparse()
     wide = isinstance(ordering, str) and ordering == "auto" and _is_wide(edges)
     line, start = f"ordering {edges.pattern.n:,} vertices without small separators", perf_counter()
     if wide:
@@ -569,7 +569,7 @@ class Factor:
         of this factor, which stays as it is. Raises as `factor`, and `ShapeError` where A has an edge that this factor
         has no place for.
         """
-        edges = edges_of(A, self.semiring, self.dtype).finite()
+        edges = edges_of(A, self.semiring, self.dtype).sparse()
         own = self._edges
         if edges.pattern.n != len(self):
             raise ShapeError(f"A has {edges.pattern.n} vertices, the factor {len(self)}")
@@ -606,7 +606,7 @@ class Factor:
         own, at = self._edges, self._entries(tails, heads)
         values = own.values.copy()
         values[at] = fitting([edge[2] for edge in listed], self.semiring, self.dtype) if listed else values[at]
-        changed = checked(own.pattern, values, self.semiring, own.names).finite()
+        changed = checked(own.pattern, values, self.semiring, own.names).sparse()
         return Factor(self.semiring, changed, self._analysis, self._threads, self._home, (self, at))
 
     def _entries(self, rows: Array, columns: Array) -> Array:

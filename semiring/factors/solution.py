@@ -58,7 +58,7 @@ def fixed_point(
     algebra = as_semiring(semiring_of(A, semiring))
     count = get_threads() if threads is None else checked_threads(threads)
     if names_vertices(A) or hasattr(A, "tocoo"):
-        edges = edges_of(A, algebra).finite()
+        edges = edges_of(A, algebra).sparse()
         pattern = edges.pattern
         order = structure.topological_order(pattern.starts, pattern.indices)
         if order.size == pattern.n:

@@ -40,6 +40,7 @@ __all__ = [
     "bits_of",
     "edge_words",
     "has_kernels",
+    "has_loops",
     "in_order",
     "in_strips",
     "join_components",
@@ -295,8 +296,13 @@ def permute(
 
 
 def has_kernels(A: Array) -> bool:
-    """Whether compiled loops look at the entries of A: those of the host, but for floats of 16 bytes."""
-    return not is_device_array(A) and A.itemsize <= 8
+    """Whether compiled loops look at the entries of A, an array of the host."""
+    return not is_device_array(A) and has_loops(A.dtype)
+
+
+def has_loops(dtype: np.dtype[Any]) -> bool:
+    """Whether compiled loops read entries of that dtype: not long doubles, floats of 16 bytes."""
+    return dtype.itemsize <= 8
 
 
 def as_unsigned(D: Array) -> Array:

@@ -59,7 +59,8 @@ def tolerance_for(plan: Plan, D: Array) -> Tolerance:
     if not is_floating(plan.dtype) or mul.operations <= _EXACT:
         return Tolerance()
     limits = float_limits(plan.dtype)
-    n, epsilon = max(2, D.shape[0]), float(limits.eps)
+    # (Long doubles have potentials in float64. Their trees miss distances the least, whatever is allowed.)
+    n, epsilon = max(2, D.shape[0]), max(float(limits.eps), float(np.finfo(np.float64).eps))
     product = mul in _PRODUCTS
     floor = float(limits.smallest_subnormal) * n if product else 0.0
     summing = plan.semiring.tropical is not None

@@ -225,9 +225,9 @@ class _Call:
         self.graph: _Graph | None = None
         self.analysis: Analysis | None = None
         if self.method in ("johnson", "factor"):
-            self.edges.finite()
-        elif self.edges.endless >= 0:
-            note("an edge of unbounded gain, which only a closure takes")
+            self.edges.sparse()
+        elif self.edges.only_closed:
+            note(self.edges.only_closed)
             return "dense" if self.method == "auto" else self.method
         if self.method in ("auto", "johnson"):
             self.graph = _searched(self.edges, self.semiring, self.threads)

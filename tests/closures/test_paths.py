@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import sys
 from inspect import signature
 from itertools import pairwise
 
@@ -20,6 +21,7 @@ from semiring.errors import (
     AlgebraError,
     DivergenceError,
     DomainError,
+    DTypeError,
     NegativeCycleError,
     NoPathError,
     ShapeError,
@@ -180,6 +182,77 @@ def test_paths_without_predecessors_through_zeros_and_negative_edges(rng, n):
                 path = found.path(i, j)
                 assert len(set(path)) == len(path)
                 assert sum(A[a, b] for a, b in pairwise(path)) == pytest.approx(found.matrix[i, j], abs=1e-12)
+
+
+LONG = pytest.mark.skipif(np.dtype(np.longdouble).itemsize <= 8, reason="long doubles are float64 here")
+
+
+def long_doubles(rng, shape):
+    """Numbers in [0, 1) with more digits than float64 has."""
+    return rng.random(shape).astype(np.longdouble) + rng.random(shape).astype(np.longdouble) * np.longdouble(2) ** -55
+
+
+@LONG
+@pytest.mark.parametrize("predecessors", [True, False])
+@pytest.mark.parametrize("name", ["min_plus", "max_plus", "max_min", "max_times", "min_times"])
+def test_paths_of_long_doubles_have_all_of_their_digits(rng, name, predecessors):
+    semiring = sr.as_semiring(name)
+    for n in (3, 30):
+        A = {"max_plus": -1, "min_times": 1}.get(name, 0) + long_doubles(rng, (n, n))
+        A[rng.random((n, n)) < 0.5] = semiring.zero_for(A.dtype)
+        found = sr.best_paths(A, name, predecessors=predecessors)
+        np.testing.assert_array_equal(found.matrix, sr.closure(A, name))
+        for i, j in np.argwhere(found.reachable & ~np.eye(n, dtype=bool)).tolist():
+            total = A.dtype.type(semiring.one_for(A.dtype))
+            for edge in pairwise(found.path(i, j)):
+                total = semiring.mul(total, A[edge])
+            assert abs(total - found.matrix[i, j]) <= n * np.finfo(A.dtype).eps * abs(total)
+
+
+@LONG
+@pytest.mark.parametrize("predecessors", [True, False])
+def test_long_doubles_under_potentials_are_as_exact_as_float64(rng, predecessors):
+    heights = long_doubles(rng, 20)
+    for A, name in (
+        (heights - heights[:, None], "min_plus"),  # all cycles have the weight 0, up to rounding
+        (heights - heights[:, None] + long_doubles(rng, (20, 20)), "min_plus"),
+        (np.exp(heights - heights[:, None]) * long_doubles(rng, (20, 20)), "max_times"),
+    ):
+        found = sr.best_paths(A, name, predecessors=predecessors)
+        np.testing.assert_allclose(found.matrix, slow_closure(A, name), rtol=0, atol=1e-13)
+        for j in range(1, 20):
+            weights = [A[edge] for edge in pairwise(found.path(0, j))]
+            total = np.sum(weights) if name == "min_plus" else np.prod(weights)
+            assert abs(total - found.matrix[0, j]) <= 1e-13
+
+
+@LONG
+def test_long_doubles_are_refused_where_only_a_closure_takes_them():
+    A = np.full((3, 3), INF, np.longdouble)
+    A[0, 1], A[1, 2] = 1 + np.longdouble(2) ** -60, 1
+    S = csr_array(np.where(A < INF, A, 0))
+    for given in (A, S):
+        found = sr.shortest_paths(given, sources=[0])
+        assert (found.matrix[0, 2], found.path(0, 2)) == (A[0, 1] + 1, [0, 1, 2])
+        assert "16 bytes" in str(found.explanation)
+        for method in ("johnson", "factor"):
+            with pytest.raises(DTypeError, match=r"astype\(np\.float64\)"):
+                sr.shortest_paths(given, sources=[0], method=method)
+        with pytest.raises(DTypeError, match=r"astype\(np\.float64\)"):
+            sr.factor(given)
+    with pytest.raises(DTypeError, match="sparse elimination"):
+        sr.fixed_point(S, np.zeros(3))
+    with pytest.raises(AlgebraError, match="johnson"):
+        sr.closure(S, method="johnson")
+
+
+@LONG
+def test_stored_long_doubles_keep_their_digits(rng, monkeypatch):
+    monkeypatch.setattr(sys.modules["semiring.chain.steps.structure"], "_LEAST", 2)  # as if they were many
+    n = 100
+    weights = long_doubles(rng, n - 1)
+    D = sr.closure(coo_array((weights, (np.arange(n - 1), np.arange(1, n))), shape=(n, n)))
+    assert abs(D[0, n - 1] - weights.sum()) < 1e-16
 
 
 def test_weights_that_changed_are_noticed(rng):

@@ -26,7 +26,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_times, min_times
 from semiring.algorithms.bellman_ford import Labels, bellman_ford
-from semiring.algorithms.potentials.weights import relative_rounding
+from semiring.algorithms.potentials.weights import relative_rounding, weight_rounding
 from semiring.algorithms.views import Array
 from semiring.arrays.parts import on_host, pieces
 from semiring.kernels import backend_for
@@ -55,7 +55,7 @@ def scales(A: Array, semiring: Semiring, rounded_to: Any = None) -> Array | list
         factors = closures.look_gaining(plan, A[:][np.newaxis])  # of ranks the rows of all
         if factors is not None:
             return factors[0]
-    epsilon = (2 if A.dtype == np.float64 else 1) * relative_rounding(rounded_to or A.dtype)  # as in `Weights`
+    epsilon = weight_rounding(A.dtype, rounded_to)
     p, margin, lowered = np.ones(n), 2 * relative_rounding(np.float64), 0.0
     step = next(pieces(A)).stop
 

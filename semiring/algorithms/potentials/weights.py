@@ -16,7 +16,7 @@ from semiring.arrays.parts import on_host, pieces, some
 from semiring.errors import DomainError, IntegerOverflowError
 from semiring.namespaces import array_namespace
 
-__all__ = ["Weights", "check_range", "finite_range", "negligible", "relative_rounding"]
+__all__ = ["Weights", "check_range", "finite_range", "negligible", "relative_rounding", "weight_rounding"]
 
 # A potential is at least -n |w|, w being the most negative weight, and at most some ten times that before a negative
 # cycle closes the tree: with these limits no sum is rounded in float64, and none wraps in int64.
@@ -64,8 +64,7 @@ class Weights:
         epsilon = 0.0
         if A.dtype.kind != "i":
             if not (exact_in_float and _whole_numbers(A)):
-                units = 2 if A.dtype == np.float64 else 1  # the second covers the rounding of w + ε |w| itself
-                epsilon = units * relative_rounding(rounded_to or A.dtype)
+                epsilon = weight_rounding(A.dtype, rounded_to)
         elif not exact_in_float:
             work = np.dtype(np.int64)
             if -low * n >= _EXACT_INTEGER or high >= _LARGEST_INTEGER:
@@ -151,6 +150,16 @@ def _whole_numbers(A: Array) -> bool:
 def relative_rounding(dtype: Any) -> float:
     """The distance from 1 to the next float of the dtype."""
     return float(float_limits(np.dtype(dtype)).eps)
+
+
+def weight_rounding(dtype: np.dtype[Any], rounded_to: Any = None) -> float:
+    """ε of a weight w of a dtype: in float64 w + ε |w| is no less than what was rounded to w.
+
+    ``rounded_to``: the dtype whose rounding the weights bring, by default their own. Long doubles are rounded to
+    float64.
+    """
+    units = 2 if dtype.itemsize >= 8 else 1  # the second covers the rounding of w + ε |w| itself
+    return units * max(relative_rounding(rounded_to or dtype), relative_rounding(np.float64))
 
 
 def finite_range(A: Array, sign: int) -> tuple[float, float]:

@@ -24,7 +24,7 @@ from semiring.chain.problem import Look, Problem, Reduction, is_tropical, step
 from semiring.chain.steps.separators import few_enough, narrow
 from semiring.chain.steps.structure import worth_a_look
 from semiring.errors import ShapeError
-from semiring.graphs.components import in_strips
+from semiring.graphs.components import has_loops, in_strips
 from semiring.graphs.hops import NAME, is_exact, write_hops
 from semiring.graphs.structure import UNSEEN, Structure, structure_of_sparse
 from semiring.io.network import SOME
@@ -72,7 +72,7 @@ def sparse(p: Problem) -> Look:
     n, dtype = A.shape[0], np.dtype(A.dtype)
     if request.out is None:
         demand_memory(n * n * dtype.itemsize, f"the closure of {n:,} vertices", SOME)
-    shortest = is_tropical(p.semiring) and dtype.kind == "f" and p.semiring.supports(dtype)
+    shortest = is_tropical(p.semiring) and dtype.kind == "f" and has_loops(dtype) and p.semiring.supports(dtype)
     seen = _look(p)
     prices = _prices(p, seen) if shortest and request.method == "auto" else None
     found = (_searches(p, prices) if shortest else None) or _hops(p, seen)
@@ -91,7 +91,8 @@ def sparse(p: Problem) -> Look:
 def _look(p: Problem) -> Structure:
     """What its graph spares. Of few vertices only where all that is stored is one weight, which is quickly seen."""
     A, request = p.given, p.request
-    if request.method != "auto" or not request.structure or np.dtype(A.dtype).kind not in "fiub":
+    looked_at = A.dtype.kind in "fiub" and has_loops(A.dtype)
+    if request.method != "auto" or not request.structure or not looked_at:
         return UNSEEN
     if not worth_a_look(A.shape[0]):
         stored = (A if A.format in ("csr", "csc", "coo") else A.tocoo()).data

@@ -10,6 +10,7 @@ from functools import partial
 
 from semiring.arrays.operands import adjacent
 from semiring.chain.problem import Look, Problem, Reduction, step
+from semiring.graphs.components import has_loops
 from semiring.graphs.structure import UNSEEN, Structure, structure_of, structure_on_device
 
 __all__ = ["structure", "worth_a_look"]
@@ -34,7 +35,7 @@ def structure(p: Problem) -> Look:
         return Reduction("words are looked at when they are closed", p.but(p.facts, seen=Structure()), quiet=True)
     few = p.n < _LEAST_ON_DEVICE if m.on_device else not worth_a_look(p.n)
     yield few, "too few vertices to be worth a look"
-    yield p.dtype.itemsize > 8, "no kernels look at floats of 16 bytes"
+    yield not has_loops(p.dtype), "no kernels look at floats of 16 bytes"
     yield m.on_device and request.devices, "several GPUs close the matrix as it is"
     waits = p.waits and adjacent(m.array)
     yield m.on_device and not waits, "only of adjacent entries of a device that may be waited for"
