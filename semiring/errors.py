@@ -47,7 +47,9 @@ class SuspiciousWeightsWarning(UserWarning):
 
 
 class RoundingWarning(UserWarning):
-    """The laws of a semiring hold for numbers, and the rounding of a dtype breaks one of them by far."""
+    """Rounding decides: the laws of a semiring hold for numbers, and that of a dtype breaks one by far; or a closure of
+    log_plus is so near divergence that its numbers say nothing.
+    """
 
 
 class ExpressionError(SemiringError, ValueError):

@@ -14,10 +14,11 @@ from semiring.arrays.other_zeros import outside
 from semiring.errors import AlgebraError, DivergenceError, DTypeError, RoundingWarning
 from semiring.kernels.contract import Plan
 
-__all__ = ["check_star", "divergence_error", "may_diverge"]
+__all__ = ["check_star", "divergence_error", "may_diverge", "warn_of_divergence"]
 
 
 _FAR = 100  # units in the last place: three digits of float64's sixteen
+_NEAR = 8  # of them, for each of √n sums: what is not known of the exponentials of all ways back to a vertex
 
 
 def _check_laws(semiring: Semiring) -> None:
@@ -78,6 +79,23 @@ def may_diverge(plan: Plan) -> bool:
     """Whether a pivot may have no star: not where all weights of min-plus are ≥ 0."""
     known = plan.facts.nonnegative and plan.semiring.tropical == "min"
     return plan.semiring.divergence is not None and not known
+
+
+def warn_of_divergence(semiring: Semiring, D: Any) -> None:
+    """Warn where a closure D (..., n, n) that adds exponentials is nothing but rounding.
+
+    Its loop at a vertex is -log(1 - s), s the exponentials of all ways back, and so small a 1 - s is not known.
+    """
+    loops, n = D.diagonal(0, -2, -1).reshape(-1), D.shape[-1]
+    at, unknown = int(loops.argmax()), _NEAR * n**0.5 * np.finfo(D.dtype).eps
+    if loops[at] > -np.log(unknown):
+        warnings.warn(
+            f"the closure of this matrix may not exist in {semiring.name}: the exponentials of all ways from vertex "
+            f"{at % n} back to it add up to 1, as far as {D.dtype} can tell, and then the sum over all paths diverges "
+            "(in a stochastic matrix, whose rows add up to 1, they do). What is found is rounding",
+            RoundingWarning,
+            stacklevel=outside(),
+        )
 
 
 def divergence_error(semiring: Semiring, vertex: int) -> DivergenceError:

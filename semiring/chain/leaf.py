@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring import profiling
+from semiring.algebra.catalogue import adds_exponentials
 from semiring.algorithms.irreflexive import cycles_from_closure, cycles_in_place, irreflexive_product
 from semiring.algorithms.methods import Method, method_named
 from semiring.algorithms.packed import clear_tail
@@ -15,7 +16,7 @@ from semiring.algorithms.predecessors import Inspection, wants_pivots
 from semiring.algorithms.progress import Progress, ReportingEngine
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
-from semiring.algorithms.stars import divergence_error, may_diverge
+from semiring.algorithms.stars import divergence_error, may_diverge, warn_of_divergence
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.operands import memory_of, same_memory
 from semiring.chain.matrix import Way
@@ -48,6 +49,8 @@ class Leaf:
         self.method.check(self.backend, m.storage)
         self.plan = p.kernel_plan()
         self._diverges = may_diverge(self.plan)
+        sums = adds_exponentials(p.semiring) and p.strips is None and not self.on_device
+        self._sums = sums and p.request.check and 0 not in m.shape
         speed, capabilities = closure_speed(self.backend.name, m.dtype, m.storage), self.backend.capabilities
         self._total: int | None = None  # pairs to report
         self._panel, alone = speed.panel, p.progress is None
@@ -98,7 +101,7 @@ class Leaf:
                 self._recorder.replay(plan, A, self._engine, self.method.close)
         if isinstance(engine, ReportingEngine):
             engine.finish()
-        self._check(plan)
+        self._check(plan, A)
         if self.words:
             clear_tail(self.problem.semiring, D)
         if inspect is not None:
@@ -110,7 +113,7 @@ class Leaf:
         plan = self.plan.renewed(self.problem.semiring) if self._diverges else self.plan
         before = original if inspect is None or original is not None else D.copy()
         self.backend.close_block(plan, D)
-        self._check(plan)
+        self._check(plan, D)
         if inspect is not None:
             inspect.look(self._engine(plan), D, before=before)
 
@@ -127,7 +130,7 @@ class Leaf:
             return self.problem.matrix.diagonal(A)
         if self.words and not isinstance(A, BitMatrix):
             return pack(A)
-        return A.copy() if same_memory(A, D) else A
+        return A.copy() if same_memory(A, D) else A.astype(self.problem.dtype, copy=False)
 
     def drop_empty_paths(self, kept: Any, D: Any) -> None:
         """A* → A⁺ in place."""
@@ -154,10 +157,12 @@ class Leaf:
         waits = not self.on_device or (self.problem.waits and self._recorder is None)
         return Engine(self.backend, plan, self._panel, waits=waits)
 
-    def _check(self, plan: Plan) -> None:
-        """Raise `DivergenceError` where a kernel has met a pivot without a star."""
+    def _check(self, plan: Plan, D: Array) -> None:
+        """Raise `DivergenceError` where a kernel has met a pivot without a star; warn where that cannot be told."""
         if self._diverges and plan.status.read() >= 0:
             p = self.problem
             which, vertex = divmod(plan.status.diverged, p.n)
             error = divergence_error(p.request.semiring, vertex)
             raise of_matrix(error, np.unravel_index(which, p.stack)) if p.stack else error
+        if self._sums:
+            warn_of_divergence(self.problem.request.semiring, D)

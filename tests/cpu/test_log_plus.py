@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 
 import mpmath
 import numpy as np
@@ -564,3 +565,30 @@ def test_closures_round_an_entry_a_few_times(rng, n, dtype, kind):
         np.testing.assert_array_equal(found > -INF, there)
         units = np.abs(found[there] - expected) / np.maximum(1, np.abs(expected)) / np.finfo(dtype).eps
         assert units.max() <= {"float32": 3, "float64": 8}[dtype]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_closures_whose_loops_add_up_to_one_are_refused_or_told(rng, dtype):
+    """Rows that add up to 1 diverge; those that add up to less by what the dtype can tell do not."""
+    told = 0
+    for n in (2, 5, 50):
+        for _ in range(8):
+            A = np.log(rng.dirichlet(np.ones(n), n)).astype(dtype)
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                try:
+                    sr.closure(A, "log_plus")
+                except sr.errors.DivergenceError:
+                    continue
+            assert [each.category for each in seen] == [sr.errors.RoundingWarning]
+            assert f"as far as {dtype} can tell" in str(seen[0].message)
+            assert seen[0].filename == __file__
+            told += 1
+            stack = np.stack([A, A])
+            with pytest.warns(sr.errors.RoundingWarning, match="may not exist in log_plus"):
+                sr.closure(stack, "log_plus", out=stack)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                sr.closure(A - np.asarray(1e-3, dtype), "log_plus")
+                sr.closure(A, "log_plus", check=False)
+    assert told
