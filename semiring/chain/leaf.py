@@ -70,8 +70,11 @@ class Leaf:
     @property
     def cost(self) -> str:
         """The pairs of the method, where it was not a step that found it, and said what it costs."""
-        p = self.problem
-        return "" if p.chosen or p.strips else f"{prod(p.matrix.shape) * p.n:.2g} pairs"
+        p, pairs = self.problem, self.method.pairs
+        if p.chosen or p.strips:
+            return ""
+        each = p.n**3 if pairs is None else pairs(p.n, p.n)
+        return f"{prod(p.stack) * each:.2g} pairs{' at most' if pairs else ''}"
 
     def close(self, D: Any, inspect: Inspection | None, progress: Progress | None, original: Array | None) -> None:
         """D ← D* in place: a matrix, a `BitMatrix`, or what else the method takes. ``inspect`` sees it as it is closed.

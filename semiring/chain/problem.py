@@ -267,9 +267,10 @@ def promises(semiring: Semiring, dtype: np.dtype[Any], n: int, asks: bool) -> li
 def _looked_at(p: Problem) -> Facts:
     """The facts of a matrix, by a look at all its entries where that may be waited for.
 
-    The sign decides about the potentials, and the range of integers about their width; so the host looks whatever the
-    caller says of ``check``. A device that must not be waited for is promised min-plus weights ≥ 0, and no path near
-    half the range of an integer. Raises `DomainError` for NaN, and for what lies outside the domain.
+    In min-plus and max-plus the sign decides about the potentials, and the range of integers about their width: there
+    the host looks whatever the caller says of ``check``. A device that must not be waited for is promised min-plus
+    weights ≥ 0, and no path near half the range of an integer. Raises `DomainError` for NaN, and for what lies outside
+    the domain; what is read through maps was looked at before them.
     """
     m, tropical = p.matrix, is_tropical(p.semiring)
     if m.maps or m.sentinel:

@@ -189,15 +189,16 @@ def _guard_of(blank: Problem, programs: list[tuple[Facts, Node]], traced: bool) 
 
     def guard(A: Array, facts: Facts | None, warns: bool) -> Program | None:
         if facts is not None:
-            low, high, nonnegative, _ = facts
+            low, high, nonnegative = facts.least, facts.greatest, facts.nonnegative
         elif ends:
             low, high, nonnegative = (0, _greatest(A, None), False) if dual else (_least(A, None), 0, False)
         else:
-            low, high, _, nonnegative = check_entries(A, semiring)
+            seen = check_entries(A, semiring)
+            low, high, nonnegative = seen.low, seen.high, seen.nonnegative
         low, high, found = low or 0, high or 0, None  # None: there are none, or nobody asked
         # Comparisons with NaN are false: no promise holds then, and the chain, which looks again, names the entry.
-        for (least, greatest, asked, _), program in programs:
-            if low >= least and high <= greatest and nonnegative >= asked:
+        for promise, program in programs:
+            if low >= promise.least and high <= promise.greatest and nonnegative >= promise.nonnegative:
                 found = program.close
                 break
         else:

@@ -15,7 +15,7 @@ import numpy as np
 from semiring.chain.prices import compared
 from semiring.chain.problem import Look, No, Problem, is_tropical, step
 from semiring.chain.steps.reweighted import is_signed
-from semiring.chain.steps.separators import few_enough, narrow
+from semiring.chain.steps.separators import few_enough, may_separate
 from semiring.chain.steps.sparse import dijkstra
 
 __all__ = ["searches"]
@@ -37,7 +37,7 @@ def searches(p: Problem) -> Look:
     rivals = {
         "undirected": lambda: p.seen.symmetric,
         "components": lambda: p.seen.search is not None,
-        "separators": lambda: few_enough(p.seen, p.n) and not is_signed(p) and narrow(p.seen, p.n),
+        "separators": lambda: few_enough(p.seen, p.n) and not is_signed(p) and may_separate(p.seen, p.n),
     }
     edges, spared = pattern.indices.size, p.request.structure
     prices = compared("searches", p.n, m.dtype, p.seen, edges=edges, spared=spared, **rivals)

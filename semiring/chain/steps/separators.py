@@ -15,7 +15,7 @@ from semiring.chain.steps.reweighted import is_signed
 from semiring.graphs.separators import by_separators
 from semiring.graphs.structure import Structure
 
-__all__ = ["few_enough", "narrow", "separators"]
+__all__ = ["few_enough", "may_separate", "separators"]
 
 _EDGES = 7  # a vertex, both ways, of up to 4096 vertices: with more, an order takes too long beside a closure
 _LEAST_ON_DEVICE = 12288  # vertices: an order takes 0.1 s there
@@ -33,7 +33,7 @@ def separators(p: Problem) -> Look:
     yield not p.semiring.idempotent, "⊕ is not idempotent: which pivots have a star depends on the order"
     signs = m.storage == "bits" or is_signed(p) or gains(p.semiring, p.known.least, p.known.greatest)
     yield signs, "only of numbers, none below 0, and of products that gain nothing"
-    yield not narrow(p.seen, p.n, m.on_device), "no small separators by the levels of one search"
+    yield not may_separate(p.seen, p.n, m.on_device), "no small separators by the levels of one search"
     symmetric = p.seen.symmetric and p.semiring.commutative
     searched, spared = p.seen.search is not None, p.request.structure
     prices = compared(
@@ -44,7 +44,7 @@ def separators(p: Problem) -> Look:
     return Reduction("small separators", q, prices=prices)
 
 
-def narrow(seen: Structure, n: int, on_device: bool = False) -> bool:
+def may_separate(seen: Structure, n: int, on_device: bool = False) -> bool:
     """Whether the levels of a breadth-first search show small separators, before an order is looked for."""
     if on_device:
         return n >= _LEAST_ON_DEVICE and seen.widest * _WIDTHS_ON_DEVICE <= n

@@ -21,7 +21,7 @@ from semiring.chain.matrix import Matrix
 from semiring.chain.planner import Node
 from semiring.chain.prices import Prices, compared
 from semiring.chain.problem import Look, Problem, Reduction, is_tropical, step
-from semiring.chain.steps.separators import few_enough, narrow
+from semiring.chain.steps.separators import few_enough, may_separate
 from semiring.chain.steps.structure import worth_a_look
 from semiring.errors import ShapeError
 from semiring.graphs.components import has_loops, in_strips
@@ -137,7 +137,7 @@ def _prices(p: Problem, seen: Structure) -> Prices:
         "hops": lambda: exact,
         "undirected": lambda: seen.symmetric,
         "components": lambda: seen.search is not None,
-        "separators": lambda: few_enough(seen, n) and narrow(seen, n),
+        "separators": lambda: few_enough(seen, n) and may_separate(seen, n),
     }
     prices = compared("searches", n, dtype, seen, edges=edges, spared=p.request.structure, **rivals)
     if p.request.explanation.told:
