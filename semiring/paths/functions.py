@@ -174,7 +174,7 @@ class _Call(NamedTuple):
         names = taken.names if self.names is None else self.names
         _refuse_stack(A)
         if is_sparse(A):
-            size = np.dtype(A.dtype).itemsize * 2 + 4 * self.predecessors
+            size = np.dtype(A.dtype).itemsize * (1 + self.predecessors) + 4 * self.predecessors
             demand_memory(A.shape[0] ** 2 * size, f"all paths of {A.shape[0]:,} vertices", SOME)
         try:
             if not self.predecessors:
@@ -340,9 +340,11 @@ def transitive_closure(  # type: ignore[misc]  # predecessors is one of the opti
     Raises `DomainError` for entries of an array other than 0 and 1, for elsewhere a weight of 0 is an edge: say
     ``A != 0``, or ``A < inf``; and for a 0, ∞ or NaN that a sparse matrix of numbers stores, which may be an edge or
     none: ``A.eliminate_zeros()`` leaves zeros out, ``H = A.copy(); H.data = np.ones(H.nnz, bool)`` makes edges of them.
-    All pairs take n² bytes, and as many again where A is sparse or packed: `TooLargeError`.
+    All pairs take 1.25 n² bytes, 4 n² more with predecessors, and n² more where A holds numbers, or is packed or
+    sparse and asked for with predecessors or a ``method``: `TooLargeError`.
     """
     some = [name for name in ("sources", "targets", "limit") if options.get(name) is not None]
+    wanted = bool(some if predecessors is None else predecessors)
     back: Callable[[Any], Any] = as_it_is
     if is_frame(A) and not Reading(options.get("weight"), None, options.get("columns")).lists_edges(A):
         taken = labelled_square(A)
@@ -350,34 +352,38 @@ def transitive_closure(  # type: ignore[misc]  # predecessors is one of the opti
         options["names"] = taken.names if options.get("names") is None else options["names"]
     if not names_vertices(A):
         _refuse_stack(A)
+        unpacked = wanted or options.get("method", "auto") != "auto"  # which may not take bits
         if not (some or is_device_array(A)):
-            _demand_table(A)
-        A = _truths(A, dense=not some)
-    wanted = bool(some) if predecessors is None else predecessors
+            _demand_table(A, wanted, unpacked)
+        A = _truths(A)
+        A = A.unpack() if isinstance(A, BitMatrix) and unpacked and not some else A
     found = best_paths(A, boolean, predecessors=wanted, **options)
     if not reflexive:
         found = found.without_empty_paths()
-    found.matrix = back(found.matrix)
+    found.matrix = back(found._distances if isinstance(found.matrix, BitMatrix) else found.matrix)
     return found
 
 
-def _demand_table(A: Any) -> None:
-    """Raise `TooLargeError` where the truths of all pairs, a byte each, do not fit: the result, and a copy of A."""
+def _demand_table(A: Any, predecessors: bool, unpacked: bool) -> None:
+    """Raise `TooLargeError` where the truths of all pairs do not fit: a byte each, and two bits each while they are
+    packed; an int32 with predecessors; and a byte where A is to become an array of truths that it is not.
+    """
     shape: Any = getattr(A, "shape", ())
     if len(shape) == 2:
-        needed = math.prod(shape) * (2 if is_sparse(A) or isinstance(A, BitMatrix) else 1)
+        lists = is_sparse(A) or isinstance(A, BitMatrix)
+        copied = unpacked if lists else getattr(A, "dtype", None) != np.bool_
         demand_memory(
-            needed,
+            math.prod(shape) * (5 + 16 * predecessors + 4 * copied) // 4,
             f"what reaches what among {shape[0]:,} vertices, a byte a pair,",
             "ask for some sources= or targets=, call condensation, which takes the memory of the edges, or closure "
             "of a BitMatrix, n²/8 bytes",
         )
 
 
-def _truths(A: Any, *, dense: bool = True) -> Any:
-    """A matrix of truths from truths, or from zeros and ones; dense, unless a sparse one may stay as it is."""
+def _truths(A: Any) -> Any:
+    """A matrix of truths from truths, or from zeros and ones: packed (on the host), sparse or an array, as A is."""
     if isinstance(A, BitMatrix):
-        return A.unpack()
+        return A.unpack() if A.on_device else A
     if is_device_array(A):
         (values,) = operands(as_semiring("max_min"), A=A)
         truths = values.astype(np.bool_)
@@ -395,11 +401,10 @@ def _truths(A: Any, *, dense: bool = True) -> Any:
                 f"A stores {weight} at [{i}, {j}]: an edge of that weight, or none? A.eliminate_zeros() leaves zeros "
                 "out; H = A.copy(); H.data = np.ones(H.nnz, bool) makes edges of all that is stored"
             )
-        truths = values.astype(bool)
-        return as_matrix(truths, boolean, square=True) if dense else truths
+        return values.astype(bool)
     held = np.asarray(values)
-    truths = as_matrix(held.astype(bool), boolean, square=True)
-    if not np.array_equal(held.astype(bool), held):
+    truths = as_matrix(held.astype(bool, copy=False), boolean, square=True)
+    if truths is not held and not np.array_equal(truths, held):
         raise _not_truths()
     return truths
 

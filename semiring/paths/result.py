@@ -14,13 +14,15 @@ from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.expansion import DirectEdges, expanded
 from semiring.algorithms.predecessors import nearest_tree, path_sums
+from semiring.arrays.bits import BitMatrix
 from semiring.arrays.folds import farthest, fold_rows
 from semiring.arrays.labels import framed
-from semiring.arrays.operands import as_matrix
-from semiring.arrays.parts import on_host
+from semiring.arrays.memory import demand_memory
+from semiring.arrays.operands import as_matrix, is_sparse
+from semiring.arrays.parts import on_host, pieces
 from semiring.arrays.vertices import Vertices
 from semiring.errors import AlgebraError, DeviceError, NoPathError, ShapeError
-from semiring.io.network import Network
+from semiring.io.network import SOME, Network
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Facts, Plan
 from semiring.kernels.tolerance import tolerance_for
@@ -28,6 +30,8 @@ from semiring.namespaces import array_namespace, is_device_array
 from semiring.strips.stored import is_name
 
 __all__ = ["Paths"]
+
+_ENTRIES = 1 << 22  # truths that are looked at at a time
 
 Array: TypeAlias = NDArray[Any]
 Result = TypeVar("Result")
@@ -212,8 +216,13 @@ class Paths:
 
         The matrix is changed.
         """
-        vertices, weights = array_namespace(self._distances).arange(len(self)), self._edges[1]
-        self._distances[vertices, vertices] = (weights & self._distances.T).any(axis=1)
+        D, given = self._distances, self._weights
+        packed, sparse = isinstance(given, BitMatrix), is_sparse(given)
+        weights = given.tocsr() if sparse else given if packed else self._edges[1]
+        for rows in pieces(D, _ENTRIES):  # each reads its own part of the diagonal alone
+            part = weights[rows].toarray() if sparse else weights[rows].unpack() if packed else weights[rows]
+            vertices = array_namespace(D).arange(rows.start, rows.stop)
+            D[vertices, vertices] = (part & D[:, rows].T).any(axis=1)
         self._reflexive = False
         return self
 
@@ -269,8 +278,10 @@ class Paths:
             return plan, DirectEdges(D, self._pivots, plan.zero)
         if self._weights is None:
             raise AlgebraError("these Paths have neither predecessors nor weights: paths cannot be found")
-        weights = as_matrix(self._weights, self.semiring, self._distances.dtype)
-        dtype, semiring = weights.dtype, self.semiring
+        n, dtype, semiring = len(self), self._distances.dtype, self.semiring
+        if is_sparse(self._weights) or isinstance(self._weights, BitMatrix):
+            demand_memory(n * n * dtype.itemsize, f"the array of the edges of {n:,} vertices", SOME)
+        weights = as_matrix(self._weights, semiring, dtype)
         nonnegative = is_floating(dtype) and bool((weights >= 0).all())
         zero, one = semiring.zero_for(dtype), semiring.one_for(dtype)
         return Plan(semiring, dtype, zero, one, Facts(nonnegative)), weights

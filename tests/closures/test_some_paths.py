@@ -372,6 +372,45 @@ def test_reachability_that_does_not_fit_is_refused_before_work_begins(monkeypatc
     assert sr.transitive_closure(A, sources=[0], targets=[n - 1]).matrix
 
 
+@pytest.mark.parametrize(
+    ("room", "takes", "options"),
+    [
+        (1.25, {"sparse", "packed", "array"}, {}),
+        (2.25, {"sparse", "packed", "array", "numbers"}, {"reflexive": False}),
+        (5.25, {"array"}, {"predecessors": True}),
+        (6.25, {"sparse", "packed", "array", "numbers"}, {"predecessors": True}),
+    ],
+)
+def test_what_reachability_takes_is_known_before(monkeypatch, room, takes, options):
+    n, free = 64, memory.free_memory
+    A = sparse.csr_array(np.eye(n, k=1, dtype=bool))
+    monkeypatch.setattr(memory, "_SMALL", 0)
+    given = {"sparse": A, "packed": sr.pack(A), "array": A.toarray(), "numbers": A.toarray().astype(int)}
+    for name, matrix in given.items():
+        monkeypatch.setattr(memory, "free_memory", lambda: int(room * n * n) + 1)
+        try:
+            found = sr.transitive_closure(matrix, **options)
+        except sr.errors.TooLargeError:
+            assert name not in takes
+            continue
+        assert name in takes
+        monkeypatch.setattr(memory, "free_memory", free)
+        np.testing.assert_array_equal(found.matrix, np.triu(np.ones((n, n), bool), 1 - options.get("reflexive", True)))
+        assert found.path(0, n - 1) == list(range(n))
+
+
+def test_paths_of_what_is_packed_or_sparse_ask_for_their_memory(monkeypatch):
+    A = sparse.csr_array(np.eye(64, k=1, dtype=bool))
+    monkeypatch.setattr(memory, "_SMALL", 0)
+    for given in (A, sr.pack(A)):
+        found = sr.transitive_closure(given)
+        with monkeypatch.context() as tight:
+            tight.setattr(memory, "free_memory", lambda: 0)
+            with pytest.raises(sr.errors.TooLargeError, match="sources="):
+                found.path(0, 1)
+        assert found.path(0, 1) == [0, 1]
+
+
 def test_the_edges_of_a_sparse_matrix_are_what_it_stores():
     """The advice of the error, followed: an edge of weight 0 is one."""
     A = sparse.csr_array(([0.0, 2.5], ([0, 1], [1, 2])), shape=(4, 4))
