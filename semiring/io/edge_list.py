@@ -34,7 +34,7 @@ import numpy as np
 from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, counts_rows, guessed_ends, guessed_weight, unit_of
 from semiring.errors import FormatError
 from semiring.io.network import Edges
-from semiring.io.text import at_line, decoded, edge_chunks, is_number, listed_blocks, numbers_as_text, parse_number
+from semiring.io.text import at_line, decoded, edge_chunks, is_number, listed, numbers_as_text, parse_number
 
 __all__ = ["read_edge_list", "split_line", "write_edge_list", "write_table"]
 
@@ -500,9 +500,8 @@ def write_edge_list(
     labels = _quoted(names, len(matrix), delimiter)
     stream.write(_header(unit or "weight", "unit", delimiter))
     met = np.zeros(len(matrix), np.bool_)
-    for start, _, there in listed_blocks(matrix, zero):
-        met |= there.any(axis=0)
-        met[start : start + len(there)] |= there.any(axis=1)
+    for tails, heads, _ in listed(matrix, zero):
+        met[tails] = met[heads] = True
     stream.write("".join(f"{labels[i]}{delimiter}{delimiter}\n" for i in np.flatnonzero(~met)).encode())
     for rows, columns, values in edge_chunks(matrix, zero):
         chunk = zip(rows, columns, numbers_as_text(values), strict=True)

@@ -19,7 +19,7 @@ __all__ = [
     "edge_chunks",
     "is_count",
     "is_number",
-    "listed_blocks",
+    "listed",
     "numbers_as_text",
     "parse_number",
 ]
@@ -121,33 +121,37 @@ class Told:
         return self._matrix[rows]
 
 
-def listed_blocks(
+def listed(
     matrix: np.ndarray[Any, Any] | BitMatrix, zero: Any
-) -> Iterator[tuple[int, np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
-    """Some rows after the other, of bounded size: where they begin, their entries, and which of them a file lists.
+) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
+    """Rows, columns and values of all entries that a file lists, row by row, in parts of bounded size.
 
     Those are the ones that are not zero, and −0.0 where zero is 0.0, its equal with other bits.
     """
-    height = max(1, 2**16 // max(1, len(matrix)))
+    packed = hasattr(matrix, "words")  # `Told` or not
+    height = max(1, (2**21 if packed else 2**16) // max(1, len(matrix)))
     for start in range(0, len(matrix), height):
-        block = matrix[start : start + height]
-        if isinstance(block, BitMatrix):
-            block = block.unpack()
+        block: Any = matrix[start : start + height]
+        if packed and not zero:
+            ((rows, columns),) = block.edges(block.size)
+            yield rows + start, columns, np.ones(rows.size, np.bool_)
+            continue
+        block = block.unpack() if packed else block
         other = np.asarray(block != zero)
         if zero == 0 and block.dtype.kind not in "biu":
             other |= np.signbit(block) != np.signbit(zero)
-        yield start, block, other
+        rows, columns = np.nonzero(other)
+        yield rows + start, columns, block[rows, columns]
 
 
 def count_listed(matrix: np.ndarray[Any, Any] | BitMatrix, zero: Any) -> int:
     """How many entries a file lists."""
-    return sum(int(np.count_nonzero(there)) for _, _, there in listed_blocks(matrix, zero))
+    return sum(rows.size for rows, _, _ in listed(matrix, zero))
 
 
 def edge_chunks(
     matrix: np.ndarray[Any, Any] | BitMatrix, zero: Any
 ) -> Iterator[tuple[list[int], list[int], np.ndarray[Any, Any]]]:
-    """Rows, columns and values of all entries that a file lists, row by row, in chunks of bounded size."""
-    for start, block, there in listed_blocks(matrix, zero):
-        rows, columns = np.nonzero(there)
-        yield (rows + start).tolist(), columns.tolist(), block[rows, columns]
+    """Rows and columns as lists, and values: what is `listed`."""
+    for rows, columns, values in listed(matrix, zero):
+        yield rows.tolist(), columns.tolist(), values

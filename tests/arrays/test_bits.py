@@ -288,3 +288,19 @@ def test_expressions_that_mean_nothing_on_bits():
         truth_table(parse("x & y", ("x", "y")), ("x",))
     for name in ("boolean", "xor_and", "max_min", "min_max"):
         to_bitwise(sr.CATALOGUE[name].add.expression)
+
+
+def test_edges_are_found_by_words(rng, monkeypatch):
+    for m, n in ((1, 1), (5, 31), (40, 33), (70, 200)):
+        for density in (0.0, 0.01, 0.5, 1.0):
+            entries = rng.random((m, n)) < density
+            tails, heads = entries.nonzero()
+            for step in (1, 3 * n, 1 << 24):
+                parts = list(pack(entries).edges(step))
+                np.testing.assert_array_equal(np.concatenate([tails for tails, _ in parts]), tails)
+                np.testing.assert_array_equal(np.concatenate([heads for _, heads in parts]), heads)
+                assert {part.dtype for pair in parts for part in pair} == {np.dtype(np.int64)}
+    sizes, unpack = [], BitMatrix.unpack
+    monkeypatch.setattr(BitMatrix, "unpack", lambda self: sizes.append(self.size) or unpack(self))
+    assert [edge.tolist() for edge in next(BitMatrix.from_edges([3], [70], (50, 100)).edges())] == [[3], [70]]
+    assert sizes == [32]
