@@ -226,7 +226,7 @@ def _under_potentials(program: Node, A: Array) -> Program | None:
     """The program of a matrix of one strong component, read under the potentials that the chain finds for it."""
     m, threads = program.inner.matrix, program.inner.request.threads
     if len(A) <= SMALL:
-        h = small_potentials(A if m.sign > 0 else np.negative(A, dtype=np.float64))
+        h = small_potentials(A if m.sign > 0 else np.subtract(0, A, dtype=np.float64))
     else:
         unbounded = m.sign * float((_least if m.sign > 0 else _greatest)(A, None)) == -np.inf
         if unbounded or len(strong_components(A, m.none, threads)) > 1:

@@ -112,6 +112,33 @@ def test_sums_are_rounded_in_the_order_of_the_compiled_kernels(rng, monkeypatch,
     assert found.tobytes() == expected.tobytes()
 
 
+@pytest.mark.parametrize("share", [0.1, 0.4, 1.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [2, 9, 26, 70])
+def test_weights_of_both_signs_are_closed_in_numpy_with_the_same_bits(rng, in_numpy, n, dtype, share):
+    """Their potentials too are found by a closure, of weights that gain; now and then a cycle does."""
+    h = np.round(rng.random(n) * 8, 1)
+    A = np.round(rng.random((n, n)), 1) + h[:, None] - h
+    A = np.where(rng.random((n, n)) < share, A + 0.0, np.inf).astype(dtype)
+    if share == 1.0 and n > 2:
+        A[0, 1], A[1, 0] = 1, -1  # a cycle of weight 0
+    closed = []
+    for name, B in (("min_plus", A), ("max_plus", -A), ("min_plus", A - dtype(0.3))):
+
+        def close(B=B, name=name):
+            try:
+                return sr.closure(B, name).tobytes()
+            except sr.errors.NegativeCycleError as error:
+                return str(error)
+
+        expected = close()
+        found, said = in_numpy(close)
+        assert found == expected
+        closed.append(said)
+    if share == 1.0:
+        assert {"close": True} in closed
+
+
 @pytest.mark.parametrize("name", ["log_plus", "plus_times", "lukasiewicz"])  # 1 + x - 1 is not x
 def test_what_is_rounded_in_another_order_is_compiled_at_once(name):
     plan = make_plan(sr.as_semiring(name), np.dtype("float64"), nonnegative=True)
@@ -179,6 +206,7 @@ assert main(["paths", "us-flights", "--from", "BGR", "--to", "GUM", "--plot", "f
 inf = np.inf
 A = np.array([[inf, 7, 1, inf], [inf, inf, inf, 1], [inf, 2, inf, 9], [4, inf, inf, inf]])
 assert sr.closure(A, sr.min_plus)[0].tolist() == [0, 3, 1, 4]
+assert sr.closure([[inf, -1.0], [2.0, inf]]).tolist() == [[0, -1], [2, 0]]
 assert sr.shortest_paths(A).path(0, 3) == [0, 2, 1, 3]
 R = sr.Semiring("safest", add="max(x, y)", mul="x * y", zero=0, one=1, domain=(0, 1))
 assert sr.matmul([[0.5, 0.9]], [[0.8], [0.5]], R) == 0.45

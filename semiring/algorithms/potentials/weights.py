@@ -113,13 +113,14 @@ class Weights:
         rows = xp.empty(part.shape, self.work) if out is None else out[: part.shape[0]]
         if self.A.dtype.kind == "i":
             rows[...] = part
-            rows *= self.sign  # the least int64 stays itself: it is "no edge", or `of` has refused it
+            if self.sign < 0:
+                xp.subtract(0, rows, out=rows)  # no -0.0; the least int64 stays itself: "no edge", or `of` refused it
             rows[part == self.none] = self.no_edge
             return rows
         if self.sign > 0:
             rows[...] = part
         else:
-            xp.negative(part, out=rows)
+            xp.subtract(0, part, out=rows)  # of 0 not -0.0, which first calls leave to compiled kernels
         if self.unbounded:
             rows[rows == -np.inf] = np.inf
         return rows

@@ -28,7 +28,8 @@ _UNDECIDED = -2
 _STEP = 1e-4  # seconds that each k costs beside its pairs
 MANY = 128  # direct edges into a vertex that are tried one by one: with more, `follow_pivots` is faster
 _ROUNDED = {"exp", "expm1", "log", "log1p"}  # which compiled kernels round in another way than NumPy
-_WITHOUT_SIGNS = {"min", "max", "add"}  # of numbers of any sign, -0.0 not among them, these make no -0.0
+#: Of numbers of any sign, -0.0 not among them, these make no -0.0.
+_WITHOUT_SIGNS = {"min", "max", "add", "where", "ge", "gt", "le", "lt"}
 
 _reference = ReferenceBackend()
 
