@@ -131,8 +131,8 @@ class Leaf:
         """What is needed of A for A⁺ when D, which may be its memory, holds A*: the loops where ⊕ is idempotent."""
         if self.problem.semiring.idempotent:
             return self.problem.matrix.diagonal(A)
-        if self.words and not isinstance(A, BitMatrix):
-            return pack(A)
+        if self.words:
+            return A if isinstance(A, BitMatrix) and not same_memory(A, D) else pack(A)  # a copy
         return A.copy() if same_memory(A, D) else A.astype(self.problem.dtype, copy=False)
 
     def drop_empty_paths(self, kept: Any, D: Any) -> None:
