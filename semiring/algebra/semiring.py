@@ -221,6 +221,9 @@ class Semiring:
                 remedy = f"Use bool: {WHICH_ARE_EDGES}"
             elif dtype.kind == "b":
                 remedy += "; the semiring of truth values is 'boolean'"
+            elif dtype.kind in "iu" and (wider := [name for name in self.dtypes if np.can_cast(dtype, name)]):
+                nearest = min(wider, key=lambda name: (np.dtype(name).kind != "i", np.dtype(name).itemsize))
+                remedy += f", as by A.astype(np.{nearest})"
             raise DTypeError(f"{self.name} is not defined on {dtype}: {reason}. {remedy}")
 
     def _refusal(self, dtype: np.dtype[Any]) -> str | None:
@@ -434,7 +437,7 @@ def _refusal(semiring: Semiring, dtype: np.dtype[Any]) -> str | None:
     if bounded and arithmetic and semiring._dtypes is None:
         return (
             f"{', '.join(sorted(arithmetic))} can leave the integers it holds "
-            "(name the dtype in dtypes= to accept that)"
+            "(a semiring of your own accepts that where its dtypes= name it)"
         )
     try:
         for expression in (semiring.add.expression, semiring.mul.expression, semiring.zero, semiring.one):

@@ -22,13 +22,18 @@ _NEAR = 8  # of them, for each of √n sums: what is not known of the exponentia
 
 
 def _check_laws(semiring: Semiring) -> None:
-    """Raise `AlgebraError` where a law is refuted; warn where only the rounding of a dtype breaks one, by far."""
+    """Raise `AlgebraError` where a law is refuted."""
+    report = None if is_proved(semiring) else _laws(semiring)
+    if report is not None and report.refuted:
+        found = "the sum over all paths is none that eliminating vertices could find"
+        raise report.refusal(semiring.name, report.refuted[0], found)
+
+
+def _warn_of_rounding(semiring: Semiring) -> None:
+    """Warn where only the rounding of a dtype breaks a law, by far."""
     if is_proved(semiring):
         return
     report = _laws(semiring)
-    if report.refuted:
-        found = "the sum over all paths is none that eliminating vertices could find"
-        raise report.refusal(semiring.name, report.refuted[0], found)
     rounded = max((v for v in report if v.rounding is not None), key=lambda v: _size(v.rounding), default=None)
     if rounded is not None and _size(rounded.rounding) > _FAR:
         how, loss = "rounding", "closures lose as much"
@@ -73,6 +78,7 @@ def check_star(semiring: Semiring, dtype: np.dtype[Any]) -> None:
             f"the star of {semiring.name}, {star}, does not exist on {dtype} ({error}): "
             f"use {' or '.join(floats) or 'another dtype'}"
         ) from None
+    _warn_of_rounding(semiring)  # last: a call that fails says one thing
 
 
 def may_diverge(plan: Plan) -> bool:

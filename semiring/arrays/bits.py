@@ -374,6 +374,15 @@ class BitMatrix:
     def __xor__(self, other: BitMatrix) -> BitMatrix:
         return self._combine(np.bitwise_xor, other)
 
+    def __matmul__(self, other: object) -> Any:
+        """No product is meant: there is one in each semiring on bool. Raises `TypeError`."""
+        if not isinstance(other, BitMatrix):
+            return NotImplemented
+        raise TypeError(
+            "A @ B does not say in which semiring: semiring.matmul(A, B, 'boolean') tells which pairs two steps "
+            "connect, semiring.closure(A, 'boolean') any number of them"
+        )
+
     def __invert__(self) -> BitMatrix:
         words = ~self.words
         if words.shape[1]:

@@ -157,6 +157,7 @@ def refuse_unreal(x: Any, name: str = "A") -> None:
         hint = f": a file is read by semiring.read({x!r})" if isinstance(x, str) else ""
         hint = f": {x!r} stands in the place of {name}, say semiring={x!r}" if named else hint
         hint = ": pass its .matrix" if hasattr(x, "matrix") else hint
+        hint = f": {name}.collect() makes a frame of it" if hasattr(x, "collect_schema") else hint
         raise DTypeError(f"{name} is of type {type(x).__name__}, and an array of real numbers is needed{hint}")
     if array.dtype.kind != "O":
         what = f"text ({array.dtype})" if array.dtype.kind in "US" else str(array.dtype)

@@ -605,7 +605,8 @@ class Factor:
         heads = self._vertices.indices([edge[1] for edge in listed])
         own, at = self._edges, self._entries(tails, heads)
         values = own.values.copy()
-        values[at] = fitting([edge[2] for edge in listed], self.semiring, self.dtype) if listed else values[at]
+        if listed:
+            values[at] = fitting([edge[2] for edge in listed], self.semiring, self.dtype, "weights")
         changed = checked(own.pattern, values, self.semiring, own.names).sparse()
         return Factor(self.semiring, changed, self._analysis, self._threads, self._home, (self, at))
 
@@ -669,14 +670,14 @@ def aligned(b: Any, names: tuple[Hashable, ...] | None) -> Any:
     return b.loc[list(names)]
 
 
-def fitting(b: Any, semiring: Semiring, dtype: np.dtype[Any]) -> Array:
+def fitting(b: Any, semiring: Semiring, dtype: np.dtype[Any], name: str = "b") -> Array:
     """A right-hand side in the dtype of the matrix; `DTypeError` where it is of one that does not fit into it."""
     if not hasattr(b, "dtype") and not hasattr(b, "to_numpy"):
-        return np.asarray(as_array(b, semiring, dtype, name="b"))
-    given = np.asarray(in_host_memory(b, "b"))
+        return np.asarray(as_array(b, semiring, dtype, name=name))
+    given = np.asarray(in_host_memory(b, name))
     if given.dtype != dtype and not np.can_cast(given.dtype, dtype, "safe"):
-        raise DTypeError(f"b is {given.dtype} and the matrix {dtype}: convert one of them")
-    return np.asarray(as_array(given, semiring, dtype, name="b"))
+        raise DTypeError(f"{name} is {given.dtype} and the matrix {dtype}: convert one of them")
+    return np.asarray(as_array(given, semiring, dtype, name=name))
 
 
 def largest_size(values: Array, scan: Scan) -> Any:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import boolean
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.labels import is_edge_frame, is_graph
-from semiring.arrays.operands import in_host_memory
+from semiring.arrays.labels import is_edge_frame, is_frame, is_graph, labelled_square
+from semiring.arrays.operands import in_host_memory, refuse_unreal
 from semiring.arrays.parts import on_host
 from semiring.arrays.vertices import Vertices
 from semiring.errors import WHICH_ARE_EDGES, DTypeError, ShapeError, VertexError
@@ -124,8 +124,9 @@ def condensation(A: Any) -> Condensation:
     ----------
     A
         (n, n): a SciPy sparse matrix or array, each stored entry of which is an edge, but a stored False; a bool array,
-        or a `BitMatrix`, on the host or on a GPU. Or what names its vertices: a frame of edges, a graph of NetworkX,
-        igraph or rustworkx, a `Network`, whatever the weights. The edges are listed on the host, with 40 bytes each.
+        or a `BitMatrix`, on the host or on a GPU. Or what names its vertices: a square frame of truths, a frame of
+        edges, a graph of NetworkX, igraph or rustworkx, a `Network`, whatever the weights. The edges are listed on the
+        host, with 40 bytes each.
 
     Raises `ShapeError`, and `DTypeError` for a dense matrix of other entries than truths.
 
@@ -146,10 +147,11 @@ def condensation(A: Any) -> Condensation:
         return Condensation(
             listed.size, tails.astype(np.int64), heads.astype(np.int64), tuple(listed.names) if listed.names else None
         )
+    A, names = labelled_square(A)[:2] if is_frame(A) else (A, None)
     tails, heads, shape = _edges_of(A)
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ShapeError(f"A is {shape}: a graph needs a square matrix")
-    return Condensation(shape[0], tails, heads)
+    return Condensation(shape[0], tails, heads, names)
 
 
 def _edges_of(A: Any) -> tuple[Any, Any, tuple[int, ...]]:
@@ -162,7 +164,11 @@ def _edges_of(A: Any) -> tuple[Any, Any, tuple[int, ...]]:
         empty = np.empty(0, np.int64)
         tails, heads = (np.concatenate([empty, *ends]) for ends in (zip(*parts, strict=True) if parts else ((), ())))
         return tails, heads, A.shape
-    entries = on_host(A) if hasattr(A, "__cuda_array_interface__") else np.asarray(in_host_memory(A))
+    if hasattr(A, "__cuda_array_interface__"):
+        entries = on_host(A)
+    else:
+        refuse_unreal(A)
+        entries = np.asarray(in_host_memory(A))
     if entries.dtype != np.bool_:
         raise DTypeError(f"condensation takes truths, not {entries.dtype}: {WHICH_ARE_EDGES}")
     if entries.ndim != 2:

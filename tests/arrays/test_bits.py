@@ -290,6 +290,12 @@ def test_expressions_that_mean_nothing_on_bits():
         to_bitwise(sr.CATALOGUE[name].add.expression)
 
 
+def test_a_product_names_its_semiring():
+    B = pack([[True, False], [True, True]])
+    with pytest.raises(TypeError, match=r"semiring\.matmul\(A, B, 'boolean'\)"):
+        B @ B
+
+
 def test_edges_are_found_by_words(rng, monkeypatch):
     for m, n in ((1, 1), (5, 31), (40, 33), (70, 200)):
         for density in (0.0, 0.01, 0.5, 1.0):

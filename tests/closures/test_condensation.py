@@ -144,3 +144,14 @@ def test_the_reduction_of_what_names_its_vertices():
     graph.add_edge("c", "a", weight=1)
     with pytest.raises(sr.errors.AlgebraError, match=r"vertex a lies on a cycle.*sr\.condensation\(A\)\.graph"):
         sr.transitive_reduction(graph)
+
+
+def test_frames_of_truths_and_what_is_none():
+    square = pd.DataFrame(np.triu(np.ones((3, 3), bool), 1), index=list("abc"), columns=list("abc"))
+    found = sr.condensation(square)
+    assert found.reaches("a", "c")
+    assert not found.reaches("c", "a")
+    with pytest.raises(sr.errors.FormatError, match=r"columns=\('x', 'y'\)"):
+        sr.condensation(pd.DataFrame({"x": ["p"], "y": ["q"]}))
+    with pytest.raises(sr.errors.DTypeError, match=r"of type str.*semiring\.read\('abc'\)"):
+        sr.condensation("abc")

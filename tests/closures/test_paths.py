@@ -538,3 +538,11 @@ def test_paths_without_predecessors_of_rounded_height_differences():
         for i in range(n):
             for j, path in found.paths_from(i).items():
                 assert abs(sum(A[u, v] for u, v in pairwise(path)) - found.matrix[i, j]) <= bound
+
+
+@pytest.mark.parametrize(
+    ("semiring", "dtype", "written"), [("min_plus", np.uint8, "int16"), ("max_times", np.int16, "float32")]
+)
+def test_a_dtype_that_holds_all_entries_is_named(semiring, dtype, written):
+    with pytest.raises(DTypeError, match=rf"as by A\.astype\(np\.{written}\)"):
+        sr.closure(np.ones((2, 2), dtype), semiring)

@@ -307,3 +307,11 @@ def test_what_rounding_alone_breaks_is_warned_of():
     with pytest.warns(RoundingWarning, match="naive is a semiring of numbers, but in float64 its range breaks"):
         found = sr.closure(A, naive)
     np.testing.assert_allclose(found, sr.closure(A, "log_plus"), rtol=1e-12)
+
+
+def test_a_call_that_fails_does_not_speak_of_rounding():
+    soft = sr.Semiring("soft", "-log(exp(-x) + exp(-y))", "x + y", "inf", 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(AlgebraError, match="no star"):
+            sr.closure(np.ones((2, 2)), soft)

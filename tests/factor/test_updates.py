@@ -158,6 +158,8 @@ def test_updates_by_name_and_what_they_refuse():
     assert set(caught.value.names) == {"a", "b", "c"}
     with pytest.raises(sr.errors.DomainError, match="nan"):
         F.update([("a", "b", np.nan)])
+    with pytest.raises(sr.errors.DTypeError, match="weights holds text"):
+        F.update([("a", "b", "x")])
 
 
 # ------------------------------------------------------------------------------------------------------------- rows
