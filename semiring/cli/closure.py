@@ -57,7 +57,8 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
             semiring,
             method=arguments.method,
             reflexive=not arguments.irreflexive,
-            out=matrix,  # nobody needs the edges any more
+            # Nobody needs the edges any more; but integers may have to begin again in a wider dtype.
+            out=matrix if matrix.dtype.kind != "i" else None,
             progress=progress,
             check=arguments.check,
             threads=arguments.threads,

@@ -10,7 +10,7 @@
   A third field that is
   neither a title nor a number is an error, as the weight of an edge may be mistyped (``A,B,O.5``). So are two names
   alone in the first line that occur nowhere else, as they may be titles (``package,needs``) or an edge apart.
-* A line whose target is empty, ``name,,``, declares a vertex (which may have no edge).
+* A line whose target is empty, ``name,,``, declares a vertex, which may have no edge, and the order of vertices.
 * Lines that are empty or begin with ``#`` or ``%`` are skipped; an error where such a line reads like an edge, as the
   name of a vertex may begin so (``#2,C,5``). Fields may stand in double quotes. So are two fields whose blanks may part
   them too, ``Ulm,Nord Kiel 3`` and ``Ulm Kiel 3,5``.
@@ -493,19 +493,30 @@ def write_edge_list(
     delimiter: str = ",",
     unit: str = "",
 ) -> None:
-    """Every entry other than zero as ``source,target,weight`` under a header; vertices without any as ``name,,``.
+    """Every entry other than zero as ``source,target,weight`` under a header.
 
-    Named vertices come back in the order in which the edges name them.
+    Vertices that have none stand before them as ``name,,``; and so do all, where the edges name them in another order.
     """
     labels = _quoted(names, len(matrix), delimiter)
     stream.write(_header(unit or "weight", "unit", delimiter))
-    met = np.zeros(len(matrix), np.bool_)
-    for tails, heads, _ in listed(matrix, zero):
-        met[tails] = met[heads] = True
-    stream.write("".join(f"{labels[i]}{delimiter}{delimiter}\n" for i in np.flatnonzero(~met)).encode())
+    every, met = np.arange(len(matrix)), _met(matrix, zero)
+    ordered = names is None or all(map(_is_index, names)) or np.array_equal(met, every)
+    declared = np.setdiff1d(every, met) if ordered else every
+    stream.write("".join(f"{labels[i]}{delimiter}{delimiter}\n" for i in declared).encode())
     for rows, columns, values in edge_chunks(matrix, zero):
         chunk = zip(rows, columns, numbers_as_text(values), strict=True)
         stream.write("".join(f"{labels[i]}{delimiter}{labels[j]}{delimiter}{w}\n" for i, j, w in chunk).encode())
+
+
+def _met(matrix: np.ndarray[Any, Any], zero: Any) -> np.ndarray[Any, Any]:
+    """The vertices that edges name, in the order in which they do."""
+    met, found = np.zeros(len(matrix), np.bool_), [np.zeros(0, np.int64)]
+    for tails, heads, _ in listed(matrix, zero):
+        ends = np.stack((tails, heads), axis=1).reshape(-1)
+        fresh, first = np.unique(ends[~met[ends]], return_index=True)
+        found.append(fresh[np.argsort(first)])
+        met[fresh] = True
+    return np.concatenate(found)
 
 
 def write_table(

@@ -244,6 +244,14 @@ def test_what_fits_is_closed_in_memory(monkeypatch, rng, path):
     assert same_bits(sr.closure(str(path), memory="1 GiB"), found)
 
 
+def test_integers_of_a_file_begin_again_in_a_wider_dtype(monkeypatch, path):
+    monkeypatch.undo()
+    none = np.iinfo(np.int16).max
+    np.save(path, np.array([[none, 10_000, none], [none, none, 10_000], [none, none, none]], np.int16))
+    assert sr.closure(path, out=path.with_name("D.npy"))[0, 2] == 20_000
+    assert sr.closure(path, out=path)[0, 2] == 20_000
+
+
 def test_no_vertices(path):
     np.save(path, np.empty((0, 0)))
     assert sr.closure(path).shape == (0, 0)

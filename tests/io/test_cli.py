@@ -159,6 +159,13 @@ def test_a_semiring_of_the_users_own(run, towns):
     )
 
 
+def test_integers_begin_again_in_a_wider_dtype(run, towns):
+    """Distances beyond half the range of int16, which Python gives of a matrix that is not closed in place."""
+    (towns / "far.csv").write_text("from,to,km\na,b,10000\nb,c,10000\n")
+    assert run("closure", "far.csv", "--dtype", "int16", "-o", "D.npy")[0] == 0
+    assert np.load("D.npy")[0, 2] == 20_000
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int16", "int32", "int64"])
 def test_dtypes_and_output_formats(run, towns, dtype):
     (towns / "i.csv").write_text("0,1,5\n1,2,7\n")

@@ -132,6 +132,22 @@ def test_names_survive(tmp_path, ending):
     assert by_name(back) == original
 
 
+@pytest.mark.parametrize("ending", NAMED)
+@pytest.mark.parametrize("n", [3, 100])
+def test_vertices_come_back_in_their_order(tmp_path, ending, n):
+    """Where edges name them in another, and where some have none: the first, one in between, the last."""
+    names = tuple(f"v{i}" for i in reversed(range(n)))
+    backwards, sparse = np.full((n, n), INF), np.full((n, n), INF)
+    backwards[0, n - 1], backwards[n - 1, 0] = 3, 4
+    sparse[1, 1] = 5
+    for matrix in (backwards, sparse, np.full((n, n), INF)):
+        network = semiring.Network(matrix, names=names, unit="km")
+        sio.write(tmp_path / f"x{ending}", network)
+        back = sio.read(tmp_path / f"x{ending}")
+        assert back.names == names
+        assert (back.matrix == matrix).all()
+
+
 @given(
     names=st.lists(
         st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1),

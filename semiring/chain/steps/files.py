@@ -230,7 +230,7 @@ def _in_memory(p: Problem, source: Stored, home: Stored | None, *, packed: bool 
         return Reduction(why, None, [q], back)
     A = A.T if source.turned else A
     own = p.request.method == "auto" and source.dtype != np.bool_  # truth values are exact by any method
-    ours = A if home is not None or source.dtype.kind != "i" else None
+    ours = A if source.dtype.kind != "i" else None  # integers may have to begin again in a wider dtype
     request = replace(p.request, out=None, method=_METHOD if own else p.request.method, memory=None)
     return Reduction("read from a file", None, [replace(p, given=A, home=ours, request=request)], back, quiet=True)
 
