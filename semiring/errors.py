@@ -166,18 +166,22 @@ class VertexError(SemiringError, IndexError):
     """There is no such vertex, neither by number nor by name."""
 
 
+def did_you_mean(name: str, valid: Sequence[str]) -> str:
+    """The question, of the nearest of the valid names; "" where none is near."""
+    from difflib import get_close_matches  # only for this message: two milliseconds of every import
+
+    initials = [valid for valid in valid if "".join(word[:1] for word in valid.split("_")) == str(name)]
+    folded = {valid.casefold(): valid for valid in valid}
+    near = initials or [folded[key] for key in get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.7)]
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
 class UnknownNameError(SemiringError, LookupError):
     """A name is not in the list it was looked up in; the message holds the list."""
 
     def __init__(self, what: str, name: str, valid: Iterable[str]) -> None:
-        from difflib import get_close_matches  # only for this message: two milliseconds of every import
-
         names = sorted(valid)
-        initials = [valid for valid in names if "".join(word[:1] for word in valid.split("_")) == str(name)]
-        folded = {valid.casefold(): valid for valid in names}
-        near = initials or [folded[key] for key in get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.7)]
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        super().__init__(f"no {what} is named {name!r}.{hint} Valid names: {', '.join(names)}")
+        super().__init__(f"no {what} is named {name!r}.{did_you_mean(name, names)} Valid names: {', '.join(names)}")
         self._arguments = (what, name, tuple(names))
 
     def __reduce__(self) -> tuple[object, ...]:

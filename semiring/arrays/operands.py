@@ -295,7 +295,9 @@ def as_output(
     there = is_device_array(out)
     writable = there or isinstance(out, np.ndarray) or hasattr(out, "__dlpack__")
     if not writable or isinstance(out, np.ma.MaskedArray):
-        raise TypeError(f"{name} is a {type(out).__name__}: results are written into arrays")
+        raise TypeError(
+            f"{name} is a {type(out).__name__}: results are written into arrays, those of closures into .npy files, too"
+        )
     if like is not None and is_device_array(like) != there:
         places = "on a GPU", "in the memory of the host"
         own, other = places if there else places[::-1]

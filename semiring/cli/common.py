@@ -80,7 +80,7 @@ _SPOKEN = (
     (r"\bcheck=False", "--no-check"),
     (r"\bdirected=False", "--undirected"),
     (r"\breflexive=False", "--irreflexive"),
-    (r"(?<![-\w])(weight|semiring|domain|zero|one|memory|journal|method|dtype)=(?=[\s,]|$)", r"--\1"),
+    (r"(?<![-\w])(weight|semiring|domain|zero|one|memory|journal|method|dtype)=(?=[\s,;]|$)", r"--\1"),
     (r"(?<![-\w])(weight|semiring|domain|zero|one|memory|journal|method|dtype)=", r"--\1="),
 )
 

@@ -32,7 +32,7 @@ from typing import Any, BinaryIO, Protocol, TypeAlias
 import numpy as np
 
 from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, counts_rows, guessed_ends, guessed_weight, unit_of
-from semiring.errors import FormatError
+from semiring.errors import FormatError, did_you_mean
 from semiring.io.network import Edges
 from semiring.io.text import at_line, decoded, edge_chunks, is_number, listed, numbers_as_text, parse_number
 
@@ -41,6 +41,7 @@ __all__ = ["read_edge_list", "split_line", "write_edge_list", "write_table"]
 #: The number of a line, its fields, and the line itself.
 Row: TypeAlias = tuple[int, list[str], str]
 
+_RENAME = "; of those with the same title rename all but one in the file"
 _SAY_WHICH = "say header=True or header=False"
 _AS_NPY = "a matrix goes to a file as .npy, by numpy.save"
 
@@ -227,7 +228,10 @@ def split_line(line: str, delimiter: str, place: str) -> list[str]:
     try:
         fields = next(csv.reader([line], delimiter=delimiter, strict=True, skipinitialspace=True))
     except csv.Error:
-        raise FormatError(f"{place}: a double quote is not closed (a quote inside quotes is written twice)") from None
+        raise FormatError(
+            f"{place}: a double quote is not closed in its line (a quote inside quotes is written twice, and names "
+            "hold no line ends)"
+        ) from None
     return [field for field in fields if field] if delimiter == " " else fields
 
 
@@ -311,10 +315,13 @@ def _named_columns(
         raise FormatError(f"{place}: a header names at least two columns, source and target")
 
     def named(title: str) -> int:
-        if lowered.count(title.casefold()) != 1:
-            found = "no column is" if title.casefold() not in lowered else "several columns are"
+        count, there = lowered.count(title.casefold()), f"there are {', '.join(fields)}"
+        if count > 1:
+            raise FormatError(f"{place}: several columns are named {title!r}; {there}{_RENAME}")
+        if count < 1:
+            near = did_you_mean(title, fields)
             hint = "; of a file without a header, header=False, '1' is the first" if title.isdecimal() else ""
-            raise FormatError(f"{place}: {found} named {title!r}; there are {', '.join(fields)}{hint}")
+            raise FormatError(f"{place}: no column is named {title!r}; {there}{hint}{near and '.'}{near}")
         return lowered.index(title.casefold())
 
     def held(column: int) -> list[str]:
@@ -335,7 +342,8 @@ def _named_columns(
     title, candidates = guessed_weight(fields[column] for column in [*numbers, *missing] or usual)
     if candidates:
         shown = ", ".join(map(repr, candidates))
-        unclear = f"{place}: the weights may be any of the columns {shown}: say weight="
+        hint = _RENAME if len(set(candidates)) < len(candidates) else ""
+        unclear = f"{place}: the weights may be any of the columns {shown}: say weight={hint}"
         return Columns(tail, head, None, len(fields), unclear=unclear)
     if title is None and len(rest) > 1:
         shown = ", ".join(repr(fields[column]) for column in rest)
@@ -394,11 +402,23 @@ def _plain_columns(fields: Sequence[str], source: str, number: int) -> Columns:
     if len(fields) not in (2, 3):
         hint = "between the fields stand commas, semicolons, tabs or blanks"
         if len(fields) > 3:
-            hint = f'name the columns in a header, or say header=False, columns=("1", "2"), weight="3"; {_AS_NPY}'
+            hint = f"{_name_columns(3)}; {_AS_NPY}"
         raise FormatError(f"{source}:{number}: {_counted(fields)} where an edge is source, target[, weight]; {hint}")
     if not fields[0]:
         raise FormatError(f"{source}:{number}: the source is empty, as in the corner of a matrix; {_AS_NPY}")
+    numbers = [column for column, field in enumerate(fields, 1) if is_number(field)]
+    if len(fields) == 3 and len(numbers) == 1 and not _is_quantity(fields[2]):
+        raise FormatError(
+            f"{source}:{number}: the weight {fields[2][:40]!r} is not a number: if {fields[numbers[0] - 1]!r} is the "
+            f"weight, {_name_columns(numbers[0])}"
+        )
     return Columns(0, 1, 2 if len(fields) == 3 else None, len(fields))
+
+
+def _name_columns(weight: int) -> str:
+    """What to say of a file without a header whose weights are in that column, and vertices in the first others."""
+    tail, head = (column for column in (1, 2, 3) if column != weight)
+    return f'name the columns in a header, or say header=False, columns=("{tail}", "{head}"), weight="{weight}"'
 
 
 def _counted(fields: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 from semiring.errors import DTypeError, FormatError
 from semiring.io.graphs import Graph, edges_of, guessed_title, titles_of
 from semiring.io.network import Edges
-from semiring.io.text import edge_chunks, numbers_as_text, parse_number
+from semiring.io.text import NOT_UTF_8, edge_chunks, numbers_as_text, parse_number
 
 __all__ = ["read_node_link", "write_node_link"]
 
@@ -32,7 +32,7 @@ def read_node_link(content: bytes, source: str, *, weight: str | None = None) ->
     try:
         found = json.loads(content, parse_float=_number, parse_int=_whole)
     except UnicodeDecodeError:
-        raise FormatError(f"{source}: not UTF-8 text") from None
+        raise FormatError(f"{source}: {NOT_UTF_8}") from None
     except json.JSONDecodeError as error:
         raise FormatError(f"{source}:{error.lineno}: not JSON: {error.msg[:1].lower() + error.msg[1:]}") from None
     except RecursionError:

@@ -12,6 +12,7 @@ from semiring.arrays.bits import BitMatrix
 from semiring.errors import FormatError
 
 __all__ = [
+    "NOT_UTF_8",
     "Told",
     "at_line",
     "count_listed",
@@ -25,13 +26,16 @@ __all__ = [
 ]
 
 
+NOT_UTF_8 = "not UTF-8 text: save it as UTF-8, as by iconv -f LATIN1 -t UTF-8 (or -f UTF-16)"
+
+
 def decoded(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, str]]:
     """Each line with its number from 1, without line end and byte-order mark; `FormatError` where it is not UTF-8."""
     for number, line in enumerate(lines, 1):
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError:
-            raise FormatError(f"{source}:{number}: not UTF-8 text") from None
+            raise FormatError(f"{source}:{number}: {NOT_UTF_8}") from None
         if "\0" in text:
             raise FormatError(f"{source}:{number}: holds a zero byte, so it is no text")
         yield number, text.rstrip("\r\n")

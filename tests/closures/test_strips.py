@@ -252,6 +252,27 @@ def test_integers_of_a_file_begin_again_in_a_wider_dtype(monkeypatch, path):
     assert sr.closure(path, out=path)[0, 2] == 20_000
 
 
+def test_the_closure_of_a_file_goes_to_an_array(monkeypatch, rng, path):
+    """It returned the array as it was, and the name of what is no .npy file."""
+    monkeypatch.undo()
+    A = rng.random((40, 40))
+    np.save(path, A)
+    D = np.zeros_like(A)
+    for memory in (None, "1 GiB"):
+        D[:] = 0
+        assert sr.closure(path, out=D, memory=memory) is D
+        assert same_bits(D, sr.closure(A, method=METHOD))
+    with pytest.raises(ShapeError, match=r"out is \(3, 3\)"):
+        sr.closure(path, out=np.zeros((3, 3)))
+    for out in ("D.csv", path.with_name("D.npz")):
+        with pytest.raises(
+            TypeError, match=r"out is a .*: results are written into .*, those of closures into \.npy files"
+        ):
+            sr.closure(path, out=out)
+        with pytest.raises(ValueError, match=r"goes to an \.npy file: give its name, out='closed\.npy'"):
+            sr.closure(path, out=out, memory=10_000)
+
+
 def test_no_vertices(path):
     np.save(path, np.empty((0, 0)))
     assert sr.closure(path).shape == (0, 0)

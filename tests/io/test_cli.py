@@ -622,6 +622,7 @@ def test_messages_advise_options_of_the_command():
         "reflexive=False asks for A⁺": "--irreflexive asks for A⁺",
         "header=True or header=False": "--header or --no-header",
         "any of 'km', 'lanes': say weight=, or leave": "any of 'km', 'lanes': say --weight, or leave",
+        "say weight=; of those": "say --weight; of those",
     }
     assert {text: spoken(text) for text in said} == said
 

@@ -593,8 +593,11 @@ def test_columns_whose_roles_are_a_guess_are_asked_for(tmp_path, text):
 def test_the_weight_that_is_named_leaves_two_columns(tmp_path):
     net = edge_list(tmp_path, "km,von,nach\n5,1,2\n6,2,3\n", weight="km", header=True)
     assert (net.names, net.matrix[0, 1], net.unit) == (("1", "2", "3"), 5, "km")
-    with pytest.raises(FormatError, match=r"several columns are named 'km'; there are from, to, km, km$"):
-        edge_list(tmp_path, "from,to,km,km\na,b,3,4\n", weight="km")
+    for asked in ({}, {"weight": "km"}):
+        with pytest.raises(FormatError, match=r"'km', 'km': say weight=; .* rename|several .* 'km'; .* rename all but"):
+            edge_list(tmp_path, "from,to,km,km\na,b,3,4\n", **asked)
+    with pytest.raises(FormatError, match=r"no column is named 'kms'; there are from, to, km. Did you mean 'km'\?"):
+        edge_list(tmp_path, "from,to,km\na,b,3\n", weight="kms")
 
 
 def test_columns_of_a_file_without_header_are_named_by_their_numbers(tmp_path):
@@ -1034,6 +1037,12 @@ NO_GRAPH = (
     "no node-link graph, an object with the lists 'nodes' and 'edges' (or 'links'), such as "
     "networkx.node_link_data makes"
 )
+QUOTE = "a double quote is not closed in its line (a quote inside quotes is written twice, and names hold no line ends)"
+UTF_8 = "not UTF-8 text: save it as UTF-8, as by iconv -f LATIN1 -t UTF-8 (or -f UTF-16)"
+FIRST_WEIGHS = (
+    "the weight 'Bonn' is not a number: if '3' is the weight, name the columns in a header, or say header=False, "
+    'columns=("2", "3"), weight="1"'
+)
 AS_NPY = "a matrix goes to a file as .npy, by numpy.save"
 BY_NUMBER = 'say header=False, columns=("1", "2"), weight="3"'
 FIRST = "where the first line has {}: names that hold what stands between the fields stand in double quotes"
@@ -1095,9 +1104,11 @@ MALFORMED = [
     ("x.csv", "a,b,1_000\n", "x.csv:1: the weight '1_000' is not a number"),
     ("x.csv", "a,b,1\na,c,1e999\n", "x.csv:2: the weight '1e999' is beyond the range of float64"),
     ("x.csv", "a,b," + "9" * 400 + "\n", f"x.csv:1: the weight '{'9' * 40}' is beyond the range of float64"),
-    ("x.csv", 'a,b,1\n"a,c,2\n', "x.csv:2: a double quote is not closed (a quote inside quotes is written twice)"),
-    ("x.csv", b"a,b,1\nK\xf6ln,b,2\n", "x.csv:2: not UTF-8 text"),
-    ("x.csv", "a,b,1\n".encode("utf-16"), "x.csv:1: not UTF-8 text"),
+    ("x.csv", 'a,b,1\n"a,c,2\n', f"x.csv:2: {QUOTE}"),
+    ("x.csv", 'from,to,km\n"K\nln",Bonn,3\n', f"x.csv:2: {QUOTE}"),
+    ("x.csv", "3,Kiel,Bonn\n5,Bonn,Ulm\n", f"x.csv:1: {FIRST_WEIGHS}"),
+    ("x.csv", b"a,b,1\nK\xf6ln,b,2\n", f"x.csv:2: {UTF_8}"),
+    ("x.csv", "a,b,1\n".encode("utf-16"), f"x.csv:1: {UTF_8}"),
     ("x.csv", b"a,b,1\na\0,c,1\n", "x.csv:2: holds a zero byte, so it is no text"),
     ("x.txt", "a b 1\na b c d\n", "x.txt:2: 4 fields " + FIRST.format(3)),
     ("x.gr", "p sp 2 1\na 1 3 5\n", "x.gr:2: the vertex '3' is not one of 1 … 2"),
@@ -1122,7 +1133,7 @@ MALFORMED = [
     ("x.mtx", COMPLEX + "1 1 1\n1 1 1 0\n", "x.mtx: holds complex numbers, not real ones"),
     ("x.mtx", COORDINATE + "2 2 1\n1 2 nan\n", "x.mtx: entry (1, 2): the weight is not a number (NaN)"),
     ("x.json", '{"nodes":\n [}', "x.json:2: not JSON: expecting value"),
-    ("x.json", b'{"nodes": ["K\xf6ln"]}', "x.json: not UTF-8 text"),
+    ("x.json", b'{"nodes": ["K\xf6ln"]}', f"x.json: {UTF_8}"),
     ("x.json", "[" * 100_000, "x.json: not JSON: nested too deeply"),
     ("x.json", "[]", "x.json: " + NO_GRAPH),
     ("x.json", '{"nodes": []}', "x.json: " + NO_GRAPH),

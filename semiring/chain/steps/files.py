@@ -148,7 +148,7 @@ def _of_file(p: Problem, source: Stored, home: Stored | None) -> Reduction:
     if home is None:
         raise StorageError(
             f"the closure of a file of {shown(source.size)} by strips, in {shown(limits.computing)} of memory, goes to "
-            "a file: give its name, out='closed.npy'"
+            "an .npy file: give its name, out='closed.npy'"
         )
     _check_method(request)
     if source.turned and not p.semiring.commutative:
@@ -231,7 +231,8 @@ def _in_memory(p: Problem, source: Stored, home: Stored | None, *, packed: bool 
     A = A.T if source.turned else A
     own = p.request.method == "auto" and source.dtype != np.bool_  # truth values are exact by any method
     ours = A if source.dtype.kind != "i" else None  # integers may have to begin again in a wider dtype
-    request = replace(p.request, out=None, method=_METHOD if own else p.request.method, memory=None)
+    out = p.request.out if home is None else None
+    request = replace(p.request, out=out, method=_METHOD if own else p.request.method, memory=None)
     return Reduction("read from a file", None, [replace(p, given=A, home=ours, request=request)], back, quiet=True)
 
 
