@@ -45,7 +45,7 @@ Array: TypeAlias = NDArray[Any]
 #: What the columns of a list of edges are called, in files and in frames, in any case of letters.
 SOURCES = ("source", "from", "src", "tail", "origin", "start", "u")
 TARGETS = ("target", "to", "dst", "dest", "head", "destination", "end", "v")
-WEIGHTS = ("weight", "w", "distance", "length", "cost", "value", "capacity", "probability", "time", "latency")
+WEIGHTS = ("weight", "w", "distance", "dist", "length", "cost", "value", "capacity", "probability", "time", "latency")
 
 
 #: Which titles of targets belong to a title of sources.

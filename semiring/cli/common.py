@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.algebra.catalogue import as_semiring
+from semiring.algebra.catalogue import ALIASES, CATALOGUE, as_semiring
 from semiring.arrays.bits import BitMatrix
 from semiring.data import NETWORKS, load_network
 from semiring.errors import NoPathError, SemiringError
@@ -70,7 +70,7 @@ _SPOKEN = (
     (r"pass np\.where\(A == \S+ (-?)np\.inf, A\)", r"write \1inf there, or leave such edges of a list out"),
     (r"pass np\.where\(A == \S+ 0, A\)", "write 0 there, or leave such edges of a list out"),
     (r"pass A / 100", "divide them by 100"),
-    (r"see [^;:]*\.check_axioms\(\)", "see semiring check"),
+    (r"(s)ee [^;:]*\.check_axioms\(\)", r"\1ee semiring check"),
     (r", here or in semiring\.network_of,", ""),
     (r"say dtype='int64', in semiring\.network_of or read", "say --dtype int64"),
     (r"Semiring\(\.\.\., star=\.\.\.\)", "--star"),
@@ -164,6 +164,10 @@ def own_semiring(arguments: argparse.Namespace, name: str) -> Semiring | None:
     missing = [f"--{key}" for key in ("add", "mul", "zero", "one") if given[key] is None]
     if missing:
         raise SemiringError(f"a semiring of your own needs {', '.join(missing)} too")
+    if name in CATALOGUE or name in ALIASES:
+        raise SemiringError(
+            f"{name} is a semiring of the library: give your own another name, or leave out --add and the like"
+        )
     return Semiring(name, **given)
 
 

@@ -40,14 +40,17 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._negative_number_matcher = re.compile(r"-(\.?\d|inf$)")
+        self.instead: dict[str, str] = {}  # of options that other commands have
 
     def read(self, argv: Sequence[str] | None) -> argparse.Namespace:
         """What the arguments say. An option that a command does not know is an error of that command."""
         found, rest = self.parse_known_args(argv)
         if rest:
             command = found.command
-            near = get_close_matches(rest[0].partition("=")[0], command._option_string_actions, n=1)
-            hint = f": did you mean {near[0]}?" if near else ""
+            option = rest[0].partition("=")[0]
+            close = get_close_matches(option, command._option_string_actions, n=1)
+            near = command.instead.get(option) or "".join(close)
+            hint = f": did you mean {near}?" if near else ""
             command.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
         return found
 
@@ -128,6 +131,7 @@ def _add_paths(commands: argparse._SubParsersAction[Parser]) -> None:
     parser.add_argument(
         "--kind", choices=KINDS, default="shortest", help="what makes a path the best (default: shortest)"
     )
+    parser.instead = dict.fromkeys(("-s", "--semiring"), f"--kind {'|'.join(KINDS)}")
     parser.add_argument(
         "--predecessors",
         metavar="FILE",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -20,6 +21,7 @@ from semiring.cli.common import (
     introduce,
     load,
     name_of,
+    printable,
     save_matrix,
     vertex_of,
     with_unit,
@@ -71,16 +73,9 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     All of them, unless only those from or to a vertex are asked for: then no matrix of all pairs is made.
     """
     check_outputs(arguments)
-    if arguments.predecessors is not None and format_of(arguments.predecessors) not in (
-        "npy",
-        "npz",
-        "csv",
-        "tsv",
-        "txt",
-    ):
-        raise FormatError(
-            f"{arguments.predecessors}: predecessors go to a .npy or .npz file, or an edge list, such as .csv"
-        )
+    into = arguments.predecessors
+    if into is not None and (into == "-" or format_of(into) not in ("npy", "npz", "csv", "tsv", "txt")):
+        raise FormatError(f"{into}: predecessors go to a .npy or .npz file, or an edge list, such as .csv")
     function, name = KINDS[arguments.kind]
     semiring = as_semiring(name)
     some = arguments.source is not None or arguments.target is not None
@@ -220,9 +215,11 @@ def _summarise(report: Report, question: Question, found: Any) -> None:
     zero = question.semiring.zero_for(matrix.dtype)
     proper = (matrix != zero) & ~np.eye(n, dtype=bool)
     reached, pairs = int(np.count_nonzero(proper)), n * (n - 1)
-    facts: dict[str, Any] = {"reachable": reached, "pairs": pairs}
+    grows = _WORDS[question.kind][1]
+    keys = ("farthest", "mean", "diameter", "radius", "center") if grows else ("least", "greatest")
+    facts: dict[str, Any] = {"reachable": reached, "pairs": pairs, **dict.fromkeys(keys)}
     rows = [("reachable", f"{reached:,} of {pairs:,} pairs")]
-    if reached and not _WORDS[question.kind][1]:
+    if reached and not grows:
         low, high = matrix[proper].min(), matrix[proper].max()
         facts |= {"least": low, "greatest": high}
         rows.append((question.word, f"{question.value(low)} … {question.value(high)}"))
@@ -265,6 +262,17 @@ def _draw(report: Report, path: str, question: Question, found: Any, route: Sequ
     elif label:
         title = f"{network.title}: {label.removesuffix(unit)}"
     stops = [question.identity(vertex) for vertex in route or ()]
+    _tell_unplaced(question, route or ())
     figure = plot_network(network, question.semiring, path=stops, values=values, values_label=label, title=title)
     save(figure, path)
     report.wrote(path, "drew")
+
+
+def _tell_unplaced(question: Question, route: Sequence[int]) -> None:
+    """A note on the vertices that are drawn nowhere, for they have no position; those of the path first."""
+    positions = question.network.positions
+    nowhere = [] if positions is None else np.flatnonzero(~np.isfinite(positions).all(1)).tolist()
+    if nowhere:
+        nowhere.sort(key=lambda vertex: vertex not in route)
+        shown = ", ".join(map(question.name, nowhere[:8])) + (" …" if len(nowhere) > 8 else "")
+        print(printable(f"semiring: note: not drawn, for want of a position: {shown}"), file=sys.stderr)

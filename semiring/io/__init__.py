@@ -82,12 +82,18 @@ _OTHER_READERS = {
 
 def format_of(path: str | os.PathLike[str]) -> str:
     """The format that the ending of a name stands for ("-": an edge list); `FormatError` for an unknown ending."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(
+            f"the name of a file comes first, as in write(path, matrix), and this is a {type(path).__name__}"
+        )
     name = os.fspath(path)
     if name == "-":
         return "txt"
     ending = Path(name.removesuffix(".gz")).suffix.lower()
     if ending not in FORMATS or (name.endswith(".gz") and ending in (".npy", ".npz")):
         reader = _OTHER_READERS.get(ending) if os.path.exists(name) else None
+        if os.path.isdir(name):
+            raise FormatError(f"{name} is a folder, and a file is needed, which ends in {', '.join(FORMATS)}")
         hint = f". {reader}(FILE) reads it, and the functions of semiring take what it gives" if reader else ""
         raise FormatError(
             f"{name}: the ending says no known format; known are {', '.join(FORMATS)} (text also with .gz){hint}"
@@ -165,8 +171,7 @@ def _listed(
     columns: tuple[str, str] | None,
 ) -> tuple[Edges | Entries, str]:
     """What a file holds, and the title of its network."""
-    source = os.fspath(path)
-    kind = format or format_of(source)
+    kind, source = format or format_of(path), os.fspath(path)
     if kind not in FORMATS.values():
         raise FormatError(f"no format is named {kind!r}: known are {', '.join(dict.fromkeys(FORMATS.values()))}")
     lists = kind in ("csv", "tsv", "txt")

@@ -154,6 +154,10 @@ def test_a_semiring_of_the_users_own(run, towns):
     assert code == 0
     assert "mine float64" in out
     assert np.load("d.npy").tolist() == [[1, 0.5, 0.25], [0, 1, 0.5], [0, 0, 1]]
+    for name in ("min_plus", "tropical"):
+        assert failure(run, "closure", "p.csv", *definition, "-s", name).startswith(
+            f"{name} is a semiring of the library: give your own another name"
+        )
     assert failure(run, "closure", "p.csv", "--add", "max(x, y)") == (
         "a semiring of your own needs --mul, --zero, --one too"
     )
@@ -396,6 +400,15 @@ def test_pictures_of_paths(run, towns, options):
         assert (towns / "p.png").stat().st_size > 5000
 
 
+def test_vertices_without_a_position_are_told(run, towns):
+    (towns / "at.csv").write_text("name,x,y\nKöln,0,0\nBonn,0,-1\n", encoding="utf-8")
+    words = ["paths", "towns.csv", "--from", "Köln", "--to", "Mainz", "--positions", "at.csv"]
+    code, _, err = run(*words, "--plot", "p.svg")
+    named = "Trier, Mainz, Aachen, Bern, Zürich"
+    assert (code, err) == (0, f"semiring: note: not drawn, for want of a position: {named}\n")
+    assert run(*words)[2] == ""
+
+
 @pytest.mark.parametrize("ending", ["csv", "json"])
 def test_a_picture_of_a_path_between_vertices_that_integers_name(run, towns, ending):
     A = np.full((4, 4), np.inf)
@@ -459,6 +472,18 @@ def test_json_of_rankings_and_of_all_pairs(run, towns):
     assert (found["diameter"], found["radius"], found["center"]) == (3, 2, [0])
     found = json_of(run, "paths", "towns.csv", "--kind", "widest")
     assert (found["least"], found["greatest"]) == (1, 9)
+
+
+def test_json_of_all_pairs_has_its_keys_where_there_is_none_of_them(run, towns):
+    (towns / "empty.csv").write_text("")
+    for name, there in (("towns.csv", {"farthest", "mean"}), ("empty.csv", set())):
+        found = json_of(run, "paths", name)
+        assert {key: found[key] is not None for key in ("farthest", "mean", "diameter", "radius", "center")} == {
+            **dict.fromkeys(("farthest", "mean", "diameter", "radius", "center"), False),
+            **dict.fromkeys(there, True),
+        }
+    found = json_of(run, "paths", "empty.csv", "--kind", "widest")
+    assert (found["least"], found["greatest"]) == (None, None)
 
 
 def test_sums_beyond_float64_are_told(run, towns):
@@ -610,7 +635,7 @@ def test_messages_advise_options_of_the_command():
         SOME: f"{some}, which want the paths between all pairs",
         f"{SOME}. {_SPARSELY}": f"{some}, which want the paths between all pairs",
         "give one, Semiring(..., star=...)": "give one, --star",
-        "give domain='[0, 1]'. See own.check_axioms()": "give --domain='[0, 1]'. see semiring check",
+        "give domain='[0, 1]'. See own.check_axioms()": "give --domain='[0, 1]'. See semiring check",
         "read it with semiring='max_min'": "read it with --semiring='max_min'",
         "memory= and journal= are for a matrix": "--memory and --journal are for a matrix",
         "or say check=False": "or say --no-check",
@@ -637,7 +662,7 @@ def test_messages_advise_options_of_the_command():
             ["closure", "nothing.csv"],
             "nothing.csv: no such file, and no network of the library has that name",
         ),
-        (["closure", "."], ".: the ending says no known format"),
+        (["closure", "."], ". is a folder, and a file is needed, which ends in .npy, "),
         (["closure", "towns.csv", "-o", "x.docx"], "x.docx: the ending says no known format"),
         (["closure", "towns.csv", "-o", "no/x.npy"], "no: no such folder"),
         (
@@ -645,6 +670,9 @@ def test_messages_advise_options_of_the_command():
             "x.docx: a picture goes to a file that ends in .png, .svg",
         ),
         (["closure", "towns.csv", "-s", "min_puls"], "Did you mean 'min_plus'?"),
+        (["paths", "towns.csv", "-s", "max_min"], "did you mean --kind shortest|longest|widest|reliable?"),
+        (["paths", "towns.csv", "--predecessors", "-"], "-: predecessors go to a .npy or .npz file, or an edge list"),
+        (["paths", "towns.csv", "--weight", "kms"], "there are from, to, km. Did you mean 'km'?"),
         (["closure", "towns.csv", "--method", "magic"], "no closure method is named 'magic'"),
         (["closure", "towns.csv", "--dtype", "float16"], "argument --dtype: invalid choice: 'float16'"),
         (["closure", "towns.csv", "--dtype", "int32"], "towns.csv:7: the weight 7.5 is not an int32"),
@@ -890,7 +918,7 @@ def test_a_matrix_that_stays_in_its_file(run, tmp_path):
     words = ["closure", source, "-o", out, "--memory", "6MiB", "--journal", journal]
     code, printed, err = run(*words)
     assert code == 0, err
-    assert "rounds, which read and write" in printed
+    assert "KiB read and written in 1 round\n" in printed
     assert f"wrote {out}" in printed
     expected = semiring.closure(A, method="blocked_floyd_warshall")
     assert np.array_equal(np.load(out), expected)

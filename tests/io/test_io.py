@@ -276,6 +276,13 @@ def test_a_network_is_written_with_its_names_and_unit(tmp_path):
     assert np.load(tmp_path / "x.npy").tolist() == matrix.tolist()
 
 
+def test_the_name_of_a_file_comes_first(tmp_path):
+    network = semiring.Network(np.zeros((2, 2)))
+    for call in (lambda: sio.write(shortest_paths(network), "p.csv"), lambda: sio.read(network)):
+        with pytest.raises(TypeError, match=r"the name of a file comes first, .* this is a (Paths|Network)$"):
+            call()
+
+
 def test_what_is_written_is_a_matrix(tmp_path):
     sparse = scipy.sparse.csr_array(np.array([[0, 3.0], [0, 0]]))
     sio.write(tmp_path / "x.npy", sparse)
@@ -326,6 +333,8 @@ def test_ways_to_write_the_same_edges(tmp_path, name, text):
 
 
 def test_units_come_from_the_header(tmp_path):
+    assert edge_list(tmp_path, "from,to,dist\na,b,7\n").unit == ""
+    assert edge_list(tmp_path, "from,to,dist_km\na,b,7\n").unit == "km"
     assert edge_list(tmp_path, "from,to,km\na,b,2\n").unit == "km"
     assert edge_list(tmp_path, "from,to,weight\na,b,2\n").unit == ""
     assert edge_list(tmp_path, "from,to,km,minutes\na,b,2,3\n", weight="minutes").matrix[0, 1] == 3

@@ -300,7 +300,8 @@ def _of_array(p: Problem) -> Reduction:
 
 
 def _told(layout: Layout) -> str:
-    return f"strips of {layout.rows} rows in {len(layout.rounds)} rounds, which read and write {shown(layout.moved)}"
+    count = len(layout.rounds)
+    return f"strips of {layout.rows} rows, {shown(layout.moved)} read and written in {count} round{'s' * (count != 1)}"
 
 
 def _looked_at(source: Stored, view: Any, semiring: Semiring) -> Scan:
