@@ -24,7 +24,7 @@ from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.dijkstra import Searches
 from semiring.algorithms.potentials.rounding import covers
 from semiring.algorithms.potentials.sweeps import cycle_error
-from semiring.algorithms.potentials.weights import check_range, weight_rounding
+from semiring.algorithms.potentials.weights import check_range, roundings, weight_rounding
 from semiring.algorithms.views import Array
 from semiring.arrays.entries import check_entries
 from semiring.errors import DomainError
@@ -147,12 +147,13 @@ def edge_potentials(graph: SparseGraph) -> Array:
 
     Raises `NegativeCycleError` with the vertices of a negative cycle.
     """
+    epsilon, *wider = roundings(graph.epsilon)
     h = np.zeros(graph.n)
     first = np.flatnonzero(np.append(True, graph.heads[1:] != graph.heads[:-1]))
     into = graph.heads[first]
     runs = np.diff(np.append(first, graph.heads.size))
-    raised = graph.weights + graph.epsilon * np.abs(graph.weights)
-    margin = 2 * float(np.finfo(np.float64).eps) if graph.epsilon else 0.0
+    raised = graph.weights + epsilon * np.abs(graph.weights)
+    margin = 2 * float(np.finfo(np.float64).eps) if epsilon else 0.0
 
     def relax(_: Array) -> tuple[Array, Array]:
         candidates = raised + h[graph.tails] * (1 - margin)
@@ -172,7 +173,10 @@ def edge_potentials(graph: SparseGraph) -> Array:
         error = cycle_error(walked, _exact_weights(graph), graph.sign, graph.epsilon)
         if error is not None:
             raise error
-        margin *= 16
+        if wider:
+            raised = graph.weights + wider.pop() * np.abs(graph.weights)
+        else:
+            margin *= 16
     return h
 
 

@@ -131,10 +131,40 @@ def test_closures_are_rounded_once(rng, dtype):
         once(sr.fixed_point(A, b, "plus_times"), np.linalg.solve(np.eye(n) - A.astype(float), b.astype(float)), dtype)
 
 
+def both_signs(rng, dtype, n, density):
+    """Weights ≥ 0.5 around every cycle, of halves too."""
+    heights = 8 * rng.random(n)
+    A = 0.5 + 4 * rng.random((n, n)) + heights[:, np.newaxis] - heights
+    return np.where(rng.random((n, n)) < density, A, np.inf).astype(dtype)
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
+def test_closures_of_both_signs_are_those_of_float32_rounded_once(rng, dtype, name):
+    """Small ones take the potentials of an elimination, others those of sweeps; lists of edges have their own."""
+    for n, density in ((100, 0.2), (170, 1.0), (170, 0.1), (300, 0.1)):
+        A = both_signs(rng, dtype, n, density) * dtype.type(1 if name == "min_plus" else -1)
+        (whole,) = wide(A)
+        for options in ({}, {"reflexive": False}, {"method": "johnson"}, {"structure": "components"}):
+            expected = sr.closure(whole, name, **options).astype(dtype)
+            np.testing.assert_array_equal(sr.closure(A, name, **options), expected)
+        once(sr.factor(A, name).table([0, 5]), sr.factor(whole, name).table([0, 5]), dtype)
+
+
+def test_weights_of_very_different_size_in_halves(rng):
+    """Where float64 would drown one: exact potentials, of rounded weights too."""
+    dtype = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+    A = both_signs(rng, dtype, 12, 1.0)
+    A[:, 3], A[3] = -3e19, 1e20
+    (whole,) = wide(A)
+    result, why = sr.closure(A, explain=True)
+    assert "exact potentials" in str(why)
+    np.testing.assert_array_equal(result, sr.closure(whole).astype(dtype))
+
+
 @pytest.mark.parametrize("name", ["min_plus", "max_plus", "max_times"])
 def test_cycles_that_gain_by_the_rounding_of_halves_alone(rng, dtype, name):
     """Heights' differences add up to 0 around a cycle, ratios multiply to 1, but for the rounding of each."""
-    for n in (2, 9, 40, 130):
+    for n in (2, 9, 40, 130, 300):
         heights = 1 + 9 * rng.random(n)
         A = heights - heights[:, np.newaxis] if name != "max_times" else heights / heights[:, np.newaxis]
         A, epsilon = A.astype(dtype), float(float_limits(dtype).eps)

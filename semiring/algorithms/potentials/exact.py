@@ -28,6 +28,7 @@ import numpy as np
 
 from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.potentials.sweeps import cycle_error
+from semiring.algorithms.potentials.weights import roundings
 from semiring.algorithms.views import Array
 
 __all__ = ["SPREAD", "Exact", "common_unit", "rounded", "whole"]
@@ -46,18 +47,16 @@ class Exact:
         Σ w < -ε Σ |w|.
         """
         edges = np.isfinite(W)
-        bits = -int(log2(epsilon)) if epsilon else 0  # ε w is a whole number of units too
-        self._unit = common_unit(W[edges]) - bits
-        self.h = potentials = whole(h, self._unit)
+        shifts = [-int(log2(fine)) if fine else 0 for fine in roundings(epsilon)]
+        self._unit = common_unit(W[edges]) - shifts[0]  # ε w is a whole number of units too
         weights, none = self._whole(W, edges)
-        raised = np.where(edges, weights + (np.abs(weights) >> bits) if epsilon else weights, none)
-
-        def relax(tails: Array) -> tuple[Array, Array]:
-            candidates = raised[tails] + potentials[tails, np.newaxis]
-            first = candidates.argmin(axis=0)
-            return candidates[first, np.arange(len(first))], tails[first]
-
-        if cycle := bellman_ford(Labels(potentials, relax)):
+        for bits in shifts:
+            raised = np.where(edges, weights + (np.abs(weights) >> bits) if bits else weights, none)
+            self.h = whole(h, self._unit)
+            cycle = bellman_ford(Labels(self.h, _relaxation(raised, self.h)))
+            if not cycle:
+                break
+        if cycle:
             error = cycle_error(cycle, lambda i, j: Fraction(float(W[i, j])), 1, epsilon)
             assert error is not None  # raised weights were summed exactly
             raise error
@@ -86,6 +85,17 @@ class Exact:
             D[row] = rounded(_single_source(reduced, int(row)) - shift[row], self._unit)
             D[row, row] = loop
         return D
+
+
+def _relaxation(weights: Array, labels: Array) -> Callable[[Array], tuple[Array, Array]]:
+    """What `Labels` relaxes by: the best that edges with these weights (n, n) offer from the labels (n,)."""
+
+    def relax(tails: Array) -> tuple[Array, Array]:
+        candidates = weights[tails] + labels[tails, np.newaxis]
+        first = candidates.argmin(axis=0)
+        return candidates[first, np.arange(len(first))], tails[first]
+
+    return relax
 
 
 def common_unit(values: Array) -> int:

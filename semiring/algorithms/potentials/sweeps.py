@@ -10,9 +10,9 @@ rounding make false negative pivots, and the distances of an elimination run awa
 
 **Rounding.** A float is a rounded number: weights that are differences of heights sum to ±a few ulp around a cycle, not
 to 0. So the sweeps see w + ε |w| in place of w, ε being that of the dtype that came in (float64 gets a margin for the
-rounding of its own sums as well). A cycle counts as negative exactly if its sum is below what the rounding of its own
-weights explains, -ε Σ |w|; that is decided again by an exact sum before it is reported. Where every weight is a whole
-number nothing is rounded, and nothing is ignored.
+rounding of its own sums as well; with halves that of float32 is tried first, see `roundings`). A cycle counts as
+negative exactly if its sum is below what the rounding of its own weights explains, -ε Σ |w|; that is decided again by
+an exact sum before it is reported. Where every weight is a whole number nothing is rounded, and nothing is ignored.
 
 Cost: O(n²) a sweep in float64 (int64 where sums of integers leave its 53 bits), a handful of sweeps on most dense
 matrices; rows are relaxed again only while their vertex improves, upstream vertices first; workspace O(n). Small
@@ -37,7 +37,7 @@ import numpy as np
 
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.bellman_ford import bellman_ford, rounded_up, swept
-from semiring.algorithms.potentials.weights import Weights, relative_rounding
+from semiring.algorithms.potentials.weights import Weights, relative_rounding, roundings
 from semiring.algorithms.views import Array
 from semiring.arrays.parts import on_host
 from semiring.errors import DomainError, NegativeCycleError, PositiveCycleError
@@ -65,18 +65,25 @@ def potentials(weights: Weights, close: Callable[[Array], bool] | None = None, m
     loops = np.flatnonzero(_diagonal(weights) < 0)
     if loops.size and (error := verified(weights, weights.named([int(loops[0])]))):
         raise error
-    capabilities = backend_for(weights.A, min_plus, weights.work).capabilities
-    sweeps: _Potentials
-    if capabilities.queues is not None:  # a sweep costs a small part of what it costs beside an elimination on the host
-        sweeps = _WholeSweeps(weights, capabilities.relaxation, close, most)
-    else:
-        sweeps = _RowSweeps(weights, close, most)
+    *finer, _ = roundings(weights.epsilon)
+    for epsilon in finer:
+        sweeps = _sweeps(replace(weights, epsilon=epsilon), close, most)
+        if not bellman_ford(sweeps):
+            return sweeps.h
+    sweeps = _sweeps(weights, close, most)
     while cycle := bellman_ford(sweeps):
         error = verified(weights, weights.named(cycle))
         if error is not None:
             raise error
         sweeps.widen_margin()  # rounding alone closed this cycle
     return sweeps.h
+
+
+def _sweeps(weights: Weights, *asked: Any) -> _Potentials:
+    capabilities = backend_for(weights.A, min_plus, weights.work).capabilities
+    if capabilities.queues is not None:  # a sweep costs a small part of what it costs beside an elimination on the host
+        return _WholeSweeps(weights, capabilities.relaxation, *asked)
+    return _RowSweeps(weights, *asked)
 
 
 def _diagonal(weights: Weights) -> Array:

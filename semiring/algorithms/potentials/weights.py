@@ -16,7 +16,15 @@ from semiring.arrays.parts import on_host, pieces, some
 from semiring.errors import DomainError, IntegerOverflowError
 from semiring.namespaces import array_namespace
 
-__all__ = ["Weights", "check_range", "finite_range", "negligible", "relative_rounding", "weight_rounding"]
+__all__ = [
+    "Weights",
+    "check_range",
+    "finite_range",
+    "negligible",
+    "relative_rounding",
+    "roundings",
+    "weight_rounding",
+]
 
 # A potential is at least -n |w|, w being the most negative weight, and at most some ten times that before a negative
 # cycle closes the tree: with these limits no sum is rounded in float64, and none wraps in int64.
@@ -161,6 +169,16 @@ def weight_rounding(dtype: np.dtype[Any], rounded_to: Any = None) -> float:
     """
     units = 2 if dtype.itemsize >= 8 else 1  # the second covers the rounding of w + ε |w| itself
     return units * max(relative_rounding(rounded_to or dtype), relative_rounding(np.float64))
+
+
+def roundings(epsilon: float) -> tuple[float, ...]:
+    """The ε by which one search after the other raises weights, until no cycle gains; ``epsilon`` is the last.
+
+    Halves are raised by the ε of float32 first, in which they are computed: what is raised by their own may be off by
+    as much.
+    """
+    computed = min(epsilon, relative_rounding(np.float32))
+    return (computed, epsilon) if computed < epsilon else (epsilon,)
 
 
 def finite_range(A: Array, sign: int) -> tuple[float, float]:
