@@ -33,7 +33,7 @@ from semiring.kernels.engine import engine_of, make_plan
 from semiring.ranks.devices import closed_stack
 from semiring.threads import checked_threads, get_threads
 
-__all__ = ["METHODS", "Explanation", "closure", "closure_with_predecessors"]
+__all__ = ["METHODS", "Explanation", "closure", "closure_of_rounded", "closure_with_predecessors"]
 
 Array: TypeAlias = Any
 _Given: TypeAlias = NDArray[Any] | list[Any]
@@ -264,6 +264,27 @@ def spared_steps(structure: bool | str | Iterable[str]) -> frozenset[str]:
     return names
 
 
+def closure_of_rounded(
+    A: Array,
+    semiring: Semiring,
+    rounded_to: Any,
+    *,
+    reflexive: bool = True,
+    check: bool = True,
+    threads: int | None = None,
+) -> Array:
+    """`closure` of an array A (..., n, n) whose entries bring the rounding of another dtype, or of their own.
+
+    So halves that the caller has made float32 keep their idea of a negative cycle, and what he computes of the closure
+    is rounded once, at its end.
+    """
+    if rounded_to == A.dtype:
+        return closure(A, semiring, reflexive=reflexive, check=check, threads=threads)
+    options = _options(semiring, "auto", threads, check, True, None)
+    request = Request(*options, Explanation(told=False), rounded_to=rounded_to, programs=program_of)
+    return _by_chain(A, request, plus=not reflexive)
+
+
 def closure_with_predecessors(
     A: Array,
     semiring: Semiring,
@@ -274,10 +295,12 @@ def closure_with_predecessors(
     method: str = "auto",
     structure: bool | str | Iterable[str] = True,
     device: Any = None,
+    rounded_to: Any = None,
 ) -> tuple[Array, Array]:
     """(A*, predecessors) for a selective ⊕ and an array A (n, n); see `semiring.algorithms.predecessors`.
 
     Errors as for `closure`; `AlgebraError` where ⊕ is not selective. ``device``: several GPUs, or None.
+    ``rounded_to`` as in `closure_of_rounded`.
     """
     progress = as_progress(progress, "paths")
     if not semiring.selective:
@@ -286,11 +309,13 @@ def closure_with_predecessors(
         raise UnknownNameError("closure method with predecessors", method, matrix_methods())
     inspection, several = Inspection(), _where(device)[1]
     options = _options(semiring, method, threads, check, structure, several)
-    program = None if several else program_for(A, options, traced=True, reports=progress is not None)
+    chained = bool(several) or rounded_to is not None
+    program = None if chained else program_for(A, options, traced=True, reports=progress is not None)
     closed: Array = None if program is None else program(A, None, inspection, progress)
     D = closed
     if closed is None:
-        request = Request(*options, Explanation(told=False), devices=several, programs=None if several else program_of)
+        programs = None if several else program_of
+        request = Request(*options, Explanation(told=False), devices=several, rounded_to=rounded_to, programs=programs)
         D = _by_chain(A, request, progress=progress, inspect=inspection)
     if inspection.found is None:  # closed as packed bits, or empty
         inspection.look(engine_of(make_plan(semiring, D.dtype, threads=options.threads), D), D, before=A)

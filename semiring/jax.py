@@ -100,9 +100,17 @@ def closure(A: Any, semiring: Semiring | str = "min_plus", *, reflexive: bool = 
     A, semiring = jnp.asarray(A), as_semiring(semiring)
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
         raise ShapeError(f"A is {A.shape}: a closure needs square matrices, shape (n, n) or (..., n, n)")
-    if reflexive or not jnp.issubdtype(A.dtype, jnp.floating):
-        return _closure(A, semiring, reflexive, check)
-    closed = _closure(A, semiring, True, check)
+    if not jnp.issubdtype(A.dtype, jnp.floating):
+        return _closure(A, semiring, reflexive, check, "")
+    dtype, A = A.dtype, _wide(A, semiring)
+    result = _closure(A, semiring, True, check, "" if A.dtype == dtype else dtype.name)
+    if not reflexive:
+        result = _cycles(A, result, semiring)
+    return result.astype(dtype)
+
+
+def _cycles(A: Array, closed: Array, semiring: Semiring) -> Array:
+    """A⁺ from A*. For a selective ⊕ they differ on the diagonal alone, where the empty path is one."""
     if not semiring.selective:
         return matmul(A, closed, semiring, check=False)
     loops = matmul(closed[..., None, :], jnp.swapaxes(A, -1, -2)[..., None], semiring, check=False)
@@ -382,32 +390,35 @@ _matmul_witness.defvjp(_witness_forward, _witness_backward)
 # ---------------------------------------------------------------------------------------------------------- closures
 
 
+@partial(jax.custom_vjp, nondiff_argnums=(1, 2, 3, 4))
+def _closure(A: Array, semiring: Semiring, reflexive: bool, check: bool, rounded_to: str) -> Array:
+    """A*, or A⁺, for A (..., n, n). Gradients: A* only. ``rounded_to`` as in `forward.closed`."""
+    shape = jax.ShapeDtypeStruct(A.shape, A.dtype)
+    return _on_host(forward.closed, shape, (A,), semiring, reflexive, check, rounded_to)
+
+
 @partial(jax.custom_vjp, nondiff_argnums=(1, 2, 3))
-def _closure(A: Array, semiring: Semiring, reflexive: bool, check: bool) -> Array:
-    """A*, or A⁺, for A (..., n, n). Gradients: A* only."""
-    return _on_host(forward.closed, jax.ShapeDtypeStruct(A.shape, A.dtype), (A,), semiring, reflexive, check)
-
-
-@partial(jax.custom_vjp, nondiff_argnums=(1, 2))
-def _closure_trees(A: Array, semiring: Semiring, check: bool) -> tuple[Array, Array]:
+def _closure_trees(A: Array, semiring: Semiring, check: bool, rounded_to: str) -> tuple[Array, Array]:
     """A* and its int32 predecessors, for a selective ⊕."""
     shapes = jax.ShapeDtypeStruct(A.shape, A.dtype), jax.ShapeDtypeStruct(A.shape, np.int32)
-    result: tuple[Array, Array] = _on_host(forward.closed_with_trees, shapes, (A,), semiring, check)
+    result: tuple[Array, Array] = _on_host(forward.closed_with_trees, shapes, (A,), semiring, check, rounded_to)
     return result
 
 
-def _closure_forward(A: Array, semiring: Semiring, reflexive: bool, check: bool) -> tuple[Array, Any]:
+def _closure_forward(A: Array, semiring: Semiring, reflexive: bool, check: bool, rounded_to: str) -> tuple[Array, Any]:
     if rule_of(semiring) == "selective":
-        D, pred = _closure_trees(A, semiring, check)
+        D, pred = _closure_trees(A, semiring, check, rounded_to)
         return D, (A, D, pred)
-    S = _closure(A, semiring, reflexive, check)
+    S = _closure(A, semiring, reflexive, check, rounded_to)
     return S, (A, S)
 
 
-def _closure_backward(semiring: Semiring, reflexive: bool, check: bool, kept: Any, g: Array) -> tuple[Array]:
+def _closure_backward(
+    semiring: Semiring, reflexive: bool, check: bool, rounded_to: str, kept: Any, g: Array
+) -> tuple[Array]:
     rule: Rule = rule_of(semiring)
     if rule == "selective":
-        return _trees_backward(semiring, check, kept, (g, None))
+        return _trees_backward(semiring, check, rounded_to, kept, (g, None))
     A, S = kept
     back = _transposed(S)
     if rule == "plus_times":
@@ -418,12 +429,12 @@ def _closure_backward(semiring: Semiring, reflexive: bool, check: bool, kept: An
     return (_scaled_product(through, minus, ones, back, A),)
 
 
-def _trees_forward(A: Array, semiring: Semiring, check: bool) -> tuple[Any, Any]:
-    D, pred = _closure_trees(A, semiring, check)
+def _trees_forward(A: Array, semiring: Semiring, check: bool, rounded_to: str) -> tuple[Any, Any]:
+    D, pred = _closure_trees(A, semiring, check, rounded_to)
     return (D, pred), (A, D, pred)
 
 
-def _trees_backward(semiring: Semiring, check: bool, kept: Any, g: Any) -> tuple[Array]:
+def _trees_backward(semiring: Semiring, check: bool, rounded_to: str, kept: Any, g: Any) -> tuple[Array]:
     A, D, pred = kept
     dx, dy = _selected(semiring, D, A, pred)
     factor = jnp.where(pred >= 0, dx, 0).astype(A.dtype)

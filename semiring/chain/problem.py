@@ -118,6 +118,7 @@ class Request:
     pivots: Any = None  # the name of the file that the pivots of a matrix in a file go to
     team: Team = ALONE  # the ranks that share the strips of a file
     reading: Reading = AS_IT_IS  # how edges are read
+    rounded_to: Any = None  # the dtype whose rounding the entries bring, where it is not theirs
     #: From a problem whose matrix is `alone` to what was planned for its kind; None where steps are shown.
     programs: Callable[[Problem], Program | None] | None = None
 

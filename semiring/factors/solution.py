@@ -12,11 +12,11 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.stars import divergence_error
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero
+from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, rounded, wide
 from semiring.arrays.labels import names_vertices
 from semiring.arrays.operands import in_host_memory, operands
 from semiring.arrays.other_zeros import warn_of_other_zeros
-from semiring.closures import closure
+from semiring.closures import closure, closure_of_rounded
 from semiring.elimination.analysis import analyse
 from semiring.elimination.dense import solve_dense
 from semiring.elimination.numbers import NoStar
@@ -89,11 +89,12 @@ def _dense(A: Array, b: Array, semiring: Semiring, transposed: bool, threads: in
     scan, other = check_entries(A, semiring), check_entries(b, semiring, "b")
     n = len(A)
     matrix = b.reshape(n, -1)
-    rounded = semiring.tropical is not None and is_floating(A.dtype) and not scan.nonnegative
-    if rounded or (transposed and not semiring.commutative):
-        D = closure(A, semiring, threads=threads)
-        found = matmul(matrix.T, D, semiring).T if transposed else matmul(D, matrix, semiring)
-        return np.asarray(found).reshape(b.shape)
+    signed = semiring.tropical is not None and is_floating(A.dtype) and not scan.nonnegative
+    if signed or (transposed and not semiring.commutative):
+        D = closure_of_rounded(wide(A, semiring), semiring, A.dtype, threads=threads)
+        X = wide(matrix, semiring)
+        found = matmul(X.T, D, semiring).T if transposed else matmul(D, X, semiring)
+        return np.asarray(rounded(found, A.dtype)).reshape(b.shape)
     more = int(largest_size(b, other)) if has_inner_zero(semiring, A.dtype) else 0
     inner = inner_dtype(semiring, A.dtype, n, largest_size(A, scan), more)
     plan = make_plan(semiring, inner, nonnegative=scan.nonnegative and other.nonnegative, threads=threads)

@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.closures import closure, closure_with_predecessors
+from semiring.algebra.operations import numpy_dtype
+from semiring.closures import closure_of_rounded, closure_with_predecessors
 from semiring.linalg import matmul, matmul_witness
 from semiring.namespaces import array_namespace
 
@@ -36,18 +37,19 @@ def _as_stacks(A: Array, B: Array) -> tuple[Array, Array]:
     return A, (B.reshape(B.shape[-2:]) if B.ndim > 2 and prod(B.shape[:-2]) == 1 else B)
 
 
-def closed(A: Array, semiring: Semiring, reflexive: bool, check: bool) -> Array:
-    """A*, or A⁺, for A (..., n, n)."""
-    return closure(A, semiring, reflexive=reflexive, check=check)
+def closed(A: Array, semiring: Semiring, reflexive: bool, check: bool, rounded_to: str = "") -> Array:
+    """A*, or A⁺, for A (..., n, n). ``rounded_to``: the dtype whose rounding the entries bring, where it is not A's."""
+    return closure_of_rounded(A, semiring, numpy_dtype(rounded_to or A.dtype), reflexive=reflexive, check=check)
 
 
-def closed_with_trees(A: Array, semiring: Semiring, check: bool) -> tuple[Array, Array]:
+def closed_with_trees(A: Array, semiring: Semiring, check: bool, rounded_to: str = "") -> tuple[Array, Array]:
     """A* and int32 predecessors, for A (..., n, n): row i of each matrix is a tree of best paths from i.
 
-    Negative where there is no path, and on the diagonal.
+    Negative where there is no path, and on the diagonal. ``rounded_to`` as in `closed`.
     """
+    narrow = numpy_dtype(rounded_to) if rounded_to else None
     xp = array_namespace(A)
     D, pred = xp.empty(A.shape, A.dtype), xp.empty(A.shape, np.int32)
     for index in np.ndindex(A.shape[:-2]):
-        D[index], pred[index] = closure_with_predecessors(A[index], semiring, check=check)
+        D[index], pred[index] = closure_with_predecessors(A[index], semiring, check=check, rounded_to=narrow)
     return D, pred

@@ -99,18 +99,18 @@ def closure(A: Tensor, semiring: Semiring | str = "min_plus", *, reflexive: bool
         raise ShapeError(f"A is {tuple(A.shape)}: a closure needs square matrices, shape (n, n) or (..., n, n)")
     key = _key(semiring)
     rule = _rule(key) if _records_gradients(A) else None
+    dtype, rounded_to = A.dtype, ""
     # The sums of a gradient; those along trees are in float32, and what is closed by itself rounds once.
     if _is_rounded(A) and rule is not None and not (reflexive and rule == "selective"):
-        return closure(A.float(), semiring, reflexive=reflexive, check=check).to(A.dtype)
-    if not reflexive and rule is None:
-        result: Tensor = operators.closure(A, key, False, check)
-    elif not reflexive:
-        result = _cycles(A, closure(A, semiring, check=check), semiring, rule)
-    elif rule == "selective":
-        result = operators.closure_trees(A, key, check)[0]
+        A, rounded_to = A.float(), _name(A)
+    result: Tensor
+    if rule == "selective":
+        result = operators.closure_trees(A, key, check, rounded_to)[0]
     else:
-        result = operators.closure(A, key, True, check)
-    return result
+        result = operators.closure(A, key, reflexive or rule is not None, check, rounded_to)
+    if rule is not None and not reflexive:
+        result = _cycles(A, result, semiring, rule)
+    return result.to(dtype)
 
 
 def multi_dot(

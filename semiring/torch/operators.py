@@ -202,25 +202,25 @@ matmul_witness = Differentiable(_matmul_witness, _keep_product, _witness_backwar
 
 
 @torch.library.custom_op("semiring::closure", mutates_args=())
-def _closure(A: Tensor, key: str, reflexive: bool, check: bool) -> Tensor:
+def _closure(A: Tensor, key: str, reflexive: bool, check: bool, rounded_to: str) -> Tensor:
     """A*, or A⁺, for A (..., n, n). Gradients: log_plus and plus_times, A* only."""
-    return _on_arrays(forward.closed, (A,), semiring_of(key), reflexive, check)
+    return _on_arrays(forward.closed, (A,), semiring_of(key), reflexive, check, rounded_to)
 
 
 @torch.library.custom_op("semiring::closure_trees", mutates_args=())
-def _closure_trees(A: Tensor, key: str, check: bool) -> tuple[Tensor, Tensor]:
+def _closure_trees(A: Tensor, key: str, check: bool, rounded_to: str) -> tuple[Tensor, Tensor]:
     """A* and its int32 predecessors, for a selective ⊕."""
-    D, pred = _on_arrays(forward.closed_with_trees, (A,), semiring_of(key), check)
+    D, pred = _on_arrays(forward.closed_with_trees, (A,), semiring_of(key), check, rounded_to)
     return D, pred
 
 
 @_closure.register_fake
-def _(A: Tensor, key: str, reflexive: bool, check: bool) -> Tensor:
+def _(A: Tensor, key: str, reflexive: bool, check: bool, rounded_to: str) -> Tensor:
     return A.new_empty(A.shape)
 
 
 @_closure_trees.register_fake
-def _(A: Tensor, key: str, check: bool) -> tuple[Tensor, Tensor]:
+def _(A: Tensor, key: str, check: bool, rounded_to: str) -> tuple[Tensor, Tensor]:
     return A.new_empty(A.shape), A.new_empty(A.shape, dtype=torch.int32)
 
 
@@ -232,11 +232,11 @@ def _keep_closure(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 def _closure_backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
     A, S = ctx.saved_tensors
     if rule_of(semiring_of(ctx.key)) == "plus_times":
-        return S.mT @ g @ S.mT, None, None, None
+        return S.mT @ g @ S.mT, None, None, None, None
     # exp(S[i, k] + A[k, l] + S[l, j] - S[i, j]): first the sum over i, of what flows over k to j, then that over j.
     ones, back = torch.ones_like(S), S.mT
     through = scaled_product(ones, back, g, _negated(S), S)
-    return scaled_product(through, _negated(S), ones, back, A), None, None, None
+    return scaled_product(through, _negated(S), ones, back, A), None, None, None, None
 
 
 def _trees_backward(ctx: Any, g: Tensor, _: Any) -> tuple[Tensor | None, ...]:
@@ -245,7 +245,7 @@ def _trees_backward(ctx: Any, g: Tensor, _: Any) -> tuple[Tensor | None, ...]:
     there, wide = pred >= 0, torch.promote_types(g.dtype, torch.float32)
     below = sums_up(torch.where(there, dx, 0.0).to(wide), g.to(wide), pred)
     terms = torch.where(there, below * dy, 0.0)
-    return _scatter(terms, pred.clamp_min(0).long(), -2, A).to(g.dtype), None, None
+    return _scatter(terms, pred.clamp_min(0).long(), -2, A).to(g.dtype), None, None, None
 
 
 closure = Differentiable(_closure, _keep_closure, _closure_backward)

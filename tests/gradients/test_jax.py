@@ -253,3 +253,35 @@ def test_halves_are_rounded_once(rng, name, dtype):
 
     slope = jax.grad(total)(As)
     np.testing.assert_array_equal(slope, jax.grad(total)(jnp.asarray(wide)).astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+@pytest.mark.parametrize("name", ["min_plus", "log_plus"])
+def test_closures_of_halves_are_rounded_once_and_have_gradients(rng, name, dtype):
+    heights = 8 * rng.random(30)
+    weights = heights[:, np.newaxis] - heights + 0.5 + 4 * rng.random((30, 30))
+    A = jnp.asarray(weights if name == "min_plus" else -8 - 4 * rng.random((30, 30)), dtype)
+    for reflexive in (True, False):
+
+        def total(A, reflexive=reflexive):
+            return differentiable.closure(A, name, reflexive=reflexive).astype(jnp.float32).sum()
+
+        found, whole = (differentiable.closure(X, name, reflexive=reflexive) for X in (A, A.astype(jnp.float32)))
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, whole.astype(dtype))
+        slope = jax.grad(total)(A)
+        assert slope.dtype == dtype
+        expected = jax.grad(total)(A.astype(jnp.float32))
+        # What comes back through the rounding of the result is rounded too.
+        np.testing.assert_allclose(slope.astype(float), expected, rtol=4 * float(jnp.finfo(dtype).eps), atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_cycles_that_gain_by_the_rounding_of_halves_are_none(rng, dtype):
+    heights = 8 * rng.random(40)
+    A = jnp.asarray(heights[:, np.newaxis] - heights + rng.random((40, 40)) / 50, dtype)
+    apart = ~np.eye(40, dtype=bool)
+    for reflexive in (True, False):
+        found = np.asarray(differentiable.closure(A, reflexive=reflexive))
+        np.testing.assert_array_equal(found[apart], sr.closure(np.asarray(A), reflexive=reflexive)[apart])
+    assert jax.grad(lambda A: differentiable.closure(A, reflexive=False)[1, 2])(A).dtype == dtype

@@ -412,12 +412,12 @@ def test_the_compiler_finds_one_graph(semiring, rng):
 def cases():
     A, B = torch.rand(2, 3, 4, dtype=torch.float64), torch.rand(1, 4, 2, dtype=torch.float64)
     Q = torch.rand(2, 4, 4, dtype=torch.float64) / 8
-    pred = operators.closure_trees(Q, "min_plus", True)[1]
+    pred = operators.closure_trees(Q, "min_plus", True, "")[1]
     return {
         "matmul": (A, B, "log_plus", True),
         "matmul_witness": (A, B, "min_plus", True),
-        "closure": (Q, "plus_times", True, True),
-        "closure_trees": (Q, "max_times", True),
+        "closure": (Q, "plus_times", True, True, ""),
+        "closure_trees": (Q, "max_times", True, ""),
         "scaled_product": (Q, Q, Q, Q, Q),
         "sums_up": (Q, Q, pred),
         "sums_down": (Q, Q, pred),
@@ -524,6 +524,25 @@ def test_cycles_that_gain_by_the_rounding_of_halves_are_none(rng, dtype):
         found = differentiable.closure(A, reflexive=reflexive)
         assert found.dtype == dtype
         assert torch.equal(found, sr.closure(A, reflexive=reflexive))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_cycles_of_halves_have_gradients(rng, dtype):
+    """A⁺ is that without a gradient; on its diagonal but for what the rounding of the weights explains."""
+    heights, epsilon = torch.from_numpy(8 * rng.random(40)), torch.finfo(dtype).eps
+    for least in (0.0, 0.5):  # cycles that gain by the rounding of halves alone; none
+        given = least + torch.from_numpy(rng.random((40, 40))) / 50 + heights[:, None] - heights
+        A = given.to(dtype).requires_grad_()
+        found, expected = differentiable.closure(A, reflexive=False), sr.closure(A.detach(), reflexive=False)
+        assert found.dtype == dtype
+        apart = ~torch.eye(40, dtype=torch.bool)
+        assert torch.equal(found[apart], expected[apart])
+        torch.testing.assert_close(
+            found.diagonal(), expected.diagonal(), rtol=epsilon, atol=(0 if least else 80) * epsilon
+        )
+        found.sum().backward()
+        assert A.grad.dtype == dtype
+        assert A.grad.sum() >= 40 * 40  # every entry is a path
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -150,6 +150,16 @@ def test_closures_of_both_signs_are_those_of_float32_rounded_once(rng, dtype, na
         once(sr.factor(A, name).table([0, 5]), sr.factor(whole, name).table([0, 5]), dtype)
 
 
+def test_least_solutions_of_both_signs_are_rounded_once(rng, dtype):
+    A, b = both_signs(rng, dtype, 60, 0.3), (8 * rng.random(60)).astype(dtype)
+    for transposed in (False, True):
+        expected = sr.fixed_point(*wide(A, b), transposed=transposed).astype(dtype)
+        np.testing.assert_array_equal(sr.fixed_point(A, b, transposed=transposed), expected)
+    heights = 10 * rng.random(60)
+    D = (heights - heights[:, np.newaxis]).astype(dtype)  # cycles gain by the rounding of halves alone
+    np.testing.assert_allclose(sr.fixed_point(D, b)[0].astype(float), (D[0] + b).min().astype(float), rtol=0.1)
+
+
 def test_weights_of_very_different_size_in_halves(rng):
     """Where float64 would drown one: exact potentials, of rounded weights too."""
     dtype = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)

@@ -53,6 +53,7 @@ def arrays(p: Problem) -> Look:
             array = home
         elif xp.may_share_memory(home, array):
             array = array.copy()
-    m, waits = Matrix.of(array, p.semiring), request.check or not on_device
-    q = p.but(matrix=m, home=home, waits=waits, alone=p.seen is UNSEEN)
+    m = Matrix.of(array, p.semiring, rounded_to=request.rounded_to)
+    alone = p.seen is UNSEEN and m.rounded_to is None
+    q = p.but(matrix=m, home=home, waits=request.check or not on_device, alone=alone)
     return Reduction("moved to the GPU" if moved else "an array", None, [q], back, quiet=True)
