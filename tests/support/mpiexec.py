@@ -18,8 +18,8 @@ if MPIEXEC is None:
 PROGRAM = Path(__file__).with_name("rank_program.py")
 
 
-def run(size, *command):
-    """(exit code, standard output, standard error) of a command on so many ranks."""
+def run(size, *command, seconds=120):
+    """(exit code, standard output, standard error) of a command on so many ranks; an error after so many seconds."""
     own = {
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -30,7 +30,7 @@ def run(size, *command):
         [MPIEXEC, "--oversubscribe", "--bind-to", "none", "-n", str(size), sys.executable, *map(str, command)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=seconds,
         env={**os.environ, **own},
     )
     return done.returncode, done.stdout, done.stderr
