@@ -324,7 +324,7 @@ class Failing(Dying):
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
 def test_any_call_may_fail(monkeypatch, rng, work, code):
     kinds = calls_of(monkeypatch, work)
-    for at in sample(kinds, 25):
+    for at in sample(kinds, 12):
         work.again()
         system = use(monkeypatch, Failing(at, rng))
         system.code = code
