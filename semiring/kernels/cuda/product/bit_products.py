@@ -195,6 +195,8 @@ class _Panel:
         )
         width = width_for(-(-words // 32) * self._slabs * 2, multiprocessors())
         grid, threads = (self._slabs * 64 // width, -(-words // width)), (width * width // 2,)
+        # Not early: its blocks would hold multiprocessors while they wait. It takes as long alone, and closures of 4096
+        # and 8192 vertices take 0.151 and 0.359 ms so, 0.130 and 0.319 as it is (H200, in one run).
         return Prepared(_transposing(width, B.data.device_id), grid, threads, parameters, transpose_shared(width))
 
     def product(
