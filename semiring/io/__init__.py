@@ -21,6 +21,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
+from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.labels import is_edge_frame, is_frame, is_graph, labelled_square, two_titles
@@ -275,7 +276,7 @@ def write(
 
 
 def _refuse_other_zeros(array: np.ndarray[Any, Any]) -> None:
-    if array.dtype.kind == "f" and (found := np.argwhere(np.isneginf(array))).size:
+    if is_floating(array.dtype) and (found := np.argwhere(np.isneginf(array))).size:
         at = ", ".join(map(str, found[0].tolist()))
         raise DomainError(
             f"the matrix holds -inf, at [{at}]: no edge in max_min and max_plus, but an edge in min_plus, which is the "

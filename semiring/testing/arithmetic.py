@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
+from semiring.algebra.expressions.tree import float_limits, is_floating
 from semiring.arrays.labels import is_graph
 from semiring.io import network_of
 from semiring.paths import Paths
@@ -42,12 +43,12 @@ def dense(x: Any, semiring: Semiring) -> Array:
 
 def epsilon(dtype: np.dtype[Any]) -> float:
     """The relative spacing of a floating dtype; 0 of the others, which do not round."""
-    return float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
+    return float(float_limits(dtype).eps) if is_floating(dtype) else 0.0
 
 
 def lift(x: Array, semiring: Semiring) -> Array:
     """``x`` in float64, or int64 for the integers of min-plus and max-plus, "no path" being that of the wider dtype."""
-    if x.dtype.kind == "f" and x.dtype.itemsize < 8 and semiring.supports(np.float64):
+    if is_floating(x.dtype) and x.dtype.itemsize < 8 and semiring.supports(np.float64):
         return x.astype(np.float64)
     if x.dtype.kind == "i" and semiring.tropical:
         return np.where(x == semiring.zero_for(x.dtype), semiring.zero_for(np.int64), x.astype(np.int64))
@@ -78,7 +79,7 @@ def multiply(A: Array, B: Array, semiring: Semiring, start: Array | None = None)
         raise AssertionError(f"A is {A.shape}, B is {B.shape}: inner sizes {A.shape[-1]} and {B.shape[-2]} differ")
     dtype = np.result_type(A, B)
     shape = (*np.broadcast_shapes(A.shape[:-2], B.shape[:-2]), A.shape[-2], B.shape[-1])
-    rounds = dtype.kind == "f" and not semiring.selective
+    rounds = is_floating(dtype) and not semiring.selective
     if rounds:
         A, B = lift(A, semiring), lift(B, semiring)
         dtype = np.result_type(A, B)
@@ -103,7 +104,7 @@ def tolerance(rtol: float, D: Array, A: Array, semiring: Semiring) -> Array:
     """What each entry of D may be off by: ``rtol`` times itself where ⊗ only ever adds up relative errors (sums and
     products of values ≥ 0), else times the largest finite magnitude in A and D. Integers are exact.
     """
-    if D.dtype.kind != "f":
+    if not is_floating(D.dtype):
         return np.zeros(D.shape, np.int64)
     if relative(semiring, A) and relative(semiring, D):
         return rtol * _magnitude(D)
@@ -123,7 +124,7 @@ def close(x: Array, y: Array, allowed: Array) -> Array:
     """Entry by entry: equal (NaN equals NaN), or finite and no further apart than ``allowed``."""
     with np.errstate(invalid="ignore", over="ignore"):
         same = (x == y) | ((x != x) & (y != y))  # only NaN differs from itself, in every dtype
-        if x.dtype.kind != "f" or not np.any(allowed):
+        if not is_floating(x.dtype) or not np.any(allowed):
             return np.asarray(same)
         return np.asarray(same | (np.abs(x - y) <= allowed) & np.isfinite(x) & np.isfinite(y))
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
+from semiring.algebra.expressions.tree import is_floating
 from semiring.kernels.contract import NO_PREDECESSOR
 from semiring.testing.arithmetic import (
     close,
@@ -106,7 +107,7 @@ def check_shortest_paths(A: Any, D: Any, *, rtol: float | None = None) -> None:
     A, D = lift(A, semiring), lift(D, semiring)
     _same_square(A, D)
     none = semiring.zero_for(D.dtype)
-    if D.dtype.kind == "f":
+    if is_floating(D.dtype):
         none_of(np.isnan(D) | np.isneginf(D), D, "is no distance")
     none_of(np.diag(np.diagonal(D) != 0), D, "is the distance of a vertex from itself, which is 0")
     allowed = tolerance(rtol, D, A, semiring)
@@ -181,7 +182,7 @@ def check_path(
 def _weight(weights: Array, semiring: Semiring) -> tuple[Any, float]:
     """The product of the weights, and the magnitude that its rounding is relative to."""
     if semiring.tropical:
-        total = math.fsum(weights.tolist()) if weights.dtype.kind == "f" else sum(weights.tolist())
+        total = math.fsum(weights.tolist()) if is_floating(weights.dtype) else sum(weights.tolist())
     else:
         total = semiring.one_for(weights.dtype)
         for weight in weights:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
+from semiring.algebra.expressions.tree import is_floating
 from semiring.axioms import laws as axioms
 from semiring.axioms.on_dtypes import ArrayAlgebra
 from semiring.errors import UnknownNameError
@@ -245,7 +246,7 @@ def _compare(
     if left.shape != right.shape:
         raise AssertionError(f"{statement} fails in {semiring.name}: the sides are {left.shape} and {right.shape}")
     allowed = np.zeros(left.shape)
-    if rtol and left.dtype.kind == "f":
+    if rtol and is_floating(left.dtype):
         values = (left, right, *operands)
         magnitudes = [np.where(np.isfinite(value), np.abs(value), 0) for value in values]
         largest = np.maximum.reduce(magnitudes) if by_entry else max(x.max(initial=0) for x in magnitudes)

@@ -12,6 +12,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import CATALOGUE, as_semiring
+from semiring.algebra.expressions.tree import is_floating
 from semiring.errors import DomainError, MissingExtraError
 from semiring.testing.examples import EXAMPLES
 
@@ -172,7 +173,7 @@ _NEVER_ROUND = {"min", "max", "and", "or", "xor", "invert", "where", "lt", "le",
 
 
 def _poison(dtype: np.dtype[Any]) -> Any:
-    return np.nan if dtype.kind == "f" else True if dtype.kind == "b" else np.iinfo(dtype).max
+    return np.nan if is_floating(dtype) else True if dtype.kind == "b" else np.iinfo(dtype).max
 
 
 def _every_other(x: np.ndarray) -> np.ndarray:

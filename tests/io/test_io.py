@@ -13,6 +13,7 @@ import zipfile
 from dataclasses import replace
 from functools import partial
 
+import ml_dtypes
 import numpy as np
 import pytest
 import scipy.io
@@ -254,6 +255,8 @@ def test_the_zero_of_another_semiring_is_refused_unless_one_is_named(tmp_path, e
     path, matrix = tmp_path / f"a{ending}", np.array([[INF, 3.0], [-INF, INF]])
     with pytest.raises(DomainError, match=r"the matrix holds -inf, at \[1, 0\].*write\(path, matrix, \"max_min\"\)"):
         sio.write(path, matrix)
+    with pytest.raises(DomainError, match="the matrix holds -inf"):
+        sio.write(path, matrix.astype(ml_dtypes.bfloat16))
     assert not path.exists()
     for name in ("max_min", "min_plus"):
         sio.write(path, matrix, name)

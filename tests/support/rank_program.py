@@ -6,6 +6,7 @@ import itertools
 import os
 import signal
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import in_ranks
@@ -223,6 +224,9 @@ def errors(ranks, rng, folder):
         if error is not None:
             with pytest.raises(error, match=text):
                 mpi.closure(A if first else None)
+    for half, name in ((import_module("ml_dtypes").bfloat16, "min_plus"), (np.float16, "log_plus")):
+        with pytest.raises(AlgebraError, match=f"tiles of {np.dtype(half)} have no room for float32"):
+            mpi.closure(np.zeros((97, 97), half) if first else None, name)
     B = np.zeros((97, 97))
     B[70, 70] = 1.0
     with pytest.raises(DivergenceError, match="vertex 70"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import oracles
 import pytest
@@ -100,6 +102,20 @@ def test_sums_of_floats_may_differ_by_their_rounding_only(name, dtype, rng):
     C[7, 3] += 1e3 * np.finfo(dtype).eps * max(scale[7, 3], 40)
     with pytest.raises(AssertionError, match=r"C\[7, 3\]"):
         check_product(A, B, C, name)
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_times", "log_plus", "plus_times"])
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+def test_halves_may_differ_by_their_rounding_only(name, half, rng):
+    dtype = np.dtype(import_module("ml_dtypes").bfloat16 if half == "bfloat16" else half)
+    A = rng.random((30, 30)) / 60
+    A = (np.log(A) if name == "log_plus" else A).astype(dtype)
+    C, D = sr.matmul(A, A, name), sr.closure(A, name)
+    check_product(A, A, C, name)
+    check_closure(A, D, name)
+    C[3, 4] = np.inf
+    with pytest.raises(AssertionError, match=r"C\[3, 4\]"):
+        check_product(A, A, C, name)
 
 
 def test_a_nan_is_never_right_by_chance():
