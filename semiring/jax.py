@@ -24,6 +24,7 @@ from semiring.algebra.expressions.tree import array_functions, is_half
 from semiring.errors import AlgebraError, DTypeError, MissingExtraError, ShapeError
 from semiring.gradients import forward, scaled, sequences, trees
 from semiring.gradients.rules import Rule, factors, rule_of
+from semiring.linalg.elementwise import reduced_axes
 from semiring.linalg.sequences import Given, arranged
 
 try:
@@ -217,8 +218,7 @@ def reduce(
     [[1.0, 0.0], [0.0, 1.0]]
     """
     A, semiring = jnp.asarray(A), as_semiring(semiring)
-    axes = tuple(range(A.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    axes = np.lib.array_utils.normalize_axis_tuple(axes, A.ndim, "axis")
+    axes = reduced_axes(axis, A.ndim)
     kept = [size for place, size in enumerate(A.shape) if place not in axes]
     lines = jnp.moveaxis(A, axes, tuple(range(A.ndim - len(axes), A.ndim)))
     lines = lines.reshape(prod(kept), prod(A.shape[place] for place in axes))

@@ -22,7 +22,7 @@ from semiring.linalg import packed
 from semiring.linalg.ranges import demand_range, may_wrap, size_of, sizes
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["add", "identity", "multiply", "reduce", "scaled_sum", "whole", "zeros"]
+__all__ = ["add", "identity", "multiply", "reduce", "reduced_axes", "scaled_sum", "whole", "zeros"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 _Gathered: TypeAlias = tuple[dict[str, Array], list[Scan], tuple[int, ...]]
@@ -240,6 +240,7 @@ def reduce(
     ``keepdims``: the axes that are added up stay, with the size 1, so that the result broadcasts against A.
     The order of the additions, which shows in the rounding of plus_times and log_plus, depends on the shape of A and
     its order in memory. Costs about as long as reading A. On a GPU the sum of all is an array without dimensions.
+    Raises as NumPy does for an axis that A has not (`numpy.exceptions.AxisError`) or that is named twice (ValueError).
 
     >>> reduce([[3, 1], [2, 5]], "min_plus"), reduce([[3, 1], [2, 5]], "max_plus", axis=0)
     (np.float64(1.0), array([3., 5.]))
@@ -249,8 +250,7 @@ def reduce(
     given = as_array(A, semiring, device=device)
     scan = check_operands(semiring, {"A": given})[0] if check else Scan()
     array = wide(given, semiring)
-    axes = tuple(range(array.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    axes = np.lib.array_utils.normalize_axis_tuple(axes, array.ndim, "axis")
+    axes = reduced_axes(axis, array.ndim)
     kept = [size for i, size in enumerate(array.shape) if i not in axes]
     if not axes:
         result = array.copy()
@@ -265,6 +265,24 @@ def reduce(
         result = result.reshape([1 if i in axes else size for i, size in enumerate(array.shape)])
     result = rounded(result, given.dtype)
     return as_result(A)(result if result.ndim else result[()])
+
+
+def reduced_axes(axis: Any, dimensions: int) -> tuple[int, ...]:
+    """The axes that ``axis`` of `reduce` means, in ascending order; NumPy's errors where it means none."""
+    if axis is None:
+        return tuple(range(dimensions))
+    try:
+        given = [index(one) for one in (axis if isinstance(axis, tuple) else (axis,))]
+    except TypeError:
+        raise TypeError(f"axis is an integer or a tuple of integers, not {axis!r}") from None
+    for one in given:
+        if not -dimensions <= one < dimensions:
+            ends = f"an axis is between {-dimensions} and {dimensions - 1}" if dimensions else "it is a number"
+            raise np.exceptions.AxisError(f"axis={axis!r}, and A has {dimensions} dimensions: {ends}")
+    axes = sorted({one % dimensions for one in given})
+    if len(axes) < len(given):
+        raise ValueError(f"axis={axis!r} names an axis twice: once is enough")
+    return tuple(axes)
 
 
 def _sum(semiring: Semiring, array: Array, axes: tuple[int, ...], kept: list[int]) -> Array:

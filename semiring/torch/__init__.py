@@ -15,6 +15,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.errors import DeviceError, DTypeError, MissingExtraError, ShapeError
 from semiring.gradients.rules import Rule, key_of, rule_of, semiring_of
+from semiring.linalg.elementwise import reduced_axes
 from semiring.linalg.sequences import arranged
 
 try:
@@ -187,8 +188,7 @@ def reduce(
     [[1.0, 0.0], [0.0, 1.0]]
     """
     _check_tensors(A=A)
-    axes = tuple(range(A.dim())) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    axes = tuple(sorted({range(A.dim())[one] for one in axes}))
+    axes = reduced_axes(axis, A.dim())
     kept = [size for place, size in enumerate(A.shape) if place not in axes]
     size = math.prod([A.shape[place] for place in axes])
     lines = A.movedim(axes, tuple(range(A.dim() - len(axes), A.dim()))).reshape(math.prod(kept), size)

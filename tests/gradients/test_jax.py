@@ -276,6 +276,15 @@ def test_closures_of_halves_are_rounded_once_and_have_gradients(rng, name, dtype
         np.testing.assert_allclose(slope.astype(float), expected, rtol=4 * float(jnp.finfo(dtype).eps), atol=1e-3)
 
 
+def test_axes_that_cannot_be_reduced_are_refused_as_in_numpy():
+    for axis, error in ((5, np.exceptions.AxisError), ("x", TypeError), ((0, -2), ValueError)):
+        with pytest.raises(error, match="axis") as said:
+            sr.reduce(np.ones((3, 3)), axis=axis)
+        with pytest.raises(error) as own:
+            differentiable.reduce(np.ones((3, 3)), axis=axis)
+        assert str(own.value) == str(said.value)
+
+
 @pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
 def test_cycles_that_gain_by_the_rounding_of_halves_are_none(rng, dtype):
     heights = 8 * rng.random(40)

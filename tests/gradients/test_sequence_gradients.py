@@ -91,6 +91,11 @@ def test_sums_are_those_of_reduce(name, rng):
         found = differentiable.reduce(A, name, axis)
         expected = torch.from_numpy(np.asarray(sr.reduce(A.detach().numpy(), name, axis)))
         torch.testing.assert_close(found.detach(), expected)
+    for axis, error in ((5, np.exceptions.AxisError), ("x", TypeError), ((0, 0), ValueError)):
+        with pytest.raises(error, match="axis"):
+            differentiable.reduce(A, name, axis)
+    whole = torch.compile(lambda A: differentiable.reduce(A, name, (0, -1)), fullgraph=True, backend="eager")
+    assert torch.equal(whole(A), differentiable.reduce(A, name, (0, -1)))
     assert differentiable.reduce(torch.zeros((2, 0)), name, 1).tolist() == [float(sr.zeros((), name))] * 2
 
 

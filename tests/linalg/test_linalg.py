@@ -519,8 +519,24 @@ def test_reduce(name, dtype, rng):
     empty = sr.reduce(np.zeros((0, 3), dtype), name, axis=0)
     np.testing.assert_array_equal(empty, np.full(3, oracles.zero(name, dtype)))
     assert sr.reduce(np.zeros((0, 3), dtype), name) == oracles.zero(name, dtype)
-    with pytest.raises(np.exceptions.AxisError):
-        sr.reduce(A, name, axis=3)
+
+
+WRONG_AXES = [
+    (5, np.exceptions.AxisError, r"axis=5, and A has 2 dimensions: an axis is between -2 and 1"),
+    ((0, -3), np.exceptions.AxisError, r"axis=\(0, -3\), and A has 2 dimensions"),
+    ("x", TypeError, "axis is an integer or a tuple of integers, not 'x'"),
+    (0.5, TypeError, "not 0.5"),
+    ([0, 1], TypeError, r"not \[0, 1\]"),
+    ((0, -2), ValueError, r"axis=\(0, -2\) names an axis twice"),
+]
+
+
+@pytest.mark.parametrize(("axis", "error", "said"), WRONG_AXES)
+def test_axes_that_cannot_be_reduced_are_refused_as_in_numpy(axis, error, said):
+    with pytest.raises(error, match=said):
+        sr.reduce(np.ones((3, 3)), axis=axis)
+    with pytest.raises(np.exceptions.AxisError, match="A has 0 dimensions: it is a number"):
+        sr.reduce(np.float64(3), axis=0)
 
 
 def test_identity_and_zeros():
