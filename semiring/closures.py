@@ -20,7 +20,7 @@ from semiring.algorithms.methods import METHODS, matrix_methods, takes_edges
 from semiring.algorithms.predecessors import Inspection, attach_unbounded
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.operands import device_of, operands
+from semiring.arrays.operands import check_flags, device_of, operands
 from semiring.chain.explanation import Explanation
 from semiring.chain.planner import solve
 from semiring.chain.problem import STRUCTURES, Options, Problem, Request, is_tropical
@@ -192,8 +192,8 @@ def closure(
            [3., 0., 2.],
            [1., 4., 0.]])
     """
-    if reflexive is not True and not isinstance(reflexive, bool | np.bool_):
-        raise TypeError(f"reflexive is True or False, not {reflexive!r}")
+    if not (reflexive is True is check and explain is False and directed is None):  # small calls feel a microsecond
+        check_flags({"reflexive": reflexive, "check": check, "explain": explain, "directed": directed})
     semiring, (one, several) = semiring_of(A, semiring), _where(device)
     if several and getattr(A, "ndim", 2) > 2:
         asked = {"method": method, "reflexive": reflexive, "check": check, "threads": threads, "structure": structure}

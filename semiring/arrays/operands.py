@@ -9,7 +9,7 @@ copy, and what is computed from it stays on that GPU.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from numbers import Complex, Number, Real
@@ -35,6 +35,7 @@ __all__ = [
     "as_matrix",
     "as_output",
     "as_result",
+    "check_flags",
     "common_dtype",
     "device_of",
     "empty_like",
@@ -420,16 +421,38 @@ def device_of(given: tuple[Any, ...], device: Any) -> AbstractContextManager[Any
     return on_device(there, device)
 
 
+#: Options that say yes or no, and whether None lets the function choose.
+_FLAGS = {
+    "check": False,
+    "directed": True,
+    "explain": False,
+    "keepdims": False,
+    "predecessors": True,
+    "reflexive": False,
+}
+
+
+def check_flags(options: Mapping[str, Any]) -> None:
+    """Raise `TypeError` for an option that is to say yes or no, and says neither: any text would be a yes."""
+    for name, value in options.items():
+        if name in _FLAGS and type(value) is not bool and not isinstance(value, np.bool_):
+            if value is None and _FLAGS[name]:
+                continue
+            raise TypeError(f"{name} is True or False, not {value!r}")
+
+
 def on_their_device(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """A public function that runs where its arrays live: on their GPU, and on the current stream of their library.
 
     That is CuPy's current stream, or PyTorch's for its tensors. Where no argument lives on a GPU and no ``device`` is
     named, the function runs as it is. While a profile is open, each call is a span of it. Raises `DeviceError` where
-    two arguments live on different GPUs.
+    two arguments live on different GPUs, and `TypeError` as `check_flags`.
     """
 
     @wraps(function)
     def call(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
+        if options:
+            check_flags(options)
         work = _spanned(function) if profiling.active else function
         for x in arguments:  # small products feel every microsecond: most calls end here
             if type(x) not in _AT_HOME:

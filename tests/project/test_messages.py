@@ -203,5 +203,25 @@ def test_names_of_dtypes_and_flags_are_checked():
     for call in (lambda: sr.code("min_plus", "float99"), lambda: sr.min_plus.check_axioms("float99")):
         with pytest.raises(sr.errors.UnknownNameError, match=r"no dtype is named 'float99'.* Valid names: .*float32"):
             call()
-    with pytest.raises(TypeError, match="reflexive is True or False, not 'no'"):
-        sr.closure([[0.0]], reflexive="no")
+    for flag in ("reflexive", "check", "explain", "directed"):
+        with pytest.raises(TypeError, match=f"{flag} is True or False, not 'no'"):
+            sr.closure([[0.0]], **{flag: "no"})
+    for flag in ("predecessors", "check", "directed"):
+        with pytest.raises(TypeError, match=f"{flag} is True or False, not 'no'"):
+            sr.shortest_paths([[0.0]], **{flag: "no"})
+    for call in (sr.matmul, sr.add, sr.gemv):
+        with pytest.raises(TypeError, match="check is True or False, not 1"):
+            call([[0.0]], [0.0], check=1)
+    with pytest.raises(TypeError, match="keepdims is True or False, not 'no'"):
+        sr.reduce([[0.0]], keepdims="no")
+    with pytest.raises(TypeError, match="reflexive is True or False, not None"):
+        sr.transitive_closure([[True]], reflexive=None)
+    assert sr.closure([[0.0]], check=np.False_, directed=None, reflexive=np.True_).tolist() == [[0.0]]
+    assert sr.transitive_closure([[True]], predecessors=None).predecessors is None
+
+
+def test_the_device_of_the_host_is_named_by_leaving_it_out():
+    with pytest.raises(
+        ValueError, match=r"device is 'cpu': .*without device= .* where its operands are, those of NumPy on the CPU"
+    ):
+        sr.closure([[0.0]], device="cpu")

@@ -77,7 +77,7 @@ def device_number(device: Any) -> int | None:
     if kind != "cuda" or (number and not number.isdecimal()) or str(device).endswith(":"):
         raise ValueError(
             f"device is {device!r}: 'cuda' is the current GPU, 'cuda:1' the one of that number; "
-            "without device= a call computes where its operands are"
+            "without device= a call computes where its operands are, those of NumPy on the CPU"
         )
     return int(number) if number else None
 
