@@ -99,10 +99,14 @@ def test_lists_and_dtypes_that_make_no_matrix_are_named():
             sr.matmul(np.zeros((2, 2), dtype), np.eye(2))
 
 
-def test_floats_of_sixteen_bytes(monkeypatch):
+def test_floats_of_sixteen_bytes():
     A = np.array([[0, 3], [INF, 1]], np.longdouble)
     result = sr.matmul(A, A)
     assert (result.dtype, result.tolist()) == (A.dtype, [[0, 3], [INF, 2]])
+
+
+@pytest.mark.slow
+def test_closures_of_floats_of_sixteen_bytes(monkeypatch):
     heights = 0.75 * np.arange(5)
     A = heights - heights[:, None] + 0.25 * (1 - np.eye(5))  # a weight of 0 among them
     apart = np.where(np.arange(5)[:, None] > 2, np.triu(A, 1) + np.tril(np.full((5, 5), INF)), A)  # in three components

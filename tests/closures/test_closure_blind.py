@@ -310,6 +310,7 @@ def test_a_path_moves_one_row_of_the_matrix(rng, monkeypatch):
     assert moved.numbers == n
 
 
+@pytest.mark.slow
 def test_questions_are_asked_where_the_matrix_lives(rng, monkeypatch):
     """On its GPU, and for a tensor on the current stream of PyTorch: who asks may be on another."""
     _, host, there = found_paths(rng, 40)

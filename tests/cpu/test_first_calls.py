@@ -115,6 +115,7 @@ def test_sums_are_rounded_in_the_order_of_the_compiled_kernels(rng, monkeypatch,
     assert found.tobytes() == expected.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.1, 0.4, 1.0])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [2, 9, 26, 70])

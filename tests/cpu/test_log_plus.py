@@ -99,6 +99,7 @@ def test_a_single_path_is_exact(rng, dtype):
     np.testing.assert_array_equal(multiplied(one, B), B)
 
 
+@pytest.mark.slow
 def test_the_rows_of_a_do_not_know_each_other(rng):
     for name in ("scores", "maxima_that_never_meet", "masks", "one_huge_entry", "hidden_markov_models"):
         A, B = (matrix.astype(np.float32) for matrix in KINDS[name](rng, M, K, N))
