@@ -235,7 +235,8 @@ def test_copied_panels(shape, threads, rng):
     assert not out[:, -1].any()
 
 
-@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_steps_by_one_matrix_are_products(dtype, sparse, rng):
     backend, plan = get_backend("cpu"), make_plan(CATALOGUE["log_plus"], dtype)

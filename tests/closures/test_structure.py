@@ -570,6 +570,7 @@ def test_what_a_look_finds_in_a_sparse_matrix(rng):
     assert len(zeros.components) == 39
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int16", "int64", "float32", "float64"])
 def test_hops_of_what_a_sparse_matrix_stores(rng, of_few, monkeypatch, dtype):
     """No dense matrix is made where nothing but one weight is to be read; loops that do not gain change nothing."""
