@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.expressions import Constant
+from semiring.algebra.expressions.tree import plain_number, plain_text
 from semiring.errors import AlgebraError
 
 __all__ = ["Domain"]
@@ -28,9 +29,9 @@ class Domain:
     def __post_init__(self) -> None:
         for name in ("lower", "upper"):
             end = getattr(self, name)
-            if isinstance(end, np.generic):
-                object.__setattr__(self, name, end := end.item())
-            if not isinstance(end, bool | int | float) or (isinstance(end, int) and abs(end) > sys.float_info.max):
+            if (number := plain_number(end)) is not None:
+                object.__setattr__(self, name, end := number)
+            if number is None or (isinstance(end, int) and abs(end) > sys.float_info.max):
                 raise AlgebraError(f"the end {end!r} of a domain is no number that a float64 holds")
         if not self.lower < self.upper:
             raise AlgebraError(f"the domain {self} is empty: its lower end must lie below its upper end")
@@ -43,7 +44,7 @@ class Domain:
         if isinstance(given, Domain):
             return given
         if isinstance(given, str):
-            match = re.fullmatch(r"\s*([\[(])\s*([^,\s]+)\s*,\s*([^,\s]+)\s*([\])])\s*", given)
+            match = re.fullmatch(r"\s*([\[(])\s*([^,\s]+)\s*,\s*([^,\s]+)\s*([\])])\s*", plain_text(given))
             try:
                 if match is None:
                     raise ValueError
@@ -54,7 +55,7 @@ class Domain:
                 ) from None
             return cls(lower, upper, match[1] == "(", match[4] == ")")
         try:
-            lower, upper = (float(end) if isinstance(end, str) else end for end in given)
+            lower, upper = (float(plain_text(end)) if isinstance(end, str) else end for end in given)
         except (TypeError, ValueError):
             raise AlgebraError(
                 f"the domain {given!r} is not a pair (lower, upper) or text such as '[0, inf)'"

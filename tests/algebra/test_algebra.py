@@ -5,9 +5,12 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
+import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +36,22 @@ def test_text_callables_and_trees_define_the_same_semiring():
     assert by_text == by_callable == by_tree
     assert len({by_text, by_callable, by_tree}) == 1
     assert by_text.name != by_callable.name
+
+
+def test_numbers_of_other_libraries_and_signs_of_infinity_are_read():
+    expected = Semiring("t", "max(x, y)", "x + y", -math.inf, 0, domain=(-math.inf, 9))
+    for zero in (-sympy.oo, "-∞", "−∞", "-inf", np.float32(-np.inf)):
+        for one in (sympy.Integer(0), Fraction(0), 0):
+            assert Semiring("t", "max(x, y)", "x + y", zero, one, domain=(zero, sympy.Integer(9))) == expected
+    assert Semiring("t", "max(x, y)", "x + y", "-∞", 0, domain="[-∞, 9]") == expected
+    halved = Semiring("h", "min(x, y)", lambda x, y: x * sympy.Rational(1, 2) + y, "∞", 0)
+    assert halved.mul(4.0, 1.0) == 3.0
+    assert Semiring("t", "max(x, y)", "x * y", Decimal(0), Decimal("0.5")).one_for(float) == 0.5
+    assert parse("min(x, ∞)", ("x",)) == parse("min(x, inf)", ("x",))
+    with pytest.raises(ExpressionError, match=r"pi of type Pi .*: elements are numbers of Python .*write float\(pi\)"):
+        Semiring("t", "max(x, y)", "x + y", -math.inf, sympy.pi)
+    with pytest.raises(AlgebraError, match="the end 1/3 of a domain is no number"):
+        Domain.of((sympy.Rational(1, 3), 1))
 
 
 def test_equality_looks_at_the_definition_alone():

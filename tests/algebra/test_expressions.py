@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -388,7 +389,10 @@ def test_what_python_decides_itself_names_where_and_minimum(function):
         (lambda x, y: x + "1", "cannot be a constant"),
         (lambda x, y: x + 1j, "cannot be a constant"),
         (lambda x, y: x + np.ones(3), "cannot be a constant"),
-        (lambda x, y: x + Fraction(1, 3), "cannot be a constant"),
+        (lambda x, y: x + Fraction(1, 3), r"cannot be a constant.* write float\(1/3\)"),
+        (lambda x, y: x + Fraction(10**400, 3), "cannot be a constant"),
+        (lambda x, y: x + sympy.Rational(1, 3), r"cannot be a constant.* write float\(1/3\)"),
+        (lambda x, y: x + sympy.zoo, "cannot be a constant"),
         (lambda x, y: x == None, "cannot be a constant"),  # noqa: E711  # the comparison itself is under test
         (lambda x, y: x + 10**5000, "beyond every dtype"),
         (lambda x, y: None, "returned None"),

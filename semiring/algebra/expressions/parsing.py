@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from math import isinf
 
-from semiring.algebra.expressions.tree import OPERATIONS, Expression, as_operation, constant
+from semiring.algebra.expressions.tree import OPERATIONS, Expression, as_operation, constant, plain_text
 from semiring.errors import ExpressionError
 
 __all__ = ["parse"]
@@ -29,13 +29,14 @@ _COMPARE: Mapping[type[ast.cmpop], str] = {
 def parse(text: str, variables: tuple[str, ...], *, allow_nan: bool = False) -> Expression:
     """The tree of an operation written as text, such as ``"max(0, x + y - 1)"``.
 
-    The text is parsed, never evaluated: only numbers, ``inf``, ``nan`` (with ``allow_nan``), ``variables``, the
-    operators ``+ - * / & | ^ ~``, comparisons, ``and``, ``or``, ``not`` between them, ``a if c else b`` and the
+    The text is parsed, never evaluated: only numbers, ``inf`` or ``∞``, ``nan`` (with ``allow_nan``), ``variables``,
+    the operators ``+ - * / & | ^ ~``, comparisons, ``and``, ``or``, ``not`` between them, ``a if c else b`` and the
     functions min, max, abs, where, exp, expm1, log, log1p, sqrt, floor pass.
     Anything else raises `ExpressionError`, in time bounded by the length of the text (at most 2,000 characters).
     """
     if len(text) > MAX_TEXT:
         raise ExpressionError(f"the expression has {len(text)} characters: at most {MAX_TEXT} are allowed")
+    text = plain_text(text)
     try:
         tree = ast.parse(text.strip(), mode="eval").body
         return as_operation(_Parser(text, variables).visit(tree), allow_nan)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
+from numbers import Number, Rational
 from types import ModuleType
 from typing import Any, Literal, TypeAlias
 
@@ -25,6 +27,8 @@ __all__ = [
     "is_bfloat16",
     "is_floating",
     "is_half",
+    "plain_number",
+    "plain_text",
     "scalar_beside",
     "typed_constant",
 ]
@@ -380,16 +384,45 @@ def scalar_beside(array: Any, value: Any) -> Any:
 
 
 def constant(value: Any) -> Expression:
-    """A constant from a Python or NumPy number."""
+    """A constant from a number of any library that is exactly one of Python's."""
+    number = plain_number(value)
+    if number is not None:
+        return Expression("const", (), number)
+    remedy = (
+        f"write float({value})"
+        if hasattr(type(value), "__float__") and not hasattr(value, "shape")
+        else "of sets see docs/tutorials/own.md#sets-as-bits"
+    )
+    raise ExpressionError(
+        f"{value!r} of type {type(value).__name__} cannot be a constant of an operation: elements are numbers of "
+        f"Python and truth values; {remedy}"
+    )
+
+
+def plain_number(value: Any) -> Constant | None:
+    """The number of any library (NumPy, SymPy, fractions) as one of Python's; None where it is not exactly one."""
     if isinstance(value, np.generic):
         value = value.item()
     for plain in (bool, int, float):
         if isinstance(value, plain):
-            return Expression("const", (), plain(value))
-    raise ExpressionError(
-        f"{value!r} of type {type(value).__name__} cannot be a constant of an operation: elements are numbers and "
-        "truth values; of sets see docs/tutorials/own.md#sets-as-bits"
-    )
+            return plain(value)
+    if isinstance(value, Rational) and value.denominator == 1:
+        return int(value.numerator)
+    if not isinstance(value, Number):
+        return None
+    exact: Any = value
+    try:
+        number = float(exact)
+        if isinstance(value, Rational):  # SymPy says of 1/2 that it is not 0.5
+            exact = Fraction(int(value.numerator), int(value.denominator))
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if number == exact else None
+
+
+def plain_text(text: str) -> str:
+    """Text with the signs that people and this library write for infinity and minus as Python reads them."""
+    return text.replace("∞", "inf").replace("−", "-")
 
 
 def as_operation(expression: Expression, allow_nan: bool) -> Expression:
