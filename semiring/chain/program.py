@@ -31,7 +31,7 @@ from semiring.algorithms.potentials.small import SMALL, small_potentials
 from semiring.algorithms.potentials.weights import Weights, finite_range
 from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.device.memory import load_cupy
+from semiring.arrays.device.memory import are_apart, load_cupy
 from semiring.arrays.entries import check_entries
 from semiring.arrays.operands import adjacent, memory_of
 from semiring.arrays.other_zeros import warn_of_other_zeros
@@ -102,16 +102,19 @@ def program_of(p: Problem) -> Program | None:
 def _fits(out: Any, A: Any) -> bool:
     """Whether a program can write A* there: into A itself, or memory of its kind apart from it.
 
-    The entries of a row are adjacent, or of one matrix those of a column; all of a stack of more than three axes.
+    The entries of a row are adjacent, or of one matrix those of a column; all of a stack of more than three axes, and
+    of another array on a GPU.
     """
     if type(out) is not type(A) or out.dtype != A.dtype or out.shape != A.shape:
         return False
     there, memory = memory_of(out), memory_of(A)
+    dense, rows = there.flags.c_contiguous, adjacent(out)
     if type(there) is not np.ndarray:
-        return out is A and adjacent(A)
+        other = dense and there.device == memory.device and are_apart(there, memory)
+        return bool(rows if out is A else other)
     if not (there.flags.writeable and (out is A or not np.may_share_memory(there, memory))):
         return False
-    return bool(there.flags.c_contiguous or (adjacent(out) and A.ndim < 4) or (A.ndim == 2 and adjacent(there.T)))
+    return bool(dense or (rows and A.ndim < 4) or (A.ndim == 2 and adjacent(there.T)))
 
 
 def _turned(program: Program, A: Array, out: Array, *more: Any) -> Array | None:

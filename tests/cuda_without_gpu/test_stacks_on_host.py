@@ -6,10 +6,11 @@ import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
-from cuda_on_host import HostKernels, needs_compiler
+from cuda_on_host import HostKernels, PreparedOnHost, needs_compiler
 from operands import entries, inside
 
 from semiring import CATALOGUE, Semiring
@@ -24,11 +25,22 @@ pytestmark = needs_compiler
 
 
 class OnHost(np.ndarray):
-    """An array whose address is where CuPy has it."""
+    """An array whose address is where CuPy has it, and leads back to it."""
+
+    known: ClassVar = {}
 
     @property
     def data(self):
+        self.known[self.ctypes.data] = self.view(np.ndarray)
         return SimpleNamespace(ptr=self.ctypes.data)
+
+
+#: Of the parameters that come with a launch: address, stage, address of the status and its first vertex.
+COMING = {
+    "first_pivots": (OnHost.known.get, OnHost.known.get, np.uint32),
+    "panels": (OnHost.known.get, np.int32),
+    "remainders": (OnHost.known.get, np.int32, OnHost.known.get, np.uint32),
+}
 
 
 @pytest.fixture
@@ -42,22 +54,27 @@ def host(monkeypatch, tmp_path):
             folder = tmp_path / str(len(seen.compiled))
             seen.compiled[key] = HostKernels(source(file, arithmetic, defines), folder, races=seen.looks)
 
-        def launch(grid, threads, arguments, shared_mem):
-            assert shared == shared_mem
+        def launch(grid, threads, arguments):
             seen.launches.append(name)
-            sizes = (*grid, 1, 1)[:3], (*threads, 1, 1)[:3]
-            given = [
-                None if isinstance(x, int) else x.view(np.ndarray) if isinstance(x, OnHost) else x for x in arguments
-            ]
+            sizes, coming = ((*grid, 1, 1)[:3], (*threads, 1, 1)[:3]), iter(COMING[name])
+            given = [x if isinstance(x, np.generic) else next(coming)(x) for x in arguments]
             seen.races += seen.compiled[key].launch(name, *sizes, given, backwards=seen.backwards)
 
-        return launch
+        return SimpleNamespace(kernel=launch)
+
+    def prepared(function, blocks, threads, parameters, shared):
+        return PreparedOnHost(function, blocks, threads, parameters)
 
     monkeypatch.setattr(stacks, "kernel", kernel)
+    monkeypatch.setattr(stacks, "Prepared", prepared)
+    monkeypatch.setattr(stacks, "current_device", lambda: 0)
     cuda = SimpleNamespace(get_current_stream=nullcontext)
     cupy = SimpleNamespace(cuda=cuda, full=lambda *given: np.full(*given).view(OnHost))
     monkeypatch.setitem(sys.modules, "cupy", cupy)
-    return seen
+    stacks._launches.cache_clear()
+    yield seen
+    stacks._launches.cache_clear()
+    OnHost.known.clear()
 
 
 def aligned(array):
@@ -155,7 +172,7 @@ def test_the_first_pivot_without_a_star_is_named(host, n, monkeypatch):
     stack = np.zeros((3, n, n), np.float32)
     for vertex, numbered in ((66, 2 * n + 66), (3, 2 * n + 3)):
         stack[2, vertex, vertex] = 2
-        word = np.array([-1], np.int32)
+        word = aligned(np.array([-1], np.int32))
         stacks.close_stack(replace(plan, status=Status(word=word)), aligned(stack))
         assert word[0] == numbered
     stack[1, 68, 68] = 2

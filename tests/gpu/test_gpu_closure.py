@@ -365,6 +365,27 @@ def test_strides_stacks_and_devices(rng, cupy):
     np.testing.assert_array_equal(out, expected)
 
 
+@pytest.mark.parametrize("n", [7, 96, 300, 1030])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16"])
+@pytest.mark.parametrize("shape", [(), (3,)], ids=str)
+def test_another_array_is_written(rng, cupy, shape, dtype, n):
+    """Whatever its memory is, and where it meets that of the matrix too."""
+    A = rng.integers(1, 99, (*shape, n, n)).astype(dtype)
+    given = cupy.asarray(A)
+    for reflexive in (True, False):
+        expected = closure(given, reflexive=reflexive).get()
+        memory = cupy.empty((*shape, 2 * n, 2 * n), dtype)
+        for out in (cupy.empty_like(given), memory[..., :n, :n], memory[..., :n, 1 : n + 1], memory[..., ::2, ::2]):
+            for looks in (True, False):
+                out[...] = -1
+                assert closure(given, reflexive=reflexive, out=out, check=looks) is out
+                same(out, expected)
+                same(given, A)
+        memory[..., :n, :n] = given
+        meets = memory[..., 1 : n + 1, :n]
+        same(closure(memory[..., :n, :n], reflexive=reflexive, out=meets), expected)
+
+
 def test_packed_bits_and_sparse_matrices(rng, cupy):
     truths = rng.random((300, 300)) < 0.005
     for reflexive in (True, False):

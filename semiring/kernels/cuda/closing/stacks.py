@@ -6,12 +6,14 @@ One matrix is a stack too, and closed faster this way than by kernel 6 where its
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from semiring.arrays.device.prepared import Prepared
 from semiring.kernels.contract import Plan
-from semiring.kernels.cuda.closing.modules import kernel
+from semiring.kernels.cuda.closing.modules import current_device, kernel
 from semiring.kernels.cuda.closing.sources import Arithmetic, arithmetic_of
 
 __all__ = ["ALONE", "FILE", "close_stack", "defines", "shared"]
@@ -75,18 +77,46 @@ def _fits(A: Any) -> bool:
 
 def _close(plan: Plan, A: Any, arithmetic: Arithmetic, rows: int, before: int) -> None:
     """Close a part of a stack: sides are multiples of 64, ``rows`` without padding; ``before`` matrices came before."""
-    count, n = A.shape[:2]
-    stages, memory = n // _WIDTH, shared(A.itemsize)
-    names = ("first_pivots", "panels", "remainders")
-    first, panels, remainders = (kernel(FILE, name, arithmetic, defines(arithmetic), memory) for name in names)
-    where = A, np.int64(A.strides[1] // A.itemsize), np.int64(A.strides[0] // A.itemsize)
-    word = 0 if plan.status.word is None else plan.status.word
-    status = word, np.uint32(plan.status.first + before * rows), np.int32(rows)
-    if count and stages:
-        first((count,), (_THREADS,), (*where, *status), shared_mem=memory)
+    stages = A.shape[1] // _WIDTH
+    if not (len(A) and stages):
+        return
+    apart = A.strides[1] // A.itemsize, A.strides[0] // A.itemsize
+    launches = _launches(arithmetic, len(A), stages, rows, apart, current_device())
+    word = 0 if plan.status.word is None else plan.status.word.data.ptr
+    matrices, status = A.data.ptr, (word, plan.status.first + before * rows)
+    launches.first(matrices, *status)
     for stage in range(stages if stages > 1 else 0):
-        sizes = np.int32(n), np.int32(stage)
-        chains = count if stage + 1 < stages else 0
-        panels((count * 2 * (stages - 1),), (_THREADS,), (*where, *sizes), shared_mem=memory)
-        grid = (chains + count * (stages - 1) ** 2,)
-        remainders(grid, (_THREADS,), (*where, *sizes, np.int32(chains), *status), shared_mem=memory)
+        launches.panels(matrices, stage)
+        (launches.remainders if stage + 1 < stages else launches.last)(matrices, stage, *status)
+
+
+class _Launches(NamedTuple):
+    """What closes stacks of one kind. With each launch come the matrices, the stage, status and its first vertex."""
+
+    first: Prepared
+    panels: Prepared
+    remainders: Prepared
+    last: Prepared  # remainders of the last stage: no pivot block comes after it
+
+
+@lru_cache(maxsize=256)
+def _launches(
+    arithmetic: Arithmetic, count: int, stages: int, rows: int, apart: tuple[int, int], device: int
+) -> _Launches:
+    """Launches for ``count`` matrices on the current device, which is ``device``.
+
+    ``apart``: from row to row and from matrix to matrix, in elements.
+    """
+    memory = shared(np.dtype(arithmetic.dtype).itemsize)
+    where, size, rest = (None, *map(np.int64, apart)), np.int32(stages * _WIDTH), count * (stages - 1) ** 2
+
+    def prepared(name: str, blocks: int, *parameters: Any) -> Prepared:
+        compiled = kernel(FILE, name, arithmetic, defines(arithmetic), memory)
+        return Prepared(compiled.kernel, (blocks,), (_THREADS,), (*where, *parameters), memory)
+
+    return _Launches(
+        prepared("first_pivots", count, None, None, np.int32(rows)),
+        prepared("panels", count * 2 * (stages - 1), size, None),
+        prepared("remainders", count + rest, size, None, np.int32(count), None, None, np.int32(rows)),
+        prepared("remainders", rest, size, None, np.int32(0), None, None, np.int32(rows)),
+    )
