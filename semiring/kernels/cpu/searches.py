@@ -34,6 +34,7 @@ Array = NDArray[Any]
 Graph = tuple[Array, Array, Array, bool]
 
 _SOURCES = 16  # that a thread takes at a time, at most
+_ALONE = 1 << 13  # vertices and edges of searches, some 0.1 ms, for which no other thread is worth waking
 
 _NEW, _SETTLED = -1, -2
 _NOWHERE = -9999  # before a source, as in `scipy.sparse.csgraph`
@@ -185,7 +186,7 @@ def table(plan: Plan, graph: Graph, sources: Array, targets: Array, out: Array, 
         own = trees[part] if trees.shape[0] else trees
         _table(sr, starts, heads, weights, sources[part], targets, plan.zero, plan.one, out[part], own)
 
-    _share(some, sources.size, plan.threads)
+    _share(some, sources.size, plan.threads, starts.size + heads.size)
 
 
 def near(plan: Plan, graph: Graph, sources: Array, wanted: Array, limit: Any) -> tuple[Array, Array, Array]:
@@ -196,13 +197,14 @@ def near(plan: Plan, graph: Graph, sources: Array, wanted: Array, limit: Any) ->
     def some(part: slice) -> None:
         found[part.start] = _near(sr, starts, heads, weights, sources[part], wanted, plan.zero, plan.one, limit)
 
-    _share(some, sources.size, plan.threads)
+    _share(some, sources.size, plan.threads, starts.size + heads.size)
     nothing = np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, plan.dtype)
     parts = [nothing, *(found[start] for start in sorted(found))]
     counts, ends, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return np.cumsum(counts), ends, values
 
 
-def _share(some: Callable[[slice], None], count: int, threads: int) -> None:
-    step = max(1, min(_SOURCES, -(-count // threads)))
+def _share(some: Callable[[slice], None], count: int, threads: int, each: int) -> None:
+    """Call ``some`` of all sources, on threads; ``each``: vertices and edges that a search may meet."""
+    step = max(1, _ALONE // each, min(_SOURCES, -(-count // threads)))
     run_tasks(some, [(slice(at, min(count, at + step)),) for at in range(0, count, step)], threads)
