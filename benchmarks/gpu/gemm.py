@@ -218,21 +218,13 @@ def log_peers(_: argparse.Namespace) -> Table:
         "shift, exp, cuBLAS in float32, log (PyTorch)": (4096, by_hand),
         "torch.logsumexp of a broadcast": (1024, whole),
     }
-    try:
-        Do: Any = import_module("mm_kermac").PtxInstruction
-        of_instructions: Any = import_module("mm_kermac.hyper_semiring").HyperSemiringKernel
-    except ImportError:
-        print("mm-kermac is not installed (pip install 'mm-kermac[cu13]')")
-    else:
-        kernel = of_instructions(
-            lambda a, b, c, _: [a, b, Do.add_ftz_f32, Do.ex2_approx_ftz_f32, c, Do.add_ftz_f32],
-            lambda e, _: [e, Do.lg2_approx_ftz_f32],
-        )
+    kernel = kermac(
+        lambda Do: lambda a, b, c, _: [a, b, Do.add_ftz_f32, Do.ex2_approx_ftz_f32, c, Do.add_ftz_f32],
+        lambda Do: lambda e, _: [e, Do.lg2_approx_ftz_f32],
+    )
+    if kernel is not None:
         bits = float(np.log2(np.e))
-        calls["mm-kermac 1.0"] = (
-            4096,
-            lambda A, B: kernel(A * bits, B.T.contiguous() * bits).reshape(-1, B.shape[1]) / bits,
-        )
+        calls["mm-kermac 1.0"] = (4096, lambda A, B: kernel(A * bits, B * bits) / bits)
     chosen = ("normal", "the same in a corner")
     data = {n: [each for each in kinds_of_data(n) if each[0] in chosen] for n in {n for n, _ in calls.values()}}
     rows = []
@@ -250,6 +242,50 @@ def log_peers(_: argparse.Namespace) -> Table:
         rows.append((who, n, n**3 / seconds / 1e12, *found.values()))
     columns = ("who", "n", "T pairs/s", "error on normal data, u", "error where maxima never meet in a corner, u")
     return Table("log_plus, float32, side by side", columns, rows)
+
+
+def kermac(term: Callable[[Any], Any], last: Callable[[Any], Any]) -> Callable[[Any, Any], Any] | None:
+    """A product of tensors of PyTorch by mm-kermac (PyPI), whose sums start at 0; None where it is not installed.
+
+    ``term`` and ``last`` give, for its instructions, the function that adds a term to a sum and that of the end.
+    """
+    try:
+        Do: Any = import_module("mm_kermac").PtxInstruction
+        of_instructions: Any = import_module("mm_kermac.hyper_semiring").HyperSemiringKernel
+    except ImportError:
+        print("mm-kermac is not installed (pip install 'mm-kermac[cu13]')")
+        return None
+    kernel = of_instructions(term(Do), last(Do))
+    return lambda A, B: kernel(A, B.T.contiguous()).reshape(-1, B.shape[1])
+
+
+def custom_peers(_: argparse.Namespace) -> Table:
+    """max_plus of weights from 0 on, the tropical product that mm-kermac can have: its maxima start at 0."""
+    import cupy
+    import torch
+
+    C, A, B = operands(Row("max_plus", "float32"), (8192, 8192, 8192, 1))[0]
+    for X in (A, B):
+        cupy.absolute(X, out=X)
+    best = 8192**3 / ours("max_plus", lambda: sr.matmul(A, B, "max_plus", out=C, check=False), clock=by_events) / 1e12
+    rows: list[tuple[Any, ...]] = [("semiring", 8192, best, "1.00×")]
+    # Its maximum takes one operand, so it is written as a choice.
+    kernel = kermac(
+        lambda Do: (
+            lambda a, b, c, _: [
+                *(a, b, Do.add_ftz_f32, c),
+                *(a, b, Do.add_ftz_f32, c, Do.setp_gt_ftz_f32, Do.selp_f32),
+            ]
+        ),
+        lambda Do: lambda e, _: [e],
+    )
+    if kernel is not None:
+        a, b = torch.from_dlpack(A), torch.from_dlpack(B)
+        assert bool(torch.equal(kernel(a, b), torch.from_dlpack(C)))
+        found = 8192**3 / theirs(lambda: kernel(a, b), clock=by_events) / 1e12
+        rows.append(("mm-kermac 1.0", 8192, found, f"{best / found:.2f}×"))
+    columns = ("who", "n", "T pairs/s", "semiring is faster by")
+    return Table("max_plus, float32, weights from 0 on, side by side", columns, rows)
 
 
 def peers(options: argparse.Namespace) -> Table:
@@ -345,6 +381,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "shapes": shapes,
         "sums": sums,
         "log_peers": log_peers,
+        "custom_peers": custom_peers,
         "peers": peers,
         "starting": starting,
     }
