@@ -42,6 +42,7 @@ __all__ = ["read_edge_list", "split_line", "write_edge_list", "write_table"]
 Row: TypeAlias = tuple[int, list[str], str]
 
 _RENAME = "; of those with the same title rename all but one in the file"
+_WRITTEN = ["source", "target", "weight"]  # no edge, for its weight is none
 _SAY_WHICH = "say header=True or header=False"
 _AS_NPY = "a matrix goes to a file as .npy, by numpy.save"
 
@@ -129,7 +130,8 @@ def read_edge_list(
             _refuse_blanks(line, fields, place)
     found = _collect(chain(ahead, rows), which, source)
     _refuse_edges_in_comments(comments, (first, which), source)
-    if header and guessed and (clash := next((name for name in fields[:2] if name in found.names), None)):
+    unsure = header and guessed and fields != _WRITTEN
+    if unsure and (clash := next((name for name in fields[:2] if name in found.names), None)):
         raise FormatError(f"{place}: the first line reads like a header, but {clash!r} is also a vertex: {_SAY_WHICH}")
     if not header and guessed and _may_be_titles(fields) and found.begins_apart():
         shown = " and ".join(map(repr, fields))
@@ -518,7 +520,7 @@ def write_edge_list(
     Vertices that have none stand before them as ``name,,``; and so do all, where the edges name them in another order.
     """
     labels = _quoted(names, len(matrix), delimiter)
-    stream.write(_header(unit or "weight", "unit", delimiter))
+    stream.write(_header(unit or _WRITTEN[2], "unit", delimiter))
     every, met = np.arange(len(matrix)), _met(matrix, zero)
     ordered = names is None or all(map(_is_index, names)) or np.array_equal(met, every)
     declared = np.setdiff1d(every, met) if ordered else every
@@ -561,7 +563,7 @@ def write_table(
 def _header(title: str, what: str, delimiter: str) -> bytes:
     """The first line; in quotes a title that is a number, as of an edge, or that holds what might part the fields."""
     third = _quote(_storable(title, what), delimiter, always=is_number(title) or ";" in title or "," in title)
-    return f"{delimiter.join(('source', 'target', third))}\n".encode()
+    return f"{delimiter.join((*_WRITTEN[:2], third))}\n".encode()
 
 
 def _quoted(names: Sequence[str] | None, n: int, delimiter: str) -> list[str]:

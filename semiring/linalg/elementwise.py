@@ -271,8 +271,11 @@ def reduced_axes(axis: Any, dimensions: int) -> tuple[int, ...]:
     """The axes that ``axis`` of `reduce` means, in ascending order; NumPy's errors where it means none."""
     if axis is None:
         return tuple(range(dimensions))
+    several = axis if isinstance(axis, tuple) else (axis,)
     try:
-        given = [index(one) for one in (axis if isinstance(axis, tuple) else (axis,))]
+        given = [index(one) for one in several]
+        if any(isinstance(one, bool) for one in several):
+            raise TypeError
     except TypeError:
         raise TypeError(f"axis is an integer or a tuple of integers, not {axis!r}") from None
     for one in given:

@@ -374,6 +374,9 @@ def test_a_header_is_recognised_or_declared(tmp_path):
     with pytest.raises(FormatError, match=r"net.csv:1: the first line reads like a header, but 'u' is also a vertex"):
         edge_list(tmp_path, "u,v\nv,w\nw,u\n")
     assert edge_list(tmp_path, "u,v\nv,w\nw,u\n", header=False).names == ("u", "v", "w")
+    assert edge_list(tmp_path, "source,target,weight\nsource,target,3\n").names == ("source", "target")
+    with pytest.raises(FormatError, match="reads like a header, but 'source' is also a vertex"):
+        edge_list(tmp_path, "source,target,O.5\nsource,b,3\n")
     with pytest.raises(FormatError, match=r"net.csv:1: the weight 'x1' is not a number"):
         edge_list(tmp_path, "1,2,x1\n2,3,2\n")
 

@@ -526,6 +526,7 @@ WRONG_AXES = [
     ((0, -3), np.exceptions.AxisError, r"axis=\(0, -3\), and A has 2 dimensions"),
     ("x", TypeError, "axis is an integer or a tuple of integers, not 'x'"),
     (0.5, TypeError, "not 0.5"),
+    (True, TypeError, "not True"),
     ([0, 1], TypeError, r"not \[0, 1\]"),
     ((0, -2), ValueError, r"axis=\(0, -2\) names an axis twice"),
 ]
