@@ -28,7 +28,6 @@ KINDS = {
     "shortest of integers, both signs": ("shortest_paths", "min_plus", "int32", [-1, 1, 4, 9]),
     "longest": ("longest_paths", "max_plus", "float32", [-1.0, -0.5, -3.0]),
     "widest": ("widest_paths", "max_min", "float64", [1.0, 2.0, 3.0, -4.0]),
-    "widest of integers": ("widest_paths", "max_min", "int32", [1, 2, 3]),
     "reliable": ("most_reliable_paths", "max_times", "float64", [0.5, 0.25, 1.0]),
     "reliable, some gain": ("most_reliable_paths", "max_times", "float64", [0.125, 0.25, 1.5]),
     "reached": ("transitive_closure", "boolean", "bool", [True]),

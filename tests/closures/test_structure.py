@@ -61,7 +61,7 @@ def test_random_cases(seed, of_few):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2, 8))
+@pytest.mark.parametrize("seed", range(2, 5))
 def test_more_random_cases(seed, of_few):
     rng = np.random.default_rng(seed)
     for _ in range(60):
