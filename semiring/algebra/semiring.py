@@ -380,7 +380,10 @@ def _operation(given: OperationLike, variables: tuple[str, ...], *, allow_nan: b
     elif callable(given):
         expression = trace(given, variables, allow_nan=allow_nan)
     else:
-        raise ExpressionError(f"an operation is a callable or text, not {given!r} of type {type(given).__name__}")
+        raise ExpressionError(
+            f"an operation is a text such as 'max(x, y)', or a callable of {' and '.join(variables)}, not {given!r} of "
+            f"type {type(given).__name__}"
+        )
     if not expression.variables <= set(variables):
         raise ExpressionError(f"{expression} has other variables than {', '.join(variables)}")
     missing = set(variables) - expression.variables

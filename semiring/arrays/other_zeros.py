@@ -78,7 +78,7 @@ def _message(value: Any, semiring: Semiring, dtype: np.dtype[Any]) -> str:
         f"most entries of A off the diagonal are {said}, none is {zero}: {semiring.name} takes {said} for the weight "
         f"of an edge, and {zero} for no edge; if {said} means no edge, pass np.where(A == {written}, {zero_written}, A)"
         f", and of a frame A.mask(A == {written}, {zero_written}), which keeps its labels; "
-        "if it is a weight, ignore this SuspiciousWeightsWarning, or say check=False"
+        "if it is a weight, as where edges were listed, ignore this SuspiciousWeightsWarning, or say check=False"
     )
 
 

@@ -60,7 +60,7 @@ class Vertices:
             raise VertexError(f"vertex {vertex!r} is not an integer, and names= were not given")
         from difflib import get_close_matches
 
-        near = get_close_matches(str(vertex), map(str, self.names), n=3)
+        near = [] if number else get_close_matches(str(vertex), map(str, self.names), n=3)
         some = ", ".join(map(repr, self.names[:5])) + ", …" * (len(self.names) > 5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"they are {some or 'none'}"
         rule = "; where names are integers, an integer is a name and no position" if number else ""

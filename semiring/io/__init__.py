@@ -221,9 +221,10 @@ def write(
     directed .json has each edge once. .npy and .npz hold the matrix as it is, of a `BitMatrix` a byte an entry, which
     .npz compresses: 30,000² of them with few set in 4 s, while .csv lists those in 0.1 s. The other formats list the
     entries other than the semiring's zero (-0.0 where the zero is 0.0, too), and know no other "no edge". ``names`` are
-    kept by .npz, .json and edge lists (those that are integers come in their order). What is written reads back over the same semiring bit for bit, in the same dtype
-    (which the formats that list edges do not record: read them with ``dtype=``). An existing file keeps its
-    permissions, and its content when anything fails. ``progress``: as in `closure`, told of the rows that are listed.
+    kept by .npz, .json and edge lists (those that are integers come in their order). What is written reads back over
+    the same semiring bit for bit, in the same dtype (which the formats that list edges do not record: read them with
+    ``dtype=``). An existing file keeps its permissions, and its content when anything fails. ``progress``: as in
+    `closure`, told of the rows that are listed.
 
     Raises `DTypeError`, `FormatError`, `ShapeError`, `OSError`; of a `Network` what `network_of` raises, too; and
     `DomainError` where edges are to be listed, no semiring is known, and there is a -∞: most likely that is "no edge",

@@ -330,7 +330,8 @@ def check_lengths(lengths: Any, steps: int) -> None:
     """Raise `ValueError` where a row is to take more steps than there are, or fewer than none."""
     if lengths is not None and bool(((lengths < 0) | (lengths > steps)).any()):
         raise ValueError(
-            f"lengths reach from {int(lengths.min())} to {int(lengths.max())}, and there are {steps} steps"
+            f"lengths are 0 to {steps}, the number of steps, and these reach from {int(lengths.min())} to "
+            f"{int(lengths.max())}"
         )
 
 

@@ -240,7 +240,7 @@ def bytes_of(size: int | str) -> int:
             return int(float(found[1]) * unit)
     elif isinstance(size, int) and not isinstance(size, bool) and size >= 0:
         return size
-    raise StorageError(f"memory is {size!r}, and a number of bytes is needed, or a text such as '8 GiB'")
+    raise StorageError(f"memory is {size!r}, and a number of bytes from 0 on is needed, or a text such as '8 GiB'")
 
 
 def free_memory() -> int:

@@ -138,6 +138,9 @@ class Run:
         assert self.journal is not None
         source, journal, system = self.source, self.journal, self.system
         with ExitStack() as stack:
+            for home in self._homes:
+                if not os.path.exists(home.path):
+                    raise _other(home.path, "finished", "is gone")
             given, *targets = (
                 stack.enter_context(File(system, each.path, os.O_RDONLY)) for each in (source, *self._homes)
             )
@@ -258,10 +261,8 @@ def complete(file: File, home: Stored) -> None:
         file.sync()
 
 
-def _other(path: str, when: str) -> StorageError:
-    return StorageError(
-        f"{path} has been changed since the run of this journal {when}: put it back, or remove the journal"
-    )
+def _other(path: str, when: str, what: str = "has been changed") -> StorageError:
+    return StorageError(f"{path} {what} since the run of this journal {when}: put it back, or remove the journal")
 
 
 def _changed(path: str) -> int:
@@ -277,7 +278,7 @@ def written(system: System, home: Stored, run: Run | None = None) -> Iterator[Fi
     found = run is not None and run.journal is not None  # by an earlier run
     new = home.is_new and not found
     if found and not os.path.exists(home.path):
-        raise _other(home.path, "stopped")
+        raise _other(home.path, "stopped", "is gone")
     file = File(system, home.path, os.O_RDWR | (os.O_CREAT | os.O_TRUNC if new else 0))
     try:
         if new:

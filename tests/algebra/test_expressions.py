@@ -303,8 +303,13 @@ def test_nan_only_where_it_is_allowed():
 
 
 def test_messages_name_the_mistake_and_the_remedy():
-    with pytest.raises(ExpressionError, match=r"the functions are min, .*floor"):
+    with pytest.raises(ExpressionError, match=r"^'hypot\(x, y\)': the functions are min, .*floor"):
         p("hypot(x, y)")
+    for text in ("Max(x, y)", "mx(x, y)", "maxi(x, y)"):
+        with pytest.raises(ExpressionError, match="did you mean max"):
+            p(text)
+    with pytest.raises(ExpressionError, match=r"a text such as 'max.*', or a callable of x and y, not 3 of type int"):
+        sr.Semiring("own", 3, "x + y", 0, 0)
     with pytest.raises(ExpressionError, match="the variables are x, y"):
         p("x + w")
     with pytest.raises(ExpressionError, match=r"x \* x for a square"):

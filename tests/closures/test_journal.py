@@ -817,6 +817,10 @@ def test_a_finished_run_knows_its_files(work):
     work.out.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     with pytest.raises(StorageError, match="changed since"):
         work.run()
+    if work.out != work.path:
+        work.out.unlink()
+        with pytest.raises(StorageError, match=r"D.npy is gone since the run of this journal finished"):
+            work.run()
     work.out.write_bytes(whole)
     if work.out != work.path:
         np.save(work.path, work.A * 2)

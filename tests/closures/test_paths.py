@@ -60,6 +60,8 @@ def test_the_example(predecessors):
         found.path("Bon", "Ulm")
     with pytest.raises(VertexError, match=f"no vertex is named 'Xyz': they are {', '.join(map(repr, TOWNS))}$"):
         found.path("Xyz", "Ulm")
+    with pytest.raises(VertexError, match="no vertex is named 0: they are '10', '20', '30'; where names are integers"):
+        sr.shortest_paths(np.ones((3, 3)), names=["10", "20", "30"]).path(0, "20")
     with pytest.raises(VertexError, match="vertex 4 is not one of the 4"):
         found.distance(0, 4)
     assert len(found) == 4

@@ -280,11 +280,11 @@ def test_tensors_on_a_gpu_have_the_values_and_gradients_of_the_host(name, rng):
 def test_lengths_beyond_the_steps_are_refused(lengths):
     """Lengths counted in states, one more than the steps, gave likelihoods without a word."""
     A, x, w = np.zeros((2, 2)), np.zeros((3, 2)), np.zeros((4, 3, 2))
-    with pytest.raises(ValueError, match="there are 4 steps"):
+    with pytest.raises(ValueError, match="lengths are 0 to 4, the number of steps"):
         sr.multi_dot(A, x, "log_plus", weights=w, lengths=lengths)
     tensors = [torch.from_numpy(array) for array in (A, x, w)]
     for function in (differentiable.multi_dot, differentiable.scan):
-        with pytest.raises(ValueError, match="there are 4 steps"):
+        with pytest.raises(ValueError, match="lengths are 0 to 4, the number of steps"):
             function(*tensors[:2], "log_plus", weights=tensors[2], lengths=lengths)
         assert function(*tensors[:2], "log_plus", weights=tensors[2], lengths=lengths, check=False).shape[-1] == 2
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from difflib import get_close_matches
 from math import isinf
 
 from semiring.algebra.expressions.tree import OPERATIONS, Expression, as_operation, constant, plain_text
@@ -53,7 +54,8 @@ class _Parser:
 
     def reject(self, node: ast.expr, why: str) -> ExpressionError:
         source = ast.get_source_segment(self.text.strip(), node) or type(node).__name__
-        return ExpressionError(f"{source[:80]!r} in {self.text[:200]!r}: {why}")
+        where = "" if source == self.text.strip() else f"{source[:80]!r} in "
+        return ExpressionError(f"{where}{self.text[:200]!r}: {why}")
 
     def visit(self, node: ast.expr) -> Expression:
         match node:
@@ -106,7 +108,9 @@ class _Parser:
                     raise self.reject(node, f"{name} takes {OPERATIONS[op_name].arity} arguments")
                 return Expression(op_name, tuple(terms))
             case ast.Call():
-                raise self.reject(node, f"the functions are {', '.join(_FUNCTIONS)}, without keywords")
+                given = node.func.id.lower() if isinstance(node.func, ast.Name) else ""
+                hint = f"did you mean {near[0]}? " if (near := get_close_matches(given, _FUNCTIONS, n=1)) else ""
+                raise self.reject(node, f"{hint}the functions are {', '.join(_FUNCTIONS)}, without keywords")
         raise self.reject(node, "only numbers, variables, operators, comparisons and known functions are allowed")
 
     def chain(self, op: str, terms: list[Expression]) -> Expression:
