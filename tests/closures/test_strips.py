@@ -334,10 +334,14 @@ def test_the_memory_is_kept_to(monkeypatch, rng, path, share, threads, name, dty
     monkeypatch.undo()  # the constants count
     n = 1500 if dtype != "bool" else 8000
     A = rounded(rng, n, name, dtype)
+    out, small = path.with_name("D.npy"), path.with_name("small.npy")
     np.save(path, A)
+    np.save(small, A[: n // 3, : n // 3])
     memory = int(least(path, name, threads=threads) * share)
-    sr.closure(A[:400, :400], name, method=METHOD, threads=threads)  # compiles
-    out = path.with_name("D.npy")
+    sr.closure(
+        small, name, out=out, memory=int(least(small, name, threads=threads) * share), threads=threads
+    )  # compiles
+    out.unlink()
     tracemalloc.start()
     try:
         found, why = sr.closure(path, name, out=out, memory=memory, explain=True, threads=threads)
