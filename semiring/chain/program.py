@@ -108,13 +108,13 @@ def _fits(out: Any, A: Any) -> bool:
     if type(out) is not type(A) or out.dtype != A.dtype or out.shape != A.shape:
         return False
     there, memory = memory_of(out), memory_of(A)
-    dense, rows = there.flags.c_contiguous, adjacent(out)
     if type(there) is not np.ndarray:
-        other = dense and there.device == memory.device and are_apart(there, memory)
-        return bool(rows if out is A else other)
+        if out is A:
+            return adjacent(A)
+        return bool(there.flags.c_contiguous and there.device == memory.device and are_apart(there, memory))
     if not (there.flags.writeable and (out is A or not np.may_share_memory(there, memory))):
         return False
-    return bool(dense or (rows and A.ndim < 4) or (A.ndim == 2 and adjacent(there.T)))
+    return bool(there.flags.c_contiguous or (adjacent(out) and A.ndim < 4) or (A.ndim == 2 and adjacent(there.T)))
 
 
 def _turned(program: Program, A: Array, out: Array, *more: Any) -> Array | None:
