@@ -873,7 +873,7 @@ def test_a_result_that_is_gone(rng, tmp_path):
     work = Work(tmp_path, rng, "min_plus", "float64", False)
     stopped(work)
     work.out.unlink()
-    with pytest.raises(StorageError, match=r"D\.npy has been changed since"):
+    with pytest.raises(StorageError, match=r"D\.npy is gone since the run of this journal stopped"):
         work.run()
 
 

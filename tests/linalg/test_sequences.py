@@ -197,7 +197,7 @@ def test_errors_name_what_is_wrong(rng):
         sr.multi_dot(A[0], x, steps=-1)
     with pytest.raises(TypeError, match="the number of steps is an integer"):
         sr.multi_dot(A[0], x, steps=1.5)
-    with pytest.raises(ValueError, match="from 0 to 5, and there are 4"):
+    with pytest.raises(ValueError, match="lengths are 0 to 4, the number of steps, and these reach from 0 to 5"):
         sr.multi_dot(A, rng.random((2, 3)), lengths=[0, 5])
     with pytest.raises(DTypeError, match="float64"):
         sr.multi_dot(A, x, lengths=1.5)
