@@ -13,6 +13,7 @@ import oracles
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tiers import quick
 
 import semiring as sr
 from semiring import closures, linalg
@@ -241,7 +242,7 @@ def test_the_fast_backend_is_the_reference(name, dtype):
 # --------------------------------------------------------------------------------------------------------- closures
 
 
-@pytest.mark.parametrize(("name", "dtype"), CLOSED)
+@pytest.mark.parametrize(("name", "dtype"), quick(lambda name, dtype: name != "log_plus", CLOSED))
 def test_the_closure_is_its_definition(name, dtype):
     semiring = EVERY[name]
 

@@ -196,6 +196,7 @@ def test_facts_are_true_after_every_step(rng, plus):
     assert sum(checked) > 1000
 
 
+@pytest.mark.slow
 def test_facts_on_a_device(rng, monkeypatch):
     """There whole numbers are closed in narrower integers, and floats in their order as integers.
 
@@ -245,6 +246,7 @@ def test_a_changed_matrix_knows_nothing_of_the_former_one():
 # ---------------------------------------------------------------------------------------- all looks before any write
 
 
+@pytest.mark.slow
 @every_dtype
 @pytest.mark.parametrize("plus", [False, True])
 def test_looks_write_nothing(rng, plus, cases):
@@ -317,6 +319,7 @@ def program(A, name, check=True, plus=False, method="auto"):
     return program_for(A, Options(sr.as_semiring(name), method, check=check), plus=plus)
 
 
+@pytest.mark.slow
 @every_dtype
 @pytest.mark.parametrize("n", quick(lambda n: n < 10, [1, 4, 33, 150]))
 def test_programs_give_the_bits_of_the_chain(rng, n, cases):
@@ -331,6 +334,7 @@ def test_programs_give_the_bits_of_the_chain(rng, n, cases):
     assert ran == {(*kind, plus) for kind in every for plus in (False, True)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["rkleene", "blocked_floyd_warshall", "floyd_warshall", "squaring"])
 @pytest.mark.parametrize("plus", [False, True])
 def test_programs_of_a_method_give_the_bits_of_the_chain(rng, method, plus):
@@ -714,6 +718,7 @@ def test_an_explanation_says_why_the_matrices_of_a_stack_go_alone(shape, options
     np.testing.assert_array_equal(D, expected)
 
 
+@pytest.mark.slow
 def test_an_explanation_is_of_the_method_that_ran(rng, monkeypatch):
     step = sys.modules["semiring.chain.steps.sparse"]
     ran, dijkstra, look = [], step._dijkstra, CpuBackend.look_gaining

@@ -137,6 +137,7 @@ def roads(n=40):
     return sparse.coo_array((np.r_[lengths, lengths], ends), shape=(n * n, n * n)).tocsr()
 
 
+@pytest.mark.slow
 def test_the_way_is_the_cheapest_and_is_explained(monkeypatch):
     A, few, many = roads(), [3], range(0, 1600, 2)
     for options, way in (

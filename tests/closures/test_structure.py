@@ -210,6 +210,7 @@ def test_bottlenecks_of_a_spanning_tree(rng, of_few, name, dtype):
                 np.testing.assert_array_equal(sr.closure(A, name, reflexive=reflexive), expected)
 
 
+@pytest.mark.slow
 def test_paths_through_bottlenecks(rng, of_few):
     A = np.where(np.isfinite(W := symmetric(rng, 40)), W, -np.inf)
     found = sr.widest_paths(A)
@@ -644,6 +645,7 @@ def test_what_is_stored_is_made_dense_by_strips(rng, of_few, name, dtype):
             np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.slow
 def test_sparse_matrices_are_spared_work_too(rng, of_few):
     from scipy.sparse import csr_array
 

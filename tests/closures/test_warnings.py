@@ -212,6 +212,7 @@ def test_no_false_alarm_on_real_networks(name):
 # ------------------------------------------------------------------------------------------- integers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.int32, pytest.param(np.int64, marks=pytest.mark.slow)])
 def test_integers_say_that_there_is_no_path_by_infinity(dtype):
     none = np.iinfo(dtype).max

@@ -126,6 +126,7 @@ def test_c_may_be_b(rng):
     np.testing.assert_array_equal(B, expected)
 
 
+@pytest.mark.slow
 def test_rows_lost_to_underflow_do_not_change_others(rng):
     """Some of the rows, so many columns that the first show which: where few terms count, some, or most."""
     A, B = (rng.uniform(-1e4, 1e4, shape).astype(np.float32) for shape in ((30, 150), (150, 1300)))
@@ -174,6 +175,7 @@ def test_huge_entries_cost_their_rows_and_columns_alone(rng, dtype, monkeypatch)
     assert errors(total[some], expected, dtype).max() <= BOUND[dtype]
 
 
+@pytest.mark.slow
 def test_few_paths_among_many_columns(rng):
     """More than one word of bits to a row; no path, one, and more."""
     A, B = (np.where(rng.random(shape) < 0.02, normal(rng, *shape), -INF) for shape in ((50, 300), (300, 130)))
@@ -212,6 +214,7 @@ def test_strides(rng, m):
         np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 40, 300])
 def test_stacks_are_their_matrices(rng, count):
     A, B = normal(rng, count, 20, 64).astype(np.float32), normal(rng, count, 64, 50).astype(np.float32)
@@ -340,7 +343,13 @@ def test_terms_of_any_size_are_added_up_by_shapes_of_every_kind(rng, dtype, shap
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("shape", [(3, 5, 4), (3, 9, 4), (3, 9, 1), (1, 200, 3), (90, 200, 70)])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (3, 5, 4),
+        *(pytest.param(shape, marks=pytest.mark.slow) for shape in [(3, 9, 4), (3, 9, 1), (1, 200, 3), (90, 200, 70)]),
+    ],
+)
 def test_infinity_times_no_path_is_no_path(rng, dtype, shape):
     """−∞ is the zero of the semiring, and annihilates: beside other terms, and alone."""
     m, k, n = shape

@@ -115,6 +115,7 @@ def used(monkeypatch):
     return results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", quick(lambda ends: ends, [True, False]))
 @pytest.mark.parametrize(("m", "n", "steps"), quick(lambda m, *_: m == 2, [(2, 48, 2), (21, 65, 9), (150, 52, 20)]))
 def test_gradients_are_those_in_float64(m, n, steps, ends, rng, used):
