@@ -51,6 +51,7 @@ def test_every_law_of_the_catalogue_is_proved(name):
     assert {"star", "star_closed"} <= set(report.laws)  # each member has a star, given or 1̄
 
 
+@pytest.mark.slow
 def test_log_plus_says_what_it_read_as_a_logarithm():
     verdict = sr.log_plus.check_axioms()["add_associative"]
     assert verdict.proved
@@ -58,6 +59,7 @@ def test_log_plus_says_what_it_read_as_a_logarithm():
     assert verdict.note == "0.6931471805599453 is read as log 2"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_examples_for_testing_are_semirings(name):
     report = EXAMPLES[name].check_axioms()
@@ -369,6 +371,7 @@ def test_large_exponents_refute_no_law_that_holds(heat):
     assert report.unrefuted, report
 
 
+@pytest.mark.slow
 def test_exact_dtypes_show_no_rounding():
     for name, dtype in (("min_plus", "int32"), ("plus_times", "int32"), ("xor_and", "uint8"), ("max_min", "uint8")):
         report = sr.CATALOGUE[name].check_axioms(dtype)

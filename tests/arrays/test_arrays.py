@@ -58,6 +58,7 @@ def test_foreign_byte_order_becomes_native():
     assert (result.dtype.isnative, result.tolist()) == (True, [[4]])
 
 
+@pytest.mark.slow
 def test_masked_entries_are_no_path():
     A = np.ma.array([[1, 2], [3, 4]], mask=[[False, True], [False, False]])
     for dtype, top in (("float64", INF), ("int32", 2**31 - 1)):

@@ -288,6 +288,7 @@ def stacks_with_one_in_error(cases):
     yield "min_plus", np.stack([cycle, far]), DomainError
 
 
+@pytest.mark.slow
 @every_dtype
 @pytest.mark.parametrize("method", ["auto", "rkleene", "squaring"])
 @pytest.mark.parametrize("reflexive", [True, False])
@@ -387,6 +388,7 @@ def kinds_of_call(rng):
     yield "a stack of both signs by a method", np.stack([signed, W]), {"method": "rkleene"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plus", [False, True])
 @pytest.mark.parametrize("told", [None, lambda done, total: None])
 def test_nothing_is_planned_for_a_kind_of_call_that_was_seen_before(rng, monkeypatch, plus, told):
@@ -438,6 +440,7 @@ def test_weights_of_both_signs_have_a_program_of_each_method(rng, name, dtype, o
         closure(A, name, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "sign"), [("min_plus", 1), ("max_plus", -1)])
 def test_one_strong_component_of_both_signs_has_a_program_of_any_size(rng, name, sign):
     h = rng.integers(0, 9, 170)

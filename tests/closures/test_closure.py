@@ -32,6 +32,7 @@ def close_to(result, expected):
     np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reflexive", quick(bool, [True, False]))
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_every_semiring_and_dtype(rng, name, dtype, reflexive):
@@ -211,6 +212,7 @@ def test_a_stack_is_looked_at_before_any_of_it_is_written(rng, name, dtype, meth
         np.testing.assert_array_equal(stack[0], [closure(one, name, method=method) for one in kept[0]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_small_matrices_of_a_stack_are_closed_as_if_alone(rng, name, dtype):
     """To the last bit, whatever the threads, the layout, and where the result goes."""

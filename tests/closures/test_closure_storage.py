@@ -197,6 +197,7 @@ def test_auto_prefers_johnson_on_large_sparse_graphs():
     assert 2 * search_operations(3000, 7800) < dense_operations(3000, 8)
 
 
+@pytest.mark.slow
 def test_the_way_of_a_sparse_graph_does_not_depend_on_threads():
     """Neither do its bits: Dijkstra and a dense closure add in another order."""
     from scipy.sparse import random_array

@@ -165,6 +165,7 @@ def test_products_in_place_are_those_of_a_copy(name, dtype, m, n, threads, rng):
         np.testing.assert_array_equal(others, pivots)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize(("m", "n"), [(0, 3), (1, 1), (1, 70), (65, 130), (385, 192), (700, 400), (130, 1)])
 @pytest.mark.parametrize(

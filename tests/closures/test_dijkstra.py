@@ -101,6 +101,7 @@ def test_an_own_product_that_does_not_commute_is_combined_from_either_end():
     np.testing.assert_array_equal(graph.table(np.arange(3))[0], turned.table(np.arange(3))[0].T)
 
 
+@pytest.mark.slow
 def test_the_bits_are_those_of_scipy(rng):
     for n, each in ((30, 1.5), (200, 3), (150, 60)):
         A = sparse.random_array((n, n), density=each / n, rng=rng, format="csr")

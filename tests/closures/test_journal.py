@@ -148,6 +148,7 @@ def test_rows_of_whole_pages(rng, tmp_path):
     assert same_bits(found, sr.closure(A, method=METHOD))
 
 
+@pytest.mark.slow
 def test_a_finished_run_reads_no_strip(monkeypatch, work):
     work.run()
     size = work.journal.stat().st_size
@@ -614,6 +615,7 @@ def test_ranks_share_the_strips_of_other_matrices(rng, tmp_path, name, dtype):
         assert all(same_bits(each, sr.closure(A, name, method=METHOD)) for each in found)
 
 
+@pytest.mark.slow
 def test_ranks_put_in_edges_of_unbounded_gain(rng, tmp_path):
     work = OnRanks(tmp_path, rng, "min_plus", "float64", True)
     work.A = np.where(np.tri(N, dtype=bool), np.inf, work.A)
@@ -792,6 +794,7 @@ def test_another_run_is_refused_and_said_to_differ(monkeypatch, rng, tmp_path):
     work.check()
 
 
+@pytest.mark.slow
 def test_a_file_that_others_have_changed_is_refused(rng, work):
     stopped(work)
     whole = work.out.read_bytes()
@@ -830,6 +833,7 @@ def test_a_finished_run_knows_its_files(work):
     work.check()
 
 
+@pytest.mark.slow
 def test_a_damaged_journal_is_refused(rng, tmp_path):
     work = Work(tmp_path, rng, "max_plus", "int32", True)
     stopped(work)

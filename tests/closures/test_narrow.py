@@ -148,6 +148,7 @@ def test_sweeps_find_what_the_greatest_edge_does_not(rng):
     check(A, "int16")
 
 
+@pytest.mark.slow
 def test_sweeps_end_early(rng, monkeypatch):
     """A chain through all vertices is given up after a few sweeps, and one dtype later by its greatest edge."""
     sweeps = []

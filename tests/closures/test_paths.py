@@ -194,6 +194,7 @@ def long_doubles(rng, shape):
     return rng.random(shape).astype(np.longdouble) + rng.random(shape).astype(np.longdouble) * np.longdouble(2) ** -55
 
 
+@pytest.mark.slow
 @LONG
 @pytest.mark.parametrize("predecessors", [True, False])
 @pytest.mark.parametrize("name", ["min_plus", "max_plus", "max_min", "max_times", "min_times"])
@@ -346,6 +347,7 @@ def test_pickled_paths_are_paths():
 # --------------------------------------------------------------------------------------------------- other semirings
 
 
+@pytest.mark.slow
 def test_widest_paths():
     A = np.array([[-INF, 9, 3], [-INF, -INF, 4], [-INF, -INF, -INF]])
     found = sr.widest_paths(A)

@@ -127,6 +127,7 @@ def test_ties_and_circles_of_weight_0(monkeypatch, rng, closed):
     check_paths(*closed(A), A, "min_plus")
 
 
+@pytest.mark.slow
 def test_columns_side_by_side(rng, closed, tmp_path):
     A = rounded(rng, 50, "min_plus", "float64")
     D, P = closed(np.asfortranarray(A))

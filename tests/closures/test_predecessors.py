@@ -72,6 +72,7 @@ def test_every_kind_of_graph(rng, kind, n):
         check(name, A, D, pred, absolute=LUKASIEWICZ.get(name, 0.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_edges_within_a_component_that_was_closed_under_potentials_are_found(rng, dtype):
     """One vertex more, which reaches nothing: the predecessors are found in the weights as they came in."""
@@ -95,6 +96,7 @@ def test_every_size(rng, n, kind):
     check(name, A, D, pred)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["rkleene", "blocked_floyd_warshall", "floyd_warshall", "squaring"])
 @pytest.mark.parametrize(
     "kind",
@@ -279,6 +281,7 @@ def test_scipy_reconstructs_the_trees(rng):
         np.testing.assert_array_equal(tree.data, shifted[tree.row, tree.col])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", quick(lambda kind: kind in ("doubles", "truths"), KINDS))
 def test_the_reference(rng, kind):
     name, dtype, draw = KINDS[kind]

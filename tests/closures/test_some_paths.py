@@ -339,6 +339,7 @@ def test_frames_and_graphs_are_read_as_all_functions_are_told():
             sr.shortest_paths(frame, columns="xy", **asked)
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_is_refused_before_work_begins(monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: 1 << 30)
     n = 20_000

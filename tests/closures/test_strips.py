@@ -69,6 +69,7 @@ def test_neither_the_size_nor_the_memory_changes_a_bit(rng, path, name):
             assert same_bits(sr.closure(path, name, out=path, memory=memory), expected), (n, memory)
 
 
+@pytest.mark.slow
 def test_a_single_row_is_summed_as_it_is_in_memory(rng, path):
     """The last block has one row; in memory it is alone only for the pivots of the block before."""
     A = rng.random((97, 97)) / 200
@@ -114,6 +115,7 @@ def test_cycles_have_the_bits_of_the_closure_in_memory(rng, path, name, dtype):
             assert same_bits(sr.closure(path, name, out=path, memory=memory, reflexive=False), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 def test_cycles_of_weights_of_both_signs(rng, path, name):
     for dtype in ("float64", "int32"):
@@ -129,6 +131,7 @@ def test_cycles_of_weights_of_both_signs(rng, path, name):
         journal.unlink()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reflexive", [True, False])
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 def test_edges_of_unbounded_gain(rng, path, name, reflexive):
@@ -183,6 +186,7 @@ def test_products_that_gain_are_closed_under_factors(rng, path):
     assert same_bits(found, sr.closure(A, "max_times", method=METHOD))
 
 
+@pytest.mark.slow
 def test_a_semiring_of_ones_own(rng, path):
     capped = sr.Semiring("capped", add="min(x, y)", mul="min(9, x + y)", zero=9.0, one=0.0, domain="[0, 9]")
     A = rng.random((70, 70)) * 5
@@ -216,6 +220,7 @@ def test_a_part_of_the_rows_of_a_map(rng, tmp_path):
     assert same_bits(after[130:], A[130:])
 
 
+@pytest.mark.slow
 def test_columns_for_rows_where_the_product_commutes(rng, path, monkeypatch):
     A = np.asfortranarray(rng.random((97, 97)))
     np.save(path, A)

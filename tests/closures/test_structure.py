@@ -686,6 +686,7 @@ def test_bottlenecks_in_float16(name, of_few, rng):
         np.testing.assert_array_equal(found, oracles.closure(A, name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["csr", "coo", "lil"])
 def test_hops_of_few_vertices_are_counted_from_what_is_stored(rng, form):
     """No graph of so few is looked at for anything else."""

@@ -274,6 +274,7 @@ def test_paths_of_at_least_one_edge_agree_with_what_is_reachable():
     assert loop.path(0, 0) == [0, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::semiring.errors.RoundingWarning")  # as the text is written, rightly
 def test_a_star_that_is_nan_by_evaluation_diverges():
     text = {"add": "-log(exp(-x) + exp(-y))", "mul": "x + y", "zero": "inf", "one": 0, "star": "log(1 - exp(-x))"}

@@ -144,6 +144,7 @@ def test_fewer_pairs_of_an_acyclic_graph(narrow):
     assert counted < 0.25 * n**3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reflexive", [True, False])
 def test_a_gpu_looks_for_the_order_when_it_closes(reflexive, narrow, monkeypatch, rng):
     """On a stand-in for one: what is found is told, and the bits are those of all pairs, which close what has none."""

@@ -256,6 +256,7 @@ def test_the_usual_attributes_of_a_graph_are_weights():
 # ------------------------------------------------------------------------------------------- no semirings
 
 
+@pytest.mark.slow
 def test_what_the_axioms_refute_has_no_closure():
     signed = sr.Semiring("signed", add="max(x, y)", mul="x * y", zero=0, one=1, star="1")
     for call in (sr.closure, lambda A, R: sr.best_paths(A, R)):
@@ -300,6 +301,7 @@ def test_a_product_needs_no_law_of_its_multiplication():
     assert sr.matmul([[0.5, 1.0]], [[0.25], [0.5]], average).tolist() == [[0.75]]
 
 
+@pytest.mark.slow
 def test_what_rounding_alone_breaks_is_warned_of():
     naive = sr.Semiring(
         *("naive", "log(exp(x) + exp(y))", "x + y", "-inf", 0), star="where(x < 0, -log(1 - exp(x)), nan)"
@@ -310,6 +312,7 @@ def test_what_rounding_alone_breaks_is_warned_of():
     np.testing.assert_allclose(found, sr.closure(A, "log_plus"), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_call_that_fails_does_not_speak_of_rounding():
     soft = sr.Semiring("soft", "-log(exp(-x) + exp(-y))", "x + y", "inf", 0)
     with warnings.catch_warnings():

@@ -141,6 +141,7 @@ def test_distances_are_those_of_networkx(name, G):
         same(*results, exact=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*DISTANCES, "floyd_warshall_numpy"])
 @property_test
 @given(graphs(SERVED), st.sampled_from(["weight", None]))
@@ -242,6 +243,7 @@ def test_measures_are_those_of_networkx(name, G, weight):
         same(*results, exact=name not in SUMS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["unweighted", "dijkstra", "bellman-ford", "floyd-warshall", "floyd-warshall-numpy"])
 @property_test
 @given(graphs(SERVED))

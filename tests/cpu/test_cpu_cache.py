@@ -73,12 +73,14 @@ def test_a_second_process_compiles_nothing_and_damage_is_a_miss(tmp_path):
     assert compile_count(folder) == 0
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     assert compile_count(blocked / "below", TILE) == 1
 
 
+@pytest.mark.slow
 def test_no_cache_at_all(tmp_path):
     assert compile_count("", TILE, HOME=str(tmp_path)) == 1
     assert list(tmp_path.iterdir()) == []

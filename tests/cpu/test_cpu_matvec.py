@@ -120,6 +120,7 @@ def backend_product(plan, A, B):
     return C
 
 
+@pytest.mark.slow
 def test_a_large_stack_of_small_products_on_threads(rng):
     A = rng.random((70_000, 4, 4))
     one, two = (sr.matmul(A, A, threads=threads) for threads in (1, 2))

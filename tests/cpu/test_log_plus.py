@@ -84,6 +84,7 @@ def test_errors_are_small_on_data_of_every_kind(rng, name, dtype):
     assert errors(total[np.ix_(rows, columns)], expected, dtype).max() <= BOUND[dtype]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_single_path_is_exact(rng, dtype):
     A, B = (matrix.astype(dtype) for matrix in KINDS["hidden_markov_models"](rng, M, K, N))
@@ -108,6 +109,7 @@ def test_the_rows_of_a_do_not_know_each_other(rng):
             assert multiplied(A[rows], B).tobytes() == found[rows].tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_blocks_and_depths(rng, dtype):
     """Sizes above those of a block in every direction, by a matrix of ordinary numbers."""
@@ -118,6 +120,7 @@ def test_blocks_and_depths(rng, dtype):
     assert multiplied(A, B, threads=2).tobytes() == multiplied(A, B).tobytes()
 
 
+@pytest.mark.slow
 def test_c_may_be_b(rng):
     A, B = normal(rng, 1100, 1100).astype(np.float32), normal(rng, 1100, 1050).astype(np.float32)
     plan, expected = make_plan(sr.log_plus, "float32"), multiplied(A, B)
@@ -254,6 +257,7 @@ def test_huge_lines_change_no_others(rng, k, dtype, huge):
     assert stacks.tobytes() == np.stack([found, found[::-1]]).tobytes()
 
 
+@pytest.mark.slow
 def test_infinity_and_nan_do_as_in_small_products(rng):
     A, B = KINDS["scores"](rng, M, K, N)
     A[2, 3], B[4, 5], B[:, 6] = INF, INF, -INF
@@ -311,6 +315,7 @@ def test_float64_of_1024_terms(rng, name):
     assert errors(found[:2, :3], exact(A[:2], B[:, :3]), "float64").max() <= 16
 
 
+@pytest.mark.slow
 def test_other_semirings_and_few_terms_are_left_to_their_kernels():
     own = sr.Semiring("own", sr.log_plus.add.expression.text, "x + y", -INF, 0)
     assert log_sums.takes(make_plan(own, "float32"), 64)

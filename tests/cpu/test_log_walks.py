@@ -30,6 +30,7 @@ def stepwise(A, x, w, lengths=None):
     return np.array(states)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", quick(lambda kind: kind == "scores", KINDS))
 def test_states_have_the_bits_of_products_on_any_threads(kind, rng):
     x, A = (array.astype(np.float32) for array in KINDS[kind](rng, 21, 64, 64))
@@ -61,6 +62,7 @@ def test_states_overflow_as_products_one_by_one_do(n, dtype, rng):
         np.testing.assert_array_equal(sr.scan(A, x, "log_plus", weights=w, threads=threads), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("m", "n"), [(2, 48), (70, 65), (130, 100), (9, 530)])
 def test_shapes_lengths_and_weights_of_all_kinds(m, n, rng):
     A, x, w = drawn(rng, m, n, 4)
@@ -152,6 +154,7 @@ def test_gradients_where_exponentials_underflow(kind, rng, used):
     assert not all(used) or kind in ("one_path", "barely_lost", "maxima_that_never_meet")
 
 
+@pytest.mark.slow
 def test_gradients_do_not_depend_on_threads(rng):
     A, x, w = drawn(rng, 40, 70, 9)
     g, results = rng.normal(size=(40, 70)), []

@@ -236,6 +236,7 @@ def test_bounds_leave_out_what_ends_no_path(rng, kernels_for):
     np.testing.assert_array_equal(worst, np.where((A == D) | np.eye(130, dtype=bool), 0, D).max(axis=0))
 
 
+@pytest.mark.slow
 def test_long_paths_and_what_is_no_closure(rng, kernels_for):
     n = 120
     A = np.full((n, n), np.inf, np.float32)

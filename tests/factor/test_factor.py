@@ -169,6 +169,7 @@ def test_a_grid_against_dijkstra(rng, directed, ordering):
     assert np.array_equal(F.table(sources[:1])[0], D[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("directed", [False, True])
 def test_large_fronts_and_many_tasks_give_the_same(rng, directed, monkeypatch):
     """The kernels of products take the fronts, and what lies above many small subtrees goes one by one."""

@@ -39,6 +39,7 @@ def random_weights(rng, kind, tails, heads, n):
     return heights[heads] - heights[tails] + (rng.random(count) if kind == "both signs" else 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ties", "floats", "height differences", "both signs"])
 @pytest.mark.parametrize(
     "semiring",

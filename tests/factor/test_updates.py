@@ -278,6 +278,7 @@ def test_a_file_that_is_not_whole_is_none(tmp_path, rng):
     np.testing.assert_array_equal(np.load(path), F.closure())
 
 
+@pytest.mark.slow
 def test_a_graph_without_small_separators_is_refused_before_it_is_ordered(monkeypatch, rng):
     n, ends = 30_000, rng.integers(0, 30_000, (2, 90_000))
     A = sparse.csr_array((np.ones(90_000), ends), shape=(n, n))

@@ -348,6 +348,7 @@ def test_without_a_directed_edge_the_other_direction_stays(run, towns, more):
     assert message.startswith("no edge leads from c to a")
 
 
+@pytest.mark.slow
 def test_without_makes_no_matrix_of_all_pairs(run, towns):
     n = 1_000_000
     (towns / "far.gr").write_text(f"p sp {n} 4\na 1 6 2\na 6 8 3\na 1 8 1\na 8 {n} 4\n")
@@ -508,6 +509,7 @@ def test_json_of_a_closure(run, towns):
     assert failure(run, "closure", "w.csv", "--json", "-o", "-").startswith("--json and -o - both write to standard")
 
 
+@pytest.mark.slow
 def test_json_of_the_other_commands(run):
     found = json_of(run, "check", "min_plus")
     assert (found["proved"], found["refuted"]) == (True, False)
@@ -742,6 +744,7 @@ def test_a_diverging_closure(run, towns):
     assert failure(run, "closure", "d.csv", "-s", "max_times")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["", "# nothing\n", "from,to,km\n"])
 def test_the_empty_network(run, towns, text):
     (towns / "e.csv").write_text(text)

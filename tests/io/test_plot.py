@@ -97,6 +97,7 @@ def test_vertices_without_a_position_are_left_out(tmp_path):
     check_picture(figure, tmp_path / "x.png")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("semiring", ["min_plus", "max_plus", "max_min", "boolean", "plus_times"])
 def test_matrices_of_all_semirings(tmp_path, rng, semiring):
     algebra = sr.as_semiring(semiring)

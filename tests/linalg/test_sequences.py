@@ -139,6 +139,7 @@ def test_rows_that_share_a_matrix_are_one_product(monkeypatch, rng):
     assert shapes == [(8, 20)] * 3
 
 
+@pytest.mark.slow
 def test_long_sequences_neither_underflow_nor_lose_their_path(rng):
     A = np.log(rng.dirichlet(np.ones(4), 4))
     w = np.log(rng.random((5000, 4)))

@@ -91,6 +91,7 @@ def test_a_call_that_one_library_refuses_is_a_row_that_says_so(tmp_path):
     assert f"the library of {tmp_path}: ValueError: no" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_revision_that_is_not_there_is_named():
     done = compared("--compare", "no-such-revision")
     assert "no-such-revision: no tree of the library is there" in done.stderr

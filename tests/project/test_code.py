@@ -88,6 +88,7 @@ def test_this_machine_is_the_default():
     assert sr.code("min_plus", "float32", "asm").split("\n", 1)[1] in whole
 
 
+@pytest.mark.slow
 def test_every_cpu_of_the_table_is_known_to_llvm(capfd):
     for cpu in CPUS:
         assert len(sr.code("min_plus", "float32", "asm", target=cpu).splitlines()) > 10

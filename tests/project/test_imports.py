@@ -230,6 +230,7 @@ def test_the_gpu_backend_says_what_is_missing():
     assert "pip install 'semiring[cuda]'" in run(code)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["torch", "jax"])
 def test_a_module_for_another_library_says_what_is_missing(name):
     code = (

@@ -223,6 +223,7 @@ def test_what_does_more_than_to_map_is_refused(rng):
     _refused(long, "min_plus", IntegerOverflowError, "convert the matrix to int32")
 
 
+@pytest.mark.slow
 def test_no_semiring_without_a_star():
     starless = sr.Semiring("starless", "x + y", "x * y", 0.0, 1.0, domain="(-inf, inf)")
     _refused(np.zeros((3, 3)), starless, AlgebraError, "has no star", 2)
