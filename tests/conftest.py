@@ -1,7 +1,14 @@
-"""Seeds that follow from a test's name, the command that repeats a failure, and one line of tests that need a GPU."""
+"""Tiers of tests, seeds that follow from a test's name, and the command that repeats a failure.
+
+A test belongs to the tier ``quick`` unless a marker beside it says ``full`` or ``exhaustive``. ``pytest -m quick`` runs
+the first tier, ``pytest`` runs quick and full, and ``pytest -m "quick or full or exhaustive"`` runs all three. In the
+first two tiers a test of many cases runs those that cover all pairs of its parameters' values (`pairs`). Its remaining
+cases are exhaustive.
+"""
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import functools
 import gc
@@ -9,115 +16,103 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Hashable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from pairs import LIMIT, covering_cases
+
+pytest_plugins = ["compile_report"]
 
 # The same examples on every run, so that a red test means a changed program. HYPOTHESIS_PROFILE=explore draws new ones.
 _SHARED = {"deadline": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("default", max_examples=30, derandomize=True, database=None, **_SHARED)
 settings.register_profile("quick", max_examples=10, derandomize=True, database=None, **_SHARED)
+settings.register_profile("full", max_examples=30, derandomize=True, database=None, **_SHARED)
+settings.register_profile("exhaustive", max_examples=200, derandomize=False, **_SHARED)
 settings.register_profile("explore", max_examples=500, derandomize=False, **_SHARED)
 
-#: What a case of the quick tier is not about: the kernels of these would first be compiled, and nobody else needs them;
-#: libraries would first be imported.
-_DTYPES = ("int16", "int64", "uint8", "float16", "bfloat16")
-_SEMIRINGS = ("min_times", "min_max", "lukasiewicz", "xor_and")
-_UNUSUAL = frozenset((*_DTYPES, *_SEMIRINGS, "semiring.jax", "semiring.torch"))
 
-#: Where a case of float32 would compile long loops once more, beside those of float64. Elsewhere it is a tile, at once.
-_LOOPS = ("closures/", "factor/", "test_traps.py", "test_cli.py")
-_TILES = "test_contract.py"
-
-#: log_plus has loops of its own: those of float32, in which models are trained.
-_LOG = ("test_log_plus.py", "test_log_walks.py")
-
-#: Folders whose kernels are those of other folders, all in all: their tests come last, when those are compiled.
-_SHARING = ("compat", "io")
-
-#: These need PyTorch or JAX, which alone take seconds to import, in every process.
-_LATER = ("test_jax.py", "test_sequence_gradients.py", "test_torch.py")
-
-
-#: The values of its parameters that the cases of a test have shown, by the test.
-_SHOWN = pytest.StashKey[dict[str, set[tuple[str, ...]]]]()
-
-
-def _quick(config: pytest.Config) -> bool:
-    return bool(config.getoption("markexpr") == "not slow")
+def tier(config: pytest.Config) -> str:
+    """Return the largest tier that the marker expression of the command line selects."""
+    expression = config.getoption("markexpr")
+    if expression == "quick":
+        return "quick"
+    everything = not expression or ("exhaustive" in expression and "not exhaustive" not in expression)
+    return "exhaustive" if everything else "full"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[_SHOWN] = {}
-    if _quick(config):
-        os.environ.setdefault("HYPOTHESIS_PROFILE", "quick")
-        # A third of what the compiler takes is its optimiser. All tests run what users run; its kernels are kept apart.
+    chosen = tier(config)
+    os.environ.setdefault("HYPOTHESIS_PROFILE", chosen)
+    if chosen == "quick":
+        # LLVM's optimiser takes a third of the time to compile. The full tier runs what users run; the kernels of the
+        # two have separate cache keys.
         os.environ.setdefault("NUMBA_OPT", "0")
-    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+    settings.load_profile(os.environ["HYPOTHESIS_PROFILE"])
+    config.pluginmanager.register(Tiers(), "tiers of tests")
     from semiring.kernels.cpu import first_calls  # it imports Numba, which reads the environment then
 
-    first_calls.SECONDS = 0.0  # tests are about the compiled kernels; those of the first calls say otherwise
+    first_calls.SECONDS = 0.0  # tests are about the compiled kernels; those of the first calls set another value
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"tier: {tier(config)}"
+
+
+# ------------------------------------------------------------------------------------------------------------- tiers
+
+
+@functools.cache
+def module_markers(path: Path) -> frozenset[str]:
+    """Return the names of the markers that a test file gives itself by ``pytestmark``, without importing it."""
+    for statement in ast.parse(path.read_bytes()).body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "pytestmark":
+            return frozenset(re.findall(r"pytest\.mark\.(\w+)", ast.unparse(statement.value)))
+    return frozenset()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Whether not even to import a file, in the quick tier; None leaves it to others."""
-    return (collection_path.name in _LATER and _quick(config)) or None
+    """Skip the import of a file of another tier in a run of the quick one; None leaves the decision to pytest."""
+    if tier(config) != "quick" or collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
+        return None
+    return not module_markers(collection_path).isdisjoint({"full", "exhaustive"}) or None
 
 
-def _values(item: pytest.Item) -> Iterator[tuple[str, ...]]:
-    """What is told apart of a case: the value of each parameter, or of several that are given together."""
-    left = dict(item.callspec.params)
-    for mark in item.iter_markers("parametrize"):
-        together = [name for name in re.findall(r"\w+", str(mark.args[0])) if name in left]
-        yield *together, *(str(id(left.pop(name))) for name in together)
-    yield from ((name, str(id(value))) for name, value in left.items())
+def parameters(item: pytest.Item) -> dict[str, Hashable]:
+    """Return what tells a case from the other cases of its test: the value of each parameter, by identity.
 
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the cases slow that are about an unusual dtype or semiring, or would compile loops for a second dtype.
-
-    And those that show nothing new: each value of each parameter of a test is in a quick case, their combinations are
-    not.
+    Three or more parameters that one ``parametrize`` lists together count as one, so that no row of such a list is left
+    out. Two count as two: each of their rows is a pair.
     """
-    cases = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    names = {str(getattr(case, "name", getattr(case, "__name__", case))) for case in cases}
-    where = item.path.as_posix()
-    loops = any(part in where for part in _LOOPS) and item.path.name != _TILES
-    again = "float64" if item.path.name in _LOG or "log_plus" in names else "float32" if loops else None
-    if not names.isdisjoint(_UNUSUAL) or again in names:
-        item.add_marker(pytest.mark.slow)
-    if cases and item.get_closest_marker("slow") is None:
-        shown = item.config.stash[_SHOWN].setdefault(item.nodeid.partition("[")[0], set())
-        values = set(_values(item))
-        if values <= shown:
-            item.add_marker(pytest.mark.slow)
-        shown.update(values)
+    rest = {name: id(value) for name, value in item.callspec.params.items()}
+    found: dict[str, Hashable] = {}
+    for mark in item.iter_markers("parametrize"):
+        names = mark.args[0] if isinstance(mark.args[0], (list, tuple)) else re.findall(r"\w+", mark.args[0])
+        together = [name for name in names if name in rest]
+        if len(together) > 2:
+            found[",".join(together)] = tuple(rest.pop(name) for name in together)
+    return found | rest
 
 
-def pytest_collection_finish() -> None:
-    """Spare the search for garbage what stays, thousands of tests; the compiler makes many objects, and few cycles."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
-
-
-def pytest_unconfigure() -> None:
-    """Libraries report what is never collected as leaks, when the process ends."""
-    gc.unfreeze()
-
-
-@pytest.fixture
-def rng(request: pytest.FixtureRequest) -> np.random.Generator:
-    """Random numbers that depend on the name of the test alone, not on the tests that ran before it."""
-    return np.random.default_rng(zlib.crc32(request.node.name.encode()))
+def mark_cases_beyond_pairs(items: list[pytest.Item]) -> None:
+    """Mark the cases exhaustive that tests of more than `pairs.LIMIT` cases have beyond all pairs of values."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if hasattr(item, "callspec"):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in tests.values():
+        if len(cases) > LIMIT:
+            chosen = covering_cases([parameters(case) for case in cases])
+            for position, case in enumerate(cases):
+                if position not in chosen:
+                    case.add_marker(pytest.mark.exhaustive)
 
 
 @functools.cache
 def missing_gpu() -> str | None:
-    """Why tests marked ``gpu`` cannot run here; None where they can. Asks the driver: no CUDA package is imported."""
+    """Return why tests marked ``gpu`` cannot run here, or None. Asks the driver: no CUDA package is imported."""
     library = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     try:
         driver = ctypes.CDLL(library)
@@ -129,7 +124,18 @@ def missing_gpu() -> str | None:
     return None
 
 
-#: What the summary says of tests that were left out.
+class Tiers:
+    """Markers of the tiers, before ``-m`` selects by them."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        mark_cases_beyond_pairs(items)
+        for item in items:
+            if not any(item.get_closest_marker(name) for name in ("full", "exhaustive")):
+                item.add_marker(pytest.mark.quick)
+
+
+#: The line of the summary about GPU tests that were left out.
 _LEFT_OUT = pytest.StashKey[str]()
 
 
@@ -140,8 +146,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=gpu)
         items[:] = [item for item in items if not item.get_closest_marker("gpu")]
         config.stash[_LEFT_OUT] = f"{len(gpu):,} GPU tests skipped: {reason}"
-    if _quick(config):
-        items.sort(key=lambda item: item.path.parent.name in _SHARING)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -151,7 +155,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node) -> None:
-    """A process of pytest-xdist has ended: each of them collects all tests, so one says it for all."""
+    """Keep what a process of pytest-xdist left out; each of them collects all tests, so one line stands for all."""
     if said := getattr(node, "workeroutput", {}).get("left out"):
         node.config.stash[_LEFT_OUT] = said
 
@@ -161,29 +165,36 @@ def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
         terminalreporter.write_line(config.stash[_LEFT_OUT])
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log):
-    """The tests of a file run in one process, which compiles their kernels once; another `--dist` is as it says.
+# --------------------------------------------------------------------------------------------------------- processes
 
-    Those of a folder in the quick tier, most of whose time goes into the compiler where nothing is compiled yet.
-    """
-    from xdist.scheduler import LoadFileScheduling, LoadScopeScheduling
 
-    class ByFolder(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return nodeid.partition("::")[0].rpartition("/")[0]
+def pytest_collection_finish() -> None:
+    """Exempt thousands of tests from garbage collection; the compiler makes many objects, and few cycles."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
-    kind = LoadFileScheduling
-    if _quick(config):
-        kind, config.option.loadscopereorder = ByFolder, False  # in this order, not the folder of most tests first
-    return kind(config, log) if config.getoption("dist") == "load" else None
+
+def pytest_unconfigure() -> None:
+    """Undo `gc.freeze`: libraries report objects that are never collected as leaks, when the process ends."""
+    gc.unfreeze()
+
+
+# -------------------------------------------------------------------------------------------------------- repetition
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """Random numbers that depend on the name of the test alone, not on the tests that ran before it."""
+    return np.random.default_rng(zlib.crc32(request.node.name.encode()))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
     report = yield
     if report.failed:
-        profile = os.environ.get("HYPOTHESIS_PROFILE")
-        command = f"python -m pytest {item.nodeid!r}"
-        report.sections.append(("repeat it", f"HYPOTHESIS_PROFILE={profile} {command}" if profile else command))
+        profile = os.environ["HYPOTHESIS_PROFILE"]
+        every_tier = ' -m ""' if item.get_closest_marker("exhaustive") else ""
+        command = f"HYPOTHESIS_PROFILE={profile} python -m pytest{every_tier} {item.nodeid!r}"
+        report.sections.append(("repeat it", command))
     return report

@@ -51,7 +51,7 @@ def test_every_law_of_the_catalogue_is_proved(name):
     assert {"star", "star_closed"} <= set(report.laws)  # each member has a star, given or 1̄
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_log_plus_says_what_it_read_as_a_logarithm():
     verdict = sr.log_plus.check_axioms()["add_associative"]
     assert verdict.proved
@@ -59,7 +59,7 @@ def test_log_plus_says_what_it_read_as_a_logarithm():
     assert verdict.note == "0.6931471805599453 is read as log 2"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_examples_for_testing_are_semirings(name):
     report = EXAMPLES[name].check_axioms()
@@ -93,14 +93,14 @@ RIGHT = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", RIGHT)
 def test_other_semirings_are_proved_too(name):
     report = RIGHT[name].check_axioms(samples=100)
     assert report.proved, report
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     "semiring",
     [
@@ -179,7 +179,7 @@ NUMBERS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", WRONG)
 def test_plausible_but_wrong_semirings_are_refuted(name):
     semiring, failing = WRONG[name]
@@ -207,7 +207,7 @@ SIDES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", WRONG)
 def test_counterexamples_are_true(name):
     """Each is evaluated again, from its readable form, by plain Python on the text of the operations."""
@@ -244,7 +244,7 @@ def test_counterexamples_are_true(name):
         assert not math.isclose(left, right, rel_tol=1e-12) or (left != left) != (right != right)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("key", "semiring", "text"),
     [
@@ -261,7 +261,7 @@ def test_counterexamples_are_simple_and_readable(key, semiring, text):
     assert str(WRONG[semiring][0].check_axioms(suggest=False)[key].counterexample) == text
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_domain_is_suggested_where_one_helps():
     report = define("max(x, y)", "x * y", 0, 1).check_axioms()
     assert report.hint == "On [0, inf] every law is proved: give domain='[0, inf]'."
@@ -322,7 +322,7 @@ def test_a_verdict_tells_how():
     assert str(derive_property(sr.min_plus, "absorptive")) == ("1̄ ⊕ x = 1̄ fails: 1̄ ⊕ x is -1, but 1̄ is 0, at x = -1")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_nothing_heavy_is_imported_for_sums_products_and_minima():
     code = (
         "import semiring as sr, sys\n"
@@ -351,7 +351,7 @@ def test_rounding_is_reported_apart_from_falsehood():
     assert "in float32" in str(report)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_numbers_whose_exponentials_leave_the_range_are_told():
     """It was told as rounding by 1,650 units in the last place, where a number becomes infinite."""
     own = define("-log(exp(-x) + exp(-y))", "x + y", "inf", 0)
@@ -362,7 +362,7 @@ def test_numbers_whose_exponentials_leave_the_range_are_told():
     assert not own.check_axioms()["mul_associative"].rounding.overflow
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("heat", [0.1, 0.001])
 def test_large_exponents_refute_no_law_that_holds(heat):
     """The exponential of -242,917 / 0.1 was infinite in sixty digits, too."""
@@ -371,7 +371,7 @@ def test_large_exponents_refute_no_law_that_holds(heat):
     assert report.unrefuted, report
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_exact_dtypes_show_no_rounding():
     for name, dtype in (("min_plus", "int32"), ("plus_times", "int32"), ("xor_and", "uint8"), ("max_min", "uint8")):
         report = sr.CATALOGUE[name].check_axioms(dtype)
@@ -387,7 +387,7 @@ def test_overflow_is_reported_apart_from_falsehood():
     assert "int16 breaks it by overflow" in str(report["left_distributive"])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_dtype_restricts_the_elements():
     halves = ("max(x, y)", "where((x > 0) & (x < 1), 0, x + y)", -INF, 0)
     assert not define(*halves).check_axioms()["mul_associative"]
@@ -403,7 +403,7 @@ def test_a_dtype_restricts_the_elements():
     assert "{False, True}" in report.summary
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_same_seed_gives_the_same_report():
     semiring = define("sqrt(x * x + y * y)", "x * y", 0, 1, "[0, inf)")
     first, second = (str(check_axioms(semiring, samples=40, seed=3)) for _ in range(2))
@@ -448,7 +448,7 @@ def test_annihilation_holds_by_definition_and_what_breaks_it_is_noted():
     assert sr.max_min.check_axioms()["annihilation"].note == ""
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     ("add", "mul", "domain"),
@@ -486,7 +486,7 @@ OPERATIONS = st.recursive(
 ALL_LAWS = (*AXIOMS, *PROPERTIES.values())
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @given(
     st.one_of(OPERATIONS, st.sampled_from(["min(x, y)", "max(x, y)", "x + y", "x * y"])),
     st.one_of(OPERATIONS, st.sampled_from(["min(x, y)", "max(x, y)", "x + y", "x * y"])),

@@ -100,7 +100,7 @@ def truncated_star(name, x, terms=4000):
     return total, before == total
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "values"),
     [
@@ -122,7 +122,7 @@ def test_the_star_is_the_sum_of_all_powers(name, values):
         assert float(sr.CATALOGUE[name].star(x)) == pytest.approx(float(total), rel=1e-12), x
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "values"),
     [

@@ -7,7 +7,7 @@ import semiring as sr
 from semiring.errors import AlgebraError, DivergenceError
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["first", "second"])
 def test_errors_name_the_semiring_that_was_given(name):
     walks = sr.Semiring(

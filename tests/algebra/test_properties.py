@@ -70,7 +70,7 @@ def operands(draw, semiring, dtype, entries=None):
 # --------------------------------------------------------------------------------------------------------- products
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_the_product_is_its_definition(name, dtype):
     semiring = EVERY[name]
@@ -103,7 +103,7 @@ def test_the_laws_of_matrix_products(name, dtype):
     check()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", [name for name in EVERY if EVERY[name].selective and EVERY[name].supports("float64")])
 def test_products_of_corner_values(name, dtype):
@@ -119,7 +119,7 @@ def test_products_of_corner_values(name, dtype):
     check()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "dtype"), TROPICAL_INTEGERS)
 def test_integers_are_exact_or_refused(name, dtype):
     """The full range of the dtype. Python's integers say whether every entry fits; if so, it must come out."""
@@ -159,7 +159,7 @@ def test_integers_are_exact_or_refused(name, dtype):
     check()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_gemm_is_its_formula(name, dtype):
     """D = (α ⊗ A ⊗ B) ⊕ (β ⊗ C), with transposed operands: against the elementwise operations."""
@@ -193,7 +193,7 @@ def test_gemm_is_its_formula(name, dtype):
     check()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "dtype"), [case for case in CASES if EVERY[case[0]].selective])
 def test_a_witness_attains_its_entry_and_none_before_it_does(name, dtype):
     semiring = EVERY[name]
@@ -213,7 +213,7 @@ def test_a_witness_attains_its_entry_and_none_before_it_does(name, dtype):
     check()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_the_fast_backend_is_the_reference(name, dtype):
     semiring = EVERY[name]
@@ -340,7 +340,7 @@ def test_the_methods_named_here_are_those_that_exist():
 # ------------------------------------------------------------------------------------------------------------ paths
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", [name for name in EVERY if EVERY[name].selective])
 def test_best_paths_are_certified(name):
     """Predecessors form trees and paths weigh what the matrix says, in every semiring that chooses; nothing rounds."""

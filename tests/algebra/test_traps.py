@@ -130,7 +130,7 @@ def test_a_sum_that_does_not_fit_is_an_error(dtype, big):
         closure(chain)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 @pytest.mark.parametrize("in_place", [False, True])
 def test_rows_with_gaps_may_be_closed_in_a_wider_dtype(name, in_place):

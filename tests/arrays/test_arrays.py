@@ -58,7 +58,7 @@ def test_foreign_byte_order_becomes_native():
     assert (result.dtype.isnative, result.tolist()) == (True, [[4]])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_masked_entries_are_no_path():
     A = np.ma.array([[1, 2], [3, 4]], mask=[[False, True], [False, False]])
     for dtype, top in (("float64", INF), ("int32", 2**31 - 1)):
@@ -106,7 +106,7 @@ def test_floats_of_sixteen_bytes():
     assert (result.dtype, result.tolist()) == (A.dtype, [[0, 3], [INF, 2]])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_closures_of_floats_of_sixteen_bytes(monkeypatch):
     heights = 0.75 * np.arange(5)
     A = heights - heights[:, None] + 0.25 * (1 - np.eye(5))  # a weight of 0 among them
@@ -233,7 +233,7 @@ def test_gradients_do_not_vanish_silently():
         sr.matmul(array, array)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("library", ["torch", "jax"])
 def test_real_libraries(library):
     """In an interpreter of its own: these libraries start threads and warn."""
@@ -297,7 +297,7 @@ def test_threads_are_counted_from_one(n, error):
         sr.matmul([[1.0]], [[1.0]], threads=n)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("value", "expected"), [("3", "3"), ("", "cores"), ("many", "error"), ("0", "error")])
 def test_the_environment_sets_the_default(value, expected):
     program = "from semiring.threads import get_threads; print(get_threads())"

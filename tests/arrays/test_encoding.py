@@ -279,7 +279,7 @@ def check_product(x, y, semiring, dtype):
     assert decode(result, semiring, dtype, limit=code.limit)[0] == (zero if expected is None else expected)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("semiring", [sr.min_plus, sr.max_plus], ids=["min_plus", "max_plus"])
 def test_products_at_every_threshold(semiring):
     """All pairs of values next to a half, a third and a quarter of the range and its ends, beside a negative detour."""
@@ -296,7 +296,7 @@ def test_products_at_every_threshold(semiring):
                 check_product(x, y, semiring, "int16")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @given(
     data=st.data(),
     dtype=st.sampled_from(INTEGERS),

@@ -82,7 +82,7 @@ COMMON = {name: [dtype for dtype in dtypes if dtype in ("float64", "int32")] for
 COMMON.update(boolean=["bool"], log_plus=["float32"])
 
 every_dtype = pytest.mark.parametrize(
-    "cases", [COMMON, pytest.param(DTYPES, marks=pytest.mark.slow)], ids=["common dtypes", "every dtype"]
+    "cases", [COMMON, pytest.param(DTYPES, marks=pytest.mark.full)], ids=["common dtypes", "every dtype"]
 )
 
 
@@ -183,7 +183,7 @@ def checking(checked):
     return [wrapped(step, check) for step in STEPS]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("plus", [False, True])
 def test_facts_are_true_after_every_step(rng, plus):
     """Of whole chains, with the problems that are made while they run."""
@@ -196,7 +196,7 @@ def test_facts_are_true_after_every_step(rng, plus):
     assert sum(checked) > 1000
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_facts_on_a_device(rng, monkeypatch):
     """There whole numbers are closed in narrower integers, and floats in their order as integers.
 
@@ -246,7 +246,7 @@ def test_a_changed_matrix_knows_nothing_of_the_former_one():
 # ---------------------------------------------------------------------------------------- all looks before any write
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @every_dtype
 @pytest.mark.parametrize("plus", [False, True])
 def test_looks_write_nothing(rng, plus, cases):
@@ -288,7 +288,7 @@ def stacks_with_one_in_error(cases):
     yield "min_plus", np.stack([cycle, far]), DomainError
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @every_dtype
 @pytest.mark.parametrize("method", ["auto", "rkleene", "squaring"])
 @pytest.mark.parametrize("reflexive", [True, False])
@@ -320,7 +320,7 @@ def program(A, name, check=True, plus=False, method="auto"):
     return program_for(A, Options(sr.as_semiring(name), method, check=check), plus=plus)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @every_dtype
 @pytest.mark.parametrize("n", quick(lambda n: n < 10, [1, 4, 33, 150]))
 def test_programs_give_the_bits_of_the_chain(rng, n, cases):
@@ -335,7 +335,7 @@ def test_programs_give_the_bits_of_the_chain(rng, n, cases):
     assert ran == {(*kind, plus) for kind in every for plus in (False, True)}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("method", ["rkleene", "blocked_floyd_warshall", "floyd_warshall", "squaring"])
 @pytest.mark.parametrize("plus", [False, True])
 def test_programs_of_a_method_give_the_bits_of_the_chain(rng, method, plus):
@@ -388,7 +388,7 @@ def kinds_of_call(rng):
     yield "a stack of both signs by a method", np.stack([signed, W]), {"method": "rkleene"}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("plus", [False, True])
 @pytest.mark.parametrize("told", [None, lambda done, total: None])
 def test_nothing_is_planned_for_a_kind_of_call_that_was_seen_before(rng, monkeypatch, plus, told):
@@ -440,7 +440,7 @@ def test_weights_of_both_signs_have_a_program_of_each_method(rng, name, dtype, o
         closure(A, name, **options)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "sign"), [("min_plus", 1), ("max_plus", -1)])
 def test_one_strong_component_of_both_signs_has_a_program_of_any_size(rng, name, sign):
     h = rng.integers(0, 9, 170)
@@ -557,7 +557,7 @@ def test_few_frames_between_a_call_and_its_kernels(rng, threads):
 # -------------------------------------------------------------------------------- what the interface must be able to do
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_bfloat16_of_both_signs_in_place_with_predecessors(rng):
     """Closed in float32 and rounded once; the predecessors are those before rounding."""
     A = shifted(rng, matrix(rng, 12, "max_plus", "float32", 0.5), "max_plus").astype(ml_dtypes.bfloat16)
@@ -640,7 +640,7 @@ def test_edges_of_unbounded_gain(rng, name, sign, reflexive):
     np.testing.assert_array_equal(result, sign * expected)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_single_components_are_no_problems_of_their_own(rng):
     """An acyclic graph of both signs, whatever its size, is planned as few Python objects."""
     kinds, nodes, counts = (Node, Problem, Reduction, Leaf), [], []
@@ -660,7 +660,7 @@ def test_single_components_are_no_problems_of_their_own(rng):
 # ------------------------------------------------------------------------------- equal calls, and what is said of them
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_sparse_graphs_take_one_way_whatever_the_threads(rng):
     """Dijkstra and a dense closure add in another order, so that their bits differ."""
     from scipy.sparse import random_array
@@ -721,7 +721,7 @@ def test_an_explanation_says_why_the_matrices_of_a_stack_go_alone(shape, options
     np.testing.assert_array_equal(D, expected)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_explanation_is_of_the_method_that_ran(rng, monkeypatch):
     step = sys.modules["semiring.chain.steps.sparse"]
     ran, dijkstra, look = [], step._dijkstra, CpuBackend.look_gaining

@@ -32,7 +32,7 @@ def close_to(result, expected):
     np.testing.assert_array_equal(result, expected)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("reflexive", quick(bool, [True, False]))
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_every_semiring_and_dtype(rng, name, dtype, reflexive):
@@ -43,7 +43,7 @@ def test_every_semiring_and_dtype(rng, name, dtype, reflexive):
         np.testing.assert_array_equal(A, kept)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("n", SIZES)
 def test_every_method_and_size(rng, n):
     for name, dtype in (("min_plus", "float32"), ("max_min", "int16"), ("boolean", "bool"), ("max_plus", "int32")):
@@ -62,7 +62,7 @@ def test_every_method_and_semiring(rng, name, dtype):
         close_to(closure(A, name, method=method), expected)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("n", [5, 64, 97, 200])
 def test_against_dijkstra(rng, n):
     A = np.where(rng.random((n, n)) < 3 / n, rng.integers(0, 9, (n, n)), np.inf)  # ties, zeros, unreachable vertices
@@ -72,7 +72,7 @@ def test_against_dijkstra(rng, n):
     close_to(closure(A.astype(np.float32)), expected.astype(np.float32))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("n", [300, 513, 700])
 def test_beyond_one_block(rng, n):
     A = np.where(rng.random((n, n)) < 4 / n, rng.integers(1, 9, (n, n)), np.inf)
@@ -85,7 +85,7 @@ def test_beyond_one_block(rng, n):
         np.testing.assert_array_equal(D, scipys)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     "view",
     [
@@ -212,7 +212,7 @@ def test_a_stack_is_looked_at_before_any_of_it_is_written(rng, name, dtype, meth
         np.testing.assert_array_equal(stack[0], [closure(one, name, method=method) for one in kept[0]])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_small_matrices_of_a_stack_are_closed_as_if_alone(rng, name, dtype):
     """To the last bit, whatever the threads, the layout, and where the result goes."""
@@ -233,7 +233,7 @@ def test_small_matrices_of_a_stack_are_closed_as_if_alone(rng, name, dtype):
         np.testing.assert_array_equal(work, expected)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_small_matrices_of_both_signs_are_closed_as_if_alone(rng, dtype):
     for count, n in ((5, 1), (4, 3), (7, 33), (60, 21), (2, 160), (2, 161)):
@@ -297,7 +297,7 @@ def test_errors_of_any_semiring_name_the_matrix(monkeypatch, backend):
         closure(long, out=long)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "dtype"), [("min_plus", "float32"), ("plus_times", "float64"), ("log_plus", "float64")]
 )
@@ -313,7 +313,7 @@ def test_threads_do_not_change_a_bit(rng, name, dtype):
 # ------------------------------------------------------------------------------------------------- not idempotent
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("method", ["auto", "rkleene", "blocked_floyd_warshall", "floyd_warshall"])
 def test_plus_times_is_the_inverse(rng, method):
     A = rng.integers(-8, 9, (14, 14)) / 64
@@ -334,7 +334,7 @@ def test_plus_times_beyond_the_spectral_radius():
         closure([[0.5, 0.0], [0.0, 1.0]], "plus_times")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("method", ["rkleene", "blocked_floyd_warshall", "floyd_warshall"])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_log_plus_is_the_logarithm_of_the_inverse(rng, dtype, method):
@@ -467,7 +467,7 @@ def test_negative_zero_is_a_zero():
         assert not np.signbit(closure(-A, "max_plus")).any() or D[0, 1] == 0
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     "name", quick(lambda name: name == "min_plus", ["min_plus", "max_plus", "max_min", "max_times"])
 )
@@ -521,7 +521,7 @@ def test_progress_is_monotone_and_ends(rng):
     assert steps[-1][0] == steps[-1][1]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("backend", ["cuda", "cpu"])
 def test_to_count_the_pairs_copies_no_matrix(backend):
     """The total of a report is known before the work begins: at what may be next to nothing beside it."""

@@ -41,7 +41,7 @@ def check(A, expected, *arguments, **options):
     np.testing.assert_array_equal(A, kept)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("reflexive", [True, False])
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_every_semiring_and_dtype(rng, name, dtype, reflexive):
@@ -67,7 +67,7 @@ def test_sums_that_are_not_idempotent(rng):
         np.testing.assert_allclose(result.get(), expected, rtol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 def test_mixed_signs(rng, name, dtype):
@@ -127,7 +127,7 @@ def stack_of(rng, count, n, name, dtype):
     return stack, np.stack([oracles.closure(one, name) for one in stack])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("check_entries", [True, False])
 @pytest.mark.parametrize(("name", "dtype"), [*CASES, ("min_plus", "float16"), ("max_min", "float16")])
 def test_stacks_are_closed_in_one_call(rng, closes_stacks, name, dtype, check_entries):
@@ -194,7 +194,7 @@ def test_what_stacks_refuse_is_named(closes_stacks, n):
         closure(on_device(A))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("n", [30, 90])
 def test_long_chains_of_integers_are_closed_together(closes_stacks, n):
     chain = np.full((2, n, n), np.iinfo(np.int16).max, np.int16)
@@ -286,7 +286,7 @@ def found_paths(rng, n):
     return A, host, there
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_path_moves_one_row_of_the_matrix(rng, monkeypatch):
     n = 90
     A, host, there = found_paths(rng, n)
@@ -310,7 +310,7 @@ def test_a_path_moves_one_row_of_the_matrix(rng, monkeypatch):
     assert moved.numbers == n
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_questions_are_asked_where_the_matrix_lives(rng, monkeypatch):
     """On its GPU, and for a tensor on the current stream of PyTorch: who asks may be on another."""
     _, host, there = found_paths(rng, 40)
@@ -365,7 +365,7 @@ def test_only_what_was_moved_to_the_device_is_closed_in_place(rng, monkeypatch, 
         np.testing.assert_array_equal(values, A)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_integers_that_were_moved_may_begin_again_in_a_wider_dtype():
     A = np.full((90, 90), np.iinfo(np.int16).max, np.int16)
     A[np.arange(89), np.arange(1, 90)] = 200

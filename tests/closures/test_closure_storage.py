@@ -125,7 +125,7 @@ def dense_of(matrix, name="min_plus"):
     return result
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("method", ["auto", "rkleene", "johnson"])
 @pytest.mark.parametrize("form", [sparse.csr_array, sparse.csc_array, sparse.coo_array, sparse.csr_matrix])
 def test_sparse_input(rng, form, method):
@@ -197,7 +197,7 @@ def test_auto_prefers_johnson_on_large_sparse_graphs():
     assert 2 * search_operations(3000, 7800) < dense_operations(3000, 8)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_way_of_a_sparse_graph_does_not_depend_on_threads():
     """Neither do its bits: Dijkstra and a dense closure add in another order."""
     from scipy.sparse import random_array

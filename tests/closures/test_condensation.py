@@ -19,7 +19,7 @@ def reachable(A):
     return found
 
 
-@pytest.mark.parametrize("degree", [1.2, *(pytest.param(degree, marks=pytest.mark.slow) for degree in (0.5, 3))])
+@pytest.mark.parametrize("degree", [1.2, *(pytest.param(degree, marks=pytest.mark.full) for degree in (0.5, 3))])
 @pytest.mark.parametrize("form", [np.asarray, pack, csr_array])
 def test_components_and_questions(degree, form, rng):
     for n in (1, 2, 20, 90):
@@ -42,7 +42,7 @@ def test_components_and_questions(degree, form, rng):
         assert found.reaches([], [0]).shape == (0, 1)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_more_sources_than_are_followed_at_once(rng):
     A = rng.random((700, 700)) < 0.002
     found = sr.condensation(A)
@@ -85,7 +85,7 @@ def test_what_condensation_refuses():
         found.members(3)
 
 
-@pytest.mark.parametrize("n", [0, 1, 33, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 70))])
+@pytest.mark.parametrize("n", [0, 1, 33, *(pytest.param(n, marks=pytest.mark.full) for n in (2, 70))])
 def test_transitive_reductions(n, rng):
     for density in (0.03, 0.3, 1):
         order = rng.permutation(n)

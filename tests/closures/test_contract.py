@@ -165,7 +165,7 @@ def test_products_in_place_are_those_of_a_copy(name, dtype, m, n, threads, rng):
         np.testing.assert_array_equal(others, pivots)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize(("m", "n"), [(0, 3), (1, 1), (1, 70), (65, 130), (385, 192), (700, 400), (130, 1)])
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_copied_panels(shape, threads, rng):
     assert not out[:, -1].any()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_steps_by_one_matrix_are_products(dtype, sparse, rng):
@@ -427,7 +427,7 @@ def test_the_order_of_the_factors(backend, dtype, rng):
         np.testing.assert_array_equal(result, candidates.max(axis=1))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "dtype"), [("min_plus", "float32"), ("plus_times", "float32"), ("log_plus", "float64")]
 )

@@ -63,7 +63,7 @@ def check_trees(values, trees, A, semiring, sources):
         assert (at == source).all()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("backend", ["cpu", "reference"])
 @pytest.mark.parametrize("name", [*WEIGHTS, "own"])
 def test_every_semiring_against_its_closure(rng, name, backend, monkeypatch):
@@ -92,7 +92,7 @@ def test_every_semiring_against_its_closure(rng, name, backend, monkeypatch):
                     np.testing.assert_array_equal(near[part], row[heads[part]])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_own_product_that_does_not_commute_is_combined_from_either_end():
     first = sr.Semiring("last", "max(x, y)", "where(x == 0, 0, where(y == 0, 0, min(x, y)))", 0, 9, domain="[0, 9]")
     plan = make_plan(first, "float64")
@@ -101,7 +101,7 @@ def test_an_own_product_that_does_not_commute_is_combined_from_either_end():
     np.testing.assert_array_equal(graph.table(np.arange(3))[0], turned.table(np.arange(3))[0].T)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_bits_are_those_of_scipy(rng):
     for n, each in ((30, 1.5), (200, 3), (150, 60)):
         A = sparse.random_array((n, n), density=each / n, rng=rng, format="csr")
@@ -121,7 +121,7 @@ def test_sums_beyond_the_floats_are_no_path():
     np.testing.assert_array_equal(found[0], [0, 1.5e308, np.inf, np.inf])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_what_a_search_touched_is_forgotten(rng):
     """One thread works on all sources with one workspace; searches that end early leave a queue behind."""
     graph, A, semiring = drawn(rng, 40, 160, "min_plus")

@@ -17,7 +17,7 @@ CASES = [
     ("max_plus", "float32"),
     ("max_times", "float64"),
     *(
-        pytest.param(*case, marks=pytest.mark.slow)
+        pytest.param(*case, marks=pytest.mark.full)
         for case in (
             ("min_plus", "float32"),
             ("max_plus", "float64"),
@@ -26,7 +26,7 @@ CASES = [
         )
     ),
 ]
-SIZES = [2, 5, 24, 33, 65, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 25, 64, 100, 129, 160))]
+SIZES = [2, 5, 24, 33, 65, *(pytest.param(n, marks=pytest.mark.full) for n in (1, 25, 64, 100, 129, 160))]
 
 
 def graph(rng, kind, n):

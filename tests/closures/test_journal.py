@@ -94,7 +94,7 @@ def weights(rng, name, dtype):
 KINDS = [("min_plus", "float64"), ("plus_times", "float64"), ("max_plus", "int32")]
 
 
-PIVOTS = pytest.param(("min_plus", "float32", True, 1.0, True), marks=pytest.mark.slow, id="pivots")
+PIVOTS = pytest.param(("min_plus", "float32", True, 1.0, True), marks=pytest.mark.full, id="pivots")
 
 
 @pytest.fixture(params=[*((*kind, in_place) for kind in KINDS for in_place in (True, False)), PIVOTS], ids=str)
@@ -110,7 +110,7 @@ def use(monkeypatch, system):
 # ---------------------------------------------------------------------------------------------------------- undisturbed
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("share", [1, 1.3, 2, 100])
 def test_a_run_with_a_journal_has_the_same_bits(rng, tmp_path, share):
     for name, dtype in KINDS:
@@ -120,7 +120,7 @@ def test_a_run_with_a_journal_has_the_same_bits(rng, tmp_path, share):
             work.check()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("n", [1, 2, 3, 31, 32, 33, 64, 65, 129])
 def test_matrices_of_any_size(rng, tmp_path, n):
     """Also where no row begins a page, and where one round is all there is."""
@@ -136,7 +136,7 @@ def test_matrices_of_any_size(rng, tmp_path, n):
             assert same_bits(found, sr.closure(A, name, method=METHOD))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_rows_of_whole_pages(rng, tmp_path):
     """So that strips move past the page cache, at both places."""
     n = 512
@@ -148,7 +148,7 @@ def test_rows_of_whole_pages(rng, tmp_path):
     assert same_bits(found, sr.closure(A, method=METHOD))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_finished_run_reads_no_strip(monkeypatch, work):
     work.run()
     size = work.journal.stat().st_size
@@ -252,7 +252,7 @@ def sample(kinds, few):
     return sorted(rare | {round(1 + k * (len(kinds) - 1) / (few - 1)) for k in range(few)})
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_killed_at_any_call(monkeypatch, rng, work):
     kinds = calls_of(monkeypatch, work)
     for at in sample(kinds, 14):
@@ -264,7 +264,7 @@ def test_killed_at_any_call(monkeypatch, rng, work):
         work.check()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("in_place", [True, False])
 @pytest.mark.parametrize(("name", "dtype"), [("max_plus", "int32"), ("min_plus", "float64")])
 def test_killed_while_it_puts_in_what_comes_last(monkeypatch, rng, folder, name, dtype, in_place):
@@ -286,7 +286,7 @@ def test_killed_while_it_puts_in_what_comes_last(monkeypatch, rng, folder, name,
         work.check()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_killed_again_and_again(monkeypatch, rng, work):
     """Every run gets some calls further; so many that a panel is logged."""
     work.again()
@@ -321,7 +321,7 @@ class Failing(Dying):
         return System.write(self, file, memory, position)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
 def test_any_call_may_fail(monkeypatch, rng, work, code):
     kinds = calls_of(monkeypatch, work)
@@ -357,7 +357,7 @@ def test_a_journal_that_has_no_room_leaves_nothing_behind(monkeypatch, rng, tmp_
     work.check()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_short_writes_and_reads(monkeypatch, rng, work):
     class Short(System):
         def read(self, file, memory, position):
@@ -454,7 +454,7 @@ def cut_off(monkeypatch, rng, work, at):
     return False
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_what_was_not_synced_is_lost(monkeypatch, rng, work):
     kinds = calls_of(monkeypatch, work, Volatile)
     for at in sample(kinds, 14):
@@ -464,7 +464,7 @@ def test_what_was_not_synced_is_lost(monkeypatch, rng, work):
         work.check()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_power_goes_again_and_again(monkeypatch, rng, work):
     work.again()
     for _ in range(300):
@@ -476,7 +476,7 @@ def test_the_power_goes_again_and_again(monkeypatch, rng, work):
     work.check()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_stand_in_does_lose_what_was_not_synced(monkeypatch, rng, work):
     """Without a sync of the strips runs are lost, so that the tests above prove something."""
 
@@ -551,7 +551,7 @@ def kill_at_random(work, rng, times):
     return killed
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9 on Windows")
 def test_killed_from_outside(rng, tmp_path):
     work = Work(tmp_path, rng, "min_plus", "float64", True)
@@ -559,7 +559,7 @@ def test_killed_from_outside(rng, tmp_path):
     work.check()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9 on Windows")
 @pytest.mark.skipif("SEMIRING_KILLS" not in os.environ, reason="some minutes: SEMIRING_KILLS=200 kills as often")
@@ -597,14 +597,14 @@ def ranked(request, rng, folder):
     return OnRanks(folder, rng, *request.param)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 def test_ranks_share_the_strips_of_a_file(ranked, size):
     ranked.sizes = (size,)
     ranked.check()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "dtype"), [("boolean", "bool"), ("max_min", "int16"), ("log_plus", "float32")])
 def test_ranks_share_the_strips_of_other_matrices(rng, tmp_path, name, dtype):
     for n in (1, 2, 33, 65, 129):
@@ -615,7 +615,7 @@ def test_ranks_share_the_strips_of_other_matrices(rng, tmp_path, name, dtype):
         assert all(same_bits(each, sr.closure(A, name, method=METHOD)) for each in found)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_ranks_put_in_edges_of_unbounded_gain(rng, tmp_path):
     work = OnRanks(tmp_path, rng, "min_plus", "float64", True)
     work.A = np.where(np.tri(N, dtype=bool), np.inf, work.A)
@@ -625,7 +625,7 @@ def test_ranks_put_in_edges_of_unbounded_gain(rng, tmp_path):
     work.check()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_ranks_that_are_killed_are_followed_by_any_number(monkeypatch, rng, ranked):
     """All of them at once, at any call of one."""
     ranked.sizes = (1,)
@@ -642,7 +642,7 @@ def test_ranks_that_are_killed_are_followed_by_any_number(monkeypatch, rng, rank
         ranked.check()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_call_of_one_rank_may_fail(monkeypatch, rng, ranked):
     ranked.sizes = (1,)
     kinds = calls_of(monkeypatch, ranked)
@@ -663,7 +663,7 @@ def test_a_call_of_one_rank_may_fail(monkeypatch, rng, ranked):
         ranked.check()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_ranks_that_lose_what_was_not_synced(monkeypatch, rng, ranked):
     ranked.sizes = (1,)
     kinds = calls_of(monkeypatch, ranked, Volatile)
@@ -676,7 +676,7 @@ def test_ranks_that_lose_what_was_not_synced(monkeypatch, rng, ranked):
         ranked.check()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_ranks_raise_alike_what_is_wrong_with_the_entries(rng, tmp_path):
     path = tmp_path / "A.npy"
 
@@ -711,7 +711,7 @@ def test_ranks_raise_alike_what_is_wrong_with_the_entries(rng, tmp_path):
 # ---------------------------------------------------------------------------------------------------------- interrupted
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_interrupt_leaves_a_journal_that_goes_on(work):
     def interrupt(done, total):
         if done > total * 2 // 3:
@@ -794,7 +794,7 @@ def test_another_run_is_refused_and_said_to_differ(monkeypatch, rng, tmp_path):
     work.check()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_file_that_others_have_changed_is_refused(rng, work):
     stopped(work)
     whole = work.out.read_bytes()
@@ -811,7 +811,7 @@ def test_a_file_that_others_have_changed_is_refused(rng, work):
     work.check()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_finished_run_knows_its_files(work):
     work.run()
     os.utime(work.out)  # the same bytes
@@ -833,7 +833,7 @@ def test_a_finished_run_knows_its_files(work):
     work.check()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_damaged_journal_is_refused(rng, tmp_path):
     work = Work(tmp_path, rng, "max_plus", "int32", True)
     stopped(work)
@@ -881,7 +881,7 @@ def test_a_result_that_is_gone(rng, tmp_path):
         work.run()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_memory_is_kept_to_with_a_journal(monkeypatch, rng, tmp_path):
     monkeypatch.undo()
     A, path = rng.random((1500, 1500), np.float32), tmp_path / "A.npy"

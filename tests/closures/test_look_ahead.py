@@ -157,7 +157,7 @@ def test_all_that_is_ever_allocated_is_some_panels(rng, monkeypatch, storage):
     assert n * width // (32 if bits else 1) <= sum(sizes) <= 6 * n * width // (32 if bits else 1)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(("n", "width"), [(200, 32), (200, 64), (300, 96), (65, 64)])
 def test_packed_bits(rng, n, width, order):

@@ -122,7 +122,7 @@ def csgraph():
     return csgraph
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", ON_THE_HOST)
 def test_the_host(name):
     call, make, n, matrices = ON_THE_HOST[name]
@@ -351,7 +351,7 @@ def with_gains(n):
     return A
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("make", "options"),
     [
@@ -386,7 +386,7 @@ def test_temporaries_on_a_device(monkeypatch, pool, make, options):
     assert pool.total - before <= panels + 32 * piece + 64 * n
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("make", [weights, of_both_signs, truths])
 def test_what_is_moved_to_a_device_is_one_matrix(monkeypatch, pool, make):
     """Closed in place there, and copied back; integers are not, for they may have to begin again."""

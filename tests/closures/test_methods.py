@@ -88,7 +88,7 @@ def test_a_method_of_ones_own_closes_whatever_closure_takes(registered, graph):
     assert sr.closure(edges, "boolean", method="series") == sr.closure(edges, "boolean")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 def test_and_finds_paths(registered, graph):
     registered("series", series)
@@ -102,7 +102,7 @@ def test_and_finds_paths(registered, graph):
     assert sr.shortest_paths(graph, method="series", predecessors=False).path(0, 5) == expected.path(0, 5)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_pivots_are_asked_for_where_they_are_kept(registered, monkeypatch, graph):
     asked = []
 

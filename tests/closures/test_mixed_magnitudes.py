@@ -72,7 +72,7 @@ def test_what_is_out_of_reach_disturbs_nothing(way, name):
     assert sorted(caught.value.cycle) == [0, 1]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("way", quick(lambda way: way == "new", ["new", "in place", "columns", "stack"]))
 def test_no_closure_leaves_the_stated_bound(rng, way, dtype):
@@ -93,7 +93,7 @@ def test_no_closure_leaves_the_stated_bound(rng, way, dtype):
     assert 0 < cycles < 150
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_paths_have_the_lengths_of_the_distances(rng, dtype):
     """Added up exactly, each path is right to 8 n ε of the distances on the way."""
@@ -118,7 +118,7 @@ def test_paths_have_the_lengths_of_the_distances(rng, dtype):
     assert paths > 500
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_path_is_not_mistaken_for_one_that_is_close_on_another_scale():
     A = np.full((4, 4), INF)
     A[0, 1], A[1, 0], A[0, 3], A[3, 1], A[2, 0] = -1, 1.5, 5, 7, -1e17
@@ -157,7 +157,7 @@ def test_edges_without_bound_beside_components():
     assert (D[:4, 4] == INF).all()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_acyclic_graph_is_products_alone(rng):
     """Longest paths: whole numbers, so exactly; and of many components nothing is said one by one."""
     n = 300

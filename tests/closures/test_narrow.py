@@ -60,7 +60,7 @@ def graph(rng, n, dtype, edges=4.0, low=1, high=1000, name="min_plus"):
     return A
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("reflexive", [True, False])
 @pytest.mark.parametrize("dtype", WIDE)
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
@@ -148,7 +148,7 @@ def test_sweeps_find_what_the_greatest_edge_does_not(rng):
     check(A, "int16")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_sweeps_end_early(rng, monkeypatch):
     """A chain through all vertices is given up after a few sweeps, and one dtype later by its greatest edge."""
     sweeps = []
@@ -200,7 +200,7 @@ def test_strides(rng, view):
     assert (memory == 7).all()  # nothing was written beside the matrix
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", WIDE)
 def test_predecessors(rng, dtype):
     A = graph(rng, 90, dtype, edges=5, low=0, high=6)

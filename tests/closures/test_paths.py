@@ -194,7 +194,7 @@ def long_doubles(rng, shape):
     return rng.random(shape).astype(np.longdouble) + rng.random(shape).astype(np.longdouble) * np.longdouble(2) ** -55
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @LONG
 @pytest.mark.parametrize("predecessors", [True, False])
 @pytest.mark.parametrize("name", ["min_plus", "max_plus", "max_min", "max_times", "min_times"])
@@ -297,7 +297,7 @@ def test_eccentricities():
     assert found.reachable.all()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 64])
 def test_eccentricities_of_every_size(rng, n):
     A = random_graph(rng, n, 0.8)
@@ -310,7 +310,7 @@ def test_eccentricities_of_every_size(rng, n):
     assert widest.radius == widest.eccentricity().max()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_what_is_not_connected():
     found = sr.shortest_paths(ROADS)
     assert found.eccentricity(1) == INF
@@ -347,7 +347,7 @@ def test_pickled_paths_are_paths():
 # --------------------------------------------------------------------------------------------------- other semirings
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_widest_paths():
     A = np.array([[-INF, 9, 3], [-INF, -INF, 4], [-INF, -INF, -INF]])
     found = sr.widest_paths(A)
@@ -358,7 +358,7 @@ def test_widest_paths():
         found.path(2, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_most_reliable_paths():
     A = np.array([[0, 0.5, 0.2], [0, 0, 0.5], [0, 0, 0]])
     found = sr.most_reliable_paths(A, names="abc")
@@ -427,7 +427,7 @@ def test_statistics_of_longest_paths_are_those_of_the_longest(rng):
     assert (whole.diameter, whole.eccentricity(0)) == (found.diameter, found.eccentricity(0))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_some_longest_paths_and_those_of_a_factor_have_the_same_statistics(rng):
     A = np.triu(np.where(rng.random((12, 12)) < 0.4, rng.integers(1, 9, (12, 12)), -INF), 1)
     A[np.tril_indices(12)] = -INF
@@ -451,7 +451,7 @@ def test_a_positive_cycle_is_named():
         sr.shortest_paths(-A, names="abcd", predecessors=False)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_transitive_closure(rng):
     A = rng.random((50, 50)) < 0.04
     expected = slow_closure(A, "boolean")
@@ -471,7 +471,7 @@ def test_transitive_closure(rng):
             assert len(set(path)) == len(path)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_transitive_closure_asks_what_an_edge_is():
     for A in ([[0, 2.5], [0, 0]], [[INF, 0.0], [1.0, INF]]):
         with pytest.raises(DomainError, match="more than 0 and 1"):
@@ -489,7 +489,7 @@ def test_the_transitive_closure_asks_what_an_edge_is():
     assert sr.transitive_closure(frame).path("a", "b") == ["a", "b"]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_any_selective_semiring_and_no_other():
     found = sr.best_paths([[INF, 4, 1], [INF, INF, INF], [INF, 2, INF]], "min_max")
     assert found.path(0, 1) == [0, 2, 1]
@@ -505,8 +505,8 @@ def test_any_selective_semiring_and_no_other():
         sr.shortest_paths([[0, math.nan], [1, 0]])
 
 
-@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("predecessors", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.full)])
+@pytest.mark.parametrize("predecessors", [pytest.param(True, marks=pytest.mark.full), False])
 def test_the_input_is_left_alone(rng, predecessors, dtype):
     A = random_graph(rng, 40, 0.3, dtype)
     A[A < 0.1] *= -0.0
@@ -528,7 +528,7 @@ def test_progress_is_reported(rng):
     assert calls[-1][0] == calls[-1][1]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_paths_without_predecessors_of_rounded_height_differences():
     """Distances of mixed signs carry the rounding of the potentials: paths found later must still fit them."""
     rng = np.random.default_rng(3)

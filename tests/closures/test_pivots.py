@@ -74,7 +74,7 @@ def check_paths(D, P, A, name, *, exact=True):
                     np.testing.assert_allclose(float(total[0]), float(D[i, j]), rtol=n * np.finfo(D.dtype).eps)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_values_and_pivots_are_those_of_memory(rng, closed, tmp_path, name, dtype):
     A = weights(rng, 97, name, dtype)
@@ -89,7 +89,7 @@ def test_values_and_pivots_are_those_of_memory(rng, closed, tmp_path, name, dtyp
         assert same_bits(D, sr.closure(A, name, method=METHOD)) or (A.dtype.kind == "f" and same_bits(D, inside))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_paths_are_found_from_pivots(rng, closed, name, dtype):
     for n in (1, 2, 33, 65):
@@ -98,7 +98,7 @@ def test_paths_are_found_from_pivots(rng, closed, name, dtype):
         check_paths(*closed(A, name), A, name, exact=A.dtype.kind != "f" or name == "max_min")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 def test_weights_of_both_signs(rng, closed, dtype):
     n = 40
@@ -108,7 +108,7 @@ def test_weights_of_both_signs(rng, closed, dtype):
     check_paths(*closed(A), A, "min_plus")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_ties_and_circles_of_weight_0(monkeypatch, rng, closed):
     """Where pivots lead in a circle a search finds the path; both ways are taken here."""
     counted, whole = [], expansion.expanded
@@ -127,7 +127,7 @@ def test_ties_and_circles_of_weight_0(monkeypatch, rng, closed):
     check_paths(*closed(A), A, "min_plus")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_columns_side_by_side(rng, closed, tmp_path):
     A = rounded(rng, 50, "min_plus", "float64")
     D, P = closed(np.asfortranarray(A))
@@ -135,7 +135,7 @@ def test_columns_side_by_side(rng, closed, tmp_path):
     check_paths(D, P, A, "min_plus", exact=False)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_path_reads_as_many_entries_as_it_has_edges(rng, closed):
     n = 400
     A = np.full((n, n), np.inf)
@@ -157,7 +157,7 @@ def test_a_path_reads_as_many_entries_as_it_has_edges(rng, closed):
     assert repr(found) == "<Paths of 400 vertices in min_plus, float64: with pivots>"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_run_goes_on_with_its_pivots(rng, closed, tmp_path):
     A = rounded(rng, 97, "min_plus", "float64")
     D, P = closed(A)

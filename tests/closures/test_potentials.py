@@ -31,7 +31,7 @@ def height_grid(rng, side, dtype, scale=1.0):
     return A.astype(dtype), heights
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("scale", [1.0, 1000.0])
 @pytest.mark.parametrize("side", [10, 30])
 @pytest.mark.parametrize(("dtype", "bound"), [("float64", 4e-14), ("float32", 1e-5)])
@@ -63,7 +63,7 @@ def test_tenths_around_a_cycle():
         assert np.abs(D[0, 2] - 0.3 * signs) < 1e-15
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int32", "int64"])
 @pytest.mark.parametrize("n", [2, 30, 110, 170])
 def test_mixed_signs_exactly(rng, n, dtype):
@@ -295,7 +295,7 @@ def test_weights_next_to_no_path():
             assert closure(B).tolist() == [[0, none // 2], [none, 0]]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 @pytest.mark.parametrize("dtype", ["int16", "int32", "int64"])
 def test_the_longest_weight_is_no_missing_edge(dtype, name):

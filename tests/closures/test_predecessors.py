@@ -72,7 +72,7 @@ def test_every_kind_of_graph(rng, kind, n):
         check(name, A, D, pred, absolute=LUKASIEWICZ.get(name, 0.0))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_edges_within_a_component_that_was_closed_under_potentials_are_found(rng, dtype):
     """One vertex more, which reaches nothing: the predecessors are found in the weights as they came in."""
@@ -96,7 +96,7 @@ def test_every_size(rng, n, kind):
     check(name, A, D, pred)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("method", ["rkleene", "blocked_floyd_warshall", "floyd_warshall", "squaring"])
 @pytest.mark.parametrize(
     "kind",
@@ -114,7 +114,7 @@ def test_every_method(rng, method, kind):
         np.testing.assert_allclose(D.astype(float), closure(A, name).astype(float), rtol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["floats", "zeros and ones", "near ties", "int32", "few capacities", "coins"])
 def test_with_pivots(rng, kind, monkeypatch):
     """The road for vertices with very many direct edges, taken by small graphs too: every edge counts as too many."""
@@ -129,7 +129,7 @@ def test_with_pivots(rng, kind, monkeypatch):
         check(name, A, D, pred, absolute=LUKASIEWICZ.get(name, 0.0))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")  # some are zeros but for an edge
 def test_thousands_of_graphs_full_of_ties(rng):
     for repetition in range(2500):
@@ -174,7 +174,7 @@ def height_grid(rng, side, dtype):
     return A, heights
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("side", [3, 10])
 def test_grids_of_height_differences(rng, side, dtype):
@@ -225,7 +225,7 @@ def test_edges_of_unbounded_gain_in_every_float(dtype):
         assert pred[0].tolist() == [-9999, 0, 0]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_cycles_that_gain_by_the_rounding_of_halves_alone(rng):
     """In several components, whose trees are found in the weights as they came."""
     for dtype in (np.float16, ml_dtypes.bfloat16):
@@ -240,7 +240,7 @@ def test_cycles_that_gain_by_the_rounding_of_halves_alone(rng):
         check("min_plus", wide, D.astype(np.float32), pred, absolute=60 * epsilon * 40)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_gains_without_gaining_cycles(rng):
     """Values get better and worse along a path: pointers to better values would prove nothing."""
     A = np.triu(rng.choice([0.25, 0.5, 2.0, 4.0], (50, 50)), 1)
@@ -251,7 +251,7 @@ def test_gains_without_gaining_cycles(rng):
     check("max_times", shuffled, *closure_with_predecessors(shuffled, sr.max_times))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_semiring_of_ones_own(rng):
     """Longest step counts: the better of two, by the smaller remainder of patience."""
     patience = sr.Semiring("patience", "max(x, y)", "max(x + y - 8, 0)", zero=0, one=8, domain=(0, 8))
@@ -269,7 +269,7 @@ def test_a_semiring_of_ones_own(rng):
 # ------------------------------------------------------------------------------------------- SciPy, and the reference
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_scipy_reconstructs_the_trees(rng):
     A = graph(rng, "min_plus", np.float64, 60, 0.1, KINDS["tenths"][2])
     _D, pred = closure_with_predecessors(A, sr.min_plus)
@@ -281,7 +281,7 @@ def test_scipy_reconstructs_the_trees(rng):
         np.testing.assert_array_equal(tree.data, shifted[tree.row, tree.col])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("kind", quick(lambda kind: kind in ("doubles", "truths"), KINDS))
 def test_the_reference(rng, kind):
     name, dtype, draw = KINDS[kind]
@@ -297,7 +297,7 @@ def test_the_reference(rng, kind):
     check(name, A, D, pred, absolute=LUKASIEWICZ.get(name, 0.0))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_matrix_that_is_no_closure_is_refused(rng):
     A = graph(rng, "min_plus", np.float32, 40, 0.3, KINDS["floats"][2])
     D = sr.closure(A)
@@ -336,7 +336,7 @@ def settled(A, D, pred, rows):
     return _settle(case, pred, marked)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["floats", "zeros and ones", "all zero", "doubles"])
 def test_the_repair_of_corrupted_trees(rng, kind):
     name, dtype, draw = KINDS[kind]
@@ -356,7 +356,7 @@ def test_the_repair_of_corrupted_trees(rng, kind):
     check(name, A, D, bad)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_long_paths_of_floats_are_repaired_where_sums_drift(rng):
     """A ring of 700 float32 weights: sums in another order differ by many ulp, and are added up and compared."""
     n = 700
@@ -374,7 +374,7 @@ def test_long_paths_of_floats_are_repaired_where_sums_drift(rng):
                 assert abs(total - D[i, j]) <= n * np.finfo(np.float32).eps * D[i, j]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_edge_of_the_zero_is_no_edge_though_it_meets_a_tiny_distance():
     # 0 → 1 → 2 has the degree of one rounding error, which the tolerance cannot tell from 0, the weight of no edge.
     tiny = np.float32(2.0**-23)

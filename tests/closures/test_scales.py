@@ -49,7 +49,7 @@ def exact_closure(A, semiring):
     return D
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("semiring", SEMIRINGS, ids=str)
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_ratios_gain_nothing(rng, semiring, dtype):

@@ -121,7 +121,7 @@ def check(rng, kind):
                 np.testing.assert_allclose(float(found.distance(i, j)), float(part[r, c]), rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("kind", quick(lambda kind: kind == "shortest", KINDS))
 def test_some_paths_are_those_of_all_pairs(rng, kind):
     for _ in range(6):
@@ -137,7 +137,7 @@ def roads(n=40):
     return sparse.coo_array((np.r_[lengths, lengths], ends), shape=(n * n, n * n)).tocsr()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_way_is_the_cheapest_and_is_explained(monkeypatch):
     A, few, many = roads(), [3], range(0, 1600, 2)
     for options, way in (
@@ -221,7 +221,7 @@ def test_edges_of_unbounded_gain_are_closed(sign):
             function(A, sources=[0], method=method)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("function", [sr.shortest_paths, sr.widest_paths, sr.longest_paths])
 @pytest.mark.parametrize("limit", [inf, -inf, 1e30, 2**70, -(2**70), 2.5, -2.5, 3])
 def test_limits_of_integers(function, limit):
@@ -339,7 +339,7 @@ def test_frames_and_graphs_are_read_as_all_functions_are_told():
             sr.shortest_paths(frame, columns="xy", **asked)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_what_does_not_fit_is_refused_before_work_begins(monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: 1 << 30)
     n = 20_000
@@ -361,7 +361,7 @@ def test_what_does_not_fit_is_refused_before_work_begins(monkeypatch):
     assert sr.shortest_paths(A, sources=[0], targets=[n - 1]).matrix == 1.0
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_reachability_that_does_not_fit_is_refused_before_work_begins(monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: 1 << 28)
     n = 20_000
@@ -440,7 +440,7 @@ def test_truths_of_zeros_and_ones():
         sr.transitive_closure(2 * A, sources=[0])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("n", [1, 2, 9, 40])
 def test_some_paths_of_at_least_one_edge(n, rng):
     for density in (0.5 / n, 1.5 / n, 4 / n):
@@ -467,7 +467,7 @@ def test_some_paths_of_at_least_one_edge(n, rng):
                         assert all(A[a, b] for a, b in pairwise(cycle))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 def test_some_paths_are_those_of_all_pairs_in_many_cases(rng, kind):
     for _ in range(40):

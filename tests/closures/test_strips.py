@@ -43,7 +43,7 @@ def path(tmp_path):
 CASES = [(name, dtype) for name, dtypes in matrices.DTYPES.items() for dtype in dtypes]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_strips_have_the_bits_of_the_closure_in_memory(rng, path, name, dtype):
     for n in (33, 65, 97):
@@ -56,7 +56,7 @@ def test_strips_have_the_bits_of_the_closure_in_memory(rng, path, name, dtype):
         assert same_bits(np.load(path), A)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["min_plus", "plus_times", "log_plus"])
 def test_neither_the_size_nor_the_memory_changes_a_bit(rng, path, name):
     for n in SIZES:
@@ -69,7 +69,7 @@ def test_neither_the_size_nor_the_memory_changes_a_bit(rng, path, name):
             assert same_bits(sr.closure(path, name, out=path, memory=memory), expected), (n, memory)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_single_row_is_summed_as_it_is_in_memory(rng, path):
     """The last block has one row; in memory it is alone only for the pivots of the block before."""
     A = rng.random((97, 97)) / 200
@@ -103,7 +103,7 @@ def _closed_by(run, path, name):
 IDEMPOTENT = [(name, dtype) for name, dtype in CASES if sr.as_semiring(name).idempotent]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "dtype"), IDEMPOTENT)
 def test_cycles_have_the_bits_of_the_closure_in_memory(rng, path, name, dtype):
     for n in (2, 33, 97):
@@ -115,7 +115,7 @@ def test_cycles_have_the_bits_of_the_closure_in_memory(rng, path, name, dtype):
             assert same_bits(sr.closure(path, name, out=path, memory=memory, reflexive=False), expected)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 def test_cycles_of_weights_of_both_signs(rng, path, name):
     for dtype in ("float64", "int32"):
@@ -131,7 +131,7 @@ def test_cycles_of_weights_of_both_signs(rng, path, name):
         journal.unlink()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("reflexive", [True, False])
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 def test_edges_of_unbounded_gain(rng, path, name, reflexive):
@@ -186,7 +186,7 @@ def test_products_that_gain_are_closed_under_factors(rng, path):
     assert same_bits(found, sr.closure(A, "max_times", method=METHOD))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_semiring_of_ones_own(rng, path):
     capped = sr.Semiring("capped", add="min(x, y)", mul="min(9, x + y)", zero=9.0, one=0.0, domain="[0, 9]")
     A = rng.random((70, 70)) * 5
@@ -220,7 +220,7 @@ def test_a_part_of_the_rows_of_a_map(rng, tmp_path):
     assert same_bits(after[130:], A[130:])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_columns_for_rows_where_the_product_commutes(rng, path, monkeypatch):
     A = np.asfortranarray(rng.random((97, 97)))
     np.save(path, A)
@@ -325,7 +325,7 @@ def test_truth_values_that_fit_packed(monkeypatch, rng, path, name, reflexive):
 KEPT = [("min_plus", "float32"), ("max_plus", "int32"), ("plus_times", "float64")]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("share", "threads", "name", "dtype"),
     [
@@ -358,7 +358,7 @@ def test_the_memory_is_kept_to(monkeypatch, rng, path, share, threads, name, dty
     assert same_bits(found, sr.closure(A, name, method=METHOD))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_layouts_keep_to_the_memory_and_use_it():
     for n, itemsize, width in itertools.product((100, 1000, 5000, 32768), (1, 4, 8), (32, 768)):
         blocks = [(start, min(n, start + width)) for start in range(0, n, width)]

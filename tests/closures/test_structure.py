@@ -52,7 +52,7 @@ def applied(A, name, **options):
     return [link.step for link in explanation.chain if link.applies]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(2))
 def test_random_cases(seed, of_few):
     rng = np.random.default_rng(seed)
@@ -60,7 +60,7 @@ def test_random_cases(seed, of_few):
         structured.compare(structured.random_case(rng, 40))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(2, 5))
 def test_more_random_cases(seed, of_few):
     rng = np.random.default_rng(seed)
@@ -152,7 +152,7 @@ def test_predecessors_of_components(rng, of_few):
                 assert sum(A[a, b] for a, b in itertools.pairwise(path)) == found.matrix[i, j]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_components_of_many_vertices(rng):
     """At the sizes that are looked at without being asked to, with several blocks of every kind."""
     for kind in ("acyclic", "apart", "tail"):
@@ -194,7 +194,7 @@ def test_what_is_no_undirected_graph(rng, of_few):
         sr.closure(A)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["max_min", "min_max"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "uint8"])
 def test_bottlenecks_of_a_spanning_tree(rng, of_few, name, dtype):
@@ -210,7 +210,7 @@ def test_bottlenecks_of_a_spanning_tree(rng, of_few, name, dtype):
                 np.testing.assert_array_equal(sr.closure(A, name, reflexive=reflexive), expected)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_paths_through_bottlenecks(rng, of_few):
     A = np.where(np.isfinite(W := symmetric(rng, 40)), W, -np.inf)
     found = sr.widest_paths(A)
@@ -223,7 +223,7 @@ def test_paths_through_bottlenecks(rng, of_few):
 # ----------------------------------------------------------------------------------------------------- reachability
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("part", "listed"), quick(lambda part, _: part == 0.1, [(0.0, 16), (0.1, 16), (1e9, 16), (0.1, 1)])
 )
@@ -268,14 +268,14 @@ def test_rows_of_few_edges_are_joined_for_many_targets(rng, kind, threads):
 # ------------------------------------------------------------------------------------------------------------- hops
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [
         ("min_plus", "float32"),
-        *(pytest.param("min_plus", name, marks=pytest.mark.slow) for name in ("float64", "int16", "int64")),
-        pytest.param("max_plus", "float32", marks=pytest.mark.slow),
-        pytest.param("max_plus", "int16", marks=pytest.mark.slow),
+        *(pytest.param("min_plus", name, marks=pytest.mark.full) for name in ("float64", "int16", "int64")),
+        pytest.param("max_plus", "float32", marks=pytest.mark.full),
+        pytest.param("max_plus", "int16", marks=pytest.mark.full),
     ],
 )
 def test_hops_of_edges_of_one_weight(rng, of_few, name, dtype):
@@ -304,7 +304,7 @@ def test_hops_and_a_loop_that_gains(of_few, name, dtype):
     assert caught.value.cycle == (7,)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_hops_of_integers_that_nearly_fill_their_range(of_few):
     """Weights of which half the range holds no path are computed in wider integers, and a loop may be as large."""
     for weight, loop in ((100, 100), (60, 60), (2, 120), (2, 63), (1, 1)):
@@ -319,7 +319,7 @@ def test_hops_of_integers_that_nearly_fill_their_range(of_few):
         np.testing.assert_array_equal(*results)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_hops_along_a_path_longer_than_its_digits(of_few):
     """A search of 16 rounds and more, and of 256 and more, takes more planes of digits."""
     for n in (16, 17, 300):
@@ -329,7 +329,7 @@ def test_hops_along_a_path_longer_than_its_digits(of_few):
         np.testing.assert_array_equal(sr.closure(A), expected)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("together", [1, 8])
 def test_hops_of_more_targets_than_a_word_has(rng, of_few, monkeypatch, together):
     monkeypatch.setattr(sys.modules["semiring.graphs.hops"], "_TOGETHER", together)
@@ -340,7 +340,7 @@ def test_hops_of_more_targets_than_a_word_has(rng, of_few, monkeypatch, together
         np.testing.assert_array_equal(sr.closure(A), sr.closure(A, structure=False))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_hops_only_where_sums_are_exact(of_few):
     A = np.where(np.eye(40, k=1, dtype=bool), 1.0, np.inf)
     for weight, exact in (
@@ -372,7 +372,7 @@ def grid(rng, side, dtype=float):
     return A.astype(dtype)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     "name", quick(lambda name: name == "min_plus", ["min_plus", "max_plus", "max_min", "max_times"])
 )
@@ -390,7 +390,7 @@ def test_small_separators(rng, of_few, name):
     np.testing.assert_array_equal(sr.closure(integers), sr.closure(integers, structure=False))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_order_is_looked_for_where_the_levels_of_a_search_are_narrow(rng):
     from scipy.sparse import coo_array
 
@@ -571,7 +571,7 @@ def test_what_a_look_finds_in_a_sparse_matrix(rng):
     assert len(zeros.components) == 39
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["int16", "int64", "float32", "float64"])
 def test_hops_of_what_a_sparse_matrix_stores(rng, of_few, monkeypatch, dtype):
     """No dense matrix is made where nothing but one weight is to be read; loops that do not gain change nothing."""
@@ -645,7 +645,7 @@ def test_what_is_stored_is_made_dense_by_strips(rng, of_few, name, dtype):
             np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_sparse_matrices_are_spared_work_too(rng, of_few):
     from scipy.sparse import csr_array
 
@@ -663,7 +663,7 @@ def test_sparse_matrices_are_spared_work_too(rng, of_few):
     np.testing.assert_array_equal(found, oracles.reachable(edges))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_reasons_are_those_of_the_way_that_was_taken(rng):
     A = np.where(rng.random((1600, 1600)) < 0.004, 1.0, np.inf)
     _, why = sr.closure(A, explain=True)
@@ -672,7 +672,7 @@ def test_reasons_are_those_of_the_way_that_was_taken(rng):
     assert "all edges have the weight 1.0" in str(why)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["max_min", "min_max"])
 def test_bottlenecks_in_float16(name, of_few, rng):
     """The compiler of the host does not know float16, so there they are found in float32."""
@@ -686,7 +686,7 @@ def test_bottlenecks_in_float16(name, of_few, rng):
         np.testing.assert_array_equal(found, oracles.closure(A, name))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("form", ["csr", "coo", "lil"])
 def test_hops_of_few_vertices_are_counted_from_what_is_stored(rng, form):
     """No graph of so few is looked at for anything else."""

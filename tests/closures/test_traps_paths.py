@@ -138,7 +138,7 @@ def test_height_differences_on_a_grid_have_no_negative_cycle(seed, method):
     check_shortest_paths(A, D)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_height_differences_in_float32():
     A, heights = height_difference_grid(10, 10, dtype="float32")
     D = closure(A)
@@ -168,7 +168,7 @@ def test_rounded_zero_weight_cycles_are_not_negative(seed):
 # ------------------------------------------------------------------------------------- ties and zero-weight cycles
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int32", "int64"])
 @pytest.mark.parametrize(("n", "length"), [(1, 1), (2, 2), (30, 5), (65, 2), (130, 130)])
 def test_distances_with_zero_weight_cycles_are_exact(n, length, dtype):
@@ -274,7 +274,7 @@ def test_paths_of_at_least_one_edge_agree_with_what_is_reachable():
     assert loop.path(0, 0) == [0, 0]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::semiring.errors.RoundingWarning")  # as the text is written, rightly
 def test_a_star_that_is_nan_by_evaluation_diverges():
     text = {"add": "-log(exp(-x) + exp(-y))", "mul": "x + y", "zero": "inf", "one": 0, "star": "log(1 - exp(-x))"}

@@ -62,7 +62,7 @@ def graphs(n, rng):
 
 
 @pytest.mark.parametrize("few", [64, 0], ids=["edges", "sweeps"])
-@pytest.mark.parametrize("n", [1, 33, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 100, 257))])
+@pytest.mark.parametrize("n", [1, 33, *(pytest.param(n, marks=pytest.mark.full) for n in (2, 100, 257))])
 def test_closures_in_an_order_that_is_found(n, few, narrow, monkeypatch, rng):
     """Every order is one, every component that is called strong is one, and the closure is that of any other way."""
     monkeypatch.setattr(triangular, "_FEW", few)
@@ -144,7 +144,7 @@ def test_fewer_pairs_of_an_acyclic_graph(narrow):
     assert counted < 0.25 * n**3
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("reflexive", [True, False])
 def test_a_gpu_looks_for_the_order_when_it_closes(reflexive, narrow, monkeypatch, rng):
     """On a stand-in for one: what is found is told, and the bits are those of all pairs, which close what has none."""

@@ -50,12 +50,12 @@ def sparse_with_a_loop():
         (SCIPYS, sr.widest_paths, "np.where(A == 0, -np.inf, A)"),
         (SCIPYS, lambda A: sr.closure(A, "min_max"), "np.where(A == 0, np.inf, A)"),
         (np.array([SCIPYS, SCIPYS], float), sr.closure, "np.where(A == 0, np.inf, A)"),
-        pytest.param(SCIPYS, sr.factor, "np.where(A == 0, np.inf, A)", marks=pytest.mark.slow),
+        pytest.param(SCIPYS, sr.factor, "np.where(A == 0, np.inf, A)", marks=pytest.mark.full),
         pytest.param(
             SCIPYS,
             lambda A: sr.fixed_point(A, [0.0, 0.0, 0.0]),
             "np.where(A == 0, np.inf, A)",
-            marks=pytest.mark.slow,
+            marks=pytest.mark.full,
         ),
         (SCIPYS, lambda A: sr.shortest_paths(A, sources=[0]), "np.where(A == 0, np.inf, A)"),
         (LOOP, sr.closure, "np.where(A == 0, np.inf, A)"),
@@ -167,7 +167,7 @@ def _families():
     "options",
     [
         *({"predecessors": False}, {"sources": [0], "targets": [2], "predecessors": False}),
-        *(pytest.param(options, marks=pytest.mark.slow) for options in ({}, {"sources": [0]}, {"limit": 1.0})),
+        *(pytest.param(options, marks=pytest.mark.full) for options in ({}, {"sources": [0]}, {"limit": 1.0})),
     ],
 )
 def test_percentages_are_no_probabilities(options):
@@ -201,7 +201,7 @@ def test_no_false_alarm_on_the_families_of_graphs():
                 assert name == "correlations"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", sorted(NETWORKS))
 def test_no_false_alarm_on_real_networks(name):
     for semiring, function in FUNCTIONS.items():
@@ -212,8 +212,8 @@ def test_no_false_alarm_on_real_networks(name):
 # ------------------------------------------------------------------------------------------- integers
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", [np.int32, pytest.param(np.int64, marks=pytest.mark.slow)])
+@pytest.mark.full
+@pytest.mark.parametrize("dtype", [np.int32, pytest.param(np.int64, marks=pytest.mark.full)])
 def test_integers_say_that_there_is_no_path_by_infinity(dtype):
     none = np.iinfo(dtype).max
     P = sr.shortest_paths(np.array([[0, 5, none], [none, 0, 1], [none, none, 0]], dtype))
@@ -256,7 +256,7 @@ def test_the_usual_attributes_of_a_graph_are_weights():
 # ------------------------------------------------------------------------------------------- no semirings
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_what_the_axioms_refute_has_no_closure():
     signed = sr.Semiring("signed", add="max(x, y)", mul="x * y", zero=0, one=1, star="1")
     for call in (sr.closure, lambda A, R: sr.best_paths(A, R)):
@@ -301,7 +301,7 @@ def test_a_product_needs_no_law_of_its_multiplication():
     assert sr.matmul([[0.5, 1.0]], [[0.25], [0.5]], average).tolist() == [[0.75]]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_what_rounding_alone_breaks_is_warned_of():
     naive = sr.Semiring(
         *("naive", "log(exp(x) + exp(y))", "x + y", "-inf", 0), star="where(x < 0, -log(1 - exp(x)), nan)"
@@ -312,7 +312,7 @@ def test_what_rounding_alone_breaks_is_warned_of():
     np.testing.assert_allclose(found, sr.closure(A, "log_plus"), rtol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_call_that_fails_does_not_speak_of_rounding():
     soft = sr.Semiring("soft", "-log(exp(-x) + exp(-y))", "x + y", "inf", 0)
     with warnings.catch_warnings():

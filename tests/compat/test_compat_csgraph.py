@@ -219,14 +219,14 @@ OPTIONS = st.fixed_dictionaries(
 property_test = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @property_test
 @given(graphs(), OPTIONS)
 def test_floyd_warshall_is_that_of_scipy(way, graph, options):
     compare("floyd_warshall", graph, **options)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @property_test
 @given(graphs(), OPTIONS, st.data())
 def test_johnson_is_that_of_scipy(way, monkeypatch_context, graph, options, data):
@@ -239,7 +239,7 @@ def test_johnson_is_that_of_scipy(way, monkeypatch_context, graph, options, data
         compare("johnson", graph, sources, indices=indices, **options)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @property_test
 @given(graphs(), OPTIONS, st.sampled_from(["auto", "FW", "J", "D", "BF", "X"]), st.booleans(), st.data())
 def test_shortest_path_is_that_of_scipy(way, graph, options, method, overwrite, data):
@@ -279,7 +279,7 @@ def monkeypatch_context(monkeypatch):
 # --------------------------------------------------------------------------------- where SciPy's rounding goes wrong
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("side", [2, 3, 10, 20])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.lil_array])
 @pytest.mark.parametrize("name", ["floyd_warshall", "johnson", "shortest_path"])

@@ -37,7 +37,7 @@ FORMS = [np.asarray, np.asfortranarray, lambda A: np.ma.masked_equal(A, 0), np.n
 FORMS += [sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.coo_array, sparse.lil_array]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("signed", [False, True], ids=["positive", "signed"])
 @pytest.mark.parametrize(("n", "edges"), [(1, 1), (2, 1), (3, 2), (17, 3), (64, 3), (64, 60)])
 def test_graphs_of_few_vertices_are_those_of_scipy(way, n, edges, signed):

@@ -141,7 +141,7 @@ def test_distances_are_those_of_networkx(name, G):
         same(*results, exact=False)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", [*DISTANCES, "floyd_warshall_numpy"])
 @property_test
 @given(graphs(SERVED), st.sampled_from(["weight", None]))
@@ -157,7 +157,7 @@ def test_weights_of_one_type_are_served(name, G, weight):
         same(*results, exact=False)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", PATHS)
 @property_test
 @given(graphs())
@@ -194,7 +194,7 @@ def LIGHTEST(G):
     return H
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @property_test
 @given(graphs())
 def test_floyd_warshall_finds_the_vertex_before(G):
@@ -233,7 +233,7 @@ def test_a_cutoff_of_whole_distances_is_kept(G, cutoff):
     same(*both("all_pairs_dijkstra_path_length", G, cutoff=cutoff))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", MEASURES)
 @property_test
 @given(graphs(), st.sampled_from(["weight", None]))
@@ -243,7 +243,7 @@ def test_measures_are_those_of_networkx(name, G, weight):
         same(*results, exact=name not in SUMS)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("method", ["unweighted", "dijkstra", "bellman-ford", "floyd-warshall", "floyd-warshall-numpy"])
 @property_test
 @given(graphs(SERVED))

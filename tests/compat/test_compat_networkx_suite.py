@@ -22,7 +22,7 @@ def run(*command, **environment) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False, env=variables)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_tests_of_networkx_pass_and_run_our_functions(tmp_path):
     done = run(str(ROOT / "tools" / "networkx_suite.py"), "--json", str(tmp_path / "counts.json"))
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
@@ -70,7 +70,7 @@ def script_without_the_backend():
     return run("-c", SCRIPT, NETWORKX_BACKEND_PRIORITY="", NETWORKX_BACKEND_PRIORITY_GENERATORS="").stdout
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("warnings", ["cache", ""])
 def test_a_script_runs_as_it_is(tmp_path, monkeypatch, script_without_the_backend, warnings):
     monkeypatch.setattr(sys, "path", list(sys.path))

@@ -85,7 +85,7 @@ def test_products_of_all_sizes(semiring, k, rng):
         check_product(semiring, a, b, c)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @SEMIRINGS
 def test_products_of_all_densities(semiring, rng):
     m, k, n = 70, 130, 600
@@ -210,7 +210,7 @@ def warshall(a):
     return reach
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("n", SIZES)
 def test_reachability_in_place(n, rng):
     for density in (0, 0.5 / max(n, 1), 1.2 / max(n, 1), 0.1, 1):
@@ -239,7 +239,7 @@ def test_long_chains_close_whatever_the_order_of_their_vertices(rng):
     np.testing.assert_array_equal(A.unpack(), position[:, None] <= position[None, :])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("n", SIZES)
 def test_parity_closure_is_the_inverse_of_i_minus_a(n, rng):
     """I - A = L·U with ones on both diagonals: then no pivot of the elimination is 1, and every star exists."""
@@ -317,7 +317,7 @@ def test_every_machine_gets_vector_code(target, instruction):
     assert code.count("\n") < 250  # straight: nothing was split into words
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_kernels_come_from_the_cache_in_another_process(tmp_path):
     """The second process finds what the first one compiled, and both are right; a folder that cannot be is survived."""
     program = (

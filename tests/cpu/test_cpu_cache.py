@@ -52,7 +52,7 @@ def compile_count(folder, program=PRODUCT, **environment):
     return int(result.stdout)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_second_process_compiles_nothing_and_damage_is_a_miss(tmp_path):
     folder = tmp_path / "new" / "cache"
     assert compile_count(folder) == 1
@@ -73,14 +73,14 @@ def test_a_second_process_compiles_nothing_and_damage_is_a_miss(tmp_path):
     assert compile_count(folder) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_folder_that_cannot_be_written(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     assert compile_count(blocked / "below", TILE) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_no_cache_at_all(tmp_path):
     assert compile_count("", TILE, HOME=str(tmp_path)) == 1
     assert list(tmp_path.iterdir()) == []
@@ -312,7 +312,7 @@ def test_what_root_keeps_is_read_by_all(monkeypatch):
     assert disk._suspicion(status(1000, 0o700)) == "it belongs to another user (1000)", "root in a container, too"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @POSIX
 def test_a_process_compiles_where_the_folder_is_refused(tmp_path):
     folder = tmp_path / "cache"

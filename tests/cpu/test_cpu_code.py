@@ -89,7 +89,7 @@ def test_a_cpu_without_vector_extensions():
     assert count(body, r"ymm|zmm|vfmadd") == 0
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_every_semiring_compiles_for_every_cpu():
     for target in (SKYLAKE, HASWELL, ARM, BASELINE):
         for semiring, dtype in (

@@ -229,7 +229,7 @@ def test_log_plus_is_stable(dtype):
     np.testing.assert_allclose(evaluate(text, dtype, x, y), exact, rtol=4 * np.finfo(dtype).eps)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["min_plus", "max_min", "boolean", "xor_and", "plus_times", "lukasiewicz"])
 def test_single_elements_in_numba_functions(name):
     import numba

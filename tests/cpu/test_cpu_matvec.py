@@ -19,7 +19,7 @@ OTHERS = [
     *[("max_min", "float32"), ("max_times", "float64"), ("log_plus", "float64"), ("boolean", "bool")],
     *[("xor_and", "bool"), ("max_min", "uint8")],
 ]
-CASES = [*QUICK, *(pytest.param(*case, marks=pytest.mark.slow) for case in OTHERS)]
+CASES = [*QUICK, *(pytest.param(*case, marks=pytest.mark.full) for case in OTHERS)]
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +89,7 @@ def test_infinities_and_nan_are_dropped():
 # ------------------------------------------------------------------------------------------------- stacks
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float64"), ("plus_times", "int32"), ("boolean", "bool")])
 @pytest.mark.parametrize(
     "shape", [(1, 1, 1, 1), (7, 4, 4, 4), (40, 3, 70, 5), (3, 80, 75, 81), (2, 5, 0, 3), (0, 2, 2, 2)]
@@ -120,7 +120,7 @@ def backend_product(plan, A, B):
     return C
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_large_stack_of_small_products_on_threads(rng):
     A = rng.random((70_000, 4, 4))
     one, two = (sr.matmul(A, A, threads=threads) for threads in (1, 2))

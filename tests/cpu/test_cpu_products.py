@@ -143,7 +143,7 @@ def test_a_large_offset_of_witnesses(rng):
     np.testing.assert_array_equal(W, (1 << 40) + (A[:, :, None] + B[None]).argmin(axis=1))
 
 
-@pytest.mark.parametrize("dtypes", [("float32", "float64", "int32"), pytest.param(("int16",), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dtypes", [("float32", "float64", "int32"), pytest.param(("int16",), marks=pytest.mark.full)])
 @pytest.mark.parametrize("n", [1, 2, 23, 24, 25, 31, 32, 33, 47, 48, 49, 65, 150, 300])
 def test_blocks_are_closed_whatever_their_size(n, rng, dtypes):
     for dtype in dtypes:

@@ -156,7 +156,7 @@ sys.exit(max(statuses))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @FORKS
 def test_children_of_a_fork_start_threads_of_their_own():
     result = subprocess.run(

@@ -76,7 +76,7 @@ def test_the_bits_are_those_of_the_compiled_kernels(rng, in_numpy, name, dtype):
     _same_bits(rng, in_numpy, name, dtype, 33, 0.5)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("n", [1, 5, 21, 200])
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
 @pytest.mark.parametrize(("name", "dtype"), CASES, ids=lambda value: getattr(value, "name", value))
@@ -115,7 +115,7 @@ def test_sums_are_rounded_in_the_order_of_the_compiled_kernels(rng, monkeypatch,
     assert found.tobytes() == expected.tobytes()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("share", [0.1, 0.4, 1.0])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [2, 9, 26, 70])
@@ -192,7 +192,7 @@ def test_a_product_in_place(rng, in_numpy):
     assert said == {"product": True}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_first_steps_compile_nothing(tmp_path):
     """The commands and examples that a reader tries first, in a process that has no compiled code."""
     program = """

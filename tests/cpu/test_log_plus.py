@@ -66,7 +66,7 @@ def multiplied(A, B, C=None, threads=1):
     return result
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", quick(lambda name: name in ("scores", "scores_to_1000"), KINDS))
 def test_errors_are_small_on_data_of_every_kind(rng, name, dtype):
@@ -84,7 +84,7 @@ def test_errors_are_small_on_data_of_every_kind(rng, name, dtype):
     assert errors(total[np.ix_(rows, columns)], expected, dtype).max() <= BOUND[dtype]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_single_path_is_exact(rng, dtype):
     A, B = (matrix.astype(dtype) for matrix in KINDS["hidden_markov_models"](rng, M, K, N))
@@ -100,7 +100,7 @@ def test_a_single_path_is_exact(rng, dtype):
     np.testing.assert_array_equal(multiplied(one, B), B)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_rows_of_a_do_not_know_each_other(rng):
     for name in ("scores", "maxima_that_never_meet", "masks", "one_huge_entry", "hidden_markov_models"):
         A, B = (matrix.astype(np.float32) for matrix in KINDS[name](rng, M, K, N))
@@ -109,7 +109,7 @@ def test_the_rows_of_a_do_not_know_each_other(rng):
             assert multiplied(A[rows], B).tobytes() == found[rows].tobytes()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_blocks_and_depths(rng, dtype):
     """Sizes above those of a block in every direction, by a matrix of ordinary numbers."""
@@ -120,7 +120,7 @@ def test_blocks_and_depths(rng, dtype):
     assert multiplied(A, B, threads=2).tobytes() == multiplied(A, B).tobytes()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_c_may_be_b(rng):
     A, B = normal(rng, 1100, 1100).astype(np.float32), normal(rng, 1100, 1050).astype(np.float32)
     plan, expected = make_plan(sr.log_plus, "float32"), multiplied(A, B)
@@ -129,7 +129,7 @@ def test_c_may_be_b(rng):
     np.testing.assert_array_equal(B, expected)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_rows_lost_to_underflow_do_not_change_others(rng):
     """Some of the rows, so many columns that the first show which: where few terms count, some, or most."""
     A, B = (rng.uniform(-1e4, 1e4, shape).astype(np.float32) for shape in ((30, 150), (150, 1300)))
@@ -151,7 +151,7 @@ def test_rows_lost_to_underflow_do_not_change_others(rng):
     assert np.nanmax(abs(total[expected > -INF] - expected[expected > -INF] - np.log(2)) / scale[expected > -INF]) <= 4
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_huge_entries_cost_their_rows_and_columns_alone(rng, dtype, monkeypatch):
     """Beside sums that underflow, which are computed by exponents and mantissas apart as without them."""
@@ -178,7 +178,7 @@ def test_huge_entries_cost_their_rows_and_columns_alone(rng, dtype, monkeypatch)
     assert errors(total[some], expected, dtype).max() <= BOUND[dtype]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_few_paths_among_many_columns(rng):
     """More than one word of bits to a row; no path, one, and more."""
     A, B = (np.where(rng.random(shape) < 0.02, normal(rng, *shape), -INF) for shape in ((50, 300), (300, 130)))
@@ -191,7 +191,7 @@ def test_few_paths_among_many_columns(rng):
     np.testing.assert_allclose(found[paths > 1], expected[paths > 1], rtol=0, atol=1e-14)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("k", "n"), [(63, 2), (64, 2), (63, 47), (300, 3), (200, 1), (1000, 60)])
 def test_many_equal_terms_around_zero(rng, dtype, k, n):
@@ -217,7 +217,7 @@ def test_strides(rng, m):
         np.testing.assert_array_equal(result, expected)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("count", [1, 40, 300])
 def test_stacks_are_their_matrices(rng, count):
     A, B = normal(rng, count, 20, 64).astype(np.float32), normal(rng, count, 64, 50).astype(np.float32)
@@ -229,7 +229,7 @@ def test_stacks_are_their_matrices(rng, count):
         np.testing.assert_array_equal(C, expected)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("count", [1, 40, 300])
 def test_stacks_of_one_matrix_are_products_by_it(rng, count):
     A, B = normal(rng, count, 20, 64).astype(np.float32), normal(rng, 64, 50).astype(np.float32)
@@ -257,7 +257,7 @@ def test_huge_lines_change_no_others(rng, k, dtype, huge):
     assert stacks.tobytes() == np.stack([found, found[::-1]]).tobytes()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_infinity_and_nan_do_as_in_small_products(rng):
     A, B = KINDS["scores"](rng, M, K, N)
     A[2, 3], B[4, 5], B[:, 6] = INF, INF, -INF
@@ -284,7 +284,7 @@ def test_the_floating_point_state_stays(rng):
     assert np.float32(2.0**-140) * np.float32(1) > 0
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_threads_keep_their_floating_point_state(rng):
     """Subnormal numbers are computed with in the threads that added up, as in the caller's, before and after."""
     A, B = (matrix.astype(np.float32) for matrix in KINDS["subnormal_sums"](rng, 300, 300, 300))
@@ -315,7 +315,7 @@ def test_float64_of_1024_terms(rng, name):
     assert errors(found[:2, :3], exact(A[:2], B[:, :3]), "float64").max() <= 16
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_other_semirings_and_few_terms_are_left_to_their_kernels():
     own = sr.Semiring("own", sr.log_plus.add.expression.text, "x + y", -INF, 0)
     assert log_sums.takes(make_plan(own, "float32"), 64)
@@ -323,7 +323,7 @@ def test_other_semirings_and_few_terms_are_left_to_their_kernels():
         assert not log_sums.takes(make_plan(semiring, "float32"), k)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", TERMS)
 def test_terms_of_any_size_are_added_up_by_shapes_of_every_kind(rng, dtype, shape):
@@ -352,7 +352,7 @@ def test_terms_of_any_size_are_added_up_by_shapes_of_every_kind(rng, dtype, shap
     "shape",
     [
         (3, 5, 4),
-        *(pytest.param(shape, marks=pytest.mark.slow) for shape in [(3, 9, 4), (3, 9, 1), (1, 200, 3), (90, 200, 70)]),
+        *(pytest.param(shape, marks=pytest.mark.full) for shape in [(3, 9, 4), (3, 9, 1), (1, 200, 3), (90, 200, 70)]),
     ],
 )
 def test_infinity_times_no_path_is_no_path(rng, dtype, shape):
@@ -442,7 +442,7 @@ def test_no_products_with_a_vector(shapes):
     assert sr.matmul(A, B, "log_plus").shape == np.matmul(A, B).shape
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_large_matrix_and_a_vector_on_threads(rng, dtype):
     A, x = normal(rng, 1100, 900).astype(dtype), normal(rng, 900).astype(dtype)

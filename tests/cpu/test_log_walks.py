@@ -30,7 +30,7 @@ def stepwise(A, x, w, lengths=None):
     return np.array(states)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("kind", quick(lambda kind: kind == "scores", KINDS))
 def test_states_have_the_bits_of_products_on_any_threads(kind, rng):
     x, A = (array.astype(np.float32) for array in KINDS[kind](rng, 21, 64, 64))
@@ -62,7 +62,7 @@ def test_states_overflow_as_products_one_by_one_do(n, dtype, rng):
         np.testing.assert_array_equal(sr.scan(A, x, "log_plus", weights=w, threads=threads), expected)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("m", "n"), [(2, 48), (70, 65), (130, 100), (9, 530)])
 def test_shapes_lengths_and_weights_of_all_kinds(m, n, rng):
     A, x, w = drawn(rng, m, n, 4)
@@ -117,7 +117,7 @@ def used(monkeypatch):
     return results
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("ends", quick(lambda ends: ends, [True, False]))
 @pytest.mark.parametrize(("m", "n", "steps"), quick(lambda m, *_: m == 2, [(2, 48, 2), (21, 65, 9), (150, 52, 20)]))
 def test_gradients_are_those_in_float64(m, n, steps, ends, rng, used):
@@ -132,7 +132,7 @@ def test_gradients_are_those_in_float64(m, n, steps, ends, rng, used):
     assert all(used)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("size", [1e-30, 1e30])
 def test_gradients_of_any_size(size, rng, used):
     A, x, w = drawn(rng, 5, 50, 6)
@@ -141,7 +141,7 @@ def test_gradients_of_any_size(size, rng, used):
     assert all(used)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     "kind", ["maxima_that_never_meet", "scores_to_1000", "one_path", "one_huge_entry", "barely_lost"]
 )
@@ -154,7 +154,7 @@ def test_gradients_where_exponentials_underflow(kind, rng, used):
     assert not all(used) or kind in ("one_path", "barely_lost", "maxima_that_never_meet")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_gradients_do_not_depend_on_threads(rng):
     A, x, w = drawn(rng, 40, 70, 9)
     g, results = rng.normal(size=(40, 70)), []
@@ -166,7 +166,7 @@ def test_gradients_do_not_depend_on_threads(rng):
             np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_torch_and_jax_have_these_gradients(rng):
     torch, jax = (pytest.importorskip(name, reason=f"{name} is not installed") for name in ("torch", "jax"))
     import semiring.jax

@@ -67,7 +67,7 @@ def answers(semiring, threads):
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("semiring", ["min_plus", "plus_times", "log_plus", "max_min"])
 def test_no_speed_datum_changes_a_bit(semiring):
     assert set(OTHERWISE) == {field.name for field in fields(CpuSpeed)}

@@ -27,7 +27,7 @@ def call(name, *, accumulate=True, record=False):
     return call_for(plan, WordFormat("int32", 32), accumulate=accumulate, record=record)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @needs_compiler
 @pytest.mark.parametrize("slabs", [1, 2, 4])
 @pytest.mark.parametrize("wide", [False, True])

@@ -119,7 +119,7 @@ def code(codes) -> dict[str, Code]:
     return {name: kernel for (target, name), kernel in codes.items() if target == "sm_90a"}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("target", "name"), CODES)
 def test_nothing_is_spilled(codes, target, name):
     """Registers within what the tile's blocks leave, and no local memory in the steady loop."""
@@ -136,7 +136,7 @@ def test_nothing_is_spilled(codes, target, name):
     assert sum(codes[target, name].loop.values()) > 400  # it is the steady loop
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("target", "name", "expected"),
     [  # per thread and tile: thread_m · thread_n · tile_k = 1024 pairs of words, 2048 of the packed tile
@@ -165,12 +165,12 @@ def test_the_instructions_that_the_speed_rests_on(codes, target, name, expected)
     assert {instruction: codes[target, name].loop[instruction] for instruction in expected} == expected
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_truth_values_take_one_instruction_for_32_pairs(code):
     assert 2048 <= code["bits"].loop["LOP3"] <= 2048 + 100
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_pivots_cost_a_compare_and_a_select_a_tile(code):
     loop = code["pivots"].loop
     assert loop["FADD"] == loop["FMNMX"] == 512
@@ -178,12 +178,12 @@ def test_pivots_cost_a_compare_and_a_select_a_tile(code):
     assert 32 <= loop["SEL"] + loop["FSEL"] <= 40
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_only_a_contraction_that_is_asked_for(code):
     assert not [name for name, kernel in code.items() if kernel.whole["FFMA"] and name != "plus_times contracted"]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_copies_are_asynchronous_and_wide(code):
     kernel = code["float32 non-negative"]
     assert kernel.whole["LDGSTS"] == 4 * (8 + 4)  # a stage: A by words, on the way to its transpose, B by 16 bytes

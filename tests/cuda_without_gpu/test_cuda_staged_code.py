@@ -63,7 +63,7 @@ def instructions(cubin):
     return collections.Counter(re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?(\w+)", text, re.MULTILINE))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     "file", [*sorted({kernel.file for kernel in KERNELS.values() if not kernel.any_star}), "diagonal.cu"]
 )
@@ -74,7 +74,7 @@ def test_the_kernels_of_the_papers(file):
     assert all(registers <= most for registers, _ in kernels.values())
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("target", OTHERS)
 def test_other_architectures(target):
     ours = arithmetic("min_plus", "float32")
@@ -90,7 +90,7 @@ def test_other_architectures(target):
         assert kernels["close_block"][1] <= (16 if n == 64 else 160)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     "which", [x for x in vars(device_kernels).values() if isinstance(x, passes.Pass)], ids=lambda x: x.name
 )
@@ -105,7 +105,7 @@ def test_passes(which):
         assert memory[:4] == ["LDG.E.128"] * 4
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("defines", [(), ("OPPOSITE",)])
 def test_the_fronts_and_sweeps_of_a_factor(defines):
     for name, dtype in (
@@ -119,7 +119,7 @@ def test_the_fronts_and_sweeps_of_a_factor(defines):
         assert all(spills == 0 and registers <= 80 for registers, spills in kernels.values())
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_look_at_the_entries():
     """Its kernels are written for the bits of elements, and need nothing of the semiring."""
     text = Path(look.__file__).with_name("look.cu").read_text("utf-8")
@@ -128,7 +128,7 @@ def test_the_look_at_the_entries():
     assert set(re.findall(r"(\d+) bytes spill", log)) == {"0"}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "dtype", "n", "expected", "spills"),
     [  # a thread: 4 · UNROLL k for each accumulator of the remainder, and the pairs of panels and pivot blocks
@@ -157,7 +157,7 @@ def test_kernel_6(name, dtype, n, expected, spills):
     assert not code["FFMA"]  # nothing is contracted
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "dtype", "n", "pivots"),
     [
@@ -191,7 +191,7 @@ def test_close_block(name, dtype, n, pivots):
         assert instructions(cubin)["FFMA"] > 16  # as its definition asks for
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "dtype", "expected", "spills"),
     [  # a thread: 4 k for each of 16 entries, in panels or in remainders

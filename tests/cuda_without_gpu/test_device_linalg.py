@@ -141,7 +141,7 @@ def look_on_host(tmp_path_factory):
     return look
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int64", "uint8"])
 def test_the_kernels_of_the_look(dtype, look_on_host, cp, rng, monkeypatch):
@@ -205,7 +205,7 @@ def test_what_no_kernel_can_read_is_refused(cp):
 # ------------------------------------------------------------------------------------------------- entry by entry
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @needs_compiler
 @pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_plus", "int16"), ("boolean", "bool")])
 def test_the_kernels_of_entrywise_operations(name, dtype, tmp_path, rng):

@@ -46,7 +46,7 @@ def on_host(monkeypatch, tmp_path):
         kernel.cache_clear()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @needs_compiler
 @pytest.mark.usefixtures("on_host")
 @pytest.mark.parametrize("shape", [(1, 1), (3, 31), (4, 32), (5, 33), (2, 100), (1, 2, 40), (3, 4, 65)])

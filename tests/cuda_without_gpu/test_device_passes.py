@@ -125,7 +125,7 @@ def views(rng, shape, dtype):
         yield aligned((shape[0], 2 * shape[1]), dtype)[:, ::2], 1 if max(shape) == 1 else 0
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_statements_about_floats(dtype, launches, rng):
@@ -153,7 +153,7 @@ def test_statements_about_floats(dtype, launches, rng):
                 assert not np.signbit(A[A == 0]).any()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["int16", "int32", "int64"])
 def test_statements_about_integers(dtype, launches, rng):
@@ -170,7 +170,7 @@ def test_statements_about_integers(dtype, launches, rng):
                 np.testing.assert_array_equal(A, np.where(beyond, 17, np.dtype(dtype).type(sign) * given))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @needs_compiler
 def test_the_order_of_floats(launches, rng):
     floats = np.array([-np.inf, -2.5, -1e-40, -0.0, 0.0, 1e-40, 1.0, 3.0, np.inf], np.float32)
@@ -188,7 +188,7 @@ def test_the_order_of_floats(launches, rng):
     assert (np.diff(other.astype(np.int64)) > 0).all()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
 def test_copies(dtype, launches, rng):

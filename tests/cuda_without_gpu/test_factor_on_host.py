@@ -15,7 +15,7 @@ from semiring.errors import DivergenceError, NegativeCycleError
 from semiring.factors import result
 from semiring.kernels.cuda.closing.sources import arithmetic_of, source
 
-pytestmark = [needs_compiler, pytest.mark.slow]
+pytestmark = [needs_compiler, pytest.mark.full]
 
 CASES = [
     ("min_plus", "float32"),

@@ -20,7 +20,7 @@ SOURCE = (Path(folder.__file__).parent / "graphs.cu").read_text("utf-8")
 ENTRIES = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long long"}
 SIZES = (1, 33, 70)
 DTYPES = ("float16", "float64", "int64", "uint8")
-pytestmark = [needs_compiler, pytest.mark.slow]
+pytestmark = [needs_compiler, pytest.mark.full]
 
 
 @pytest.fixture(scope="module")

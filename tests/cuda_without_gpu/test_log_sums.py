@@ -25,7 +25,7 @@ def text(char):
     return f"typedef {element} T;\n{text_of(file)}"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @needs_nvrtc
 @pytest.mark.parametrize("char", ["f", "d"])
 def test_it_compiles_with_few_spills(char):
@@ -102,7 +102,7 @@ def exactly(A, B):
 
 
 @needs_compiler
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("char", ["f", "d"])
 @pytest.mark.parametrize("kind", [normal, hostile, sparse, huge, infinite])
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -141,7 +141,7 @@ def test_open_entries_become_their_sums_and_others_stay(kernels, char, kind, ord
 
 
 @needs_compiler
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("char", ["f", "d"])
 @pytest.mark.parametrize("kind", [normal, hostile, sparse, huge, infinite])
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def graph(rng, name, dtype, n, density, kind):
     return values
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "dtype", "kind"),
     [
@@ -178,7 +178,7 @@ def as_outer(name, A, D):
     return D
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_random_weights_need_no_repair(rng, kernels_for):
     A = rng.random((130, 130)).astype(np.float32)
     for bounded in (False, True):
@@ -187,7 +187,7 @@ def test_random_weights_need_no_repair(rng, kernels_for):
         assert not failed
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "dtype", "weights"),
     [
@@ -215,7 +215,7 @@ def test_where_nothing_rounds_the_lists_lead_to_every_vertex(rng, kernels_for, n
         check(name, A, as_outer(name, A, D), pred)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_bounds_leave_out_what_ends_no_path(rng, kernels_for):
     """Most edges are direct, few weigh so little that two of them make a path."""
     A = (rng.random((130, 130)) * 0.7 + 0.3).astype(np.float32)
@@ -236,7 +236,7 @@ def test_bounds_leave_out_what_ends_no_path(rng, kernels_for):
     np.testing.assert_array_equal(worst, np.where((A == D) | np.eye(130, dtype=bool), 0, D).max(axis=0))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_long_paths_and_what_is_no_closure(rng, kernels_for):
     n = 120
     A = np.full((n, n), np.inf, np.float32)
@@ -251,7 +251,7 @@ def test_long_paths_and_what_is_no_closure(rng, kernels_for):
     assert predecessors(kernels_for(plan, tolerance), plan, D, A, tolerance)[2]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_min", "int32"), ("max_times", "float64")])
 def test_machine_code_keeps_to_registers(name, dtype):
     nvrtc = pytest.importorskip("cuda.bindings.nvrtc")

@@ -14,7 +14,7 @@ from semiring.kernels.cuda.closing.modules import compile_for
 
 SOURCE = Path(closing.__file__).with_name("relations.cu").read_text("utf-8")
 SIZES = (1, 31, 32, 33, 70, 257)
-pytestmark = [needs_compiler, pytest.mark.slow]
+pytestmark = [needs_compiler, pytest.mark.full]
 
 
 @pytest.fixture(scope="module", params=[1, 4])

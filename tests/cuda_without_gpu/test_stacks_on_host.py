@@ -97,7 +97,7 @@ def closed(plan, stack):
     return expected
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "dtype", "count", "n", "launches"),
     [
@@ -125,7 +125,7 @@ def test_stacks(host, rng, name, dtype, count, n, launches):
     assert not host.races  # no block reads what another one of its launch writes
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_same_bits_in_every_order_and_company(host, rng):
     host.looks = False
     plan = make_plan(CATALOGUE["min_plus"], "float32", nonnegative=True)
@@ -141,7 +141,7 @@ def test_the_same_bits_in_every_order_and_company(host, rng):
     assert alone.tobytes() == results[0][2:3].tobytes()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_every_layout_and_parts(host, rng, monkeypatch):
     host.looks = False
     plan = make_plan(CATALOGUE["min_plus"], "float32", nonnegative=True)
@@ -163,7 +163,7 @@ def test_every_layout_and_parts(host, rng, monkeypatch):
         assert host.launches.count("first_pivots") == (2 if copied else 1)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("n", [70, 128])
 def test_the_first_pivot_without_a_star_is_named(host, n, monkeypatch):
     host.looks = False
@@ -181,7 +181,7 @@ def test_the_first_pivot_without_a_star_is_named(host, n, monkeypatch):
     stacks.close_stack(plan, aligned(stack))  # and nobody need ask
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_one_matrix_goes_the_way_that_is_fastest(host, rng, monkeypatch):
     """Of 8 bytes by two launches a stage: but not beside products, nor where a kernel is named; a few rows in one."""
     host.looks, others = False, []
@@ -221,7 +221,7 @@ def test_one_matrix_goes_the_way_that_is_fastest(host, rng, monkeypatch):
     assert len(host.launches) == 9
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 def test_a_candidate_that_is_undefined_is_dropped(host, rng, name):
     """∞ ⊗ -∞ is NaN, and no path: in float64 a comparison and a selection keep the entry."""
@@ -235,7 +235,7 @@ def test_a_candidate_that_is_undefined_is_dropped(host, rng, name):
     assert not np.isnan(found).any()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_star_that_is_not_one(host, rng):
     strict = Semiring("strict", "min(x, y)", "x + y", "inf", 0, star="where(x > 0, 0, nan)")
     plan = make_plan(strict, "float32")

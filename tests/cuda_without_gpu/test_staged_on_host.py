@@ -39,7 +39,7 @@ def matrix(rng, name, dtype, n):
     return inside(nilpotent(rng, name, dtype, n), name)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "dtype", "n", "pivots"),
     [
@@ -83,7 +83,7 @@ def test_close_block(name, dtype, n, pivots, rng, tmp_path):
             np.testing.assert_array_equal(P, marks)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "pivots"), [("boolean", True), ("xor_and", False)])
 def test_close_block_of_packed_bits(name, pivots, rng, tmp_path):
     plan = make_plan(CATALOGUE[name], "bool", storage="bits")
@@ -105,7 +105,7 @@ def test_close_block_of_packed_bits(name, pivots, rng, tmp_path):
                 np.testing.assert_array_equal(P, marks)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "dtype", "loop", "n"),
     [("min_plus", "float32", -1, 30), ("min_plus", "float32", -1, 127), ("xor_and", "bool", True, 30)],
@@ -184,7 +184,7 @@ class Numbered:
         return int(word[0])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("kernel", "name", "dtype", "n", "shape"),
     [
@@ -229,7 +229,7 @@ def test_numbered_kernels(kernel, name, dtype, n, shape, rng, tmp_path):
         assert first.tobytes() == second.tobytes()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_doubly_tiled_order(tmp_path, rng):
     """Kernel 4 brings tiles of 32 x 32 behind each other, row by row, and in each of them tiles of 4 x 4, and back."""
     numbered = Numbered("4", arithmetic_of(make_plan(CATALOGUE["min_plus"], "int32", nonnegative=True)), tmp_path)
@@ -245,7 +245,7 @@ def test_the_doubly_tiled_order(tmp_path, rng):
     assert not back[:, n:].any()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_look_ahead_names_a_pivot_without_a_star(tmp_path):
     plan = make_plan(CATALOGUE["min_plus"], "float32")
     A = np.full((256, 256), np.inf, np.float32)
@@ -253,7 +253,7 @@ def test_look_ahead_names_a_pivot_without_a_star(tmp_path):
     assert Numbered("6", arithmetic_of(plan), tmp_path, Shape(128, 64, False)).close(A, backwards=False) == 70
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("shape", "workers"),
     [  # of a matrix of 256: fewer blocks than tiles, more, and one for each tile
@@ -306,7 +306,7 @@ extern "C" __global__ void hand_over(int *A, int ordered) {
 """
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_races_are_seen(tmp_path):
     """What the host finds where blocks are not ordered, where atomic operations meet, where one waits for the other."""
     kernels = HostKernels(RACES, tmp_path, races=True)
@@ -320,7 +320,7 @@ def test_races_are_seen(tmp_path):
         assert [race[:3] for race in found] == ([] if ordered else [(0, 1, False)])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_star_that_one_has_not(rng, tmp_path):
     """Cycles of length 0 are refused here: the closure must not begin with 1 on the diagonal."""
     strict = Semiring("strict", "min(x, y)", "x + y", "inf", 0, star="where(x > 0, 0, nan)")

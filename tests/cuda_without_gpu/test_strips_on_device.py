@@ -19,7 +19,7 @@ from semiring.errors import AlgebraError, DivergenceError, DomainError, Negative
 from semiring.strips import layout
 from semiring.strips.disk import System
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 CASES = [
     ("min_plus", "float32"),
@@ -70,7 +70,7 @@ def test_an_array_of_the_host_has_the_bits_of_the_closure_in_memory(rng, name, d
     assert same_bits(A, expected)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("n", [33, 64, 65, 150])
 def test_arrays_of_any_size(rng, n):
     for name in ("min_plus", "plus_times"):
@@ -171,7 +171,7 @@ def test_an_array_that_is_larger_than_the_gpu(monkeypatch, rng, device):
     assert same_bits(found, sr.closure(A, method=METHOD))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_plus", "int32"), ("plus_times", "float64")])
 def test_the_memory_is_kept_to(monkeypatch, rng, path, name, dtype):
     """That of the device and of the host together, which are one here."""

@@ -62,7 +62,7 @@ SLOW = [
 ]
 CASES = [
     pytest.param(*case, id=f"{getattr(case[0], 'name', case[0])}-{case[1]}", marks=marks)
-    for cases, marks in ((QUICK, ()), (SLOW, pytest.mark.slow))
+    for cases, marks in ((QUICK, ()), (SLOW, pytest.mark.full))
     for case in cases
 ]
 
@@ -169,7 +169,7 @@ def test_a_grid_against_dijkstra(rng, directed, ordering):
     assert np.array_equal(F.table(sources[:1])[0], D[0])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("directed", [False, True])
 def test_large_fronts_and_many_tasks_give_the_same(rng, directed, monkeypatch):
     """The kernels of products take the fronts, and what lies above many small subtrees goes one by one."""
@@ -190,7 +190,7 @@ def test_large_fronts_and_many_tasks_give_the_same(rng, directed, monkeypatch):
             assert all(np.array_equal(x, y) for x, y in zip(one, results[0], strict=True))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_sums_over_all_walks_do_not_count_any_twice(rng):
     """⊕ that adds: (I - A)⁻¹ for a matrix of small entries."""
     A = sp.random_array((150, 150), density=0.03, rng=rng, format="csr")
@@ -207,7 +207,7 @@ def test_sums_over_all_walks_do_not_count_any_twice(rng):
 # ------------------------------------------------------------------------------------------------------------- signs
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_weights_of_both_signs_against_bellman_ford(rng):
     for n, dtype in itertools.product((10, 60, 200), ("float64", "float32")):
         heights = rng.uniform(-50, 50, n)
@@ -279,7 +279,7 @@ def exact_distances(n, edges):
     return D
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("semiring", ["min_plus", "max_plus"])
 @pytest.mark.parametrize("n", [3, 9, 30])
 def test_very_different_weights_on_cycles_are_summed_exactly(rng, semiring, n):
@@ -345,7 +345,7 @@ def test_very_different_weights_on_cycles_are_those_of_the_closure_and_elsewhere
 # ---------------------------------------------------------------------------------------------------------- integers
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_integers_widen_inside_where_paths_are_long():
     n = 400
     A = sp.diags_array(np.full(n - 1, 300, np.int16), offsets=1, format="csr", dtype=np.int16)
@@ -364,7 +364,7 @@ def test_integers_widen_inside_where_paths_are_long():
         sr.factor(A.astype(np.int32)).solve(b)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_no_path_stays_no_path_beside_weights_below_zero():
     A = sp.csr_array((np.array([-5, -7], np.int32), ([0, 2], [1, 3])), shape=(4, 4))
     none = np.iinfo(np.int32).max
@@ -451,7 +451,7 @@ def test_bad_input_is_refused():
         F.rows(reduce=lambda block: block.max())
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_what_only_the_numbers_show_is_refused():
     with pytest.raises(DivergenceError, match="vertex 0"):
         sr.factor([[1.0, 0.0], [0.0, 0.0]], "plus_times")
@@ -489,7 +489,7 @@ def test_rows_one_after_the_other(rng):
     assert np.array_equal(out, D)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_what_does_not_fit_is_said_before_any_work():
     A = sp.diags_array(np.ones(999_999), offsets=1, format="csr", dtype=np.float32)
     F = sr.factor(A, ordering="natural")

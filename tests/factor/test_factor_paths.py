@@ -39,11 +39,11 @@ def random_weights(rng, kind, tails, heads, n):
     return heights[heads] - heights[tails] + (rng.random(count) if kind == "both signs" else 0.0)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["ties", "floats", "height differences", "both signs"])
 @pytest.mark.parametrize(
     "semiring",
-    ["min_plus", *[pytest.param(name, marks=pytest.mark.slow) for name in ("max_plus", "max_min", "max_times")]],
+    ["min_plus", *[pytest.param(name, marks=pytest.mark.full) for name in ("max_plus", "max_min", "max_times")]],
 )
 def test_paths_are_as_long_as_their_distances(rng, semiring, kind):
     algebra = sr.as_semiring(semiring)
@@ -71,7 +71,7 @@ def test_paths_are_as_long_as_their_distances(rng, semiring, kind):
             assert F.distance(u, v) == pytest.approx(D[u, v], rel=1e-12, abs=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["int32", "float32"])
 def test_paths_on_a_grid_of_one_length(dtype, monkeypatch):
     """Every path of the right number of edges is shortest: nothing but ties. Large fronts are expanded as others."""
@@ -107,7 +107,7 @@ def test_where_there_are_no_paths():
         sr.factor([[inf, 1.0], [inf, inf]]).path(1, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_sums_of_paths_have_no_best_path():
     with pytest.raises(AlgebraError, match="none is best"):
         sr.factor([[0.0, 0.1], [0.1, 0.0]], "plus_times").path(0, 1)

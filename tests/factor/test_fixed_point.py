@@ -97,7 +97,7 @@ def test_a_graph_without_cycles_takes_one_sweep_in_any_semiring(rng):
     assert sr.fixed_point(tasks, [0.0, 0.0, 1.0], "max_plus").tolist() == [9, 6, 1]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_signs(rng):
     heights = rng.random(30)
     A = heights - heights[:, np.newaxis]

@@ -109,7 +109,7 @@ def test_an_update_is_a_new_factor(rng, kind, small_tasks):
         check(rng, kind)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 def test_updates_are_new_factors_in_many_cases(rng, kind, small_tasks):
     for _ in range(60):
@@ -185,7 +185,7 @@ def reduced(D, zero, name, argument=None):
     return np.array(out)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
 def test_rows_by_name(rng, dtype):
     for n in (1, 2, 7, 70):
@@ -218,7 +218,7 @@ def test_rows_by_name_are_those_of_networkx():
     np.testing.assert_allclose(F.rows(reduce="eccentricity"), [theirs[v] for v in G])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_rows_of_other_semirings():
     A = sparse.csr_array(np.array([[0, 3, 0], [0, 0, 5], [4, 0, 0]], np.int16))
     wide = sr.factor(A, "max_min")
@@ -278,7 +278,7 @@ def test_a_file_that_is_not_whole_is_none(tmp_path, rng):
     np.testing.assert_array_equal(np.load(path), F.closure())
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_graph_without_small_separators_is_refused_before_it_is_ordered(monkeypatch, rng):
     n, ends = 30_000, rng.integers(0, 30_000, (2, 90_000))
     A = sparse.csr_array((np.ones(90_000), ends), shape=(n, n))

@@ -60,7 +60,7 @@ def assert_alike(found, expected, tolerance=1e-10):
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance), found, expected)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (17, 33, 6)])
 def test_products_agree_with_the_dense_expression(name, m, k, n, rng):
@@ -74,7 +74,7 @@ def test_products_agree_with_the_dense_expression(name, m, k, n, rng):
     assert_alike(single, found, 1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     "semiring", ["min_plus", "max_min", "max_times", "log_plus", "plus_times", "lukasiewicz", OWN], ids=str
 )
@@ -93,7 +93,7 @@ def test_first_and_second_derivatives_by_finite_differences(semiring, rng):
         check_grads(close, (Q,), order=2, modes=["rev"], eps=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["max_times", "log_plus"])
 @pytest.mark.parametrize(
     ("a", "b"),
@@ -118,7 +118,7 @@ def test_vectors_and_stacks_broadcast_and_their_gradients_are_summed(name, a, b,
     assert_alike(found, pulled_back(jax.jit(dense), A, B))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("semiring", ["min_plus", "log_plus", "plus_times", OWN], ids=str)
 def test_under_jit_and_vmap_and_grad_of_each_other(semiring, rng):
     name = semiring if isinstance(semiring, str) else "max_times"
@@ -140,7 +140,7 @@ def test_under_jit_and_vmap_and_grad_of_each_other(semiring, rng):
     assert_alike(static(Q, semiring=semiring, reflexive=False), differentiable.closure(Q, semiring, reflexive=False))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_among_ties_the_smallest_k_has_the_gradient():
     A, B = jnp.array([[1.0, 3, 2], [5, 4, 4]]), jnp.array([[4.0], [2], [2]])
     dA, dB = jax.grad(lambda A, B: differentiable.matmul(A, B).sum(), (0, 1))(A, B)
@@ -148,7 +148,7 @@ def test_among_ties_the_smallest_k_has_the_gradient():
     assert dB.tolist() == [[0], [1], [1]]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["min_plus", "max_min", "max_times", "log_plus"])
 def test_where_there_is_no_path_the_gradient_is_zero(name, rng):
     zero = float(sr.CATALOGUE[name].zero.leaf)
@@ -169,7 +169,7 @@ def test_negative_weights_and_paths_of_many_edges():
     np.testing.assert_array_equal(gradient, np.eye(40, k=1))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["min_plus", "log_plus", "plus_times"])
 def test_empty_arrays(name):
     for shape in [(0, 3), (3, 0)]:

@@ -66,7 +66,7 @@ def test_gradients_are_those_of_single_products(name, matrices, rng):
         )
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("semiring", [*NAMES, GADGET], ids=str)
 def test_derivatives_by_finite_differences(semiring, rng):
     name = semiring if isinstance(semiring, str) else "max_times"
@@ -143,7 +143,7 @@ def test_where_there_is_no_path_the_gradient_is_zero(rng):
         assert dx[1].any()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_memory_grows_with_the_root_of_the_steps(rng):
     """Beside operands, gradients and result: what lives at once while a sequence of T steps is differentiated."""
     n, rows = 32, 40
@@ -176,7 +176,7 @@ def test_the_transforms_of_torch_func(rng):
                 torch.testing.assert_close(many[index], one)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # opcheck's own
 def test_the_compiler_finds_one_graph_and_operators_are_registered_as_it_wants(rng):
     A, x, w = drawn(rng, "log_plus", (3, 3), (4, 3), (6, 4, 3))
@@ -229,7 +229,7 @@ def test_errors_name_what_is_wrong():
         torch.autograd.functional.hessian(lambda x: differentiable.multi_dot(A, x, "log_plus").sum(), x)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_jax_has_the_same_values_and_gradients(rng):
     jax = pytest.importorskip("jax", reason="JAX is not installed")
     import semiring.jax as in_jax

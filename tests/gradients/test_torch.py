@@ -108,7 +108,7 @@ def test_products_agree_with_the_dense_expression(name, m, k, n, rng):
         assert_alike(found, gradients(lambda A, B: dense_product(A, B, name), A, B), tolerance)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("semiring", [*NAMES, GADGET], ids=str)
 def test_first_and_second_derivatives_of_products_by_finite_differences(semiring, rng):
     name = semiring if isinstance(semiring, str) else "max_times"
@@ -250,7 +250,7 @@ def test_closure_gradients_are_supergradients(n, seed):
 # ------------------------------------------------------------------------------------------------------------ closures
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("n", [1, 2, 5, 17, 40])
 def test_closures_agree_with_the_dense_expression(name, n, rng):
@@ -261,7 +261,7 @@ def test_closures_agree_with_the_dense_expression(name, n, rng):
     assert_alike(found, gradients(lambda A: dense_product(A, dense_closure(A, name), name), A), 1e-8)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("reflexive", [True, False])
 def test_first_and_second_derivatives_of_closures_by_finite_differences(name, reflexive, rng):
@@ -275,7 +275,7 @@ def test_first_and_second_derivatives_of_closures_by_finite_differences(name, re
     assert torch.autograd.gradgradcheck(close, (A,))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["min_plus", "max_times", "log_plus"])
 def test_sparse_graphs_have_finite_gradients(name, rng):
     """Pairs without a path have none, long paths have them on every edge; a stack of matrices has each its own."""
@@ -394,7 +394,7 @@ def step(A, B, Q, semiring):
     return (differentiable.matmul(A, B, semiring) * differentiable.closure(Q, semiring)).sum() + loops.square().sum()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("semiring", ["min_plus", "log_plus", "plus_times", GADGET], ids=str)
 def test_the_compiler_finds_one_graph(semiring, rng):
     if semiring is GADGET:
@@ -424,7 +424,7 @@ def cases():
     }
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # opcheck's own
 @pytest.mark.parametrize(
     "name", ["matmul", "matmul_witness", "closure", "closure_trees", "scaled_product", "sums_up", "sums_down"]

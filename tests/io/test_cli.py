@@ -348,7 +348,7 @@ def test_without_a_directed_edge_the_other_direction_stays(run, towns, more):
     assert message.startswith("no edge leads from c to a")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_without_makes_no_matrix_of_all_pairs(run, towns):
     n = 1_000_000
     (towns / "far.gr").write_text(f"p sp {n} 4\na 1 6 2\na 6 8 3\na 1 8 1\na 8 {n} 4\n")
@@ -374,7 +374,7 @@ def test_distances_and_predecessors_are_written(run, towns):
     assert "predecessors go to" in failure(run, "paths", "towns.csv", "--predecessors", "p.mtx")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_flights(run, towns):
     net = load_network("us-flights")
     expected = scipy.sparse.csgraph.shortest_path(net.matrix, method="D")
@@ -390,7 +390,7 @@ def test_the_flights(run, towns):
     assert (towns / "p.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("options", [["--from", "Köln", "--to", "Mainz"], ["--from", "Köln"], ["--to", "Bern"], []])
 def test_pictures_of_paths(run, towns, options):
     (towns / "at.csv").write_text(PLACES, encoding="utf-8")
@@ -509,7 +509,7 @@ def test_json_of_a_closure(run, towns):
     assert failure(run, "closure", "w.csv", "--json", "-o", "-").startswith("--json and -o - both write to standard")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_json_of_the_other_commands(run):
     found = json_of(run, "check", "min_plus")
     assert (found["proved"], found["refuted"]) == (True, False)
@@ -744,7 +744,7 @@ def test_a_diverging_closure(run, towns):
     assert failure(run, "closure", "d.csv", "-s", "max_times")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("text", ["", "# nothing\n", "from,to,km\n"])
 def test_the_empty_network(run, towns, text):
     (towns / "e.csv").write_text(text)
@@ -793,7 +793,7 @@ def test_running_out_of_memory_is_one_line(run, towns, monkeypatch):
 # ------------------------------------------------------------------------------------------------- as a process
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_process(tmp_path):
     done = process("closure", "-", "-o", "-", stdin="a b 1\r\nb c 2\r\n", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -807,7 +807,7 @@ def test_a_process_fails_in_one_line(tmp_path):
     assert done.stderr == "semiring: error: <stdin>:2: the weight 'oops' is not a number\n"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
 def test_a_closed_pipe_is_survived(tmp_path):
     edges = "".join(f"{i} {i + 1} 1\n" for i in range(300))
@@ -825,7 +825,7 @@ def test_a_closed_pipe_is_survived(tmp_path):
     assert "Broken" not in message
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_ctrl_c_ends_the_process_with_130(tmp_path):
     command = [sys.executable, "-m", "semiring", "closure", "-"]
@@ -842,7 +842,7 @@ def test_ctrl_c_ends_the_process_with_130(tmp_path):
         assert child.stderr.read() == b"semiring: error: interrupted\n"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.skipif(os.name != "posix", reason="descriptors of POSIX")
 @pytest.mark.parametrize(
     ("descriptor", "code", "message"), [(0, 2, "semiring: error: standard input is closed\n"), (1, 0, "")]
@@ -857,7 +857,7 @@ def test_closed_standard_streams_are_survived(tmp_path, descriptor, code, messag
     assert (done.returncode, done.stderr.decode()) == (code, message)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
 def test_a_closed_pipe_keeps_no_file_from_being_written(tmp_path):
     (tmp_path / "chain.csv").write_text("".join(f"{i},{i + 1},1\n" for i in range(300)))
@@ -896,7 +896,7 @@ def test_names_that_no_text_can_hold(run, towns):
     assert read("out.npz").names == ("\ud800", "b")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_terminal_that_knows_only_ascii(tmp_path):
     done = process("closure", "-", stdin="a b 1\n", cwd=tmp_path, env={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0

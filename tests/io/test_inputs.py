@@ -484,7 +484,7 @@ def test_a_network_that_was_read(tmp_path):
     assert sr.transitive_closure(sr.read(path)).distance("Ulm", "Jena")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_network_of_the_library():
     flights = sr.load_network("us-flights")
     assert sr.shortest_paths(flights).path("BGR", "GUM") == ["BGR", "DEN", "HNL", "GUM"]
@@ -530,7 +530,7 @@ def test_networks_with_names_of_any_kind_are_drawn_and_written(tmp_path):
     assert sr.read(tmp_path / "path.csv").names == ("10", "11", "(1, 2)", "x")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_no_library_is_loaded_for_what_is_not_its_own():
     code = (
         "import sys, numpy as np, semiring as sr\n"
@@ -543,7 +543,7 @@ def test_no_library_is_loaded_for_what_is_not_its_own():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_network_is_computed_in_its_own_semiring_unless_another_is_named():
     pipes = nx.DiGraph()
     pipes.add_weighted_edges_from([("a", "b", 5.0), ("b", "c", 3.0), ("a", "c", 1.0)])

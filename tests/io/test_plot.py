@@ -53,7 +53,7 @@ def chain(n, directed=True):
     return matrix
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 9, 60])
 def test_networks_of_all_sizes(tmp_path, n):
     net = Network(chain(n), names=tuple(f"v{i}" for i in range(n)), title="chain")
@@ -97,7 +97,7 @@ def test_vertices_without_a_position_are_left_out(tmp_path):
     check_picture(figure, tmp_path / "x.png")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("semiring", ["min_plus", "max_plus", "max_min", "boolean", "plus_times"])
 def test_matrices_of_all_semirings(tmp_path, rng, semiring):
     algebra = sr.as_semiring(semiring)
@@ -109,7 +109,7 @@ def test_matrices_of_all_semirings(tmp_path, rng, semiring):
     check_picture(plot.plot_matrix(matrix, algebra, names=names, title="t", unit="km"), tmp_path / "x.png")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("n", [0, 1, 2, 41, 2100])
 def test_matrices_of_all_sizes(tmp_path, n):
     matrix = np.add.outer(np.arange(n), np.arange(n)).astype(np.int32)
@@ -129,7 +129,7 @@ def test_the_heat_map_counts_the_unreachable(tmp_path):
     assert not plot.plot_matrix(np.zeros((3, 3))).legends
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_formats_of_pictures(tmp_path, ending):
     plot.save(plot.plot_matrix(np.eye(3)), tmp_path / f"x.{ending}")
@@ -227,7 +227,7 @@ def test_seriation_finds_the_order_of_a_chain(rng):
     assert seriate(np.zeros((2, 2))).tolist() == [0, 1]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_fill_of_a_factor(tmp_path):
     F = sr.factor(nx.grid_2d_graph(12, 12))
     figure = plot.plot_fill(F)

@@ -10,7 +10,7 @@ import semiring as sr
 from semiring.algebra.expressions.tree import float_limits
 from semiring.errors import DomainError
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 NAMES = ["min_plus", "max_plus", "max_min", "max_times", "min_times", "lukasiewicz", "log_plus", "plus_times"]
 SHAPES = [(1, 1, 1), (3, 0, 2), (1, 300, 1), (5, 17, 1), (17, 8, 33), (33, 130, 20)]

@@ -139,7 +139,7 @@ def test_rows_that_share_a_matrix_are_one_product(monkeypatch, rng):
     assert shapes == [(8, 20)] * 3
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_long_sequences_neither_underflow_nor_lose_their_path(rng):
     A = np.log(rng.dirichlet(np.ones(4), 4))
     w = np.log(rng.random((5000, 4)))
@@ -155,7 +155,7 @@ def test_long_sequences_neither_underflow_nor_lose_their_path(rng):
     assert np.isclose(score.max(), walked, rtol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_results_are_of_the_library_and_dtype_of_the_operands(rng):
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     A, x = rng.random((9, 3, 3)), rng.random(3)

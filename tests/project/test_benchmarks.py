@@ -65,7 +65,7 @@ def compared(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_two_libraries_are_compared_call_by_call(tmp_path):
     done = compared("--compare", str(ROOT), "--save", str(tmp_path / "t.csv"))
     assert done.returncode in (0, 1), done.stderr  # 1: one was slower
@@ -80,7 +80,7 @@ def test_two_libraries_are_compared_call_by_call(tmp_path):
     assert bound.startswith("1.25: ")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_call_that_one_library_refuses_is_a_row_that_says_so(tmp_path):
     package = tmp_path / "semiring"
     package.mkdir()
@@ -91,7 +91,7 @@ def test_a_call_that_one_library_refuses_is_a_row_that_says_so(tmp_path):
     assert f"the library of {tmp_path}: ValueError: no" in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_revision_that_is_not_there_is_named():
     done = compared("--compare", "no-such-revision")
     assert "no-such-revision: no tree of the library is there" in done.stderr

@@ -88,7 +88,7 @@ def test_this_machine_is_the_default():
     assert sr.code("min_plus", "float32", "asm").split("\n", 1)[1] in whole
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_every_cpu_of_the_table_is_known_to_llvm(capfd):
     for cpu in CPUS:
         assert len(sr.code("min_plus", "float32", "asm", target=cpu).splitlines()) > 10
@@ -108,7 +108,7 @@ def test_functions_in_cuda():
     assert "star" not in sr.code(NO_STAR, "float32", "cuda")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_whole_source_of_a_closure_compiles():
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed: pip install cuda-bindings")
     from semiring.kernels.cuda.closing.modules import compile_for
@@ -119,7 +119,7 @@ def test_the_whole_source_of_a_closure_compiles():
         assert len(compile_for("sm_80", text, ("--std=c++17",))[0]) > 1000
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.skipif(
     importlib.util.find_spec("cutlass") is None,
     reason="nvidia-cutlass-dsl is not installed: pip install semiring[code]",

@@ -64,7 +64,7 @@ def skip_without(libraries: list[str]) -> None:
             pytest.skip(f"{library} is not installed")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("page", pages_with("python"), ids=identify)
 def test_python_examples_of_a_page_run_in_order_and_draw_its_pictures(page, tmp_path):
     skip_without(re.findall(r"^>>> import .*\b(torch|jax)\b", page.read_text(), re.M))
@@ -74,7 +74,7 @@ def test_python_examples_of_a_page_run_in_order_and_draw_its_pictures(page, tmp_
         assert_same_picture(tmp_path / name)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", PLOTS)
 def test_plots_show_the_data(name, tmp_path):
     PLOTS[name](tmp_path / name)
@@ -186,7 +186,7 @@ def commands(body: str) -> list[tuple[str, str]]:
     return [(line, output) for line, output in zip(parts[::2], parts[1::2], strict=True)]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("page", pages_with("console"), ids=identify)
 def test_commands_of_a_page_print_what_they_show(page):
     ran = 0
@@ -218,7 +218,7 @@ COMPILING = ("semiring.factors.result", "semiring.paths.reduction")
 
 @pytest.mark.parametrize(
     "name",
-    ["semiring", *(pytest.param(m, marks=pytest.mark.slow) if m in COMPILING else m for m in MODULES)],
+    ["semiring", *(pytest.param(m, marks=pytest.mark.full) if m in COMPILING else m for m in MODULES)],
 )
 def test_docstring_examples_run(name):
     skip_without(re.findall(r"^semiring\.(torch|jax)\b", name))

@@ -197,7 +197,7 @@ def test_there_is_no_circle_of_imports():
     assert circle(MODULES) == []
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_circle_through_a_function_would_be_seen(tmp_path):
     source = tmp_path / "numbers.py"
     source.write_text("class C:\n    async def f(self):\n        from semiring.axioms.check import derive_property\n")
@@ -230,7 +230,7 @@ def test_the_gpu_backend_says_what_is_missing():
     assert "pip install 'semiring[cuda]'" in run(code)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["torch", "jax"])
 def test_a_module_for_another_library_says_what_is_missing(name):
     code = (
@@ -266,7 +266,7 @@ def test_a_semiring_is_defined_and_used_without_anything_heavy():
 PUBLIC = [name for name in MODULES if name.count(".") <= 1 and not name.endswith("__main__")]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", PUBLIC)
 def test_each_public_module_imports_alone(name):
     """In a fresh interpreter: what it needs it imports itself. Its ``__all__`` holds nothing that is not there."""

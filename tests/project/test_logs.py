@@ -38,7 +38,7 @@ sr.matmul(np.eye(20, dtype=np.int16), np.eye(20, dtype=np.int16), "max_min")
 """
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_each_compilation_is_a_line_and_silence_is_the_default(tmp_path):
     assert fresh(WORK, tmp_path / "a").stderr == ""
     lines = fresh(WORK, tmp_path / "b", "log").stderr.splitlines()

@@ -91,7 +91,7 @@ def test_what_is_missing_is_installed_from_a_clone_too():
     assert str(MissingExtraError("pandas", "", "to_frame")).endswith("not installed: pip install pandas")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_bfloat16_tensors_of_the_host_are_taken():
     torch = pytest.importorskip("torch")
     ones = torch.ones(3, 3, dtype=torch.bfloat16)
@@ -99,7 +99,7 @@ def test_bfloat16_tensors_of_the_host_are_taken():
     assert sr.closure(ones.float()).dtype == torch.float32
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_networkx_notes_its_cache_once():
     graph = nx.gnp_random_graph(80, 0.2, seed=1)
     before = set(nx.config.warnings_to_ignore)

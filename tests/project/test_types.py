@@ -54,7 +54,7 @@ def test_results_are_overloaded(function):
     assert set(options) == names - {"A", "B", "semiring", "explain"}, "the overloads take what the function takes"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_type_checker_knows_what_comes_out(tmp_path):
     pytest.importorskip("mypy")
     (tmp_path / "program.py").write_text(PROGRAM)

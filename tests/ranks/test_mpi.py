@@ -11,7 +11,7 @@ from mpiexec import PROGRAM, run
 
 import semiring as sr
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 6])

@@ -151,7 +151,7 @@ def test_tasks_without_lanes(rng, n, shape):
     assert same_bits(D, sr.closure(A, "plus_times", method=METHOD))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_every_semiring_and_dtype_on_every_grid(rng, name, dtype):
     _compare(rng, name, dtype, [(1, 8), (2, 8), (33, 8), (65, 16), (64, 16), (50, 64), (97, 32)], SHAPES)
@@ -160,7 +160,7 @@ def test_every_semiring_and_dtype_on_every_grid(rng, name, dtype):
 KINDS = [("min_plus", "float64"), ("max_plus", "int32"), ("boolean", "bool"), ("log_plus", "float32")]
 
 
-@pytest.mark.parametrize("size", [1, pytest.param(3, marks=pytest.mark.slow), 6])
+@pytest.mark.parametrize("size", [1, pytest.param(3, marks=pytest.mark.full), 6])
 @pytest.mark.parametrize(("name", "dtype"), quick(lambda name, _: name != "log_plus", KINDS))
 def test_the_chain_goes_before_ranks_as_before_one(rng, name, dtype, size):
     A = rounded(rng, 97, name, dtype)
@@ -172,7 +172,7 @@ def _heights(rng, n, dtype):
     return (rng.integers(0, 1000, (n, n)) + h[:, None] - h).astype(dtype)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["float32", "int16", "int64"])
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 def test_weights_of_both_signs_are_closed_under_potentials(rng, name, dtype):
@@ -181,14 +181,14 @@ def test_weights_of_both_signs_are_closed_under_potentials(rng, name, dtype):
     assert same_bits(closed_by(3, A, name), sr.closure(A, name, method=METHOD))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_weights_that_round_have_the_potentials_of_one_memory(rng):
     h = rng.random(300)  # larger than what is eliminated in memory at once
     A = (rng.random((300, 300)) + h[:, None] - h).astype(np.float32)
     assert same_bits(closed_by(4, A, "min_plus"), sr.closure(A, method=METHOD))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_products_that_gain_are_closed_under_factors(rng):
     p = 2.0 ** rng.integers(-3, 4, 97)
     A = rng.random((97, 97)) * 0.5 * p[:, None] / p
@@ -201,7 +201,7 @@ def _refused(A, name, error, text, size=4):
     return ours.value
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_what_is_wrong_with_the_entries_is_told_as_in_one_memory(rng):
     A = rng.random((97, 97))
     A[5, 70], A[70, 5] = 1.0, -3.0
@@ -214,7 +214,7 @@ def test_what_is_wrong_with_the_entries_is_told_as_in_one_memory(rng):
     assert _refused(A, "plus_times", DivergenceError, "pivot of vertex 70").vertex == 70
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_what_does_more_than_to_map_is_refused(rng):
     A = rng.random((40, 40))
     A[2, 3], A[3, :] = -np.inf, np.inf
@@ -223,13 +223,13 @@ def test_what_does_more_than_to_map_is_refused(rng):
     _refused(long, "min_plus", IntegerOverflowError, "convert the matrix to int32")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_no_semiring_without_a_star():
     starless = sr.Semiring("starless", "x + y", "x * y", 0.0, 1.0, domain="(-inf, inf)")
     _refused(np.zeros((3, 3)), starless, AlgebraError, "has no star", 2)
 
 
-@pytest.mark.parametrize("size", [1, pytest.param(3, marks=pytest.mark.slow), 4])
+@pytest.mark.parametrize("size", [1, pytest.param(3, marks=pytest.mark.full), 4])
 def test_the_rows_of_bertoldi_have_the_same_closure(rng, size):
     for name, dtype in [("min_plus", "float32"), ("min_plus", "int32"), ("boolean", "bool"), ("max_min", "float64")]:
         for n in (3, 40):
@@ -285,7 +285,7 @@ def test_more_ranks_take_less_until_something_else_stops_them():
 # ---------------------------------------------------------------------------------------------------------- the product
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "dtype"), [("min_plus", "float32"), ("plus_times", "float64"), ("log_plus", "float64")]
 )
@@ -426,7 +426,7 @@ def test_ranks_that_share_a_gpu_leave_it_to_mpi_where_that_is_cuda_aware(monkeyp
     assert there.waits == 2 * aware
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_whether_mpi_is_cuda_aware_can_be_asked():
     pytest.importorskip("mpi4py", reason="semiring.mpi needs mpi4py: pip install 'semiring[mpi]'")
     assert is_cuda_aware() in (True, False)

@@ -1,4 +1,4 @@
-"""Which cases of a test belong to the quick tier: the first of a kind, so that its module is seen; the rest is slow."""
+"""Choose the cases of a test that belong to the quick tier; its remaining cases are marked ``full``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ import pytest
 
 
 def quick(chosen: Callable[..., bool], cases: Iterable[Any]) -> list[Any]:
-    """The cases; all but those that are ``chosen`` are marked slow."""
-    several = [case if isinstance(case, tuple) else (case,) for case in cases]
-    return [pytest.param(*values, marks=() if chosen(*values) else pytest.mark.slow) for values in several]
+    """Return the cases for ``parametrize``; those for which ``chosen`` is false are marked ``full``."""
+    rows = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*values, marks=() if chosen(*values) else pytest.mark.full) for values in rows]
