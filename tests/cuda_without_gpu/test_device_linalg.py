@@ -126,13 +126,13 @@ static void atomicMax(unsigned long long* to, unsigned long long x) { *to = *to 
 
 
 @pytest.fixture(scope="module")
-def look_on_host(tmp_path_factory):
+def look_on_host():
     """The kernels of look.cu, compiled for the host."""
     text = Path(device_look.__file__).with_name("look.cu").read_text("utf-8")
     text, _, macro = text.partition("#define LOOK(bits)")
     body = macro.partition("\n\n")[0].replace("\\\n", "\n")
     expanded = "".join(body.replace("##bits", str(bits)) for bits in (8, 16, 32, 64))
-    kernels = HostKernels(_ON_HOST + text + expanded, tmp_path_factory.mktemp("look"))
+    kernels = HostKernels(_ON_HOST + text + expanded)
 
     def look(layout, bits, grid, block, *arguments):
         sizes = (*grid, 1, 1), (*block, 1, 1)
@@ -208,7 +208,7 @@ def test_what_no_kernel_can_read_is_refused(cp):
 @pytest.mark.full
 @needs_compiler
 @pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_plus", "int16"), ("boolean", "bool")])
-def test_the_kernels_of_entrywise_operations(name, dtype, tmp_path, rng):
+def test_the_kernels_of_entrywise_operations(name, dtype, rng):
     """What `entrywise` prints, on the host: 0̄ absorbs, and everything else is what the CPU computes."""
     semiring = sr.CATALOGUE[name]
     values = rng.integers(-5, 6, 40).astype(dtype)
@@ -223,7 +223,7 @@ def test_the_kernels_of_entrywise_operations(name, dtype, tmp_path, rng):
         parameters = f"const {element}* a, const {element}* b, {element}* c"
         text = f'{header}\nextern "C" __global__ void each({parameters}) {{{body}}}'
         z = np.zeros_like(x)
-        kernels = HostKernels(text, tmp_path / which)
+        kernels = HostKernels(text)
         for start in range(0, x.size, 400):
             part = slice(start, start + 400)
             kernels.launch("each", (1, 1, 1), (len(x[part]), 1, 1), [x[part], y[part], z[part]])

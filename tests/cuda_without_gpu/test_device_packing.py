@@ -15,7 +15,7 @@ _TYPES = {"bool": "bool", "uint32": "unsigned", "int64": "long long"}
 
 
 @pytest.fixture
-def on_host(monkeypatch, tmp_path):
+def on_host(monkeypatch):
     """CuPy's arrays and kernels of one element a thread, on the host; ``raw`` arrays are read in C order."""
 
     def elementwise(inputs, output, code, name):
@@ -25,7 +25,6 @@ def on_host(monkeypatch, tmp_path):
             f'extern "C" __global__ void each(const {_TYPES[raw_type]} *{raw}, long long columns, long long width, '
             f"{_TYPES[out_type]} *out, long long size) {{\n"
             f"for (long long i = 0; i < size; ++i) {{ {_TYPES[out_type]} &{out} = out[i]; {code}; }} }}\n",
-            tmp_path / name,
         )
 
         def each(array, columns, width, result):

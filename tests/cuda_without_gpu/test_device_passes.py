@@ -39,7 +39,7 @@ def aligned(shape, dtype, offset=0):
 
 
 @pytest.fixture
-def launches(monkeypatch, tmp_path):
+def launches(monkeypatch):
     """The passes on the host: (name of the pass, rows) of every dense launch; others are by NumPy's loops, named so."""
     calls, compiled = [], {}
     named = {which.name: which for which in vars(kernels).values() if isinstance(which, passes.Pass)}
@@ -48,7 +48,7 @@ def launches(monkeypatch, tmp_path):
         key = which, integer
         if key not in compiled:
             text = _VECTOR + passes.source(which, integer)
-            compiled[key] = HostKernels(text, tmp_path / f"{which.name}{integer}")
+            compiled[key] = HostKernels(text)
 
         def launch(grid, block, arguments):
             calls.append((which.name, int(arguments[2])))
@@ -74,7 +74,7 @@ def launches(monkeypatch, tmp_path):
             )
             key = name, A.dtype
             if key not in compiled:
-                compiled[key] = HostKernels(head + kernel, tmp_path / f"each_{name}{A.dtype}")
+                compiled[key] = HostKernels(head + kernel)
             numbers = inputs.count(",")
             values, (out, *words) = arguments[:numbers], arguments[numbers:]
             xs, ys = np.ascontiguousarray(A), np.ascontiguousarray(out).copy()

@@ -45,7 +45,7 @@ def compiled():
 
 
 @pytest.fixture
-def device(monkeypatch, compiled, tmp_path_factory):
+def device(monkeypatch, compiled):
     """Arrays and kernels of the host in the place of those of a GPU; the list of the arrays that are on their way."""
     coming = []
 
@@ -69,7 +69,7 @@ def device(monkeypatch, compiled, tmp_path_factory):
     def kernel(plan, name, *defines):
         key = arithmetic_of(plan), defines
         if key not in compiled:
-            compiled[key] = HostKernels(source("elimination.cu", *key), tmp_path_factory.mktemp("elimination"))
+            compiled[key] = HostKernels(source("elimination.cu", *key))
 
         def launch(grid, threads, arguments):
             given = [

@@ -48,7 +48,7 @@ class Library(ModuleType):
 
 
 @pytest.fixture
-def graphs(monkeypatch, compiled, tmp_path_factory):
+def graphs(monkeypatch, compiled):
     """`semiring.kernels.cuda.graphs` on arrays of the host."""
     library = Library("cupy")
     library.asarray = lambda x: there(np.array(x))
@@ -60,7 +60,7 @@ def graphs(monkeypatch, compiled, tmp_path_factory):
         key = itemsize, kind
         if key not in compiled:
             text = f"#define KIND {kind}\ntypedef {ENTRIES[itemsize]} U;\n{SOURCE}"
-            compiled[key] = HostKernels(text, tmp_path_factory.mktemp("graphs"))
+            compiled[key] = HostKernels(text)
 
         def launch(grid, threads, arguments, shared_mem=0):
             given = [x.view(np.ndarray) if isinstance(x, np.ndarray) else x for x in arguments]

@@ -27,13 +27,13 @@ def defines(tolerance):
 
 
 @pytest.fixture(scope="module")
-def kernels_for(tmp_path_factory):
+def kernels_for():
     known = {}
 
     def get(plan, tolerance):
         text = source("predecessors.cu", arithmetic_of(plan), defines(tolerance))
         if text not in known:
-            known[text] = HostKernels(text, tmp_path_factory.mktemp("kernels"))
+            known[text] = HostKernels(text)
         return known[text]
 
     return get

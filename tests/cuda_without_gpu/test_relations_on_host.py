@@ -18,8 +18,8 @@ pytestmark = [needs_compiler, pytest.mark.full]
 
 
 @pytest.fixture(scope="module", params=[1, 4])
-def kernels(request, tmp_path_factory):
-    return request.param, HostKernels(f"#define ROWS {request.param}\n{SOURCE}", tmp_path_factory.mktemp("relations"))
+def kernels(request):
+    return request.param, HostKernels(f"#define ROWS {request.param}\n{SOURCE}")
 
 
 def padded(A):

@@ -44,15 +44,14 @@ COMING = {
 
 
 @pytest.fixture
-def host(monkeypatch, tmp_path):
+def host(monkeypatch):
     """Kernels and arrays of the host in the place of those of a device: how they run, and what they did."""
     seen = SimpleNamespace(backwards=False, races=[], launches=[], compiled={}, looks=True)
 
     def kernel(file, name, arithmetic, defines, shared):
         key = arithmetic, defines
         if key not in seen.compiled:
-            folder = tmp_path / str(len(seen.compiled))
-            seen.compiled[key] = HostKernels(source(file, arithmetic, defines), folder, races=seen.looks)
+            seen.compiled[key] = HostKernels(source(file, arithmetic, defines), races=seen.looks)
 
         def launch(grid, threads, arguments):
             seen.launches.append(name)

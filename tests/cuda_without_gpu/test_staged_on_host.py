@@ -63,11 +63,11 @@ def matrix(rng, name, dtype, n):
         ("plus_times", "float32", 129, False),
     ],
 )
-def test_close_block(name, dtype, n, pivots, rng, tmp_path):
+def test_close_block(name, dtype, n, pivots, rng):
     semiring = CATALOGUE[name]
     plan = make_plan(semiring, dtype, nonnegative=name == "min_plus" and n % 2 == 1)
     chosen = block_kernel(n, arithmetic_of(plan), pivots=pivots)
-    kernels = HostKernels(source(chosen.file, arithmetic_of(plan), chosen.defines), tmp_path)
+    kernels = HostKernels(source(chosen.file, arithmetic_of(plan), chosen.defines))
     A = matrix(rng, name, dtype, n)
     expected, marks = A.copy(), np.full(A.shape, -1, np.int32)
     reference = replace(plan)
@@ -85,10 +85,10 @@ def test_close_block(name, dtype, n, pivots, rng, tmp_path):
 
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "pivots"), [("boolean", True), ("xor_and", False)])
-def test_close_block_of_packed_bits(name, pivots, rng, tmp_path):
+def test_close_block_of_packed_bits(name, pivots, rng):
     plan = make_plan(CATALOGUE[name], "bool", storage="bits")
     chosen = block_kernel(70, arithmetic_of(plan), pivots=pivots)
-    kernels = HostKernels(source(chosen.file, arithmetic_of(plan), chosen.defines), tmp_path)
+    kernels = HostKernels(source(chosen.file, arithmetic_of(plan), chosen.defines))
     for n in (1, 33, 70):
         A = rng.random((n, n)) < 1.5 / n if name == "boolean" else nilpotent(rng, name, "bool", n)
         words = packed(A, 1)
@@ -110,10 +110,10 @@ def test_close_block_of_packed_bits(name, pivots, rng, tmp_path):
     ("name", "dtype", "loop", "n"),
     [("min_plus", "float32", -1, 30), ("min_plus", "float32", -1, 127), ("xor_and", "bool", True, 30)],
 )
-def test_a_pivot_without_a_star_is_named(name, dtype, loop, n, tmp_path):
+def test_a_pivot_without_a_star_is_named(name, dtype, loop, n):
     plan = make_plan(CATALOGUE[name], dtype)
     chosen = block_kernel(n, arithmetic_of(plan))
-    kernels = HostKernels(source(chosen.file, arithmetic_of(plan), chosen.defines), tmp_path)
+    kernels = HostKernels(source(chosen.file, arithmetic_of(plan), chosen.defines))
     for vertex in (11, n // 2, n - 1):
         A = np.full((n, n), plan.zero, dtype)
         A[vertex, vertex] = A[n - 1, n - 1] = loop
@@ -130,10 +130,10 @@ def test_a_pivot_without_a_star_is_named(name, dtype, loop, n, tmp_path):
 class Numbered:
     """The launches of `semiring.kernels.cuda.closing.numbered`, written down again for the host."""
 
-    def __init__(self, kernel, arithmetic, folder, shape=None):
+    def __init__(self, kernel, arithmetic, shape=None):
         self.kernel, self.shape = kernel, shape
         defines = shape.defines if kernel == "6" else ()
-        self.kernels = HostKernels(source(KERNELS[kernel].file, arithmetic, defines), folder, races=kernel != "6")
+        self.kernels = HostKernels(source(KERNELS[kernel].file, arithmetic, defines), races=kernel != "6")
 
     def close(self, A, backwards, blocks=3):
         """A (n, n), n a multiple of the tile. Returns the status word of kernel 6."""
@@ -207,9 +207,9 @@ class Numbered:
         ("4", "boolean", "bool", 64, None),
     ],
 )
-def test_numbered_kernels(kernel, name, dtype, n, shape, rng, tmp_path):
+def test_numbered_kernels(kernel, name, dtype, n, shape, rng):
     plan = make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus")
-    numbered = Numbered(kernel, arithmetic_of(plan), tmp_path, shape)
+    numbered = Numbered(kernel, arithmetic_of(plan), shape)
     A = inside(entries(rng, name, dtype, (n, n), tame=True), name)
     np.fill_diagonal(A, plan.one if kernel != "6" else plan.zero)
     expected = A.copy()
@@ -230,9 +230,9 @@ def test_numbered_kernels(kernel, name, dtype, n, shape, rng, tmp_path):
 
 
 @pytest.mark.full
-def test_the_doubly_tiled_order(tmp_path, rng):
+def test_the_doubly_tiled_order(rng):
     """Kernel 4 brings tiles of 32 x 32 behind each other, row by row, and in each of them tiles of 4 x 4, and back."""
-    numbered = Numbered("4", arithmetic_of(make_plan(CATALOGUE["min_plus"], "int32", nonnegative=True)), tmp_path)
+    numbered = Numbered("4", arithmetic_of(make_plan(CATALOGUE["min_plus"], "int32", nonnegative=True)))
     n, stride = 96, np.int64(100)
     memory = np.arange(n * 100, dtype=np.int32).reshape(n, 100)
     A, T, back = memory[:, :n], np.zeros(n * n, np.int32), np.zeros_like(memory)
@@ -246,11 +246,11 @@ def test_the_doubly_tiled_order(tmp_path, rng):
 
 
 @pytest.mark.full
-def test_look_ahead_names_a_pivot_without_a_star(tmp_path):
+def test_look_ahead_names_a_pivot_without_a_star():
     plan = make_plan(CATALOGUE["min_plus"], "float32")
     A = np.full((256, 256), np.inf, np.float32)
     A[70, 70] = A[100, 100] = -1
-    assert Numbered("6", arithmetic_of(plan), tmp_path, Shape(128, 64, False)).close(A, backwards=False) == 70
+    assert Numbered("6", arithmetic_of(plan), Shape(128, 64, False)).close(A, backwards=False) == 70
 
 
 @pytest.mark.full
@@ -262,13 +262,13 @@ def test_look_ahead_names_a_pivot_without_a_star(tmp_path):
         (Shape(128, 128, True), (4, 4)),
     ],
 )
-def test_blocks_of_look_ahead_read_nothing_that_others_write(shape, workers, rng, tmp_path):
+def test_blocks_of_look_ahead_read_nothing_that_others_write(shape, workers, rng):
     """In orders drawn by lot, by words that launches of other grids left behind, with a last stage of padding.
 
     Streamed tiles read the pivot block that the last thread block closes with the blocks around it, and discard it.
     """
     plan, n = make_plan(CATALOGUE["min_plus"], "float32", nonnegative=True), 256
-    kernels = HostKernels(source("6_look_ahead.cu", arithmetic_of(plan), shape.defines), tmp_path, races=True)
+    kernels = HostKernels(source("6_look_ahead.cu", arithmetic_of(plan), shape.defines), races=True)
     words, aside = np.zeros(3, np.uint32), np.empty(4 * 64 * 64, np.float32)
     for seed, count in enumerate(workers, start=1):
         stages = 3 + seed % 2
@@ -307,9 +307,9 @@ extern "C" __global__ void hand_over(int *A, int ordered) {
 
 
 @pytest.mark.full
-def test_races_are_seen(tmp_path):
+def test_races_are_seen():
     """What the host finds where blocks are not ordered, where atomic operations meet, where one waits for the other."""
-    kernels = HostKernels(RACES, tmp_path, races=True)
+    kernels = HostKernels(RACES, races=True)
     A, one = np.zeros(5, np.int32), (1, 1, 1)
     assert {race[:2] for race in kernels.launch("shift", (4, 1, 1), one, [A])} == {(0, 1), (0, 2), (0, 3)}
     assert not kernels.launch("count", (4, 1, 1), one, [A])
@@ -321,11 +321,11 @@ def test_races_are_seen(tmp_path):
 
 
 @pytest.mark.full
-def test_a_star_that_one_has_not(rng, tmp_path):
+def test_a_star_that_one_has_not(rng):
     """Cycles of length 0 are refused here: the closure must not begin with 1 on the diagonal."""
     strict = Semiring("strict", "min(x, y)", "x + y", "inf", 0, star="where(x > 0, 0, nan)")
     plan = make_plan(strict, "float32")
-    numbered = Numbered("6", arithmetic_of(plan), tmp_path, Shape(64, 64, False))
+    numbered = Numbered("6", arithmetic_of(plan), Shape(64, 64, False))
     A = rng.integers(1, 1000, (128, 128)).astype(np.float32)
     expected, found = A.copy(), A.copy()
     ReferenceBackend().close_block(plan, expected)

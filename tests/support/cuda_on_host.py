@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import hashlib
+import os
 import re
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import pytest
+
+from semiring.kernels import disk
 
 COMPILER = shutil.which("g++")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
@@ -26,14 +32,41 @@ class _Race(ctypes.Structure):
     ]
 
 
+@functools.cache
+def _version() -> str:
+    return subprocess.run([COMPILER, "--version"], check=True, capture_output=True, text=True).stdout
+
+
+def compiled_library(code: str, flags: list[str]) -> Path:
+    """Return the shared library of a C++ text, from the cache folder, else compiled into it."""
+    key = hashlib.sha256(repr((_version(), flags, code)).encode()).hexdigest()[:40]
+    folder = (disk.cache_folder() or Path(tempfile.gettempdir()) / f"semiring-{os.getuid()}") / "cuda_on_host"
+    library = folder / f"{key}.so"
+    if not library.exists():
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            source, linked = Path(scratch, "kernel.cpp"), Path(scratch, "kernel.so")
+            source.write_text(code)
+            subprocess.run([COMPILER, *flags, str(source), "-o", str(linked)], check=True)
+            linked.replace(library)  # at once: another process sees the whole library or none
+    return library
+
+
 class HostKernels:
     """The kernels of one source text, by name.
 
-    ``races``: compiled so that `launch` sees every access of the kernels to their arrays.
+    The compiled library is kept in the cache folder of compiled kernels under a hash of everything it is made of. One
+    process loads a library once, so its static variables keep their values, as those of a module on a GPU do.
+
+    Parameters
+    ----------
+    text
+        CUDA C++ with kernels that are declared ``extern "C" __global__ void``.
+    races
+        Whether `launch` observes every access of the kernels to their arrays.
     """
 
-    def __init__(self, text: str, folder: Path, *, races: bool = False) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, text: str, *, races: bool = False) -> None:
         launchers = []
         for name, parameters in _KERNEL.findall(text):
             names = ", ".join(re.search(r"(\w+)\s*$", parameter)[1] for parameter in parameters.split(","))
@@ -43,14 +76,10 @@ class HostKernels:
                 "    host::run({gx, gy, gz}, {bx, by, bz}, backwards, together, seed, "
                 f"[&] {{ {name}({names}); }});\n}}"
             )
-        code = folder / "kernel.cpp"
-        code.write_text("\n".join([f'#include "{_HEADER}"', text, *launchers]))
-        compiled, library = folder / "kernel.o", folder / "kernel.so"
-        flags = ["-std=c++17", "-O1", "-ffp-contract=off", "-w", "-fPIC"]
+        flags = ["-std=c++17", "-O1", "-ffp-contract=off", "-w", "-fPIC", "-shared"]
         flags += ["-fsanitize=thread", "-fno-threadsafe-statics"] if races else []
-        subprocess.run([COMPILER, *flags, "-c", str(code), "-o", str(compiled)], check=True)
-        subprocess.run([COMPILER, "-shared", str(compiled), "-o", str(library)], check=True)
-        self._library, self._looks = ctypes.CDLL(str(library)), races
+        code = "\n".join([_HEADER.read_text(), text, *launchers])
+        self._library, self._observes = ctypes.CDLL(str(compiled_library(code, flags))), races
 
     def launch(self, name, grid, block, arguments, *, backwards=False, cooperative=False, seed=0):
         """Arrays as their addresses, NumPy scalars as the C types of their sizes, None as a null pointer.
@@ -62,7 +91,7 @@ class HostKernels:
         sizes = [ctypes.c_uint(size) for size in (*grid, *block)]
         together = ctypes.c_uint(grid[0] * grid[1] * grid[2] if cooperative else 1)
         launcher = getattr(self._library, f"launch_{name}")
-        if self._looks:
+        if self._observes:
             for array in (argument for argument in arguments if isinstance(argument, np.ndarray)):
                 size = ctypes.c_longlong(_extent(array))
                 self._library.watch(_argument(array), size, ctypes.c_int(array.itemsize))
