@@ -20,7 +20,7 @@ from semiring.kernels.cpu.codegen.native import compile_native
 from semiring.kernels.cpu.codegen.target import Target, host
 from semiring.kernels.cpu.codegen.vector import I64, Element, Vectors, opaque
 from semiring.kernels.cpu.product.tile import Pair
-from semiring.kernels.definition import define
+from semiring.kernels.definition import KernelDefinition, define
 from semiring.kernels.engine import make_plan
 
 __all__ = ["fastest_rate"]
@@ -42,14 +42,13 @@ def _by_bits(v: Vectors, pair: Pair, c: Any, a: Any, b: Any) -> Any:
     return v.from_bits(v.select(truth, candidate, v.as_bits(c)))
 
 
-def _build(
-    module: Any, name: str, pair_of: Callable[[Vectors], Pair], element: Element, target: Target, mix: Mix
-) -> None:
+def _build(module: Any, name: str, definition: KernelDefinition, target: Target, mix: Mix) -> None:
     """``void name(steps, data)``: ``steps`` times 12 pairs of vectors, then the accumulators into ``data``."""
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64, I64]), name)
     builder = ir.IRBuilder(function.append_basic_block())
+    element = Element(definition.dtype)
     v = Vectors(builder, element, target.vector_bytes // element.size)
-    pair = pair_of(v)
+    pair = Pair(v, definition, target)
     _ = pair.one
     pointer = builder.inttoptr(function.args[1], v.type.as_pointer())
     at = [builder.gep(pointer, [ir.Constant(I64, i)]) for i in range(_CHAINS + 2)]
@@ -77,15 +76,15 @@ def _build(
     builder.ret_void()
 
 
-def _mixes(semiring: sr.Semiring, dtype: np.dtype[Any]) -> Iterable[tuple[str, Target, Mix]]:
+def _mixes(semiring: sr.Semiring, dtype: np.dtype[Any]) -> Iterable[tuple[Target, Mix]]:
     target = host()
     plain = replace(target, features=target.features.replace("+fma,", "-fma,"))
-    yield "expression", target, _by_expression
+    yield target, _by_expression
     if dtype.kind == "f":
-        yield "expression, sums as additions", plain, _by_expression
+        yield plain, _by_expression
         if semiring.tropical == "min":  # sums of non-negative numbers: what the closures of shortest paths are made of
-            yield "minima on bits", target, _by_bits
-            yield "minima on bits, sums as additions", plain, _by_bits
+            yield target, _by_bits
+            yield plain, _by_bits
 
 
 def _rate(function: Any, pairs: int, threads: int) -> float:
@@ -110,16 +109,11 @@ def _rate(function: Any, pairs: int, threads: int) -> float:
 def fastest_rate(semiring: str, dtype: str, threads: int) -> float:
     """The pairs a second of the fastest mix. Takes about half a second."""
     algebra, kind = sr.CATALOGUE[semiring], np.dtype(dtype)
-    element = Element(kind)
     definition = define(make_plan(algebra, kind, nonnegative=True))
     best = 0.0
-    for name, target, mix in _mixes(algebra, kind):
-
-        def build(module: Any, symbol: str, target: Target = target, mix: Mix = mix) -> None:
-            _build(module, symbol, lambda v: Pair(v, definition, target), element, target, mix)
-
-        address = compile_native(f"limit {name} {_CHAINS} {definition.key}", build)
+    for target, mix in _mixes(algebra, kind):
+        address = compile_native(_build, definition, target, mix, what="a mix of instructions")
         function = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(address)
-        lanes = target.vector_bytes // element.size
+        lanes = target.vector_bytes // kind.itemsize
         best = max(best, _rate(function, _CHAINS * lanes, threads))
     return best

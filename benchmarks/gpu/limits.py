@@ -26,10 +26,11 @@ _PARAMETERS = 1, 2  # of 8 and of 4 bytes: the address of some data and of the r
 def limit_cubin(product: Product, tile: Tile, target: str) -> tuple[str, bytes]:
     """The kernel's name and machine code, from the disk cache or compiled."""
     key = f"limit\n{product!r}\n{tile!r}\n{target}"
-    found: tuple[str, bytes] | None = disk.load(fingerprint(), key, lambda state: state)
+    version = fingerprint("benchmarks.gpu.limit_kernel")
+    found: tuple[str, bytes] | None = disk.load(version, key, lambda state: state)
     if found is None:
         found = _build(product, tile, target)
-        disk.save(fingerprint(), key, found)
+        disk.save(version, key, found)
     return found
 
 

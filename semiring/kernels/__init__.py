@@ -7,6 +7,7 @@ next call on: ``reference`` to rule out a fault of a fast one.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from importlib import import_module
@@ -22,7 +23,19 @@ if TYPE_CHECKING:
     from semiring.algebra import Semiring
     from semiring.kernels.contract import Backend
 
-__all__ = ["BACKENDS", "DEVICE_BACKENDS", "backend_for", "device_backend", "get_backend", "named_backend", "packs"]
+__all__ = [
+    "BACKENDS",
+    "DEVICE_BACKENDS",
+    "LOADED",
+    "backend_for",
+    "device_backend",
+    "get_backend",
+    "named_backend",
+    "packs",
+]
+
+#: When this process loaded the library, in seconds as of `time.time`: a source that is newer is not the code that runs.
+LOADED = time.time()
 
 #: Where each backend lives, by name, in the order in which the host's arrays try them.
 BACKENDS: Mapping[str, tuple[str, str]] = {

@@ -1,7 +1,8 @@
 """Compiled code on disk, from one process to the next, for every backend.
 
-One file an entry, named by a hash of everything the code depends on: the backend's fingerprint (sources, versions, the
-processor) and the key of the kernel. So an entry is never stale: an upgrade or a changed definition has another name.
+One file an entry, named by a hash of everything the code depends on: the backend's fingerprint (the kernel's sources,
+versions, the processor) and the key of the kernel. So an entry is never stale: an upgrade or a changed definition has
+another name. A kernel whose fingerprint is None has no entry.
 Whatever goes wrong with a file, on loading or saving, is a miss: the code is compiled.
 
 An entry is unpickled and run, so whoever can write to the folder can run code as its user. A folder, or an entry, that
@@ -23,13 +24,15 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from semiring.logs import logger
 
-__all__ = ["cache_folder", "digest", "holds", "load", "prune", "refusal", "save"]
+__all__ = ["DIGESTS", "cache_folder", "holds", "is_enabled", "load", "prune", "refusal", "save"]
+
+KERNEL, DIGESTS = "kernel", "digests"  # the kinds of entries, and the ends of their names
 
 #: Bytes of a folder from which on entries are removed: some thousands of kernels, of 10 to 200 KB.
 LIMIT = 256 << 20
@@ -56,34 +59,35 @@ def cache_folder() -> Path | None:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "semiring"
 
 
-def digest(sources: Iterable[Path], versions: object) -> str:
-    """A digest of source files and of whatever else code depends on; a file that cannot be read counts as absent."""
-    found = hashlib.sha256()
-    for source in sources:
-        with contextlib.suppress(OSError):
-            found.update(source.read_bytes())
-    found.update(repr(versions).encode())
-    return found.hexdigest()
+def is_enabled() -> bool:
+    """Return whether there is a folder to keep entries in, which may not exist yet."""
+    return _folder() is not None
 
 
-def _path(fingerprint: str, key: str) -> Path | None:
+def _folder() -> Path | None:
     try:
-        folder = cache_folder()
+        return cache_folder()
     except RuntimeError:  # no home folder
         return None
+
+
+def _path(fingerprint: str | None, key: str, kind: str) -> Path | None:
+    folder = _folder()
+    if folder is None or fingerprint is None:
+        return None
     name = hashlib.sha256(f"{fingerprint}\n{key}".encode()).hexdigest()
-    return None if folder is None else folder / f"{name[:40]}.kernel"
+    return folder / f"{name[:40]}.{kind}"
 
 
-def holds(fingerprint: str, key: str) -> bool:
-    """Whether there is an entry, without a look at what it holds."""
-    path = _path(fingerprint, key)
+def holds(fingerprint: str | None, key: str) -> bool:
+    """Return whether there is a kernel, without a look at what it holds."""
+    path = _path(fingerprint, key, KERNEL)
     return path is not None and path.exists()
 
 
-def load(fingerprint: str, key: str, rebuild: Callable[[Any], Any]) -> Any:
-    """What ``rebuild`` makes of the saved state; None where there is none or it is damaged."""
-    path = _path(fingerprint, key)
+def load(fingerprint: str | None, key: str, rebuild: Callable[[Any], Any], *, kind: str = KERNEL) -> Any:
+    """Return what ``rebuild`` makes of the saved state; None where there is none or it is damaged."""
+    path = _path(fingerprint, key, kind)
     if path is None:
         return None
     try:
@@ -143,9 +147,9 @@ def _say_once(folder: Path, reason: str) -> None:
         logger().warning("no compiled kernels are read from %s or kept there: %s", folder, reason)
 
 
-def save(fingerprint: str, key: str, state: Any) -> None:
+def save(fingerprint: str | None, key: str, state: Any, *, kind: str = KERNEL) -> None:
     """Keep a state for `load`. Failing to is no error: a read-only or full folder only costs time."""
-    path = _path(fingerprint, key)
+    path = _path(fingerprint, key, kind)
     if path is None:
         return
     temporary = None
@@ -193,7 +197,7 @@ def prune(folder: Path, limit: int | None = None) -> None:
     files: list[tuple[float, int, Path]] = []
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.endswith((".kernel", ".part")):
+            if entry.name.endswith((f".{KERNEL}", f".{DIGESTS}", ".part")):
                 with contextlib.suppress(OSError):
                     status = entry.stat(follow_symlinks=False)
                     files.append((status.st_mtime, status.st_size, Path(entry.path)))

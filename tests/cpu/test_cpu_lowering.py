@@ -21,36 +21,38 @@ from semiring.kernels.engine import make_plan
 DTYPES = ["float32", "float64", "int16", "int32", "int64", "uint8", "bool"]
 
 
+def build(module, name, dtype, fuse, text):
+    """Add a function to an LLVM module: the vector code of an expression on arrays."""
+    element, lanes = Element(dtype), host().vector_bytes // dtype.itemsize
+    expression = parse(text, ("x", "y"))
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * 4), name)
+    builder = ir.IRBuilder(function.append_basic_block())
+    v = Vectors(builder, element, lanes)
+    pointers = [builder.inttoptr(argument, v.type.as_pointer()) for argument in function.args]
+    before, loop, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    index = builder.phi(I64)
+    at = [builder.gep(pointer, [index]) for pointer in pointers[:3]]
+    loaded = [builder.load(address) for address in at[:2]]
+    variables = {name: Operand(value, element.floating) for name, value in zip("xy", loaded, strict=True)}
+    options = {"fuse": sums_to_fuse(parse("x + y", ("x", "y")), expression)} if fuse else {}
+    one = opaque(builder, v.constant(1), host()) if fuse else None
+    result = lower(v, host(), expression, variables, one=one, **options).value
+    builder.store(result, at[2])
+    following = builder.add(index, ir.Constant(I64, 1))
+    index.add_incoming(ir.Constant(I64, 0), before)
+    index.add_incoming(following, loop)
+    builder.cbranch(builder.icmp_signed("<", following, function.args[3]), loop, after)
+    builder.position_at_end(after)
+    builder.ret_void()
+
+
 def evaluate(text, dtype, x, y=None, *, fuse=False):
     """The vector code of an expression on arrays."""
     dtype = np.dtype(dtype)
-    element, lanes = Element(dtype), host().vector_bytes // dtype.itemsize
-    expression = parse(text, ("x", "y"))
-
-    def build(module, name):
-        function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * 4), name)
-        builder = ir.IRBuilder(function.append_basic_block())
-        v = Vectors(builder, element, lanes)
-        pointers = [builder.inttoptr(argument, v.type.as_pointer()) for argument in function.args]
-        before, loop, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
-        builder.branch(loop)
-        builder.position_at_end(loop)
-        index = builder.phi(I64)
-        at = [builder.gep(pointer, [index]) for pointer in pointers[:3]]
-        loaded = [builder.load(address) for address in at[:2]]
-        variables = {name: Operand(value, element.floating) for name, value in zip("xy", loaded, strict=True)}
-        options = {"fuse": sums_to_fuse(parse("x + y", ("x", "y")), expression)} if fuse else {}
-        one = opaque(builder, v.constant(1), host()) if fuse else None
-        result = lower(v, host(), expression, variables, one=one, **options).value
-        builder.store(result, at[2])
-        following = builder.add(index, ir.Constant(I64, 1))
-        index.add_incoming(ir.Constant(I64, 0), before)
-        index.add_incoming(following, loop)
-        builder.cbranch(builder.icmp_signed("<", following, function.args[3]), loop, after)
-        builder.position_at_end(after)
-        builder.ret_void()
-
-    address = compile_native(f"test of lowering {dtype} {fuse} {text}", build)
+    lanes = host().vector_bytes // dtype.itemsize
+    address = compile_native(build, dtype, fuse, text)
     x = np.asarray(x, dtype)
     y = np.zeros_like(x) if y is None else np.asarray(y, dtype)
     blocks = -(-x.size // lanes)

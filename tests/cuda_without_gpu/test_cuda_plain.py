@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import itertools
 import sys
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,7 +13,7 @@ import pytest
 from semiring import CATALOGUE
 from semiring.algebra.expressions import parse
 from semiring.errors import DeviceError
-from semiring.kernels import disk
+from semiring.kernels import disk, sources
 from semiring.kernels.cuda.compile import cubins
 from semiring.kernels.cuda.product import tiles
 from semiring.kernels.cuda.product.calls import call_for, format_of
@@ -368,34 +366,21 @@ def test_a_damaged_entry_is_a_miss(builds, tmp_path):
     assert len(builds) == 6
 
 
-def test_a_changed_source_changes_every_key(monkeypatch):
-    original, seen = Path.read_bytes, set()
-    for changed in ("", "gemm.py", "lower.py", "tree.py", "shared_memory.py"):
-
-        def read(path, changed=changed):
-            return original(path) + (b"#" if path.name == changed else b"")
-
-        cubins.fingerprint.cache_clear()
-        with monkeypatch.context() as patch:
-            patch.setattr(Path, "read_bytes", read)
-            seen.add(cubins.fingerprint())
-    cubins.fingerprint.cache_clear()
-    with monkeypatch.context() as patch:
-        patch.setattr(cubins.metadata, "version", lambda package: "another")
-        seen.add(cubins.fingerprint())
-    cubins.fingerprint.cache_clear()
-    assert len(seen) == 6
+def test_the_versions_of_the_compiler_are_part_of_every_key(monkeypatch):
+    before = cubins.fingerprint()
+    monkeypatch.setattr(cubins.metadata, "version", lambda package: "another")
+    cubins._versions.cache_clear()
+    try:
+        assert cubins.fingerprint() != before
+    finally:
+        cubins._versions.cache_clear()
 
 
 def test_no_source_of_machine_code_is_forgotten():
-    """What the compiler imports of its own folder is part of the key: as a source, or as data in what is asked for."""
-    folder, found, left = Path(cubins.__file__).parents[1], set(), ["compile/compilation"]
-    while left:
-        name = left.pop()
-        found.add(name)
-        tree = ast.parse((folder / f"{name}.py").read_text("utf-8"))
-        modules = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
-        prefix = "semiring.kernels.cuda."
-        here = {module[len(prefix) :].replace(".", "/") for module in modules if module.startswith(prefix)}
-        left += here - found
-    assert found - set(cubins._SOURCES) == {"product/tiles"}
+    """What the compiler imports of its own folder is part of the key, and the expressions that kernels compute."""
+    found = set(sources.find_sources([cubins._COMPILATION]))
+    for name in ("compile.compilation", "compile.lower", "product.fold", "product.gemm", "product.registers"):
+        assert f"semiring.kernels.cuda.{name}" in found
+    for name in ("search", "shared_memory", "specification", "tiles", "words"):
+        assert f"semiring.kernels.cuda.product.{name}" in found
+    assert {f"semiring.algebra.expressions.{name}" for name in ("parsing", "tracing", "tree")} <= found

@@ -15,7 +15,7 @@ from semiring.errors import AlgebraError
 from semiring.kernels.contract import Plan
 from semiring.kernels.cpu.closing.blocks import CLOSING_WORDS, PIVOTS
 from semiring.kernels.cpu.closing.eliminate import build_eliminate
-from semiring.kernels.cpu.codegen.jit import block_product, copy_block, entry
+from semiring.kernels.cpu.codegen.entries import block_product, copy_block, entry
 from semiring.kernels.cpu.codegen.lower import instructions
 from semiring.kernels.cpu.codegen.memory import LANE_BYTES
 from semiring.kernels.cpu.codegen.native import compile_native, is_compiled
@@ -97,7 +97,7 @@ class Kernels:
         self._shapes: dict[tuple[int, bool], _Shape] = {}
         self._cuts: dict[tuple[int, ...], Array] = {}
         self.padded = -(-PIVOTS // self.lanes) * self.lanes  # columns of the block that an elimination closes
-        self.first_calls = FirstCalls(plan, is_compiled(self._tile_key(False)), self.padded)
+        self.first_calls = FirstCalls(plan, is_compiled(*self._tile_code(), pivots=False), self.padded)
 
     # --------------------------------------------------------------------------------------------------- products
 
@@ -272,27 +272,20 @@ class Kernels:
 
     @cached_property
     def _find(self) -> int:
-        definition = self.definition
-        return compile_native(
-            f"find {definition.key}",
-            lambda module, name: build_find(module, name, definition, host()),
-            self._called("the search for witnesses"),
-        )
+        what = self._called("the search for witnesses")
+        return compile_native(build_find, self.definition, host(), what=what)
 
     def tile_of(self, shape: TileShape) -> int:
         """The address of a tile of another shape than that of products here."""
         return self._compile_tile(False, shape)
 
-    def _tile_key(self, pivots: bool, shape: TileShape | None = None) -> str:
-        return f"tile {pivots} {shape or self.tile} {self.definition.key}"
+    def _tile_code(self, shape: TileShape | None = None) -> tuple[Any, ...]:
+        """Return the function that builds the code of a tile, and its arguments."""
+        return build_tile, self.definition, host(), shape or self.tile
 
     def _compile_tile(self, pivots: bool, shape: TileShape | None = None) -> int:
-        definition, shape = self.definition, shape or self.tile
-        return compile_native(
-            self._tile_key(pivots, shape),
-            lambda module, name: build_tile(module, name, definition, host(), shape, pivots=pivots),
-            self._called("the tile that marks pivots" if pivots else "the tile"),
-        )
+        what = self._called("the tile that marks pivots" if pivots else "the tile")
+        return compile_native(*self._tile_code(shape), what=what, pivots=pivots)
 
     def _called(self, part: str) -> str:
         """What a compilation is called where it is reported."""
@@ -318,12 +311,9 @@ class Kernels:
         return self._compile_vector(kind, True)
 
     def _compile_vector(self, kind: str, vector_first: bool) -> int:
-        definition, build = self.definition, build_dots if kind == "dots" else build_updates
-        return compile_native(
-            f"{kind} {vector_first} {definition.key}",
-            lambda module, name: build(module, name, definition, host(), vector_first=vector_first),
-            self._called("the product of a matrix and a vector"),
-        )
+        build = build_dots if kind == "dots" else build_updates
+        what = self._called("the product of a matrix and a vector")
+        return compile_native(build, self.definition, host(), what=what, vector_first=vector_first)
 
     # --------------------------------------------------------------------------------------------------- closures
 
@@ -440,11 +430,8 @@ class Kernels:
             name = self.plan.semiring.name
             raise AlgebraError(f"{name} has no star: give one, Semiring(..., star=...)")
         definition.star.check_dtype(self.plan.dtype)
-        return compile_native(
-            f"eliminate {pivots} {group} {definition.key}",
-            lambda module, name: build_eliminate(module, name, definition, host(), group, pivots=pivots),
-            self._called("the elimination that marks pivots" if pivots else "the elimination"),
-        )
+        what = self._called("the elimination that marks pivots" if pivots else "the elimination")
+        return compile_native(build_eliminate, definition, host(), group, what=what, pivots=pivots)
 
 
 def _job(blocks: Array, workspaces: list[int]) -> Array:

@@ -1,7 +1,7 @@
 """The CPU's compiled code on disk (`semiring.kernels.disk`).
 
-An entry's name holds a hash of the definition of the kernel, the sources of this package, the versions of Numba,
-llvmlite and Python, and the CPU.
+An entry's name holds a hash of the kernel's definition, of the code of the modules that it is made of
+(`semiring.kernels.sources`), of the versions of Numba, llvmlite, NumPy and Python, and of the CPU.
 """
 
 from __future__ import annotations
@@ -10,40 +10,43 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from semiring.kernels import disk
+from semiring.kernels import disk, sources
 from semiring.kernels.disk import cache_folder
 
 __all__ = ["cache_folder", "fingerprint", "holds", "load", "save"]
 
+Modules = tuple[str, ...]
+
+
+def fingerprint(modules: Modules) -> str | None:
+    """Return a digest of what kernels of these modules depend on: code, versions, and the CPU; None: not kept."""
+    return sources.fingerprint(modules, _versions())
+
 
 @cache
-def fingerprint() -> str:
-    """A digest of what every kernel depends on: sources, versions, and the CPU."""
+def _versions() -> tuple[str, ...]:
     import llvmlite
     import numba
+    import numpy as np
 
-    import semiring.algebra.expressions
     from semiring.kernels.cpu.codegen.target import host
 
-    folder = Path(__file__).parent.parent
-    shared = (folder.parent / "definition.py", Path(semiring.algebra.expressions.__file__))
-    versions = (numba.__version__, llvmlite.__version__, sys.version, os.environ.get("NUMBA_OPT", ""), repr(host()))
-    return disk.digest([*sorted(folder.rglob("*.py")), *shared], versions)
+    compilers = numba.__version__, llvmlite.__version__, np.__version__, sys.version
+    return *compilers, os.environ.get("NUMBA_OPT", ""), repr(host())
 
 
-def holds(key: str) -> bool:
-    """Whether a state was saved under that key."""
-    return disk.holds(fingerprint(), key)
+def holds(modules: Modules, key: str) -> bool:
+    """Return whether a state was saved under that key, for kernels of these modules."""
+    return disk.holds(fingerprint(modules), key)
 
 
-def load(key: str, rebuild: Callable[[Any], Any]) -> Any:
-    """What ``rebuild`` makes of the saved state; None where there is none or it is damaged."""
-    return disk.load(fingerprint(), key, rebuild)
+def load(modules: Modules, key: str, rebuild: Callable[[Any], Any]) -> Any:
+    """Return what ``rebuild`` makes of the saved state; None where there is none or it is damaged."""
+    return disk.load(fingerprint(modules), key, rebuild)
 
 
-def save(key: str, state: Any) -> None:
+def save(modules: Modules, key: str, state: Any) -> None:
     """Keep a state for `load`. Failing to is no error: a read-only or full folder only costs time."""
-    disk.save(fingerprint(), key, state)
+    disk.save(fingerprint(modules), key, state)

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import cache as memoize
 from typing import Any
 
 from numba import types
 from numba.core.caching import _Cache
-from numba.core.ccallback import CFunc
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 
-from semiring.kernels.cpu.closing import blocks as closing
 from semiring.kernels.cpu.codegen import cache
-from semiring.kernels.cpu.product import macro
 from semiring.logs import Compilation
 
-__all__ = ["KernelCache", "block_product", "cached", "compiled", "copy_block", "entry"]
+__all__ = ["KernelCache", "cached", "compiled"]
 
 
 class KernelCache(_Cache):  # type: ignore[misc]  # Numba has no types
-    """What Numba's dispatcher asks for compiled code: the store of this package instead of Numba's own."""
+    """The compiled code of one function for Numba's dispatcher: in the store of this package instead of Numba's own.
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    ``modules``: those that the function is made of, beside the modules that they import.
+    """
+
+    def __init__(self, name: str, *modules: str) -> None:
+        self.name, self.modules = name, (*modules, __name__)
         self._under_way: dict[str, Compilation] = {}
 
     @property
@@ -35,7 +34,7 @@ class KernelCache(_Cache):  # type: ignore[misc]  # Numba has no types
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         target_context.refresh()
         key = self._key(sig)
-        found = cache.load(key, lambda state: CompileResult._rebuild(target_context, *state))
+        found = cache.load(self.modules, key, lambda state: CompileResult._rebuild(target_context, *state))
         if found is None:  # now Numba compiles, and then it saves
             self._under_way[key] = Compilation(f"the loop {self.name.rpartition('.')[2].strip('_')}")
         return found
@@ -43,7 +42,7 @@ class KernelCache(_Cache):  # type: ignore[misc]  # Numba has no types
     def save_overload(self, sig: Any, data: Any) -> None:
         key = self._key(sig)
         self._under_way.pop(key).done()
-        cache.save(key, data._reduce())
+        cache.save(self.modules, key, data._reduce())
 
     def enable(self) -> None:
         """Always on: an unusable folder is a miss."""
@@ -59,11 +58,14 @@ class KernelCache(_Cache):  # type: ignore[misc]  # Numba has no types
 
 
 def cached(function: Any) -> Any:
-    """A function made by ``numba.njit``, with its compiled code kept on disk; instead of ``cache=True``.
+    """Keep the compiled code of a function made by ``numba.njit`` on disk, instead of ``cache=True``, and return it.
 
-    For functions whose code depends on nothing but the sources of this package and the types of their arguments.
+    The code may depend on the function's module, the modules that this one imports, and the types of arguments. It may
+    not depend on variables of an enclosing function, which the cache key does not hold.
     """
-    function._cache = KernelCache(f"{function.py_func.__module__}.{function.py_func.__qualname__}")
+    python = function.py_func
+    assert python.__closure__ is None, f"{python.__qualname__} has variables of an enclosing function"
+    function._cache = KernelCache(f"{python.__module__}.{python.__qualname__}", python.__module__)
     return function
 
 
@@ -72,53 +74,3 @@ def compiled(function: Any) -> Callable[..., Any]:
     signature = (types.intp,) * len(inspect.signature(function.py_func).parameters)
     with global_compiler_lock:
         return cached(function).compile(signature)  # type: ignore[no-any-return]  # Numba has no types
-
-
-@memoize
-def block_product(size: int) -> int:
-    """The address of `macro.block_product` for elements of ``size`` bytes."""
-    return _native(f"block_product {size}", macro.block_product(types.Integer.from_bitwidth(8 * size, signed=False)))
-
-
-@memoize
-def copy_block() -> int:
-    """The address of `macro.copy_block`."""
-    return _native("copy_block", macro.copy_block)
-
-
-def _native(name: str, function: Any) -> int:
-    """The address of a function of 64-bit integers that returns nothing, compiled as native code calls it."""
-    signature = (types.intp,) * len(inspect.signature(function).parameters)
-    callback: Any = CFunc(function, (signature, types.void), {}, {"error_model": "numpy", "nogil": True})
-    callback._cache = KernelCache(name)
-    callback.compile()
-    _kept.append(callback)
-    return int(callback.address)
-
-
-@memoize
-def entry(name: str, size: int) -> Callable[..., Any]:
-    """The Python-callable entry point of a kernel of `macro` or `closing` for elements of ``size`` bytes.
-
-    Arrays are taken by the size of their elements, whatever their dtype, and nothing is checked but that.
-    """
-    function = getattr(closing if name in closing.__all__ else macro, name)
-    element = types.Integer.from_bitwidth(8 * size, signed=False)
-    matrix, stack = types.Array(element, 2, "A"), types.Array(element, 3, "A")
-    kinds = {
-        "A": matrix,
-        "B": matrix,
-        "C": matrix,
-        "As": stack,
-        "Bs": stack,
-        "Cs": stack,
-        "P": types.Array(types.int32, 2, "A"),
-        "zero": element,
-        "one": element,
-    }
-    signature = tuple(kinds.get(label, types.intp) for label in inspect.signature(function.py_func).parameters)
-    with global_compiler_lock:
-        return cached(function).compile(signature)  # type: ignore[no-any-return]  # Numba has no types
-
-
-_kept: list[Any] = []  # the callbacks whose addresses are in use

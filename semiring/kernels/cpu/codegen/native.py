@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -13,6 +14,7 @@ from numba.core.registry import cpu_target
 
 from semiring.kernels.cpu.codegen import cache
 from semiring.kernels.cpu.codegen.target import Target
+from semiring.kernels.definition import KernelDefinition
 from semiring.logs import Compilation
 
 __all__ = ["assembly", "compile_native", "intermediate", "is_compiled"]
@@ -21,23 +23,26 @@ llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
 llvm.initialize_native_asmparser()  # the code holds a line of inline assembly
 
-#: Builds a function of the given name in a module.
-Build = Callable[[Any, str], None]
+#: Builds a function of the given name in a module, from whatever arguments follow.
+Build = Callable[..., None]
 
 _loaded: dict[str, tuple[int, Any]] = {}  # address and library by key; the library keeps the code alive
 
 
-def is_compiled(key: str) -> bool:
-    """Whether the function of that key is in this process, or on disk."""
-    return key in _loaded or cache.holds(key)
+def is_compiled(build: Build, *arguments: Any, **options: Any) -> bool:
+    """Return whether the function that ``build`` makes of these arguments is in this process, or on disk."""
+    modules, key = _identity(build, arguments, options)
+    return key in _loaded or cache.holds(modules, key)
 
 
-def compile_native(key: str, build: Build, what: str = "a function") -> int:
-    """The address of the function that ``build`` makes, from this process, the cache on disk, or the compiler.
+def compile_native(build: Build, *arguments: Any, what: str = "a function", **options: Any) -> int:
+    """Return the address of the function that ``build`` makes, from this process, the cache on disk, or the compiler.
 
-    ``key`` determines the code, given the sources of this package and the machine. ``what`` it is called where
-    compilations are reported.
+    ``build`` is called with an LLVM module, the function's name, and the arguments and options. The text of each is in
+    the cache key, so it must determine its value: those of data classes, functions and plain values do.
+    ``what`` is the function's name where compilations are reported.
     """
+    modules, key = _identity(build, arguments, options)
     found = _loaded.get(key)
     if found is not None:
         return found[0]
@@ -47,19 +52,36 @@ def compile_native(key: str, build: Build, what: str = "a function") -> int:
             return found[0]
         name = f"semiring_{hashlib.sha256(key.encode()).hexdigest()[:32]}"
         codegen = cpu_target.target_context.codegen()
-        library = cache.load(key, codegen.unserialize_library)
+        library = cache.load(modules, key, codegen.unserialize_library)
         if library is None:
             under_way = Compilation(what)
             library = codegen.create_library(name)
             library.enable_object_caching()
             module = library.create_ir_module(name)
-            build(module, name)
+            build(module, name, *arguments, **options)
             library.add_ir_module(module)
             library.finalize()
             under_way.done()
-            cache.save(key, library.serialize_using_object_code())
+            cache.save(modules, key, library.serialize_using_object_code())
         _loaded[key] = library.get_pointer_to_function(name), library
         return _loaded[key][0]
+
+
+def _identity(build: Build, arguments: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[str, ...], str]:
+    """Return the modules that a function is made of, and the text that tells it from other functions of theirs."""
+    given = [build, *arguments, *options.values()]
+    functions = [value for value in given if isinstance(value, FunctionType)]
+    modules = dict.fromkeys([*(function.__module__ for function in functions), __name__])
+    return tuple(modules), " ".join([*map(_text, given), *options])
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, KernelDefinition):
+        return value.key
+    if isinstance(value, FunctionType):
+        assert value.__closure__ is None, f"{value.__qualname__} has variables of an enclosing function"
+        return f"{value.__module__}.{value.__qualname__}"
+    return repr(value)
 
 
 def assembly(build: Build, target: Target) -> str:

@@ -55,12 +55,8 @@ def folds_for(plan: Plan, rows: int) -> Folds:
 
 
 def _address(plan: Plan, *, vector_first: bool) -> int:
-    definition = define(plan)
-    return compile_native(
-        f"fold {vector_first} {definition.key}",
-        lambda module, name: build_fold(module, name, definition, host(), vector_first=vector_first),
-        f"the rows of {plan.semiring.name} {plan.dtype}",
-    )
+    what = f"the rows of {plan.semiring.name} {plan.dtype}"
+    return compile_native(build_fold, define(plan), host(), what=what, vector_first=vector_first)
 
 
 def build_fold(

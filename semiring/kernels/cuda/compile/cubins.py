@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import metadata
-from pathlib import Path
 from typing import Any, TypeAlias
 
-import semiring.algebra.expressions
-from semiring.kernels import disk
+from semiring.kernels import disk, sources
 from semiring.kernels.cuda.product.specification import Fold, Product, Search
 from semiring.kernels.cuda.product.tiles import Tile
 from semiring.logs import Compilation
@@ -22,11 +20,8 @@ __all__ = ["Source", "cubin", "fingerprint"]
 Source: TypeAlias = Product | Fold | Search
 
 _PACKAGES = ("nvidia-cutlass-dsl", "nvidia-cutlass-dsl-libs-cu13", "nvidia-cutlass-dsl-libs-cu12")
-#: The sources that machine code depends on, beside those of expressions.
-_SOURCES = (
-    *("compile/compilation", "compile/lower", "product/fold", "product/gemm", "product/registers", "product/search"),
-    *("product/shared_memory", "product/specification", "product/words"),
-)
+#: The module that makes machine code.
+_COMPILATION = "semiring.kernels.cuda.compile.compilation"
 
 
 def cubin(what: Source, tile: Tile | None, target: str) -> tuple[str, bytes]:
@@ -59,16 +54,20 @@ def _entry(state: Any) -> tuple[str, bytes]:
     return name, code
 
 
+def fingerprint(module: str = _COMPILATION) -> str | None:
+    """Return a digest of what machine code that a module makes depends on: code, and the DSL's versions.
+
+    None where it is not kept.
+    """
+    return sources.fingerprint((module,), _versions())
+
+
 @cache
-def fingerprint() -> str:
-    """A digest of what machine code depends on beside the kernel's own description: our sources, the DSL's versions."""
-    folder = Path(__file__).parent.parent
-    expressions = Path(semiring.algebra.expressions.__file__).parent
-    versions = []
+def _versions() -> tuple[str, ...]:
+    found = []
     for package in _PACKAGES:
         try:
-            versions.append(metadata.version(package))
+            found.append(metadata.version(package))
         except metadata.PackageNotFoundError:
-            versions.append("")
-    sources = [*(folder / f"{name}.py" for name in _SOURCES), *sorted(expressions.glob("*.py"))]
-    return disk.digest(sources, versions)
+            found.append("")
+    return tuple(found)
