@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tiers
 from hypothesis import HealthCheck, settings
 from pairs import LIMIT, covering_cases
 
@@ -44,7 +45,7 @@ def tier(config: pytest.Config) -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    chosen = tier(config)
+    chosen = tiers.selected = tier(config)
     os.environ.setdefault("HYPOTHESIS_PROFILE", chosen)
     if chosen == "quick":
         # LLVM's optimiser takes a third of the time to compile. The full tier runs what users run; the kernels of the

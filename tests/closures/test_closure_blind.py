@@ -11,6 +11,7 @@ import oracles
 import pytest
 from matrices import CASES, matrix
 from strict_arrays import StrictArray, StrictBackend, StrictPasses, StrictQueues, installed, on_device
+from tiers import each_value
 
 import semiring as sr
 from semiring.algorithms.ordered import selects
@@ -43,7 +44,7 @@ def check(A, expected, *arguments, **options):
 
 @pytest.mark.full
 @pytest.mark.parametrize("reflexive", [True, False])
-@pytest.mark.parametrize(("name", "dtype"), CASES)
+@pytest.mark.parametrize(("name", "dtype"), each_value(CASES))
 def test_every_semiring_and_dtype(rng, name, dtype, reflexive):
     for n in (0, 1, 33, 130):
         A = matrix(rng, n, name, dtype, density=min(1, 4 / max(n, 1)))
@@ -129,7 +130,7 @@ def stack_of(rng, count, n, name, dtype):
 
 @pytest.mark.full
 @pytest.mark.parametrize("check_entries", [True, False])
-@pytest.mark.parametrize(("name", "dtype"), [*CASES, ("min_plus", "float16"), ("max_min", "float16")])
+@pytest.mark.parametrize(("name", "dtype"), each_value([*CASES, ("min_plus", "float16"), ("max_min", "float16")]))
 def test_stacks_are_closed_in_one_call(rng, closes_stacks, name, dtype, check_entries):
     for count, n in ((6, 19), (1, 19), (2, 70)):
         stack, expected = stack_of(rng, count, n, name, dtype)

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
+import tiers
 from strips import METHOD, least, make_small, rounded, same_bits
 
 import semiring as sr
@@ -246,8 +247,8 @@ def calls_of(monkeypatch, work, kind=Dying):
 
 
 def sample(kinds, few):
-    """Some of these calls, evenly, and all that are rare; more where there is time."""
-    few = int(os.environ.get("SEMIRING_KILLS", few))
+    """Some of these calls, evenly, and all that are rare; 200 in the exhaustive tier."""
+    few = 200 if tiers.selected == "exhaustive" else few
     rare = {at for at, kind in enumerate(kinds, 1) if kind not in ("read", "write", "sync", "close")}
     return sorted(rare | {round(1 + k * (len(kinds) - 1) / (few - 1)) for k in range(few)})
 
@@ -255,7 +256,7 @@ def sample(kinds, few):
 @pytest.mark.full
 def test_killed_at_any_call(monkeypatch, rng, work):
     kinds = calls_of(monkeypatch, work)
-    for at in sample(kinds, 14):
+    for at in sample(kinds, 8):
         work.again()
         use(monkeypatch, Dying(at, rng))
         with pytest.raises(CrashError):
@@ -277,7 +278,7 @@ def test_killed_while_it_puts_in_what_comes_last(monkeypatch, rng, folder, name,
     work.expected = sr.closure(work.A, work.name, method=METHOD, reflexive=False)
     work.again()
     kinds = calls_of(monkeypatch, work)
-    for at in sample(kinds, 14):
+    for at in sample(kinds, 8):
         work.again()
         use(monkeypatch, Dying(at, rng))
         with pytest.raises(CrashError):
@@ -322,10 +323,10 @@ class Failing(Dying):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
+@pytest.mark.parametrize("code", tiers.full(lambda code: code == errno.ENOSPC, [errno.EIO, errno.ENOSPC]))
 def test_any_call_may_fail(monkeypatch, rng, work, code):
     kinds = calls_of(monkeypatch, work)
-    for at in sample(kinds, 8):
+    for at in sample(kinds, 5):
         work.again()
         system = use(monkeypatch, Failing(at, rng))
         system.code = code
@@ -457,7 +458,7 @@ def cut_off(monkeypatch, rng, work, at):
 @pytest.mark.full
 def test_what_was_not_synced_is_lost(monkeypatch, rng, work):
     kinds = calls_of(monkeypatch, work, Volatile)
-    for at in sample(kinds, 14):
+    for at in sample(kinds, 8):
         work.again()
         assert cut_off(monkeypatch, rng, work, at)
         use(monkeypatch, System())
@@ -559,19 +560,17 @@ def test_killed_from_outside(rng, tmp_path):
     work.check()
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9 on Windows")
-@pytest.mark.skipif("SEMIRING_KILLS" not in os.environ, reason="some minutes: SEMIRING_KILLS=200 kills as often")
 def test_killed_from_outside_many_times(rng, tmp_path):
-    times = int(os.environ["SEMIRING_KILLS"])
     done = 0
     for name, dtype in KINDS:
         work = Work(tmp_path, rng, name, dtype, True)
         work.again()
-        done += kill_at_random(work, rng, -(-times // len(KINDS)))
+        done += kill_at_random(work, rng, -(-200 // len(KINDS)))
         work.check()
-    assert done >= times
+    assert done >= 200
 
 
 # ------------------------------------------------------------------------------------------------------- several ranks

@@ -18,6 +18,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import strict_arrays
+from tiers import full
 
 import semiring as sr
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
@@ -123,7 +124,7 @@ def csgraph():
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ON_THE_HOST)
+@pytest.mark.parametrize("name", full(lambda name: list(ON_THE_HOST).index(name) % 3 == 1, ON_THE_HOST))
 def test_the_host(name):
     call, make, n, matrices = ON_THE_HOST[name]
     call(make(n))  # all that it needs is compiled and loaded by now

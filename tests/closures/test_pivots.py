@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from strips import METHOD, least, make_small, rounded, same_bits
+from tiers import full
 
 import semiring as sr
 from semiring.algorithms import expansion
@@ -90,7 +91,7 @@ def test_values_and_pivots_are_those_of_memory(rng, closed, tmp_path, name, dtyp
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("name", "dtype"), CASES)
+@pytest.mark.parametrize(("name", "dtype"), full(lambda name, dtype: CASES.index((name, dtype)) % 2 == 0, CASES))
 def test_paths_are_found_from_pivots(rng, closed, name, dtype):
     for n in (1, 2, 33, 65):
         A = weights(rng, n, name, dtype)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from oracles import closure
 from scipy.sparse.csgraph import reconstruct_path
-from tiers import quick
+from tiers import full, quick
 from trees import check, walk, zero_of
 
 import semiring as sr
@@ -63,7 +63,7 @@ LUKASIEWICZ = {"lukasiewicz": 257 * float(np.finfo(np.float32).eps)}  # its sums
 
 
 @pytest.mark.parametrize("kind", quick(lambda kind: kind == "doubles", KINDS))
-@pytest.mark.parametrize("n", [33, 130])
+@pytest.mark.parametrize("n", full(lambda n: n == 130, [33, 130]))
 def test_every_kind_of_graph(rng, kind, n):
     name, dtype, draw = KINDS[kind]
     for density in (1.0, 0.3, 3 / n):
@@ -115,7 +115,13 @@ def test_every_method(rng, method, kind):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("kind", ["floats", "zeros and ones", "near ties", "int32", "few capacities", "coins"])
+@pytest.mark.parametrize(
+    "kind",
+    full(
+        lambda kind: kind in ("floats", "near ties", "coins"),
+        ["floats", "zeros and ones", "near ties", "int32", "few capacities", "coins"],
+    ),
+)
 def test_with_pivots(rng, kind, monkeypatch):
     """The road for vertices with very many direct edges, taken by small graphs too: every edge counts as too many."""
     from semiring.kernels.cpu.predecessors import search as paths

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import scipy.sparse as sparse
-from tiers import quick
+from tiers import full
 
 import semiring as sr
 from semiring.algebra.catalogue import as_semiring
@@ -122,7 +122,9 @@ def check(rng, kind):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("kind", quick(lambda kind: kind == "shortest", KINDS))
+@pytest.mark.parametrize(
+    "kind", full(lambda kind: kind in ("shortest", "shortest of integers, both signs", "reliable, some gain"), KINDS)
+)
 def test_some_paths_are_those_of_all_pairs(rng, kind):
     for _ in range(6):
         check(rng, kind)
@@ -467,7 +469,7 @@ def test_some_paths_of_at_least_one_edge(n, rng):
                         assert all(A[a, b] for a, b in pairwise(cycle))
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", KINDS)
 def test_some_paths_are_those_of_all_pairs_in_many_cases(rng, kind):
     for _ in range(40):

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tiers import full
 
 from _semiring_networkx import FUNCTIONS
 from tools.networkx_suite import install_entry_points
@@ -71,7 +72,7 @@ def script_without_the_backend():
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("warnings", ["cache", ""])
+@pytest.mark.parametrize("warnings", full(bool, ["cache", ""]))
 def test_a_script_runs_as_it_is(tmp_path, monkeypatch, script_without_the_backend, warnings):
     monkeypatch.setattr(sys, "path", list(sys.path))
     folder = tmp_path / "entry points"

@@ -331,7 +331,7 @@ def test_kernels_come_from_the_cache_in_another_process(tmp_path):
         "print(C.count(), C[3, 7])\n"
     )
     for folder in (tmp_path / "cache", tmp_path / "cache", "/dev/null/impossible"):
-        environment = {**os.environ, "SEMIRING_CACHE_DIR": str(folder)}
+        environment = {**os.environ, "SEMIRING_CACHE_DIR": str(folder), "NUMBA_OPT": "0"}
         outcome = subprocess.run(
             [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False, timeout=200
         )

@@ -45,7 +45,7 @@ def compile_count(folder, program=PRODUCT, **environment):
     """How many tiles a fresh process compiles."""
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", f"{COUNT}{program}\nprint(len(compiled))"],
-        env={**os.environ, "SEMIRING_CACHE_DIR": str(folder), **environment},
+        env={**os.environ, "SEMIRING_CACHE_DIR": str(folder), "NUMBA_OPT": "0", **environment},
         capture_output=True,
         text=True,
         timeout=120,

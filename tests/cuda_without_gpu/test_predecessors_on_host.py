@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 from cuda_on_host import HostKernels, needs_compiler
+from tiers import full
 from trees import check, zero_of
 
 from semiring.algebra.catalogue import as_semiring
@@ -144,18 +145,21 @@ def graph(rng, name, dtype, n, density, kind):
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "dtype", "kind"),
-    [
-        ("min_plus", "float32", "random"),
-        ("min_plus", "float32", "zeros"),
-        ("min_plus", "float64", "random"),
-        ("min_plus", "int32", "ties"),
-        ("max_min", "float32", "random"),
-        ("max_min", "float64", "random"),
-        ("max_min", "int16", "ties"),
-        ("max_times", "float32", "random"),
-        ("boolean", "bool", "ties"),
-        ("lukasiewicz", "float64", "random"),
-    ],
+    full(
+        lambda name, dtype, kind: kind != "random" or dtype == "float64",
+        [
+            ("min_plus", "float32", "random"),
+            ("min_plus", "float32", "zeros"),
+            ("min_plus", "float64", "random"),
+            ("min_plus", "int32", "ties"),
+            ("max_min", "float32", "random"),
+            ("max_min", "float64", "random"),
+            ("max_min", "int16", "ties"),
+            ("max_times", "float32", "random"),
+            ("boolean", "bool", "ties"),
+            ("lukasiewicz", "float64", "random"),
+        ],
+    ),
 )
 @pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 def test_trees_of_best_paths(rng, kernels_for, name, dtype, kind):

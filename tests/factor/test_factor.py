@@ -46,15 +46,17 @@ MATRICES = sr.Semiring(
 
 HERE = [name for name in ORDERINGS if name != "metis" or find_spec("pymetis") is not None]
 QUICK = [("min_plus", "float64")]
-SLOW = [
+FULL = [
     (MATRICES, "uint8"),
-    ("min_plus", "int16"),
+    ("min_plus", "int32"),
     ("log_plus", "float64"),
-    *[("min_plus", dtype) for dtype in ("float32", "int32", "int64")],
     ("max_plus", "float32"),
-    *[("max_min", dtype) for dtype in ("int32", "uint8")],
     ("boolean", "bool"),
     ("plus_times", "float64"),
+]
+EXHAUSTIVE = [
+    *[("min_plus", dtype) for dtype in ("int16", "float32", "int64")],
+    *[("max_min", dtype) for dtype in ("int32", "uint8")],
     ("max_times", "float64"),
     ("min_times", "float32"),
     ("min_max", "float64"),
@@ -62,7 +64,7 @@ SLOW = [
 ]
 CASES = [
     pytest.param(*case, id=f"{getattr(case[0], 'name', case[0])}-{case[1]}", marks=marks)
-    for cases, marks in ((QUICK, ()), (SLOW, pytest.mark.full))
+    for cases, marks in ((QUICK, ()), (FULL, pytest.mark.full), (EXHAUSTIVE, pytest.mark.exhaustive))
     for case in cases
 ]
 

@@ -109,7 +109,7 @@ def test_an_update_is_a_new_factor(rng, kind, small_tasks):
         check(rng, kind)
 
 
-@pytest.mark.full
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", KINDS)
 def test_updates_are_new_factors_in_many_cases(rng, kind, small_tasks):
     for _ in range(60):

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 from gradient_cases import NAMES, draw_weights
+from tiers import full
 
 import semiring as sr
 from semiring.errors import AlgebraError, DTypeError, ShapeError
@@ -76,7 +77,12 @@ def test_products_agree_with_the_dense_expression(name, m, k, n, rng):
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    "semiring", ["min_plus", "max_min", "max_times", "log_plus", "plus_times", "lukasiewicz", OWN], ids=str
+    "semiring",
+    full(
+        lambda semiring: semiring in ("min_plus", "log_plus", OWN),
+        ["min_plus", "max_min", "max_times", "log_plus", "plus_times", "lukasiewicz", OWN],
+    ),
+    ids=str,
 )
 def test_first_and_second_derivatives_by_finite_differences(semiring, rng):
     name = semiring if isinstance(semiring, str) else "max_times"
@@ -119,7 +125,11 @@ def test_vectors_and_stacks_broadcast_and_their_gradients_are_summed(name, a, b,
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("semiring", ["min_plus", "log_plus", "plus_times", OWN], ids=str)
+@pytest.mark.parametrize(
+    "semiring",
+    full(lambda semiring: semiring in ("log_plus", OWN), ["min_plus", "log_plus", "plus_times", OWN]),
+    ids=str,
+)
 def test_under_jit_and_vmap_and_grad_of_each_other(semiring, rng):
     name = semiring if isinstance(semiring, str) else "max_times"
     A, B, Q = (weights(rng, name, shape, closed=True) for shape in [(3, 5, 4), (4, 5), (3, 5, 5)])

@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from gradient_cases import draw_weights
+from tiers import full
 
 import semiring as sr
 from semiring.errors import AlgebraError, DTypeError, ShapeError
@@ -67,7 +68,7 @@ def test_gradients_are_those_of_single_products(name, matrices, rng):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("semiring", [*NAMES, GADGET], ids=str)
+@pytest.mark.parametrize("semiring", full(lambda semiring: semiring in ("log_plus", GADGET), [*NAMES, GADGET]), ids=str)
 def test_derivatives_by_finite_differences(semiring, rng):
     name = semiring if isinstance(semiring, str) else "max_times"
     for matrices in ((3, 3), (5, 1, 3, 3), (5, 2, 3, 3)):

@@ -9,6 +9,7 @@ import pytest
 from gradient_cases import NAMES, draw_weights
 from hypothesis import given
 from hypothesis import strategies as st
+from tiers import full
 
 import semiring as sr
 from semiring.errors import AlgebraError, DeviceError, DomainError, DTypeError, NegativeCycleError, ShapeError
@@ -252,7 +253,7 @@ def test_closure_gradients_are_supergradients(n, seed):
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("n", [1, 2, 5, 17, 40])
+@pytest.mark.parametrize("n", full(lambda n: n in (2, 17), [1, 2, 5, 17, 40]))
 def test_closures_agree_with_the_dense_expression(name, n, rng):
     A = weights(rng, name, (n, n), closed=True)
     found = gradients(lambda A: differentiable.closure(A, name), A)
@@ -395,7 +396,11 @@ def step(A, B, Q, semiring):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("semiring", ["min_plus", "log_plus", "plus_times", GADGET], ids=str)
+@pytest.mark.parametrize(
+    "semiring",
+    full(lambda semiring: semiring in ("log_plus", GADGET), ["min_plus", "log_plus", "plus_times", GADGET]),
+    ids=str,
+)
 def test_the_compiler_finds_one_graph(semiring, rng):
     if semiring is GADGET:
         semiring = sr.Semiring("own", add="max(x, y)", mul="x * y * 1.0", zero=0, one=1, domain=(0, 1))

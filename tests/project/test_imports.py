@@ -267,13 +267,16 @@ PUBLIC = [name for name in MODULES if name.count(".") <= 1 and not name.endswith
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", PUBLIC)
-def test_each_public_module_imports_alone(name):
-    """In a fresh interpreter: what it needs it imports itself. Its ``__all__`` holds nothing that is not there."""
-    if component(name) in OPTIONAL and find_spec(component(name)) is None:
-        pytest.skip(f"{component(name)} is not installed")
+def test_each_public_module_imports_alone():
+    """Each of them is imported while no other module of the library is there; its ``__all__`` holds what exists."""
+    names = [name for name in PUBLIC if component(name) not in OPTIONAL or find_spec(component(name)) is not None]
+    assert len(names) > 20
     run(
-        f"import importlib; module = importlib.import_module({name!r})\n"
-        "missing = [n for n in getattr(module, '__all__', ()) if not hasattr(module, n)]\n"
-        "assert not missing, missing"
+        "import importlib, sys\n"
+        f"for name in {names!r}:\n"
+        "    for loaded in [one for one in sys.modules if one.partition('.')[0] == 'semiring']:\n"
+        "        del sys.modules[loaded]\n"
+        "    module = importlib.import_module(name)\n"
+        "    missing = [n for n in getattr(module, '__all__', ()) if not hasattr(module, n)]\n"
+        "    assert not missing, (name, missing)\n"
     )

@@ -21,7 +21,7 @@ ROOT = str(Path(__file__).parents[2])
 
 def fresh(code, cache, *arguments):
     """What a new process prints with an empty cache."""
-    environment = {**os.environ, "PYTHONPATH": ROOT, "SEMIRING_CACHE_DIR": str(cache)}
+    environment = {**os.environ, "PYTHONPATH": ROOT, "SEMIRING_CACHE_DIR": str(cache), "NUMBA_OPT": "0"}
     command = [sys.executable, "-c", code, *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from in_ranks import METHOD, blocks, closed_by, make_small, spread_of
 from strips import rounded, same_bits
-from tiers import quick
+from tiers import each_value, quick
 
 import semiring as sr
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
@@ -152,7 +152,7 @@ def test_tasks_without_lanes(rng, n, shape):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("name", "dtype"), CASES)
+@pytest.mark.parametrize(("name", "dtype"), each_value(CASES))
 def test_every_semiring_and_dtype_on_every_grid(rng, name, dtype):
     _compare(rng, name, dtype, [(1, 8), (2, 8), (33, 8), (65, 16), (64, 16), (50, 64), (97, 32)], SHAPES)
 

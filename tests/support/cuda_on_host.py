@@ -37,17 +37,32 @@ def _version() -> str:
     return subprocess.run([COMPILER, "--version"], check=True, capture_output=True, text=True).stdout
 
 
-def compiled_library(code: str, flags: list[str]) -> Path:
-    """Return the shared library of a C++ text, from the cache folder, else compiled into it."""
-    key = hashlib.sha256(repr((_version(), flags, code)).encode()).hexdigest()[:40]
-    folder = (disk.cache_folder() or Path(tempfile.gettempdir()) / f"semiring-{os.getuid()}") / "cuda_on_host"
-    library = folder / f"{key}.so"
-    if not library.exists():
+def _folder(flags: list[str]) -> Path:
+    """Return the folder of the libraries that are compiled with these flags, with the header compiled once in it."""
+    key = hashlib.sha256(repr((_version(), flags, _HEADER.read_text())).encode()).hexdigest()[:20]
+    cache = disk.cache_folder() or Path(tempfile.gettempdir()) / f"semiring-{os.getuid()}"
+    folder = cache / "cuda_on_host" / key
+    precompiled = folder / f"{_HEADER.name}.gch"
+    if not precompiled.exists():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            source, linked = Path(scratch, "kernel.cpp"), Path(scratch, "kernel.so")
-            source.write_text(code)
-            subprocess.run([COMPILER, *flags, str(source), "-o", str(linked)], check=True)
+            header, compiled = Path(scratch, _HEADER.name), Path(scratch, "compiled")
+            shutil.copy(_HEADER, header)
+            subprocess.run([COMPILER, *flags, "-x", "c++-header", str(header), "-o", str(compiled)], check=True)
+            header.replace(folder / _HEADER.name)
+            compiled.replace(precompiled)
+    return folder
+
+
+def compiled_library(text: str, flags: list[str]) -> Path:
+    """Return the shared library of a text that includes the header, from the cache folder, else compiled into it."""
+    folder = _folder(flags)
+    library = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:40]}.so"
+    if not library.exists():
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            code, linked = Path(scratch, "kernel.cpp"), Path(scratch, "kernel.so")
+            code.write_text(f'#include "{folder / _HEADER.name}"\n{text}')
+            subprocess.run([COMPILER, *flags, "-shared", str(code), "-o", str(linked)], check=True)
             linked.replace(library)  # at once: another process sees the whole library or none
     return library
 
@@ -76,9 +91,9 @@ class HostKernels:
                 "    host::run({gx, gy, gz}, {bx, by, bz}, backwards, together, seed, "
                 f"[&] {{ {name}({names}); }});\n}}"
             )
-        flags = ["-std=c++17", "-O1", "-ffp-contract=off", "-w", "-fPIC", "-shared"]
+        flags = ["-std=c++17", "-O1", "-ffp-contract=off", "-w", "-fPIC"]
         flags += ["-fsanitize=thread", "-fno-threadsafe-statics"] if races else []
-        code = "\n".join([_HEADER.read_text(), text, *launchers])
+        code = "\n".join([text, *launchers])
         self._library, self._observes = ctypes.CDLL(str(compiled_library(code, flags))), races
 
     def launch(self, name, grid, block, arguments, *, backwards=False, cooperative=False, seed=0):

@@ -1,4 +1,4 @@
-"""Choose the cases of a test that belong to the quick tier; its remaining cases are marked ``full``."""
+"""Choose the tier of each case of a parametrised test."""
 
 from __future__ import annotations
 
@@ -6,9 +6,46 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
+
+__all__ = ["each_value", "full", "quick", "selected"]
+
+#: The largest tier of this run, set by the test session.
+selected = "full"
 
 
-def quick(chosen: Callable[..., bool], cases: Iterable[Any]) -> list[Any]:
+def quick(chosen: Callable[..., bool], cases: Iterable[Any]) -> list[ParameterSet]:
     """Return the cases for ``parametrize``; those for which ``chosen`` is false are marked ``full``."""
-    rows = [case if isinstance(case, tuple) else (case,) for case in cases]
-    return [pytest.param(*values, marks=() if chosen(*values) else pytest.mark.full) for values in rows]
+    return _marked(chosen, cases, pytest.mark.full)
+
+
+def full(chosen: Callable[..., bool], cases: Iterable[Any]) -> list[ParameterSet]:
+    """Return the cases for ``parametrize``; those for which ``chosen`` is false are marked ``exhaustive``."""
+    return _marked(chosen, cases, pytest.mark.exhaustive)
+
+
+def each_value(cases: Iterable[Any]) -> list[ParameterSet]:
+    """Return the cases; those that show no value that an earlier case has not shown are marked ``exhaustive``.
+
+    Of the semirings with their dtypes, the cases that remain in the full tier show each semiring and each dtype.
+    """
+    shown: set[tuple[int, Any]] = set()
+
+    def shows_another(*values: Any) -> bool:
+        pairs = set(enumerate(values))
+        is_new = not pairs <= shown
+        if is_new:
+            shown.update(pairs)
+        return is_new
+
+    return full(shows_another, cases)
+
+
+def _marked(chosen: Callable[..., bool], cases: Iterable[Any], rest: pytest.MarkDecorator) -> list[ParameterSet]:
+    marked = []
+    for case in cases:
+        if not isinstance(case, ParameterSet):
+            case = pytest.param(*(case if isinstance(case, tuple) else (case,)))
+        marks = case.marks if chosen(*case.values) else (*case.marks, rest)
+        marked.append(pytest.param(*case.values, marks=marks, id=case.id))
+    return marked
