@@ -177,6 +177,18 @@ def test_the_time_in_numpy_ends(rng, monkeypatch):
     assert first_calls.FirstCalls(plan, compiled=True).left == 0
 
 
+def test_the_environment_says_how_long_numpy_computes(monkeypatch):
+    plan = make_plan(sr.min_plus, np.dtype("float64"), nonnegative=True)
+    monkeypatch.setattr(first_calls, "SECONDS", 1.0)
+    for given, expected in (("0", 0.0), (" 2.5 ", 2.5), ("", 1.0)):
+        monkeypatch.setenv("SEMIRING_NUMPY_SECONDS", given)
+        assert first_calls.FirstCalls(plan, compiled=False).left == expected
+    for given in ("fast", "-1", "nan"):
+        monkeypatch.setenv("SEMIRING_NUMPY_SECONDS", given)
+        with pytest.raises(sr.errors.SemiringError, match=f"SEMIRING_NUMPY_SECONDS is '{given}'"):
+            first_calls.FirstCalls(plan, compiled=False)
+
+
 def test_a_product_in_place(rng, in_numpy):
     A, B = rng.random((12, 12)), rng.random((12, 30))
     plan = make_plan(sr.min_plus, np.dtype("float64"), nonnegative=True)

@@ -4,15 +4,20 @@ To compile what a closure needs takes seconds, and the closure of some hundred v
 definition that is not compiled yet, neither in this process nor on disk, is computed by the reference backend, until
 that took `SECONDS`, as predicted, or would. Nothing else changes: this is done only where both give the same bits: ⊕
 selects, operations are exact, and no entry is -0.0, the equal of 0.0 with other bits.
+
+The environment variable SEMIRING_NUMPY_SECONDS takes the place of `SECONDS` for definitions that are first met from
+then on: with 0 every call compiles, which is what a measurement needs.
 """
 
 from __future__ import annotations
 
+import os
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from semiring.errors import SemiringError
 from semiring.kernels.contract import NO_PREDECESSOR, Plan
 from semiring.kernels.cpu.closing.blocks import PIVOTS
 from semiring.kernels.reference import ReferenceBackend
@@ -34,12 +39,27 @@ _WITHOUT_SIGNS = {"min", "max", "add", "where", "ge", "gt", "le", "lt"}
 _reference = ReferenceBackend()
 
 
+def _seconds() -> float:
+    """Return the seconds of NumPy that a definition is allowed: as the environment says, else `SECONDS`."""
+    given = os.environ.get("SEMIRING_NUMPY_SECONDS", "").strip()
+    try:
+        seconds = float(given or SECONDS)
+    except ValueError:
+        seconds = -1.0
+    if not seconds >= 0:
+        raise SemiringError(
+            f"the environment variable SEMIRING_NUMPY_SECONDS is {given!r}, not a number of seconds from 0 up: "
+            "set it to 0 to compile every kernel at its first call, or remove it"
+        )
+    return seconds
+
+
 class FirstCalls:
     """What is left of the time in NumPy of one definition."""
 
     def __init__(self, plan: Plan, compiled: bool, whole: int = PIVOTS) -> None:
         """``whole``: the rows up to which the compiled kernels close a matrix pivot by pivot."""
-        self.left = 0.0 if compiled or not _has_same_bits(plan) else SECONDS
+        self.left = 0.0 if compiled or not _has_same_bits(plan) else _seconds()
         self._whole = whole
         self._signed = plan.dtype.kind == "f" and not plan.facts.nonnegative
 
