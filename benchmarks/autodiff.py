@@ -17,29 +17,36 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
-
-import semiring.torch as differentiable
-from benchmarks.common import Table, comparing, ours, run, theirs
-from semiring import set_threads
+import semiring as sr
+from benchmarks.common import Table, comparing, ours, rounded, run, theirs
+from benchmarks.packages import require
 
 __all__ = ["main"]
 
-_CASES = {
-    "min_plus": (torch.add, lambda terms: terms.amin(-2), torch.minimum),
-    "max_min": (torch.minimum, lambda terms: terms.amax(-2), torch.maximum),
-    "max_times": (torch.mul, lambda terms: terms.amax(-2), torch.maximum),
-    "log_plus": (torch.add, lambda terms: terms.logsumexp(-2), torch.logaddexp),
-}
+_SEMIRINGS = ("min_plus", "max_min", "max_times", "log_plus")
+
+
+def _operations(name: str) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+    """Return ⊗, the reduction of terms by ⊕, and ⊕ as functions of PyTorch."""
+    import torch
+
+    return {
+        "min_plus": (torch.add, lambda terms: terms.amin(-2), torch.minimum),
+        "max_min": (torch.minimum, lambda terms: terms.amax(-2), torch.maximum),
+        "max_times": (torch.mul, lambda terms: terms.amax(-2), torch.maximum),
+        "log_plus": (torch.add, lambda terms: terms.logsumexp(-2), torch.logaddexp),
+    }[name]
 
 
 def _plain_product(name: str) -> Callable[..., Any]:
-    mul, reduce, _ = _CASES[name]
+    mul, reduce, _ = _operations(name)
     return lambda A, B: reduce(mul(A[:, :, None], B[None]))
 
 
 def _plain_closure(name: str) -> Callable[..., Any]:
-    mul, _, add = _CASES[name]
+    import torch
+
+    mul, _, add = _operations(name)
     one = {"min_plus": 0.0, "max_min": torch.inf, "max_times": 1.0, "log_plus": 0.0}[name]
 
     def close(A: Any) -> Any:
@@ -59,6 +66,8 @@ def _seconds(
     measure: Callable[..., float], function: Callable[..., Any], operands: list[Any], wait: Callable[[], None]
 ) -> tuple[float, float, Any]:
     """The times of the values alone, and of values and gradients; the gradients."""
+    import torch
+
     plain, leaves = [x.detach() for x in operands], [x.detach().requires_grad_() for x in operands]
     found: list[Any] = []
 
@@ -74,13 +83,18 @@ def _seconds(
 
 
 def _table(what: str, options: argparse.Namespace) -> Table:
+    require("torch", *(["cupy"] if options.device != "cpu" else []))
+    import torch
+
+    import semiring.torch as differentiable
+
     n, device = options.n, options.device
-    set_threads(options.threads)
+    sr.set_threads(options.threads)
     torch.set_num_threads(options.threads)
     generator = torch.Generator().manual_seed(0)
     wait = torch.cuda.synchronize if device != "cpu" else lambda: None
     rows = []
-    for name in _CASES:
+    for name in _SEMIRINGS:
         A, B = (torch.rand(n, n, generator=generator).to(device) for _ in range(2))
         if what == "closure":
             A = A.fill_diagonal_(0.0) if name == "max_times" else A - 12 if name == "log_plus" else A
@@ -104,9 +118,9 @@ def _table(what: str, options: argparse.Namespace) -> Table:
         )
         rows.append(
             [
-                *(name, f"{1e3 * forward:.1f}", f"{1e3 * plain_forward:.0f}"),
-                *(f"{plain_forward / forward:.0f}×", f"{1e3 * both:.1f}", f"{1e3 * plain_both:.0f}"),
-                *(f"{plain_both / both:.0f}×", f"{abs(one - two) / abs(two):.0e}"),
+                *(name, rounded(1e3 * forward, 1), rounded(1e3 * plain_forward, 0)),
+                *(f"{rounded(plain_forward / forward, 0)}×", rounded(1e3 * both, 1), rounded(1e3 * plain_both, 0)),
+                *(f"{rounded(plain_both / both, 0)}×", f"{abs(one - two) / abs(two):.0e}"),
             ]
         )
     columns = [

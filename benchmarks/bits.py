@@ -1,6 +1,6 @@
 """Packed bits: products and closures of boolean matrices, beside what or-and in registers alone could do.
 
-    python -m benchmarks.bits [products] [closures] [components] [--sizes 512 1024 ...] [--vertices 16384]
+    python -m benchmarks.bits [products] [closures] [components] [--sizes 512 1024 ...] [--vertices 16384 20000]
 
 The limit (`benchmarks.limits.word_limit`) is measured in the same run: or-and on vector registers, no memory. The
 kernels go beyond it, because one look-up in a table does five k at once (the Method of Four Russians). Their own bound
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, ours, run, theirs
+from benchmarks.common import Table, ours, rounded, run, theirs
 from benchmarks.limits import word_limit
 from semiring.arrays.bits import BitMatrix
 from semiring.kernels.cpu import CpuBackend
@@ -57,16 +57,16 @@ def products(options: argparse.Namespace) -> Table:
                 A, B, C = (_random(n, seed).words for seed in range(3))
                 label = f"{semiring.name}, n = {n}, threads: {threads}"
                 rate = n**3 / ours(label, lambda: engine.multiply_add(C, A, B), repeats=9)  # noqa: B023
-                cells += [rate / 1e12, f"{rate / word_limit(threads):.2f}"]
+                cells += [rate / 1e12, rounded(rate / word_limit(threads), 2)]
             rows.append([semiring.name, n, *cells])
     columns = ["semiring", "n", "1 thread", "of the limit, 1 thread", "2 threads", "of the limit, 2 threads"]
     return Table("Products of packed bits, T bit pairs/s", columns, rows)
 
 
-def closures(_: argparse.Namespace) -> Table:
+def closures(options: argparse.Namespace) -> Table:
     """A ← A* by close_block."""
     rows = []
-    for n in (128, 256, 512, 1024, 2048, 4096):
+    for n in options.blocks:
         engine, A = _engine(sr.boolean, 1), _random(n, 0, density_bits=8).words
         work = A.copy()
         seconds = ours(
@@ -76,7 +76,7 @@ def closures(_: argparse.Namespace) -> Table:
             repeats=9,
         )
         rate = n**3 / seconds
-        rows.append([n, f"{seconds * 1e6:.0f}", rate / 1e12, f"{rate / word_limit(1):.2f}"])
+        rows.append([n, rounded(seconds * 1e6, 0), rate / 1e12, rounded(rate / word_limit(1), 2)])
     return Table("A ← A* (boolean) by close_block, 1 thread", ["n", "µs", "T bit pairs/s", "of the limit"], rows)
 
 
@@ -88,10 +88,10 @@ def _acyclic(n: int, each: int, rng: np.random.Generator) -> Any:
 
 def components(options: argparse.Namespace) -> Table:
     """A* where the components spare work, and without, on two threads."""
-    n, rng = options.vertices, np.random.default_rng(0)
+    n, rng = options.vertices[0], np.random.default_rng(0)
     graphs = {
         f"{size} vertices, 10 edges each": BitMatrix.from_edges(*_acyclic(size, 10, rng), shape=(size, size))
-        for size in (n, 20000)
+        for size in options.vertices
     }
     for name, part in (("1 %", 0.01), ("half", 0.5)):
         order, entries = rng.permutation(n), np.triu(rng.random((n, n), np.float32) < part, 1)
@@ -106,7 +106,7 @@ def components(options: argparse.Namespace) -> Table:
         spared, found = ours(name, lambda call=call: call(True), **again), work.copy()
         dense = theirs(lambda call=call: call(False), **again)
         assert work == found
-        rows.append([name, spared * 1e3, dense * 1e3, f"{dense / spared:.1f}×"])
+        rows.append([name, spared * 1e3, dense * 1e3, f"{rounded(dense / spared, 1)}×"])
     columns = ["acyclic, order hidden", "by components, ms", "all pairs, ms", "ratio"]
     return Table("Closures of packed bits by components, 2 threads", columns, rows)
 
@@ -116,7 +116,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--sizes", type=int, nargs="+", default=[512, 1024, 2048, 4096, 8192])
-        parser.add_argument("--vertices", type=int, default=16384)
+        parser.add_argument("--blocks", type=int, nargs="+", default=[128, 256, 512, 1024, 2048, 4096])
+        parser.add_argument("--vertices", type=int, nargs="+", default=[16384, 20000], help="the first: dense ones too")
 
     tables = {"products": products, "closures": closures, "components": components}
     return run("benchmarks.bits", str(__doc__), tables, arguments, configure)

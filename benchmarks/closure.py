@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, comparing, ours, random_matrix, run, theirs
+from benchmarks.common import Table, comparing, ours, random_matrix, rounded, run, theirs
 from benchmarks.limits import limit
+from benchmarks.packages import has
 
 __all__ = ["main"]
 
@@ -40,7 +41,9 @@ def closures(options: argparse.Namespace) -> Table:
                 label = f"closure, {dtype}, n = {n}, threads: {count}"
                 seconds = ours(label, lambda: sr.closure(A, out=D, threads=count))  # noqa: B023
                 rate = n**3 / seconds / 1e9
-                rows.append([dtype, n, count, f"{seconds * 1e3:.1f}", rate, most, f"{100 * rate / most:.0f} %"])
+                rows.append(
+                    [dtype, n, count, rounded(seconds * 1e3, 1), rate, most, f"{rounded(100 * rate / most, 0)} %"]
+                )
     columns = ["dtype", "n", "threads", "ms", "G pairs/s", "limit", "of the limit"]
     return Table("Closures, min_plus, checks included", columns, rows)
 
@@ -52,7 +55,7 @@ def scipy(options: argparse.Namespace) -> Table:
     n = options.scipy
     A = graph(n, np.float64)
     before = theirs(lambda: floyd_warshall(A), repeats=3, seconds=1.0)
-    rows = [["scipy floyd_warshall", n, "float64", 1, f"{before * 1e3:.0f}", "1"]]
+    rows = [["scipy floyd_warshall", n, "float64", 1, rounded(before * 1e3, 0), "1"]]
     expected = None if comparing() else floyd_warshall(A)
     for count in options.threads:
         for dtype in ("float32", "float64"):
@@ -60,7 +63,7 @@ def scipy(options: argparse.Namespace) -> Table:
             assert comparing() or np.array_equal(sr.closure(B, threads=count), expected), "the two disagree"
             label = f"closure, {dtype}, n = {n}, threads: {count}"
             seconds = ours(label, lambda: sr.closure(B, threads=count))  # noqa: B023
-            rows.append(["semiring", n, dtype, count, f"{seconds * 1e3:.1f}", f"{before / seconds:.1f}×"])
+            rows.append(["semiring", n, dtype, count, rounded(seconds * 1e3, 1), f"{rounded(before / seconds, 1)}×"])
     return Table(f"Against SciPy, n = {n}", ["who", "n", "dtype", "threads", "ms", "faster by"], rows)
 
 
@@ -77,7 +80,7 @@ def peers(options: argparse.Namespace) -> Table:
         assert np.array_equal(np.asarray(call()), expected), f"{label} disagrees"
         rows.append((label, theirs(call, repeats=repeats, seconds=0.5)))
     fastest = rows[0][1]
-    table = [[label, f"{seconds * 1e3:.1f}", f"{seconds / fastest:.1f}×"] for label, seconds in rows]
+    table = [[label, rounded(seconds * 1e3, 1), f"{rounded(seconds / fastest, 1)}×"] for label, seconds in rows]
     return Table(f"Against peers, float64, dense graph of {n} vertices", ["who", "ms", "times ours"], table)
 
 
@@ -85,43 +88,31 @@ def _peers(A: np.ndarray) -> Iterator[tuple[str, Callable[[], Any], int]]:
     """Those that are installed: a label, the call, and how often."""
     from scipy.sparse.csgraph import floyd_warshall
 
-    from benchmarks.classical import row_parallel, serial
+    from benchmarks.classical import LOOPS, on_a_copy
 
-    def loop(function: Callable[[np.ndarray], None]) -> Callable[[], np.ndarray]:
-        def call() -> np.ndarray:
-            D = A.copy()
-            function(D)
-            return D
-
-        return call
-
-    yield "serial triple loop, compiled", loop(serial), 3
-    yield "row-parallel loop (Bertoldi), compiled", loop(row_parallel), 3
+    for name, loop in LOOPS.items():
+        yield name, on_a_copy(loop, A), 3
     yield "scipy floyd_warshall", lambda: floyd_warshall(A), 3
     n = len(A)
-    try:
+    if has("networkx"):
         import networkx as nx
 
         network = nx.from_numpy_array(A, create_using=nx.DiGraph)
         yield "networkx floyd_warshall_numpy", lambda: nx.floyd_warshall_numpy(network), 1
-    except ImportError:
-        print("networkx is not installed (pip install 'semiring[bench]')")
-    try:
+    if has("igraph"):
         import igraph
 
         edges = [(i, j) for i in range(n) for j in range(n) if i != j]
         ways = igraph.Graph(n, edges, directed=True)
         weights = A[~np.eye(n, dtype=bool)].tolist()
         yield "igraph distances (Dijkstra)", lambda: ways.distances(weights=weights), 1
-    except ImportError:
-        print("igraph is not installed (pip install 'semiring[bench]')")
 
 
 def predecessors(options: argparse.Namespace) -> Table:
     """What they cost beside the distances."""
     rows: list[list[Any]] = []
     for count in options.threads:
-        for n in (n for n in options.sizes if n > 1024):
+        for n in options.paths:
             A = graph(n, np.float32)
             alone, both = (
                 ours(
@@ -130,7 +121,7 @@ def predecessors(options: argparse.Namespace) -> Table:
                 )
                 for wanted in (False, True)
             )
-            rows.append([n, count, f"{alone * 1e3:.1f}", f"{both * 1e3:.1f}", f"{both / alone:.2f}×"])
+            rows.append([n, count, rounded(alone * 1e3, 1), rounded(both * 1e3, 1), f"{rounded(both / alone, 2)}×"])
     columns = ["n", "threads", "distances, ms", "with predecessors, ms", "ratio"]
     return Table("shortest_paths, float32", columns, rows)
 
@@ -141,6 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--sizes", type=int, nargs="+", default=[1024, 2048, 4096])
         parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, sr.get_threads()}))
+        parser.add_argument("--paths", type=int, nargs="+", default=[2048, 4096], help="the sizes with predecessors")
         parser.add_argument("--scipy", type=int, default=2048, help="the size of the comparison with SciPy")
         parser.add_argument("--peers", type=int, default=512, help="the size of the other comparisons")
 

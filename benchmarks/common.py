@@ -13,7 +13,6 @@ a table puts beside them, which a comparison leaves out.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import datetime as dt
 import os
 import platform
@@ -23,22 +22,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+from benchmarks.packages import UnavailableError, require
 from benchmarks.tables import Origin, Table, save
-
-with contextlib.suppress(ImportError):  # a library that it is compared with may not have it
-    from semiring.kernels.cpu import first_calls
-
-    first_calls.SECONDS = 0.0  # what is measured is compiled
 
 __all__ = [
     "ROOT",
     "Table",
+    "at_most",
     "by_clock",
     "by_device",
     "by_enqueueing",
@@ -48,8 +44,10 @@ __all__ = [
     "environment",
     "fresh",
     "keep",
+    "milliseconds",
     "ours",
     "random_matrix",
+    "rounded",
     "run",
     "shown",
     "theirs",
@@ -139,6 +137,15 @@ class Measuring(Protocol):
     ) -> float: ...
 
 
+#: The most seconds of one measurement, as ``--seconds`` says; None: as each table has it.
+longest: float | None = None
+
+
+def at_most(seconds: float) -> float:
+    """Return the seconds that a measurement may take: so many, or fewer with ``--seconds``."""
+    return seconds if longest is None else min(seconds, longest)
+
+
 #: What `ours` does in a process that is one side of a comparison (`benchmarks.compare`); None: it measures by itself.
 side: Measuring | None = None
 
@@ -182,14 +189,15 @@ def theirs(
 def _median_seconds(
     call: Callable[[], Any], setup: Callable[[], Any] | None, clock: Clock, repeats: int, seconds: float
 ) -> float:
-    """The median time, of at least 3 and at most ``repeats`` calls in about ``seconds``.
+    """The median time, of at least 3 and at most ``repeats`` calls in about ``seconds``; of one with ``--seconds 0``.
 
     Warmed up for 0.3 s first: compilation, page faults, clocks, and virtual machines that leave two threads on one core
     for the first tenths of a second. ``setup`` runs before each repetition, outside the clock.
     """
     times: list[float] = []
-    warm = time.perf_counter() + 0.3
-    while len(times) < 3 or (len(times) < repeats and sum(times) < seconds):
+    seconds, fewest = at_most(seconds), 1 if longest == 0 else 3
+    warm = time.perf_counter() + at_most(0.3)
+    while len(times) < fewest or (len(times) < repeats and sum(times) < seconds):
         if setup is not None:
             setup()
         begin = time.perf_counter()
@@ -200,12 +208,12 @@ def _median_seconds(
 
 
 def fresh(code: str, attempts: int = 5) -> float:
-    """The median of what ``code`` prints in fresh interpreters; NaN in a comparison."""
+    """The median of what ``code`` prints in fresh interpreters, in one with ``--seconds 0``; NaN in a comparison."""
     if comparing():
         return float("nan")
     runs = [
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        for _ in range(attempts)
+        for _ in range(1 if longest == 0 else attempts)
     ]
     return float(np.median([float(run.stdout) for run in runs]))
 
@@ -216,6 +224,17 @@ def shown(seconds: float) -> str:
         (unit, name) for unit, name in ((1, "s"), (1e-3, "ms"), (1e-6, "µs")) if seconds >= unit or unit < 1e-5
     )
     return f"{seconds / unit:.3g} {name}"
+
+
+def milliseconds(seconds: float) -> str:
+    """Return the milliseconds in three digits."""
+    took = f"{seconds * 1e3:.3g}"
+    return f"{float(took):,.0f}" if "e+" in took else took
+
+
+def rounded(value: float, digits: int, group: str = "") -> str:
+    """Return a number with so many decimals, or in two digits where these would show 0; ``group``: "," or nothing."""
+    return f"{value:.2g}" if 0 < abs(value) < 0.5 * 10**-digits else f"{value:{group}.{digits}f}"
 
 
 def random_matrix(n: int, dtype: Any, *, seed: int = 0, high: int = 1000) -> np.ndarray:
@@ -277,39 +296,58 @@ def keep(
 # ----------------------------------------------------------------------------------------------------- command line
 
 
+def _measured(
+    table: Callable[[argparse.Namespace], Table | None], needs: Sequence[str], options: argparse.Namespace
+) -> Table | None:
+    require(*needs)
+    return table(options)
+
+
 def run(
     module: str,
     description: str,
-    tables: Mapping[str, Callable[[argparse.Namespace], Table]],
+    tables: Mapping[str, Callable[[argparse.Namespace], Table | None]],
     arguments: Sequence[str] | None = None,
     configure: Callable[[argparse.ArgumentParser], None] | None = None,
+    needs: Sequence[str] = (),
 ) -> int:
     """The command line of a script: its tables, measured, kept or compared as the arguments say; the exit status.
 
-    ``module``: what ``python -m`` calls it. ``configure`` adds the script's own options. The status is 1 where a
+    ``module``: what ``python -m`` calls it. ``configure`` adds the script's own options. ``needs``: packages without
+    which no table can run. A table is None in a process of several whose first prints it. The status is 1 where a
     comparison has found a call slower than it may be.
     """
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    global longest
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {module}", description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(tables)}; without one, all")
     parser.add_argument("--save", type=Path, metavar="FILE", help="keep the tables there, in place of those it has")
     parser.add_argument("--commit", help="what the file says was measured, where git cannot tell")
     parser.add_argument(
         "--compare", metavar="REV", help="a revision, or the folder of an unpacked tree, to compare with"
     )
-    parser.add_argument("--seconds", type=float, default=1.5, help="of calls a row of a comparison (1.5)")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        metavar="S",
+        help="the most that a measurement takes, 0: one call; of a comparison the calls of a row (1.5)",
+    )
     parser.add_argument("--pairs", type=int, default=1, help="of processes that a comparison starts, one after another")
     parser.add_argument("--side", action="store_true", help=argparse.SUPPRESS)
     if configure is not None:
         configure(parser)
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = parser.parse_args(given)
+    os.environ.setdefault("SEMIRING_NUMPY_SECONDS", "0")  # compiled kernels are measured, from the first call on
     chosen = options.tables or list(tables)
+    measured = {name: partial(_measured, table, needs) for name, table in tables.items()}
     if unknown := set(chosen) - set(tables):
         parser.error(f"no table is named {', '.join(sorted(unknown))}: there are {', '.join(tables)}")
     if options.side:
         from benchmarks.compare import be_a_side
 
-        be_a_side({name: tables[name] for name in chosen}, options)
+        be_a_side({name: measured[name] for name in chosen}, options)
         return 0
     commit = options.commit or revision()
 
@@ -321,13 +359,26 @@ def run(
     if options.compare is not None:
         from benchmarks.compare import compare
 
-        found = compare(module, given, options.compare, options.seconds, options.pairs)
+        seconds = 1.5 if options.seconds is None else options.seconds
+        found = compare(module, given, options.compare, seconds, options.pairs)
         commit = f"{commit} against {options.compare}"
         show("comparison", found.table, found.machine, commit)
         print(f"\n{found.machine}; {commit}")
         return 1 if found.slower else 0
-    for name in chosen:
-        table = tables[name](options)
-        show(name, table, environment(), commit)
-    print(f"\n{environment()}; {commit}")
+    before, longest = longest, options.seconds
+    shown_some = False
+    try:
+        for name in chosen:
+            try:
+                table = measured[name](options)
+            except UnavailableError as missing:
+                print(f"{name} is left out: {missing}", file=sys.stderr, flush=True)
+                continue
+            if table is not None:
+                show(name, table, environment(), commit)
+                shown_some = True
+    finally:
+        longest = before
+    if shown_some:
+        print(f"\n{environment()}; {commit}")
     return 0

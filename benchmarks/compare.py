@@ -22,13 +22,14 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks import common
 from benchmarks.common import ROOT, Clock, by_device, by_enqueueing, shown
+from benchmarks.packages import UnavailableError
 from benchmarks.tables import Table
 
 __all__ = ["Comparison", "be_a_side", "compare"]
@@ -99,7 +100,8 @@ def be_a_side(tables: Mapping[str, Callable[[Any], Any]], options: Any) -> None:
         os.dup2(2, 1)  # whatever else is printed does not answer
         side = common.side = _Side(sys.stdin, answers)
         for side.table, measure in tables.items():
-            measure(options)
+            with suppress(UnavailableError):
+                measure(options)
         side.say(label=None, machine=common.environment())
 
 

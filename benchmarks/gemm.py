@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, ours, random_matrix, run, theirs
+from benchmarks.common import Table, ours, random_matrix, rounded, run, theirs
 from benchmarks.limits import limit
+from benchmarks.packages import has
 
 __all__ = ["main"]
 
@@ -45,19 +46,15 @@ def _operands(semiring: str, dtype: str, n: int) -> tuple[np.ndarray, np.ndarray
 def _peers(n: int) -> list[tuple[str, Callable[[], Any]]]:
     A, B = _operands("min_plus", "float32", n)
     found: list[tuple[str, Callable[[], Any]]] = []
-    try:
+    if has("tropical_gemm"):
         import tropical_gemm
 
         found.append(("tropical-gemm", lambda: tropical_gemm.minplus_matmul_2d(A, B)))
-    except ImportError:
-        print("tropical-gemm is not installed (pip install 'semiring[bench]')")
-    try:
+    if has("graphblas"):
         import graphblas as gb
 
         G, H = gb.Matrix.from_dense(A), gb.Matrix.from_dense(B)
         found.append(("python-graphblas", lambda: gb.semiring.min_plus(G @ H).new()))
-    except ImportError:
-        print("python-graphblas is not installed (pip install 'semiring[bench]')")
 
     def broadcast() -> None:
         C = np.empty_like(A)
@@ -83,7 +80,9 @@ def products(options: argparse.Namespace) -> Table:
                 lambda: sr.matmul(A, B, semiring, out=out, threads=threads),  # noqa: B023
             )
             rate, most = n**3 / seconds / 1e9, limit(name, dtype, threads) / 1e9
-            rows.append([label, dtype, threads, f"{seconds * 1e3:.1f}", rate, most, f"{100 * rate / most:.0f} %"])
+            rows.append(
+                [label, dtype, threads, rounded(seconds * 1e3, 1), rate, most, f"{rounded(100 * rate / most, 0)} %"]
+            )
     columns = ["semiring", "dtype", "threads", "ms", "G pairs/s", "limit", "of the limit"]
     return Table(f"Products, n = {n}", columns, rows)
 
@@ -96,7 +95,7 @@ def peers(options: argparse.Namespace) -> Table:
     rows = [["semiring, 1 thread", rate, "1"]]
     for label, call in _peers(n):
         other = n**3 / theirs(call, repeats=3) / 1e9
-        rows.append([label, other, f"{rate / other:.1f}×"])
+        rows.append([label, other, f"{rounded(rate / other, 1)}×"])
     return Table(f"Against peers, min_plus float32, n = {n}", ["who", "G pairs/s", "we are faster by"], rows)
 
 

@@ -1,13 +1,16 @@
 """Loops of independent pairs on vector registers, in every instruction mix that computes the same values.
 
 What `benchmarks.limits` measures; apart from it, because it is made of the compiler's own parts.
+
+All operands are 1, and accumulators begin at the semiring's zero. So every product and sum is a normal number: 1, or 2
+where ⊗ is +, or a count of steps where ⊕ is. A processor takes up to a hundred times as long for subnormal numbers.
 """
 
 from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -16,6 +19,7 @@ import llvmlite.ir as ir
 import numpy as np
 
 import semiring as sr
+from benchmarks.common import at_most
 from semiring.kernels.cpu.codegen.native import compile_native
 from semiring.kernels.cpu.codegen.target import Target, host
 from semiring.kernels.cpu.codegen.vector import I64, Element, Vectors, opaque
@@ -23,7 +27,7 @@ from semiring.kernels.cpu.product.tile import Pair
 from semiring.kernels.definition import KernelDefinition, define
 from semiring.kernels.engine import make_plan
 
-__all__ = ["fastest_rate"]
+__all__ = ["Loop", "fastest_rate", "loops"]
 
 _CHAINS = 12  # accumulators: enough to hide latencies, few enough for 16 registers
 _SECONDS = 0.02  # of one timing; the fastest of several counts
@@ -87,33 +91,56 @@ def _mixes(semiring: sr.Semiring, dtype: np.dtype[Any]) -> Iterable[tuple[Target
             yield plain, _by_bits
 
 
-def _rate(function: Any, pairs: int, threads: int) -> float:
+class Loop:
+    """A compiled loop of one instruction mix: ``loop(steps, registers)``."""
+
+    def __init__(self, address: int, zero: np.generic, lanes: int) -> None:
+        self.pairs = _CHAINS * lanes  # of one step
+        self._function = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(address)
+        self._zero, self._lanes = zero, lanes
+
+    def registers(self) -> np.ndarray:
+        """Return the values (14, lanes) with which a loop begins: the accumulators, and the operands a and b."""
+        count = (_CHAINS + 2) * self._lanes
+        memory = np.empty(count * self._zero.itemsize + 64, np.uint8)
+        start = -memory.ctypes.data % 64  # vectors are aligned
+        values = memory[start : start + count * self._zero.itemsize].view(self._zero.dtype)
+        values = values.reshape(_CHAINS + 2, self._lanes)
+        values[:_CHAINS], values[_CHAINS:] = self._zero, 1
+        return values
+
+    def __call__(self, steps: int, registers: np.ndarray) -> None:
+        """Do so many steps on the registers; the accumulators are in their first rows afterwards."""
+        self._function(steps, registers.ctypes.data)
+
+
+def loops(semiring: str, dtype: str) -> Iterator[Loop]:
+    """Yield the loop of each instruction mix that computes the semiring's pairs in this dtype."""
+    algebra, kind = sr.CATALOGUE[semiring], np.dtype(dtype)
+    definition = define(make_plan(algebra, kind, nonnegative=True))
+    for target, mix in _mixes(algebra, kind):
+        address = compile_native(_build, definition, target, mix, what="a mix of instructions")
+        yield Loop(address, kind.type(algebra.zero_for(kind)), target.vector_bytes // kind.itemsize)
+
+
+def _rate(loop: Loop, threads: int) -> float:
     """Pairs a second on each of ``threads`` threads together."""
-    buffers = [np.ones(2048, np.uint8) for _ in range(threads)]
-    starts = [buffer.ctypes.data + -buffer.ctypes.data % 64 for buffer in buffers]
-    steps, elapsed = 1000, 0.0
-    while elapsed < _SECONDS:
+    registers = [loop.registers() for _ in range(threads)]
+    steps, elapsed, enough = 1000, 0.0, at_most(_SECONDS)
+    while elapsed < enough:
         steps *= 2
         begin = time.perf_counter()
-        function(steps, starts[0])
+        loop(steps, registers[0])
         elapsed = time.perf_counter() - begin
     with ThreadPoolExecutor(threads) as pool:
         best = 0.0
         for _ in range(7):
             begin = time.perf_counter()
-            list(pool.map(lambda start: function(steps, start), starts))
-            best = max(best, threads * steps * pairs / (time.perf_counter() - begin))
+            list(pool.map(lambda values: loop(steps, values), registers))
+            best = max(best, threads * steps * loop.pairs / (time.perf_counter() - begin))
     return best
 
 
 def fastest_rate(semiring: str, dtype: str, threads: int) -> float:
     """The pairs a second of the fastest mix. Takes about half a second."""
-    algebra, kind = sr.CATALOGUE[semiring], np.dtype(dtype)
-    definition = define(make_plan(algebra, kind, nonnegative=True))
-    best = 0.0
-    for target, mix in _mixes(algebra, kind):
-        address = compile_native(_build, definition, target, mix, what="a mix of instructions")
-        function = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(address)
-        lanes = target.vector_bytes // kind.itemsize
-        best = max(best, _rate(function, _CHAINS * lanes, threads))
-    return best
+    return max(_rate(loop, threads) for loop in loops(semiring, dtype))

@@ -22,15 +22,14 @@ import numpy as np
 
 import semiring as sr
 from benchmarks.common import Table, ours, run, theirs
+from benchmarks.packages import has
 from semiring.kernels.cpu.compiled import kernels_for
 from semiring.kernels.engine import make_plan
 
 __all__ = ["error_of", "kinds_of_data", "main"]
 
 _SAMPLE = 500  # entries whose errors are looked at
-_STACKED = 10_000  # small products
 _WIDE = ("normal", "uniform, ±1000", "2 % finite, else -∞", "maxima that never meet")  # kinds in float64 too
-_SLOW = 512  # rows and columns for what takes a nanosecond a pair
 
 
 def kinds_of_data(n: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
@@ -124,7 +123,8 @@ def _by_hand(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def _peers(options: argparse.Namespace) -> Table:
-    kinds = {name: (A, B) for name, A, B in kinds_of_data(_SLOW)}
+    n = options.small
+    kinds = {name: (A, B) for name, A, B in kinds_of_data(n)}
     rows, none = [], np.empty((0, 0), np.int32)
     plan = make_plan(sr.log_plus, np.float32, threads=options.threads)
 
@@ -138,48 +138,45 @@ def _peers(options: argparse.Namespace) -> Table:
         "semiring, the kernel of the definition": definition,
         "shift, exp, BLAS, log (NumPy)": _by_hand,
     }
-    try:
+    if has("torch"):
         import torch
 
         torch.set_num_threads(options.threads)
         calls["torch.logsumexp of a broadcast"] = lambda A, B: torch.logsumexp(
             torch.from_numpy(A)[:, :, None] + torch.from_numpy(B)[None], dim=1
         ).numpy()
-    except ImportError:
-        print("torch is not installed (pip install 'semiring[bench]')")
-    try:
+    if has("torch") and has("torch_struct"):
         their: Any = import_module("torch_struct").LogSemiring
         calls["torch-struct's LogSemiring.matmul"] = lambda A, B: np.asarray(
             their.matmul(torch.from_numpy(A)[None], torch.from_numpy(B)[None])[0]
         )
-    except ImportError:
-        print("torch-struct is not installed (pip install torch-struct)")
     for name, call in calls.items():
         A, B = kinds["normal"]
         clock = ours if name == "semiring" else None
         run_once = lambda call=call, A=A, B=B: call(A, B)  # noqa: E731
         seconds = clock("log_plus beside peers", run_once) if clock else theirs(run_once)
         errors = [error_of(*kinds[kind], call(*kinds[kind])) for kind in ("normal", "the same in a corner")]
-        rows.append([name, _SLOW**3 / seconds / 1e9, *errors])
+        rows.append([name, n**3 / seconds / 1e9, *errors])
     columns = ["who", "G pairs/s", "error on normal data, u", "error where maxima never meet in a corner, u"]
-    return Table(f"log_plus, float32, n = {_SLOW}, {options.threads} threads", columns, rows)
+    return Table(f"log_plus, float32, n = {n}, {options.threads} threads", columns, rows)
 
 
 def _small(options: argparse.Namespace) -> Table:
     """What has little to share: products of a matrix and a vector, and of many small matrices."""
-    rng, n, rows = np.random.default_rng(4), options.size, []
+    rng, n, small, count = np.random.default_rng(4), options.size, options.small, options.stacked
+    rows = []
 
     def normal(*shape: int) -> np.ndarray:
         return rng.standard_normal(shape, np.float32)
 
-    A, x, few = normal(n, n), normal(n), normal(_SLOW, _SLOW)
-    stacks = normal(_STACKED, 64, 64), normal(_STACKED, 64, 64)
+    A, x, few = normal(n, n), normal(n), normal(small, small)
+    stacks = normal(count, 64, 64), normal(count, 64, 64)
     whole, column, row = np.s_[:], np.s_[:, None], np.s_[None]  # a matrix of each, for its error
     for name, left, right, pairs, places in (
         (f"A ⊗ x, {n} × {n}", A, x, n**2, (whole, column, column)),
         (f"x ⊗ A, {n} × {n}", x, A, n**2, (row, whole, row)),
-        (f"A ⊗ x, {_SLOW} × {_SLOW}", few, x[:_SLOW], _SLOW**2, (whole, column, column)),
-        (f"{_STACKED} products of 64 × 64", *stacks, _STACKED * 64**3, (0, 0, 0)),
+        (f"A ⊗ x, {small} × {small}", few, x[:small], small**2, (whole, column, column)),
+        (f"{count} products of 64 × 64", *stacks, count * 64**3, (0, 0, 0)),
     ):
 
         def product(left: np.ndarray = left, right: np.ndarray = right) -> Any:
@@ -194,7 +191,7 @@ def _small(options: argparse.Namespace) -> Table:
 
 def _sequences(options: argparse.Namespace) -> Table:
     """The forward algorithm of hidden Markov models, and its gradient by the transitions and emissions."""
-    batch, steps, states = 64, options.steps, 512
+    batch, steps, states = 64, options.steps, options.states
     rng = np.random.default_rng(3)
     change = rng.standard_normal((states, states), np.float32)
     start, emit = (
@@ -217,13 +214,11 @@ def _sequences(options: argparse.Namespace) -> Table:
         ["semiring.multi_dot", "forward", ours(f"log_plus, forward, {what}", forward)],
         ["shift, exp, BLAS, log (NumPy)", "forward", theirs(by_hand)],
     ]
-    try:
+    if has("torch"):
         import torch
 
         import semiring.torch as differentiable
-    except ImportError:
-        print("torch is not installed (pip install 'semiring[bench]')")
-    else:
+
         torch.set_num_threads(options.threads)
         leaves = [torch.from_numpy(array).requires_grad_() for array in (change, emit)]
         x = torch.from_numpy(start)
@@ -246,8 +241,11 @@ def _sequences(options: argparse.Namespace) -> Table:
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", type=int, default=2048)
+    parser.add_argument("--small", type=int, default=512, help="rows of what takes a nanosecond a pair")
+    parser.add_argument("--stacked", type=int, default=10_000, help="small products in one call")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--steps", type=int, default=200, help="of the sequences")
+    parser.add_argument("--states", type=int, default=512, help="of the sequences")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

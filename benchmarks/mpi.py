@@ -8,7 +8,7 @@ speedup over one process that has all threads; seconds in which a rank waited fo
 beside the model's. His algorithm 2 has one thread a rank, 6 has all, 7 a GPU (``--device cuda``). Every pivot costs it
 the same, so it is timed on ``--pivots`` of them. `model`: its numbers fitted to this run, the times that it says beside
 those that were measured, and what it says of larger machines. `scaling` starts mpiexec for each number of ranks, whose
-`one` has a line of it. Tiles of GPUs are timed from when they lie there until they are closed.
+`one` has a line of it. Tiles are timed from when they lie where they are closed until they are.
 
 Ranks of a host take their own part of its processors each, neighbours first.
 """
@@ -21,10 +21,10 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout
-from functools import partial
-from io import StringIO
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -32,26 +32,28 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, by_clock, by_synchronized_clock, random_matrix, run
+from benchmarks.common import Table, by_clock, by_synchronized_clock, random_matrix, rounded, run
+from benchmarks.packages import require
 from semiring import mpi
 from semiring.algorithms.schedule import schedule_for
+from semiring.kernels import backend_for
+from semiring.kernels.engine import Engine, make_plan
+from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace
 from semiring.ranks.bertoldi import close_rows
 from semiring.ranks.closing import close_tiles
+from semiring.ranks.device import links_of, own_device
 from semiring.ranks.grid import Grid, grid_shape
+from semiring.ranks.launched import launched
+from semiring.ranks.links import ALONE, Groups, HostLinks
 from semiring.ranks.model import row_broadcast_bytes, row_broadcast_seconds, tiles_bytes, tiles_times
-from semiring.ranks.mpi import load_mpi
+from semiring.ranks.spread import deal, slabs
 
 __all__ = ["closures", "fitted", "main", "model", "one", "scaling"]
 
 _WARM = 1700  # rows of what is closed first, on a CPU
 METHOD, ROWS = "blocked_floyd_warshall", "row_broadcast"
 FLOAT = np.dtype(np.float32)
-
-
-def _links(matrix: mpi.Matrix, method: str) -> Any:
-    ranks, grid = matrix._team.ranks, matrix._spread.grid
-    return matrix._team.links(Grid(grid.blocks, (ranks.size, 1)) if method == ROWS else grid)
 
 
 def _sizes(options: argparse.Namespace) -> tuple[int | None, ...]:
@@ -75,58 +77,19 @@ def _bound(ranks: Any) -> Iterator[None]:
     ordered = sorted(allowed, key=lambda each: (_siblings(each), each))
     share = max(1, len(ordered) // ranks.size)
     first = ranks.rank * share % len(ordered)
-    for task in _tasks():
-        os.sched_setaffinity(task, ordered[first : first + share])
+    _bind(ordered[first : first + share])
     try:
         yield
     finally:
-        for task in _tasks():
-            os.sched_setaffinity(task, allowed)
+        _bind(allowed)
 
 
-def _tasks() -> list[int]:
-    """The threads of this process, those that compute among them."""
+def _bind(processors: Collection[int]) -> None:
+    """Have the threads of this process run on these processors, those that compute among them."""
     tasks = Path("/proc/self/task")
-    return [int(each.name) for each in tasks.iterdir()] if tasks.exists() else [0]
-
-
-def _seconds(ranks: Any, A: Any, options: argparse.Namespace, **how: Any) -> tuple[float, float, int]:
-    """The longest of all ranks, the longest wait for panels, and the bytes received."""
-    with _bound(ranks):
-        for size in _sizes(options):  # what compiles, or loads kernels, does so before
-            matrix = mpi.distribute(None if A is None else A[:size, :size], device=options.device)
-            links = _links(matrix, METHOD)
-            with _Clock(ranks, links, METHOD, close_tiles) as clock:
-                run = partial(mpi.closure, matrix, out=matrix, **how)
-                found = clock.spent(run)
-            if options.device:  # the tiles where they are closed, without their way there and back
-                found = clock.found
-    return _of_all(ranks, found)
-
-
-def _seconds_by_rows(ranks: Any, A: Any, options: argparse.Namespace, threads: int) -> tuple[float, float, int]:
-    """The same of Bertoldi's algorithm, by some pivots of each rank."""
-    for size in _sizes(options):
-        matrix = mpi.distribute(None if A is None else A[:size, :size], device=options.device)
-        found = _by_rows(matrix, options, threads)
-    return _of_all(ranks, found)
-
-
-def _by_rows(matrix: mpi.Matrix, options: argparse.Namespace, threads: int) -> _Spent:
-    ranks = matrix._team.ranks
-    share = max(1, options.pivots // ranks.size)
-    whole = 0.0
-
-    def some(engine: Any, links: Any, grid: Grid, tiles: Any, **more: Any) -> int:
-        nonlocal whole
-        blocks = [(start, min(stop, start + share)) for start, stop in grid.blocks]
-        whole = grid.n / max(1, sum(stop - start for start, stop in blocks))
-        part: Any = SimpleNamespace(n=grid.n, blocks=blocks, rows=grid.rows)
-        return close_rows(engine, links, part, tiles, **more)
-
-    with _bound(ranks), _Clock(ranks, _links(matrix, ROWS), ROWS, some) as clock:
-        mpi.closure(matrix, out=matrix, method=ROWS, threads=threads)
-    return _Spent(whole * clock.found.seconds, whole * clock.found.waited, round(whole * clock.found.received))
+    for task in [int(each.name) for each in tasks.iterdir()] if tasks.exists() else [0]:
+        with suppress(ProcessLookupError):  # a thread that has ended since it was listed
+            os.sched_setaffinity(task, processors)
 
 
 class _Spent(NamedTuple):
@@ -137,51 +100,91 @@ class _Spent(NamedTuple):
     received: int
 
 
+class _Tiles:
+    """The tiles of a rank where it computes, dealt out by rank 0, and what closes them.
+
+    For `METHOD` the grid is as square as can be, in the blocks of the schedule; for `ROWS` each rank has rows.
+    """
+
+    def __init__(self, ranks: Any, A: Any, method: str, options: argparse.Namespace, size: int | None = None) -> None:
+        n = ranks.allgather(None if A is None else min(len(A), size or len(A)))[0]
+        held = [(0, n if rank == 0 else 0) for rank in range(ranks.size)]
+        if method == ROWS:
+            self.grid = Grid(tuple(slabs(n, ranks.size)), (ranks.size, 1))
+        else:
+            blocks = ranks.allgather(tuple(_schedule(options).blocks(n)))[0]
+            self.grid = Grid(blocks, grid_shape(ranks.size))
+        self.ranks = ranks
+        self.links = _links(ranks, self.grid.shape, options.device)
+        own = deal(ranks, self.grid, held, None if A is None else A[:n, :n], FLOAT)
+        self.own = own_device(ranks).moved(own) if options.device else own
+        self._backend = backend_for(self.own, sr.min_plus, FLOAT)
+
+    def engine(self, threads: int) -> Engine:
+        """Return the kernels of min-plus without a weight below 0."""
+        plan = make_plan(sr.min_plus, FLOAT, nonnegative=True, threads=threads)
+        return Engine(self._backend, plan, closure_speed(self._backend.name, FLOAT).panel)
+
+    def spent(self, close: Callable[..., int], grid: Any, threads: int) -> _Spent:
+        """Close the tiles, all ranks together, and return what that took this rank."""
+        engine = self.engine(threads)
+        self.ranks.allgather(None)
+        waited, received = self._told()
+        start = time.perf_counter()
+        close(engine, self.links, grid, self.own, diverges=False)
+        self.own[:1, :1].tolist()  # waits for a device
+        seconds = time.perf_counter() - start
+        now = self._told()
+        return _Spent(seconds, now[0] - waited, round(now[1] - received))
+
+    def _told(self) -> tuple[float, float]:
+        return getattr(self.links, "waiting", 0.0), getattr(self.links, "received", 0)
+
+
+@cache
+def _links(ranks: Any, shape: tuple[int, int], device: str | None) -> Any:
+    groups = Groups(ranks, Grid((), shape))
+    return links_of(groups) if device else HostLinks(groups)
+
+
+def _seconds(ranks: Any, A: Any, options: argparse.Namespace, threads: int) -> tuple[float, float, int]:
+    """The longest of all ranks, the longest wait for panels, and the bytes received."""
+    with _bound(ranks):
+        for size in _sizes(options):  # what compiles, or loads kernels, does so before
+            tiles = _Tiles(ranks, A, METHOD, options, size)
+            found = tiles.spent(close_tiles, tiles.grid, threads)
+    return _of_all(ranks, found)
+
+
+def _seconds_by_rows(ranks: Any, A: Any, options: argparse.Namespace, threads: int) -> tuple[float, float, int]:
+    """The same of Bertoldi's algorithm, by some pivots of each rank."""
+    for size in _sizes(options):
+        found = _by_rows(ranks, A, options, threads, size)
+    return _of_all(ranks, found)
+
+
+def _by_rows(ranks: Any, A: Any, options: argparse.Namespace, threads: int, size: int | None = None) -> _Spent:
+    tiles = _Tiles(ranks, A, ROWS, options, size)
+    grid, share = tiles.grid, max(1, options.pivots // ranks.size)
+    blocks = [(start, min(stop, start + share)) for start, stop in grid.blocks]
+    whole = grid.n / max(1, sum(stop - start for start, stop in blocks))
+    part = SimpleNamespace(n=grid.n, blocks=blocks, rows=grid.rows)
+    with _bound(ranks):
+        found = tiles.spent(close_rows, part, threads)
+    return _Spent(whole * found.seconds, whole * found.waited, round(whole * found.received))
+
+
 def _of_all(ranks: Any, found: _Spent) -> tuple[float, float, int]:
     seconds, waited, received = zip(*ranks.allgather(found), strict=True)
     return max(seconds), max(waited), sum(received)
 
 
-class _Clock:
-    """A context in which a method of ranks is timed, from when all have their tiles where they are closed."""
-
-    def __init__(self, ranks: Any, links: Any, method: str, close: Any) -> None:
-        self._ranks, self._links, self._method, self._close = ranks, links, method, close
-        self.found = _Spent(0.0, 0.0, 0)
-
-    def spent(self, do: Any) -> _Spent:
-        """Of a call that all ranks make."""
-        self._ranks.allgather(None)
-        before = self._told()
-        seconds = by_clock(do)
-        waited, received = (now - then for now, then in zip(self._told(), before, strict=True))
-        return _Spent(seconds, waited, round(received))
-
-    def _told(self) -> tuple[float, float]:
-        return getattr(self._links, "waiting", 0.0), getattr(self._links, "received", 0)
-
-    def _timed(self, engine: Any, links: Any, grid: Any, tiles: Any, **more: Any) -> int:
-        result: list[int] = []
-
-        def do() -> None:
-            result.append(self._close(engine, links, grid, tiles, **more))
-            tiles[:1, :1].tolist()  # waits for a device
-
-        self.found = self.spent(do)
-        return result[0]
-
-    def __enter__(self) -> _Clock:
-        methods: Any = mpi._METHODS
-        self._known, methods[self._method] = methods[self._method], self._timed
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        methods: Any = mpi._METHODS
-        methods[self._method] = self._known
+def _schedule(options: argparse.Namespace) -> Any:
+    return schedule_for("cuda" if options.device else "cpu", FLOAT)
 
 
 def _block(n: int, options: argparse.Namespace) -> int:
-    blocks = schedule_for("cuda" if options.device else "cpu", FLOAT).blocks(n)
+    blocks = _schedule(options).blocks(n)
     return blocks[len(blocks) // 2][1] - blocks[len(blocks) // 2][0]
 
 
@@ -200,8 +203,9 @@ def closures(options: argparse.Namespace) -> Table:
         alone = 0.0
         if A is not None and not options.device:
             D = np.zeros_like(A)
-            sr.closure(A[:_WARM, :_WARM], method=METHOD, threads=threads * ranks.size)
-            alone = by_clock(partial(sr.closure, A, out=D, method=METHOD, threads=threads * ranks.size))
+            how = {"method": METHOD, "threads": threads * ranks.size, "check": False}
+            sr.closure(A[:_WARM, :_WARM], **how)
+            alone = by_clock(partial(sr.closure, A, out=D, **how))
         ways = [("tiles", METHOD, threads), ("rows, algorithm 7", ROWS, threads)]
         if not options.device:
             ways[1:] = [("rows, algorithm 6", ROWS, threads), ("rows, algorithm 2", ROWS, 1)]
@@ -219,12 +223,12 @@ def closures(options: argparse.Namespace) -> Table:
                     n,
                     name,
                     count,
-                    f"{seconds:.3f}",
-                    f"{alone / seconds:.2f}" if alone else "",
-                    f"{waited:.3f}",
-                    f"{received / 2**20:.0f}",
-                    f"{100 * received / expected:.0f} %" if expected and received else "",
-                    f"{seconds / first:.1f}",
+                    rounded(seconds, 3),
+                    rounded(alone / seconds, 2) if alone else "",
+                    rounded(waited, 3),
+                    rounded(received / 2**20, 0),
+                    f"{rounded(100 * received / expected, 0)} %" if expected and received else "",
+                    rounded(seconds / first, 1),
                 ]
             )
     columns = ["n", "how", "threads", "s", "of one process", "waited, s", "MiB received", "of the model's", "of tiles'"]
@@ -244,21 +248,24 @@ class Fit(NamedTuple):
 
 def fitted(ranks: Any, options: argparse.Namespace) -> Fit:
     """The slowest rank's. Rows are timed at two sizes, by some pivots, which tells a pivot from its pairs."""
-    n, few, words = (12600, 6300, 1 << 28) if options.device else (4 * _block(4096, options), 1260, 1 << 24)
+    usual = (12600, 6300, 1 << 28) if options.device else (4 * _block(4096, options), 1260, 1 << 24)
+    n, few, words = options.fitted or usual
     A = random_matrix(n, np.float32, seed=1)
-    matrix = mpi.distribute(A[:8, :8], device=options.device)
-    there, clock = matrix._team.on(A), by_synchronized_clock if options.device else by_clock
+    there, clock = (
+        own_device(ranks).moved(A) if options.device else A,
+        by_synchronized_clock if options.device else by_clock,
+    )
     ranks.allgather(None)
     with _bound(ranks):
         close = partial(sr.closure, there, out=there, method=METHOD, threads=options.threads)
         t_c = min(clock(close) for _ in range(3)) / n**3
     each = []
     for rows in (few // 2, few):
-        alone = mpi.distribute(A[:rows, :rows], comm=load_mpi().COMM_SELF, device=options.device)
-        each.append(min(_by_rows(alone, options, options.threads).seconds for _ in range(3)) / rows)
+        part = A[:rows, :rows]
+        each.append(min(_by_rows(ALONE.ranks, part, options, options.threads).seconds for _ in range(3)) / rows)
     t_r = max(each[1] - each[0], 0.0) / (few**2 - (few // 2) ** 2)
     t_k = max(each[0] - t_r * (few // 2) ** 2, 0.0)
-    xp, links = array_namespace(there), _links(matrix, METHOD)
+    xp, links = array_namespace(there), _links(ranks, grid_shape(ranks.size), options.device)
     small, large = xp.zeros(1, np.float32), xp.zeros(words, np.float32)
 
     def travel(array: Any, times: int) -> None:
@@ -326,8 +333,11 @@ def one(options: argparse.Namespace) -> Table:
     return Table("one", ["found"], table)
 
 
-def scaling(options: argparse.Namespace) -> Table:
+def scaling(options: argparse.Namespace) -> Table | None:
     """Closures by mpiexec on one, two and more ranks, beside the model and one process on as many processors."""
+    require("mpi4py")
+    if launched():
+        return None  # a rank starts no others
     table, first, n = [], 0.0, options.n[0]
     A, D = random_matrix(n, np.float32, seed=n), np.zeros((n, n), np.float32)
     sr.closure(A[:_WARM, :_WARM], method=METHOD)  # compiles, for the children too
@@ -336,6 +346,7 @@ def scaling(options: argparse.Namespace) -> Table:
         alone = by_clock(partial(sr.closure, A, out=D, method=METHOD, threads=count))
         command = [*shlex.split(options.mpiexec), "-n", str(size), sys.executable, "-m", "benchmarks.mpi", "one"]
         command += ["--n", str(n), "--threads", str(options.threads)]
+        command += ["--fitted", *map(str, options.fitted)] if options.fitted else []
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         line = next((line for line in done.stderr.splitlines() if line.startswith("{")), None)
         if line is None:
@@ -346,14 +357,14 @@ def scaling(options: argparse.Namespace) -> Table:
         table.append(
             [
                 size,
-                f"{seconds:.3f}",
-                f"{first * options.many[0] / seconds:.2f}",
-                f"{100 * first * options.many[0] / seconds / size:.0f} %",
-                f"{alone / seconds:.2f}",
-                f"{found['waited']:.3f}",
-                f"{received / 2**20:.0f}",
-                f"{100 * received / found['expected']:.0f} %" if found["expected"] else "",
-                f"{found['says']:.3f}",
+                rounded(seconds, 3),
+                rounded(first * options.many[0] / seconds, 2),
+                f"{rounded(100 * first * options.many[0] / seconds / size, 0)} %",
+                rounded(alone / seconds, 2),
+                rounded(found["waited"], 3),
+                rounded(received / 2**20, 0),
+                f"{rounded(100 * received / found['expected'], 0)} %" if found["expected"] else "",
+                rounded(found["says"], 3),
             ]
         )
     columns = ["ranks", "s", "speedup", "efficiency", "of one process", "waited, s", "MiB received", "of the model's"]
@@ -361,8 +372,8 @@ def scaling(options: argparse.Namespace) -> Table:
 
 
 def _said(name: str, n: int, size: int, says: float, stops: str, seconds: float | None = None) -> list[Any]:
-    measured = ["", ""] if seconds is None else [f"{seconds:.3f}", f"{100 * seconds / says:.0f} %"]
-    return [name, n, size, f"{says:.3f}", *measured, f"{n**3 / says / 1e9:,.0f}", stops]
+    measured = ["", ""] if seconds is None else [rounded(seconds, 3), f"{rounded(100 * seconds / says, 0)} %"]
+    return [name, n, size, rounded(says, 3), *measured, rounded(n**3 / says / 1e9, 0, ","), stops]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -374,27 +385,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument("--pivots", type=int, default=1 << 30, help="of Bertoldi's algorithms that are timed")
         parser.add_argument("--threads", type=int, default=sr.get_threads())
         parser.add_argument("--device", choices=["cuda"])
+        parser.add_argument(
+            "--fitted",
+            type=int,
+            nargs=3,
+            metavar=("N", "ROWS", "WORDS"),
+            help="what the model is fitted to: a closure, one by rows, and a message, each of so many",
+        )
         parser.add_argument("--many", type=int, nargs="+", default=[1, 2, 4, 8], help="ranks of `scaling`")
         parser.add_argument("--mpiexec", default="mpiexec --bind-to none --oversubscribe", help="of `scaling`")
 
-    given = sys.argv[1:] if arguments is None else arguments
-    if "scaling" in given:
-        return run("benchmarks.mpi", str(__doc__), {"scaling": scaling}, arguments, configure)
-    with mpi.together() as ranks:
+    with ExitStack() as stack:
 
-        def measured(table: Any) -> Any:
-            def measure(options: argparse.Namespace) -> Table:
-                options.ranks = ranks
-                if ranks.rank:
-                    options.save = None
-                found: Table = table(options)
-                return found
+        def on_ranks(table: Callable[[argparse.Namespace], Table]) -> Callable[[argparse.Namespace], Table | None]:
+            def measure(options: argparse.Namespace) -> Table | None:
+                require("mpi4py")
+                if "ranks" not in options:
+                    options.ranks = stack.enter_context(mpi.together())
+                found = table(options)
+                return found if options.ranks.rank == 0 else None
 
             return measure
 
-        tables = {"closures": measured(closures), "model": measured(model), "one": measured(one)}
-        with nullcontext() if not ranks.rank else redirect_stdout(StringIO()):
-            return run("benchmarks.mpi", str(__doc__), tables, arguments, configure)
+        tables = {table.__name__: on_ranks(table) for table in (closures, model, one)}
+        # `scaling` comes first: mpiexec does not start from a process that has begun MPI.
+        return run("benchmarks.mpi", str(__doc__), {"scaling": scaling} | tables, arguments, configure)
 
 
 if __name__ == "__main__":

@@ -21,14 +21,14 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, by_clock, comparing, ours, run
+from benchmarks.common import Table, by_clock, comparing, milliseconds, ours, run
 from benchmarks.factor import planar_graph, power_grid
+from benchmarks.packages import has
 from semiring.data import load_network
 
 __all__ = ["main"]
@@ -68,41 +68,44 @@ def _of_edges(n: int, tails: Any, heads: Any, weights: Any) -> Any:
     return coo_array((weights, (tails[kept], heads[kept])), shape=(n, n)).tocsr()
 
 
-def delaunay() -> Iterator[Graph]:
+def delaunay(scale: float) -> Iterator[Graph]:
     """Generated: as many vertices as delaunay_n13 has."""
-    yield "Delaunay, 8,192", planar_graph(8192)[0].astype(np.float32)
+    n = round(8192 * scale)
+    yield f"Delaunay, {n:,}", planar_graph(n)[0].astype(np.float32)
 
 
-def random() -> Iterator[Graph]:
+def random(scale: float) -> Iterator[Graph]:
     """Generated: directed, six edges a vertex."""
-    rng, n = np.random.default_rng(0), 4096
-    yield "random, 4,096", _of_edges(n, *rng.integers(0, n, (2, 6 * n)), rng.integers(1, 1000, 6 * n))
+    rng, n = np.random.default_rng(0), round(4096 * scale)
+    yield f"random, {n:,}", _of_edges(n, *rng.integers(0, n, (2, 6 * n)), rng.integers(1, 1000, 6 * n))
 
 
-def complete() -> Iterator[Graph]:
+def complete(scale: float) -> Iterator[Graph]:
     """Generated: an edge between any two vertices, the same both ways."""
     from scipy.sparse import csr_array
 
-    W = np.random.default_rng(1).integers(1, 1000, (2048, 2048)).astype(np.float32)
+    n = round(2048 * scale)
+    W = np.random.default_rng(1).integers(1, 1000, (n, n)).astype(np.float32)
     W = np.minimum(W, W.T)
     np.fill_diagonal(W, 0)  # no loops
-    yield "complete, 2,048", csr_array(W)
+    yield f"complete, {n:,}", csr_array(W)
 
 
-def acyclic(n: int) -> Iterator[Graph]:
+def acyclic(vertices: int, scale: float) -> Iterator[Graph]:
     """Generated: ten edges a vertex, from a vertex to a later one in an order that is hidden."""
+    n = round(vertices * scale)
     rng = np.random.default_rng(2)
     tails, heads = rng.permutation(n)[np.sort(rng.integers(0, n, (2, 10 * n)), axis=0)]
     yield f"acyclic, {n:,}", _of_edges(n, tails, heads, 1.0)
 
 
-def scattered() -> Iterator[Graph]:
+def scattered(scale: float) -> Iterator[Graph]:
     """Generated: directed, one and a half edges a vertex, and so one large component and many small ones."""
-    n = 16384
+    n = round(16384 * scale)
     yield f"random, {n:,}", _of_edges(n, *np.random.default_rng(3).integers(0, n, (2, 3 * n // 2)), 1.0)
 
 
-def flights() -> Iterator[Graph]:
+def flights(_: float) -> Iterator[Graph]:
     """Airports of the United States, and kilometres."""
     from scipy.sparse import csr_array
 
@@ -110,9 +113,9 @@ def flights() -> Iterator[Graph]:
     yield f"flights, {len(full)}", csr_array(np.where(np.isfinite(full), full, 0))
 
 
-def roads() -> Iterator[Graph]:
+def roads(_: float) -> Iterator[Graph]:
     """The roads of Minnesota, and kilometres."""
-    if find_spec("pygsp") is None:
+    if not has("pygsp"):
         return
     from pygsp.graphs import Minnesota
 
@@ -127,16 +130,16 @@ def roads() -> Iterator[Graph]:
     yield f"Minnesota, {found.n_vertices:,}", _of_edges(found.n_vertices, tails, heads, np.maximum(length, 1e-3))
 
 
-def grid(case: str, name: str) -> Iterator[Graph]:
+def grid(case: str, name: str, _: float) -> Iterator[Graph]:
     """The buses and reactances of a case of MATPOWER."""
     found = power_grid(case)
     if found is not None:
         yield f"{name}, {found.shape[0]:,}", found
 
 
-def pegase() -> Iterator[Graph]:
+def pegase(_: float) -> Iterator[Graph]:
     """The buses, lines and transformers of a European grid as pandapower has them."""
-    if find_spec("pandapower") is None:
+    if not has("pandapower"):
         return
     from pandapower.networks import case9241pegase
 
@@ -187,12 +190,12 @@ def _shortest(A: Any, alike: bool) -> Peers:
     yield Peer("SciPy, dijkstra", lambda some: csgraph.dijkstra(A, indices=some, unweighted=alike))
     if alike:
         yield Peer("SciPy, breadth_first_order", lambda some: [_hops(A, v) for v in some])
-    if find_spec("igraph") is not None:
+    if has("igraph"):
         import igraph
 
         graph = igraph.Graph(n, _edges(A), directed=True)
         yield Peer("igraph, distances", lambda some: graph.distances(some.tolist(), weights=None if alike else weights))
-    if find_spec("networkit") is not None:
+    if has("networkit"):
         import networkit
 
         networkit.setNumberOfThreads(sr.get_threads())
@@ -203,7 +206,7 @@ def _shortest(A: Any, alike: bool) -> Peers:
             lambda some: networkit.distance.SPSP(kit, some.tolist()).run(),
             lambda ran: (D := np.array(ran.getDistances(asarray=True)), np.where(D > 1e300, np.inf, D))[1],
         )
-    if find_spec("rustworkx") is not None:
+    if has("rustworkx"):
         import rustworkx
 
         digraph = rustworkx.PyDiGraph()
@@ -223,7 +226,7 @@ def _shortest(A: Any, alike: bool) -> Peers:
                 lambda found: _from_named([{v: 0.0} | dict(found[v]) for v in _spread(n, _CHECKED)], n, np.inf),
                 whole=True,
             )
-    if find_spec("networkx") is not None:
+    if has("networkx"):
         import networkx as nx
 
         named = nx.from_scipy_sparse_array(A, create_using=nx.DiGraph)
@@ -233,7 +236,7 @@ def _shortest(A: Any, alike: bool) -> Peers:
             lambda some: [dict(single(named, v)) for v in some.tolist()],
             lambda found: _from_named(found, n, np.inf),
         )
-    if find_spec("graphblas") is not None:
+    if has("graphblas"):
         import graphblas as gb
 
         matrix = gb.io.from_scipy_sparse(A.tocoo())
@@ -292,14 +295,14 @@ def _reached(A: Any) -> Peers:
         lambda some: [breadth_first_order(A, v, return_predecessors=False) for v in some],
         sets,
     )
-    if find_spec("igraph") is not None:
+    if has("igraph"):
         import igraph
 
         graph = igraph.Graph(n, _edges(A), directed=True)
         yield Peer(
             "igraph, subcomponent", lambda some: [graph.subcomponent(v, mode="out") for v in some.tolist()], sets
         )
-    if find_spec("rustworkx") is not None:
+    if has("rustworkx"):
         import rustworkx
 
         digraph = rustworkx.PyDiGraph()
@@ -310,7 +313,7 @@ def _reached(A: Any) -> Peers:
             lambda some: [rustworkx.descendants(digraph, v) | {v} for v in some.tolist()],
             sets,
         )
-    if find_spec("networkx") is not None:
+    if has("networkx"):
         import networkx as nx
 
         named = nx.from_scipy_sparse_array(A, create_using=nx.DiGraph)
@@ -322,7 +325,7 @@ def _reached(A: Any) -> Peers:
             whole=True,
             largest=_CLOSED,
         )
-    if find_spec("graphblas") is not None:
+    if has("graphblas"):
         import graphblas as gb
 
         entries, every = A.tocoo(), np.arange(n)
@@ -366,7 +369,7 @@ def _capacities(A: Any) -> Peers:
         return squareform(cophenet(linkage(pairs, "single")))
 
     yield Peer("SciPy, linkage and cophenet", linked, lambda D: width[D.astype(int)][_spread(n, _CHECKED)], whole=True)
-    if find_spec("networkx") is not None:
+    if has("networkx"):
         import networkx as nx
 
         tree = nx.maximum_spanning_tree(nx.from_scipy_sparse_array(A))
@@ -375,7 +378,7 @@ def _capacities(A: Any) -> Peers:
             lambda some: [_down(tree, v) for v in some.tolist()],
             lambda found: _from_named(found, n, 0.0),
         )
-    if find_spec("graphblas") is not None and 50 * A.nnz < n * n:  # as many products as the tree is deep
+    if has("graphblas") and 50 * A.nnz < n * n:  # as many products as the tree is deep
         import graphblas as gb
 
         matrix = gb.io.from_scipy_sparse(entries)
@@ -425,18 +428,12 @@ def _timed(peer: Peer, A: Any, expected: Any, limit: float) -> str:
         some = _spread(n, int(some.size * min(16, limit / took)))
         took = by_clock(lambda some=some: peer.ask(some))  # type: ignore[misc]
     estimated = not peer.whole and some.size < n
-    return f"{'≈ ' * estimated}{_milliseconds(took * (n / some.size if estimated else 1))}"
-
-
-def _milliseconds(seconds: float) -> str:
-    """In three digits."""
-    took = f"{seconds * 1e3:.3g}"
-    return f"{float(took):,.0f}" if "e" in took else took
+    return f"{'≈ ' * estimated}{milliseconds(took * (n / some.size if estimated else 1))}"
 
 
 def _beside(
     title: str,
-    graphs: Sequence[Callable[[], Iterator[Graph]]],
+    graphs: Sequence[Callable[[float], Iterator[Graph]]],
     close: Callable[..., Any],
     peers: Callable[[Any], Peers],
     options: argparse.Namespace,
@@ -445,13 +442,13 @@ def _beside(
     rows: dict[str, dict[str, str]] = {}
     names = []
     for make in graphs:
-        for name, A in make():
+        for name, A in make(options.scale):
             names.append(name)
             given = A.toarray() if A.nnz == A.shape[0] * (A.shape[0] - 1) else A
             for threads in (1, 2):
                 call = partial(close, given, threads=threads)
                 took = ours(f"{title}, {name}, threads: {threads}", call, repeats=5, seconds=1.0)
-                rows.setdefault(f"semiring, {threads} thread{'s' * (threads > 1)}", {})[name] = _milliseconds(took)
+                rows.setdefault(f"semiring, {threads} thread{'s' * (threads > 1)}", {})[name] = milliseconds(took)
             if comparing():
                 continue
             expected = close(given, threads=2)
@@ -478,9 +475,9 @@ class _Unpacked:
         return np.concatenate([self._closed[int(row) : int(row) + 1].unpack() for row in rows])
 
 
-def _alike(make: Callable[[], Iterator[Graph]]) -> Iterator[Graph]:
+def _alike(make: Callable[[float], Iterator[Graph]], scale: float) -> Iterator[Graph]:
     """The graph with all edges of weight 1."""
-    for name, A in make():
+    for name, A in make(scale):
         yield name, type(A)((np.ones_like(A.data), A.indices, A.indptr), shape=A.shape)
 
 
@@ -519,6 +516,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--limit", type=float, default=2.0, help="seconds of a library with one graph (2)")
+        parser.add_argument("--scale", type=float, default=1.0, help="of the vertices of generated graphs (1)")
 
     tables = {"weights": weights, "hops": hops, "reachability": reachability, "widest": widest}
     return run("benchmarks.peers", str(__doc__), tables, arguments, configure)

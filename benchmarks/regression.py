@@ -28,6 +28,7 @@ KINDS = (
 )
 SIGNED = tuple((name, dtype) for name in ("min_plus", "max_plus") for dtype in ("float32", "float64", "int32"))
 SIZES, SMALL_SIZES = (256, 512, 1024, 2048), (4, 16, 64, 128)
+STACK = (1000, 32)  # matrices, and their rows
 Call = tuple[str, float, Callable[[], Any]]  # its label, `within`, and itself
 
 
@@ -60,8 +61,8 @@ def _operands(*shape: int) -> Iterator[tuple[str, str, np.ndarray]]:
             yield f"{name}, {dtype}{', both signs' * signed}", name, operand(name, dtype, shape, signed=signed)
 
 
-def products(sizes: Sequence[int]) -> Iterator[Call]:
-    for n in sizes:
+def products(options: argparse.Namespace) -> Iterator[Call]:
+    for n in options.sizes:
         for name, dtype in KINDS:
             A = operand(name, dtype, (n, n))
             B, C = A[::-1].copy(), np.empty_like(A)
@@ -69,39 +70,40 @@ def products(sizes: Sequence[int]) -> Iterator[Call]:
             yield label, within(n), lambda A=A, B=B, C=C, name=name: sr.matmul(A, B, name, out=C)
 
 
-def closures(sizes: Sequence[int]) -> Iterator[Call]:
-    for n in sizes:
+def closures(options: argparse.Namespace) -> Iterator[Call]:
+    for n in options.sizes:
         for said, name, A in _operands(n, n):
             D = np.empty_like(A)
             yield f"closure, {said}, n = {n}", within(n), lambda A=A, D=D, name=name: sr.closure(A, name, out=D)
 
 
-def small(_: Sequence[int]) -> Iterator[Call]:
-    for n in SMALL_SIZES:
+def small(options: argparse.Namespace) -> Iterator[Call]:
+    for n in options.small:
         for said, name, A in _operands(n, n):
             yield f"closure, {said}, n = {n}", within(n), lambda A=A, name=name: sr.closure(A, name)
             yield f"matmul, {said}, n = {n}", within(n), lambda A=A, name=name: sr.matmul(A, A, name)
 
 
-def stacks(_: Sequence[int]) -> Iterator[Call]:
-    for said, name, A in _operands(1000, 32, 32):
-        yield f"closure, {said}, 1,000 of n = 32", within(32), lambda A=A, name=name: sr.closure(A, name)
+def stacks(options: argparse.Namespace) -> Iterator[Call]:
+    count, n = options.stack
+    for said, name, A in _operands(count, n, n):
+        yield f"closure, {said}, {count:,} of n = {n}", within(n), lambda A=A, name=name: sr.closure(A, name)
 
 
-def paths(sizes: Sequence[int]) -> Iterator[Call]:
-    for n in (*SMALL_SIZES, *sizes):
+def paths(options: argparse.Namespace) -> Iterator[Call]:
+    for n in (*options.small, *options.sizes):
         for said, name, A in _operands(n, n):
             if name == "min_plus":
                 yield f"shortest_paths, {said}, n = {n}", within(n), lambda A=A: sr.shortest_paths(A)
 
 
-def csgraph(sizes: Sequence[int]) -> Iterator[Call]:
+def csgraph(options: argparse.Namespace) -> Iterator[Call]:
     from scipy.sparse import random_array
 
     import semiring.compat.csgraph as compat
 
     sr.closure(np.ones((300, 300)))  # loads the compiler, without which the first small calls would be made
-    for n in (10, 30, 100, *sizes):
+    for n in options.graphs or (10, 30, 100, *options.sizes):
         rng = np.random.default_rng(n)
         dense = rng.uniform(1, 10, (n, n))
         sparse = random_array((n, n), density=min(1.0, 6 / n), rng=rng, format="csr")
@@ -122,16 +124,16 @@ def csgraph(sizes: Sequence[int]) -> Iterator[Call]:
 
 
 def tables_of(
-    kinds: Sequence[Callable[[Sequence[int]], Iterator[Call]]], clock: Clock = by_clock
+    kinds: Sequence[Callable[[argparse.Namespace], Iterator[Call]]], clock: Clock = by_clock
 ) -> dict[str, Callable[[argparse.Namespace], Table]]:
     """What `run` wants: for each function, by its name, the table of its calls."""
 
-    def measured(calls: Callable[[Sequence[int]], Iterator[Call]], options: argparse.Namespace) -> Table:
+    def measured(calls: Callable[[argparse.Namespace], Iterator[Call]], options: argparse.Namespace) -> Table:
         if "threads" in options:
             sr.set_threads(options.threads)
         rows = [
             (label, shown(ours(label, call, clock=clock, within=bound)))
-            for label, bound, call in calls(options.sizes)
+            for label, bound, call in calls(options)
             if options.calls in label
         ]
         return Table(calls.__name__.replace("_", " "), ["call", "time"], rows)
@@ -144,6 +146,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="of the large calls")
+        parser.add_argument("--small", type=int, nargs="+", default=SMALL_SIZES, help="of the small calls")
+        parser.add_argument("--graphs", type=int, nargs="+", help="of csgraph: 10, 30, 100 and the sizes")
+        parser.add_argument(
+            "--stack", type=int, nargs=2, default=STACK, metavar=("COUNT", "N"), help="matrices in one call"
+        )
         parser.add_argument("--threads", type=int, default=sr.get_threads(), help="at most, of every call")
         parser.add_argument("--calls", default="", metavar="TEXT", help="those whose name has it")
 

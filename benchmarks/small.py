@@ -14,20 +14,20 @@ import numpy as np
 
 import semiring as sr
 from benchmarks.closure import graph
-from benchmarks.common import Table, fresh, ours, run, theirs
+from benchmarks.common import Table, at_most, fresh, ours, rounded, run, theirs
 
 __all__ = ["main"]
 
 _SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 
 
-def _beside_scipy(title: str, call: Callable[[Any], Any], options: dict[str, Any]) -> Table:
+def _beside_scipy(title: str, sizes: Sequence[int], call: Callable[[Any], Any], given: dict[str, Any]) -> Table:
     from scipy.sparse.csgraph import floyd_warshall
 
     rows = []
-    for n in _SIZES:
+    for n in sizes:
         A = graph(n, np.float64)
-        rounds = max(1, 20_000 // n**2)
+        rounds = 1 if at_most(1) == 0 else max(1, 20_000 // n**2)
 
         def repeated(function: Callable[[Any], Any], A: Any = A, rounds: int = rounds) -> Callable[[], None]:
             def calls() -> None:
@@ -37,19 +37,19 @@ def _beside_scipy(title: str, call: Callable[[Any], Any], options: dict[str, Any
             return calls
 
         mine = ours(f"{title}, n = {n}", repeated(call), seconds=0.3) / rounds
-        other = theirs(repeated(lambda A: floyd_warshall(A, **options)), seconds=0.3) / rounds
-        rows.append([n, f"{mine * 1e6:.1f}", f"{other * 1e6:.1f}", f"{other / mine:.1f}×"])
+        other = theirs(repeated(lambda A: floyd_warshall(A, **given)), seconds=0.3) / rounds
+        rows.append([n, rounded(mine * 1e6, 1), rounded(other * 1e6, 1), f"{rounded(other / mine, 1)}×"])
     return Table(f"{title}, float64, against scipy floyd_warshall", ["n", "ours, µs", "SciPy, µs", "faster by"], rows)
 
 
-def closures(_: argparse.Namespace) -> Table:
+def closures(options: argparse.Namespace) -> Table:
     """Distances alone."""
-    return _beside_scipy("closure", sr.closure, {})
+    return _beside_scipy("closure", options.sizes, sr.closure, {})
 
 
-def paths(_: argparse.Namespace) -> Table:
+def paths(options: argparse.Namespace) -> Table:
     """With predecessors."""
-    return _beside_scipy("shortest_paths", sr.shortest_paths, {"return_predecessors": True})
+    return _beside_scipy("shortest_paths", options.sizes, sr.shortest_paths, {"return_predecessors": True})
 
 
 def starting(_: argparse.Namespace) -> Table:
@@ -57,45 +57,52 @@ def starting(_: argparse.Namespace) -> Table:
     clock = "import time; import {}; t = time.perf_counter(); {}; print(time.perf_counter() - t)"
     product = "import semiring as sr; A = numpy.ones((64, 64), numpy.float32); sr.matmul(A, A)"
     rows = [
-        ["import semiring, beyond NumPy", f"{1e3 * fresh(clock.format('numpy', 'import semiring')):.0f}"],
-        ["import and first product, beyond Numba", f"{1e3 * fresh(clock.format('numpy, numba', product)):.0f}"],
+        ["import semiring, beyond NumPy", rounded(1e3 * fresh(clock.format("numpy", "import semiring")), 0)],
+        ["import and first product, beyond Numba", rounded(1e3 * fresh(clock.format("numpy, numba", product)), 0)],
     ]
     return Table("Starting, kernels in the cache", ["what", "ms"], rows)
 
 
-def memory(_: argparse.Namespace) -> Table:
+def memory(options: argparse.Namespace) -> Table:
     """What a closure in place takes beside its matrix."""
     lengths = "rng.random(({n}, {n}), dtype=np.float32)"
     # Lengths and differences of heights, row by row, so that the operand itself costs no more than it is.
     mixed = f"{lengths}; h = rng.random({{n}}, dtype=np.float32)\nfor i in range({{n}}): A[i] += h[i] - h"
     bits = "np.empty(({n}, {n}), bool)\nfor i in range({n}): A[i] = rng.random({n}) < 2 / {n}"
     rows = []
-    for what, n, size, operand, options in (
-        ("float32", 8192, 4, lengths, ""),
-        ("float32, weights of both signs", 8192, 4, mixed, ""),
-        ("float32, A⁺", 8192, 4, lengths, "reflexive=False"),
-        ("bool", 16384, 1, bits, "semiring='boolean'"),
-        ("bool, A⁺", 16384, 1, bits, "semiring='boolean', reflexive=False"),
+    for what, n, size, operand, given in (
+        ("float32", options.matrix, 4, lengths, ""),
+        ("float32, weights of both signs", options.matrix, 4, mixed, ""),
+        ("float32, A⁺", options.matrix, 4, lengths, "reflexive=False"),
+        ("bool", 2 * options.matrix, 1, bits, "semiring='boolean'"),
+        ("bool, A⁺", 2 * options.matrix, 1, bits, "semiring='boolean', reflexive=False"),
     ):
         code = (
             "import numpy as np, resource, semiring as sr\n"
             "rng = np.random.default_rng(0)\n"
-            f"A = {operand.format(n=600)}\nsr.closure(A, out=A, {options})\n"  # what is compiled stays
+            f"A = {operand.format(n=min(n, 600))}\nsr.closure(A, out=A, {given})\n"  # what is compiled stays
             f"A = {operand.format(n=n)}\n"
             "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-            f"sr.closure(A, out=A, {options})\n"
+            f"sr.closure(A, out=A, {given})\n"
             "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)"
         )
         extra, matrix = fresh(code, 1), size * n * n
-        rows.append([what, n, f"{matrix / 2**20:.0f}", f"{extra / 2**20:.0f}", f"{1 + extra / matrix:.3f}×"])
+        rows.append(
+            [what, n, rounded(matrix / 2**20, 0), rounded(extra / 2**20, 0), f"{rounded(1 + extra / matrix, 3)}×"]
+        )
     columns = ["what", "n", "matrix, MiB", "beyond it, MiB", "peak"]
     return Table("Peak memory of closure(A, out=A)", columns, rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables."""
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--sizes", type=int, nargs="+", default=_SIZES)
+        parser.add_argument("--matrix", type=int, default=8192, help="rows for `memory`, of truth values twice as many")
+
     tables = {"closures": closures, "paths": paths, "starting": starting, "memory": memory}
-    return run("benchmarks.small", str(__doc__), tables, arguments)
+    return run("benchmarks.small", str(__doc__), tables, arguments, configure)
 
 
 if __name__ == "__main__":

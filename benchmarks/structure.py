@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, by_clock, comparing, ours, run, theirs
+from benchmarks.common import Table, at_most, by_clock, comparing, milliseconds, ours, rounded, run, theirs
 from benchmarks.factor import planar_graph
 from semiring.testing import graphs as random_graphs
 
@@ -112,8 +112,8 @@ def graphs(options: argparse.Namespace) -> Table:
         if issparse(A):
             calls.append(partial(sr.closure, A, method="johnson"))
         auto, *others = _in_turn(name, calls)
-        times = [*map(_milliseconds, (auto, *others)), ""][:3]
-        rows.append([name, chosen(A, semiring), *times, f"{auto / min(others):.2f}×"])
+        times = [*map(milliseconds, (auto, *others)), "—"][:3]
+        rows.append([name, chosen(A, semiring), *times, f"{rounded(auto / min(others), 2)}×"])
     title = f"Closures of graphs of {options.vertices} vertices, ms"
     return Table(title, ["graph", "chosen", "auto", "dense", "Dijkstra", "auto : best"], rows)
 
@@ -122,7 +122,8 @@ def _in_turn(label: str, calls: list[Callable[[], Any]]) -> list[float]:
     """The median time of each call. Rounds of all of them, in changing orders: what goes before meets all alike."""
     if comparing():
         return [ours(label, calls[0]), *[float("nan")] * (len(calls) - 1)]
-    rng, times = np.random.default_rng(0), np.empty((1 + _ROUNDS, len(calls)))
+    rounds = 1 if at_most(1) == 0 else _ROUNDS
+    rng, times = np.random.default_rng(0), np.empty((1 + rounds, len(calls)))
     for took in times:
         for which in rng.permutation(len(calls)):
             took[which] = by_clock(calls[which])
@@ -136,15 +137,9 @@ def steps(threads: int, options: argparse.Namespace) -> Table:
         call: Callable[..., Any] = partial(sr.closure, A, semiring, threads=threads)
         dense = partial(sr.closure, A if other is None else other, semiring, threads=threads, structure=False)
         spared, whole = ours(name, call, repeats=5, seconds=1.0), theirs(dense, repeats=3, seconds=0.0)
-        rows.append([name, *map(_milliseconds, (spared, whole)), f"{whole / spared:.1f}×", f"{aim}×"])
+        rows.append([name, *map(milliseconds, (spared, whole)), f"{rounded(whole / spared, 1)}×", f"{aim}×"])
     title = f"Closures of {options.vertices} vertices by {threads} thread{'s' * (threads > 1)}, ms"
     return Table(title, ["graph", "with structure", "without", "ratio", "aim"], rows)
-
-
-def _milliseconds(seconds: float) -> str:
-    """In three digits."""
-    took = f"{seconds * 1e3:.3g}"
-    return f"{float(took):,.0f}" if "e" in took else took
 
 
 def _at_its_best(n: int) -> Iterator[tuple[str, Any, str, float, Any]]:
@@ -185,7 +180,7 @@ def planar(options: argparse.Namespace) -> Table:
     search = theirs(lambda: csgraph.dijkstra(A, indices=some), repeats=1, seconds=0.0) * A.shape[0] / some.size
     whole = float("nan") if comparing() else by_clock(partial(sr.closure, _dense(A), threads=2, structure=False))
     for who, took, aim in (("Dijkstra of SciPy, by 256 sources", search, 20), ("the dense closure", whole, 40)):
-        rows.append([who, *map(_milliseconds, (spared, took)), f"{took / spared:.1f}×", f"{aim}×"])
+        rows.append([who, *map(milliseconds, (spared, took)), f"{rounded(took / spared, 1)}×", f"{aim}×"])
     title = f"All distances of a Delaunay triangulation of {A.shape[0]} vertices, two threads, ms"
     return Table(title, ["against", "with structure", "without", "ratio", "aim"], rows)
 

@@ -1,12 +1,11 @@
-"""Packed truth values on a GPU: products and closures, by the tensor cores and by words of 32.
+"""Packed truth values on a GPU: products and closures, by the tensor cores where there are some for bits.
 
     python -m benchmarks.gpu.bits [products] [transposes] [energy] [closures] [components] [peers] [million]
                                   [--sizes 4096 8192 ...]
 
 By events of the device, ahead of which the host enqueues; entries are True with probability ½, which is the density
 that costs the most power. Closures are those of random digraphs of 1.2 edges a vertex, most of whose vertices reach
-none or a large part of the others, in place; their results are compared with each other. "Words of 32" are the kernels
-for GPUs without these tensor cores.
+none or a large part of the others, in place; up to 32768 vertices the result is compared with that by components.
 
 `transposes`: the panel of 4096 rows that a product makes of its second operand, beside the driver's copy of as many
 bytes. `peers`: by cuBLAS, as PyTorch calls it, and a kernel that packs what is not 0. `energy`: by the counter of the
@@ -20,13 +19,13 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, device_milliseconds, ours, run, theirs
+from benchmarks.common import Table, device_milliseconds, ours, rounded, run, theirs
+from benchmarks.packages import require
 from semiring.arrays.bits import BitMatrix
 from semiring.kernels import device_backend
 from semiring.kernels.engine import make_plan
@@ -34,25 +33,7 @@ from semiring.kernels.engine import make_plan
 __all__ = ["main"]
 
 BOOL = np.dtype(bool)
-PANELS = ((131072, 131072, 2048), (131072, 131072, 4096))
 _AHEAD = 20.0  # milliseconds
-
-
-@contextmanager
-def _words_of_32() -> Any:
-    """Without the tensor cores, in calls that begin here."""
-    from semiring.kernels.cuda import streams
-    from semiring.kernels.cuda.closing import squares
-    from semiring.kernels.cuda.product import bit_kernels, operations
-
-    kept = bit_kernels._PAIRS, squares._MOST, operations.routes_of
-    bit_kernels._PAIRS, squares._MOST, operations.routes_of = 1 << 62, 0, lambda plan: {}  # type: ignore[assignment]
-    recordings, streams._recordings = streams._recordings, type(streams._recordings)()  # which would be replayed
-    try:
-        yield
-    finally:
-        streams._recordings = recordings
-        bit_kernels._PAIRS, squares._MOST, operations.routes_of = kept
 
 
 def _seconds(call: Callable[[], Any], label: str = "", repeats: int = 5) -> float:
@@ -71,16 +52,15 @@ def products(options: argparse.Namespace) -> Table:
     for name in ("boolean", "xor_and"):
         semiring = sr.as_semiring(name)
         plan, backend = make_plan(semiring, BOOL, storage="bits"), device_backend(semiring, BOOL, "bits")
-        for m, n, k in (*((n, n, n) for n in options.sizes), *PANELS):
+        shapes = [(n, n, n) for n in options.sizes]
+        shapes += [(side, side, k) for side in options.panels for k in (2048, 4096)]
+        for m, n, k in shapes:
             A, B, C = random(m, k), random(k, n), random(m, n)
             call = lambda: backend.multiply_add(plan, C, A, B)  # noqa: B023, E731
             taken = _seconds(call, f"{name}, {m} × {k} × {n}")
-            with _words_of_32():
-                words = _seconds(call) if m * n * k < 1 << 44 else None
-            rate = m * n * k / 1e12
-            by_words = "—" if words is None else f"{rate / words:,.0f}"
-            rows.append([name, f"{m} × {k} × {n}", taken * 1e3, f"{rate / taken:,.0f}", by_words])
-    columns = ["semiring", "m × k × n", "ms", "T bit pairs/s", "by words of 32"]
+            rate = rounded(m * n * k / 1e12 / taken, 0, ",")
+            rows.append([name, f"{m} × {k} × {n}", taken * 1e3, rate])
+    columns = ["semiring", "m × k × n", "ms", "T bit pairs/s"]
     return Table("Products of packed bits on a GPU", columns, rows)
 
 
@@ -97,6 +77,7 @@ def _packing(type_name: str) -> Any:
 
 def peers(options: argparse.Namespace) -> Table:
     """C ← A ⊗ B of truth values: packed; and counted by cuBLAS, in int8 or float8, and then packed."""
+    require("torch")
     import cupy
     import torch
 
@@ -107,8 +88,6 @@ def peers(options: argparse.Namespace) -> Table:
         A, B, C = (cupy.random.randint(0, 2**32, (n, n // 32), dtype=np.uint32) for _ in range(3))
         call = lambda: backend.multiply(plan, C, A, B)  # noqa: B023, E731
         taken = [_seconds(call, f"{n}³ as bits")]
-        with _words_of_32():
-            taken.append(_seconds(call))
         a, b = (torch.randint(0, 2, (n, n), device="cuda", dtype=torch.int8) for _ in range(2))
         b = b.T.contiguous().T
         x, y = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn)
@@ -121,8 +100,8 @@ def peers(options: argparse.Namespace) -> Table:
                 pack((grid,), (256,), (np.uint64(product().data_ptr()), C))
 
             taken.append(_seconds(counted))
-        rows.append([n, *(f"{n**3 / seconds / 1e12:,.0f}" for seconds in taken)])
-    columns = ["n", "T bit pairs/s", "by words of 32", "cuBLAS int8, packed", "cuBLAS float8, packed"]
+        rows.append([n, *(rounded(n**3 / seconds / 1e12, 0, ",") for seconds in taken)])
+    columns = ["n", "T bit pairs/s", "cuBLAS int8, packed", "cuBLAS float8, packed"]
     return Table("Products of truth values beside cuBLAS", columns, rows)
 
 
@@ -131,12 +110,12 @@ def transposes(options: argparse.Namespace) -> Table:
     import cupy
 
     from semiring.kernels.cuda.product.bit_kernels import DEPTH
-    from semiring.kernels.cuda.product.bit_products import _Panel
+    from semiring.kernels.cuda.product.bit_products import Panel
 
     rows = []
-    for n in (*options.sizes, 131072, 1 << 20):
+    for n in (*options.sizes, *options.wide):
         B = cupy.random.randint(0, 2**32, (DEPTH, n // 32), dtype=np.uint32)
-        fill = _Panel(DEPTH, n // 32).filled(B)
+        fill = Panel(DEPTH, n // 32).filled(B)
         taken, other = _seconds(lambda: fill(0), f"transpose, {DEPTH} × {n}"), cupy.empty_like(B)  # noqa: B023
         copied = _seconds(lambda: other.data.copy_from_device_async(B.data, B.nbytes))  # noqa: B023
         rows.append([f"{DEPTH} × {n}", taken * 1e6, *(2 * B.nbytes / seconds / 1e12 for seconds in (taken, copied))])
@@ -147,6 +126,8 @@ def transposes(options: argparse.Namespace) -> Table:
 def _joules() -> Callable[[], float]:
     """The energy counter of the current GPU."""
     import cupy
+
+    require("pynvml")
     import pynvml
 
     pynvml.nvmlInit()
@@ -162,22 +143,18 @@ def energy(options: argparse.Namespace) -> Table:
     counter, rows = _joules(), []
     for n in options.sizes[-2:]:
         A, B, C = (cupy.random.randint(0, 2**32, (n, n // 32), dtype=np.uint32) for _ in range(3))
-        cells: list[float] = []
-        for way in (nullcontext, _words_of_32):
-            with way():
+        backend.multiply_add(plan, C, A, B)
+        cupy.cuda.Device().synchronize()
+        count, before, start = 0, counter(), time.perf_counter()
+        while not count or time.perf_counter() - start < options.counted:
+            for _ in range(8):
                 backend.multiply_add(plan, C, A, B)
-                cupy.cuda.Device().synchronize()
-                count, before, start = 0, counter(), time.perf_counter()
-                while time.perf_counter() - start < 2:
-                    for _ in range(8):
-                        backend.multiply_add(plan, C, A, B)
-                    cupy.cuda.Device().synchronize()
-                    count += 8
-                spent = time.perf_counter() - start
-                joules = counter() - before
-            cells += [joules / count / n**3 * 1e12, joules / spent]
-        rows.append([n, *cells])
-    columns = ["n", "pJ a bit pair", "watts", "pJ a bit pair, by words of 32", "watts, by words of 32"]
+            cupy.cuda.Device().synchronize()
+            count += 8
+        spent = time.perf_counter() - start
+        joules = counter() - before
+        rows.append([n, joules / count / n**3 * 1e12, joules / spent])
+    columns = ["n", "pJ a bit pair", "watts"]
     return Table("Energy of products of packed bits", columns, rows)
 
 
@@ -197,11 +174,11 @@ def closures(options: argparse.Namespace) -> Table:
     import cupy
 
     edges, rows = _edges(), []
-    for n in (*options.sizes, 65536, 131072):
+    for n in (*options.sizes, *options.large):
         random = cupy.random.RandomState(n)
         tails, heads = random.randint(0, n, (2, int(1.2 * n)))
         words = cupy.zeros((n, -(-n // 32)), np.uint32)
-        A, found = BitMatrix(words, (n, n)), []
+        A = BitMatrix(words, (n, n))
 
         def call() -> None:
             words[...] = 0  # noqa: B023
@@ -209,13 +186,14 @@ def closures(options: argparse.Namespace) -> Table:
             sr.closure(A, "boolean", out=A, structure=False)  # noqa: B023
 
         taken = _seconds(call, f"closure, n = {n}")
-        found.append(words.copy())
-        with _words_of_32():
-            others = _seconds(call) if n <= 1 << 15 else None
-        assert others is None or bool((words == found[0]).all())
-        faster = "—" if others is None else others / taken
-        rows.append([n, taken * 1e3, f"{n**3 / taken / 1e12:,.0f}", faster])
-    columns = ["n", "ms, edges put in included", "T bit pairs/s", "faster than by words of 32"]
+        if n <= 1 << 15:
+            found = words.copy()
+            words[...] = 0
+            edges(tails, heads, words.shape[1], words)
+            sr.closure(A, "boolean", out=A)
+            assert bool((words == found).all())
+        rows.append([n, taken * 1e3, rounded(n**3 / taken / 1e12, 0, ",")])
+    columns = ["n", "ms, edges put in included", "T bit pairs/s"]
     return Table("Closures of packed bits on a GPU", columns, rows)
 
 
@@ -294,7 +272,7 @@ def million(options: argparse.Namespace) -> Table:
             found = words[vertex].get().view(np.uint8)[: -(-n // 8)]
             equal += np.array_equal(found, reached(vertex))
         more = (pool.total_bytes() - held) / A.nbytes
-        rows.append([kind, taken, joules / 1e3, f"{100 * more:.1f} %", f"{equal} of 64", A.count()])
+        rows.append([kind, taken, joules / 1e3, f"{rounded(100 * more, 1)} %", f"{equal} of 64", A.count()])
     columns = ["graph", "s", "kJ", "beside the matrix", "rows equal to searches", "bits"]
     return Table(f"Closures of {n} vertices", columns, rows)
 
@@ -305,11 +283,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--vertices", type=int, default=131072)
         parser.add_argument("--sizes", type=int, nargs="+", default=[4096, 8192, 16384, 32768])
+        parser.add_argument(
+            "--panels", type=int, nargs="*", default=[131072], help="rows of products of 2048 and 4096 k"
+        )
+        parser.add_argument("--wide", type=int, nargs="*", default=[131072, 1 << 20], help="columns of `transposes`")
+        parser.add_argument("--large", type=int, nargs="*", default=[65536, 131072], help="of `closures`")
+        parser.add_argument("--counted", type=float, default=2.0, help="seconds over which energy is counted (2)")
         parser.add_argument("--million", type=int, default=1_000_000)
 
     tables = {"products": products, "transposes": transposes, "energy": energy, "closures": closures}
     tables |= {"components": components, "peers": peers, "million": million}
-    return run("benchmarks.gpu.bits", str(__doc__), tables, arguments, configure)
+    return run("benchmarks.gpu.bits", str(__doc__), tables, arguments, configure, needs=["cupy"])
 
 
 if __name__ == "__main__":

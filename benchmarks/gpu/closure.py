@@ -25,8 +25,9 @@ import numpy as np
 
 import semiring as sr
 from benchmarks.classical import serial
-from benchmarks.common import Table, by_clock, comparing, device_milliseconds, ours, run
+from benchmarks.common import Table, by_clock, comparing, device_milliseconds, ours, rounded, run
 from benchmarks.gpu.peers import peers
+from benchmarks.packages import require
 from semiring.algorithms.rkleene import rkleene
 from semiring.kernels.contract import Capabilities
 from semiring.kernels.cuda import closing as staged
@@ -262,11 +263,12 @@ def _cell(value: float | None) -> str:
 def _exponent(times: dict[int, float]) -> str:
     """The slope of log t over log n."""
     large = [n for n in times if n >= 1024 and not np.isnan(times[n])]
-    return f"{np.polyfit(np.log(large), np.log([times[n] for n in large]), 1)[0]:.2f}" if len(large) > 1 else "—"
+    return rounded(np.polyfit(np.log(large), np.log([times[n] for n in large]), 1)[0], 2) if len(large) > 1 else "—"
 
 
 def energy(options: argparse.Namespace) -> Table:
     """Joules a closure, and pairs a joule, from the energy counter of the GPU, over two seconds of closures each."""
+    require("pynvml")
     import cupy
     import pynvml
 
@@ -275,13 +277,13 @@ def energy(options: argparse.Namespace) -> Table:
     handle = pynvml.nvmlDeviceGetHandleByPciBusId(cupy.cuda.Device().pci_bus_id)
     rows = []
     for name in ("6", "4", "2"):
-        for n in (n for n in options.sizes if 1024 <= n <= 8192):
+        for n in options.energy:
             given = cupy.asarray(graph(n, 60))
             work = given.copy()
             staged.close(plan(), work, name)
             cupy.cuda.Device().synchronize()
             count, before, start = 0, pynvml.nvmlDeviceGetTotalEnergyConsumption(handle), time.perf_counter()
-            while time.perf_counter() - start < 2.0:
+            while not count or time.perf_counter() - start < options.counted:
                 work[...] = given
                 staged.close(plan(), work, name)
                 cupy.cuda.Device().synchronize()
@@ -297,6 +299,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+        parser.add_argument("--energy", type=int, nargs="+", default=[1024, 2048, 4096, 8192], help="sizes of `energy`")
+        parser.add_argument("--counted", type=float, default=2.0, help="seconds over which energy is counted (2)")
         parser.add_argument("--columns", nargs="+", help="parts of the names of the methods to measure")
         parser.add_argument("--limit", type=float, default=5.0, help="the most seconds for one closure of a method")
         parser.add_argument("--peers", help="a folder of shared libraries")
@@ -304,7 +308,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tables: dict[str, Any] = {
         f"edges-{edges}": lambda options, edges=edges: table(edges, options) for edges in (60, 6, 600)
     }
-    return run("benchmarks.gpu.closure", str(__doc__), tables | {"energy": energy}, arguments, configure)
+    return run(
+        "benchmarks.gpu.closure", str(__doc__), tables | {"energy": energy}, arguments, configure, needs=["cupy"]
+    )
 
 
 if __name__ == "__main__":

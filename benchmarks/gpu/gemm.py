@@ -18,19 +18,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, by_enqueueing, comparing, device_milliseconds, ours, run, shown, theirs
-from benchmarks.gpu.limits import limit
+from benchmarks.common import Table, by_enqueueing, comparing, device_milliseconds, ours, rounded, run, shown, theirs
 from benchmarks.gpu.peers import peers as libraries
+from benchmarks.packages import has, require
 from semiring.kernels.contract import Plan
-from semiring.kernels.cuda import CudaBackend
-from semiring.kernels.cuda.product.launches import Launch
-from semiring.kernels.cuda.product.operations import routes_of
 from semiring.kernels.engine import make_plan
+
+if TYPE_CHECKING:
+    from semiring.kernels.cuda.product.launches import Launch
 
 CACHE = 120 << 20  # bytes that the operands of one round exceed
 Shape = tuple[int, ...]  # m, n, k, and how many of them
@@ -105,6 +105,12 @@ SUMS: dict[str, Shape] = {
 }
 
 
+def _cut(shape: Shape, options: argparse.Namespace) -> Shape:
+    """Return the shape with its sizes divided by ``--divide``, but for those of vectors."""
+    *sizes, count = shape
+    return *(size if size == 1 else max(32, size // options.divide) for size in sizes), max(1, count // options.divide)
+
+
 def operand(shape: Shape, row: Row) -> Any:
     """Random entries on the device."""
     import cupy
@@ -145,6 +151,10 @@ def rate(row: Row, shape: Shape) -> tuple[float, Launch | None]:
     """T pairs/s, and the launch that did it; None where that was a library's."""
     import cupy
 
+    from semiring.kernels.cuda import CudaBackend
+    from semiring.kernels.cuda.product.launches import Launch
+    from semiring.kernels.cuda.product.operations import routes_of
+
     plan, sets, (m, n, k, count) = row.plan, operands(row, shape), shape
     marks = [] if row.kernel == "multiply_add" else [cupy.full((m, n), -1, np.int32)]
     run = getattr(CudaBackend(), row.kernel)
@@ -165,43 +175,48 @@ def products(options: argparse.Namespace) -> Table:
     """The products of `ROWS` beside their limits: of the loop alone, and of the pipes at the highest clock."""
     import cupy
 
+    from benchmarks.gpu.limits import limit
+
     attributes = cupy.cuda.Device().attributes
     clocks = attributes["MultiProcessorCount"] * attributes["ClockRate"] / 1e9  # 10¹² a second
     rows = []
     for row in (row for row in ROWS if options.rows in f"{row.title} {row.dtype}"):
-        found, launch = rate(row, (row.n, row.n, row.n, 1))
+        shape = _cut((row.n, row.n, row.n, 1), options)
+        found, launch = rate(row, shape)
         loop = most = "—"
         if launch is not None and not comparing():
-            loop = f"{100 * found / limit(replace(launch.product, record=False), launch.tile):.0f} %"
+            loop = f"{rounded(100 * found / limit(replace(launch.product, record=False), launch.tile), 0)} %"
         if row.pairs is not None:
-            most = f"{100 * found / row.pairs / clocks:.0f} %"
-        rows.append((row.title, row.dtype, row.n, found, loop, most))
+            most = f"{rounded(100 * found / row.pairs / clocks, 0)} %"
+        rows.append((row.title, row.dtype, shape[0], found, loop, most))
     columns = ("semiring", "dtype", "n", "T pairs/s", "of the loop alone", "of the pipes' rate")
     return Table("Products", columns, rows)
 
 
-def shapes(_: argparse.Namespace) -> Table:
+def shapes(options: argparse.Namespace) -> Table:
     """Other shapes of the first kind, against its rate at n = 8192."""
-    best, _launch = rate(MAIN, (8192, 8192, 8192, 1))
+    best, _launch = rate(MAIN, _cut((8192, 8192, 8192, 1), options))
     rows = []
     for title, shape in SHAPES.items():
-        found, _launch = rate(MAIN, shape)
-        rows.append((title, found, f"{100 * found / best:.0f} %"))
+        found, _launch = rate(MAIN, _cut(shape, options))
+        rows.append((title, found, f"{rounded(100 * found / best, 0)} %"))
     return Table(f"{MAIN.title}: shapes", ("shape", "T pairs/s", "of n = 8192"), rows)
 
 
-def sums(_: argparse.Namespace) -> Table:
+def sums(options: argparse.Namespace) -> Table:
     """Smaller products of log_plus, stacks of them, and products with vectors."""
     rows = []
-    for title, (m, n, k, count) in SUMS.items():
+    for title, shape in SUMS.items():
+        m, n, k, count = _cut(shape, options)
         rates = [rate(Row("log_plus", dtype), (m, n, k, count))[0] for dtype in ("float32", "float64")]
         rows.append((title, *(figure for found in rates for figure in (m * n * k * count / found / 1e6, found))))
     columns = ("product", "float32, µs", "T pairs/s", "float64, µs", "T pairs/s ")
     return Table("log_plus: smaller products", columns, rows)
 
 
-def log_peers(_: argparse.Namespace) -> Table:
+def log_peers(options: argparse.Namespace) -> Table:
     """log_plus beside what users write in PyTorch, and mm-kermac (PyPI), whose sums of exponentials know no maximum."""
+    require("torch")
     import torch
 
     from benchmarks.log_plus import error_of, kinds_of_data
@@ -213,10 +228,11 @@ def log_peers(_: argparse.Namespace) -> Table:
     def whole(A: Any, B: Any) -> Any:
         return torch.logsumexp(A[:, :, None] + B[None], 1)
 
+    large, small, _ = _cut((4096, 1024, 1), options)
     calls: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
-        "semiring": (4096, lambda A, B: sr.matmul(A, B, "log_plus", check=False)),
-        "shift, exp, cuBLAS in float32, log (PyTorch)": (4096, by_hand),
-        "torch.logsumexp of a broadcast": (1024, whole),
+        "semiring": (large, lambda A, B: sr.matmul(A, B, "log_plus", check=False)),
+        "shift, exp, cuBLAS in float32, log (PyTorch)": (large, by_hand),
+        "torch.logsumexp of a broadcast": (small, whole),
     }
     kernel = kermac(
         lambda Do: lambda a, b, c, _: [a, b, Do.add_ftz_f32, Do.ex2_approx_ftz_f32, c, Do.add_ftz_f32],
@@ -224,7 +240,7 @@ def log_peers(_: argparse.Namespace) -> Table:
     )
     if kernel is not None:
         bits = float(np.log2(np.e))
-        calls["mm-kermac 1.0"] = (4096, lambda A, B: kernel(A * bits, B * bits) / bits)
+        calls["mm-kermac 1.0"] = (large, lambda A, B: kernel(A * bits, B * bits) / bits)
     chosen = ("normal", "the same in a corner")
     data = {n: [each for each in kinds_of_data(n) if each[0] in chosen] for n in {n for n, _ in calls.values()}}
     rows = []
@@ -249,26 +265,27 @@ def kermac(term: Callable[[Any], Any], last: Callable[[Any], Any]) -> Callable[[
 
     ``term`` and ``last`` give, for its instructions, the function that adds a term to a sum and that of the end.
     """
-    try:
-        Do: Any = import_module("mm_kermac").PtxInstruction
-        of_instructions: Any = import_module("mm_kermac.hyper_semiring").HyperSemiringKernel
-    except ImportError:
-        print("mm-kermac is not installed (pip install 'mm-kermac[cu13]')")
+    if not has("mm_kermac"):
         return None
+    Do: Any = import_module("mm_kermac").PtxInstruction
+    of_instructions: Any = import_module("mm_kermac.hyper_semiring").HyperSemiringKernel
     kernel = of_instructions(term(Do), last(Do))
     return lambda A, B: kernel(A, B.T.contiguous()).reshape(-1, B.shape[1])
 
 
-def custom_peers(_: argparse.Namespace) -> Table:
+def custom_peers(options: argparse.Namespace) -> Table:
     """max_plus of weights from 0 on, the tropical product that mm-kermac can have: its maxima start at 0."""
+    require("torch")
     import cupy
     import torch
 
-    C, A, B = operands(Row("max_plus", "float32"), (8192, 8192, 8192, 1))[0]
+    shape = _cut((8192, 8192, 8192, 1), options)
+    n = shape[0]
+    C, A, B = operands(Row("max_plus", "float32"), shape)[0]
     for X in (A, B):
         cupy.absolute(X, out=X)
-    best = 8192**3 / ours("max_plus", lambda: sr.matmul(A, B, "max_plus", out=C, check=False), clock=by_events) / 1e12
-    rows: list[tuple[Any, ...]] = [("semiring", 8192, best, "1.00×")]
+    best = n**3 / ours("max_plus", lambda: sr.matmul(A, B, "max_plus", out=C, check=False), clock=by_events) / 1e12
+    rows: list[tuple[Any, ...]] = [("semiring", n, best, "1.00×")]
     # Its maximum takes one operand, so it is written as a choice.
     kernel = kermac(
         lambda Do: (
@@ -282,8 +299,8 @@ def custom_peers(_: argparse.Namespace) -> Table:
     if kernel is not None:
         a, b = torch.from_dlpack(A), torch.from_dlpack(B)
         assert bool(torch.equal(kernel(a, b), torch.from_dlpack(C)))
-        found = 8192**3 / theirs(lambda: kernel(a, b), clock=by_events) / 1e12
-        rows.append(("mm-kermac 1.0", 8192, found, f"{best / found:.2f}×"))
+        found = n**3 / theirs(lambda: kernel(a, b), clock=by_events) / 1e12
+        rows.append(("mm-kermac 1.0", n, found, f"{rounded(best / found, 2)}×"))
     columns = ("who", "n", "T pairs/s", "semiring is faster by")
     return Table("max_plus, float32, weights from 0 on, side by side", columns, rows)
 
@@ -292,24 +309,26 @@ def peers(options: argparse.Namespace) -> Table:
     """float32 min-plus by others, and the multiply-add of cuBLAS: the same matrices, the same run."""
     import cupy
 
-    best, _launch = rate(MAIN, (8192, 8192, 8192, 1))
-    rows: list[tuple[Any, ...]] = [("semiring", 8192, best, "1.00×")]
-    C, A, B = operands(MAIN, (8192, 8192, 8192, 1))[0]
+    shape = _cut((8192, 8192, 8192, 1), options)
+    n, small = shape[0], _cut((2048, 2048, 2048, 1), options)
+    best, _launch = rate(MAIN, shape)
+    rows: list[tuple[Any, ...]] = [("semiring", n, best, "1.00×")]
+    C, A, B = operands(MAIN, shape)[0]
 
     def add(label: str, n: int, found: float, own: float = best) -> None:
-        rows.append((label, n, found, f"{own / found:.2f}×"))
+        rows.append((label, n, found, f"{rounded(own / found, 2)}×"))
 
     def measured(call: Callable[[int], None], burst: int) -> float:
-        return 8192**3 / theirs(in_bursts(call, burst), clock=by_events) * burst / 1e12
+        return n**3 / theirs(in_bursts(call, burst), clock=by_events) * burst / 1e12
 
     for peer in libraries(options.peers):
         product = peer.product()
         if product is not None:
-            add(peer.name, 8192, measured(lambda _, product=product: product(A, B, C), 2))  # type: ignore[misc]
-    add("cuBLAS sgemm, ordinary product", 8192, measured(lambda _: cupy.matmul(A, B, out=C), 3))
-    compiled = None if comparing() else torch_compiled(2048)
+            add(peer.name, n, measured(lambda _, product=product: product(A, B, C), 2))  # type: ignore[misc]
+    add("cuBLAS sgemm, ordinary product", n, measured(lambda _: cupy.matmul(A, B, out=C), 3))
+    compiled = None if comparing() else torch_compiled(small[0])
     if compiled is not None:
-        add("torch.compile of a broadcast", 2048, compiled, rate(MAIN, (2048, 2048, 2048, 1))[0])
+        add("torch.compile of a broadcast", small[0], compiled, rate(MAIN, small)[0])
     columns = ("who", "n", "T pairs/s", "semiring is faster by")
     return Table("min_plus, float32, side by side", columns, rows)
 
@@ -339,7 +358,6 @@ import time
 import cupy
 import numpy as np
 from semiring import min_plus
-from semiring.kernels.cuda import CudaBackend
 from semiring.kernels.engine import make_plan
 A = cupy.zeros((256, 256), np.float32)
 C, backend, plan = A.copy(), CudaBackend(), make_plan(min_plus, "float32", nonnegative=True)
@@ -353,6 +371,8 @@ print(time.perf_counter() - start)
 
 def starting(_: argparse.Namespace) -> Table:
     """The first product of a process beyond imports, and the cost of a launch to Python."""
+    from semiring.kernels.cuda import CudaBackend
+
     rows: list[tuple[str, str]] = []
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"SEMIRING_CACHE_DIR": folder}
@@ -374,6 +394,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--rows", default="", help="only the kinds of product whose name holds this")
+        parser.add_argument("--divide", type=int, default=1, help="all sizes by this number (1)")
         parser.add_argument("--peers", help="a folder of other people's libraries: see benchmarks/gpu/peers.py")
 
     tables = {
@@ -385,7 +406,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "peers": peers,
         "starting": starting,
     }
-    return run("benchmarks.gpu.gemm", str(__doc__), tables, arguments, configure)
+    return run("benchmarks.gpu.gemm", str(__doc__), tables, arguments, configure, needs=["cupy"])
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, device_milliseconds, run
+from benchmarks.common import Table, device_milliseconds, rounded, run
 from benchmarks.gpu.rates import product_rate
 from semiring.arrays.device.elements import relax
 
@@ -72,7 +72,14 @@ def closure(options: argparse.Namespace) -> Table:
         *("GiB beside the matrix", "rows equal to single-source runs"),
     ]
     speed = n**3 / time * 1e3
-    row = [n, f"{time / 1e3:.2f}", speed / 1e12, f"{speed / rate:.1%}", beyond / 2**30, f"{equal} of {len(sources)}"]
+    row = [
+        n,
+        rounded(time / 1e3, 2),
+        speed / 1e12,
+        f"{rounded(100 * speed / rate, 1)} %",
+        beyond / 2**30,
+        f"{equal} of {len(sources)}",
+    ]
     return Table("In place, min-plus float32; the product of 8192 × 8192 matrices", columns, [row])
 
 
@@ -83,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument("--n", type=int, default=131072)
         parser.add_argument("--rows", type=int, default=64)
 
-    return run("benchmarks.gpu.large", str(__doc__), {"closure": closure}, arguments, configure)
+    return run("benchmarks.gpu.large", str(__doc__), {"closure": closure}, arguments, configure, needs=["cupy"])
 
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, device_milliseconds, run
+from benchmarks.common import Table, device_milliseconds, rounded, run
 from benchmarks.gpu.large import weights
-from benchmarks.larger import FILES, Counting, disk_rate, rounds_of
+from benchmarks.larger import bytes_through, disk_rate, rounds_of
 from semiring.strips.layout import bytes_moved, bytes_of, shown
 
 __all__ = ["main"]
@@ -45,16 +45,17 @@ def larger(options: argparse.Namespace) -> Table:
 
     n, pool = options.n, cupy.get_default_memory_pool()
     nbytes = 4 * n * n
-    small = cupy.random.random((8704, 8704), dtype=np.float32)  # blocks of pivots as wide as those of the largest
+    first = min(n, 8704)  # from there on blocks of pivots are as wide as those of the largest
+    small = cupy.random.random((first, first), dtype=np.float32)
     sr.closure(small, method=METHOD)  # compiles
-    sr.closure(small.get(), method=METHOD, device="cuda", memory="600 MiB")
+    sr.closure(small.get(), method=METHOD, device="cuda", memory=min(bytes_of(options.memory), 600 << 20))
     del small
     D = cupy.empty((n, n), np.float32)
     by_rows(D, lambda start, rows: rows.__setitem__(slice(None), weights(n, start)))
     alone = device_milliseconds(lambda: sr.closure(D, out=D, method=METHOD)) / 1e3
     pool.free_all_blocks()
     rate = None
-    table: list[list[Any]] = [["in the GPU's memory", f"{alone:.2f}", "100 %", "", "", "", ""]]
+    table: list[list[Any]] = [["in the GPU's memory", rounded(alone, 2), "100 %", "", "", "", ""]]
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.folder)))
         for kind in options.rows:
@@ -70,10 +71,10 @@ def larger(options: argparse.Namespace) -> Table:
                 os.sync()
                 rate = rate or disk_rate(path, n)
                 given, more = path, {"journal": folder / "run"} if kind == "journal" else {}
-            system = FILES.SYSTEM = Counting()
+            before = bytes_through()
             start = time.perf_counter()
             _, why = sr.closure(given, out=given, device="cuda", memory=options.memory, explain=True, **more)
-            seconds = time.perf_counter() - start
+            seconds, through = time.perf_counter() - start, bytes_through() - before
             found = A if kind == "array" else np.load(path, mmap_mode="r")
             differ: list[int] = []
 
@@ -86,18 +87,18 @@ def larger(options: argparse.Namespace) -> Table:
             rounds = rounds_of(why.reasons)
             moved, bound = bytes_moved(n, 4, rounds, journal=kind == "journal"), alone
             if kind != "array":
-                bound = max(alone, system.moved / (rate or 1))
-                share = f"{100 * system.moved / (moved + nbytes):.0f} %"
-                moved = system.moved
+                bound = max(alone, through / (rate or 1))
+                share = f"{rounded(100 * through / (moved + nbytes), 0)} %"
+                moved = through
             table.append(
                 [
                     ROWS[kind],
-                    f"{seconds:.2f}",
-                    f"{100 * alone / seconds:.1f} %",
+                    rounded(seconds, 2),
+                    f"{rounded(100 * alone / seconds, 1)} %",
                     rounds,
-                    f"{moved / 2**30:.1f}",
+                    rounded(moved / 2**30, 1),
                     "" if kind == "array" else share,
-                    f"{seconds / bound:.2f}",
+                    rounded(seconds / bound, 2),
                 ]
             )
     columns = ["what", "s", "of the rate in memory", "rounds", "GiB moved", "of the model's", "of the bound"]
@@ -115,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument("--folder", default=".", help="where the files are: on the disk that is measured")
         parser.add_argument("--rows", nargs="+", choices=list(ROWS), default=["array"])
 
-    return run("benchmarks.gpu.larger", str(__doc__), {"larger": larger}, arguments, configure)
+    return run("benchmarks.gpu.larger", str(__doc__), {"larger": larger}, arguments, configure, needs=["cupy"])
 
 
 if __name__ == "__main__":

@@ -17,10 +17,17 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, by_enqueueing, by_synchronized_clock, device_milliseconds, ours, run, theirs
+from benchmarks.common import (
+    Table,
+    by_enqueueing,
+    by_synchronized_clock,
+    device_milliseconds,
+    ours,
+    rounded,
+    run,
+    theirs,
+)
 from semiring.arrays.entries import check_entries
-
-N = 8192
 
 
 def seconds(call: Callable[[], Any], label: str | None = None, burst: int = 1) -> float:
@@ -35,19 +42,19 @@ def seconds(call: Callable[[], Any], label: str | None = None, burst: int = 1) -
     return ours(label, calls, clock=by_synchronized_clock, repeats=7) / burst
 
 
-def passes(_: argparse.Namespace) -> Table:
+def passes(options: argparse.Namespace) -> Table:
     """Operations bound by memory: GB/s of what they must read and write."""
     import cupy
 
-    rows = []
+    n, rows = options.size, []
     for dtype in ("float32", "int16", "float64"):
-        A = cupy.random.randint(0, 1000, (N, N)).astype(dtype)
+        A = cupy.random.randint(0, 1000, (n, n)).astype(dtype)
         out = cupy.empty_like(A)
         one = A.nbytes / 1e9
         limit = 2 * one / seconds(lambda A=A, out=out: cupy.copyto(out, A), burst=5)
         for name, call, bytes_moved in (
             ("look", lambda A=A: check_entries(A, sr.min_plus), one),
-            ("look at a part", lambda A=A: check_entries(A[:, : N // 2], sr.min_plus), one / 2),
+            ("look at a part", lambda A=A: check_entries(A[:, : n // 2], sr.min_plus), one / 2),
             ("add", lambda A=A: sr.add(A, A.T, check=False), 3 * one),
             ("multiply", lambda A=A: sr.multiply(A, A, check=False), 3 * one),
             ("reduce, all", lambda A=A: sr.reduce(A, check=False), one),
@@ -55,18 +62,18 @@ def passes(_: argparse.Namespace) -> Table:
             ("reduce, rows", lambda A=A: sr.reduce(A, axis=1, check=False), one),
         ):
             rate = bytes_moved / seconds(call, f"{name}, {dtype}", 3)
-            rows.append((name, dtype, rate, f"{rate / limit:.0%}"))
-    return Table(f"One pass over {N} × {N}", ("operation", "dtype", "GB/s", "of a copy"), rows)
+            rows.append((name, dtype, rate, f"{rounded(100 * rate / limit, 0)} %"))
+    return Table(f"One pass over {n} × {n}", ("operation", "dtype", "GB/s", "of a copy"), rows)
 
 
-def products(_: argparse.Namespace) -> Table:
+def products(options: argparse.Namespace) -> Table:
     """Whole calls, in microseconds."""
     import cupy
 
     rows = []
-    for n in (4, 64, 512, 1024, 2048, N):
+    for n in (*options.small, options.size):
         A = cupy.random.randint(0, 1000, (n, n)).astype(np.float32)
-        out, burst = cupy.empty_like(A), 1 if n == N else 10
+        out, burst = cupy.empty_like(A), 1 if n == options.size else 10
         unchecked, checked = (
             seconds(
                 lambda check=check, A=A, out=out: sr.matmul(A, A, out=out, check=check),  # type: ignore[misc]
@@ -75,32 +82,32 @@ def products(_: argparse.Namespace) -> Table:
             )
             for check in (False, True)
         )
-        rows.append((n, unchecked * 1e6, checked * 1e6, f"{checked / unchecked:.2f}", n**3 / checked / 1e12))
+        rows.append((n, unchecked * 1e6, checked * 1e6, rounded(checked / unchecked, 2), n**3 / checked / 1e12))
     columns = ("n", "check=False, µs", "checked, µs", "ratio", "T pairs/s checked")
     return Table("matmul, min_plus float32", columns, rows)
 
 
-def plus_times(_: argparse.Namespace) -> Table:
+def plus_times(options: argparse.Namespace) -> Table:
     """Beside CuPy's product, which is cuBLAS's."""
     import cupy
 
     rows = []
     for dtype in ("float16", "float32", "float64"):
-        for n in (256, 4096):
+        for n in (min(256, options.size // 2), options.size // 2):
             A = cupy.random.random((n, n)).astype(dtype)
             label = f"matmul, plus_times, {dtype}, n = {n}"
             own = seconds(lambda A=A: sr.matmul(A, A, "plus_times", check=False), label, 5)  # type: ignore[misc]
             other = seconds(lambda A=A: cupy.matmul(A, A), burst=5)  # type: ignore[misc]
-            rows.append((dtype, n, own * 1e6, f"{other / own:.2f}"))
+            rows.append((dtype, n, own * 1e6, rounded(other / own, 2)))
     return Table("plus_times", ("dtype", "n", "µs", "times as fast as cupy.matmul"), rows)
 
 
-def stacks(_: argparse.Namespace) -> Table:
+def stacks(options: argparse.Namespace) -> Table:
     """Many products in one call."""
     import cupy
 
     rows = []
-    for count, n in ((100_000, 4), (100_000, 16), (10_000, 64)):
+    for count, n in ((options.stacked, 4), (options.stacked, 16), (options.stacked // 10, 64)):
         A = cupy.random.randint(0, 1000, (count, n, n)).astype(np.float32)
         for check in (False, True):
             label = f"{count:,} of {n} × {n}"
@@ -145,8 +152,14 @@ def enqueueing(label: str, call: Callable[[], Any], burst: int = 50) -> tuple[fl
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables."""
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--size", type=int, default=8192, help="rows of the largest matrices (8192)")
+        parser.add_argument("--small", type=int, nargs="*", default=[4, 64, 512, 1024, 2048], help="of `products`")
+        parser.add_argument("--stacked", type=int, default=100_000, help="the most products in one call (100,000)")
+
     tables = {"passes": passes, "products": products, "plus_times": plus_times, "stacks": stacks, "host": host}
-    return run("benchmarks.gpu.linalg", str(__doc__), tables, arguments)
+    return run("benchmarks.gpu.linalg", str(__doc__), tables, arguments, configure, needs=["cupy"])
 
 
 if __name__ == "__main__":

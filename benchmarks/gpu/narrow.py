@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, by_synchronized_clock, ours, run
+from benchmarks.common import Table, by_synchronized_clock, ours, rounded, run
 
 __all__ = ["graphs", "main"]
 
@@ -61,7 +61,7 @@ def closures(options: argparse.Namespace) -> Table:
                 word = np.dtype(f"u{A.itemsize}")
                 assert bool((result.view(word) == expected.view(word)).all()), "other bits"
                 inner = next((x.split()[-1] for x in explanation.reasons if "closed in" in x), dtype)
-                rows.append([dtype, n, name, inner, wide * 1e3, narrow * 1e3, f"{wide / narrow:.1f}×"])
+                rows.append([dtype, n, name, inner, wide * 1e3, narrow * 1e3, f"{rounded(wide / narrow, 1)}×"])
                 del A, expected, result
                 cupy.get_default_memory_pool().free_all_blocks()
     columns = ["dtype", "n", "edges", "closed in", "ms in its own dtype", "ms", "faster by"]
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument("--sizes", type=int, nargs="+", default=(8192, 16384))
         parser.add_argument("--dtypes", nargs="+", default=("float32", "float64", "int64"))
 
-    return run("benchmarks.gpu.narrow", str(__doc__), {"closures": closures}, arguments, configure)
+    return run("benchmarks.gpu.narrow", str(__doc__), {"closures": closures}, arguments, configure, needs=["cupy"])
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, by_device, by_synchronized_clock, comparing, ours, run, theirs
+from benchmarks.common import Table, by_device, by_synchronized_clock, comparing, ours, rounded, run, theirs
 from benchmarks.gpu.peers import Peer, peers
 
 __all__ = ["main"]
@@ -72,7 +72,7 @@ def closures(options: argparse.Namespace) -> Table:
         for n, row in cells.items():
             given = complete(n, dtype)
             elapsed = closing(f"closure, {semiring}, {dtype}, n = {n}", given.copy(), given, semiring)
-            row += [elapsed, f"{100 * n**3 / elapsed * 1e3 / rate:.0f} %"]
+            row += [elapsed, f"{rounded(100 * n**3 / elapsed * 1e3 / rate, 0)} %"]
             del given
     columns = ["n", *(cell for semiring, dtype in KINDS for cell in _columns(semiring, dtype))]
     return Table(
@@ -85,10 +85,10 @@ def _columns(semiring: str, dtype: str) -> tuple[str, str]:
     return f"{kind}, ms", f"{kind}, of its product"
 
 
-def stacks(_: argparse.Namespace) -> Table:
+def stacks(options: argparse.Namespace) -> Table:
     """Many graphs in one call, and one call after the other, by the clock of the host: of at most 100, scaled."""
     rows = []
-    for count, n in STACKS:
+    for count, n in options.stack or STACKS:
         given = complete(n, "float32", count)
         work = given.copy()
 
@@ -109,7 +109,7 @@ def predecessors(options: argparse.Namespace) -> Table:
     """The price of predecessors, on the device and from the host and back, beside a peer that keeps them."""
     others = [peer for peer in peers(options.peers) if peer.closure_on_host() is not None]
     rows = []
-    for n in (n for n in options.sizes if 2048 <= n <= PRODUCT):
+    for n in options.paths:
         A = complete(n, "float32") + np.float32(0.5)
         on_host = A.get()
 
@@ -121,7 +121,7 @@ def predecessors(options: argparse.Namespace) -> Table:
         both = milliseconds("with predecessors", A)
         moved = milliseconds("from the host and back", on_host, device="cuda")
         found = [] if comparing() else [_of_peer(peer, np.floor(on_host)) for peer in others]
-        rows.append([n, distances, both, f"{both / distances:.2f}×", moved, *found])
+        rows.append([n, distances, both, f"{rounded(both / distances, 2)}×", moved, *found])
     columns = ["n", "distances, ms", "with predecessors, ms", "ratio", "from the host and back, ms"]
     if not comparing():
         columns += [f"{peer.name}, from the host and back, ms" for peer in others]
@@ -152,10 +152,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+        parser.add_argument(
+            "--paths", type=int, nargs="+", default=[2048, 2560, 3072, 4096, 8192], help="with predecessors"
+        )
+        parser.add_argument("--stack", type=int, nargs=2, action="append", metavar=("COUNT", "N"), help="of `stacks`")
         parser.add_argument("--peers", help="a folder of shared libraries")
 
     tables = {"closures": closures, "stacks": stacks, "predecessors": predecessors}
-    return run("benchmarks.gpu.rates", str(__doc__), tables, arguments, configure)
+    return run("benchmarks.gpu.rates", str(__doc__), tables, arguments, configure, needs=["cupy"])
 
 
 if __name__ == "__main__":

@@ -53,38 +53,38 @@ def _of_sizes(sizes: Sequence[int]) -> Iterator[tuple[str, int, str, Any]]:
                 yield f"{name}, {dtype}, n = {n}", n, name, operand(name, dtype, n, n)
 
 
-def products(sizes: Sequence[int]) -> Iterator[Call]:
-    for said, n, name, A in _of_sizes(sizes):
+def products(options: argparse.Namespace) -> Iterator[Call]:
+    for said, n, name, A in _of_sizes(options.sizes):
         C = A.copy()
         call = lambda A=A, C=C, name=name: sr.matmul(A, A, name, out=C, check=False)  # noqa: E731
         yield f"matmul, {said}", within(n), call
 
 
-def closures(sizes: Sequence[int]) -> Iterator[Call]:
+def closures(options: argparse.Namespace) -> Iterator[Call]:
     """In place: again and again of the same matrix, whose closure is itself but for plus_times."""
-    for said, n, name, A in _of_sizes(sizes):
+    for said, n, name, A in _of_sizes(options.sizes):
         if name != "plus_times":
             yield f"closure, {said}", within(n), lambda A=A, name=name: sr.closure(A, name, out=A, check=False)
 
 
-def stacks(_: Sequence[int]) -> Iterator[Call]:
-    for count, n in STACKS:
+def stacks(options: argparse.Namespace) -> Iterator[Call]:
+    for count, n in options.stack or STACKS:
         for name, dtype in KINDS[:3]:
             A = operand(name, dtype, count, n, n)
             call = lambda A=A, name=name: sr.closure(A, name, out=A, check=False)  # noqa: E731
             yield f"closure, {name}, {dtype}, {count:,} of n = {n}", 1.02, call
 
 
-def checked(sizes: Sequence[int]) -> Iterator[Call]:
+def checked(options: argparse.Namespace) -> Iterator[Call]:
     """What looks at its entries, and may choose another dtype for them."""
-    for said, n, name, A in _of_sizes(sizes):
+    for said, n, name, A in _of_sizes(options.sizes):
         if name != "plus_times":
             D = A.copy()
             yield f"closure, checked, {said}", within(n), lambda A=A, D=D, name=name: sr.closure(A, name, out=D)
 
 
-def paths(sizes: Sequence[int]) -> Iterator[Call]:
-    for n in sizes:
+def paths(options: argparse.Namespace) -> Iterator[Call]:
+    for n in options.sizes:
         if n <= LARGE:
             for said, A in (
                 ("whole numbers", operand("min_plus", "float32", n, n)),
@@ -93,8 +93,8 @@ def paths(sizes: Sequence[int]) -> Iterator[Call]:
                 yield f"shortest_paths, float32, {said}, n = {n}", within(n), lambda A=A: sr.shortest_paths(A)
 
 
-def host(_: Sequence[int]) -> Iterator[Call]:
-    for n in (64, 256, 512, 1024):
+def host(options: argparse.Namespace) -> Iterator[Call]:
+    for n in options.small:
         for name, dtype in (("min_plus", "float32"), ("min_plus", "int32"), ("max_min", "float32")):
             A = operand(name, dtype, n, n)
             C, said = A.copy(), f"{name}, {dtype}, n = {n}"
@@ -110,6 +110,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+        parser.add_argument("--small", type=int, nargs="+", default=[64, 256, 512, 1024], help="of `host`")
+        parser.add_argument("--stack", type=int, nargs=2, action="append", metavar=("COUNT", "N"), help="of `stacks`")
         parser.add_argument("--calls", default="", metavar="TEXT", help="those whose name has it")
 
     tables = (
@@ -117,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         | tables_of([checked, paths], by_synchronized_clock)
         | tables_of([host], by_enqueueing)
     )
-    return run("benchmarks.gpu.regression", str(__doc__), tables, arguments, configure)
+    return run("benchmarks.gpu.regression", str(__doc__), tables, arguments, configure, needs=["cupy"])
 
 
 if __name__ == "__main__":

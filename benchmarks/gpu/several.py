@@ -6,10 +6,10 @@ Min-plus in float32, the matrix of `benchmarks.gpu.large`. It lies on the first 
 that has no room for it and a share; its rows are moved to the others and back within the time. Where one GPU has closed
 it too, a checksum of all bits is compared; and ``--rows`` of each result are checked as single-source runs. The model
 is that of `semiring.ranks.model`, with the rate of one GPU (the last in this run, or ``--rate``) and an entry on its
-way each ``--word`` seconds; the bytes that the GPUs copied from each other stand beside the model's. Up to ``--bare``
-vertices the faster of two runs counts, and "not hidden" is by how much another one is faster in which no panel is
-copied (its result is none). Sizes of which each GPU holds as much as of another, 65536 on one, 92672 on two, 131072 on
-four, show weak scaling.
+way each ``--word`` seconds. Up to ``--bare`` vertices the faster of two runs counts, and rows that lie on the GPUs are
+closed twice more, with panels copied and without: "not hidden" is the difference, and the bytes that the GPUs copied
+from each other stand beside the model's. Sizes of which each GPU holds as much as of another, 65536 on one, 92672 on
+two, 131072 on four, show weak scaling.
 
 ``bits``: random digraphs of 1.5 edges a vertex as packed bits in the memory of the host, without a look at their
 structure; 16 rows are compared with searches from those vertices. ``paths``: `semiring.shortest_paths` of the matrix in
@@ -24,23 +24,30 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
 import semiring as sr
-from benchmarks.common import Table, by_clock, run
+from benchmarks.common import Table, by_clock, rounded, run
 from benchmarks.gpu.large import weights
+from benchmarks.packages import UnavailableError, require
 from semiring.algorithms.schedule import schedule_for
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.device.elements import relax
-from semiring.ranks import devices
-from semiring.ranks.device import by_copies
+from semiring.kernels import get_backend
+from semiring.kernels.engine import Engine, make_plan
+from semiring.kernels.machines import closure_speed
+from semiring.ranks.closing import close_tiles
+from semiring.ranks.device import DeviceLinks, by_copies
+from semiring.ranks.grid import Grid
+from semiring.ranks.links import Groups
 from semiring.ranks.model import tiles_bytes, tiles_times
+from semiring.ranks.threads import run_ranks
 
 __all__ = ["main"]
 
 METHOD = "blocked_floyd_warshall"
+FLOAT = np.dtype(np.float32)
 _STEP, _MARGIN = 1024, 6 << 30  # rows at a time; bytes that a GPU keeps free
 _BITS, _TREES = 16, 64  # rows and trees that are checked
 _WARM = 8704  # vertices: from there on blocks of pivots are as wide as those of the largest
@@ -136,37 +143,71 @@ def seconds(close: Close, A: Any) -> float:
     return by_clock(call)
 
 
-class _Counted:
-    """`by_copies`, which counts the bytes that GPUs get."""
+class Panels:
+    """Panels that travel between GPUs: `by_copies`, or what waits as it does and copies nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, copies: bool) -> None:
+        self._copies = copies
         self._sizes: list[int] = []  # a list, for the threads of all GPUs append to it
 
     def __call__(self, array: Any, root: int, ranks: Any) -> None:
+        """Carry an array of one GPU to all of them."""
+        if not self._copies:
+            self._wait(ranks)
+            return
         by_copies(array, root, ranks)
         if ranks.rank != root:
             self._sizes.append(array.nbytes)
 
+    def _wait(self, ranks: Any) -> None:
+        import cupy
+
+        for _ in range(2):
+            stream = cupy.cuda.get_current_stream()
+            for end in ranks.allgather(stream.record(cupy.cuda.Event(disable_timing=True))):
+                stream.wait_event(end)
+
     @property
     def bytes(self) -> int:
-        """So many by now."""
+        """The bytes that GPUs got."""
         return sum(self._sizes)
 
 
-def _without_copies(array: Any, root: int, ranks: Any) -> None:
-    """`by_copies` that waits as it does, and copies nothing."""
+def tiles_seconds(n: int, gpus: int, panels: Panels) -> float:
+    """Return the seconds in which so many GPUs close random rows that lie there, without the way there and back."""
     import cupy
 
-    for _ in range(2):
-        stream = cupy.cuda.get_current_stream()
-        for end in ranks.allgather(stream.record(cupy.cuda.Event(disable_timing=True))):
-            stream.wait_event(end)
+    blocks = schedule_for("cuda", FLOAT).blocks(n)
+    grid = Grid(tuple(blocks), (gpus, 1))
+
+    def close(ranks: Any) -> float:
+        cupy.cuda.Device(ranks.rank).use()
+        rows = grid.rows(ranks.rank)
+        tiles = cupy.empty((len(rows), n), np.float32)
+        for start in range(0, len(rows), _STEP):
+            tiles[start : start + _STEP] = weights(n, start)[: len(rows) - start]
+        plan = make_plan(sr.min_plus, FLOAT, nonnegative=True)
+        engine = Engine(get_backend("cuda"), plan, closure_speed("cuda", FLOAT).panel)
+        links = DeviceLinks(Groups(ranks, grid), panels)
+        cupy.cuda.Device().synchronize()
+        ranks.allgather(None)
+
+        def call() -> None:
+            close_tiles(engine, links, grid, tiles, diverges=False)
+            cupy.cuda.Device().synchronize()
+
+        return by_clock(call)
+
+    found = max(run_ranks(gpus, close))
+    _free()
+    return found
 
 
 class _Energy:
     """The counters of some GPUs, in joules."""
 
     def __init__(self, gpus: int) -> None:
+        require("pynvml")
         import cupy
         import pynvml
 
@@ -190,7 +231,7 @@ class _Size:
     """Closures of one size."""
 
     def __init__(self, n: int, options: argparse.Namespace) -> None:
-        start, stop = schedule_for("cuda", np.dtype(np.float32)).blocks(n)[-2]
+        start, stop = schedule_for("cuda", FLOAT).blocks(n)[-2:][0]
         self.n, self.width, self._options = n, stop - start, options
         self._bits: int | None = None  # of one GPU
 
@@ -198,9 +239,8 @@ class _Size:
         """Pairs a second, and what the table says; ``alone``: those of one GPU; ``check``: whether rows are checked."""
         n, options, A = self.n, self._options, matrix(self.n, gpus)
         on_host = isinstance(A, np.ndarray)
-        close, counted, energy, hidden = closing(gpus, on_host), _Counted(), _Energy(gpus), ""
-        with patch.object(devices, "by_copies", counted):
-            took = seconds(close, A)
+        close, energy = closing(gpus, on_host), _Energy(gpus)
+        took = seconds(close, A)
         joules = energy.used()
         print(f"{n} vertices on {gpus} GPUs: {took:.3f} s", flush=True)
         checked = []
@@ -213,24 +253,36 @@ class _Size:
             checked.append(f"{right_rows(A, options.rows)} of {options.rows} rows")
         if n <= options.bare:  # A* is its own closure, and takes as long
             took = min(took, seconds(close, A))
-            with patch.object(devices, "by_copies", _without_copies):
-                hidden = f"{took - seconds(close, A):.3f}" if gpus > 1 else ""
         alone = n**3 / took if gpus == 1 else alone
-        says, panels, share = self._model(gpus, alone, on_host, counted.bytes) if gpus > 1 else ("", "", "")
-        times = [f"{n**3 / alone / took:.2f}", f"{100 * n**3 / alone / took / gpus:.1f} %"] if alone else ["", ""]
-        rate = f"{n**3 / took / gpus / 1e12:.2f}"
+        del A
+        _free()
+        says = self._model(gpus, alone, on_host) if gpus > 1 else ""
+        panels = self._panels(gpus) if gpus > 1 and n <= options.bare else ["", "", ""]
+        times = (
+            [rounded(n**3 / alone / took, 2), f"{rounded(100 * n**3 / alone / took / gpus, 1)} %"]
+            if alone
+            else ["", ""]
+        )
+        rate = rounded(n**3 / took / gpus / 1e12, 2)
         where = "host" if on_host else "GPU"
-        said = [n, gpus, where, f"{took:.3f}", says, rate, *times, hidden, panels, share, f"{joules / 1e3:.2f}"]
+        said = [n, gpus, where, rounded(took, 3), says, rate, *times, *panels, rounded(joules / 1e3, 2)]
         return n**3 / took, [*said, ", ".join(checked)]
 
-    def _model(self, gpus: int, alone: float, on_host: bool, copied: int) -> tuple[str, str, str]:
-        """Its seconds, where the rate of one GPU is known; the GiB of panels that were copied, and of the model's."""
+    def _panels(self, gpus: int) -> list[str]:
+        """How much longer tiles take with copies of panels than without, and the GiB copied, alone and of the model."""
+        n, copied = self.n, Panels(True)
+        tiles_seconds(n, gpus, Panels(True))  # compiles
+        hidden = tiles_seconds(n, gpus, copied) - tiles_seconds(n, gpus, Panels(False))
+        share = copied.bytes / tiles_bytes(n, (gpus, 1), self.width)["rows of pivots"]
+        return [rounded(hidden, 3), rounded(copied.bytes / 2**30, 1), f"{rounded(100 * share, 1)} %"]
+
+    def _model(self, gpus: int, alone: float, on_host: bool) -> str:
+        """Its seconds, where the rate of one GPU is known."""
+        if not alone:
+            return ""
         sizes, word = tiles_bytes(self.n, (gpus, 1), self.width), self._options.word
         moved = 0.0 if on_host else (sizes["scatter"] + sizes["gather"]) * word / 4
-        panels = f"{copied / 2**30:.1f}", f"{100 * copied / sizes['rows of pivots']:.1f} %"
-        if not alone:
-            return "", *panels
-        return f"{moved + tiles_times(self.n, (gpus, 1), self.width, 1 / alone, 1e-4, word).seconds:.3f}", *panels
+        return rounded(moved + tiles_times(self.n, (gpus, 1), self.width, 1 / alone, 1e-4, word).seconds, 3)
 
 
 def closures(options: argparse.Namespace) -> Table:
@@ -239,7 +291,7 @@ def closures(options: argparse.Namespace) -> Table:
 
     counts = [gpus for gpus in options.gpus if gpus <= cupy.cuda.runtime.getDeviceCount()]
     for gpus in counts:  # compiles
-        seconds(closing(gpus), matrix(_WARM, gpus))
+        seconds(closing(gpus), matrix(min(_WARM, max(options.n)), gpus))
     table: list[list[Any]] = []
     alone = 1e12 * options.rate  # pairs a second of one GPU, of the largest matrix so far
     for size in (_Size(n, options) for n in options.n):
@@ -257,13 +309,23 @@ def closures(options: argparse.Namespace) -> Table:
     return Table("Several GPUs of a host, min-plus float32, in place", columns, table)
 
 
+def _several(options: argparse.Namespace) -> list[int]:
+    """Return the numbers of GPUs that there are, beyond one."""
+    import cupy
+
+    count = cupy.cuda.runtime.getDeviceCount()
+    counts = [gpus for gpus in options.gpus if 1 < gpus <= count]
+    if not counts:
+        raise UnavailableError(f"it needs several GPUs, and this host has {count}")
+    return counts
+
+
 def bits(options: argparse.Namespace) -> Table:
     """Packed bits on each number of GPUs."""
-    import cupy
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import breadth_first_order
 
-    counts = [gpus for gpus in options.gpus if 1 < gpus <= cupy.cuda.runtime.getDeviceCount()]
+    counts = _several(options)
     table: list[list[Any]] = []
     for n in options.bits:
         rng = np.random.default_rng(n)
@@ -278,8 +340,8 @@ def bits(options: argparse.Namespace) -> Table:
                 reached[breadth_first_order(graph, source, return_predecessors=False)] = True
                 found = np.unpackbits(A.words[source].view(np.uint8), bitorder="little")
                 equal += bool((found == reached).all())
-            rate = f"{n**3 / took / 1e12:,.0f}"
-            table.append([n, gpus, f"{A.nbytes / 2**30:.1f}", f"{took:.2f}", rate, f"{equal} of {_BITS} rows"])
+            rate = rounded(n**3 / took / 1e12, 0, ",")
+            table.append([n, gpus, rounded(A.nbytes / 2**30, 1), rounded(took, 2), rate, f"{equal} of {_BITS} rows"])
             print(*table[-1], flush=True)
             del A
             _free()
@@ -289,19 +351,20 @@ def bits(options: argparse.Namespace) -> Table:
 
 def paths(options: argparse.Namespace) -> Table:
     """Predecessors on each number of GPUs."""
-    import cupy
-
-    counts = [gpus for gpus in options.gpus if 1 < gpus <= cupy.cuda.runtime.getDeviceCount()]
+    counts = _several(options)
     table: list[list[Any]] = []
-    for n in (_WARM, *options.paths):  # the first compiles
+    for n in (min(_WARM, *options.paths), *options.paths):  # the first compiles
         for gpus in counts:
             A, where = np.empty((n, n), np.float32), tuple(f"cuda:{number}" for number in range(gpus))
             fill(A)
             found: list[sr.Paths] = []
             took = by_clock(lambda A=A, where=where, found=found: found.append(sr.shortest_paths(A, device=where)))
-            sources = np.random.default_rng(n).choice(n, _TREES, replace=False)
+            trees = min(n, _TREES)
+            sources = np.random.default_rng(n).choice(n, trees, replace=False)
             right = sum(map(partial(right_tree, A, found[0]), sources.tolist()))
-            table.append([n, gpus, f"{took:.2f}", f"{n**3 / took / gpus / 1e12:.2f}", f"{right} of {_TREES} trees"])
+            table.append(
+                [n, gpus, rounded(took, 2), rounded(n**3 / took / gpus / 1e12, 2), f"{right} of {trees} trees"]
+            )
             print(*table[-1], flush=True)
             del A, found
             _free()
@@ -335,7 +398,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument("--word", type=float, default=4 / 390e9, help="seconds of an entry between two GPUs")
 
     tables = {"closures": closures, "bits": bits, "paths": paths}
-    return run("benchmarks.gpu.several", str(__doc__), tables, arguments, configure)
+    return run("benchmarks.gpu.several", str(__doc__), tables, arguments, configure, needs=["cupy"])
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 import semiring as sr
-from benchmarks.common import Table, by_device, by_synchronized_clock, ours, run
+from benchmarks.common import Table, by_device, by_synchronized_clock, ours, rounded, run
 from benchmarks.gpu.rates import complete
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.kernels import get_backend
@@ -68,7 +68,7 @@ def row(kind: str, n: int) -> list[Any]:
         by_events.append(1e3 * ours(label, call, setup=renew, clock=by_device, repeats=12, seconds=SECONDS))
         by_clock.append(1e3 * ours(f"{label}, by the clock", call, clock=by_synchronized_clock, seconds=SECONDS))
     assert all(bool((one == closed[0]).all()) for one in closed), f"{kind}, n = {n}: other closures"
-    return [semiring, dtype, n, *by_events, f"{by_events[0] / by_events[1]:.2f}×", *by_clock]
+    return [semiring, dtype, n, *by_events, f"{rounded(by_events[0] / by_events[1], 2)}×", *by_clock]
 
 
 def methods(options: argparse.Namespace) -> Table:
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument("--kinds", nargs="+", default=KINDS, help="semiring/dtype")
         parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
 
-    return run("benchmarks.gpu.staged", str(__doc__), {"methods": methods}, arguments, configure)
+    return run("benchmarks.gpu.staged", str(__doc__), {"methods": methods}, arguments, configure, needs=["cupy"])
 
 
 if __name__ == "__main__":

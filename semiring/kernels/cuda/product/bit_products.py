@@ -43,7 +43,7 @@ from semiring.kernels.cuda.product.calls import Call
 from semiring.kernels.cuda.product.launches import enter
 from semiring.logs import KEPT, Compilation
 
-__all__ = ["is_read_before", "route", "square"]
+__all__ = ["Panel", "is_read_before", "route", "square"]
 
 _PANEL = 1 << 25  # bytes: of smaller panels several are made at once, which keeps all multiprocessors busy
 _LONGEST = 1 << 40  # bytes from row to row that a tensor map takes
@@ -76,7 +76,7 @@ def square(A: Any, changes: Any) -> None:
         for _ in range(len(changes) - 1):
             _multiply(False, True, None, A, A, A)
         return
-    panel = _Panel(A.shape[0], A.shape[1])
+    panel = Panel(A.shape[0], A.shape[1])
     fill, product = panel.filled(A), panel.product(False, True, A, A, watched=True)
     for word in range(changes.data.ptr, changes.data.ptr + 4 * (len(changes) - 1), 4):
         fill(word)
@@ -93,7 +93,7 @@ def _multiply(parity: bool, accumulate: bool, plan: Plan | None, C: Any, A: Any,
     k, memory = B.shape[0], None
     most = DEPTH * max(1, _PANEL // (512 * 512 * -(-C.shape[1] // 16)))
     for first in range(0, k, most):
-        panel = _Panel(min(k - first, most), C.shape[1], memory)
+        panel = Panel(min(k - first, most), C.shape[1], memory)
         memory = panel.memory
         panel.filled(B[first : first + most])(0)
         for start in range(first, min(k, first + most), DEPTH):
@@ -173,7 +173,7 @@ def _loaded(name: str, text: str, defines: tuple[str, ...], shared: int, device:
     return function
 
 
-class _Panel:
+class Panel:
     """Rows of B transposed: 512 rows for every 16 words of C, of `DEPTH` bits each time, and the last time of fewer."""
 
     def __init__(self, depth: int, words: int, memory: Any = None) -> None:

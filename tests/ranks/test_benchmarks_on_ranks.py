@@ -1,0 +1,59 @@
+"""Every table of the benchmark of ranks, at a tiny size, under mpiexec; no test looks at a time."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import mpiexec
+import pytest
+import tables
+
+from benchmarks.tables import read
+
+pytestmark = pytest.mark.full
+ROOT = tables.FOLDER.parent
+
+#: The columns that some rows leave empty, with the reason.
+PARTLY = {
+    "closures": re.compile("of the model's"),  # one rank receives nothing
+    "model": re.compile("measured|of it|what stops it"),  # machines that are not here
+    "scaling": re.compile("of the model's"),
+}
+
+
+def on_ranks(size, tmp_path, *words):
+    """The tables that ranks save."""
+    file = tmp_path / "tables.csv"
+    given = ["-m", "benchmarks.mpi", *words, "--fitted", "96", "64", "1024", "--threads", "1", "--save", str(file)]
+    status, printed, told = mpiexec.run(size, *given)
+    assert status == 0, told
+    found = read(file)
+    assert printed.count(", Python ") == 1, "the first rank alone prints"
+    for name, table in found.items():
+        if name != "one":
+            tables.check(f"benchmarks.mpi {name}", table, PARTLY[name])
+    return found
+
+
+def test_ranks_fill_their_tables(tmp_path):
+    found = on_ranks(2, tmp_path, "closures", "model", "one", "--n", "64")
+    assert list(found) == ["closures", "model", "one"]
+    (row,) = found["one"].rows
+    assert json.loads(row[0]).keys() == {"seconds", "waited", "received", "expected", "says"}
+    shares = [row[found["closures"].columns.index("of the model's")] for row in found["closures"].rows]
+    assert shares == ["100 %"] * 3, "the bytes received are those of the model"
+
+
+def test_a_table_of_runs_on_ranks_is_filled(tmp_path, monkeypatch):
+    for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("OMPI_MCA_osc", "^ucx")  # whose absence is told as an error
+    command = ["-m", "benchmarks.mpi", "scaling", "--n", "64", "--many", "1", "2", "--fitted", "96", "64", "1024"]
+    command += ["--threads", "1", "--mpiexec", f"{mpiexec.MPIEXEC} --bind-to none --oversubscribe"]
+    file = tmp_path / "tables.csv"
+    done = subprocess.run([sys.executable, *command, "--save", str(file)], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    tables.check("benchmarks.mpi scaling", read(file)["scaling"], PARTLY["scaling"])
