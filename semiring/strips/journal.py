@@ -431,13 +431,15 @@ def _read(system: System, file: File, path: str, team: Team) -> Journal:
     magic, length, check = _HEAD.unpack(_bytes(file, 0, _HEAD.size))
     if magic != _MAGIC:
         raise StorageError(f"{path}: no journal of a closure, or one of another version")
-    text = _bytes(file, _HEAD.size, length) if _HEAD.size + length <= size else b""
+    _demand_size(path, size, _HEAD.size + length)
+    text = _bytes(file, _HEAD.size, length)
     if zlib.crc32(text) != check or not text:
         raise StorageError(f"{path}: the journal is damaged")
     about = json.loads(text)
     position, vectors = _HEAD.size + length, {}
     for listed in about["vectors"]:
         dtype = np.dtype(listed["dtype"])
+        _demand_size(path, size, position + dtype.itemsize * listed["count"])
         data = _bytes(file, position, dtype.itemsize * listed["count"])
         if zlib.crc32(data) != listed["sum"]:
             raise StorageError(f"{path}: the journal is damaged")
@@ -446,12 +448,24 @@ def _read(system: System, file: File, path: str, team: Team) -> Journal:
     layout = Layout.of(about["layout"])
     where = _Map.of(position, layout, about["phases"])
     journal = Journal(system, file, about, vectors, where, team)
+    _demand_size(path, size, where.panels[0])
     records = [State.unpacked(_bytes(file, where.slots + k * _pages(where.slot), where.slot)) for k in (0, 1)]
     valid = [record for record in records if record is not None]
     if not valid:
         raise StorageError(f"{path}: the journal is damaged")
     journal.state = max(valid, key=lambda record: record.number)
+    if not journal.state.finished:
+        _demand_size(path, size, where.size)
     return journal
+
+
+def _demand_size(path: str, size: int, needed: int) -> None:
+    """Raise `StorageError` where a journal of so many bytes is shorter than what it describes."""
+    if size < needed:
+        raise StorageError(
+            f"{path}: the journal is truncated: it has {size:,} bytes, and at least {needed:,} are needed: restore it, "
+            "or remove it and begin again from the input"
+        )
 
 
 def _bytes(file: File, position: int, size: int) -> bytes:

@@ -848,6 +848,27 @@ def test_a_damaged_journal_is_refused(rng, tmp_path):
     work.check()
 
 
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_journal_truncated_anywhere_is_refused(ended, rng, folder):
+    work = Work(folder, rng, "max_plus", "int32", True)
+    if ended:
+        work.run()
+    else:
+        stopped(work)
+    whole, system = work.journal.read_bytes(), System()
+    head = whole.index(b"vectors") + 2000
+    # With all lengths of the first part, in which the numbers stand by which the rest is read.
+    for length in (*range(head), *range(head, len(whole), 97), len(whole) - 1):
+        work.journal.write_bytes(whole[:length])
+        with pytest.raises(StorageError, match=r"truncated: it has .* are needed|no journal"):
+            journals.opened(system, str(work.journal))
+    with pytest.raises(StorageError, match="truncated"):
+        work.run()
+    work.journal.write_bytes(whole)
+    if not ended:
+        work.check()
+
+
 def test_journals_are_for_files(rng, tmp_path):
     for name in ("edges.csv", "matrix.npz"):
         with pytest.raises(FileNotFoundError, match="no such file"):
