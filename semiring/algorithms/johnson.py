@@ -27,6 +27,7 @@ from semiring.algorithms.potentials.sweeps import cycle_error
 from semiring.algorithms.potentials.weights import check_range, roundings, weight_rounding
 from semiring.algorithms.views import Array
 from semiring.arrays.entries import check_entries
+from semiring.arrays.sparse import stored_entries
 from semiring.errors import DomainError
 from semiring.kernels.engine import make_plan
 from semiring.threads import get_threads
@@ -51,9 +52,8 @@ class SparseGraph:
 
 
 def sparse_graph(matrix: Any, sign: int, rounded_to: Any = None) -> SparseGraph:
-    """The graph of a SciPy sparse matrix of floats: its `edge_graph`."""
-    entries = matrix.tocoo()
-    return edge_graph(entries.shape[0], entries.row, entries.col, np.asarray(entries.data), sign, rounded_to)
+    """The graph of a SciPy sparse matrix of floats, which has passed `check_sparse`: its `edge_graph`."""
+    return edge_graph(matrix.shape[0], *stored_entries(matrix), sign, rounded_to)
 
 
 def edge_graph(n: int, tails: Array, heads: Array, stored: Array, sign: int, rounded_to: Any = None) -> SparseGraph:

@@ -17,10 +17,13 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from semiring.algebra.catalogue import boolean
 from semiring.algebra.truth_tables import polynomial, to_bitwise, truth_table
+from semiring.arrays.encoding import convert
 from semiring.arrays.labels import is_graph
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.parts import pieces
+from semiring.arrays.sparse import check_sparse, is_sparse, stored_entries
 from semiring.errors import WHICH_ARE_EDGES, DeviceError, DomainError, DTypeError, ShapeError, VertexError
 from semiring.namespaces import array_namespace, is_device_array
 
@@ -402,8 +405,8 @@ def pack(array: Any) -> BitMatrix:
     """The `BitMatrix` of a 2-D bool array of any memory order and strides (a copy), or of a nested list of truths, or
     of a SciPy sparse matrix of them.
 
-    Raises `DTypeError` unless the entries are bool (of numbers say which are true, as ``pack(A < inf)``), `ShapeError`
-    unless 2-D.
+    Integers that are all 0 or 1 are truth values. Raises `DTypeError` for other entries (of weights say which are
+    edges, as ``pack(A < inf)``), `ShapeError` unless 2-D.
     """
     if isinstance(array, BitMatrix):
         return array.copy()
@@ -416,12 +419,16 @@ def pack(array: Any) -> BitMatrix:
 
         entries: Any = memory.as_cupy(array, "array")
     else:
-        # What a sparse matrix does not store is False.
-        entries = array.toarray() if hasattr(array, "toarray") else np.asarray(array)
+        if is_sparse(array):  # what it does not store is False
+            check_sparse(array, "array")
+            rows, columns, stored = stored_entries(array)
+            truths = _truths(stored, "array.data")
+            return BitMatrix.from_edges(rows[truths], columns[truths], array.shape)
+        entries = np.asarray(array)
     if entries.ndim != 2:
         raise ShapeError(f"pack takes a 2-D array, not {entries.ndim}-D of shape {entries.shape}")
-    if entries.size and entries.dtype != np.bool_:
-        raise DTypeError(f"the entries are {entries.dtype}, and truths (bool) are needed: {WHICH_ARE_EDGES}")
+    if entries.size:
+        entries = _truths(entries, "array")
     m, n = entries.shape
     if there:
         return BitMatrix._view(bits.pack(entries), (m, n))
@@ -436,6 +443,13 @@ def pack(array: Any) -> BitMatrix:
         if sys.byteorder == "big":
             result.words.byteswap(inplace=True)
     return result
+
+
+def _truths(entries: Any, name: str) -> Any:
+    """Return entries as truth values. Raises `DTypeError` unless they are, or are integers that are all 0 or 1."""
+    if entries.dtype.kind not in "iub":
+        raise DTypeError(f"the entries are {entries.dtype}, and truths (bool) are needed: {WHICH_ARE_EDGES}")
+    return convert(entries, boolean, np.bool_, name)
 
 
 def _pack_into(octets: Words, entries: Any) -> None:

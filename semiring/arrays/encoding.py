@@ -31,7 +31,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import is_half
 from semiring.arrays.entries import check_entries, check_operands
 from semiring.arrays.scans import PIECE, Scan, limits_of
-from semiring.errors import DTypeError, IntegerOverflowError
+from semiring.errors import WHICH_ARE_EDGES, DTypeError, IntegerOverflowError
 from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = [
@@ -93,29 +93,35 @@ def _extremes(semiring: Semiring, source: np.dtype[Any], target: np.dtype[Any]) 
     return tuple(pairs)
 
 
-def convert(array: Array, semiring: Semiring, dtype: Any, name: str = "A") -> Array:
+def convert(array: Array, semiring: Semiring, dtype: Any, name: str = "A", *, check: bool = True) -> Array:
     """The array in another dtype; the array itself where it has that dtype already.
 
     Where the zero or the one of the semiring is ±∞, an integer's extreme value stands for it: it is turned into the
     target's ±∞ or extreme value, never into a number. Raises `DTypeError` where an entry has no exact value in an
-    integer target.
+    integer target. Where the target is bool, integers that are all 0 or 1 are truth values, and arrays of floats are
+    refused. Without ``check`` no entry is looked at.
     """
     dtype = np.dtype(dtype)
     if array.dtype == dtype:
         return array
+    if dtype.kind == "b" and array.ndim and array.dtype.kind not in "iu":
+        raise DTypeError(f"{name} holds {array.dtype}, which {dtype} does not hold: {WHICH_ARE_EDGES}")
     with np.errstate(invalid="ignore"):
         result = array.astype(dtype)
     pairs = _extremes(semiring, array.dtype, dtype)
     for before, after in pairs:
         _replace(result, array == before, after)
-    if dtype.kind in "iub" and not np.can_cast(array.dtype, dtype, "safe"):
+    if check and dtype.kind in "iub" and not np.can_cast(array.dtype, dtype, "safe"):
         lost = result != array
         for before, _ in pairs:
             lost &= array != before
-        if lost.any():  # on a GPU this waits: no promotion of dtypes comes here
+        if lost.any():  # on a GPU this waits: of promotions only that of integers to truth values comes here
             position = tuple(int(index) for index in np.unravel_index(int(lost.argmax()), lost.shape))
             place = f"{name}[{', '.join(map(str, position))}]" if position else name
-            raise DTypeError(f"{place} is {array[position]}, which {dtype} does not hold")
+            rule = f": truth values are True and False, or integers that are all 0 or 1; of others {WHICH_ARE_EDGES}"
+            raise DTypeError(
+                f"{place} is {array[position]}, which {dtype} does not hold{rule if dtype.kind == 'b' else ''}"
+            )
     return result
 
 

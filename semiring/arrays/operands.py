@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
+from math import prod
 from numbers import Complex, Number, Real
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
@@ -24,7 +25,9 @@ from semiring.algebra.expressions.tree import is_bfloat16, is_floating
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import convert
 from semiring.arrays.labels import frame_values, is_graph
+from semiring.arrays.memory import demand_memory
 from semiring.arrays.scatter import scatter
+from semiring.arrays.sparse import check_sparse, is_sparse, stored_entries, warn_of_duplicates
 from semiring.arrays.tensors import array_of, is_half_tensor, refused_gradients, tensor_of
 from semiring.errors import DeviceError, DTypeError, ShapeError
 from semiring.namespaces import array_namespace, is_device_array, library_of
@@ -40,7 +43,6 @@ __all__ = [
     "device_of",
     "empty_like",
     "in_host_memory",
-    "is_sparse",
     "memory_of",
     "on_their_device",
     "operands",
@@ -53,6 +55,8 @@ Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
+_BOOL = np.dtype(np.bool_)
+_TRUTHS = ("bool",)  # the dtypes of a semiring of truth values alone
 _HOST_DEVICES = (1, 3, 11)  # DLPack's codes of host memory: ordinary, pinned by CUDA, pinned by ROCm
 _AT_HOME = frozenset({np.ndarray, Semiring, list, tuple, str, bool, int, float, type(None)})  # no array on a GPU
 
@@ -60,8 +64,8 @@ _AT_HOME = frozenset({np.ndarray, Semiring, list, tuple, str, bool, int, float, 
 def in_host_memory(x: Any, name: str = "A") -> Any:
     """What NumPy can read of ``x`` without a copy: an array, a masked array, a sparse matrix, or a list or scalar.
 
-    Raises `DeviceError` for an array on a GPU, `DTypeError` for a graph, and `TypeError` for a tensor that records
-    gradients.
+    Raises `DeviceError` for an array on a GPU, `DTypeError` for a graph, `ShapeError` for a sparse matrix whose index
+    arrays are invalid, and `TypeError` for a tensor that records gradients.
     """
     if type(x) is np.ndarray or isinstance(x, np.ndarray | np.generic | list | tuple | int | float):
         return x
@@ -87,6 +91,7 @@ def in_host_memory(x: Any, name: str = "A") -> Any:
     if hasattr(x, "to_numpy"):  # a frame or series
         return frame_values(x, name)
     if is_sparse(x):
+        check_sparse(x, name)
         return x
     if is_graph(x):  # NumPy would take a graph of NetworkX for the list of its nodes
         taken = "its .matrix" if hasattr(x, "matrix") else f"semiring.network_of({name}, the semiring).matrix"
@@ -96,12 +101,6 @@ def in_host_memory(x: Any, name: str = "A") -> Any:
 
 def _kind_of(name: str, x: Any) -> str:
     return f"{name} is a {type(x).__module__}.{type(x).__qualname__}"
-
-
-def is_sparse(x: Any) -> bool:
-    """Whether it is a SciPy sparse matrix, without importing SciPy: one cannot exist before its module is loaded."""
-    sparse = sys.modules.get("scipy.sparse")
-    return sparse is not None and bool(sparse.issparse(x))
 
 
 def _dense(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) -> Array:
@@ -120,17 +119,13 @@ def _dense(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) -> Array
 
 def _from_sparse(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) -> Array:
     """Stored entries as they are, zeros included, and 0̄ everywhere else; entries stored twice are added by ⊕."""
-    if x.ndim != 2:
-        raise ShapeError(f"{name} is a sparse array of {x.ndim} dimensions: only matrices are accepted")
-    if x.format == "csr":  # of few entries SciPy's conversion would cost more than all that follows
-        rows, columns = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr)), x.indices[: x.indptr[-1]]
-        stored = x.data[: x.indptr[-1]]
-    else:
-        entries = x.tocoo()
-        rows, columns, stored = entries.row, entries.col, entries.data
-    values = convert(np.asarray(stored), semiring, dtype, name)
+    instead = "factor, condensation and the functions of paths with sources= take the stored entries alone"
+    demand_memory(prod(x.shape) * dtype.itemsize, f"{name}, a sparse matrix {x.shape}, as a dense array", instead)
+    rows, columns, stored = stored_entries(x)
+    values = convert(stored, semiring, dtype, f"{name}.data")
     result = np.full(x.shape, semiring.zero_for(dtype), dtype)
-    scatter(result, rows, columns, values, semiring)
+    if scatter(result, rows, columns, values, semiring):
+        warn_of_duplicates(semiring, name)
     return result
 
 
@@ -181,7 +176,10 @@ def refuse_unreal(x: Any, name: str = "A") -> None:
 
 
 def common_dtype(semiring: Semiring, *arrays: Any) -> np.dtype[Any]:
-    """The promotion by NumPy of what `in_host_memory` gave; `DTypeError` unless the semiring is defined on it."""
+    """The promotion by NumPy of what `in_host_memory` gave; `DTypeError` unless the semiring is defined on it.
+
+    In a semiring of truth values alone integers become truth values: see `convert`.
+    """
     # Some are asked for their dtype alone: NumPy takes kinds of sparse matrices for dictionaries, and cannot read CuPy.
     asked = [np.empty(0, x.dtype) if is_sparse(x) or is_device_array(x) else x for x in arrays]
     # NumPy knows no number that would be too weak to promote a bfloat16.
@@ -192,18 +190,28 @@ def common_dtype(semiring: Semiring, *arrays: Any) -> np.dtype[Any]:
     except np.exceptions.DTypePromotionError:
         found = ", ".join(str(getattr(x, "dtype", type(x).__name__)) for x in arrays)
         raise DTypeError(f"the operands have no common dtype: {found}") from None
+    if dtype.kind in "iu" and semiring.dtypes == _TRUTHS:
+        return _BOOL
     semiring.check_dtype(dtype)
     return dtype if dtype.isnative else dtype.newbyteorder("=")
 
 
 def operands(
-    semiring: Semiring, dtype: Any = None, *, device: Any = None, beside: tuple[Any, ...] = (), **named: Any
+    semiring: Semiring,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    beside: tuple[Any, ...] = (),
+    check: bool = True,
+    **named: Any,
 ) -> list[Array]:
     """The arguments as arrays of one dtype, in the order given; copies only where the dtype changes.
 
     The numbers ``beside`` them take part in the promotion alone.
 
     NumPy arrays, or CuPy arrays where the arguments live on a GPU; with a ``device`` what does not is moved there.
+    In a semiring of truth values integers that are all 0 or 1 become truth values. On a GPU that is looked at, and
+    waited for; not without ``check``, where every integer but 0 is True.
     Numbers stay NumPy's: a kernel takes them along. Raises `DeviceError` where some arrays live on a GPU, others not.
     """
     given = list(named.values())
@@ -211,7 +219,8 @@ def operands(
     is_ours = device is None if kind is np.ndarray else library_of(given[0]) == "cupy"
     if is_ours and dtype is None and not beside:
         first = given[0].dtype
-        if first.isnative and _is_real(first) and all(type(x) is kind and x.dtype == first for x in given):
+        fits = first.isnative and _is_real(first) and (first.kind not in "iu" or semiring.dtypes != _TRUTHS)
+        if fits and all(type(x) is kind and x.dtype == first for x in given):
             semiring.check_dtype(first)
             return given
     there = device is not None or any(is_device_array(x) for x in given)
@@ -226,7 +235,7 @@ def operands(
         dtype = np.dtype(dtype)
         semiring.check_dtype(dtype)
     arrays = [
-        convert(x, semiring, dtype, name) if is_device_array(x) else _dense(x, semiring, dtype, name)
+        convert(x, semiring, dtype, name, check=check) if is_device_array(x) else _dense(x, semiring, dtype, name)
         for name, x in zip(named, held, strict=True)
     ]
     return [_on_device(array) for array in arrays] if there else arrays
@@ -262,21 +271,31 @@ def _refuse_mixture(named: dict[str, Any]) -> None:
             )
 
 
-def as_array(x: Any, semiring: Semiring, dtype: Any = None, *, name: str = "A", device: Any = None) -> Array:
+def as_array(
+    x: Any, semiring: Semiring, dtype: Any = None, *, name: str = "A", device: Any = None, check: bool = True
+) -> Array:
     """``x`` as a NumPy (on a GPU a CuPy) array of a dtype on which the semiring is defined: its own, or ``dtype``.
 
-    Arrays of that dtype are returned as they are, read-only and strided ones too. Lists become float64 (bool
-    where they hold truths). Masked entries, and entries a sparse matrix does not store, become 0̄; stored zeros stay.
+    Arrays of that dtype are returned as they are, read-only and strided ones too. Lists become float64, or bool where
+    they hold truths or the semiring is one of truths. Masked entries, and entries a sparse matrix does not store,
+    become 0̄; stored zeros stay.
     Raises `DTypeError`.
     """
-    return operands(semiring, dtype, device=device, **{name: x})[0]
+    return operands(semiring, dtype, device=device, check=check, **{name: x})[0]
 
 
 def as_matrix(
-    x: Any, semiring: Semiring, dtype: Any = None, *, name: str = "A", square: bool = False, device: Any = None
+    x: Any,
+    semiring: Semiring,
+    dtype: Any = None,
+    *,
+    name: str = "A",
+    square: bool = False,
+    device: Any = None,
+    check: bool = True,
 ) -> Array:
     """`as_array` with two dimensions, of one size where ``square``; raises `ShapeError`."""
-    array = as_array(x, semiring, dtype, name=name, device=device)
+    array = as_array(x, semiring, dtype, name=name, device=device, check=check)
     if array.ndim != 2:
         raise ShapeError(f"{name} has {array.ndim} dimensions, shape {array.shape}: a matrix has two")
     if square and array.shape[0] != array.shape[1]:

@@ -30,6 +30,7 @@ from semiring.algorithms.johnson import edge_potentials, searches, sparse_graph
 from semiring.algorithms.schedule import dense_is_faster
 from semiring.arrays.labels import is_frame
 from semiring.arrays.parts import pieces
+from semiring.arrays.sparse import check_sparse
 from semiring.closures import closure, closure_with_predecessors
 from semiring.compat import choice
 from semiring.errors import NegativeCycleError as NegativeCycle
@@ -73,6 +74,7 @@ def floyd_warshall(
     vertex before j on the path from i, -9999 for none. Raises SciPy's `NegativeCycleError`, and ValueError for what is
     no square matrix. Cost: n³ pairs.
     """
+    _check(csgraph)
     directed = bool(int(directed))  # as SciPy does: None is refused here, though not by johnson
     csgraph = _plainer(csgraph)
     low = None if overwrite else choice.least_weight(csgraph)
@@ -110,6 +112,7 @@ def johnson(
     Returns distances, ``indices.shape + (n,)`` float64, and predecessors as in `floyd_warshall`. Raises SciPy's
     `NegativeCycleError`, and ValueError for indices out of range and for what is no square matrix.
     """
+    _check(csgraph)
     csgraph = _plainer(csgraph)
     low = choice.least_weight(csgraph)
     few = low is not None and csgraph.shape[0] <= choice.FEW
@@ -166,6 +169,7 @@ def shortest_path(
         return floyd_warshall(csgraph, directed, return_predecessors, unweighted, overwrite)
     if method == "J":
         return johnson(csgraph, directed, indices, return_predecessors, unweighted)
+    _check(csgraph)
     return _scipy.shortest_path(csgraph, method, directed, return_predecessors, unweighted, overwrite, indices)
 
 
@@ -191,6 +195,12 @@ def _stored(csgraph: Any) -> int:
 
 
 # ------------------------------------------------------------------------------------------------------ the graph
+
+
+def _check(csgraph: Any) -> None:
+    """Raise `ShapeError`, a ValueError, for a sparse graph whose index arrays SciPy would follow out of its memory."""
+    if issparse(csgraph) and csgraph.ndim == 2:
+        check_sparse(csgraph, "csgraph")
 
 
 def _is_plain(csgraph: Any) -> bool:

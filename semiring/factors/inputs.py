@@ -17,8 +17,9 @@ from semiring.arrays.operands import as_matrix, common_dtype, in_host_memory
 from semiring.arrays.other_zeros import warn_of_other_zeros
 from semiring.arrays.scans import Scan
 from semiring.arrays.scatter import added
+from semiring.arrays.sparse import is_ascending, is_sparse, stored_entries, warn_of_duplicates
 from semiring.elimination.analysis import Pattern
-from semiring.errors import DomainError, DTypeError, ShapeError
+from semiring.errors import DomainError, DTypeError, ShapeError, TooLargeError
 from semiring.graphs.components import has_loops
 from semiring.io.inputs import AS_IT_IS, Reading, take, take_edges
 from semiring.io.network import both_directions, weighted
@@ -27,6 +28,8 @@ from semiring.kernels.cpu.elimination import structure
 __all__ = ["Edges", "checked", "edges_of"]
 
 Array = NDArray[Any]
+
+_MOST = np.iinfo(np.int32).max  # vertices, whose numbers patterns hold as int32
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +90,7 @@ def edges_of(
         A, names = taken.matrix, taken.names
     A = A.unpack() if isinstance(A, BitMatrix) else in_host_memory(A)
     both = names is None and reading.directed is False
-    if hasattr(A, "tocoo"):
+    if is_sparse(A):
         return _of_sparse(A, semiring, dtype, names, both)
     dense = as_matrix(A, semiring, dtype, square=True)
     if check:
@@ -105,26 +108,30 @@ def _pattern(n: int, rows: Array, columns: Array) -> Pattern:
 
 
 def _of_sparse(A: Any, semiring: Semiring, dtype: Any, names: Any, both: bool) -> Edges:
-    if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
+    if A.shape[0] != A.shape[1]:
         raise ShapeError(f"A is {A.shape}: a square matrix is needed")
+    if A.shape[0] > _MOST:
+        raise TooLargeError(f"A has {A.shape[0]:,} vertices, and at most {_MOST:,} are numbered: pass a part of it")
     dtype = common_dtype(semiring, A) if dtype is None else np.dtype(dtype)
     semiring.check_dtype(dtype)
     n = int(A.shape[0])
-    if A.format == "csr" and A.has_canonical_format and not both:
-        values = convert(np.asarray(A.data), semiring, dtype)
-        if not (values == semiring.zero_for(dtype)).any():
-            pattern = Pattern(n, A.indptr.astype(np.int64), A.indices.astype(np.int32))
-            return checked(pattern, values, semiring, names)
-    entries = A.tocoo()
-    rows, columns, values = entries.row, entries.col, convert(np.asarray(entries.data), semiring, dtype)
+    rows, columns, stored = stored_entries(A)
+    values = convert(stored, semiring, dtype, "A.data")
+    ordered = A.format == "csr" and not both and is_ascending(A.indptr, columns)
+    if ordered and not (values == semiring.zero_for(dtype)).any():
+        pattern = Pattern(n, A.indptr.astype(np.int64), columns.astype(np.int32))
+        return checked(pattern, values, semiring, names)
     if both:
         other = np.flatnonzero(rows != columns)
         rows, columns = np.concatenate([rows, columns[other]]), np.concatenate([columns, rows[other]])
         values = np.concatenate([values, values[other]])
-    return _of_lists(n, rows, columns, values, semiring, names)
+    return _of_lists(n, rows, columns, values, semiring, names, warns=not both)
 
 
-def _of_lists(n: int, rows: Array, columns: Array, values: Array, semiring: Semiring, names: Any) -> Edges:
+def _of_lists(
+    n: int, rows: Array, columns: Array, values: Array, semiring: Semiring, names: Any, *, warns: bool = False
+) -> Edges:
+    """Return the edges that are listed; with ``warns`` a place that is listed twice is reported."""
     kept = values != semiring.zero_for(values.dtype)  # NaN too
     if not kept.all():
         rows, columns, values = rows[kept], columns[kept], values[kept]
@@ -132,6 +139,8 @@ def _of_lists(n: int, rows: Array, columns: Array, values: Array, semiring: Semi
     starts, order = structure.compressed(n, rows, columns)
     rows, columns, values = rows[order], columns[order], values[order]
     if not ((rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])).all():
+        if warns:
+            warn_of_duplicates(semiring)
         cells, values = added(rows.astype(np.int64) * n + columns, values, semiring)
         return checked(_pattern(n, cells // n, cells % n), values, semiring, names)
     return checked(Pattern(n, starts, columns), values, semiring, names)

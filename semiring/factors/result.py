@@ -63,9 +63,9 @@ def factor(
     Parameters
     ----------
     A
-        (n, n): what lists edges. A SciPy sparse matrix (what it does not store is no edge, a stored 0 is one), a frame
-        of edges, a graph of NetworkX, igraph or rustworkx; a dense matrix, a square frame, a `Network`. Only the first
-        three never take n² of memory.
+        (n, n): what lists edges. A SciPy sparse matrix (what it does not store is no edge, nor is a stored zero of the
+        semiring, such as ∞ in min-plus; a stored 0 is an edge of min-plus), a frame of edges, a graph of NetworkX,
+        igraph or rustworkx; a dense matrix, a square frame, a `Network`. Only the first three never take n² of memory.
     semiring
         Any with a star: ``"min_plus"`` for shortest paths, ``"log_plus"`` and ``"plus_times"`` for sums over all paths,
         ``"boolean"``, ``"max_min"``, your own. By default that of a `Network`, else min-plus.
@@ -592,7 +592,8 @@ class Factor:
         first update of a factor, which from then on keeps what the next ones need, some times `nnz` numbers, and where
         floats of both signs need potentials.
 
-        The semiring's zero removes an edge, whose place remains. Raises as `refactor`.
+        The semiring's zero removes an edge, whose place remains. An edge that the matrix of `factor` stored with the
+        weight zero has no place: store it with another weight, and remove it by this function. Raises as `refactor`.
 
         >>> F = factor([[float("inf"), 7.0, 1.0], [float("inf")] * 3, [float("inf"), 2.0, float("inf")]])
         >>> float(F.update([(0, 1, 2.5)]).distance(0, 1))
@@ -620,7 +621,10 @@ class Factor:
         if strange.size:
             i, j = divmod(int(here[strange[0]]), int(n))
             name = self._vertices.name
-            raise ShapeError(f"the edge {name(i)} → {name(j)} is new, and the factor has no place for it: use factor")
+            raise ShapeError(
+                f"the edge {name(i)} → {name(j)} is new, and the factor has no place for it: call factor on a matrix "
+                "that has this edge, with any weight but the zero of the semiring"
+            )
         return at
 
 

@@ -16,6 +16,7 @@ from semiring.arrays.encoding import check_entries, decode, encode, has_inner_ze
 from semiring.arrays.labels import names_vertices
 from semiring.arrays.operands import in_host_memory, operands
 from semiring.arrays.other_zeros import warn_of_other_zeros
+from semiring.arrays.sparse import is_sparse
 from semiring.closures import closure, closure_of_rounded
 from semiring.elimination.analysis import analyse
 from semiring.elimination.dense import solve_dense
@@ -57,7 +58,7 @@ def fixed_point(
     """
     algebra = as_semiring(semiring_of(A, semiring))
     count = get_threads() if threads is None else checked_threads(threads)
-    if names_vertices(A) or hasattr(A, "tocoo"):
+    if names_vertices(A) or is_sparse(A):
         edges = edges_of(A, algebra).sparse()
         pattern = edges.pattern
         order = structure.topological_order(pattern.starts, pattern.indices)

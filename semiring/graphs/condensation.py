@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from semiring.algebra.catalogue import boolean
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.labels import is_edge_frame, is_frame, is_graph, labelled_square
-from semiring.arrays.operands import in_host_memory, refuse_unreal
+from semiring.arrays.operands import as_matrix, in_host_memory
 from semiring.arrays.parts import on_host
+from semiring.arrays.sparse import is_sparse, stored_entries
 from semiring.arrays.vertices import Vertices
-from semiring.errors import WHICH_ARE_EDGES, DTypeError, ShapeError, VertexError
+from semiring.errors import ShapeError, VertexError
 from semiring.graphs.components import of_sparse
 from semiring.io.inputs import take_edges
 from semiring.io.network import over
@@ -123,12 +124,12 @@ def condensation(A: Any) -> Condensation:
     Parameters
     ----------
     A
-        (n, n): a SciPy sparse matrix or array, each stored entry of which is an edge, but a stored False; a bool array,
-        or a `BitMatrix`, on the host or on a GPU. Or what names its vertices: a square frame of truths, a frame of
-        edges, a graph of NetworkX, igraph or rustworkx, a `Network`, whatever the weights. The edges are listed on the
-        host, with 40 bytes each.
+        (n, n): a SciPy sparse matrix or array, each stored entry of which is an edge, but a stored False; an array of
+        truth values, or of integers that are all 0 or 1, or a `BitMatrix`, on the host or on a GPU. Or what names its
+        vertices: a square frame of truths, a frame of edges, a graph of NetworkX, igraph or rustworkx, a `Network`,
+        whatever the weights. The edges are listed on the host, with 40 bytes each.
 
-    Raises `ShapeError`, and `DTypeError` for a dense matrix of other entries than truths.
+    Raises `ShapeError`, and `DTypeError` for a dense matrix of other entries than truths, 0 and 1.
 
     >>> import semiring as sr
     >>> found = sr.condensation([[False, True, False], [True, False, True], [False, False, False]])
@@ -155,23 +156,15 @@ def condensation(A: Any) -> Condensation:
 
 
 def _edges_of(A: Any) -> tuple[Any, Any, tuple[int, ...]]:
-    if hasattr(A, "tocoo"):
-        stored = A.tocoo()
-        kept = stored.data if stored.dtype == np.bool_ else slice(None)
-        return stored.row[kept].astype(np.int64), stored.col[kept].astype(np.int64), A.shape
+    if is_sparse(A):
+        rows, columns, stored = stored_entries(in_host_memory(A))
+        kept = stored if stored.dtype == np.bool_ else slice(None)
+        return rows[kept].astype(np.int64), columns[kept].astype(np.int64), A.shape
     if isinstance(A, BitMatrix):
         parts = [(on_host(tails), on_host(heads)) for tails, heads in A.edges()]
         empty = np.empty(0, np.int64)
         tails, heads = (np.concatenate([empty, *ends]) for ends in (zip(*parts, strict=True) if parts else ((), ())))
         return tails, heads, A.shape
-    if hasattr(A, "__cuda_array_interface__"):
-        entries = on_host(A)
-    else:
-        refuse_unreal(A)
-        entries = np.asarray(in_host_memory(A))
-    if entries.dtype != np.bool_:
-        raise DTypeError(f"condensation takes truths, not {entries.dtype}: {WHICH_ARE_EDGES}")
-    if entries.ndim != 2:
-        raise ShapeError(f"A is {entries.shape}: a graph needs a square matrix")
+    entries = on_host(as_matrix(A, boolean))
     tails, heads = np.nonzero(entries)
     return tails, heads, entries.shape

@@ -16,6 +16,7 @@ import numpy as np
 from semiring.algorithms.views import WORD
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.parts import on_host
+from semiring.arrays.sparse import is_ascending, stored_entries
 from semiring.graphs.components import (
     Components,
     as_unsigned,
@@ -130,18 +131,21 @@ def structure_on_device(A: Any, none: Any, threads: int, graphs: Graphs) -> Stru
 def structure_of_sparse(matrix: Any) -> Structure | None:
     """The structure of a SciPy sparse matrix (n, n) of numbers; None where it stores an entry twice.
 
-    What it stores counts as an edge, whatever its weight.
+    The matrix has passed `check_sparse`. What it stores counts as an edge, whatever its weight.
     """
-    rows = matrix.tocsr()
-    if not rows.has_canonical_format:
-        rows = matrix.tocsr(copy=True)
-        rows.sum_duplicates()
-    if rows.nnz != matrix.nnz:
-        return None
-    n, starts, values = rows.shape[0], rows.indptr.astype(np.int64), rows.data
-    heads = rows.indices.astype(np.int32, copy=False)
+    from scipy.sparse import coo_array
+
     from semiring.elimination.analysis import Pattern
 
+    tails, heads, values = stored_entries(matrix)
+    n, stored = matrix.shape[0], values.size
+    starts = matrix.indptr if matrix.format == "csr" else None
+    if starts is None or not is_ascending(starts, heads):
+        rows = coo_array((values, (tails, heads)), shape=matrix.shape).tocsr()
+        starts, heads, values = rows.indptr, rows.indices, rows.data
+    if heads.size != stored:
+        return None
+    starts, heads = starts.astype(np.int64), heads.astype(np.int32, copy=False)
     pattern = Pattern(n, starts, heads)
     off = values[pattern.rows != heads]
     one = off[0] if off.size and bool((off == off[0]).all()) else None

@@ -80,7 +80,7 @@ def gemm(
     read = {"A": A, "B": B} | ({"C": C} if beta is not None else {})
     if any(isinstance(x, BitMatrix) for x in (A, B, C)):
         return packed.gemm(A, B, C, semiring, alpha, beta, (transpose_a, transpose_b), out, threads, device)
-    arrays, first, second = _gather(semiring, alpha, beta, read, device)
+    arrays, first, second = _gather(semiring, alpha, beta, read, device, check)
     for name, array in arrays.items():
         if array.ndim != 2:
             raise ShapeError(f"{name} is {array.shape}: gemm takes matrices (see matmul for stacks of them)")
@@ -117,7 +117,7 @@ def gemv(
     if beta is not None and y is None:
         raise ValueError("beta is given, but no y for it to scale")
     read = {"A": A, "x": x} | ({"y": y} if beta is not None else {})
-    arrays, first, second = _gather(semiring, alpha, beta, read, device)
+    arrays, first, second = _gather(semiring, alpha, beta, read, device, check)
     matrix, vector, last = arrays["A"].T if transpose else arrays["A"], arrays["x"], arrays.get("y")
     if matrix.ndim != 2 or vector.ndim != 1 or (last is not None and last.ndim != 1):
         shapes = ", ".join(f"{name} is {array.shape}" for name, array in arrays.items())
@@ -153,7 +153,7 @@ def ger(
            [6., 3., 8.]])
     """
     semiring = _semiring_after(A, "A", semiring)
-    arrays, first, _ = _gather(semiring, alpha, None, {"x": x, "y": y} | ({} if A is None else {"A": A}), device)
+    arrays, first, _ = _gather(semiring, alpha, None, {"x": x, "y": y} | ({} if A is None else {"A": A}), device, check)
     column, row = arrays["x"], arrays["y"]
     if column.ndim != 1 or row.ndim != 1:
         raise ShapeError(f"x is {column.shape}, y is {row.shape}: ger takes vectors")
@@ -208,7 +208,7 @@ def dot(
 
 
 def _gather(
-    semiring: Semiring, alpha: Any, beta: Any, read: dict[str, Any], device: Any
+    semiring: Semiring, alpha: Any, beta: Any, read: dict[str, Any], device: Any, check: bool
 ) -> tuple[dict[str, Array], Any, Any]:
     """The arrays that are read, and α and β as scalars, all of one dtype."""
     scalars = {name: value for name, value in (("alpha", alpha), ("beta", beta)) if value is not None}
@@ -218,7 +218,7 @@ def _gather(
     # The zero or the one of ±∞ exists in every dtype, as its extreme value, so it takes no part in the promotion.
     infinite = {name for name, value in scalars.items() if isinstance(value, float) and isinf(value)}
     finite = tuple(in_host_memory(value, name) for name, value in scalars.items() if name not in infinite)
-    arrays = dict(zip(read, operands(semiring, device=device, beside=finite, **read), strict=True))
+    arrays = dict(zip(read, operands(semiring, device=device, beside=finite, check=check, **read), strict=True))
     dtype = next(iter(arrays.values())).dtype
     for name, value in scalars.items():
         if name in infinite:

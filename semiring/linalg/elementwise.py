@@ -149,7 +149,7 @@ def scaled_sum(semiring: Semiring, alpha: Any, x: Any, y: Any, out: Any, check: 
 
 def _gathered(semiring: Semiring, check: bool, device: Any, **named: Any) -> _Gathered:
     """The operands in one dtype and memory, what a look found in each, and the shape to which they broadcast."""
-    arrays = dict(zip(named, operands(semiring, device=device, **named), strict=True))
+    arrays = dict(zip(named, operands(semiring, device=device, check=check, **named), strict=True))
     try:
         shape = np.broadcast_shapes(*(array.shape for array in arrays.values()))
     except ValueError:
@@ -247,7 +247,7 @@ def reduce(
     """
     semiring = as_semiring(semiring)
     refuse_lawless_sums(semiring)
-    given = as_array(A, semiring, device=device)
+    given = as_array(A, semiring, device=device, check=check)
     scan = check_operands(semiring, {"A": given})[0] if check else Scan()
     array = wide(given, semiring)
     axes = reduced_axes(axis, array.ndim)

@@ -105,7 +105,7 @@ def matmul(
         A, B, labelled = labelled_product(A, B)
         product = matmul(A, B, semiring, out=out, check=check, threads=threads, device=device)
         return labelled(product) if out is None else out
-    given = left, right = operands(semiring, device=device, A=A, B=B)
+    given = left, right = operands(semiring, device=device, check=check, A=A, B=B)
     late = check and is_told(semiring, left, right, threads)
     a, b = (Scan(), Scan()) if late else look(semiring, check, A=left, B=right)
     left, right, shape, axes = _aligned(left, right)
@@ -165,7 +165,7 @@ def matmul_witness(
         raise AlgebraError(f"{semiring.name} has no witnesses: x ⊕ y is not always one of x and y")
     if isinstance(A, BitMatrix) or isinstance(B, BitMatrix):
         return packed.matmul_witness(A, B, semiring, threads, device)
-    left, right = operands(semiring, device=device, A=A, B=B)
+    left, right = operands(semiring, device=device, check=check, A=A, B=B)
     a, b = look(semiring, check, A=left, B=right)
     left, right, shape, axes = _aligned(left, right)
     xp = array_namespace(left)
@@ -207,7 +207,7 @@ def power(
     if is_labelled(A):
         taken = labelled_square(A)
         return taken.back(power(taken.matrix, exponent, semiring, check=check, threads=threads, device=device))
-    given = as_matrix(A, semiring, square=True, device=device)
+    given = as_matrix(A, semiring, square=True, device=device, check=check)
     look(semiring, check, A=given)
     back, base = as_result(A), wide(given, semiring)
     if exponent == 0:

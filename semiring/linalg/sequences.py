@@ -341,7 +341,7 @@ def _chain(
     """What the arguments say, and the dtype of the results."""
     named = {"As": As, "x": x, "weights": weights}
     named = {name: value for name, value in named.items() if value is not None}
-    arrays = dict(zip(named, operands(semiring, device=device, **named), strict=True))
+    arrays = dict(zip(named, operands(semiring, device=device, check=check, **named), strict=True))
     look(semiring, check, **arrays)
     dtype = arrays["As"].dtype
     arrays = {name: wide(array, semiring) for name, array in arrays.items()}

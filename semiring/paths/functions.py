@@ -21,16 +21,14 @@ from semiring.arrays.operands import (
     as_matrix,
     as_result,
     in_host_memory,
-    is_sparse,
     on_their_device,
-    operands,
-    refuse_unreal,
 )
 from semiring.arrays.other_zeros import warn_of_percentages
+from semiring.arrays.sparse import is_sparse, stored_entries
 from semiring.arrays.vertices import Vertices, in_order
 from semiring.chain.explanation import Explanation
 from semiring.closures import closure, closure_with_predecessors
-from semiring.errors import WHICH_ARE_EDGES, AlgebraError, DeviceError, DivergenceError, DomainError, ShapeError
+from semiring.errors import AlgebraError, DeviceError, DivergenceError, DomainError, ShapeError
 from semiring.io.inputs import Reading, as_it_is, take
 from semiring.io.network import SOME, semiring_of
 from semiring.namespaces import is_device_array
@@ -337,9 +335,10 @@ def transitive_closure(  # type: ignore[misc]  # predecessors is one of the opti
     long as the closure, which packs truth values; `Paths.path` makes a run of its own for each source.
     Other options and cost: `best_paths`.
     Of a SciPy sparse matrix of weights every stored entry is an edge.
-    Raises `DomainError` for entries of an array other than 0 and 1, for elsewhere a weight of 0 is an edge: say
-    ``A != 0``, or ``A < inf``; and for a 0, ∞ or NaN that a sparse matrix of numbers stores, which may be an edge or
-    none: ``A.eliminate_zeros()`` leaves zeros out, ``H = A.copy(); H.data = np.ones(H.nnz, bool)`` makes edges of them.
+    Raises `DTypeError` for an array of other integers, or of floats, for elsewhere a weight of 0 is an edge: say
+    ``A != 0``, or ``A < inf``. Raises `DomainError` for a 0, ∞ or NaN that a sparse matrix of numbers stores, which may
+    be an edge or none: ``A.eliminate_zeros()`` leaves zeros out, ``H = A.copy(); H.data = np.ones(H.nnz, bool)`` makes
+    edges of them.
     All pairs take 1.25 n² bytes, 4 n² more with predecessors, and n² more where A holds numbers, or is packed or
     sparse and asked for with predecessors or a ``method``: `TooLargeError`.
     """
@@ -355,7 +354,7 @@ def transitive_closure(  # type: ignore[misc]  # predecessors is one of the opti
         unpacked = wanted or options.get("method", "auto") != "auto"  # which may not take bits
         if not (some or is_device_array(A)):
             _demand_table(A, wanted, unpacked)
-        A = _truths(A)
+        A = _truths(A, options.get("check", True))
         A = A.unpack() if isinstance(A, BitMatrix) and unpacked and not some else A
     found = best_paths(A, boolean, predecessors=wanted, **options)
     if not reflexive:
@@ -380,34 +379,19 @@ def _demand_table(A: Any, predecessors: bool, unpacked: bool) -> None:
         )
 
 
-def _truths(A: Any) -> Any:
+def _truths(A: Any, check: bool) -> Any:
     """A matrix of truths from truths, or from zeros and ones: packed (on the host), sparse or an array, as A is."""
     if isinstance(A, BitMatrix):
         return A.unpack() if A.on_device else A
-    if is_device_array(A):
-        (values,) = operands(as_semiring("max_min"), A=A)
-        truths = values.astype(np.bool_)
-        if not bool((truths == values).all()):
-            raise _not_truths()
-        return as_matrix(truths, boolean, square=True)
-    values = in_host_memory(A)
-    refuse_unreal(values)
-    if hasattr(values, "tocoo"):
-        stored = values.tocoo()
-        unclear = np.flatnonzero((stored.data == 0) | ~np.isfinite(stored.data))
+    if is_sparse(A):
+        values = in_host_memory(A)
+        rows, columns, stored = stored_entries(values)
+        unclear = np.flatnonzero((stored == 0) | ~np.isfinite(stored))
         if unclear.size and values.dtype != np.bool_:
-            i, j, weight = (array[unclear[0]] for array in (stored.row, stored.col, stored.data))
+            i, j, weight = (array[unclear[0]] for array in (rows, columns, stored))
             raise DomainError(
                 f"A stores {weight} at [{i}, {j}]: an edge of that weight, or none? A.eliminate_zeros() leaves zeros "
                 "out; H = A.copy(); H.data = np.ones(H.nnz, bool) makes edges of all that is stored"
             )
         return values.astype(bool)
-    held = np.asarray(values)
-    truths = as_matrix(held.astype(bool, copy=False), boolean, square=True)
-    if truths is not held and not np.array_equal(truths, held):
-        raise _not_truths()
-    return truths
-
-
-def _not_truths() -> DomainError:
-    return DomainError(f"A holds more than 0 and 1: {WHICH_ARE_EDGES}")
+    return as_matrix(A, boolean, square=True, check=check)

@@ -26,8 +26,9 @@ def transitive_reduction(A: Any, *, threads: int | None = None) -> Any:
     Parameters
     ----------
     A
-        (n, n): a bool array, or a `BitMatrix`, on the host or on a GPU; or what names its vertices: a frame, a graph
-        of NetworkX, igraph or rustworkx, a `Network`, whatever the weights of its edges.
+        (n, n): an array of truth values, or of integers that are all 0 or 1, or a `BitMatrix`, on the host or on a GPU;
+        or what names its vertices: a frame, a graph of NetworkX, igraph or rustworkx, a `Network`, whatever the weights
+        of its edges.
     threads
         As in `closure`.
 

@@ -18,8 +18,9 @@ from semiring.arrays.bits import BitMatrix
 from semiring.arrays.folds import farthest, fold_rows
 from semiring.arrays.labels import framed
 from semiring.arrays.memory import demand_memory
-from semiring.arrays.operands import as_matrix, is_sparse
+from semiring.arrays.operands import as_matrix
 from semiring.arrays.parts import on_host, pieces
+from semiring.arrays.sparse import check_sparse, is_sparse
 from semiring.arrays.vertices import Vertices
 from semiring.errors import AlgebraError, DeviceError, NoPathError, ShapeError
 from semiring.io.network import SOME, Network
@@ -218,6 +219,8 @@ class Paths:
         """
         D, given = self._distances, self._weights
         packed, sparse = isinstance(given, BitMatrix), is_sparse(given)
+        if sparse:
+            check_sparse(given)
         weights = given.tocsr() if sparse else given if packed else self._edges[1]
         for rows in pieces(D, _ENTRIES):  # each reads its own part of the diagonal alone
             part = weights[rows].toarray() if sparse else weights[rows].unpack() if packed else weights[rows]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import float_limits, is_floating
 from semiring.arrays.labels import is_graph
+from semiring.arrays.sparse import check_sparse, is_sparse, stored_entries
 from semiring.io import network_of
 from semiring.paths import Paths
 
@@ -33,10 +34,11 @@ def dense(x: Any, semiring: Semiring) -> Array:
         x = network_of(x, semiring).matrix
     if hasattr(x, "unpack"):
         return np.asarray(x.unpack())
-    if hasattr(x, "tocoo"):
-        entries = x.tocoo()
-        result = np.full(x.shape, semiring.zero_for(entries.data.dtype), entries.data.dtype)
-        result[entries.row, entries.col] = entries.data
+    if is_sparse(x):
+        check_sparse(x)
+        rows, columns, stored = stored_entries(x)
+        result = np.full(x.shape, semiring.zero_for(stored.dtype), stored.dtype)
+        result[rows, columns] = stored
         return result
     return np.asarray(x) if hasattr(x, "dtype") else np.asarray(x, semiring.common_dtype(x))
 

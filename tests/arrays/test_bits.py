@@ -68,8 +68,9 @@ def test_packing_takes_any_memory_order(view):
 def test_packing_takes_lists_and_refuses_numbers():
     assert pack([[True, False], [False, True]]) == BitMatrix.identity(2)
     assert pack([[], []]).shape == (2, 0)
-    with pytest.raises(DTypeError, match=r"the entries are int64, and truths .*A != 0 or A < inf"):
-        pack(np.eye(3, dtype=np.int64))
+    assert pack(np.eye(3, dtype=np.int64)) == BitMatrix.identity(3)
+    with pytest.raises(DTypeError, match=r"the entries are float64, and truths .*A != 0 or A < inf"):
+        pack(np.eye(3))
     with pytest.raises(ShapeError, match="2-D array, not 1-D"):
         pack(np.zeros(3, bool))
     with pytest.raises(DTypeError, match=r"but a Network: pack\(network_of\(A, .boolean.\)"):

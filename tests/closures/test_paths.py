@@ -473,9 +473,11 @@ def test_transitive_closure(rng):
 
 @pytest.mark.full
 def test_the_transitive_closure_asks_what_an_edge_is():
-    for A in ([[0, 2.5], [0, 0]], [[INF, 0.0], [1.0, INF]]):
-        with pytest.raises(DomainError, match="more than 0 and 1"):
+    for A in ([[0, 2.5], [0, 0]], [[INF, 0.0], [1.0, INF]], np.eye(2)):
+        with pytest.raises(DTypeError, match=r"boolean is not defined on float64.*say which entries are edges"):
             sr.transitive_closure(A)
+    with pytest.raises(DTypeError, match=r"A\[0, 1\] is 2, .* integers that are all 0 or 1; of others say which"):
+        sr.transitive_closure(np.array([[0, 2], [0, 0]]))
     for stored in (0, 0.0, INF, np.nan):
         A = csr_array(([3, stored], ([0, 1], [1, 2])), shape=(3, 3))
         for more in ({}, {"sources": [0]}):

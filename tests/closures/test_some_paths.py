@@ -438,7 +438,7 @@ def test_truths_of_zeros_and_ones():
     expected = np.triu(np.ones((4, 4), bool))
     for given in (A, sparse.csr_array(A), A.astype(bool)):
         np.testing.assert_array_equal(sr.transitive_closure(given, sources=[2, 0]).matrix, expected[[2, 0]])
-    with pytest.raises(sr.errors.DomainError, match="more than 0 and 1"):
+    with pytest.raises(sr.errors.DTypeError, match=r"A\[0, 1\] is 2, which bool does not hold"):
         sr.transitive_closure(2 * A, sources=[0])
 
 

@@ -29,7 +29,7 @@ def arrays(p: Problem) -> Look:
     """
     yield p.taken, "a matrix already"
     request, A, out = p.request, p.given, p.request.out
-    (array,) = operands(p.semiring, device=request.device, A=A)
+    (array,) = operands(p.semiring, device=request.device, check=request.check, A=A)
     on_device = is_device_array(array)
     moved = on_device and not is_device_array(A)
     home, back = array if moved and array.dtype.kind != "i" else p.home, None

@@ -16,7 +16,8 @@ from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.johnson import SparseGraph, graph_potentials, sparse_graph
 from semiring.algorithms.methods import method_named, takes_edges
 from semiring.arrays.memory import demand_memory
-from semiring.arrays.operands import as_array, as_output, is_sparse
+from semiring.arrays.operands import as_array, as_output
+from semiring.arrays.sparse import check_sparse, is_sparse, stored_entries, warn_of_duplicates
 from semiring.chain.matrix import Matrix
 from semiring.chain.planner import Node
 from semiring.chain.prices import Prices, compared
@@ -67,7 +68,8 @@ def sparse(p: Problem) -> Look:
     """
     A, request = p.given, p.request
     yield request.device is not None or not is_sparse(A), "every entry is stored"
-    if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
+    check_sparse(A)
+    if A.shape[0] != A.shape[1]:
         raise ShapeError(f"A is {A.shape}: a closure needs a square matrix")
     n, dtype = A.shape[0], np.dtype(A.dtype)
     if request.out is None:
@@ -95,7 +97,7 @@ def _look(p: Problem) -> Structure:
     if request.method != "auto" or not request.structure or not looked_at:
         return UNSEEN
     if not worth_a_look(A.shape[0]):
-        stored = (A if A.format in ("csr", "csc", "coo") else A.tocoo()).data
+        stored = stored_entries(A)[2]
         if A.shape[0] < _LEAST or not stored.size or not (stored == stored[0]).all():
             return UNSEEN
     return structure_of_sparse(A) or UNSEEN
@@ -148,8 +150,13 @@ def _prices(p: Problem, seen: Structure) -> Prices:
 def _searches(p: Problem, prices: Prices | None) -> Reduction | None:
     """Dijkstra from every vertex, where that was asked for or is predicted to be faster than what is dense."""
     method = "johnson" if prices and prices.cheapest == "searches" else p.request.method
-    if not takes_edges(method) or np.isinf(p.given.tocoo().data).any():
+    if not takes_edges(method):
         return None
+    rows, columns, stored = stored_entries(p.given)
+    if np.isinf(stored).any():
+        return None
+    if np.unique(rows.astype(np.int64) * p.given.shape[1] + columns).size < stored.size:
+        warn_of_duplicates(p.semiring)
     found = dijkstra(_in_home(p, method=method), p.given, prices)
     if found is None:
         p.request.explanation.note("weights of very different size: closed dense, each strong component on its own")
@@ -161,7 +168,7 @@ def _hops(p: Problem, seen: Structure) -> Reduction | None:
     A, weight, dtype = p.given, seen.weight, np.dtype(p.given.dtype)
     if p.semiring is not min_plus or "hops" not in p.request.structure or p.plus or p.inspect is not None:
         return None
-    if dtype.kind not in "fi" or weight is None or not (weight > 0 and A.tocoo().data.min() >= 0):
+    if dtype.kind not in "fi" or weight is None or not (weight > 0 and stored_entries(A)[2].min() >= 0):
         return None
     if not min_plus.supports(dtype) or not is_exact(weight.item(), A.shape[0], dtype, min_plus.zero_for(dtype)):
         return None
