@@ -14,7 +14,16 @@ import numpy as np
 
 from semiring.errors import FormatError
 from semiring.io.network import Edges
-from semiring.io.text import at_line, count_listed, decoded, edge_chunks, is_count, numbers_as_text, parse_number
+from semiring.io.text import (
+    as_array,
+    at_line,
+    count_listed,
+    decoded,
+    edge_chunks,
+    is_count,
+    numbers_as_text,
+    parse_number,
+)
 
 __all__ = ["read_dimacs", "write_dimacs"]
 
@@ -47,9 +56,9 @@ def read_dimacs(lines: Iterable[bytes], source: str) -> Edges:
         raise FormatError(f"{source}: no line 'p sp <vertices> <arcs>'")
     if len(rows) != promised:
         raise FormatError(f"{source}: {len(rows)} arcs, and the 'p' line promises {promised}")
-    weights = np.array(values) if values else np.zeros(0)
     ends, names = (np.array(rows, np.int64), np.array(columns, np.int64)), range(1, size + 1)
-    return Edges(size, *ends, weights, at_line(source, numbers), names=names)
+    locate = at_line(source, numbers)
+    return Edges(size, *ends, as_array(values, locate), locate, names=names)
 
 
 def _problem(fields: list[str], place: str) -> tuple[int, int]:

@@ -34,7 +34,7 @@ import numpy as np
 from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, counts_rows, guessed_ends, guessed_weight, unit_of
 from semiring.errors import FormatError, did_you_mean
 from semiring.io.network import Edges
-from semiring.io.text import at_line, decoded, edge_chunks, is_number, listed, numbers_as_text, parse_number
+from semiring.io.text import as_array, at_line, decoded, edge_chunks, is_number, listed, numbers_as_text, parse_number
 
 __all__ = ["read_edge_list", "split_line", "write_edge_list", "write_table"]
 
@@ -105,7 +105,7 @@ def read_edge_list(
     place, asked = f"{source}:{number}", header
     header = True if columns is not None and header is None else header
     guessed, ahead = header is None, list[Row]()
-    if header is None and re.search(r"[\s,;]\{.*\}\s*$", line):
+    if header is None and line.rstrip().endswith("}") and re.search(r"[\s,;]\{", line):
         raise FormatError(
             f"{place}: an edge with a dictionary, as networkx.write_edgelist writes it: "
             "networkx.write_weighted_edgelist writes edges as source, target, weight, or pass the graph itself"
@@ -226,7 +226,8 @@ def split_line(line: str, delimiter: str, place: str) -> list[str]:
     if '"' not in line:
         return line.split() if delimiter == " " else [field.strip() for field in line.split(delimiter)]
     if delimiter != " ":  # blanks around fields, and none in quotes
-        line = re.sub(rf'("(?:[^"]|"")*")| *{delimiter} *', lambda found: found[1] or delimiter, line.strip(" \r\n"))
+        around = rf'("(?:[^"]|"")*")|(?<! ) *{delimiter} *'
+        line = re.sub(around, lambda found: found[1] or delimiter, line.strip(" \r\n"))
     try:
         fields = next(csv.reader([line], delimiter=delimiter, strict=True, skipinitialspace=True))
     except csv.Error:
@@ -465,10 +466,10 @@ class _Collected:
             rows, targets = place[rows], place[targets]
             names = tuple(names[vertex] for vertex in order)
         values: np.ndarray[Any, Any] | None = None
-        if columns.weight is not None:
-            values = np.array(self.values) if self.values else np.zeros(0)
-        indices = all(name == str(vertex) for vertex, name in enumerate(names))
         locate = at_line(source, self.lines)
+        if columns.weight is not None:
+            values = as_array(self.values, locate)
+        indices = all(name == str(vertex) for vertex, name in enumerate(names))
         known = None if indices else names
         return Edges(n, rows, targets, values, locate, names=known, unit=columns.unit, unclear=columns.unclear)
 

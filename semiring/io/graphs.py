@@ -21,7 +21,7 @@ from semiring.arrays.operands import as_matrix
 from semiring.errors import DTypeError, FormatError
 from semiring.io.edge_frames import edges_of_frame
 from semiring.io.network import Edges, Network, assemble, both_directions, dtype_of_frame, over, semiring_of
-from semiring.io.text import is_number
+from semiring.io.text import as_array, is_number
 
 __all__ = ["Graph", "edges_of", "edges_of_graph", "guessed_title", "network_of", "titles_of"]
 
@@ -173,6 +173,12 @@ def edges_of(
         unclear = f"{held}: make numbers of them, or leave it out"
     n, ends = len(graph.names), np.array(graph.ends, np.int64).reshape(-1, 2)
     there = _any_weight(graph.weights)
+    titles = tuple(titles)
+    if isinstance(title, str) and title in titles and not there:
+        unclear = f"{locate(0)} and all other edges have None as {title!r}: give them weights, or leave {title!r} out"
+        candidates = (title,)
+        if required:
+            raise FormatError(unclear)
     if required and isinstance(title, str) and graph.weights and not there:
         others = ", ".join(repr(other) for other in titles if other != title)
         held = f"the attributes of edges are {others}" if others else "edges have no attributes"
@@ -247,7 +253,7 @@ def _weights(weights: Sequence[Any], locate: Callable[[int], str], title: Weight
             raise FormatError(f"{locate(edge)} has no weight{called}{mixed}")
         if not isinstance(value, Real | np.bool_):
             raise DTypeError(f"{locate(edge)}: the weight {value!r} is not a real number")
-    array = np.array(weights) if weights else np.zeros(0)
+    array = as_array(weights, locate)
     return array if array.dtype.kind in "fiub" else _rounded(weights, locate)
 
 

@@ -7,6 +7,7 @@ undirected networks; ``pattern`` files have edges of weight 1. Vertices are name
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Callable
 from inspect import signature
@@ -34,6 +35,7 @@ def read_matrix_market(content: bytes, source: str) -> Edges | Entries:
             return Entries(np.zeros((0, 0)), _entry(source, 1))
         if listed > len(content):  # a promise that the file cannot keep; SciPy would first allocate it
             raise FormatError(f"{source}: {listed} entries promised by a file of {len(content)} bytes")
+        _check_lines(content, kind, field, source)
         # From SciPy 1.18 on mmread warns where nobody says what it returns; before 1.13 it does not know the word.
         arrays: dict[str, Any] = {"spmatrix": False} if "spmatrix" in signature(mmread).parameters else {}
         matrix = mmread(io.BytesIO(content), **arrays)
@@ -41,6 +43,7 @@ def read_matrix_market(content: bytes, source: str) -> Edges | Entries:
         raise
     except (ValueError, OverflowError, TypeError) as error:
         raise FormatError(_with_line(str(error), source)) from None
+    _check_range(matrix if kind == "array" else matrix.data, content, source)
     if kind == "array":
         return Entries(np.asarray(matrix), _entry(source, n), typed=field == "integer", names=range(1, n + 1))
     stored: Any = matrix
@@ -57,6 +60,48 @@ def read_matrix_market(content: bytes, source: str) -> Edges | Entries:
         return f"{source}: entry ({row[index] + 1}, {column[index] + 1})"
 
     return Edges(n, row, column, values, locate, typed=field == "integer", names=range(1, n + 1), directed=directed)
+
+
+# SciPy reads a number as far as it goes, and skips the remainder of its line: 3,5 would be 3, and 3.7 the integer 3.
+_NUMBERS = {
+    "real": rb"[-+]?(?:\d++\.?\d*+|\.\d++)(?:[eE][-+]?\d++)?|[-+]?(?i:inf(?:inity)?|nan)",
+    "integer": rb"[-+]?\d++",
+    "unsigned-integer": rb"\d++",
+    "pattern": rb"",
+}
+
+
+def _check_lines(content: bytes, kind: str, field: str, source: str) -> None:
+    """Raise `FormatError` for the first line of entries that is not what the header of the file says."""
+    start, number = content.index(b"\n") + 1, 2
+    while start < len(content):  # comments and empty lines, up to the line of sizes
+        end = content.find(b"\n", start) + 1 or len(content)
+        line = content[start:end].strip()
+        start, number = end, number + 1
+        if line and not line.startswith(b"%"):
+            break
+    value = _NUMBERS.get(field, _NUMBERS["real"])
+    ends = rb"\d++[ \t]++\d++" + (rb"[ \t]++" if value else rb"") if kind == "coordinate" else rb""
+    lines = re.compile(rb"(?:[ \t]*+(?:" + ends + rb"(?:" + value + rb")[ \t]*+)?\r?\n)*+")
+    body = content[start:] + b"\n"
+    end = lines.match(body).end()  # type: ignore[union-attr]  # no line at all matches too
+    if end < len(body):
+        number += body.count(b"\n", 0, end)
+        line = body[end : body.index(b"\n", end)]
+        expected = {"coordinate": "a row, a column", "array": "a number"}[kind]
+        if kind == "coordinate" and value:
+            expected += ", and a number"
+        shown = line[:40].decode(errors="replace")
+        raise FormatError(f"{source}:{number}: {shown!r}, and {expected} are expected ({field})")
+
+
+def _check_range(values: np.ndarray[Any, Any], content: bytes, source: str) -> None:
+    """Raise `FormatError` for a number beyond the range of float64, which SciPy reads as ∞."""
+    if values.dtype.kind == "f" and np.isinf(values).any():
+        for found in re.finditer(rb"[\d.]++[eE]\+?\d{3,}+|\d{300,}+", content):
+            if math.isinf(float(found[0])):
+                number, shown = content.count(b"\n", 0, found.start()) + 1, found[0][:40].decode()
+                raise FormatError(f"{source}:{number}: {shown} is beyond the range of float64")
 
 
 def _entry(source: str, n: int) -> Callable[[int], str]:

@@ -16,11 +16,13 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
+from semiring.algebra.expressions.tree import float_limits
 from semiring.arrays.labels import framed
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.scatter import added, scatter
 from semiring.arrays.vertices import Vertices
 from semiring.errors import AlgebraError, DomainError, FormatError, MissingExtraError, SemiringError, ShapeError
+from semiring.io.text import is_exact
 
 __all__ = [
     "Edges",
@@ -334,7 +336,7 @@ def convert(
         if values.dtype.kind == "f":
             lost = np.isinf(result) & ~np.isinf(values)
             _refuse(lost, values, locate, FormatError, f"the weight {{}} does not fit {target}")
-        elif dtype is None and values.dtype.kind in "iu":
+        elif values.dtype.kind in "iu":
             reason = f"the weight {{}} is not exact in {target}: say dtype='int64', in semiring.network_of or read"
             _refuse(_rounded(values, result) & ~none, values, locate, FormatError, reason)
     if none.any():
@@ -347,8 +349,8 @@ def convert(
 
 def _rounded(values: np.ndarray[Any, Any], floats: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Which integers are others in ``floats``."""
-    lost = np.asarray(np.abs(floats) >= 2**53)
-    lost[lost] = [int(rounded) != int(value) for rounded, value in zip(floats[lost], values[lost], strict=True)]
+    lost = np.asarray(np.abs(floats) >= 2.0 ** float_limits(floats.dtype).nmant)
+    lost[lost] = [not is_exact(rounded, value) for rounded, value in zip(floats[lost], values[lost], strict=True)]
     return lost
 
 

@@ -30,16 +30,41 @@ def read_node_link(content: bytes, source: str, *, weight: str | None = None) ->
     that is an object. Vertices whose ids are integers come in numerical order, others in that of the file.
     """
     try:
-        found = json.loads(content, parse_float=_number, parse_int=_whole)
+        found = json.loads(content, parse_float=_number, parse_int=_whole, object_pairs_hook=_object)
     except UnicodeDecodeError:
         raise FormatError(f"{source}: {NOT_UTF_8}") from None
     except json.JSONDecodeError as error:
         raise FormatError(f"{source}:{error.lineno}: not JSON: {error.msg[:1].lower() + error.msg[1:]}") from None
     except RecursionError:
         raise FormatError(f"{source}: not JSON: nested too deeply") from None
+    except _TwiceError as error:
+        raise FormatError(f"{source}: an object has the key {error.args[0]!r} twice") from None
     except ValueError as error:
         raise FormatError(f"{source}: a number is {error}") from None
-    nodes, links = _list(found, "nodes", source), _list(found, "edges" if "edges" in found else "links", source)
+    try:
+        return _edges_of(found, source, weight)
+    except RecursionError:
+        raise FormatError(f"{source}: an id is nested too deeply") from None
+
+
+class _TwiceError(Exception):
+    """An object has a key twice; JSON leaves open which counts."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _TwiceError(next(key for place, key in enumerate(keys) if key in keys[:place]))
+    return found
+
+
+def _edges_of(found: Any, source: str, weight: str | None) -> Edges:
+    """Return the edges of a node-link object."""
+    if isinstance(found, dict) and {"edges", "links"} <= found.keys():
+        raise FormatError(f"{source}: holds both 'edges' and 'links': remove the list that is not meant")
+    key = "edges" if isinstance(found, dict) and "edges" in found else "links"
+    nodes, links = _list(found, "nodes", source), _list(found, key, source)
     ids = [_entry(node, "id", f"{source}: node {number}") for number, node in enumerate(nodes)]
     if all(type(name) is int for name in ids):
         ids.sort()

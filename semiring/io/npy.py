@@ -12,30 +12,46 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from semiring.errors import FormatError, SemiringError
+from semiring.algebra.expressions.tree import is_floating
+from semiring.arrays.memory import demand_memory
+from semiring.arrays.sparse import check_sparse, stored_entries
+from semiring.errors import FormatError, SemiringError, ShapeError
 from semiring.io.network import Edges, Entries, square
 
 __all__ = ["read_npy", "read_npz", "write_npy", "write_npz"]
 
-# What NumPy, zipfile and SciPy raise on a file that is damaged or none of theirs.
+# What NumPy, zipfile and SciPy raise on a file that is damaged or none of theirs. A wrong offset inside an archive is
+# an OSError of seek, a member that needs a password a RuntimeError, a header that is nested too deep a RecursionError
+# or a MemoryError of the parser.
 _DAMAGED = (
-    *(ValueError, EOFError, KeyError, TypeError, SyntaxError, OverflowError, NotImplementedError),
+    *(ValueError, EOFError, LookupError, TypeError, SyntaxError, OverflowError, RuntimeError, MemoryError, OSError),
     *(zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError),
 )
+_HEADERS: Mapping[Any, Callable[[Any], Any]] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+_SPARSE = {
+    "csr": ("data", "indices", "indptr"),
+    "csc": ("data", "indices", "indptr"),
+    "bsr": ("data", "indices", "indptr"),
+    "coo": ("data", "row", "col"),
+    "dia": ("data", "offsets"),
+}
 
 
 def read_npy(stream: BinaryIO, source: str) -> Entries:
     """The matrix of a .npy file."""
     try:
-        if stream.read(6) != b"\x93NUMPY":
-            raise FormatError(f"{source}: not a .npy file")
+        size = stream.seek(0, 2)
         stream.seek(0)
-        matrix = np.lib.format.read_array(stream, allow_pickle=False)
+        matrix = _array(stream, size, source, "")
     except SemiringError:
         raise
     except _DAMAGED as error:
@@ -49,23 +65,76 @@ def read_npz(stream: BinaryIO, source: str) -> Edges | Entries:
         if not zipfile.is_zipfile(stream):
             raise FormatError(f"{source}: not a .npz file")
         stream.seek(0)
-        with np.load(stream, allow_pickle=False) as archive:
-            held = list(archive.files)
-            if {"format", "shape"} <= set(held):
-                return _sparse(stream, source)
-            key = "matrix" if "matrix" in held else held[0] if len(held) == 1 else None
+        with zipfile.ZipFile(stream) as archive:
+            members = _members(archive, source)
+            if {"format", "shape"} <= set(members):
+                return _sparse(archive, members, source)
+            key = "matrix" if "matrix" in members else next(iter(members)) if len(members) == 1 else None
             if key is None:
-                raise FormatError(f"{source}: holds {', '.join(held) or 'nothing'}; the matrix is the array 'matrix'")
-            matrix = archive[key]
-            names = archive["names"] if "names" in held else None
-            lengths = archive["name_lengths"] if names is not None and "name_lengths" in held else None
+                held = ", ".join(members) or "nothing"
+                raise FormatError(f"{source}: holds {held}; the matrix is the array 'matrix'")
+            matrix = _member(archive, members, key, source)
+            names = _member(archive, members, "names", source) if "names" in members else None
+            counted = names is not None and "name_lengths" in members
+            lengths = _member(archive, members, "name_lengths", source) if counted else None
     except SemiringError:
         raise
-    except (*_DAMAGED, OSError) as error:  # a wrong offset inside the archive is an OSError of seek
+    except _DAMAGED as error:
         raise FormatError(f"{source}: {_reason(error)}") from None
-    if not all(array is None or isinstance(array, np.ndarray) for array in (matrix, names, lengths)) or matrix is None:
-        raise FormatError(f"{source}: holds a file that is no array")
     return _entries(matrix, source, names, lengths)
+
+
+def _members(archive: zipfile.ZipFile, source: str) -> dict[str, zipfile.ZipInfo]:
+    """Return the members of an archive by the names of their arrays, with those that are none under their own."""
+    members: dict[str, zipfile.ZipInfo] = {}
+    for info in archive.infolist():
+        name = info.filename.removesuffix(".npy")
+        if name in members:
+            raise FormatError(f"{source}: holds two arrays {name!r}")
+        members[name] = info
+    return members
+
+
+def _member(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], name: str, source: str) -> Any:
+    """Return an array of an archive. zipfile compares the checksum when the last byte is read."""
+    if name not in members:
+        raise FormatError(f"{source}: holds no array {name!r}")
+    info = members[name]
+    if not info.filename.endswith(".npy"):
+        raise FormatError(f"{source}: holds a file that is no array")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise FormatError(f"{source}: {name!r} is compressed by another method than numpy.savez_compressed uses")
+    with archive.open(info) as stream:
+        found = _array(stream, info.file_size, source, f"the array {name!r} ")
+        if stream.read(1):
+            raise FormatError(f"{source}: damaged: more bytes than the archive lists for {name!r}")
+        return found
+
+
+def _array(stream: Any, size: int, source: str, what: str) -> np.ndarray[Any, Any]:
+    """Return the array that a stream of so many bytes holds, after its header was compared with the size.
+
+    Nothing of the size that a header promises is allocated before.
+    """
+    if stream.read(6) != b"\x93NUMPY":
+        raise FormatError(f"{source}: {what + 'is ' if what else ''}not a .npy file")
+    stream.seek(0)
+    version = np.lib.format.read_magic(stream)
+    if version not in _HEADERS:
+        raise FormatError(f"{source}: {what}has version {version} of the format, and numbers are kept in 1 and 2")
+    shape, _, dtype = _HEADERS[version](stream)
+    if dtype.hasobject:
+        raise FormatError(f"{source}: {_reason(ValueError('pickle'))}")
+    needed, there = prod(shape) * dtype.itemsize, size - stream.tell()
+    if min(shape, default=0) < 0 or needed != there:
+        raise FormatError(
+            f"{source}: damaged: {what}has the header of a {dtype} array {shape}, {needed:,} bytes, and {there:,} "
+            "follow it"
+        )
+    demand_memory(needed, f"{source}: a {dtype} array {shape}", "semiring.closure takes the name of a .npy file")
+    stream.seek(0)
+    found: np.ndarray[Any, Any] = np.lib.format.read_array(stream, allow_pickle=False)
+    return found
 
 
 def _reason(error: BaseException) -> str:
@@ -109,22 +178,39 @@ def _entry(source: str, n: int) -> Callable[[int], str]:
     return lambda index: source if index < 0 else f"{source}: entry ({index // n}, {index % n})"
 
 
-def _sparse(stream: BinaryIO, source: str) -> Edges:
-    from scipy.sparse import load_npz
+def _sparse(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], source: str) -> Edges:
+    """Return the edges of what `scipy.sparse.save_npz` wrote."""
+    from scipy import sparse
 
-    stream.seek(0)
-    matrix: Any = load_npz(stream)
-    n = square(matrix.shape, source)
-    found = matrix.tocoo()
-    rows, columns = np.asarray(found.row, np.int64), np.asarray(found.col, np.int64)
-    for indices in (rows, columns):
-        if len(indices) and not (indices.min() >= 0 and indices.max() < n):
-            raise FormatError(f"{source}: an index lies outside the {n} × {n} matrix")
+    kind = _member(archive, members, "format", source)
+    name = kind[()].decode() if kind.shape == () and kind.dtype.kind == "S" else str(kind)
+    if name not in _SPARSE:
+        raise FormatError(f"{source}: the sparse format is {name[:20]!r}, and known are {', '.join(_SPARSE)}")
+    sides = _member(archive, members, "shape", source)
+    if sides.dtype.kind not in "iu" or sides.shape != (2,) or sides.min() < 0:
+        raise FormatError(f"{source}: 'shape' is {sides.dtype} {sides.tolist()}, and two numbers are expected")
+    shape = tuple(sides.tolist())
+    n = square(shape, source)
+    data, *indices = (_member(archive, members, array, source) for array in _SPARSE[name])
+    if data.dtype.kind not in "fiub" and not is_floating(data.dtype):
+        raise FormatError(f"{source}: holds {data.dtype}, not real numbers")
+    for array, given in zip(_SPARSE[name][1:], indices, strict=True):
+        if given.dtype.kind not in "iu" or given.ndim != 1 or (given.dtype == np.uint64 and (given >> 63).any()):
+            raise FormatError(f"{source}: {array!r} is {given.dtype} {given.shape}, and a list of indices is expected")
+    indices = [given if given.dtype == np.int32 else given.astype(np.int64) for given in indices]
+    made: Any = getattr(sparse, f"{name}_array")
+    matrix = made((data, tuple(indices)) if name == "coo" else (data, *indices), shape=shape)
+    try:
+        check_sparse(matrix, "the matrix")
+    except ShapeError as error:
+        raise FormatError(f"{source}: {error}") from None
+    rows, columns, values = stored_entries(matrix)
+    rows, columns = rows.astype(np.int64), columns.astype(np.int64)
 
     def locate(index: int) -> str:
         return source if index < 0 else f"{source}: entry ({rows[index % len(rows)]}, {columns[index % len(rows)]})"
 
-    return Edges(n, rows, columns, np.asarray(found.data), locate, typed=True)
+    return Edges(n, rows, columns, values, locate, typed=True)
 
 
 def write_npy(stream: BinaryIO, matrix: np.ndarray[Any, Any]) -> None:

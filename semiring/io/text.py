@@ -14,11 +14,13 @@ from semiring.errors import FormatError
 __all__ = [
     "NOT_UTF_8",
     "Told",
+    "as_array",
     "at_line",
     "count_listed",
     "decoded",
     "edge_chunks",
     "is_count",
+    "is_exact",
     "is_number",
     "listed",
     "numbers_as_text",
@@ -66,6 +68,28 @@ def parse_number(text: str) -> int | float:
     if math.isinf(value) and "inf" not in text.lower():
         raise ValueError("beyond the range of float64")
     return value
+
+
+def is_exact(rounded: Any, whole: Any) -> bool:
+    """Return whether a float is an integer, and which."""
+    return bool(np.isfinite(rounded)) and int(rounded) == int(whole)
+
+
+def as_array(numbers: Sequence[int | float], locate: Callable[[int], str]) -> np.ndarray[Any, Any]:
+    """Return the numbers of a file as an array of integers, or of floats where some are.
+
+    Raises `FormatError` for an integer among floats that float64 does not hold.
+    """
+    array = np.array(numbers) if len(numbers) else np.zeros(0)
+    if array.dtype.kind == "f":
+        for place in np.flatnonzero(np.abs(array) >= 2**53):
+            whole = numbers[place]
+            if isinstance(whole, int | np.integer) and not is_exact(array[place], whole):
+                raise FormatError(
+                    f"{locate(int(place))}: the weight {whole} is not exact in float64, which other weights need: "
+                    "write integers alone, and say dtype='int64'"
+                )
+    return array
 
 
 def is_number(text: str) -> bool:
