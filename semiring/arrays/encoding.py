@@ -118,10 +118,9 @@ def convert(array: Array, semiring: Semiring, dtype: Any, name: str = "A", *, ch
         if lost.any():  # on a GPU this waits: of promotions only that of integers to truth values comes here
             position = tuple(int(index) for index in np.unravel_index(int(lost.argmax()), lost.shape))
             place = f"{name}[{', '.join(map(str, position))}]" if position else name
+            entry = array[position].item() if is_device_array(array) else array[position]
             rule = f": truth values are True and False, or integers that are all 0 or 1; of others {WHICH_ARE_EDGES}"
-            raise DTypeError(
-                f"{place} is {array[position]}, which {dtype} does not hold{rule if dtype.kind == 'b' else ''}"
-            )
+            raise DTypeError(f"{place} is {entry}, which {dtype} does not hold{rule if dtype.kind == 'b' else ''}")
     return result
 
 

@@ -22,7 +22,7 @@ from semiring.arrays.device import look as device_look
 from semiring.arrays.device import memory
 from semiring.arrays.device.look import Layout, key_of
 from semiring.arrays.entries import check_entries
-from semiring.errors import DeviceError, DomainError
+from semiring.errors import DeviceError, DomainError, DTypeError
 from semiring.kernels.cuda.product import entrywise
 from semiring.linalg.dispatch import overlaps
 
@@ -267,6 +267,20 @@ def test_an_error_is_found_by_the_one_wait(cp):
     for call in (lambda X: sr.matmul(X, X), lambda X: sr.add(X, X), lambda X: sr.gemm(X, X, X, beta=1)):
         with pytest.raises(DomainError, match=r"A\[1, 0\] is nan"):
             call(cp.asarray(bad))
+
+
+@pytest.mark.parametrize("call", [sr.matmul, sr.add, lambda A, B, R, **options: sr.power(A, 1, R, **options)])
+def test_integers_are_truth_values_and_without_check_nothing_waits(cp, call):
+    ones = np.array([[0, 1], [1, 1]])
+    expected = call(ones.astype(bool), np.eye(2, dtype=bool), "boolean")
+    for check in (True, False):
+        fake_cupy.Array.waits = 0
+        same(call(cp.asarray(ones), cp.asarray(np.eye(2, dtype=np.int8)), "boolean", check=check), expected)
+        assert (fake_cupy.Array.waits > 0) == check
+    call(cp.asarray(3 * ones), cp.asarray(np.eye(2, dtype=np.int8)), "boolean", check=False)
+    assert not fake_cupy.Array.waits
+    with pytest.raises(DTypeError, match=r"A\[0, 1\] is 3, which bool does not hold"):
+        call(cp.asarray(3 * ones), cp.asarray(np.eye(2, dtype=np.int8)), "boolean")
 
 
 # ------------------------------------------------------------------------------------------------- stacks

@@ -29,7 +29,8 @@ from semiring.errors import SemiringError
 from semiring.io import with_positions, write
 
 INF = np.inf
-SECONDS = 20  # that one file may take
+SECONDS = 60  # that `_WATCHED` files may take; then the process ends with a traceback
+_WATCHED = 100
 ROOM = 1 << 30  # bytes of addresses beyond those that the process has at first
 MATRIX = np.array([[INF, 2.5, INF, 7], [1, INF, -3, INF], [INF, INF, 0, 4], [12, INF, INF, INF]])
 NAMES = ["Ulm", "Kiel", "Jena", "Köln"]
@@ -242,7 +243,9 @@ def main(kind: str, count: int, seed: int) -> dict[str, object]:
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, used + ROOM))
     graph = sr.Network(MATRIX)
-    for _ in range(count):
+    for number in range(count):
+        if number % _WATCHED == 0:
+            faulthandler.dump_traceback_later(SECONDS, exit=True)
         content = files[rng.integers(len(files))]
         if kind == "npz" and rng.random() < 0.7:
             content = damaged_archive(rng, content)
@@ -255,7 +258,6 @@ def main(kind: str, count: int, seed: int) -> dict[str, object]:
         path.write_bytes(content)
         dtype = rng.choice([None, None, None, "float32", "float64", "int64", "int16"])
         began = time.perf_counter()
-        faulthandler.dump_traceback_later(SECONDS, exit=True)
         try:
             if plain == "positions":
                 with_positions(graph, path)
@@ -271,8 +273,6 @@ def main(kind: str, count: int, seed: int) -> dict[str, object]:
             outcomes[type(error).__name__] += 1
             network = None
             failures.append(f"{type(error).__name__}: {error} for {given[:300]!r}, dtype={dtype}")
-        finally:
-            faulthandler.cancel_dump_traceback_later()
         slowest = max(slowest, time.perf_counter() - began)
         if plain in ("gr", "mtx", "json") and kind == plain and network is not None and dtype != "int16":
             edges = said(plain, given)
@@ -280,6 +280,7 @@ def main(kind: str, count: int, seed: int) -> dict[str, object]:
                 compared += 1
                 if not agrees(network, edges):
                     failures.append(f"read as {network.matrix.tolist()}: {given[:300]!r}, dtype={dtype}")
+    faulthandler.cancel_dump_traceback_later()
     return {
         "outcomes": dict(outcomes),
         "failures": failures[:10],
