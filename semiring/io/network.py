@@ -159,6 +159,7 @@ class Edges:
     values: np.ndarray[Any, Any] | None
     locate: Locate
     typed: bool = False  # whether the file says which dtype the values have, as text does not
+    written: bool = True  # whether the values are numbers as text has them, of which no integer means "no edge"
     names: Sequence[Any] | None = None
     unit: str = ""
     directed: bool = True
@@ -245,7 +246,8 @@ def weighted(
     values = found.values
     if values is None or (values.dtype.kind == "b" and semiring.dtypes == ("bool",) and not found.asked):
         values = np.ones(len(found.rows), np.int64)
-    weights = convert(values, semiring, dtype, found.locate, typed=found.typed, listed=True)
+    known = {"typed": found.typed, "listed": True, "written": found.written}
+    weights = convert(values, semiring, dtype, found.locate, **known)
     rows, columns = found.rows, found.columns
     if not (directed and found.directed):
         proper = rows != columns
@@ -288,7 +290,7 @@ def over(network: Network, semiring: Semiring, dtype: Any = None) -> Network:
     def locate(edge: int) -> str:
         return f"the edge {named[rows[edge]]} → {named[columns[edge]]}"
 
-    edges = Edges(len(matrix), rows, columns, matrix[rows, columns], locate, typed=True)
+    edges = Edges(len(matrix), rows, columns, matrix[rows, columns], locate, typed=True, written=False)
     known = assemble(edges, semiring, dtype)
     return replace(network, matrix=known.matrix, semiring=semiring)
 
@@ -313,11 +315,12 @@ def convert(
     *,
     typed: bool,
     listed: bool = False,
+    written: bool = False,
 ) -> np.ndarray[Any, Any]:
     """Values of a file as elements of the semiring in ``dtype`` (None: the file's own where it has one that fits).
 
     "No edge" stays "no edge" from dtype to dtype. ``listed``: the values belong to edges that a file lists, so in the
-    boolean semiring each of them is True, whatever its weight.
+    boolean semiring each of them is True, whatever its weight. ``written``: no integer among them means "no edge".
     """
     if values.dtype.kind not in "fiub":
         raise FormatError(f"{locate(-1)}: holds {values.dtype}, not real numbers")
@@ -327,7 +330,7 @@ def convert(
         _refuse(np.isnan(values), values, locate, DomainError, "the weight is not a number (NaN)")
     if target.kind == "b":
         return _truths(values, locate, listed=listed and semiring.dtypes == ("bool",))
-    none = _no_edge(values, semiring)
+    none = np.zeros(values.shape, bool) if written and values.dtype.kind in "iu" else _no_edge(values, semiring)
     if target.kind in "iu":
         result = _integers(values, none, semiring, target, locate)
     else:

@@ -210,7 +210,7 @@ def _sparse(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], so
     def locate(index: int) -> str:
         return source if index < 0 else f"{source}: entry ({rows[index % len(rows)]}, {columns[index % len(rows)]})"
 
-    return Edges(n, rows, columns, values, locate, typed=True)
+    return Edges(n, rows, columns, values, locate, typed=True, written=False)
 
 
 def write_npy(stream: BinaryIO, matrix: np.ndarray[Any, Any]) -> None:

@@ -214,6 +214,21 @@ def test_integers_that_a_float_dtype_does_not_hold(dtype, tmp_path):
         sr.read(tmp_path / "A.npy", dtype="float16")
 
 
+def test_the_integer_that_means_no_edge_in_arrays_is_a_number_in_text(tmp_path):
+    largest = 2**63 - 1
+    files = {
+        "A.gr": f"p sp 2 1\na 1 2 {largest}\n",
+        "A.csv": f"source,target,weight\n0,1,{largest}\n",
+        "A.mtx": f"%%MatrixMarket matrix coordinate integer general\n2 2 1\n1 2 {largest}\n",
+        "A.json": node_link([largest]),
+    }
+    for name, content in files.items():
+        refused(tmp_path, name, content, f"the weight {largest} is not exact in float64", dtype="float64")
+        refused(tmp_path, name, content, f"the weight {largest} means “no edge” in int64", dtype="int64")
+    sp.save_npz(tmp_path / "A.npz", sp.coo_array(([largest, 3], ([0, 1], [1, 0])), shape=(2, 2)))
+    assert sr.read(tmp_path / "A.npz", dtype="float64").matrix.tolist() == [[INF, INF], [3, INF]]
+
+
 def test_an_integer_beside_floats_keeps_its_value(tmp_path):
     message = f"the weight {BIG} is not exact in float64, which other weights need"
     refused(tmp_path, "A.csv", f"source,target,weight\n0,1,{BIG}\n1,0,0.5\n", f"A.csv:2: {message}")
