@@ -119,11 +119,12 @@ def _compressed(x: Any, name: str) -> None:
         raise ShapeError(f"{name}.indptr has {starts.size} entries, and a matrix of shape {x.shape} has {major + 1}")
     if starts[0] != 0:
         raise ShapeError(f"{name}.indptr[0] is {starts[0]}, and 0 is expected")
-    held = min(indices.size, data.shape[0])
-    if (beyond := starts > held).any():
+    if indices.size != data.shape[0]:
+        raise ShapeError(f"{name}.indices has {indices.size} entries, and {name}.data has {data.shape[0]}")
+    if (beyond := starts > indices.size).any():
         place = int(beyond.argmax())
         raise ShapeError(
-            f"{name}.indptr[{place}] is {starts[place]}, beyond the {held} entries of {name}.indices and {name}.data"
+            f"{name}.indptr[{place}] is {starts[place]}, beyond the {indices.size} entries of {name}.indices"
         )
     if (falling := starts[1:] < starts[:-1]).any():
         place = int(falling.argmax()) + 1

@@ -82,11 +82,11 @@ def as_array(numbers: Sequence[int | float], locate: Callable[[int], str]) -> np
     """
     array = np.array(numbers) if len(numbers) else np.zeros(0)
     if array.dtype.kind == "f":
-        for place in np.flatnonzero(np.abs(array) >= 2**53):
+        for place in np.flatnonzero(np.abs(array) >= 2**53).tolist():
             whole = numbers[place]
             if isinstance(whole, int | np.integer) and not is_exact(array[place], whole):
                 raise FormatError(
-                    f"{locate(int(place))}: the weight {whole} is not exact in float64, which other weights need: "
+                    f"{locate(place)}: the weight {whole} is not exact in float64, which other weights need: "
                     "write integers alone, and say dtype='int64'"
                 )
     return array
