@@ -179,18 +179,29 @@ class Semiring:
 
         Raises `DTypeError` where no dtype is left, and `AlgebraError` for what is no domain.
         """
-        return Semiring(
-            self.name,
-            self.add.expression,
-            self.mul.expression,
-            self.zero,
-            self.one,
-            self._star,
-            domain,
-            contract=self.contract,
-            dtypes=self._dtypes,
-            description=self.description,
-        )
+        return self._with(domain=domain)
+
+    def with_star(self, star: OperationLike | None) -> Semiring:
+        """Return the semiring of the same operations, elements and domain with another star, and with nothing claimed.
+
+        Raises `ExpressionError` where ``star`` cannot be traced or parsed.
+        """
+        return self._with(star=star)
+
+    def _with(self, **changes: Any) -> Semiring:
+        """Return the semiring with these arguments changed, and with nothing claimed."""
+        own: dict[str, Any] = {
+            "add": self.add.expression,
+            "mul": self.mul.expression,
+            "zero": self.zero,
+            "one": self.one,
+            "star": self._star,
+            "domain": self.domain,
+            "contract": self.contract,
+            "dtypes": self._dtypes,
+            "description": self.description,
+        }
+        return Semiring(self.name, **(own | changes))
 
     def latex(self) -> str:
         """The definition as LaTeX, without the dollars."""

@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 __all__ = ["check_axioms", "check_sums", "derive_property"]
 
 _SAMPLES, _SEED = 500, 0
+_POINTS = 4  # at which a star may be infinite and still be mended
 
 #: Domains on which a definition given without one is tried again, to say where its laws would hold.
-_SUGGESTED = ("[0, inf]", "[0, inf)", "(0, inf]", "(-inf, inf)", "[-inf, inf)", "(-inf, inf]", "[0, 1]")
+_FINITE = "(-inf, inf)"
+_SUGGESTED = ("[0, inf]", "[0, inf)", "(0, inf]", _FINITE, "[-inf, inf)", "(-inf, inf]", "[0, 1]")
 
 
 @lru_cache(maxsize=1024)
@@ -107,8 +109,16 @@ def _report(
     semiring: Semiring, names: tuple[str, ...], dtype: str, verdicts: list[Verdict], *, suggest: bool = True
 ) -> AxiomReport:
     report = AxiomReport(semiring.name, repr(semiring), _elements(semiring, names), dtype, tuple(verdicts))
-    if suggest and report.refuted and semiring.domain.everything:
-        report = replace(report, hint=_hint(semiring, [verdict.law for verdict in verdicts]))
+    if not (suggest and report.refuted):
+        return report
+    laws = [verdict.law for verdict in verdicts]
+    if semiring.domain.everything:
+        return replace(report, hint=_hint(semiring, laws, _mended_star(semiring) if laws[-1].starred else ""))
+    broken = {verdict.law.key for verdict in report.refuted}
+    if broken and broken <= {law.key for law in STAR_LAWS} and (star := _mended_star(semiring)):
+        mended = semiring.with_star(star)
+        if all(_verdict(mended, law, names, _SAMPLES, _SEED) for law in laws if law.starred):
+            report = replace(report, hint=f"A star is nan where it does not exist: give star={star!r}.")
     return report
 
 
@@ -155,14 +165,44 @@ def _rounding(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, 
         return None
 
 
-def _hint(semiring: Semiring, laws: list[Law]) -> str:
-    """A domain on which these laws of a refuted definition are proved, as a sentence; empty where none was found."""
+def _hint(semiring: Semiring, laws: list[Law], star: str) -> str:
+    """Return, as a sentence, a domain on which these laws of a refuted definition are proved; empty where none is.
+
+    ``star``: what `_mended_star` has found; it is part of the advice where the laws need it.
+    """
     which = "every law is" if len(laws) > len(SUM_LAWS) else "the laws of sums are"
     for text in _SUGGESTED:
-        try:
-            candidate = semiring.on_domain(text)
-        except (AlgebraError, DTypeError, ExpressionError):  # where zero and one have changed places, for one
-            continue
-        if all(law.key == "annihilation" or real_verdict(candidate, law, 0, _SEED).proved for law in laws):
-            return f"On {text} {which} proved: give domain={text!r}."
+        for mended in dict.fromkeys(("", star)):
+            try:
+                candidate = semiring.on_domain(text)
+                candidate = candidate.with_star(mended) if mended else candidate
+            except (AlgebraError, DTypeError, ExpressionError):  # where zero and one have changed places, for one
+                continue
+            if all(law.key == "annihilation" or real_verdict(candidate, law, 0, _SEED).proved for law in laws):
+                return f"On {text} {which} proved: give domain={text!r}{f', star={mended!r}' if mended else ''}."
+    return ""
+
+
+def _mended_star(semiring: Semiring) -> str:
+    """Return the text of the semiring's star with NaN at the points where it is infinite; empty where it has none.
+
+    1 / (1 - x) is infinite at 1, where the sum of all powers of 1 diverges: a star says so by NaN.
+    """
+    if semiring.given_star is None:
+        return ""
+    law = next(law for law in STAR_LAWS if law.key == "star_closed")
+    text = semiring.given_star.text
+    try:
+        if semiring.domain.everything:  # where ∞ is an element too
+            semiring = semiring.on_domain(_FINITE)
+        for point in range(_POINTS + 1):
+            failure = _verdict(semiring, law, semiring.dtypes, _SAMPLES, _SEED).counterexample
+            if failure is None:
+                return text if point else ""
+            if failure.left.lstrip("-") != "∞":
+                return ""
+            text = f"where(x == {failure.values['x']}, nan, {text})"
+            semiring = semiring.with_star(text)
+    except (AlgebraError, DTypeError, ExpressionError):
+        pass
     return ""

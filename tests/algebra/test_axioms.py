@@ -193,6 +193,38 @@ def test_plausible_but_wrong_semirings_are_refuted(name):
         report.raise_if_refuted()
 
 
+def remedy(semiring, name):
+    """The text that the hint of a refuted semiring gives for an argument."""
+    return re.search(rf"{name}='([^']*)'", semiring.check_axioms().hint)[1]
+
+
+@pytest.mark.parametrize(
+    ("star", "points"),
+    [("1/(1-x)", [1]), pytest.param("1/(1-x) + 0/(2*x-1)", [1, 0.5], marks=pytest.mark.full)],
+)
+def test_a_star_that_is_infinite_somewhere_is_refused_with_the_remedy(star, points):
+    given = define("x + y", "x * y", 0, 1, "(-inf, inf)", star=star)
+    with pytest.raises(AlgebraError, match=r"x\* is .*give star='where\(x == 1.*'"):
+        sr.closure([[0.25]], given)
+    mended = given.with_star(remedy(given, "star"))
+    assert mended.domain == given.domain
+    assert mended.check_axioms()
+    assert np.isnan(mended.star(np.array(points, float))).all()
+    np.testing.assert_allclose(sr.closure([[0.25]], mended), [[4 / 3]])
+
+
+def test_a_star_that_is_wrong_elsewhere_gets_no_remedy():
+    assert not WRONG["star outside"][0].check_axioms().hint
+    assert not WRONG["wrong star of a sum"][0].check_axioms().hint
+
+
+@pytest.mark.full
+def test_the_hint_of_a_definition_without_domain_mends_the_star_too():
+    given = define("x + y", "x * y", 0, 1, star="1/(1-x)")
+    mended = given.on_domain(remedy(given, "domain")).with_star(remedy(given, "star"))
+    np.testing.assert_allclose(sr.closure([[0.25]], mended), [[4 / 3]])
+
+
 #: Both sides of the laws, once more: p is ⊕, t is ⊗, o is 0̄, i is 1̄.
 SIDES = {
     "(x ⊕ y) ⊕ z = x ⊕ (y ⊕ z)": lambda p, t, o, i, x, y, z: (p(p(x, y), z), p(x, p(y, z))),
