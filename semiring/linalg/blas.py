@@ -41,6 +41,21 @@ def _semiring_after(operand: Any, name: str, semiring: Semiring | str) -> Semiri
     return as_semiring(semiring)
 
 
+def _check_addend(addend: Any, name: str, beta: Any, semiring: Semiring) -> None:
+    """Raise `ValueError` unless an addend and its factor β are given together.
+
+    An addend without β has two readings: SciPy and BLAS 95 take β = 0̄ and ignore it, `ger` and `axpy` add it.
+    """
+    if beta is not None and addend is None:
+        raise ValueError(f"beta is given, but no {name} for it to scale")
+    if beta is None and addend is not None:
+        one = semiring.one.text.replace("inf", "np.inf")
+        raise ValueError(
+            f"{name} is given, but no beta: pass beta={one}, the one of {semiring.name}, to add {name} as it is, or "
+            f"leave {name} out; out= says where the result goes"
+        )
+
+
 @on_their_device
 def gemm(
     A: Any,
@@ -59,8 +74,9 @@ def gemm(
 ) -> Any:
     """D = (α ⊗ A ⊗ B) ⊕ (β ⊗ C), in this order of factors.
 
-    A (m, k) and B (k, n), each transposed first where so asked (a view, never a copy), C (m, n). α is one by default,
-    β zero: as in every BLAS, **C is read only where β is given and not the zero**. ``out`` may be C itself, or any
+    A (m, k) and B (k, n), each transposed first where so asked (a view, never a copy), C (m, n). α is 1̄ by default. C
+    and β are given together, as in BLAS, or neither: `ValueError` otherwise. β = 1̄ adds C as it is, which is
+    ``beta=0`` in min_plus and max_plus; with β = 0̄ **C is not read**, as in every BLAS. ``out`` may be C itself, or any
     operand. Operands, dtypes (α and β take part as in NumPy's promotion), ``check``, ``threads``, ``device`` and
     errors as in `matmul`; α and β are numbers of the host. Costs m·k·n pairs, and two copies of A where α is not the
     one, of C where β is not.
@@ -70,14 +86,17 @@ def gemm(
     >>> gemm(A, A, C, "min_plus", alpha=5, beta=0)
     array([[5., 1.],
            [0., 5.]])
+    >>> gemm(A, A, C)
+    Traceback (most recent call last):
+        ...
+    ValueError: C is given, but no beta: pass beta=0, the one of min_plus, to add C as it is, or leave C out; ...
     >>> gemm(A, A, transpose_b=True)
     array([[0., 1.],
            [1., 0.]])
     """
     semiring = _semiring_after(C, "C", semiring)
-    if beta is not None and C is None:
-        raise ValueError("beta is given, but no C for it to scale")
-    read = {"A": A, "B": B} | ({"C": C} if beta is not None else {})
+    _check_addend(C, "C", beta, semiring)
+    read = {"A": A, "B": B} | ({} if C is None else {"C": C})
     if any(isinstance(x, BitMatrix) for x in (A, B, C)):
         return packed.gemm(A, B, C, semiring, alpha, beta, (transpose_a, transpose_b), out, threads, device)
     arrays, first, second = _gather(semiring, alpha, beta, read, device, check)
@@ -108,15 +127,14 @@ def gemv(
 ) -> Any:
     """(α ⊗ A ⊗ x) ⊕ (β ⊗ y) for a matrix A (m, n), x (n,) and y (m,); with ``transpose`` Aᵀ in place of A.
 
-    Everything else as in `gemm`: y is read only where β is given. Costs m·n pairs.
+    Everything else as in `gemm`: y and β are given together, or neither. Costs m·n pairs.
 
     >>> gemv([[0, 3], [8, 1]], [5, 1])
     array([4., 2.])
     """
     semiring = _semiring_after(y, "y", semiring)
-    if beta is not None and y is None:
-        raise ValueError("beta is given, but no y for it to scale")
-    read = {"A": A, "x": x} | ({"y": y} if beta is not None else {})
+    _check_addend(y, "y", beta, semiring)
+    read = {"A": A, "x": x} | ({} if y is None else {"y": y})
     arrays, first, second = _gather(semiring, alpha, beta, read, device, check)
     matrix, vector, last = arrays["A"].T if transpose else arrays["A"], arrays["x"], arrays.get("y")
     if matrix.ndim != 2 or vector.ndim != 1 or (last is not None and last.ndim != 1):

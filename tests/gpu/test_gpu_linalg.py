@@ -276,23 +276,24 @@ def test_gemm(name, dtype, cp, rng):
     zero, one = semiring.zero_for(dtype), semiring.one_for(dtype)
     for alpha in (None, 2, zero, one):
         for beta in (None, 3, zero, one):
-            expected = sr.gemm(A, B, C, name, alpha=alpha, beta=beta)
-            same(sr.gemm(cp.asarray(A), cp.asarray(B), cp.asarray(C), name, alpha=alpha, beta=beta), expected)
+            addends = (None, None) if beta is None else (C, cp.asarray(C))
+            expected = sr.gemm(A, B, addends[0], name, alpha=alpha, beta=beta)
+            same(sr.gemm(cp.asarray(A), cp.asarray(B), addends[1], name, alpha=alpha, beta=beta), expected)
             out = cp.asarray(C)
             options = {"transpose_a": True, "transpose_b": True, "out": out, "check": False}
             At, Bt = cp.asarray(A.T.copy()), cp.asarray(B.T.copy())
-            assert sr.gemm(At, Bt, out, name, alpha=alpha, beta=beta, **options) is out
+            addend = None if beta is None else out
+            assert sr.gemm(At, Bt, addend, name, alpha=alpha, beta=beta, **options) is out
             same(out, expected)
 
 
-def test_gemm_reads_c_only_where_beta_is_given(cp, rng):
+def test_gemm_reads_c_only_where_beta_is_not_the_zero(cp, rng):
     A = entries(rng, "plus_times", "float32", (5, 5))
     C = cp.full((5, 5), np.nan, np.float32)
-    for beta in (None, 0):
-        same(
-            sr.gemm(cp.asarray(A), cp.asarray(A), C, "plus_times", beta=beta, check=False),
-            sr.matmul(A, A, "plus_times"),
-        )
+    found = sr.gemm(cp.asarray(A), cp.asarray(A), C, "plus_times", beta=0, check=False)
+    same(found, sr.matmul(A, A, "plus_times"))
+    with pytest.raises(ValueError, match="C is given, but no beta"):
+        sr.gemm(cp.asarray(A), cp.asarray(A), C, "plus_times")
     with pytest.raises(DeviceError, match="beta is on a GPU"):
         sr.gemm(C, C, C, beta=cp.zeros(()))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import numpy as np
 import oracles
@@ -297,25 +298,25 @@ def test_gemm(name, dtype, rng):
         scaled = A if alpha is None else semiring.mul(np.full_like(A, alpha), A)
         start = np.full_like(C, zero) if beta is None else semiring.mul(np.full_like(C, beta), C)
         expected = oracles.product(scaled, B, name, start)
-        result = sr.gemm(A, B, C, name, alpha=alpha, beta=beta)
+        addend = None if beta is None else C
+        result = sr.gemm(A, B, addend, name, alpha=alpha, beta=beta)
         assert result.dtype == np.dtype(dtype)
         np.testing.assert_array_equal(result, expected, f"alpha {alpha}, beta {beta}")
         for transpose_a, transpose_b in itertools.product((False, True), repeat=2):
             first, second = A.T.copy() if transpose_a else A, B.T.copy() if transpose_b else B
             out = np.array(C)
             options = {"transpose_a": transpose_a, "transpose_b": transpose_b, "out": out, "check": False}
-            assert sr.gemm(first, second, out, name, alpha=alpha, beta=beta, **options) is out
+            addend = None if beta is None else out
+            assert sr.gemm(first, second, addend, name, alpha=alpha, beta=beta, **options) is out
             np.testing.assert_array_equal(out, expected)
 
 
-def test_gemm_does_not_read_c_without_beta():
-    A = np.zeros((2, 2))
-    for options in ({}, {"beta": INF}):
-        C = np.full((2, 2), np.nan)
-        assert sr.gemm(A, A, C, **options).tolist() == [[0, 0], [0, 0]]
-        sr.gemm(A, A, C, out=C, **options)
-        assert C.tolist() == [[0, 0], [0, 0]]
-        assert sr.gemv(A, [0.0, 0.0], [np.nan, np.nan], **options).tolist() == [0, 0]
+def test_gemm_does_not_read_c_where_beta_is_the_zero():
+    A, C = np.zeros((2, 2)), np.full((2, 2), np.nan)
+    assert sr.gemm(A, A, C, beta=INF).tolist() == [[0, 0], [0, 0]]
+    sr.gemm(A, A, C, beta=INF, out=C)
+    assert C.tolist() == [[0, 0], [0, 0]]
+    assert sr.gemv(A, [0.0, 0.0], [np.nan, np.nan], beta=INF).tolist() == [0, 0]
     with pytest.raises(ShapeError):
         sr.gemm(A, A, np.zeros((2, 3)), beta=INF)
     with pytest.raises(ValueError, match="beta is given, but no C"):
@@ -382,6 +383,30 @@ def test_gemm_refuses_what_it_cannot_take():
         sr.gemm(A, A.T, alpha=np.nan)
     with pytest.raises(DomainError, match=r"beta is -1\.0, outside the domain"):
         sr.gemm(A, A.T, np.zeros((2, 2)), "max_times", beta=-1)
+
+
+@pytest.mark.parametrize("name", sr.CATALOGUE)
+def test_an_addend_without_beta_is_refused_with_the_beta_that_adds_it(name):
+    """C was ignored in silence where beta was not given."""
+    semiring = sr.CATALOGUE[name]
+    A = np.full((2, 2), semiring.one_for(semiring.dtypes[0]))
+    C = A[::-1].copy()
+    for letter, call in (
+        ("C", lambda **o: sr.gemm(A, A, C, name, **o)),
+        ("y", lambda **o: sr.gemv(A, A[0], C[0], name, **o)),
+    ):
+        with pytest.raises(ValueError, match=f"{letter} is given, but no beta: pass beta=.* to add {letter}") as error:
+            call()
+        beta = eval(re.search(r"beta=([^ ,]*)", str(error.value))[1], {"np": np})
+        assert call(beta=beta).shape == (C if letter == "C" else C[0]).shape
+    C[0, 0] = semiring.zero_for(C.dtype)
+    np.testing.assert_array_equal(sr.gemm(A, A, C, name, beta=beta), semiring.add(sr.gemm(A, A, semiring=name), C))
+
+
+def test_packed_addends_without_beta_are_refused():
+    A = sr.pack(np.eye(3, dtype=bool))
+    with pytest.raises(ValueError, match="C is given, but no beta: pass beta=True"):
+        sr.gemm(A, A, A, "boolean")
 
 
 # ------------------------------------------------------------------------------------------------- the other names
