@@ -137,7 +137,7 @@ def _machine() -> str:
         machine = cpu_machine()
     except ImportError as error:
         return f"none ({error})"
-    return f"{machine.name}, measured {machine.measured} ({machine.source})"
+    return f"{machine} ({machine.source})"
 
 
 def _backend(name: str) -> Any:

@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
         raise SemiringError("there is no folder to write to: set SEMIRING_CONFIG_DIR, or take --dry-run")
     machine = cpu_machine()
     report("measures products on this machine for about a minute; results will be the same, bit by bit, only sooner")
-    report(f"begins with the data of {machine.name}, measured {machine.measured}", "")
+    report(f"begins with the data of {machine}", "")
     threads = arguments.threads or get_threads()
 
     def say(step: Step) -> None:
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     speed = tune(threads, say)
     changed = {name: value for name, value in asdict(speed).items() if value != getattr(machine.speed, name)}
     report("", f"faster than before: {changed}" if changed else "nothing was clearly faster than before")
-    report.tell(machine=machine.name, measured=machine.measured, faster=changed)
+    report.tell(machine=machine.name, measured=machine.measured or None, faster=changed)
     if path is not None and not arguments.dry_run:
         write(path, target, datetime.now(UTC).date().isoformat(), speed)
         report.wrote(str(path))

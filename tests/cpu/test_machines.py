@@ -13,7 +13,17 @@ import semiring as sr
 from semiring.cli import main
 from semiring.kernels import machines
 from semiring.kernels.cpu.codegen.target import Target, host
-from semiring.kernels.machines import cpu_machine, cpu_speed, files, granite_rapids, others, table_for, trying, zen4
+from semiring.kernels.machines import (
+    cpu_machine,
+    cpu_speed,
+    files,
+    granite_rapids,
+    others,
+    table_for,
+    trying,
+    zen4,
+    zen5,
+)
 from semiring.kernels.machines.data import ClosureSpeed, CpuSpeed, TileShape
 
 _AVX512 = "+fma,+avx2,+avx512f,+avx512bw,+avx512vl,+avx512dq"
@@ -88,7 +98,7 @@ def test_no_speed_datum_changes_a_bit(semiring):
 def test_the_tables_are_valid():
     for (vector_bytes, registers), speed in others.SPEEDS.items():
         assert speed.is_valid(vector_bytes, registers)
-    for table in (granite_rapids, zen4):
+    for table in (granite_rapids, zen4, zen5):
         assert table.SPEED.is_valid(64, 32)
         assert not table.SPEED.is_valid(32, 16)  # a tile of 24 vectors
 
@@ -135,6 +145,9 @@ def test_closures_of_every_backend_have_valid_data():
     ("cpu", "features", "expected"),
     [
         ("znver4", _AVX512, "Zen 4"),
+        ("znver5", _AVX512, "Zen 5"),
+        ("x86-64-v4", f"{_AVX512},+avx512vp2intersect,+avxvnni", "Zen 5"),  # a name that a virtual machine may give
+        ("tigerlake", f"{_AVX512},+avx512vp2intersect", "Zen 4"),
         ("sapphirerapids", f"{_AVX512},+amx-tile", "Granite Rapids"),
         ("rocketlake", f"{_AVX512},+amx-tile", "Granite Rapids"),  # as its virtual machines are called
         ("skylake-avx512", _AVX512, "Zen 4"),
@@ -253,6 +266,22 @@ def test_tune_writes_what_it_found(folder, capsys):
     assert found.speed != table_for(host()).speed
     assert main(["info"]) == 0
     assert str(folder / "machine.json") in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("quick", "folder")
+@pytest.mark.parametrize(
+    ("cpu", "said"),
+    [("znver4", "Zen 4, measured 2026-11-20"), ("znver5", "Zen 5, derived and not measured")],
+)
+def test_tune_says_with_whose_data_it_begins(monkeypatch, capsys, cpu, said):
+    target = Target("x86_64-unknown-linux-gnu", cpu, _AVX512)
+    monkeypatch.setattr("semiring.kernels.machines.cpu_machine", lambda: table_for(target))
+    monkeypatch.setattr("semiring.cli.tune.cpu_machine", lambda: table_for(target))
+    monkeypatch.setattr("semiring.kernels.machines.tuning.host", lambda: target)
+    assert main(["tune", "--dry-run"]) == 0
+    assert f"begins with the data of {said}\n" in capsys.readouterr().out
+    assert main(["info"]) == 0
+    assert f"{said} (semiring.kernels.machines." in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("quick")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from semiring.kernels.machines import granite_rapids, h200, others, zen4
+from semiring.kernels.machines import granite_rapids, h200, others, zen4, zen5
 from semiring.kernels.machines.data import ClosureSpeed, CpuSpeed
 from semiring.kernels.machines.files import processor, read
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Machine", "closure_speed", "cpu_machine", "cpu_speed", "table_for", "trying"]
 
-_MEASURED = (granite_rapids, zen4)  # the first that fits is taken
+_TABLES = (granite_rapids, zen5, zen4)  # the first that fits is taken
 _REFERENCE = ClosureSpeed(panel=512)
 
 
@@ -37,20 +37,23 @@ class Machine:
     """The speed data of a CPU, and where they come from."""
 
     name: str
-    measured: str  # the day
+    measured: str  # the day; empty where the data were derived
     source: str  # a file, or the library
     speed: CpuSpeed
+
+    def __str__(self) -> str:
+        return f"{self.name}, {f'measured {self.measured}' if self.measured else 'derived and not measured'}"
 
 
 def table_for(target: Target) -> Machine:
     """The library's own data for a processor: by its name, or else by what it can do."""
     for by_name in (True, False):
-        for table in _MEASURED:
+        for table in _TABLES:
             fits = target.cpu in table.CPUS if by_name else all(map(target.has, table.FEATURES))
             if fits and target.x86 and table.SPEED.is_valid(target.vector_bytes, target.registers):
                 return Machine(table.NAME, table.MEASURED, table.__name__, table.SPEED)
     speed = others.SPEEDS[target.vector_bytes, target.registers]
-    return Machine(target.cpu or "a processor", "never", others.__name__, speed)
+    return Machine(target.cpu or "a processor", "", others.__name__, speed)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Zen 4 and 5: AVX-512, 32 KB first-level and 1 MB second-level data cache a core; measured on an EPYC of two cores.
+"""Zen 4: AVX-512, 32 KB first-level and 1 MB second-level data cache a core; measured on an EPYC of two cores.
 
 Also what every other processor with AVX-512 begins with.
 """
@@ -6,7 +6,7 @@ Also what every other processor with AVX-512 begins with.
 from semiring.kernels.machines.data import CpuSpeed
 
 NAME, MEASURED = "Zen 4", "2026-11-20"
-CPUS = ("znver4", "znver5")
+CPUS = ("znver4",)
 FEATURES = ("avx512f",)
 
 SPEED = CpuSpeed(rows=6, vectors=4, heavy_rows=4, heavy_vectors=2)
