@@ -144,7 +144,7 @@ def closure(
         Whether the empty path counts: A*, or A⁺, whose diagonal holds only cycles.
     check
         Whether to look for NaN and entries outside the domain, and to warn of what looks like the "no edge" of another
-        convention (`SuspiciousWeightsWarning`, in the memory of the host). Without the look such entries give any
+        convention (`SuspiciousWeightsWarning`). Without the look such entries give any
         result; min_plus and max_plus look in any case, for the signs of the weights decide how they are closed. On a
         GPU a call waits for it after the look and at its end, and in between for large matrices of min_plus and
         max_plus, to see whether whole numbers fit narrower integers; without the look it waits for nothing and raises

@@ -41,8 +41,8 @@ WHICH_ARE_EDGES = (
 
 
 class SuspiciousWeightsWarning(UserWarning):
-    """Most entries are what another convention calls "no edge", such as the 0 of SciPy's matrices in min-plus; or a
-    product of probabilities is above 1, as of percentages.
+    """Entries look as if they were meant to be no edges, such as the 0 of SciPy's matrices in min-plus; or a product of
+    probabilities is above 1, as of percentages.
     """
 
 

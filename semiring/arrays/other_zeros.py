@@ -1,9 +1,11 @@
 """Entries that another convention takes for something else: the 0 of SciPy's matrices and the ∞ of tables of capacities
 for "no edge", 95 for 95 %.
 
-Zeros are edges here, of weight 0 or ∞, and then every path is: the result is right, and not what was meant. So the
-first rows of a matrix are looked at, and where they are suspicious all of it. Cost: some microseconds. Of products of
-probabilities the results are looked at, for weights above 1 may have been meant where none gains by them.
+Zeros are edges here, of weight 0 or ∞, and then every path is: the result is right, and not what was meant. What is
+suspicious depends on the semiring (`_other_zeros`); a matrix in which the zero of the semiring occurs off the diagonal
+never is. Cost: some microseconds, and for a matrix of more than 65,536 entries without "no edge" one pass that counts.
+Of products of probabilities the results are looked at, for weights above 1 may have been meant where none gains by
+them.
 """
 
 from __future__ import annotations
@@ -11,61 +13,171 @@ from __future__ import annotations
 import sys
 import warnings
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.algebra.catalogue import max_min, max_plus, min_max, min_plus
 from semiring.algebra.expressions.tree import is_floating
+from semiring.arrays.scans import PIECE, Scan
 from semiring.errors import SuspiciousWeightsWarning
 
-__all__ = ["outside", "warn_of_other_zeros", "warn_of_percentages"]
+__all__ = ["outside", "warn_of_other_zeros", "warn_of_other_zeros_on_device", "warn_of_percentages"]
 
 Array: TypeAlias = Any
 
-_SAMPLE = 1 << 13  # entries: 4 µs
+_TINY = 1 << 11  # entries up to which numbers are counted as fast as they are compared
+_FEW = 1 << 16  # entries that are counted without a look at some rows before
+_SAMPLE = 1 << 13  # entries of these rows: 4 µs
+_VERTICES = 64  # of a matrix on a GPU that are copied to the host
+_PAIRS = 32  # of vertices without a distance between them, whose rows are compared
+_SILENCE = 'or warnings.simplefilter("ignore", semiring.errors.SuspiciousWeightsWarning)'
+_least, _greatest = np.minimum.reduce, np.maximum.reduce
+_NEAR = 8  # distances from one place differ by an eighth of the longest at most: by their rounding
+
+
+class _Suspect(NamedTuple):
+    """A value that may stand for "no edge", and how many entries off the diagonal make it suspicious."""
+
+    value: Any
+    least: int  # that many entries
+    most: bool = False  # and two thirds of all
+    better: Any = None  # the best of some weights
 
 
 def warn_of_other_zeros(A: Array, semiring: Semiring) -> None:
-    """Warn where most edges of A (..., n, n), in the memory of the host, look as if they were meant to be none.
+    """Warn where edges of A (..., n, n), in the memory of the host, look as if they were meant to be none.
 
-    Two thirds of the entries off the diagonal are 0, or ∞, whatever the diagonal holds; and the zero of the semiring
-    does not occur. Of a stack the first matrix is looked at.
+    Of a stack the first matrices are examined: one, and as many as have 65,536 entries together.
     """
-    values = _other_zeros(semiring, A.dtype)
     n = A.shape[-1]
-    if not values or n < 3 or not A.size:
+    suspects = _other_zeros(semiring, A.dtype)
+    if not suspects or n < 2 or not A.size:
         return
-    matrix = A if A.ndim == 2 else A[(0,) * (A.ndim - 2)]
-    rows = matrix[:: 1 + n * n // _SAMPLE]
-    for value in values:
-        found = np.count_nonzero(rows == value)  # of truths: of numbers it takes three times as long
-        if 3 * found >= 2 * len(rows) * (n - 1) and _are_meant(matrix, value, semiring):
-            warnings.warn(_message(value, semiring, A.dtype), SuspiciousWeightsWarning, stacklevel=outside())
+    matrices = A if A.ndim == 2 else A[(0,) * (A.ndim - 3)][: max(1, _FEW // (n * n))]
+    if matrices.size > _FEW:  # then it is one matrix
+        rows = matrices.reshape(n, n)[:: 1 + n * n // _SAMPLE]
+        if np.count_nonzero(rows == semiring.zero_for(A.dtype)) > len(rows):  # at most one a row is on the diagonal
             return
+        suspects = tuple(
+            suspect
+            for suspect in suspects
+            if not suspect.most or 3 * np.count_nonzero(rows == suspect.value) >= 2 * len(rows) * (n - 1)
+        )
+    for suspect in suspects:
+        if _occurs(matrices, suspect):
+            if _count_edges(matrices, semiring.zero_for(A.dtype)):
+                return
+            if any(_is_suspicious(matrix, suspect) for matrix in matrices.reshape(-1, n, n)):
+                warnings.warn(_message(suspect, semiring, A.dtype), SuspiciousWeightsWarning, stacklevel=outside())
+                return
+
+
+def warn_of_other_zeros_on_device(A: Array, semiring: Semiring, scan: Scan) -> None:
+    """Warn of an array (..., n, n) on a GPU, whose entries have been scanned already.
+
+    Where the zero of the semiring occurs nowhere, and a suspicious value may occur, the first vertices are copied to
+    the host and examined there: the only wait.
+    """
+    zero, suspects = semiring.zero_for(A.dtype), _other_zeros(semiring, A.dtype)
+    if scan.has_zero or scan.low is None or zero in (scan.low, scan.high):
+        return
+    greatest = np.inf if scan.high is None else scan.high
+    if any(scan.low <= suspect.value <= greatest for suspect in suspects):
+        few = max(1, _SAMPLE // _VERTICES**2)
+        A = A if A.ndim == 2 else A[(0,) * (A.ndim - 3)][:few]
+        warn_of_other_zeros(A[..., :_VERTICES, :_VERTICES].get(), semiring)
+
+
+def _occurs(matrices: Array, suspect: _Suspect) -> bool:
+    """Return whether a value occurs off the diagonals of (..., n, n) so often that they have to be examined."""
+    if suspect.value != 0 and _greatest(matrices, None) < suspect.value:
+        return False
+    return _count_edges(matrices, suspect.value) >= suspect.least
 
 
 @lru_cache(maxsize=256)
-def _other_zeros(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[Any, ...]:
-    """What else could have been meant by "no edge": 0 and ∞, but for the zero of the semiring itself."""
+def _other_zeros(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[_Suspect, ...]:
+    """Return what else than the zero of the semiring could have been meant by "no edge": 0 and ∞.
+
+    A weight that none is better than is suspicious wherever it occurs: 0 twice where ⊕ is min (once may be an edge) and
+    no weight is below 0, and so in max-plus where none is above 0; ∞ once where ⊕ is max. Elsewhere, as for capacities
+    of 0, most edges have to be equal.
+    """
     if dtype.kind != "i" and not is_floating(dtype):
         return ()
     infinity = np.inf if is_floating(dtype) else np.iinfo(dtype).max
     zero = semiring.zero_for(dtype)
-    return tuple(value for value in (dtype.type(0), dtype.type(infinity)) if value != zero)
+    twice = semiring in (min_plus, min_max, max_plus)
+    better = _greatest if semiring == max_plus else _least
+    suspects = (
+        _Suspect(dtype.type(0), 2 if twice else 1, most=not twice, better=better),
+        _Suspect(dtype.type(infinity), 1, most=semiring not in (max_min, max_plus)),
+    )
+    return tuple(suspect for suspect in suspects if suspect.value != zero)
 
 
-def _are_meant(matrix: Array, value: Any, semiring: Semiring) -> bool:
-    """Whether the whole matrix is as suspicious as its first rows."""
-    n = len(matrix)
-    equal = matrix == value
-    count = int(np.count_nonzero(equal)) - int(np.count_nonzero(equal.diagonal()))
-    if not 2 * n * (n - 1) <= 3 * count < 3 * n * (n - 1):
+def _count(array: Array, value: Any) -> int:
+    """Return how many entries are equal to a value."""
+    if value == 0 and array.size <= _TINY:
+        return int(array.size - np.count_nonzero(array))
+    if array.nbytes <= PIECE:
+        return int(np.count_nonzero(array == value))  # of truths: of numbers it takes three times as long
+    rows = max(1, PIECE * len(array) // array.nbytes)
+    return sum(int(np.count_nonzero(array[i : i + rows] == value)) for i in range(0, len(array), rows))
+
+
+def _count_edges(matrices: Array, value: Any) -> int:
+    """Return how many entries off the diagonals of (..., n, n) are equal to a value."""
+    found = _count(matrices, value)
+    return found and found - _count(matrices.diagonal(0, -2, -1), value)
+
+
+def _is_suspicious(matrix: Array, suspect: _Suspect) -> bool:
+    """Return whether these entries of a matrix, without the zero of the semiring, are more likely no edges."""
+    count, edges = _count_edges(matrix, suspect.value), len(matrix) * (len(matrix) - 1)
+    if count < suspect.least or (suspect.most and 3 * count < 2 * edges):
         return False
-    return not (matrix == semiring.zero_for(matrix.dtype)).any()
+    if suspect.value != 0:
+        return not suspect.most or count < edges
+    if count == edges:  # no edges in one convention, all of weight 0 in the other: nothing tells them apart
+        return False
+    if suspect.most or 3 * count >= 2 * edges:
+        return True
+    # Of weights of both signs 0 may be one; where it means no edge, there is a cycle that gains nearly always.
+    return suspect.better(matrix, None) == 0 and not _may_be_distances(matrix, edges - count)
 
 
-def _message(value: Any, semiring: Semiring, dtype: np.dtype[Any]) -> str:
+def _may_be_distances(matrix: Array, positive: int) -> bool:
+    """Return whether the zeros of a matrix may be distances: between vertices at one place, whose rows then agree.
+
+    Some of the zeros off the diagonal are examined: whether both vertices are as far from every other one, and it from
+    both, but for the rounding of distances. Where all other edges, ``positive`` of them, have one weight, they are more
+    likely those of an adjacency matrix.
+    """
+    n = len(matrix)
+    for step in (1 + n * n // _FEW, 1):
+        tails, heads = np.nonzero(matrix[::step] == 0)
+        tails = tails * step
+        tails, heads = tails[tails != heads], heads[tails != heads]
+        if tails.size:
+            break
+    chosen = np.linspace(0, len(tails) - 1, min(_PAIRS, len(tails))).astype(np.intp)
+    i, j, each = tails[chosen], heads[chosen], np.arange(len(chosen))
+    with np.errstate(invalid="ignore"):  # ∞ less ∞: such a pair does not agree
+        for distances in (matrix, matrix.T):
+            one, other = distances[i].astype(np.float64), distances[j].astype(np.float64)
+            one[each, i], one[each, j] = 0, 0
+            other[each, i], other[each, j] = distances[j, i], 0  # the way back is 0 too
+            longest = np.maximum(np.abs(one).max(1), np.abs(other).max(1))
+            if not (np.abs(one - other).max(1) <= longest / _NEAR).all():
+                return False
+    k = int(np.argmax(one[0] != 0))
+    return _count_edges(matrix, matrix[k, i[0]]) < positive
+
+
+def _message(suspect: _Suspect, semiring: Semiring, dtype: np.dtype[Any]) -> str:
     def name(x: Any) -> tuple[str, str]:
         if x == 0:
             return "0", "0"
@@ -73,12 +185,12 @@ def _message(value: Any, semiring: Semiring, dtype: np.dtype[Any]) -> str:
             return ("∞", "np.inf") if x > 0 else ("-∞", "-np.inf")
         return str(x), f"np.iinfo(A.dtype).{'max' if x > 0 else 'min'}"
 
-    (said, written), (zero, zero_written) = name(value), name(semiring.zero_for(dtype))
+    (said, written), (zero, zero_written) = name(suspect.value), name(semiring.zero_for(dtype))
     return (
-        f"most entries of A off the diagonal are {said}, none is {zero}: {semiring.name} takes {said} for the weight "
-        f"of an edge, and {zero} for no edge; if {said} means no edge, pass np.where(A == {written}, {zero_written}, A)"
-        f", and of a frame A.mask(A == {written}, {zero_written}), which keeps its labels; "
-        "if it is a weight, as where edges were listed, ignore this SuspiciousWeightsWarning, or say check=False"
+        f"entries of A off the diagonal are {said}, none is {zero}: {semiring.name} takes {said} for the weight of an "
+        f"edge, and {zero} for no edge; if {said} means no edge, pass np.where(A == {written}, {zero_written}, A)"
+        f", and of a frame A.mask(A == {written}, {zero_written}), which keeps its labels; if it is a weight, say "
+        f"check=False, {_SILENCE}"
     )
 
 
@@ -88,8 +200,7 @@ def warn_of_percentages(products: Array) -> None:
     if greatest > 1:
         warnings.warn(
             f"the most reliable of these paths has the product {greatest:.6g}, and probabilities lie in [0, 1]: if the "
-            "weights are percentages, pass A / 100; if they are factors that gain, ignore this "
-            "SuspiciousWeightsWarning, or say check=False",
+            f"weights are percentages, pass A / 100; if they are factors that gain, say check=False, {_SILENCE}",
             SuspiciousWeightsWarning,
             stacklevel=outside(),
         )

@@ -34,7 +34,7 @@ from semiring.arrays.bits import BitMatrix
 from semiring.arrays.device.memory import are_apart, load_cupy
 from semiring.arrays.entries import check_entries
 from semiring.arrays.operands import adjacent, memory_of
-from semiring.arrays.other_zeros import warn_of_other_zeros
+from semiring.arrays.other_zeros import warn_of_other_zeros, warn_of_other_zeros_on_device
 from semiring.chain.explanation import Explanation
 from semiring.chain.gaining import gaining
 from semiring.chain.maps import Shifted
@@ -185,12 +185,13 @@ def _closes_any(node: Node) -> bool:
 def _guard_of(blank: Problem, programs: list[tuple[Facts, Node]], traced: bool) -> Guard:
     """It looks which promise a matrix keeps."""
     semiring, m, dual = blank.semiring, blank.matrix, blank.semiring.tropical == "max"
-    otherwise, warning = _of_gaining(blank, programs[0][1], traced), blank.request.check and not m.on_device
+    otherwise, warning = _of_gaining(blank, programs[0][1], traced), blank.request.check
     # Of floats of min-plus and max-plus one end of their range says all, and costs half as much as a look: but for NaN
     # all of them are in the domain, if it is not a user's.
     ends = not m.on_device and is_tropical(semiring) and m.dtype.kind == "f" and semiring.domain.everything
 
     def guard(A: Array, facts: Facts | None, warns: bool) -> Program | None:
+        seen = None
         if facts is not None:
             low, high, nonnegative = facts.least, facts.greatest, facts.nonnegative
         elif ends:
@@ -207,8 +208,12 @@ def _guard_of(blank: Problem, programs: list[tuple[Facts, Node]], traced: bool) 
         else:
             if otherwise is not None and low == low and high == high:
                 found = otherwise(A.T if m.turned else A)
-        if warns and warning and found is not None and not (ends and (low > 0 or high < 0)):  # no 0, no ∞ of an edge
-            warn_of_other_zeros(A, semiring)
+        if warns and warning and found is not None:
+            if m.on_device:
+                if seen is not None:
+                    warn_of_other_zeros_on_device(A, semiring, seen)
+            elif not (ends and (low > 0 or high < 0)):  # no 0, no ∞ of an edge
+                warn_of_other_zeros(A, semiring)
         return found
 
     return guard

@@ -64,6 +64,7 @@ _SOME = (
 #: What errors and warnings of the library advise, and what that is here.
 _SPOKEN = (
     (r", and of a frame A\.mask\(.*\), which keeps its labels", ""),
+    (r", or warnings\.simplefilter\(.*\)", ""),
     (r"ask the functions of paths for some .*", _SOME),
     (r": say which entries are edges, by .*", ""),
     (r"pass np\.where\(A == \S+ np\.iinfo\S+ A\)", "write the other there, or leave such edges of a list out"),

@@ -22,7 +22,7 @@ from semiring.arrays.device import look as device_look
 from semiring.arrays.device import memory
 from semiring.arrays.device.look import Layout, key_of
 from semiring.arrays.entries import check_entries
-from semiring.errors import DeviceError, DomainError, DTypeError
+from semiring.errors import DeviceError, DomainError, DTypeError, SuspiciousWeightsWarning
 from semiring.kernels.cuda.product import entrywise
 from semiring.linalg.dispatch import overlaps
 
@@ -448,3 +448,35 @@ def test_overlap_is_told_by_addresses(cp):
 def test_without_a_gpu_the_error_says_what_is_missing():
     with pytest.raises(DeviceError, match=r"pip install 'semiring\[cuda\]'|needs an NVIDIA GPU"):
         sr.matmul(np.eye(2), np.eye(2), device="cuda")
+
+
+# ------------------------------------------------------------------------------------------------- suspicious weights
+
+
+def test_a_closure_warns_of_the_zeros_of_another_convention(cp):
+    """The entries have been looked at before: where they say nothing, nothing more is read, and nothing unchecked."""
+    A = np.where(np.eye(70, k=1, dtype=bool) | np.eye(70, k=-2, dtype=bool), 2.0, 0)
+    proper = np.where(A == 0, INF, A)
+    waits = []
+    for given, check in ((A, False), (proper, False), (proper, True), (A + 1, True)):
+        before = fake_cupy.Array.waits
+        sr.closure(cp.asarray(given), check=check)
+        waits.append(fake_cupy.Array.waits - before)
+    assert waits[:2] == [0, 0]
+    assert waits[2] == waits[3] > 0
+    before = fake_cupy.Array.waits
+    with pytest.warns(SuspiciousWeightsWarning, match=r"are 0, none is ∞: .* np\.where\(A == 0, np\.inf, A\)"):
+        sr.closure(cp.asarray(A))
+    assert fake_cupy.Array.waits - before == waits[2] + 1
+    for stack, semiring in ((np.stack([A, A]), "min_plus"), (np.stack([proper, proper]), "max_min")):
+        with pytest.warns(SuspiciousWeightsWarning):
+            sr.closure(cp.asarray(stack), semiring)
+    with pytest.warns(SuspiciousWeightsWarning, match="np.iinfo"):
+        sr.closure(cp.asarray(A.astype(np.int32)))
+
+
+@pytest.mark.parametrize("explain", [False, True])
+def test_distances_on_a_device_are_not_suspicious(cp, explain):
+    points = np.random.default_rng(0).random(60)
+    points[:9] = points[-9:]
+    sr.closure(cp.asarray(np.abs(points[:, None] - points)), explain=explain)

@@ -11,7 +11,8 @@ from functools import partial
 
 from semiring.algorithms.stars import check_star
 from semiring.arrays.operands import as_output, as_result, operands, same_memory, store
-from semiring.arrays.other_zeros import warn_of_other_zeros
+from semiring.arrays.other_zeros import warn_of_other_zeros, warn_of_other_zeros_on_device
+from semiring.arrays.scans import Scan
 from semiring.chain.matrix import Matrix
 from semiring.chain.problem import Look, Problem, Reduction, step
 from semiring.errors import ShapeError
@@ -56,4 +57,6 @@ def arrays(p: Problem) -> Look:
     m = Matrix.of(array, p.semiring, rounded_to=request.rounded_to)
     alone = p.seen is UNSEEN and m.rounded_to is None
     q = p.but(matrix=m, home=home, waits=request.check or not on_device, alone=alone)
+    if request.check and on_device and array.size:
+        warn_of_other_zeros_on_device(array, p.semiring, Scan(q.known.least, q.known.greatest))
     return Reduction("moved to the GPU" if moved else "an array", None, [q], back, quiet=True)
