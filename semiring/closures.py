@@ -183,7 +183,8 @@ def closure(
 
     An edge of weight -∞ in min-plus (+∞ in max-plus) makes every path over it -∞ (+∞), and a cycle over it is a
     negative one. plus_times gives what elimination without pivoting reaches: (I - A)⁻¹ where no pivot is 1; the sum
-    itself converges only where the spectral radius is below 1. Costs n³ pairs. Sources: see `semiring.algorithms`.
+    itself converges only where the spectral radius is below 1 (`DivergenceWarning` where the result shows that it is
+    not, with ``check``). Costs n³ pairs. Sources: see `semiring.algorithms`.
 
     >>> import numpy as np
     >>> inf = float("inf")

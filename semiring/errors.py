@@ -9,6 +9,7 @@ __all__ = [
     "DTypeError",
     "DeviceError",
     "DivergenceError",
+    "DivergenceWarning",
     "DomainError",
     "ExpressionError",
     "FormatError",
@@ -44,6 +45,10 @@ class SuspiciousWeightsWarning(UserWarning):
     """Entries look as if they were meant to be no edges, such as the 0 of SciPy's matrices in min-plus; or a product of
     probabilities is above 1, as of percentages.
     """
+
+
+class DivergenceWarning(UserWarning):
+    """The sum over all paths diverges in ordinary arithmetic, and the inverse of I - A is returned in its place."""
 
 
 class RoundingWarning(UserWarning):

@@ -128,6 +128,13 @@ def adds_exponentials(semiring: Semiring) -> bool:
     return texts[0] == texts[1]
 
 
+@lru_cache(maxsize=64)
+def adds_products(semiring: Semiring) -> bool:
+    """Return whether ⊕ and ⊗ are those of `plus_times`, whatever the name and the star."""
+    texts = [[half.expression.text for half in (each.add, each.mul)] for each in (semiring, plus_times)]
+    return texts[0] == texts[1]
+
+
 def refuse_lawless_sums(semiring: Semiring) -> None:
     """Raise `AlgebraError` unless ⊕ is associative and commutative, with neutral 0̄, on which every product relies."""
     if is_proved(semiring):

@@ -11,12 +11,13 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import is_proved, max_times, min_times
 from semiring.arrays.other_zeros import outside
-from semiring.errors import AlgebraError, DivergenceError, DTypeError, RoundingWarning
+from semiring.errors import AlgebraError, DivergenceError, DivergenceWarning, DTypeError, RoundingWarning
 from semiring.kernels.contract import Plan
 
-__all__ = ["check_star", "divergence_error", "may_diverge", "warn_of_divergence"]
+__all__ = ["check_star", "divergence_error", "may_diverge", "warn_of_divergence", "warn_of_diverging_sum"]
 
 
+_SILENCE = 'warnings.simplefilter("ignore", semiring.errors.DivergenceWarning)'
 _FAR = 100  # units in the last place: three digits of float64's sixteen
 _NEAR = 8  # of them, for each of √n sums: what is not known of the exponentials of all ways back to a vertex
 
@@ -100,6 +101,34 @@ def warn_of_divergence(semiring: Semiring, D: Any) -> None:
             f"{at % n} back to it add up to 1, as far as {D.dtype} can tell, and then the sum over all paths diverges "
             "(in a stochastic matrix, whose rows add up to 1, they do). What is found is rounding",
             RoundingWarning,
+            stacklevel=outside(),
+        )
+
+
+def warn_of_diverging_sum(semiring: Semiring, found: Any, *, nonnegative: bool, is_closure: bool = False) -> None:
+    """Warn where ordinary sums over all paths diverge, as far as one pass over what was ``found`` tells.
+
+    Of a matrix A without negative entries (``nonnegative``) the closure (..., n, n) and every block of a factor are
+    (I - A)⁻¹ of some vertices. They have a negative entry if and only if the spectral radius of A is above 1 (I - A is
+    an M-matrix where it is below: A. Berman, R. J. Plemmons, "Nonnegative Matrices in the Mathematical Sciences",
+    chapter 6), and rounding makes none, for only 1 - pivot is a difference. Of other matrices the trace of a closure
+    (``is_closure``) tells: |λ| < 1 gives 1 / (1 - λ) a real part above 1/2, so a trace of n/2 or less is that of a sum
+    that diverges.
+    """
+    if nonnegative:
+        diverges = bool(found.min() < 0)
+    elif is_closure:
+        n = found.shape[-1]
+        least = n / 2 - _NEAR * n * np.finfo(found.dtype).eps
+        diverges = bool((found.diagonal(0, -2, -1).sum(-1) < least).any())
+    else:
+        return
+    if diverges:
+        warnings.warn(
+            f"the sum over all paths of this matrix diverges in {semiring.name}, for its spectral radius is above 1: "
+            "what is returned is made of (I - A)⁻¹, which is no sum of paths. Scale the weights, so that the sum "
+            f"converges; if (I - A)⁻¹ is what you want, say {'check=False, or ' * is_closure}{_SILENCE}",
+            DivergenceWarning,
             stacklevel=outside(),
         )
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring import profiling
-from semiring.algebra.catalogue import adds_exponentials
+from semiring.algebra.catalogue import adds_exponentials, adds_products
 from semiring.algorithms.irreflexive import cycles_from_closure, cycles_in_place, irreflexive_product
 from semiring.algorithms.methods import Method, method_named
 from semiring.algorithms.packed import clear_tail
@@ -16,7 +16,7 @@ from semiring.algorithms.predecessors import Inspection, wants_pivots
 from semiring.algorithms.progress import Progress, ReportingEngine
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
-from semiring.algorithms.stars import divergence_error, may_diverge, warn_of_divergence
+from semiring.algorithms.stars import divergence_error, may_diverge, warn_of_divergence, warn_of_diverging_sum
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.operands import memory_of, same_memory
 from semiring.chain.matrix import Way
@@ -51,6 +51,10 @@ class Leaf:
         self._diverges = may_diverge(self.plan)
         sums = adds_exponentials(p.semiring) and p.strips is None and not self.on_device
         self._sums = sums and p.request.check and 0 not in m.shape
+        series = adds_products(p.semiring) and p.strips is None and not self.words
+        self._series = series and p.request.check and 0 not in m.shape
+        least = p.known.least
+        self._nonnegative = bool(p.known.nonnegative or (least is not None and least >= 0))
         speed, capabilities = closure_speed(self.backend.name, m.dtype, m.storage), self.backend.capabilities
         self._total: int | None = None  # pairs to report
         self._panel, alone = speed.panel, p.progress is None
@@ -169,3 +173,6 @@ class Leaf:
             raise of_matrix(error, np.unravel_index(which, p.stack)) if p.stack else error
         if self._sums:
             warn_of_divergence(self.problem.request.semiring, D)
+        if self._series:
+            semiring = self.problem.request.semiring
+            warn_of_diverging_sum(semiring, D, nonnegative=self._nonnegative, is_closure=True)

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.algebra.catalogue import as_semiring, max_times, min_times
+from semiring.algebra.catalogue import adds_products, as_semiring, max_times, min_times
 from semiring.algebra.expressions.tree import float_limits, is_floating, is_half
-from semiring.algorithms.stars import divergence_error
+from semiring.algorithms.stars import divergence_error, warn_of_diverging_sum
 from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, rounded, widen
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import as_array, as_output, in_host_memory
@@ -190,6 +190,9 @@ class Factor:
         try:
             with self._home.current():
                 self._numbers = self._eliminate(changed)
+                if adds_products(semiring) and edges.values.size:
+                    positive = bool(edges.scan.low >= 0)
+                    warn_of_diverging_sum(semiring, self._numbers.memory, nonnegative=positive)
         except DivergenceError as error:
             raise error.named(self.names) from None
 

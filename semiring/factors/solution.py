@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.algebra.catalogue import as_semiring
+from semiring.algebra.catalogue import adds_products, as_semiring
 from semiring.algebra.expressions.tree import is_floating
-from semiring.algorithms.stars import divergence_error
+from semiring.algorithms.stars import divergence_error, warn_of_diverging_sum
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, rounded, wide
 from semiring.arrays.labels import names_vertices
@@ -105,6 +105,8 @@ def _dense(A: Array, b: Array, semiring: Semiring, transposed: bool, threads: in
     except NoStar as error:
         closure(A, semiring, threads=threads)  # names the cycle
         raise divergence_error(semiring, error.place) from None
+    if adds_products(semiring) and n:
+        warn_of_diverging_sum(semiring, work, nonnegative=bool(scan.low >= 0))
     return np.asarray(decode(X, semiring, A.dtype)).reshape(b.shape)
 
 

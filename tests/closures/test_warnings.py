@@ -9,11 +9,18 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 
 import semiring as sr
 from semiring import testing
 from semiring.data import NETWORKS
-from semiring.errors import AlgebraError, FormatError, RoundingWarning, SuspiciousWeightsWarning
+from semiring.errors import (
+    AlgebraError,
+    DivergenceWarning,
+    FormatError,
+    RoundingWarning,
+    SuspiciousWeightsWarning,
+)
 
 INF = np.inf
 SCIPYS = [[0, 5, 0], [0, 0, 3], [0, 0, 0]]
@@ -79,13 +86,6 @@ def test_the_zero_of_another_convention_is_warned_of_once_with_the_mend(given, f
     function(repaired if A.dtype.kind == "i" else repaired.astype(float))
 
 
-def test_the_warning_for_bfloat16():
-    with pytest.warns(SuspiciousWeightsWarning, match="0 means no edge"):
-        sr.closure(np.eye(40, k=1).astype(ml_dtypes.bfloat16))
-
-
-def test_the_mend_gives_the_distances_that_were_meant():
-    A = np.array(SCIPYS, float)
 def _random_weights(n, density, *, symmetric, unit):
     """A matrix of SciPy's convention: 0 is no edge, and on the diagonal."""
     rng = np.random.default_rng([n, int(100 * density)])
@@ -165,6 +165,13 @@ def test_distances_of_vertices_at_one_place_are_not_suspicious(n):
         sr.closure(D)
 
 
+def test_the_warning_for_bfloat16():
+    with pytest.warns(SuspiciousWeightsWarning, match="0 means no edge"):
+        sr.closure(np.eye(40, k=1).astype(ml_dtypes.bfloat16))
+
+
+def test_the_mend_gives_the_distances_that_were_meant():
+    A = np.array(SCIPYS, float)
     found = sr.closure(np.where(A == 0, np.inf, A))
     np.testing.assert_array_equal(found, [[0, 5, 8], [INF, 0, 3], [INF, INF, 0]])
 
@@ -267,6 +274,10 @@ def test_what_is_at_most_one_is_a_probability():
         sr.most_reliable_paths(np.ones((n, n)), predecessors=False)
 
 
+#: Complete graphs in which some weights are 0: as matrices that say "no edge" by 0 have them.
+AMBIGUOUS = {"digits", "digits, loops of 0", "votes that were won", "capacities of a few kinds", "coins"}
+
+
 def test_no_false_alarm_on_the_families_of_graphs():
     """Warnings are errors here."""
     for name, A in _families():
@@ -274,10 +285,6 @@ def test_no_false_alarm_on_the_families_of_graphs():
         for semiring in ("max_min",) if name in AMBIGUOUS else ("min_plus", "max_min", "min_max"):
             try:
                 sr.closure(np.where(A == INF, sr.as_semiring(semiring).zero_for(A.dtype), A), semiring)
-#: Complete graphs in which some weights are 0: as matrices that say "no edge" by 0 have them.
-AMBIGUOUS = {"digits", "digits, loops of 0", "votes that were won", "capacities of a few kinds", "coins"}
-
-
             except SuspiciousWeightsWarning as error:
                 pytest.fail(f"{name}, {A.shape} in {semiring}: {error}")
             except sr.errors.NegativeCycleError:
@@ -290,6 +297,68 @@ def test_no_false_alarm_on_real_networks(name):
     for semiring, function in FUNCTIONS.items():
         if semiring != "max_plus" and semiring != "max_times":
             function(sr.load_network(name, semiring).matrix)
+
+
+# ------------------------------------------------------------------------------------------- sums that diverge
+
+DIVERGES = "the sum over all paths of this matrix diverges in plus_times, for its spectral radius is above 1"
+
+
+def _of_radius(rng, n, radius):
+    A = rng.random((n, n)) * (rng.random((n, n)) < 0.5) + np.eye(n, k=1)
+    A[-1, 0] = 1
+    return A * (radius / np.abs(np.linalg.eigvals(A)).max())
+
+
+def _as_sparse(A):
+    return scipy.sparse.csr_array(A)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda A: sr.closure(A, "plus_times"),
+        lambda A: sr.closure(A, "plus_times", reflexive=False),
+        lambda A: sr.closure(A, "plus_times", explain=True),
+        lambda A: sr.closure(np.stack([A / 9, A]), "plus_times"),
+        lambda A: sr.closure(_as_sparse(A), "plus_times"),
+        lambda A: sr.fixed_point(A, np.ones(len(A)), "plus_times"),
+        pytest.param(lambda A: sr.fixed_point(_as_sparse(A), np.ones(len(A)), "plus_times"), marks=pytest.mark.full),
+        pytest.param(lambda A: sr.factor(_as_sparse(A), "plus_times"), marks=pytest.mark.full),
+    ],
+)
+@pytest.mark.parametrize("n", [2, 12])
+def test_a_sum_that_diverges_is_warned_of(rng, n, call):
+    """(I - A)⁻¹ came out without a word, [[-1]] of [[2]]. Without negative entries it shows whatever the matrix."""
+    for radius in (1.01, 1.5, 8):
+        with pytest.warns(DivergenceWarning, match=DIVERGES) as told:
+            call(_of_radius(rng, n, radius))
+        assert {warning.filename for warning in told} == {__file__}
+    for radius in (0.99, 0.5):
+        call(_of_radius(rng, n, radius))
+
+
+def test_a_sum_of_entries_of_both_signs_that_diverges():
+    """Certain by the trace alone: that of a sum which converges is above n/2."""
+    for A in ([[2.0]], [[-2.0]], [[0, 3.0], [-3.0, 0]], np.array([[-1.5, 1], [0, -1.5]], np.float32)):
+        with pytest.warns(DivergenceWarning, match=DIVERGES):
+            sr.closure(A, "plus_times")
+    for A in ([[-0.99]], [[0, 0.9], [-0.9, 0]], [[0.0, -5.0], [0, 0]], np.zeros((0, 0)), -np.eye(3) * (1 - 1e-12)):
+        sr.closure(A, "plus_times")
+
+
+def test_the_inverse_is_returned_without_a_warning_where_it_is_asked_for():
+    assert sr.closure([[2.0]], "plus_times", check=False).tolist() == [[-1]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sr.errors.DivergenceWarning)  # as the message says
+        assert sr.closure([[2.0]], "plus_times").tolist() == [[-1]]
+
+
+@pytest.mark.full
+def test_the_sums_of_a_semiring_of_ones_own_diverge_too():
+    own = sr.Semiring("sums", "x + y", "x * y", 0, 1, "where(x == 1, nan, 1 / (1 - x))", "(-inf, inf)")
+    with pytest.warns(DivergenceWarning, match="diverges in sums"):
+        sr.closure([[2.0]], own)
 
 
 # ------------------------------------------------------------------------------------------- integers

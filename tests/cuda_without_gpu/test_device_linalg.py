@@ -22,7 +22,7 @@ from semiring.arrays.device import look as device_look
 from semiring.arrays.device import memory
 from semiring.arrays.device.look import Layout, key_of
 from semiring.arrays.entries import check_entries
-from semiring.errors import DeviceError, DomainError, DTypeError, SuspiciousWeightsWarning
+from semiring.errors import DeviceError, DivergenceWarning, DomainError, DTypeError, SuspiciousWeightsWarning
 from semiring.kernels.cuda.product import entrywise
 from semiring.linalg.dispatch import overlaps
 
@@ -473,6 +473,15 @@ def test_a_closure_warns_of_the_zeros_of_another_convention(cp):
             sr.closure(cp.asarray(stack), semiring)
     with pytest.warns(SuspiciousWeightsWarning, match="np.iinfo"):
         sr.closure(cp.asarray(A.astype(np.int32)))
+
+
+def test_a_sum_that_diverges_is_told_where_the_host_waits_anyway(cp):
+    for given in ([[2.0]], [[[0.5]], [[2.0]]]):
+        with pytest.warns(DivergenceWarning):
+            sr.closure(cp.asarray(np.array(given)), "plus_times")
+    before = fake_cupy.Array.waits
+    sr.closure(cp.asarray(np.array([[2.0]])), "plus_times", check=False)
+    assert fake_cupy.Array.waits == before
 
 
 @pytest.mark.parametrize("explain", [False, True])
