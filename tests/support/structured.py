@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import oracles
 
 import semiring as sr
-from semiring.errors import DivergenceError, SemiringError
+from semiring.errors import DivergenceError, SemiringError, SuspiciousWeightsWarning
 
 KINDS = (
     *("dense", "sparse", "acyclic", "apart", "tail", "undirected", "undirected sparse", "tree"),
@@ -161,7 +162,9 @@ def closed(case: Case, structure: Any) -> Any:
     if out:
         options["out"] = A if out == "A" else np.empty(A.shape, A.dtype)
     try:
-        D = sr.closure(A, case.name, structure=structure, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SuspiciousWeightsWarning)  # complete graphs with weights of 0
+            D = sr.closure(A, case.name, structure=structure, **options)
     except DivergenceError:
         return DivergenceError
     except SemiringError as error:
