@@ -392,6 +392,7 @@ def test_a_cycle_that_gains_is_told_by_name(predecessors):
         sr.most_reliable_paths([[0, 2], [1, 0]], names="a", predecessors=predecessors)
 
 
+@pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")  # which is said beside the error
 @pytest.mark.parametrize(
     ("function", "wrong", "none"),
     [(sr.longest_paths, INF, "max_plus is -inf"), (sr.shortest_paths, -INF, "min_plus is inf")],
