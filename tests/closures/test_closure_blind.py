@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from importlib import import_module
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,6 +15,7 @@ from strict_arrays import StrictArray, StrictBackend, StrictPasses, StrictQueues
 from tiers import each_value
 
 import semiring as sr
+from semiring.algorithms.methods import Method
 from semiring.algorithms.ordered import selects
 from semiring.algorithms.predecessors import nearest_tree
 from semiring.algorithms.schedule import BLOCKED, schedule_for
@@ -98,6 +100,37 @@ def test_negative_cycles_and_divergence(rng):
     for method in ("rkleene", "blocked_floyd_warshall", "squaring"):
         with pytest.raises(DivergenceError, match=r"vertex 1[56]0"):
             closure(on_device(B), "max_times", method=method)
+
+
+def test_every_call_scans_the_graph_of_its_matrix(monkeypatch, rng):
+    """A plan that the calls of a kind share knows no graph: a later matrix may have a structure that the first lacks."""
+    steps = {name: import_module(f"semiring.chain.steps.{name}") for name in ("structure", "bottleneck")}
+    monkeypatch.setattr(steps["structure"], "_LEAST_ON_DEVICE", 23)
+    looked, known = [], {"symmetric": False}
+
+    def look(A, none):
+        looked.append(A.shape)
+        return known["symmetric"], True, A.size, None
+
+    capabilities = Capabilities(queues=StrictQueues(), passes=StrictPasses(), graphs=SimpleNamespace(look=look))
+    monkeypatch.setattr(StrictBackend, "capabilities", capabilities)
+    closed = []
+    monkeypatch.setattr(steps["bottleneck"], "SPANNING_TREE", Method("tree", lambda _, A: closed.append(A)))
+    A, few = rng.random((23, 23)), rng.random((22, 22))
+    for given in (A, np.asfortranarray(A)[::1], A):  # the second has no adjacent rows
+        looked.clear()
+        closure(on_device(given), "max_min", structure="bottleneck")
+        assert looked == ([(23, 23)] if given is A else [])
+    known["symmetric"] = True
+    for out in (None, on_device(A.copy())):
+        closure(on_device(A), "max_min", structure="bottleneck", out=out)
+    closure(on_device(np.stack([A, A])), "max_min", structure="bottleneck")
+    assert len(closed) == 4
+    looked.clear()
+    closure(on_device(few), "max_min", structure="bottleneck")
+    closure(on_device(A), "max_min", structure="bottleneck", check=False)  # nobody may wait for what is found
+    closure(on_device(A), "max_min", structure=False)
+    assert looked == []
 
 
 @pytest.fixture

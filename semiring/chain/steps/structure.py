@@ -37,7 +37,7 @@ def structure(p: Problem) -> Look:
     yield few, "too few vertices to be worth a look"
     yield not has_loops(p.dtype), "no kernels look at floats of 16 bytes"
     yield m.on_device and request.devices, "several GPUs close the matrix as it is"
-    waits = p.waits and adjacent(m.array)
+    waits = p.waits and (p.blank or adjacent(m.array))  # a blank array has strides of 0, and those of no caller
     yield m.on_device and not waits, "only of adjacent entries of a device that may be waited for"
     graphs, found = p.backend.capabilities.graphs, p.seen
     if found is UNSEEN:
