@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 import semiring as sr
 from semiring.arrays.operands import as_array, as_matrix, as_output, as_result, operands
-from semiring.errors import DeviceError, DTypeError, ShapeError
+from semiring.errors import DeviceError, DTypeError, NegativeCycleError, PositiveCycleError, ShapeError
 from semiring.threads import get_threads, set_threads, threads
 
 INF = np.inf
@@ -116,6 +116,17 @@ def test_closures_of_floats_of_sixteen_bytes(monkeypatch):
     monkeypatch.setattr(sys.modules["semiring.chain.steps.structure"], "_LEAST", 2)  # as if they were many
     _, why = sr.closure(np.abs(apart).astype(np.longdouble), explain=True)
     assert "floats of 16 bytes" in str(why)
+
+
+@pytest.mark.parametrize("n", [2, 200])
+def test_a_cycle_of_floats_of_sixteen_bytes_that_gains_is_named(n):
+    A = np.full((n, n), INF, np.longdouble)
+    A[0, 1], A[1, 0] = 1, -1 - np.longdouble(2) ** -40
+    with pytest.raises(NegativeCycleError, match=r"0 → 1 → 0 .* -9\.09495e-13, below 0") as caught:
+        sr.closure(A)
+    assert caught.value.cycle == (0, 1)
+    with pytest.raises(PositiveCycleError, match=r"9\.09495e-13, above 0"):
+        sr.best_paths(-A, "max_plus")
 
 
 def test_output():

@@ -147,7 +147,10 @@ class Weights:
         """Some weights, exactly; of vertices as A counts them."""
         xp = array_namespace(self.A)
         values = on_host(self.A[xp.asarray(tails), xp.asarray(heads)]).tolist()
-        return [self.sign * (value if isinstance(value, int) else Fraction(value)) for value in values]
+        # `Fraction` takes no long doubles, which `tolist` leaves as they are.
+        return [
+            self.sign * (value if isinstance(value, int) else Fraction(*value.as_integer_ratio())) for value in values
+        ]
 
 
 def _whole_numbers(A: Array) -> bool:
