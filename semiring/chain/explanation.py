@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -9,7 +10,12 @@ import numpy as np
 
 from semiring.chain.matrix import Matrix
 
-__all__ = ["Explanation", "Link"]
+__all__ = ["Explanation", "Link", "gpu_names"]
+
+
+def gpu_names(devices: Sequence[int]) -> list[str]:
+    """Return the names of the GPUs with these numbers, as ``device=`` takes them."""
+    return [f"cuda:{number}" for number in devices]
 
 
 class Link(NamedTuple):
@@ -35,6 +41,7 @@ class Explanation:
     dtype: np.dtype[Any] | None = None  # None where there is no matrix yet
     method: str = ""
     backend: str = ""
+    devices: tuple[int, ...] = ()  # the numbers of the GPUs that close it together
     storage: str = "elements"
     threads: int = 1
     reasons: list[str] = field(default_factory=list)
@@ -47,12 +54,12 @@ class Explanation:
         if self.dtype is None:
             self.shape, self.dtype = m.shape, m.dtype
 
-    def closed_by(self, method: str, backend: str, m: Matrix) -> None:
+    def closed_by(self, method: str, backend: str, m: Matrix, devices: tuple[int, ...] = ()) -> None:
         """What closes a matrix: the one that the caller gave, or the first part of it."""
         self.about(m)
         if method != self.method:  # a step found an easier way than the one that was chosen first
             self.reasons = [reason for reason in self.reasons if not self.method or self.method not in reason]
-        self.method, self.backend = method, backend
+        self.method, self.backend, self.devices = method, backend, devices
         self.storage = "packed bits" if m.storage == "bits" else "elements"
 
     def note(self, reason: str) -> None:
@@ -72,7 +79,8 @@ class Explanation:
 
     def __str__(self) -> str:
         size = " × ".join(map(str, self.shape))
-        where = [self.backend, self.storage]
+        where = [*gpu_names(self.devices)] or [self.backend]
+        where.append(self.storage)
         if self.backend != "cuda":
             where.append(f"{self.threads} thread{'s' if self.threads > 1 else ''}")
         lines = [

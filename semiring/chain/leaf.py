@@ -19,6 +19,7 @@ from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import divergence_error, may_diverge, warn_of_divergence, warn_of_diverging_sum
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.operands import memory_of, same_memory
+from semiring.chain.explanation import gpu_names
 from semiring.chain.matrix import Way
 from semiring.chain.problem import Problem, of_matrix
 from semiring.kernels import backend_for
@@ -69,7 +70,8 @@ class Leaf:
     def __str__(self) -> str:
         m = self.problem.matrix
         size = " × ".join(map(str, m.shape))
-        return f"{self.method.name} closes {size} {'bits' if self.words else m.dtype}, {self.backend.name}"
+        where = ", ".join(gpu_names(self.problem.request.devices)) or self.backend.name
+        return f"{self.method.name} closes {size} {'bits' if self.words else m.dtype}, {where}"
 
     @property
     def cost(self) -> str:

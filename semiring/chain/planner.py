@@ -115,7 +115,9 @@ class Node:
         self.leaf = Leaf(p)
         if not self._silent:
             explanation.say(self._depth, "method", True, str(self.leaf), self.leaf.cost)
-            explanation.closed_by(self.leaf.method.name, self.leaf.backend.name, p.matrix)
+            devices = p.request.devices
+            backend = "cuda" if devices else self.leaf.backend.name
+            explanation.closed_by(self.leaf.method.name, backend, p.matrix, devices)
 
     def plan(self, problem: Problem, which: int) -> Node:
         """Plan a problem of the reduction, the one of that number, by the steps that follow."""

@@ -97,6 +97,16 @@ def test_signs_words_paths_files_and_stacks(rng, tmp_path):
     assert same_bits(sr.closure(tmp_path / "B.npy", device=TWO), sr.closure(B))
 
 
+def test_explain_names_the_gpus(rng, tmp_path):
+    np.save(tmp_path / "A.npy", rounded(rng, 97, "min_plus", "float32"))
+    for given in (np.load(tmp_path / "A.npy"), tmp_path / "A.npy"):
+        _, why = sr.closure(given, device=TWO[::-1], explain=True)
+        assert (why.backend, why.devices) == ("cuda", (1, 0))
+        assert "\n  backend  cuda:1, cuda:0, elements\n" in str(why)
+        assert why.chain[-1].why == "blocked_floyd_warshall closes 97 × 97 float32, cuda:1, cuda:0"
+        assert "cpu" not in str(why)
+
+
 def test_progress_is_reported_and_may_stop_it(rng):
     told = []
     A = rounded(rng, 97, "min_plus", "float32")

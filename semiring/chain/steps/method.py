@@ -10,6 +10,7 @@ import numpy as np
 from semiring.algorithms.methods import method_named, takes_edges
 from semiring.algorithms.ordered import selects
 from semiring.algorithms.schedule import BLOCKED, schedule_for
+from semiring.chain.explanation import gpu_names
 from semiring.chain.problem import Problem, Reduction, is_tropical
 from semiring.errors import AlgebraError, DeviceError
 from semiring.kernels import get_backend
@@ -28,7 +29,7 @@ def method(p: Problem) -> Reduction:
     if request.devices:
         if name not in ("auto", BLOCKED):
             raise AlgebraError(f"{name} does not spread over several GPUs: use {BLOCKED}, or one of them")
-        name, why = BLOCKED, f"rows on the GPUs {', '.join(map(str, request.devices))}"
+        name, why = BLOCKED, f"rows on the GPUs {', '.join(gpu_names(request.devices))}"
         backend = get_backend("cuda")
     elif takes_edges(name) and m.storage == "elements":
         if not is_tropical(p.semiring) or m.dtype not in (np.float32, np.float64):
