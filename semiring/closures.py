@@ -26,7 +26,7 @@ from semiring.chain.planner import solve
 from semiring.chain.problem import STRUCTURES, Options, Problem, Request, is_tropical
 from semiring.chain.program import program_for, program_of
 from semiring.chain.steps import steps_in_order
-from semiring.errors import AlgebraError, DeviceError, UnknownNameError
+from semiring.errors import AlgebraError, DeviceError, DTypeError, UnknownNameError
 from semiring.io.inputs import Reading
 from semiring.io.network import semiring_of
 from semiring.kernels.engine import engine_of, make_plan
@@ -53,6 +53,7 @@ class _Options(TypedDict, total=False):
     journal: Any
     pivots: Any
     structure: bool | str | Iterable[str]
+    compute_dtype: Any
     weight: str | Callable[[Any], Any] | None
     directed: bool | None
     columns: tuple[str, str] | None
@@ -89,6 +90,7 @@ def closure(
     journal: Any = None,
     pivots: Any = None,
     structure: bool | str | Iterable[str] = True,
+    compute_dtype: Any = None,
     weight: str | Callable[[Any], Any] | None = None,
     directed: bool | None = None,
     columns: tuple[str, str] | None = None,
@@ -117,7 +119,7 @@ def closure(
         - by `squaring`;
         - where ⊕ is not idempotent and ``reflexive`` is False;
         - where neither the entries of a row nor those of a column are adjacent, and for a stack whose rows are not;
-        - of bfloat16, and on the host of float16, in float32;
+        - of float16 and bfloat16, in float32, unless ``compute_dtype`` says otherwise;
         - in float64 while potentials are found, if shortest paths are so long that it takes an elimination.
 
         ``johnson`` takes the edges, and 32 MiB. For more on a GPU see the page on closures.
@@ -162,6 +164,11 @@ def closure(
         ``"bottleneck"``, ``"hops"``, ``"reachability"``, ``"separators"``, ``"searches"``, ``"components"``,
         ``"undirected"``. The page on structure has the idea and the rounding of each; ``explain`` says what was found.
         With ``method="auto"``, from 1,536 vertices on; hops of a sparse matrix from 256 on.
+    compute_dtype
+        The dtype of the arithmetic. By default float16 and bfloat16 are computed in float32 and rounded once, with the
+        same result on every device. ``"float16"`` closes a float16 matrix on a GPU in float16, in about half the time
+        and without the copy in float32, and a float16 file by strips. Then every sum and product along a path is
+        rounded, and the result depends on the device and the method.
     weight, directed, columns
         How edges are read, as in `network_of`: the column or attribute of the weights; False for edges in both
         directions, of a matrix in memory too; the titles of the columns where the edges of a frame begin and end.
@@ -198,8 +205,10 @@ def closure(
     semiring, (one, several) = semiring_of(A, semiring), _where(device)
     if several and getattr(A, "ndim", 2) > 2:
         asked = {"method": method, "reflexive": reflexive, "check": check, "threads": threads, "structure": structure}
-        return _close_by_several(several, A, out, explain, semiring=semiring, directed=directed, **asked)
-    options, progress = _options(semiring, method, threads, check, structure, several), as_progress(progress)
+        asked |= {"directed": directed, "compute_dtype": compute_dtype}
+        return _close_by_several(several, A, out, explain, semiring=semiring, **asked)
+    options = _options(semiring, method, threads, check, structure, several, compute_dtype)
+    progress = as_progress(progress)
     rare = device, memory, journal, pivots, weight, directed, columns
     if not explain and rare.count(None) == len(rare):
         if type(A) is list or (type(A) is np.ndarray and not A.dtype.isnative):  # read here or by the step `arrays`
@@ -212,7 +221,13 @@ def closure(
     explanation = Explanation(options.semiring.name, method=method, threads=options.threads, told=explain)
     request = Request(
         *options,
-        *(explanation, out, one, several, memory, journal, pivots),
+        explanation,
+        out=out,
+        device=one,
+        devices=several,
+        memory=memory,
+        journal=journal,
+        pivots=pivots,
         reading=reading,
         programs=None if explain or several else program_of,
     )
@@ -227,13 +242,35 @@ def _close_by_several(devices: tuple[int, ...], A: Any, out: Any, explain: bool,
     return closed_stack(devices, A, out, partial(closure, **asked))
 
 
-def _options(semiring: Any, method: str, threads: int | None, check: bool, structure: Any, several: Any) -> Options:
+def _options(
+    semiring: Any,
+    method: str,
+    threads: int | None,
+    check: bool,
+    structure: Any,
+    several: Any,
+    compute_dtype: Any = None,
+) -> Options:
     """What a call asks for; ``several``: GPUs that are to spread it as it is. Raises where no call can ask for that."""
     algebra, spared = as_semiring(semiring), spared_steps(structure)
     if method != "auto" and method not in METHODS:
         raise UnknownNameError("closure method", method, METHODS)
     count = get_threads() if threads is None else checked_threads(threads)
-    return Options(algebra, method, count, bool(check), frozenset() if several else spared)
+    structures = frozenset() if several else spared
+    return Options(algebra, method, count, bool(check), structures, _compute_dtype(compute_dtype))
+
+
+def _compute_dtype(given: Any) -> np.dtype[Any] | None:
+    """Return the dtype of ``compute_dtype=``; raise `DTypeError` for one that no closure is computed in on request."""
+    if given is None:
+        return None
+    try:
+        found: np.dtype[Any] | None = np.dtype(given)
+    except TypeError:
+        found = None
+    if found != np.float16:
+        raise DTypeError(f"compute_dtype is {given!r}, and only 'float16' can be requested: leave it out, or convert A")
+    return found
 
 
 def _by_chain(A: Any, request: Request, **wanted: Any) -> Any:

@@ -24,7 +24,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeAlias, TypedDict, Unpack, overload
 
@@ -32,11 +32,11 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
-from semiring.algebra.expressions.tree import is_floating
+from semiring.algebra.expressions.tree import is_floating, is_half
 from semiring.algorithms.predecessors import nearest_tree, path_sums
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.algorithms.schedule import schedule_for
-from semiring.arrays.encoding import decode
+from semiring.arrays.encoding import decode, rounded
 from semiring.arrays.parts import on_host
 from semiring.chain.by_ranks import close_file, close_spread, looked_at
 from semiring.chain.problem import Request
@@ -177,7 +177,8 @@ class _Team:
     def grid(self, n: int, dtype: np.dtype[Any], semiring: Semiring | None = None) -> Grid:
         """The distribution of an n × n matrix, in the blocks of the schedule of the first rank."""
         name = "cuda" if self.device else backend_for(None, as_semiring("min_plus"), np.dtype(np.float32)).name
-        blocks = self.ranks.allgather(tuple(schedule_for(name, dtype).blocks(n)))[0]
+        closed_in = np.dtype(np.float32) if is_half(dtype) else dtype
+        blocks = self.ranks.allgather(tuple(schedule_for(name, closed_in).blocks(n)))[0]
         return Grid(blocks, grid_shape(self.ranks.size))
 
     def links(self, grid: Grid) -> Links:
@@ -401,9 +402,9 @@ def closure(
         As in `read`, where A is no `Matrix`.
 
     Weights of both signs are closed under potentials, for which at most eight sweeps over the matrix are made; integers
-    in their own dtype, if distances fit half its range. Refused on all ranks: edges of unbounded gain (-∞ in min-plus),
-    bfloat16, and integers that would need a wider dtype inside; `AlgebraError` and `IntegerOverflowError` say what to
-    do. Other errors are those of `semiring.closure`.
+    in their own dtype, if distances fit half its range; float16 and bfloat16 in float32, rounded once. Refused on all
+    ranks: edges of unbounded gain (-∞ in min-plus), and integers that would need a wider dtype inside; `AlgebraError`
+    and `IntegerOverflowError` say what to do. Other errors are those of `semiring.closure`.
 
     Costs n³ / ranks pairs, and for each rank some 2 n² / √ranks entries of travel, while others are computed.
     """
@@ -428,9 +429,15 @@ def closure(
         held = slabs(closed.n, ranks.size)
         grid = Grid(tuple(held), (ranks.size, 1))
         spread = Spread(ranks, grid, closed.to_rows()[1])
+    if is_half(closed.dtype):  # tiles have room for float32, and are rounded once
+        request = replace(request, rounded_to=closed.dtype)
+        spread = Spread(ranks, spread.grid, agreed(ranks, partial(spread.own.astype, np.float32)))
     close_spread(request, spread, team.links(spread.grid), on=team.on, close=_METHODS[method], progress=progress)
-    if spread is not closed._spread:
-        closed.own[...] = deal(ranks, closed._spread.grid, held, spread.own, closed.dtype)
+    own = rounded(spread.own, closed.dtype)
+    if method == "row_broadcast":
+        closed.own[...] = deal(ranks, closed._spread.grid, held, own, closed.dtype)
+    elif own is not closed.own:
+        closed.own[...] = own
     return closed
 
 

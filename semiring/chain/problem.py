@@ -98,6 +98,7 @@ class Options(NamedTuple):
     threads: int = 1
     check: bool = True
     structure: frozenset[str] = frozenset()  # the names of the steps that may spare work
+    compute_dtype: Any = None  # the dtype that the caller wants the arithmetic in; None is the library's choice
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,7 @@ class Request:
     threads: int
     check: bool = True
     structure: frozenset[str] = frozenset()
+    compute_dtype: Any = None
     explanation: Explanation = field(default_factory=Explanation)
     out: Any = None  # where the caller wants the result
     device: Any = None  # where the caller wants it computed
@@ -125,7 +127,7 @@ class Request:
     @property
     def options(self) -> Options:
         """What decides how matrices of a kind are closed."""
-        return Options(self.semiring, self.method, self.threads, self.check, self.structure)
+        return Options(self.semiring, self.method, self.threads, self.check, self.structure, self.compute_dtype)
 
 
 class Strips(NamedTuple):

@@ -32,6 +32,7 @@ from semiring.algorithms.potentials.weights import Weights, finite_range
 from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.device.memory import are_apart, load_cupy
+from semiring.arrays.encoding import decode
 from semiring.arrays.entries import check_entries
 from semiring.arrays.operands import adjacent, memory_of
 from semiring.arrays.other_zeros import warn_of_other_zeros, warn_of_other_zeros_on_device
@@ -42,7 +43,7 @@ from semiring.chain.matrix import Matrix
 from semiring.chain.planner import OWN_STEPS, Node
 from semiring.chain.problem import Facts, Options, Problem, Program, Request, UndecidedError, is_tropical, promises
 from semiring.chain.steps import STEPS
-from semiring.chain.steps.half import half
+from semiring.chain.steps.half import half, stays_float16
 from semiring.errors import SemiringError
 from semiring.graphs.components import strong_components
 from semiring.kernels import named_backend
@@ -86,11 +87,34 @@ def program_for(
         return None
     named = None if options.method == "auto" else method_named(options.method)
     form = A.dtype, A.shape, memory is not A, out is not None and not adjacent(out)
+    widens = (
+        device is not None and is_half(A.dtype) and not stays_float16(options.semiring, A.dtype, options.compute_dtype)
+    )
+    if widens and not traced and options.compute_dtype is None:
+        return _of_half(A, options, plus, reports, warns)
     # Names may get another meaning, and errors name the semiring: equal ones may be called differently.
     meant = options.semiring.name, named_backend(), named
     guard = _guard(options, form, (plus, traced, reports), device, *meant)
     program = None if guard is None else guard(A, facts, warns)
     return partial(_turned, program) if program is not None and form[-1] else program
+
+
+def _of_half(A: Array, options: Options, plus: bool, reports: bool, warns: bool) -> Program | None:
+    """Return the program of a float16 or bfloat16 array on a GPU: that of its copy in float32, and one rounding."""
+    semiring = options.semiring
+    if not semiring.supports(np.float32):
+        return None
+    wide = A.astype(np.float32, order="C")
+    program = program_for(wide, options, wide, plus=plus, reports=reports, warns=warns)
+    if program is None:
+        return None
+
+    def close(A: Array, out: Any = None, inspect: Any = None, progress: Any = None) -> Array | None:
+        if program(wide, wide, inspect, progress) is None:
+            return None
+        return decode(wide, semiring, A.dtype) if out is None else decode(wide, semiring, out=out)
+
+    return close
 
 
 def program_of(p: Problem) -> Program | None:

@@ -12,6 +12,7 @@ import oracles
 import pytest
 from matrices import CASES, matrix
 from strict_arrays import StrictArray, StrictBackend, StrictPasses, StrictQueues, installed, on_device
+from strips import rounded
 from tiers import each_value
 
 import semiring as sr
@@ -22,7 +23,7 @@ from semiring.algorithms.schedule import BLOCKED, schedule_for
 from semiring.arrays.bits import pack
 from semiring.arrays.device import memory
 from semiring.closures import METHODS, closure
-from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, NegativeCycleError
+from semiring.errors import DivergenceError, DomainError, DTypeError, IntegerOverflowError, NegativeCycleError
 from semiring.kernels.contract import Capabilities, Status
 from semiring.kernels.reference import ReferenceBackend
 
@@ -103,7 +104,7 @@ def test_negative_cycles_and_divergence(rng):
 
 
 def test_every_call_scans_the_graph_of_its_matrix(monkeypatch, rng):
-    """A plan that the calls of a kind share knows no graph: a later matrix may have a structure that the first lacks."""
+    """A plan that the calls of a kind share knows no graph, and matrices of one kind differ in structure."""
     steps = {name: import_module(f"semiring.chain.steps.{name}") for name in ("structure", "bottleneck")}
     monkeypatch.setattr(steps["structure"], "_LEAST_ON_DEVICE", 23)
     looked, known = [], {"symmetric": False}
@@ -131,6 +132,31 @@ def test_every_call_scans_the_graph_of_its_matrix(monkeypatch, rng):
     closure(on_device(A), "max_min", structure="bottleneck", check=False)  # nobody may wait for what is found
     closure(on_device(A), "max_min", structure=False)
     assert looked == []
+
+
+def test_float16_is_closed_in_float32_and_rounded_once(monkeypatch, rng):
+    """As on the host; in float16 where the caller asks for it, and where nothing is rounded."""
+    whole = SimpleNamespace(can_close=lambda plan, n: False)
+    capabilities = Capabilities(queues=StrictQueues(), passes=StrictPasses(), whole_closures=whole)
+    monkeypatch.setattr(StrictBackend, "capabilities", capabilities)
+    for name in ("min_plus", "max_times"):
+        A = rounded(rng, 71, name, "float16")
+        expected = closure(on_device(A.astype(np.float32)), name).get().astype(np.float16)
+        for given, out in ((A, expected), (np.stack([A, A]), np.stack([expected, expected]))):
+            for _ in range(2):  # a plan that both calls could share
+                check(given, out, name)
+        found, why = closure(on_device(A), name, compute_dtype="float16", explain=True)
+        assert why.chain[-1].why.endswith("closes 71 × 71 float16, cuda")
+        np.testing.assert_array_equal(closure(on_device(A), name, compute_dtype=np.float16).get(), found.get())
+        np.testing.assert_allclose(found.get(), expected, rtol=71 * 2.0**-11)
+        assert (found.get() != expected).any()
+    A = rounded(rng, 71, "max_min", "float16")
+    found, why = closure(on_device(A), "max_min", explain=True)
+    assert why.chain[-1].why.endswith("closes 71 × 71 float16, cuda")
+    check(A, found.get(), "max_min")
+    for given in (A.astype(np.float32), np.zeros((71, 71), np.int16)):
+        with pytest.raises(DTypeError, match=f"compute_dtype is float16, and A is {given.dtype}"):
+            closure(on_device(given), "max_min", compute_dtype="float16")
 
 
 @pytest.fixture

@@ -35,7 +35,8 @@ def closed(tmp_path):
     def close(A, name="min_plus", **options):
         path, pivots = tmp_path / "A.npy", tmp_path / "P.npy"
         np.save(path, A)
-        given = {"out": tmp_path / "D.npy", "memory": least(path, name, pivots=pivots), "pivots": pivots, **options}
+        options |= {"pivots": pivots} | ({"compute_dtype": "float16"} if A.dtype == np.float16 else {})
+        given = {"out": tmp_path / "D.npy", "memory": least(path, name, **options), **options}
         return sr.closure(path, name, **given), np.load(pivots, mmap_mode="r")
 
     return close

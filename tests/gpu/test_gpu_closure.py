@@ -178,6 +178,26 @@ def test_half_precision(rng, cupy, name, dtype):
                 assert P.path(0, int(j))[-1] == j
 
 
+@pytest.mark.parametrize("name", ["min_plus", "max_plus", "max_times"])
+def test_float16_is_closed_in_float32_and_rounded_once(rng, cupy, name):
+    """By every method, alone and in a stack; in float16 where the caller asks for it."""
+    for n in (40, 200, 600, 1100):
+        A = rng.random((n, n)) ** 3 * (-1 if name == "max_plus" else 1)
+        A[rng.random((n, n)) < 0.5] = sr.as_semiring(name).zero_for(np.dtype(np.float16))
+        A = A.astype(np.float16)
+        given, wide = cupy.asarray(A), cupy.asarray(A.astype(np.float32))
+        for method in ("auto", "staged", "blocked_floyd_warshall"):
+            expected = closure(wide, name, method=method).get().astype(np.float16)
+            same(closure(given, name, method=method), expected)
+            for _ in range(2):
+                fast = closure(given, name, method=method, compute_dtype="float16").get()
+                np.testing.assert_allclose(fast, expected, rtol=n * 2.0**-11)
+        same(closure(given, name, check=False), closure(wide, name).get().astype(np.float16))
+        stack = cupy.asarray(np.stack([A, A, A]))
+        same(closure(stack, name), closure(stack.astype(np.float32), name).get().astype(np.float16))
+        np.testing.assert_allclose(sr.best_paths(given, name).matrix.get(), closure(given, name).get(), rtol=2.0**-10)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_cycles_that_gain_by_the_rounding_of_halves_are_none(rng, cupy, dtype):
     """As on the host, alone and in a stack; a cycle that gains by more is one."""

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.gpu
 CASES = [
     *[("min_plus", dtype) for dtype in ("float32", "float64", "int32", "int64", "int16", "float16")],
     *[("max_plus", dtype) for dtype in ("float32", "int32")],
-    *[("max_min", dtype) for dtype in ("float32", "uint8")],
+    *[("max_min", dtype) for dtype in ("float32", "float16", "uint8")],
     *[("max_times", "float32"), ("boolean", "bool")],
 ]
 
@@ -125,6 +125,24 @@ def test_several_gpus_have_the_bits_of_one(rng, several, name, dtype):
         expected = one(A, name)
         assert same_bits(sr.closure(A, name, device=several), expected)
         assert same_bits(sr.closure(A, name, device=several[::-1]), expected)
+
+
+def test_several_gpus_are_named(rng, several):
+    A = rounded(rng, 300, "min_plus", "float32")
+    _, why = sr.closure(A, device=several, explain=True)
+    assert f"backend  {', '.join(several)}, elements" in str(why)
+
+
+@pytest.mark.parametrize("where", ["host", "device"])
+def test_several_gpus_close_float16_as_the_host_does(rng, cupy, several, where):
+    for n in (40, 600, 1100):
+        A = rounded(rng, n, "min_plus", "float16")
+        given = A if where == "host" else cupy.asarray(A)
+        expected = here(sr.closure(cupy.asarray(A.astype(np.float32)), method=METHOD)).astype(np.float16)
+        assert same_bits(here(sr.closure(given, device=several)), expected)
+        fast = here(sr.closure(given, device=several, compute_dtype="float16"))
+        assert same_bits(fast, here(sr.closure(cupy.asarray(A), method=METHOD, compute_dtype="float16")))
+        np.testing.assert_allclose(fast, expected, rtol=n * 2.0**-11)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.gpu
 CASES = [
     *[("min_plus", dtype) for dtype in ("float16", "float32", "float64", "int16", "int32", "int64")],
     *[("max_plus", dtype) for dtype in ("float32", "int32")],
-    *[("max_min", dtype) for dtype in ("float32", "int16", "uint8")],
+    *[("max_min", dtype) for dtype in ("float16", "float32", "int16", "uint8")],
     ("max_times", "float32"),
     ("boolean", "bool"),
 ]
@@ -45,21 +45,21 @@ def test_strips_have_the_bits_of_the_closure_in_memory(monkeypatch, rng, tmp_pat
     pools = []
     entered = rooms.DeviceRoom.__enter__
     monkeypatch.setattr(rooms.DeviceRoom, "__enter__", lambda room: pools.append(room) or entered(room))
+    asked = {"device": "cuda"} | ({"compute_dtype": dtype} if (name, dtype) == ("min_plus", "float16") else {})
     for n in (1000, 1537):
         A = rounded(rng, n, name, dtype)
-        expected = sr.closure(A, name, method=METHOD, device="cuda")
+        expected = sr.closure(A, name, method=METHOD, **asked)
         for share in (2, 3):
             memory = least(A, name) * share >> 1
-            found, why = sr.closure(A, name, device="cuda", memory=memory, explain=True)
+            found, why = sr.closure(A, name, memory=memory, explain=True, **asked)
             assert "read and written in" in str(why)
             assert why.backend == "cuda"
             assert same_bits(found, expected)
             assert pools[-1].pool.total_bytes() <= memory
         np.save(path, A)
         (tmp_path / "run").unlink(missing_ok=True)
-        assert same_bits(
-            sr.closure(path, name, out=path, device="cuda", memory=memory, journal=tmp_path / "run"), expected
-        )
+        found = sr.closure(path, name, out=path, memory=memory, journal=tmp_path / "run", **asked)
+        assert same_bits(found, expected)
 
 
 @pytest.mark.parametrize("name", ["plus_times", "log_plus"])

@@ -8,7 +8,7 @@ from operands import entries, laid_out
 
 import semiring as sr
 from semiring.algebra.expressions.tree import float_limits
-from semiring.errors import DomainError
+from semiring.errors import DomainError, DTypeError
 
 pytestmark = pytest.mark.full
 
@@ -195,6 +195,18 @@ def test_the_order_in_memory_changes_no_bit(rng, name):
     expected = sr.closure(A.astype(np.float32), name).astype(np.float16)
     np.testing.assert_array_equal(sr.closure(A, name), expected)
     np.testing.assert_array_equal(sr.closure(np.asfortranarray(A), name), expected)
+
+
+def test_a_cpu_computes_in_no_float16():
+    for given in (np.eye(3, dtype=np.float16), np.zeros((2, 3, 3), np.float16)):
+        with pytest.raises(DTypeError, match=r"a CPU computes float16 in float32: leave it out, or .* device='cuda'"):
+            sr.closure(given, compute_dtype="float16")
+    for wrong in ("float32", "bfloat16", "half way", 3):
+        with pytest.raises(DTypeError, match="only 'float16' can be requested"):
+            sr.closure(np.eye(3, dtype=np.float16), compute_dtype=wrong)
+    for given in (np.eye(3), sr.pack(np.eye(3, dtype=bool))):
+        with pytest.raises(DTypeError, match=f"and A is {given.dtype}"):
+            sr.closure(given, "max_min" if given.dtype != bool else "boolean", compute_dtype="float16")
 
 
 @pytest.mark.parametrize("backend", ["cpu", "reference"])

@@ -23,6 +23,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import min_plus
+from semiring.algebra.expressions.tree import is_half
 from semiring.algorithms.blocked_floyd_warshall import workspace
 from semiring.algorithms.methods import method_named
 from semiring.algorithms.ordered import selects
@@ -161,6 +162,7 @@ def _of_file(p: Problem, source: Stored, home: Stored | None) -> Reduction:
 def _whole(p: Problem, n: int, dtype: np.dtype[Any]) -> int:
     """The bytes that a closure in memory takes at most: potentials may need copies in float64 and of integers."""
     copies = (dtype.itemsize if p.plus and not p.semiring.idempotent else 0) + (24 if is_tropical(p.semiring) else 0)
+    copies += 4 if is_half(dtype) else 0  # in float32
     return (dtype.itemsize + copies) * n * n + _beside(p)
 
 
