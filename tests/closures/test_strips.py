@@ -222,18 +222,63 @@ def test_a_part_of_the_rows_of_a_map(rng, tmp_path):
 
 
 @pytest.mark.full
+def test_float16_stays_float16_where_nothing_is_rounded_or_the_caller_asks(rng, path):
+    out = path.with_name("D.npy")
+    A = rounded(rng, 97, "max_min", "float16")
+    np.save(path, A)
+    assert same_bits(sr.closure(path, "max_min", out=out, memory=least(path, "max_min")), sr.closure(A, "max_min"))
+    A = rounded(rng, 97, "min_plus", "float16")
+    np.save(path, A)
+    memory = least(path)
+    with pytest.raises(AlgebraError, match=r"no room for float32: .* or round .* compute_dtype='float16'"):
+        sr.closure(path, out=path, memory=memory)
+    assert same_bits(np.load(path), A)
+    found = sr.closure(path, out=out, memory=memory, compute_dtype="float16")
+    np.testing.assert_allclose(found, sr.closure(A), rtol=97 * 2.0**-11)
+
+
+@pytest.mark.full
 def test_columns_for_rows_where_the_product_commutes(rng, path, monkeypatch):
     A = np.asfortranarray(rng.random((97, 97)))
     np.save(path, A)
-    found = sr.closure(path, out=path.with_name("D.npy"), memory=200_000)
-    assert found.flags.f_contiguous
-    assert np.array_equal(found, sr.closure(A.T.copy(), method=METHOD).T)
+    assert sr.closure(path, out=path.with_name("D.npy"), memory=200_000).flags.f_contiguous
     # No ⊗ of numbers is associative and does not commute.
     monkeypatch.setattr(stars, "_check_laws", lambda semiring: None)
     left = sr.Semiring("left", add="min(x, y)", mul="x + 2 * y", zero=np.inf, one=0.0, star="0")
     with pytest.raises(AlgebraError, match="does not commute"):
         sr.closure(path, left, out=path.with_name("E.npy"), memory=200_000)
     assert not path.with_name("E.npy").exists()
+
+
+@pytest.mark.parametrize("name", ["min_plus", "plus_times"])
+def test_columns_in_a_file_are_closed_as_the_transpose_whatever_the_memory(monkeypatch, rng, path, name):
+    """Rounding depends on the order of the entries in the result, and on nothing else."""
+    A, out, run = rounded(rng, 97, name, "float32"), path.with_name("D.npy"), path.with_name("run")
+    expected = np.asfortranarray(sr.closure(A.T.copy(), name, method=METHOD).T)
+    np.save(path, np.asfortranarray(A))
+    memory = least(path, name)
+    routes = [{"out": out, "memory": memory}, {"out": out, "memory": 2 * memory}, {}]
+    routes += [{"out": np.empty_like(expected)}, {"out": path, "memory": memory, "journal": run}]
+    for options in routes:
+        found = sr.closure(path, name, **options)
+        assert found.flags.f_contiguous
+        assert np.array_equal(found, expected)
+    np.save(path, np.asfortranarray(A))
+    monkeypatch.setattr(import_module("semiring.chain.steps.files"), "_BESIDE", 0)
+    for options in ({"out": out}, {"out": path, "memory": "1 GiB"}):
+        assert np.array_equal(sr.closure(path, name, **options), expected)
+    assert np.array_equal(sr.closure(A, name, method=METHOD, out=np.empty_like(expected)), expected)
+    assert (expected != sr.closure(A, name, method=METHOD)).any()  # else this has shown nothing
+
+
+def test_an_error_names_the_entry_of_a_file_in_columns(rng, path):
+    A = rounded(rng, 97, "min_plus", "float64")
+    A[3, 70] = np.nan
+    np.save(path, np.asfortranarray(A))
+    for options in ({}, {"out": path, "memory": least(path)}):
+        with pytest.raises(DomainError, match=r"A\[3, 70\] is nan") as caught:
+            sr.closure(path, **options)
+        assert caught.value.position == (3, 70)
 
 
 def test_what_fits_is_closed_in_memory(monkeypatch, rng, path):

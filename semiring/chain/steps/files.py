@@ -320,7 +320,7 @@ def _looked_at(source: Stored, view: Any, semiring: Semiring) -> Scan:
                 place.read(first, part)
                 found |= check_entries(part, semiring)
     except DomainError:
-        check_entries(view, semiring)  # says where
+        check_entries(view.T if source.turned else view, semiring)  # says where
         raise
     return found
 
