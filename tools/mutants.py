@@ -549,28 +549,39 @@ class Copy:
             return status, output.read().decode("utf-8", "replace")
 
     def judge(self, mutant: Mutant, arguments: Sequence[str], seconds: float) -> Outcome:
-        """Run the tests on a mutant. A test that detects it must pass without it."""
+        """Run the tests on a mutant: first two files, as most mutants end there, and then the remaining files."""
         start = time.monotonic()
         try:
             tests = tests_for(mutant.file, self.folder)
+            ran = False
             with self.mutated(mutant):
-                status, output = self.pytest([*arguments, *tests], seconds)
+                for files in filter(None, (tests[:2], tests[2:])):
+                    status, output = self.pytest([*arguments, *files], seconds - (time.monotonic() - start))
+                    if status not in (0, _NO_TESTS):
+                        break
+                    ran = ran or status == 0
         except MutantError as error:
             return Outcome("unusable", str(error), time.monotonic() - start)
-        took = time.monotonic() - start
-        test = read_verdict(output)
-        if status == 0:
-            return Outcome("survived", "", took)
+        took, test = time.monotonic() - start, read_verdict(output)
         if status is None:
             return Outcome("timeout", f"in {test}", took)
-        if test and (status > 128 or status < 0 or status in (1, 2)):
-            alone, _ = self.pytest([*arguments, test], max(seconds, 240))
-            if alone == 0 or (alone == 5 and "::" not in test):
-                return Outcome("detected", test, took)
-            return Outcome("unusable", f"{test} fails without the mutant, too", took)
+        if status in (0, _NO_TESTS):
+            return Outcome("survived", "", took) if ran else Outcome("unusable", "no test was selected", took)
+        if test and (status in (1, 2) or status < 0 or status > 128):
+            return Outcome("detected", test, took)
         last = "; ".join(output.strip().splitlines()[-2:])
         return Outcome("unusable", f"pytest ended with exit status {status}: {last}", took)
 
+    def failing(self, tests: Sequence[str], arguments: Sequence[str]) -> set[str]:
+        """Return which of some tests fail without any mutant."""
+        if not tests or self.pytest([*arguments, "--maxfail=0", *tests], 60 * len(tests) + 240)[0] in (0, _NO_TESTS):
+            return set()
+        alone = ((test, self.pytest([*arguments, test], 240)[0]) for test in tests)
+        return {test for test, status in alone if status not in (0, _NO_TESTS)}
+
+
+#: The exit status of pytest where it selected no test.
+_NO_TESTS = 5
 
 COLUMNS = ("mutant", "place", "change", "outcome", "by the test", "s")
 
@@ -587,6 +598,8 @@ def run(
     out: Path | None = None,
 ) -> list[Outcome]:
     """Run the tests on each mutant, and print and write a line of the table as soon as it is known.
+
+    Every test that detected a mutant must pass without it: they run once more, together, before the whole table.
 
     Parameters
     ----------
@@ -637,6 +650,11 @@ def run(
             number, mutant, outcome = future.result()
             outcomes[number] = outcome
             tell(" | ".join(_row(number, mutant, outcome)))
+        found = {outcome.test for outcome in outcomes.values() if outcome.kind == "detected"}
+        failing = copies.get().failing(sorted(found), arguments)
+        for number, outcome in outcomes.items():
+            if outcome.test in failing:
+                outcomes[number] = Outcome("unusable", f"{outcome.test} fails without the mutant, too", outcome.seconds)
         rows = [_row(number, mutants[number - 1], outcomes[number]) for number in sorted(outcomes)]
         tell(str(Table(f"Mutants, tests with {' '.join(arguments) or 'no arguments'}", COLUMNS, rows)))
         kinds = [outcome.kind for outcome in outcomes.values()]

@@ -137,6 +137,7 @@ def test_the_test_that_failed_is_read(output, test):
     assert mutants.read_verdict(output) == (f"tests/a.py::{test}" if test else "tests/a.py")
 
 
+CODE = "def least(x):\n    return min(x)\n\n\ndef last(x):\n    return x[-1]\n"
 TESTS = """
 from semiring.io.a import least
 
@@ -145,24 +146,37 @@ def test_least():
 """
 
 
-def test_a_run_says_which_tests_detect_what(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def project(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # it starts in half the time
     subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
-    package, tests = tmp_path / "semiring" / "io", tmp_path / "tests" / "io"
-    package.mkdir(parents=True)
-    tests.mkdir(parents=True)
-    text = "def least(x):\n    return min(x)\n\n\ndef last(x):\n    return x[-1]\n"
-    for path, content in (
-        (package.parent / "__init__.py", ""),
-        (package / "__init__.py", ""),
-        (package / "a.py", text),
-    ):
-        path.write_text(content)
-    (tests / "test_a.py").write_text(TESTS)
-    found = mutants.mutants_of("semiring/io/a.py", text)
+    for folder in ("semiring/io", "tests/io"):
+        (tmp_path / folder).mkdir(parents=True)
+    for file, content in {"__init__.py": "", "io/__init__.py": "", "io/a.py": CODE}.items():
+        (tmp_path / "semiring" / file).write_text(content)
+    (tmp_path / "tests" / "io" / "test_io.py").write_text(TESTS)
+    return tmp_path
+
+
+def test_a_run_says_which_tests_detect_what(project, capsys):
+    least, last = mutants.mutants_of("semiring/io/a.py", CODE)
     gone = Mutant("semiring/io/b.py", 1, 1, "-", "+", "1 - 1", "f")
-    outcomes = mutants.run([*found, gone], ["-q"], tree=tmp_path, jobs=2, out=tmp_path / "out.txt")
+    outcomes = mutants.run([least, last, gone], ["-q"], tree=project, jobs=2, out=project / "out.txt")
     assert [outcome.kind for outcome in outcomes] == ["detected", "survived", "unusable"]
-    assert outcomes[0].test == "tests/io/test_a.py::test_least"
-    assert (package / "a.py").read_text() == text
-    assert (tmp_path / "out.txt").read_text() == capsys.readouterr().out
+    assert outcomes[0].test == "tests/io/test_io.py::test_least"
+    assert (project / "semiring/io/a.py").read_text() == CODE
+    assert (project / "out.txt").read_text() == capsys.readouterr().out
+
+
+def test_a_test_that_fails_without_the_mutant_detects_nothing(project):
+    with (project / "tests" / "io" / "test_io.py").open("a") as file:
+        file.write("\ndef test_none():\n    assert False\n")
+    outcomes = mutants.run(mutants.mutants_of("semiring/io/a.py", CODE), ["-q"], tree=project)
+    assert [outcome.kind for outcome in outcomes] == ["detected", "unusable"]
+    assert outcomes[1].test == "tests/io/test_io.py::test_none fails without the mutant, too"
+
+
+def test_a_run_that_takes_too_long_is_stopped(project):
+    (project / "tests" / "io" / "test_io.py").write_text("import time\n\ndef test_long():\n    time.sleep(100)\n")
+    (outcome,) = mutants.run(mutants.mutants_of("semiring/io/a.py", CODE)[:1], ["-q"], tree=project, seconds=0.5)
+    assert outcome.kind == "timeout"
