@@ -16,6 +16,7 @@ from semiring.algorithms import schedule
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.algorithms.progress import total_pairs
 from semiring.chain import leaf
+from semiring.chain.steps.components import _close_by_blocks
 from semiring.graphs.components import ranges, strong_components
 from semiring.graphs.undirected import undirected
 from semiring.kernels import get_backend
@@ -115,23 +116,24 @@ def test_one_triangle_by_lanes(rng, monkeypatch, name, order):
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("kind", ["acyclic", "parts", "apart"])
-def test_block_triangular_matrices_by_lanes(rng, kind, order):
+def test_block_triangular_matrices_by_lanes(rng, monkeypatch, kind, order):
     """Ranges of weak components, one after the other, in blocks that divide components and hold several."""
     n, width = 90, 13
     A = matrix(rng, "min_plus", n) * np.float32(1)
     part = np.arange(n) if kind == "acyclic" else np.sort(rng.integers(0, 7, n))
     A[part[:, None] != part if kind == "apart" else part[:, None] > part] = np.inf
     found = strong_components(A, np.float32(np.inf))
-    D = A[found.order][:, found.order].copy()
-    engine = Engine(WithLanes(chooser(order)), make_plan(sr.min_plus, D.dtype))
     covered = 0
     for first, last in ranges(found, width):
         low, high = int(found.bounds[first]), int(found.bounds[last])
         assert low == covered
         assert high - low >= width or high == n
-        covered, bounds = high, found.bounds[first : last + 1] - low
-        blocked_floyd_warshall(engine, D[low:high, low:high], width=width, start=low, bounds=bounds)
+        covered = high
     assert covered == n
+    narrow = {key: replace(each, triangle=width) for key, each in schedule._TABLE.items()}
+    monkeypatch.setattr(schedule, "_TABLE", narrow)
+    D = A[found.order][:, found.order].copy()
+    _close_by_blocks(Engine(WithLanes(chooser(order)), make_plan(sr.min_plus, D.dtype)), D, found, None)
     place = np.argsort(found.order)
     np.testing.assert_array_equal(D[place][:, place], sr.closure(A, method="floyd_warshall"))
 
