@@ -60,9 +60,11 @@ def compiled_library(text: str, flags: list[str]) -> Path:
     library = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:40]}.so"
     if not library.exists():
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            code, linked = Path(scratch, "kernel.cpp"), Path(scratch, "kernel.so")
+            code, compiled, linked = (Path(scratch, f"kernel.{ending}") for ending in ("cpp", "o", "so"))
             code.write_text(f'#include "{folder / _HEADER.name}"\n{text}')
-            subprocess.run([COMPILER, *flags, "-shared", str(code), "-o", str(linked)], check=True)
+            subprocess.run([COMPILER, *flags, "-c", str(code), "-o", str(compiled)], check=True)
+            # Without the flags: the header defines what the sanitizer calls, and its own library is not linked.
+            subprocess.run([COMPILER, "-shared", str(compiled), "-o", str(linked)], check=True)
             linked.replace(library)  # at once: another process sees the whole library or none
     return library
 
