@@ -30,7 +30,7 @@ OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 _FENCE = re.compile(r"(<!-- needs a GPU -->\s*)?^```(\w+)\n(.*?)^```", re.M | re.S)
 _TABLE = re.compile(r"(<!-- table: ([\w/-]+) -->\n).*?(<!-- end of table -->)", re.S)
-_NUMBER = re.compile(r"—|(?:≈ )?[\d.,]+( ?(?:[%×]|[mµ]?s))?")  # such as 92 %, 3.7× and 64 µs: to the right
+_NUMBER = re.compile(r"—|(?:≈ )?[\d.,]+( ?(?:[%×]|[mµ]?s|h|[KMG]iB))?")  # such as 92 %, 3.7× and 64 µs: to the right
 _PICTURE = re.compile(r"!\[[^\]]*\]\((?:\.\./)?pictures/([\w.-]+)\)")
 
 
@@ -133,17 +133,63 @@ def rows_of(name: str) -> list[dict[str, str]]:
     return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
 
 
+def how_long() -> Table:
+    """Return the time of a min-plus closure by n, from the saved tables; "≈": n³ over the rate of 4,096 vertices."""
+    small = {int(row["n"]): row for row in rows_of("small/closures")}
+    cpu = {
+        (int(row["n"]), row["dtype"]): float(row["ms"]) for row in rows_of("closure/closures") if row["threads"] == "2"
+    }
+    gpu = {int(row["n"]): float(row["min_plus float32, ms"]) for row in rows_of("gpu-rates/closures")}
+    gpu |= {int(row["n"]): 1000 * float(row["s"]) for row in rows_of("gpu-large/closure")}
+    scipy = {int(row["n"]): float(row["ms"]) for row in rows_of("closure/scipy") if row["who"].startswith("scipy")}
+    last = max(n for n, _ in cpu)
+
+    def on_cpu(n: int, dtype: str) -> str:
+        return duration(cpu[n, dtype]) if (n, dtype) in cpu else f"≈ {duration(cpu[last, dtype] * (n / last) ** 3)}"
+
+    rows = []
+    for n in (64, 256, 512, 1024, 2048, 4096, 16384, 32768, 131072):
+        alone = small.get(n)
+        theirs = float(alone["SciPy, µs"]) / 1000 if alone else scipy.get(n)
+        float64 = duration(float(alone["ours, µs"]) / 1000) if alone else on_cpu(n, "float64")
+        rows.append(
+            [
+                f"{n:,}",
+                f"{4 * n**2 / 2**20:,.2g} MiB" if n < 16384 else f"{4 * n**2 // 2**30} GiB",
+                duration(theirs) if theirs else "—",
+                float64,
+                on_cpu(n, "float32") if n > 512 else "—",
+                duration(gpu[n]) if n in gpu else "—",
+            ]
+        )
+    columns = ["vertices", "matrix, float32", "SciPy, float64", "CPU, float64", "CPU, float32", "one H200, float32"]
+    return Table("The time of a closure", columns, rows)
+
+
+def duration(ms: float) -> str:
+    """Return a time in the unit that suits it, with two digits or more: ``0.29 s``, ``6.2 h``."""
+    for unit, size in (("h", 3.6e6), ("s", 1e3), ("ms", 1.0), ("µs", 1e-3)):
+        if ms >= (0.5 if unit == "h" else 0.1) * size or unit == "µs":
+            value = ms / size
+            return f"{value:.0f} {unit}" if value >= 100 else f"{value:.2g} {unit}"
+    raise AssertionError
+
+
+#: Tables that are computed from several of ``docs/data``, by the name ``summary/NAME``.
+SUMMARIES = {"summary/how-long": how_long}
+
+
 def with_tables(text: str) -> str:
     """The text of a page with the tables that ``<!-- table: FILE/TABLE -->`` asks for, and where each was measured."""
 
     def shown(found: re.Match[str]) -> str:
-        table = table_of(found[2])
+        table = SUMMARIES[found[2]]() if found[2] in SUMMARIES else table_of(found[2])
         columns = zip(*table.cells, strict=True)
         rules = ["---:" if all(_NUMBER.fullmatch(cell) for cell in column) else "---" for column in columns]
         rows = "".join(f"| {' | '.join(row)} |\n" for row in (table.columns, rules, *table.cells))
         where = table.origin
-        assert where is not None
-        return f"{found[1]}\n{rows}\n*{where.date}, {where.machine}; {where.commit}*\n\n{found[3]}"
+        measured = f"*{where.date}, {where.machine}; {where.commit}*\n\n" if where else ""
+        return f"{found[1]}\n{rows}\n{measured}{found[3]}"
 
     return _TABLE.sub(shown, text)
 

@@ -13,7 +13,7 @@ from tools.pages import rows_of
 
 __all__ = ["DRAWN", "PLOTS"]
 
-BLUE, ORANGE, LINE = "#0072b2", "#d55e00", "#66717f"  # those that follow the theme
+BLUE, ORANGE, GREEN, LINE = "#0072b2", "#d55e00", "#009e73", "#66717f"  # those that follow the theme
 
 #: The lines of the plot of closures: label, colour, and where the points are: table, column in ms, factor, which rows.
 LINES: list[tuple[str, str, list[tuple[str, str, float, dict[str, str]]]]] = [
@@ -34,6 +34,11 @@ LINES: list[tuple[str, str, list[tuple[str, str, float, dict[str, str]]]]] = [
         ],
     ),
     ("semiring, float32, 2 cores", ORANGE, [("closure/closures", "ms", 1.0, {"dtype": "float32", "threads": "2"})]),
+    (
+        "semiring, float32, one H200",
+        GREEN,
+        [("gpu-rates/closures", "min_plus float32, ms", 1.0, {}), ("gpu-large/closure", "s", 1e3, {})],
+    ),
 ]
 
 
@@ -67,7 +72,7 @@ def products(path: Path) -> None:
     labels = [f"{row['semiring'].removesuffix(' (user-defined)')}, {row['dtype']}" for row in rows]
     reached = [100 * float(row["G pairs/s"]) / float(row["limit"]) for row in rows]
     texts = [f"{row['G pairs/s']} G pairs/s" for row in rows]
-    _bars(path, labels, reached, texts, "% of what the registers of one core allow")
+    _bars(path, labels, reached, texts, "% of the peak rate of one core")
 
 
 def peers(path: Path) -> None:
@@ -95,7 +100,10 @@ def closures(path: Path) -> None:
             if all(row[key] == value for key, value in wanted.items())
         ]
         axes.plot(*zip(*sorted(points), strict=True), "o-", color=color, lw=2, ms=4, label=label)
-    axes.set(xscale="log", yscale="log", xlabel="vertices", ylabel="milliseconds")
+    axes.set(xscale="log", yscale="log", xlabel="vertices", ylabel="time of a closure")
+    axes.set_yticks([10.0**k for k in range(-2, 7)], ["10 µs", "", "1 ms", "", "100 ms", "", "10 s", "", "1000 s"])
+    axes.set_xticks([1, 10, 100, 1000, 10_000, 100_000], ["1", "10", "100", "1,000", "10,000", "100,000"])
+    axes.minorticks_off()
     axes.legend(frameon=False, fontsize=9)
     _save(figure, path)
 
@@ -120,7 +128,7 @@ def several(path: Path) -> None:
     alone = {int(row["n"]): float(row["s"]) for row in rows if row["GPUs"] == "1"}  # sizes that one GPU has closed
     most = max(int(row["GPUs"]) for row in rows)
     axes.plot([1, most], [1, most], ":", color=LINE, lw=1, label="as many times as there are GPUs")
-    for n, color in zip(sorted(alone), (BLUE, ORANGE, "#009e73", "#cc79a7"), strict=False):
+    for n, color in zip(sorted(alone), (BLUE, ORANGE, GREEN, "#cc79a7"), strict=False):
         found = sorted((row for row in rows if int(row["n"]) == n), key=lambda row: int(row["GPUs"]))
         counts = [int(row["GPUs"]) for row in found]
         model = [alone[n] / float(row["the model, s"] or alone[n]) for row in found]
