@@ -51,6 +51,20 @@ def changelog() -> str:
     return heading[1]
 
 
+def address() -> str:
+    """The pages show the address of the repository."""
+    repository = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["semiring"]["repository"]
+    if not repository:
+        raise NotReadyError('no address: set repository = "https://..." under [tool.semiring] in pyproject.toml')
+    for page in (ROOT / name for name in PAGES):
+        text = page.read_text("utf-8")
+        shown = re.sub(r"\s*\(`REPOSITORY` is [^)]*\)", "", text).replace("REPOSITORY", repository)
+        if repository not in shown:
+            raise NotReadyError(f"{page.name} shows neither REPOSITORY nor {repository}")
+        page.write_text(shown, "utf-8")
+    return repository
+
+
 def clean() -> str:
     """Everything is committed."""
     changed = _run("git", "status", "--porcelain").strip()
@@ -96,8 +110,11 @@ def installed() -> str:
     return command[1]
 
 
-#: The checklist, in its order.
-STEPS: tuple[Callable[[], str], ...] = (versions, changelog, clean, build, described, installed)
+#: The pages that say from where to clone.
+PAGES = ("README.md", "docs/start.md")
+
+#: The checklist, in its order; ``address`` changes the pages, so that ``clean`` comes after it.
+STEPS: tuple[Callable[[], str], ...] = (versions, changelog, address, clean, build, described, installed)
 
 
 def _built(pattern: str) -> list[Path]:

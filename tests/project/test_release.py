@@ -28,6 +28,27 @@ def test_a_forgotten_version_is_named(tmp_path, monkeypatch):
         release.changelog()
 
 
+def test_the_release_fills_in_the_address_of_the_repository(tmp_path, monkeypatch):
+    (tmp_path / "docs").mkdir()
+    for name in ("pyproject.toml", *release.PAGES):
+        (tmp_path / name).write_text((release.ROOT / name).read_text("utf-8"), "utf-8")
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    with pytest.raises(release.NotReadyError, match="set repository = "):
+        release.address()
+    text = (tmp_path / "pyproject.toml").read_text("utf-8")
+    here = "https://example.org/semiring.git"
+    (tmp_path / "pyproject.toml").write_text(text.replace('repository = ""', f'repository = "{here}"'), "utf-8")
+    for _ in range(2):  # the second time nothing is left to do
+        assert release.address() == here
+    for name in release.PAGES:
+        filled = (tmp_path / name).read_text("utf-8")
+        assert f"git clone {here} semiring" in filled
+        assert "REPOSITORY" not in filled
+    (tmp_path / "README.md").write_text("# nothing", "utf-8")
+    with pytest.raises(release.NotReadyError, match=r"README.md shows neither REPOSITORY nor https://example"):
+        release.address()
+
+
 def test_the_first_step_that_fails_ends_the_list(monkeypatch, capsys):
     def fails():
         """Fails."""
