@@ -19,7 +19,16 @@ version = release = semiring.__version__
 language = "en"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
-extensions += ["code_blocks", "docstrings", "mathml", "names", "offline", "pictures", "tables"]  # in _extensions
+extensions += [
+    "code_blocks",
+    "contents",
+    "docstrings",
+    "mathml",
+    "names",
+    "offline",
+    "pictures",
+    "tables",
+]  # in _extensions
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 smartquotes_action = "D"  # dashes; quotes in the text stay what a reader can paste
 
@@ -32,6 +41,7 @@ python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 80
 add_module_names = False
 autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # signatures with defaults alone, and of an overloaded function the one that runs
 autodoc_default_options = {"members": True}
 napoleon_google_docstring = False
 napoleon_use_param = False  # names that share a text stay together

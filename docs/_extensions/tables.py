@@ -31,7 +31,7 @@ class StackProse(SphinxTransform):
             ]
             if max(longest, default=0) >= _LONG or sum(length >= _PROSE for length in longest) > 1:
                 table["classes"].append("stacks")
-                for cells in rows:
+                for cells in rows if titles else ():
                     for title, cell in list(zip(titles, cells, strict=True))[1:]:
                         if title and cell.astext():
                             cell[0].insert(0, nodes.inline("", title, classes=["column"]))

@@ -123,6 +123,14 @@ def test_the_reference_has_every_public_name():
     documented = {name.rpartition(".")[2] for name in re.findall(r"^\.\. (?:auto\w+|data):: ([\w.]+)", text, re.M)}
     public = set(semiring.__all__) - set(semiring.CATALOGUE) - {"__version__"}
     assert public <= documented, f"not in docs/reference: {sorted(public - documented)}"
+    index = (ROOT / "docs" / "reference" / "index.rst").read_text("utf-8")
+    listed = re.findall(r"^   (?:`|:py:data:`~semiring\.)(\w+)` \|", index, re.M)
+    assert sorted(listed) == sorted(public | {"__version__"}), "docs/reference/index.rst: one line for each public name"
+
+
+def test_the_navigation_has_at_most_fourteen_entries_on_the_first_level():
+    (tree,) = re.findall(r"```\{toctree\}\n(.*?)```", (ROOT / "docs" / "index.md").read_text("utf-8"), re.S)
+    assert len(re.findall(r"<[\w/-]+>$", tree, re.M)) == 14
 
 
 @pytest.fixture
@@ -298,6 +306,18 @@ def test_on_a_narrow_screen_tables_of_prose_are_stacked_and_those_of_numbers_are
         stacked = columns == (0, 1, 2)
         assert ("stacks" in table["classes"]) == stacked
         assert titles == (["what", "ms", "ms"] if stacked else [])
+
+
+def test_the_contents_of_a_page_are_its_sections_without_its_title(extension):
+    contents = extension("contents").contents
+    sections = "".join(f'<li><a href="#s{k}">{k}</a></li>' for k in range(3))
+    toc = f'<ul>\n<li><a href="#">Title</a><ul>{sections}</ul>\n</li>\n</ul>'
+    shown = contents(toc)
+    assert shown is not None
+    assert "Title" not in shown
+    assert shown.count("<a ") == 3
+    assert shown.startswith('<details class="page-contents" open>')
+    assert contents('<ul><li><a href="#">Title</a></li></ul>') is None
 
 
 def test_what_is_printed_in_columns_is_known(extension):
